@@ -1,0 +1,64 @@
+# Every target sets up what it needs: Python 3.11 or newer and make are enough.
+# Another interpreter gets an environment of its own: PYTHON=python3.14 make test
+
+PYTHON ?= python3
+VERSION := $(shell $(PYTHON) -c 'import platform; print(platform.python_version())')
+VENV := $(if $(filter python3,$(PYTHON)),.venv,.venv-$(notdir $(PYTHON)))
+BIN := $(VENV)/bin
+CODE := $(wildcard src tests tools bench)
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+export NO_MKDOCS_2_WARNING := 1
+
+ifeq ($(VERSION),)
+$(error $(PYTHON) does not run; set PYTHON to a Python 3.11 or newer)
+endif
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check docs bench verify format sizes clean
+.DELETE_ON_ERROR:
+
+help:  ## this list
+	@grep -E '^[a-z]+:.*##' Makefile | sed -E 's/:.*## /\t/' | awk -F '\t' '{ printf "make %-9s %s\n", $$1, $$2 }'
+
+demo: $(VENV)/.cli-$(VERSION)  ## a live show: workers are killed and paused, and no message is lost
+	$(BIN)/holdfast demo
+
+test: check docs  ## everything CI runs: the static checks, the docs, the tests
+	$(BIN)/pytest -n auto --maxprocesses 4 --dist loadgroup
+
+check: $(VENV)/.dev-$(VERSION)  ## format, lint, types, import contracts, generated code
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy $(CODE)
+	$(BIN)/lint-imports
+	$(BIN)/python tools/unasync.py --check
+
+docs: $(VENV)/.dev-$(VERSION)  ## build the documentation into site/; a broken link fails
+	$(BIN)/mkdocs build --strict --quiet
+
+bench: $(VENV)/.bench-$(VERSION)  ## cost beside raw statements and peers, as ratios in one run
+	$(BIN)/python bench/embedded.py
+
+verify: $(VENV)/.dev-$(VERSION)  ## the long runs: processes, kills and pauses for minutes
+	$(BIN)/pytest -m verify --timeout 1800
+
+format: $(VENV)/.dev-$(VERSION)  ## format, fix what can be fixed, regenerate the sync twins
+	$(BIN)/ruff check --fix-only --quiet .
+	$(BIN)/ruff format --quiet .
+	$(BIN)/python tools/unasync.py
+
+sizes: $(VENV)/.dev-$(VERSION)  ## lines per package; long files and functions
+	$(BIN)/python tools/sizes.py
+
+clean:  ## remove the environments, the built docs and the caches
+	rm -rf .venv .venv-* site .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+
+# One stamp for each extra and Python version, renewed when pyproject.toml changes.
+$(VENV)/.%-$(VERSION): pyproject.toml | $(VENV)/.python-$(VERSION)
+	$(BIN)/python -m pip install --quiet --editable '.[$*]'
+	@touch $@
+
+# The stamp of another Python version means that the interpreter changed: start afresh.
+$(VENV)/.python-$(VERSION):
+	$(PYTHON) -m venv $(if $(filter-out $@,$(wildcard $(VENV)/.python-*)),--clear) $(VENV)
+	@touch $@

@@ -1,0 +1,33 @@
+"""The typer application that the nouns join."""
+
+import importlib
+from typing import Annotated
+
+import rich  # noqa: F401  imported here so that a missing extra is noticed before a command has begun
+import typer
+
+from holdfast import __version__
+
+app = typer.Typer(name="holdfast", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+
+
+def print_version(asked: bool) -> None:  # noqa: FBT001  typer calls an option's callback with its value
+    """Answer `--version` and leave."""
+    if asked:
+        typer.echo(f"holdfast {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def holdfast(
+    *,
+    version: Annotated[bool, typer.Option("--version", callback=print_version, is_eager=True, help="Show the version and exit.")] = False,
+) -> None:
+    """Queues, dicts, locks and elections with leases and fencing tokens."""
+
+
+@app.command()
+def demo() -> None:
+    """Show workers being killed and paused while no message is lost."""
+    # Imported when asked for: the other commands must not pay for it.
+    raise typer.Exit(importlib.import_module("holdfast.cli.demo").run())

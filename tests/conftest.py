@@ -1,0 +1,32 @@
+"""What holds for every test: a skipped test fails the run, and async tests run on asyncio."""
+
+from collections.abc import Generator
+
+import pytest
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    if report.skipped and not hasattr(report, "wasxfail"):
+        fail_instead(report)
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    report = yield
+    if report.skipped:
+        fail_instead(report)
+    return report
+
+
+def fail_instead(report: pytest.TestReport | pytest.CollectReport) -> None:
+    """Turn a skip into a failure: a test that silently stopped running would look like one that passes."""
+    report.outcome = "failed"
+    report.longrepr = f"A skipped test fails the run. {report.longreprtext}"
