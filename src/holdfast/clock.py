@@ -1,0 +1,125 @@
+"""The clock of the embedded stores: whole microseconds that no step of the wall clock moves.
+
+Store time is an anchor plus what has passed since on a clock that counts from the boot and goes on while the machine sleeps. The anchor
+is kept in the file, so all processes of a host read one time. Store time only measures; what people see adds `wall_offset_us()`.
+"""
+
+import sys
+import time
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Protocol
+
+from msgspec import Struct
+
+from holdfast.errors import StoreError
+
+
+class Clock(Protocol):
+    """What a store needs to know about time."""
+
+    def now_us(self) -> int: ...
+
+    def wall_offset_us(self) -> int: ...
+
+
+if sys.platform == "linux":
+
+    def boot_us() -> int:
+        """Return the time since the boot, sleep included."""
+        return time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1000
+
+    @cache
+    def boot_id() -> str:
+        """Return what the kernel calls this boot."""
+        return Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
+
+elif sys.platform == "darwin":
+
+    def boot_us() -> int:
+        """Return the time since the boot, sleep included."""
+        return time.clock_gettime_ns(time.CLOCK_MONOTONIC_RAW) // 1000
+
+    @cache
+    def boot_id() -> str:
+        """Return what the kernel calls this boot."""
+        import ctypes  # noqa: PLC0415 - slow to import, and needed on this system alone
+
+        text = ctypes.create_string_buffer(64)
+        size = ctypes.c_size_t(len(text))
+        failed = ctypes.CDLL(None).sysctlbyname(b"kern.bootsessionuuid", text, ctypes.byref(size), None, ctypes.c_size_t(0))
+        if failed:
+            raise StoreError("The kernel does not say which boot this is (kern.bootsessionuuid): use a store that is not a file.")
+        return text.value.decode("ascii")
+
+else:
+
+    def boot_us() -> int:
+        """Return the time since an arbitrary moment before this process began."""
+        return time.monotonic_ns() // 1000
+
+    def boot_id() -> str:
+        """Refuse: processes of this system share no clock that a file could be anchored to."""
+        raise StoreError(f"Files are no stores on {sys.platform}: use memory, PostgreSQL, Redis or HTTP.")
+
+
+def wall_us() -> int:
+    """Return what the wall clock shows, in microseconds since 1970."""
+    return time.time_ns() // 1000
+
+
+class Host(Struct, frozen=True):
+    """The clocks of the machine; tests make one of their own."""
+
+    boot_us: Callable[[], int] = boot_us
+    boot_id: Callable[[], str] = boot_id
+    wall_us: Callable[[], int] = wall_us
+
+
+HOST = Host()
+
+
+class Anchor(Struct, frozen=True):
+    """One moment read on both clocks, and the boot in which they were read."""
+
+    wall_us: int
+    boot_us: int
+    boot_id: str
+
+
+def anchored(stored: Anchor | None, latest_us: int, host: Host = HOST) -> Anchor:
+    """Return the anchor to measure from: the stored one during its boot, else a new one after `latest_us`.
+
+    `latest_us` is the latest moment at which anything was written, not one that lies ahead. Time goes on after it even if the wall clock
+    was set back before the reboot. Ask inside the transaction that keeps the answer, or two processes anchor one boot twice.
+    """
+    if stored and stored.boot_id == host.boot_id():
+        return stored
+    return Anchor(max(host.wall_us(), latest_us + 1), host.boot_us(), host.boot_id())
+
+
+class AnchoredClock:
+    """Store time, as every process with the same anchor reads it."""
+
+    def __init__(self, anchor: Anchor, host: Host = HOST) -> None:
+        self.anchor = anchor
+        self._shift_us = anchor.wall_us - anchor.boot_us
+        self._boot_us = host.boot_us
+        self._wall_us = host.wall_us
+
+    def now_us(self) -> int:
+        return self._boot_us() + self._shift_us
+
+    def wall_offset_us(self) -> int:
+        """Return what to add to a moment of the store for people to recognise it."""
+        return self._wall_us() - self.now_us()
+
+
+class SystemClock:
+    """Store time of one process alone, for the memory store."""
+
+    def __init__(self, host: Host = HOST) -> None:
+        clock = AnchoredClock(Anchor(host.wall_us(), host.boot_us(), boot_id="of no file"), host)
+        self.now_us = clock.now_us
+        self.wall_offset_us = clock.wall_offset_us
