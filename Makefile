@@ -34,7 +34,7 @@ check: $(VENV)/.dev-$(VERSION)  ## format, lint, types, import contracts, genera
 	$(BIN)/python tools/unasync.py --check
 
 docs: $(VENV)/.dev-$(VERSION)  ## build the documentation into site/; a broken link fails
-	$(BIN)/mkdocs build --strict --quiet
+	$(BIN)/mkdocs build --strict
 
 bench: $(VENV)/.bench-$(VERSION)  ## cost beside raw statements and peers, as ratios in one run
 	$(BIN)/python bench/embedded.py
