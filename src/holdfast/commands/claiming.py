@@ -1,0 +1,173 @@
+"""Claiming messages; what others let expire comes back in the same step."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, ClassVar
+
+from msgspec import Struct, json
+
+from holdfast.codec import Limits, check_batch, check_duration, check_name
+from holdfast.commands.command import Command, Resource
+from holdfast.commands.endings import Budget, Endings, event, plan_endings, promote, resize, return_position
+from holdfast.commands.transaction import Draft, Line, Transaction
+from holdfast.records import NEVER, NO_VALUE, Message, Receipt, ReturnTo, Settings, end_of, seconds_in
+
+SWEEP = 100
+"""How many ended leases a claim looks after beyond as many as it may hand out."""
+
+
+class Claimed(Struct, frozen=True, gc=False, omit_defaults=True):
+    """What was leased, or, when that is nothing, in how many seconds time alone will make something claimable."""
+
+    messages: list[Message]
+    due_in_s: float | None = None
+
+
+class Claim(Command[Claimed], frozen=True):
+    """Lease what is due, or with `take` remove it."""
+
+    answer_type: ClassVar[Any] = Claimed
+
+    queue: str
+    holder: str = ""
+    lease_s: float | None = None
+    """None is a lease without end."""
+    limit: int = 1
+    key: str | None = None
+    take: bool = False
+    expired_to: ReturnTo = "place"
+    """Where the messages go if this lease ends before they are settled."""
+    max_attempts: int | None = None
+    dead_letter: str | None = None
+
+    def __post_init__(self) -> None:
+        check_name(self.queue, "queue")
+        if self.lease_s is not None:
+            check_duration(self.lease_s, "lease_s", zero=False)
+        if self.limit < 1:
+            message = f"limit is {self.limit}: give 1 or more"
+            raise ValueError(message)
+
+    def measure(self, limits: Limits) -> None:
+        check_batch(self.limit, 0, limits)
+
+    def touches(self) -> Iterator[tuple[Resource, bool]]:
+        yield ("queue", self.queue), False
+        yield ("line", self.queue), True
+
+    def check(self, tx: Transaction) -> "ClaimPlan":
+        line = tx.line(self.queue, self.limit, self.limit + SWEEP) if self.key is None else key_line(tx, self.queue, self.key)
+        if line.settings is None or line.settings.paused:
+            return ClaimPlan(line.settings)
+        if not line.overdue and line.heads:
+            return ClaimPlan(line.settings, line.heads)
+        plan = ClaimPlan(line.settings)
+        plan.late = [message for message in line.overdue if message.state == "ready"]
+        plan.expired = [message for message in line.overdue if message.state == "leased"]
+        plan.endings = self._end(tx, plan.expired)
+        plan.chosen = self._choose(tx, line.heads, plan.endings)
+        plan.due_in_s = None if plan.chosen else self._due_in_s(tx, len(line.overdue))
+        return plan
+
+    def _end(self, tx: Transaction, expired: list[Message]) -> Endings:
+        endings = plan_endings(tx, self.queue, expired)
+        budget = Budget(self.max_attempts, self.dead_letter)
+        for message in expired:
+            ending = message.ending(message.until, "expired")
+            if budget.is_spent(message, message.failures + 1):
+                endings.bury(tx, message, budget.burial_place(message), ending, failed=True)
+            else:
+                position = return_position(tx, message, message.expired_to, message.until)
+                endings.release(message, position, ending, failed=True)
+        endings.rename_taken(tx)
+        return endings
+
+    def _choose(self, tx: Transaction, heads: list[Message], endings: Endings) -> list[Message]:
+        """The first in line, among them what this very step puts back into it."""
+        copies = [m for m in tx.keyed(self.queue, endings.keys) if m.state == "buffered"] if endings.keys else []
+        line = [m for m in (*heads, *endings.back, *copies) if m.position <= tx.now and not m.is_late(tx.now)]
+        chosen = sorted(line, key=lambda message: message.order)[: self.limit]
+        return with_values(tx, self.queue, chosen)
+
+    def _due_in_s(self, tx: Transaction, swept: int) -> float | None:
+        if swept >= self.limit + SWEEP:
+            # More ended than one claim looks after, and all it saw was buried: ask again at once.
+            return 0.0
+        due = tx.next_due(self.queue) if self.key is None else key_due(tx, self.queue, self.key)
+        return None if due is None or due >= NEVER else seconds_in(max(0, due - tx.now))
+
+    def write(self, tx: Transaction, plan: "ClaimPlan") -> Claimed:
+        drafts = self._write_sweep(tx, plan) if plan.expired or plan.late else []
+        if not plan.chosen:
+            if drafts:
+                tx.append(drafts)
+            return Claimed([], plan.due_in_s)
+        drafts.append(event(self.queue, "claimed", plan.chosen, holder=self.holder))
+        token = tx.append(drafts) + len(drafts) - 1
+        until = end_of(tx.now, self.lease_s)
+        if self.take:
+            self._remove(tx, plan.chosen)
+        else:
+            tx.lease(plan.chosen, self.holder, token, until, self.expired_to)
+        if plan.settings is not None and plan.settings.maxsize is not None:
+            resize(tx, self.queue, -len(plan.chosen))
+        return Claimed([message.leased(self.holder, token, tx.now, until, self.expired_to) for message in plan.chosen])
+
+    def _write_sweep(self, tx: Transaction, plan: "ClaimPlan") -> list[Draft]:
+        drafts = []
+        if plan.expired and plan.endings is not None:
+            plan.endings.write(tx)
+            drafts += [event(self.queue, "expired", plan.expired), *plan.endings.drafts()]
+        if plan.late:
+            drafts.append(event(self.queue, "expired", plan.late, started=False))
+            self._remove(tx, plan.late)
+            resize(tx, self.queue, -len(plan.late))
+        return drafts
+
+    def _remove(self, tx: Transaction, messages: Sequence[Message]) -> None:
+        tx.remove(messages)
+        promote(tx, self.queue, messages)
+
+    def note(self, answer: Claimed) -> bytes:
+        """Ids and tokens are enough to read the messages again; only what was taken is gone and is kept here."""
+        return json.encode(answer.messages if self.take else [(message.id, message.token) for message in answer.messages])
+
+    def recall(self, tx: Transaction, note: bytes) -> Claimed:
+        if self.take:
+            return Claimed(json.decode(note, type=list[Message]))
+        claims = json.decode(note, type=list[tuple[str, int]])
+        held = tx.claims([Receipt(self.queue, message_id, token) for message_id, token in claims])
+        return Claimed(with_values(tx, self.queue, [message for message in held if message is not None]))
+
+
+class ClaimPlan(Struct):
+    """What a claim will hand out, and what becomes of the leases it found ended."""
+
+    settings: Settings | None
+    chosen: list[Message] = []
+    expired: list[Message] = []
+    late: list[Message] = []
+    endings: Endings | None = None
+    due_in_s: float | None = None
+
+
+def key_line(tx: Transaction, queue: str, key: str) -> Line:
+    """The line as a claim of one key sees it: at most one message long."""
+    live = [message for message in tx.keyed(queue, [key]) if message.state != "buffered"]
+    overdue = [m for m in live if m.is_late(tx.now) or (m.state == "leased" and not m.held_at(tx.now))]
+    heads = [m for m in live if m.state == "ready" and m.position <= tx.now and not m.is_late(tx.now)]
+    return Line(tx.settings("queue", queue), with_values(tx, queue, heads), overdue)
+
+
+def key_due(tx: Transaction, queue: str, key: str) -> int | None:
+    """When time alone will make the message under the key claimable."""
+    live = [message for message in tx.keyed(queue, [key]) if message.state != "buffered"]
+    return min((m.until if m.state == "leased" else m.position for m in live), default=None)
+
+
+def with_values(tx: Transaction, queue: str, messages: list[Message]) -> list[Message]:
+    """The same messages, with the values of those that were read without."""
+    bare = [message.id for message in messages if message.value is NO_VALUE]
+    if not bare:
+        return messages
+    values = {message.id: message.value for message in tx.pick(queue, bare)}
+    return [message.valued(values[message.id]) if message.id in values else message for message in messages]

@@ -1,0 +1,68 @@
+"""What every command is: plain data with two halves, `check` and `write`."""
+
+from abc import abstractmethod
+from collections.abc import Iterator
+from typing import Any, ClassVar, Generic, TypeVar
+
+from msgspec import Struct, json
+
+from holdfast.codec import Limits
+from holdfast.commands.transaction import Transaction
+
+R = TypeVar("R")
+
+Resource = tuple[str | None, ...]
+
+
+class Command(Struct, Generic[R], frozen=True, kw_only=True, tag=True, omit_defaults=True, forbid_unknown_fields=True):
+    """One atomic thing to ask of a store; its JSON is the wire.
+
+    `check` reads and returns a plan, or refuses by raising. `write` carries the plan out and cannot fail for reasons of meaning.
+    """
+
+    reads_only: ClassVar[bool] = False
+    answer_type: ClassVar[Any] = None
+
+    id: str = ""
+    """Made by the client where a wire is crossed: a repeated command with the same id is answered, not applied again."""
+
+    @abstractmethod
+    def check(self, tx: Transaction) -> Any:
+        """Read, and answer the plan that only this command's `write` understands."""
+
+    @abstractmethod
+    def write(self, tx: Transaction, plan: Any) -> R:
+        """Carry the plan out, and answer."""
+
+    def measure(self, limits: Limits) -> None:
+        """Refuse, with a ValueError, what is over the store's limits."""
+
+    def touches(self) -> Iterator[tuple[Resource, bool]]:
+        """What it changes (True) or relies on (False): two commands of one step must not clash."""
+        return iter(())
+
+    def strictly(self) -> "Command[R]":
+        """The same command, refusing as a whole when any of its items fails."""
+        return self
+
+    def note(self, answer: R) -> bytes:
+        """What to keep so that a repetition can be answered."""
+        return json.encode(answer)
+
+    def recall(self, tx: Transaction, note: bytes) -> R:
+        """The answer again, from its note."""
+        del tx
+        answer: R = json.decode(note, type=self.answer_type)
+        return answer
+
+
+def run(tx: Transaction, command: Command[R]) -> R:
+    """Execute a command in an open transaction, or answer it from its note if it was executed before."""
+    if not command.id or command.reads_only:
+        return command.write(tx, command.check(tx))
+    note = tx.recall(command.id)
+    if note is not None:
+        return command.recall(tx, note)
+    answer = command.write(tx, command.check(tx))
+    tx.record(command.id, command.note(answer))
+    return answer

@@ -1,0 +1,259 @@
+"""Reading and writing the entries of a dict."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, ClassVar, Literal
+
+from msgspec import Raw, Struct, json
+from msgspec.structs import replace
+
+from holdfast.codec import Limits, check_batch, check_duration, check_name, check_value_size
+from holdfast.commands.command import Command, Resource
+from holdfast.commands.topics import dict_topic
+from holdfast.commands.transaction import Draft, Transaction
+from holdfast.errors import LeaseLost, Refused
+from holdfast.records import Entry, Lease, Settings, moment_in
+
+NULL = Raw(b"null")
+
+
+class Entries(Struct, frozen=True, gc=False, omit_defaults=True):
+    """Entries found, in order of key text, and the newest event's number at that moment."""
+
+    entries: list[Entry]
+    index: int = 0
+    more: bool = False
+    """Whether the limit cut the answer off: read on `after` the last key."""
+
+
+class Read(Command[Entries], frozen=True):
+    """Look entries up by key, or in order of their key text by prefix, page by page."""
+
+    reads_only: ClassVar[bool] = True
+    answer_type: ClassVar[Any] = Entries
+
+    dict: str
+    keys: Sequence[str] | None = None
+    prefix: str = ""
+    after: str | None = None
+    limit: int = 10_000
+
+    def __post_init__(self) -> None:
+        check_name(self.dict, "dict")
+
+    def measure(self, limits: Limits) -> None:
+        check_batch(self.limit if self.keys is None else len(self.keys), 0, limits)
+
+    def check(self, tx: Transaction) -> Entries:
+        if self.keys is not None:
+            found = tx.entries(self.dict, self.keys)
+            return Entries([found[key] for key in self.keys if key in found], tx.latest())
+        page = tx.scan(self.dict, self.prefix, self.after, self.limit + 1)
+        return Entries(page[: self.limit], tx.latest(), len(page) > self.limit)
+
+    def write(self, tx: Transaction, plan: Entries) -> Entries:
+        del tx
+        return plan
+
+
+class Length(Command[int], frozen=True):
+    """How many entries a dict has."""
+
+    reads_only: ClassVar[bool] = True
+    answer_type: ClassVar[Any] = int
+
+    dict: str
+
+    def check(self, tx: Transaction) -> int:
+        return tx.length(self.dict)
+
+    def write(self, tx: Transaction, plan: int) -> int:
+        del tx
+        return plan
+
+
+class Change(Struct, frozen=True, gc=False, omit_defaults=True, forbid_unknown_fields=True):
+    """What to do with one key, and on which conditions."""
+
+    key: str
+    do: Literal["put", "delete", "increment", "compare"] = "put"
+    value: Raw | None = None
+    by: int | float = 0
+    expect: Literal["any", "absent", "present", "value", "null", "revision"] = "any"
+    """`null` is a missing key or a stored null."""
+    expected: Raw | None = None
+    revision: int = 0
+    lease: str | None = None
+    """The id of the lease on this key that must be held."""
+    fence: int | None = None
+    """Refused once a higher token has written the key under a fence."""
+    ttl_s: float | None = None
+
+    def __post_init__(self) -> None:
+        check_name(self.key, "key", Limits(name_bytes=Limits().key_bytes))
+        if self.ttl_s is not None:
+            check_duration(self.ttl_s, "ttl_s", zero=False)
+        if self.do == "put" and self.value is None:
+            message = f"a put of key {self.key} needs a value"
+            raise ValueError(message)
+        if self.expect == "value" and self.expected is None:
+            message = f"key {self.key} is to be compared with a value, and none was given"
+            raise ValueError(message)
+
+    def meets(self, entry: Entry | None) -> bool:
+        match self.expect:
+            case "any":
+                return True
+            case "absent":
+                return entry is None
+            case "present":
+                return entry is not None
+            case "null":
+                return entry is None or entry.value == NULL
+            case "value":
+                return entry is not None and entry.value == self.expected
+            case "revision":
+                return (entry.revision if entry else 0) == self.revision
+
+
+class Written(Struct, frozen=True, gc=False, omit_defaults=True):
+    """What became of one change: the entry now in force, or the one a delete removed."""
+
+    entry: Entry | None = None
+    because: Literal["", "compare", "lease", "fence"] = ""
+    """What stood in the way, nothing if it was written."""
+
+    @property
+    def written(self) -> bool:
+        return not self.because
+
+
+class Write(Command[list[Written]], frozen=True):
+    """Change entries of a dict, each on its own conditions."""
+
+    answer_type: ClassVar[Any] = list[Written]
+
+    dict: str
+    changes: Sequence[Change]
+    all_or_none: bool = False
+
+    def __post_init__(self) -> None:
+        check_name(self.dict, "dict")
+        if len({change.key for change in self.changes}) < len(self.changes):
+            message = f"one write to dict {self.dict!r} changes a key twice: send two"
+            raise ValueError(message)
+
+    def measure(self, limits: Limits) -> None:
+        check_batch(len(self.changes), sum([check_value_size(change.value, limits) for change in self.changes if change.value]), limits)
+
+    def touches(self) -> Iterator[tuple[Resource, bool]]:
+        yield ("dict", self.dict), False
+        for change in self.changes:
+            yield ("entry", self.dict, change.key), True
+            if change.lease is not None:
+                yield ("lease", self.dict, change.key), False
+
+    def strictly(self) -> "Write":
+        return replace(self, all_or_none=True)
+
+    def check(self, tx: Transaction) -> "WritePlan":
+        keys = [change.key for change in self.changes]
+        found = tx.entries(self.dict, keys)
+        fenced = [change.key for change in self.changes if change.fence is not None]
+        fences = tx.fences(self.dict, fenced) if fenced else {}
+        named = [(self.dict, change.key) for change in self.changes if change.lease is not None]
+        leases = tx.leases(named) if named else {}
+        answers = [self._answer(tx, change, found.get(change.key), fences, leases) for change in self.changes]
+        if self.all_or_none:
+            self._refuse(answers)
+        return WritePlan(tx.settings("dict", self.dict), answers)
+
+    def _answer(
+        self,
+        tx: Transaction,
+        change: Change,
+        entry: Entry | None,
+        fences: Mapping[str, int],
+        leases: Mapping[tuple[str | None, str], Lease],
+    ) -> Written:
+        """The change with its outcome; the revision of what will be written is not known yet."""
+        if change.lease is not None:
+            lease = leases.get((self.dict, change.key))
+            if lease is None or lease.lease_id != change.lease or not lease.held_at(tx.now):
+                return Written(entry, because="lease")
+        if change.fence is not None and fences.get(change.key, 0) > change.fence:
+            return Written(entry, because="fence")
+        if not change.meets(entry):
+            return Written(entry, because="compare")
+        if change.do in ("delete", "compare"):
+            return Written(entry)
+        expires_at = None if change.ttl_s is None else tx.now + moment_in(change.ttl_s)
+        fence = max(change.fence or 0, entry.fence if entry else 0)
+        return Written(Entry(self.dict, change.key, self._value(change, entry), 0, fence, expires_at))
+
+    def _value(self, change: Change, entry: Entry | None) -> Raw:
+        if change.do == "put":
+            return change.value or NULL
+        number = json.decode(entry.value) if entry else 0
+        if isinstance(number, bool) or not isinstance(number, int | float):
+            message = f"key {change.key} of dict {self.dict!r} holds no number to increment; nothing was written"
+            raise Refused(message)
+        try:
+            total = Raw(json.encode(number + change.by))
+        except OverflowError:
+            total = NULL
+        if total == NULL:
+            message = f"key {change.key} of dict {self.dict!r} would leave the range of numbers; nothing was written"
+            raise Refused(message)
+        return total
+
+    def _refuse(self, answers: list[Written]) -> None:
+        for change, answer in zip(self.changes, answers, strict=True):
+            if answer.because == "lease":
+                message = f"lease {change.lease} on key {change.key} of dict {self.dict!r} is no longer held; nothing was written"
+                raise LeaseLost(message)
+            if not answer.written:
+                reason = "a higher token has written it" if answer.because == "fence" else "it is not as expected"
+                message = f"key {change.key} of dict {self.dict!r}: {reason}; nothing was written"
+                raise Refused(message)
+
+    def write(self, tx: Transaction, plan: "WritePlan") -> list[Written]:
+        if plan.settings is None:
+            tx.save_settings(Settings("dict", self.dict, created_at=tx.now))
+        # Deleting what is absent and comparing change nothing, so they are no events.
+        real = [self._is_change(change, answer) for change, answer in zip(self.changes, plan.answers, strict=True)]
+        drafts = [
+            self._draft(change, answer) for change, answer, is_change in zip(self.changes, plan.answers, real, strict=True) if is_change
+        ]
+        revision = tx.append(drafts) if drafts else 0
+        answers, saved, deleted = [], list[Entry](), list[str]()
+        for change, answer, is_change in zip(self.changes, plan.answers, real, strict=True):
+            if is_change and change.do == "delete":
+                deleted.append(change.key)
+            elif is_change and answer.entry is not None:
+                entry = replace(answer.entry, revision=revision)
+                saved.append(entry)
+                answer = replace(answer, entry=entry)  # noqa: PLW2901 - the same answer, now with its revision
+            revision += is_change
+            answers.append(answer)
+        if saved:
+            tx.save_entries(saved)
+        if deleted:
+            fences = {c.key: c.fence for c in self.changes if c.fence is not None and c.do == "delete"}
+            tx.delete_entries(self.dict, deleted, fences)
+        return answers
+
+    def _is_change(self, change: Change, answer: Written) -> bool:
+        return answer.written and change.do != "compare" and not (change.do == "delete" and answer.entry is None)
+
+    def _draft(self, change: Change, answer: Written) -> Draft:
+        if change.do == "delete" or answer.entry is None:
+            return Draft(dict_topic(self.dict), "deleted", Raw(json.encode({"key": change.key})))
+        data = {"key": change.key, "value": answer.entry.value}
+        return Draft(dict_topic(self.dict), "written", Raw(json.encode(data)))
+
+
+class WritePlan(Struct):
+    """The answers but for the revisions."""
+
+    settings: Settings | None
+    answers: list[Written]

@@ -1,0 +1,156 @@
+"""How claims end other than done: back in line, given way to a buffered copy, buried, or moved to a dead-letter queue.
+
+`Settle` ends claims because their holder says so, `Claim` because their time is up; what follows is the same.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
+
+from msgspec import Raw, Struct, json
+from msgspec.structs import replace
+
+from holdfast.commands.topics import key_topic, queue_topic, room_topic
+from holdfast.commands.transaction import Draft, Transaction
+from holdfast.records import Ending, Message, ReturnTo, Settings
+
+
+class Budget(Struct, frozen=True, gc=False):
+    """The claimer's fallbacks for messages that carry none of their own."""
+
+    max_attempts: int | None = None
+    dead_letter: str | None = None
+
+    def is_spent(self, message: Message, failures: int) -> bool:
+        limit = self.max_attempts if message.max_attempts is None else message.max_attempts
+        return limit is not None and failures >= limit
+
+    def burial_place(self, message: Message) -> str | None:
+        return message.dead_letter or self.dead_letter
+
+
+class Endings(Struct):
+    """What will become of messages of one queue whose claims end; each list holds them as they will be."""
+
+    queue: str
+    buffered: Collection[str] = ()
+    """Keys with a buffered copy."""
+    back: list[Message] = []
+    gone: list[Message] = []
+    dead: list[Message] = []
+    moved: list[Message] = []
+    keys: list[str] = []
+    """Whose buffered copy, if there is one, may now be claimed."""
+
+    def release(self, message: Message, position: int, ending: Ending, *, failed: bool) -> None:
+        """Back in line, unless a buffered copy takes the place."""
+        if message.key is not None and message.key in self.buffered:
+            self.gone.append(message)
+            self.keys.append(message.key)
+        else:
+            self.back.append(message.returned(position, failed=failed, ending=ending))
+
+    def bury(self, tx: Transaction, message: Message, place: str | None, ending: Ending, *, failed: bool) -> None:
+        if message.key is not None:
+            self.keys.append(message.key)
+        if place is None or place == message.queue:
+            self.dead.append(message.buried(tx.now, failed=failed, ending=ending))
+        else:
+            moved = message.dead_lettered(tx.now, place, tx.now + tx.wall_offset, failed=failed, ending=ending)
+            self.moved.append(moved)
+
+    def rename_taken(self, tx: Transaction) -> None:
+        """A dead letter whose id is taken where it goes gets one of its own, so that neither is lost."""
+        for place, messages in by_queue(self.moved).items():
+            taken = tx.taken_ids(place, [message.id for message in messages])
+            if taken:
+                self.moved = [replace(m, id=f"{m.id}~{tx.latest() + 1}") if m.queue == place and m.id in taken else m for m in self.moved]
+
+    def write(self, tx: Transaction) -> list[Message]:
+        """Carry it out; answer the buffered copies that became ready."""
+        tx.remove(self.gone)
+        for place in by_queue(self.moved):
+            create_queue(tx, place)
+        tx.restore([*self.back, *self.dead, *self.moved])
+        promoted = tx.promote(self.queue, self.keys) if self.keys else []
+        resize(tx, self.queue, len(self.back) + len(promoted))
+        for place, messages in by_queue(self.moved).items():
+            resize(tx, place, len(messages))
+        announce(tx, [*self.back, *promoted, *self.moved])
+        return promoted
+
+    def drafts(self) -> list[Draft]:
+        """The events that tell of burials."""
+        drafts = [event(self.queue, "buried", self.dead)] if self.dead else []
+        for place, messages in by_queue(self.moved).items():
+            drafts += [event(self.queue, "buried", messages, dead_letter=place), event(place, "put", messages)]
+        return drafts
+
+
+def plan_endings(tx: Transaction, queue: str, messages: Sequence[Message]) -> Endings:
+    """An empty plan that knows which of the messages have a buffered copy behind them."""
+    keys = [message.key for message in messages if message.key is not None]
+    buffered = {m.key for m in tx.keyed(queue, keys) if m.state == "buffered" and m.key} if keys else set[str]()
+    return Endings(queue, buffered)
+
+
+def return_position(tx: Transaction, message: Message, return_to: ReturnTo, back: int, delay: int = 0) -> int:
+    """Where a message goes that is no longer held; `back` is the moment that the back of the line means."""
+    if return_to == "back":
+        return back + delay
+    if return_to == "place":
+        return max(message.position, tx.now + delay) if delay else message.position
+    head = tx.head_position(message.queue, message.priority)
+    return (tx.now if head is None else min(head - 1, tx.now)) + delay
+
+
+def create_queue(tx: Transaction, queue: str) -> Settings:
+    """The queue's settings; the first write to a queue creates it."""
+    settings = tx.settings("queue", queue)
+    if settings is None:
+        settings = Settings("queue", queue, created_at=tx.now)
+        tx.save_settings(settings)
+    return settings
+
+
+def resize(tx: Transaction, queue: str, delta: int) -> None:
+    """Keep count of the ready messages of a bounded queue."""
+    if delta:
+        tx.resize(queue, delta)
+    if delta < 0:
+        tx.wake(room_topic(queue), -delta)
+
+
+def promote(tx: Transaction, queue: str, messages: Iterable[Message]) -> None:
+    """Let the buffered copies behind these messages, which are gone or may be, take their place."""
+    keys = [message.key for message in messages if message.key is not None]
+    if keys:
+        promoted = tx.promote(queue, keys)
+        resize(tx, queue, len(promoted))
+        announce(tx, promoted)
+
+
+def announce(tx: Transaction, messages: Iterable[Message]) -> None:
+    """Wake those who wait for what became ready, now or later."""
+    messages = list(messages)
+    for queue, count in Counter(message.queue for message in messages).items():
+        tx.wake(queue_topic(queue), count)
+    for message in messages:
+        if message.key is not None:
+            tx.wake(key_topic(message.queue, message.key), 1)
+
+
+def event(queue: str, name: str, messages: Sequence[Message], **more: object) -> Draft:
+    """An event of a queue: ids and keys, never values."""
+    data: dict[str, object] = {"ids": [message.id for message in messages]}
+    keys = [message.key for message in messages]
+    if any(key is not None for key in keys):
+        data["keys"] = keys
+    return Draft(queue_topic(queue), name, Raw(json.encode(data | more)))
+
+
+def by_queue(messages: Iterable[Message]) -> dict[str, list[Message]]:
+    """The messages of each queue, in the order given."""
+    groups: dict[str, list[Message]] = {}
+    for message in messages:
+        groups.setdefault(message.queue, []).append(message)
+    return groups

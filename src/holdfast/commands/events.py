@@ -1,0 +1,78 @@
+"""Reading the log of events, and keeping it short."""
+
+from typing import Any, ClassVar
+
+from msgspec import Struct
+
+from holdfast.codec import Limits, check_batch, check_duration
+from holdfast.commands.command import Command
+from holdfast.commands.transaction import Transaction
+from holdfast.errors import Compacted
+from holdfast.records import Event, moment_in
+
+OLDEST = -1
+"""As `after`: begin with the oldest event that is still there."""
+
+RETAINED = 100_000
+RETAINED_S = 86_400.0
+RETRY_S = 120.0
+"""Events and answers younger than this are never dropped: somebody may still repeat a command."""
+
+
+class Page(Struct, frozen=True, gc=False):
+    """Events in order, and the number to go on from, which may be past the last of them."""
+
+    events: list[Event]
+    upto: int
+
+
+class Changes(Command[Page], frozen=True):
+    """What happened on a topic after an event number."""
+
+    reads_only: ClassVar[bool] = True
+    answer_type: ClassVar[Any] = Page
+
+    topic: str
+    after: int = OLDEST
+    limit: int = 1_000
+
+    def measure(self, limits: Limits) -> None:
+        check_batch(self.limit, 0, limits)
+
+    def check(self, tx: Transaction) -> Page:
+        floor, latest = tx.floor(self.topic), tx.latest()
+        if self.after == OLDEST:
+            return Page(*tx.changes(self.topic, floor, self.limit))
+        if self.after < floor:
+            message = f"events of {self.topic} up to {floor} are gone, and {self.after} was asked for: take a fresh snapshot"
+            raise Compacted(message, floor)
+        if self.after > latest:
+            message = f"{self.topic} was asked for events after {self.after}, but this store's newest is {latest}: take a fresh snapshot"
+            raise Compacted(message, floor)
+        return Page(*tx.changes(self.topic, self.after, self.limit))
+
+    def write(self, tx: Transaction, plan: Page) -> Page:
+        del tx
+        return plan
+
+
+class Prune(Command[int], frozen=True):
+    """Drop old events, entries past their time and answers nobody can ask for; the stores do a little of it by themselves."""
+
+    answer_type: ClassVar[Any] = int
+
+    keep: int = RETAINED
+    keep_s: float = RETAINED_S
+    limit: int = 10_000
+
+    def __post_init__(self) -> None:
+        check_duration(self.keep_s, "keep_s")
+
+    def check(self, tx: Transaction) -> None:
+        """Nothing can refuse it."""
+
+    def write(self, tx: Transaction, plan: None) -> int:
+        del plan
+        never_after = tx.now - moment_in(RETRY_S)
+        pruned = tx.prune(self.keep, tx.now - moment_in(self.keep_s), never_after, self.limit)
+        return pruned + tx.tidy(never_after, self.limit)

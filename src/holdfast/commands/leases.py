@@ -1,0 +1,228 @@
+"""Taking, renewing and giving back leases: what locks and elections are made of."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, ClassVar
+
+from msgspec import Raw, Struct, json
+from msgspec.structs import replace
+
+from holdfast.codec import Limits, check_batch, check_duration, check_name
+from holdfast.commands.command import Command, Resource
+from holdfast.commands.dicts import Change, Write
+from holdfast.commands.topics import lease_topic, log_topic
+from holdfast.commands.transaction import Draft, Transaction
+from holdfast.errors import LeaseHeld, LeaseLost
+from holdfast.records import NEVER, Entry, Lease, end_of, seconds_in
+
+
+class LeaseName(Struct, frozen=True, gc=False, array_like=True):
+    """Names one grant of a lease: nobody else's grant on the key, earlier or later, has the same."""
+
+    dict: str | None
+    key: str
+    lease_id: str
+
+
+class Acquired(Struct, frozen=True, gc=False, omit_defaults=True):
+    """The lease in force, in how many seconds it ends, and the entry under its key at that moment."""
+
+    lease: Lease
+    ends_in_s: float | None = None
+    entry: Entry | None = None
+
+
+class Acquire(Command[Acquired], frozen=True):
+    """Take a lease if it is free; either way, answer the lease now in force.
+
+    It was granted if and only if the lease in force has this command's `lease_id`.
+    """
+
+    answer_type: ClassVar[Any] = Acquired
+
+    dict: str | None
+    key: str
+    holder: str
+    lease_id: str
+    lease_s: float | None
+    default: Raw | None = None
+    """Stored under the key, when the lease is granted and the key is absent."""
+    all_or_none: bool = False
+
+    def __post_init__(self) -> None:
+        if self.dict is not None:
+            check_name(self.dict, "dict")
+        check_name(self.key, "key", Limits(name_bytes=Limits().key_bytes))
+        check_name(self.lease_id, "lease")
+        if self.lease_s is not None:
+            check_duration(self.lease_s, "lease_s", zero=False)
+
+    def touches(self) -> Iterator[tuple[Resource, bool]]:
+        yield ("dict", self.dict), False
+        yield ("lease", self.dict, self.key), True
+        if self.default is not None:
+            yield ("entry", self.dict, self.key), True
+
+    def strictly(self) -> "Acquire":
+        return replace(self, all_or_none=True)
+
+    def check(self, tx: Transaction) -> "AcquirePlan":
+        current = tx.leases([(self.dict, self.key)]).get((self.dict, self.key))
+        held = current if current is not None and current.held_at(tx.now) else None
+        if self.all_or_none and held is not None and held.lease_id != self.lease_id:
+            message = f"{describe(self.dict, self.key)} is held by {held.holder!r}; nothing was changed"
+            raise LeaseHeld(message, held, seconds_in(held.until - tx.now))
+        entry = None if self.dict is None else tx.entries(self.dict, [self.key]).get(self.key)
+        return AcquirePlan(held, current is not None, entry, self._default(tx, entry) if held is None else None)
+
+    def _default(self, tx: Transaction, entry: Entry | None) -> Any:
+        write = self._write_default()
+        return write.check(tx) if write is not None and entry is None else None
+
+    def _write_default(self) -> Write | None:
+        if self.dict is None or self.default is None:
+            return None
+        return Write(self.dict, [Change(self.key, value=self.default, expect="absent")])
+
+    def write(self, tx: Transaction, plan: "AcquirePlan") -> Acquired:
+        if plan.held is not None:
+            return Acquired(plan.held, ends_in_s(tx, plan.held), plan.entry)
+        topic = log_topic(self.dict, self.key)
+        drafts = [Draft(topic, "expired", Raw(json.encode({"key": self.key})))] if plan.expired else []
+        drafts.append(Draft(topic, "acquired", Raw(json.encode({"key": self.key, "holder": self.holder}))))
+        token = tx.append(drafts) + len(drafts) - 1
+        lease = Lease(self.dict, self.key, self.holder, self.lease_id, token, tx.now, end_of(tx.now, self.lease_s))
+        tx.save_leases([lease])
+        write, entry = self._write_default(), plan.entry
+        if write is not None and plan.default is not None:
+            entry = write.write(tx, plan.default)[0].entry
+        return Acquired(lease, ends_in_s(tx, lease), entry)
+
+    def recall(self, tx: Transaction, note: bytes) -> Acquired:
+        """Whether it was granted can be seen from the lease itself, so a repetition simply asks again."""
+        del note
+        return self.write(tx, self.check(tx))
+
+
+class AcquirePlan(Struct):
+    """The lease in the way, if any, and what granting writes beside the lease."""
+
+    held: Lease | None
+    expired: bool
+    entry: Entry | None
+    default: Any
+
+
+class Renewed(Struct, frozen=True, gc=False):
+    """Each lease as it is now, None where it was lost."""
+
+    leases: list[Lease | None]
+
+
+class Renew(Command[Renewed], frozen=True):
+    """Keep leases from now on for `lease_s`, those that are still held."""
+
+    answer_type: ClassVar[Any] = Renewed
+
+    names: Sequence[LeaseName]
+    lease_s: float | None
+    all_or_none: bool = False
+
+    def __post_init__(self) -> None:
+        if self.lease_s is not None:
+            check_duration(self.lease_s, "lease_s", zero=False)
+
+    def measure(self, limits: Limits) -> None:
+        check_batch(len(self.names), 0, limits)
+
+    def touches(self) -> Iterator[tuple[Resource, bool]]:
+        return touched(self.names)
+
+    def strictly(self) -> "Renew":
+        return replace(self, all_or_none=True)
+
+    def check(self, tx: Transaction) -> list[Lease | None]:
+        return check_held(tx, self.names, all_or_none=self.all_or_none)
+
+    def write(self, tx: Transaction, plan: list[Lease | None]) -> Renewed:
+        until = end_of(tx.now, self.lease_s)
+        renewed = [None if lease is None else replace(lease, until=until) for lease in plan]
+        held = [lease for lease in renewed if lease is not None]
+        if held:
+            tx.save_leases(held)
+        return Renewed(renewed)
+
+
+class Released(Struct, frozen=True, gc=False):
+    """Which leases were still held, in the order asked."""
+
+    held: list[bool]
+
+
+class Release(Command[Released], frozen=True):
+    """Give leases back, those that are still held."""
+
+    answer_type: ClassVar[Any] = Released
+
+    names: Sequence[LeaseName]
+    all_or_none: bool = False
+
+    def measure(self, limits: Limits) -> None:
+        check_batch(len(self.names), 0, limits)
+
+    def touches(self) -> Iterator[tuple[Resource, bool]]:
+        return touched(self.names)
+
+    def strictly(self) -> "Release":
+        return replace(self, all_or_none=True)
+
+    def check(self, tx: Transaction) -> list[Lease | None]:
+        return check_held(tx, self.names, all_or_none=self.all_or_none)
+
+    def write(self, tx: Transaction, plan: list[Lease | None]) -> Released:
+        held = [lease for lease in plan if lease is not None]
+        if held:
+            end_leases(tx, held)
+        return Released([lease is not None for lease in plan])
+
+
+def end_leases(tx: Transaction, leases: Sequence[Lease]) -> None:
+    """Give leases back, tell of it, and wake who waits for them."""
+    tx.append(
+        [
+            Draft(log_topic(lease.dict, lease.key), "released", Raw(json.encode({"key": lease.key, "holder": lease.holder})))
+            for lease in leases
+        ]
+    )
+    tx.delete_leases([(lease.dict, lease.key) for lease in leases])
+    for lease in leases:
+        tx.wake(lease_topic(lease.dict, lease.key), 1)
+
+
+def check_held(tx: Transaction, names: Sequence[LeaseName], *, all_or_none: bool) -> list[Lease | None]:
+    """The lease that each name still holds."""
+    found = tx.leases([(name.dict, name.key) for name in names])
+    leases = list[Lease | None]()
+    for name in names:
+        lease = found.get((name.dict, name.key))
+        leases.append(lease if lease is not None and lease.lease_id == name.lease_id and lease.held_at(tx.now) else None)
+        if all_or_none and leases[-1] is None:
+            message = f"{describe(name.dict, name.key)} is no longer held under {name.lease_id}; nothing was changed: acquire it again"
+            raise LeaseLost(message)
+    return leases
+
+
+def touched(names: Sequence[LeaseName]) -> Iterator[tuple[Resource, bool]]:
+    """What a command on these leases changes."""
+    for name in names:
+        yield ("dict", name.dict), False
+        yield ("lease", name.dict, name.key), True
+
+
+def describe(name: str | None, key: str) -> str:
+    """The lease, for a message."""
+    return f"lease {key}" if name is None else f"the lease on key {key} of dict {name!r}"
+
+
+def ends_in_s(tx: Transaction, lease: Lease) -> float | None:
+    """How long the lease still runs, None for ever."""
+    return None if lease.until >= NEVER else seconds_in(lease.until - tx.now)

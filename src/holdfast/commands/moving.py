@@ -1,0 +1,198 @@
+"""What administrators do with messages that nobody holds: look, count, redrive, cancel, bury, prune."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, ClassVar, Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from holdfast.codec import Limits, check_batch, check_duration, check_name
+from holdfast.commands.command import Command, Resource
+from holdfast.commands.endings import Endings, announce, create_queue, event, promote, resize
+from holdfast.commands.transaction import Cursor, Draft, Filter, Stats, Transaction
+from holdfast.records import Message, State, moment_in
+
+
+class Browsed(Struct, frozen=True, gc=False, omit_defaults=True):
+    """Messages, where to go on, and the newest event's number at that moment."""
+
+    messages: list[Message]
+    after: Cursor | None = None
+    index: int = 0
+
+
+class Browse(Command[Browsed], frozen=True):
+    """Look at messages without touching them: by id, or all of one state in its own order, page by page."""
+
+    reads_only: ClassVar[bool] = True
+    answer_type: ClassVar[Any] = Browsed
+
+    queue: str
+    ids: Sequence[str] | None = None
+    state: State = "ready"
+    which: Filter = Filter()
+    after: Cursor | None = None
+    limit: int = 100
+
+    def __post_init__(self) -> None:
+        check_name(self.queue, "queue")
+
+    def measure(self, limits: Limits) -> None:
+        check_batch(self.limit if self.ids is None else len(self.ids), 0, limits)
+
+    def check(self, tx: Transaction) -> Browsed:
+        if self.ids is not None:
+            return Browsed(tx.pick(self.queue, self.ids), None, tx.latest())
+        page = tx.browse(self.queue, self.state, self.which, self.after, self.limit)
+        return Browsed(page, cursor(page[-1]) if len(page) == self.limit else None, tx.latest())
+
+    def write(self, tx: Transaction, plan: Browsed) -> Browsed:
+        del tx
+        return plan
+
+
+def cursor(message: Message) -> Cursor:
+    """Where a message stands in the order of its state."""
+    match message.state:
+        case "ready":
+            return message.order
+        case "leased":
+            return (message.until, message.n)
+        case "dead":
+            return (message.dead_at or 0, message.n)
+        case "buffered":
+            return (message.key or "", message.n)
+
+
+class Count(Command[Stats], frozen=True):
+    """Sizes, ages and holders of a queue. A message whose lease has ended counts as ready."""
+
+    reads_only: ClassVar[bool] = True
+    answer_type: ClassVar[Any] = Stats
+
+    queue: str
+
+    def check(self, tx: Transaction) -> Stats:
+        return tx.stats(self.queue)
+
+    def write(self, tx: Transaction, plan: Stats) -> Stats:
+        del tx
+        return plan
+
+
+class Moved(Struct, frozen=True, gc=False):
+    """The messages that were moved."""
+
+    ids: list[str]
+
+
+class Move(Command[Moved], frozen=True):
+    """Redrive (`ready`), bury (`dead`) or remove (`gone`) messages, by id or by state and filter; those somebody holds stay."""
+
+    answer_type: ClassVar[Any] = Moved
+
+    queue: str
+    to: Literal["ready", "dead", "gone"]
+    ids: Sequence[str] | None = None
+    state: State = "dead"
+    which: Filter = Filter()
+    limit: int = 1_000
+    to_queue: str | None = None
+    """Redrive into another queue: what a dead-letter queue's messages want."""
+    delay_s: float = 0.0
+    spacing_s: float = 0.0
+    """So much later each than the one before: a redrive at a rate."""
+    error: str | None = None
+
+    def __post_init__(self) -> None:
+        check_name(self.queue, "queue")
+        check_duration(self.delay_s, "delay_s")
+        check_duration(self.spacing_s, "spacing_s")
+        if self.to_queue is not None:
+            check_name(self.to_queue, "queue")
+            if self.to != "ready":
+                message = f"to_queue goes with to='ready', not {self.to!r}"
+                raise ValueError(message)
+
+    def measure(self, limits: Limits) -> None:
+        check_batch(self.limit if self.ids is None else len(self.ids), 0, limits)
+
+    def touches(self) -> Iterator[tuple[Resource, bool]]:
+        for queue in {self.queue, self.to_queue or self.queue}:
+            yield ("queue", queue), False
+            yield ("line", queue), True
+
+    def check(self, tx: Transaction) -> "MovePlan":
+        found = tx.browse(self.queue, self.state, self.which, None, self.limit) if self.ids is None else tx.pick(self.queue, self.ids)
+        free = [message for message in found if not message.held_at(tx.now)]
+        if self.to == "gone":
+            return MovePlan(free)
+        if self.to == "ready":
+            return self._redrive(tx, [message for message in free if message.state != "buffered"])
+        alive = [message for message in free if message.state in ("ready", "leased")]
+        endings = Endings(self.queue)
+        for message in alive:
+            endings.bury(tx, message, message.dead_letter, message.ending(tx.now, "buried", self.error), failed=False)
+        endings.rename_taken(tx)
+        return MovePlan(alive, endings=endings)
+
+    def _redrive(self, tx: Transaction, messages: list[Message]) -> "MovePlan":
+        target = self.to_queue or self.queue
+        taken = tx.taken_ids(target, [message.id for message in messages]) if target != self.queue else set[str]()
+        keys = {message.key for message in messages if message.key is not None}
+        lines = {(m.key, m.state == "buffered"): m.id for m in tx.keyed(target, keys)} if keys else {}
+        plan = MovePlan([])
+        for message in messages:
+            state = self._state_after(message, lines)
+            if message.id in taken or state is None:
+                continue
+            position = tx.now + moment_in(self.delay_s) + moment_in(self.spacing_s) * len(plan.after)
+            plan.messages.append(message)
+            plan.after.append(replace(message.redriven(position, target), state=state))
+        return plan
+
+    def _state_after(self, message: Message, lines: dict[tuple[str | None, bool], str]) -> State | None:
+        """Ready; behind a living message of its key, buffered; None where that place is taken too."""
+        if message.key is None or lines.get((message.key, False), message.id) == message.id:
+            lines[message.key, False] = message.id
+            return "ready"
+        if (message.key, True) in lines:
+            return None
+        lines[message.key, True] = message.id
+        return "buffered"
+
+    def write(self, tx: Transaction, plan: "MovePlan") -> Moved:
+        if not plan.messages:
+            return Moved([])
+        drafts = [event(self.queue, "moved", plan.messages, to=self.to)]
+        was_ready = sum(message.state == "ready" for message in plan.messages)
+        if self.to == "gone":
+            tx.remove(plan.messages)
+            resize(tx, self.queue, -was_ready)
+            promote(tx, self.queue, plan.messages)
+        elif self.to == "ready":
+            drafts += self._write_redrive(tx, plan.after, was_ready)
+        elif plan.endings is not None:
+            resize(tx, self.queue, -was_ready)
+            plan.endings.write(tx)
+            drafts += plan.endings.drafts()
+        tx.append(drafts)
+        return Moved([message.id for message in plan.messages])
+
+    def _write_redrive(self, tx: Transaction, messages: list[Message], was_ready: int) -> list[Draft]:
+        target = self.to_queue or self.queue
+        create_queue(tx, target)
+        tx.restore(messages)
+        ready = [message for message in messages if message.state == "ready"]
+        resize(tx, self.queue, -was_ready)
+        resize(tx, target, len(ready))
+        announce(tx, ready)
+        return [event(target, "put", messages)] if target != self.queue else []
+
+
+class MovePlan(Struct):
+    """The messages to move, and what they will be."""
+
+    messages: list[Message]
+    after: list[Message] = []
+    endings: Endings | None = None

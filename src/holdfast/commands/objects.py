@@ -1,0 +1,123 @@
+"""Queues and dicts as a whole: create, pause, limit, empty, remove, list."""
+
+from collections.abc import Iterator
+from typing import Any, ClassVar
+
+from msgspec import UNSET, Raw, Struct, UnsetType, json
+from msgspec.structs import replace
+
+from holdfast.codec import Limits, check_batch, check_name
+from holdfast.commands.command import Command, Resource
+from holdfast.commands.leases import end_leases
+from holdfast.commands.topics import dict_topic, queue_topic, room_topic
+from holdfast.commands.transaction import ALL, Draft, Transaction
+from holdfast.records import Kind, Lease, Settings
+
+TOPICS = {"queue": queue_topic, "dict": dict_topic}
+
+
+class Configure(Command[Settings], frozen=True):
+    """Create a queue or a dict, or change its settings; what is not given stays."""
+
+    answer_type: ClassVar[Any] = Settings
+
+    kind: Kind
+    name: str
+    paused: bool | UnsetType = UNSET
+    maxsize: int | UnsetType | None = UNSET
+
+    def __post_init__(self) -> None:
+        check_name(self.name, self.kind)
+        if self.maxsize is not UNSET and self.maxsize is not None and self.maxsize < 1:
+            message = f"maxsize is {self.maxsize}: give 1 or more, or None for no limit"
+            raise ValueError(message)
+
+    def touches(self) -> Iterator[tuple[Resource, bool]]:
+        yield (self.kind, self.name), True
+
+    def check(self, tx: Transaction) -> tuple[Settings | None, Settings]:
+        before = tx.settings(self.kind, self.name)
+        after = before or Settings(self.kind, self.name, created_at=tx.now)
+        if self.paused is not UNSET:
+            after = replace(after, paused=self.paused)
+        if self.maxsize is not UNSET and self.maxsize != after.maxsize:
+            after = replace(after, maxsize=self.maxsize, size=tx.count(self.name, "ready") if self.maxsize is not None else 0)
+        return before, after
+
+    def write(self, tx: Transaction, plan: tuple[Settings | None, Settings]) -> Settings:
+        before, after = plan
+        if before == after:
+            return after
+        data = {"paused": after.paused, "maxsize": after.maxsize} if self.kind == "queue" else {}
+        tx.append([Draft(TOPICS[self.kind](self.name), "configured", Raw(json.encode(data)))])
+        tx.save_settings(after)
+        if self.kind == "queue":
+            tx.wake(queue_topic(self.name), ALL)
+            tx.wake(room_topic(self.name), ALL)
+        return after
+
+
+class Clear(Command[int], frozen=True):
+    """Empty a queue or a dict in one step, or with `drop` remove it with all its leases; answer how much was in it."""
+
+    answer_type: ClassVar[Any] = int
+
+    kind: Kind
+    name: str
+    drop: bool = False
+
+    def __post_init__(self) -> None:
+        check_name(self.name, self.kind)
+
+    def touches(self) -> Iterator[tuple[Resource, bool]]:
+        yield (self.kind, self.name), True
+
+    def check(self, tx: Transaction) -> tuple[Settings | None, list[Lease]]:
+        leases = tx.dict_leases(self.name) if self.kind == "dict" and self.drop else []
+        return tx.settings(self.kind, self.name), leases
+
+    def write(self, tx: Transaction, plan: tuple[Settings | None, list[Lease]]) -> int:
+        settings, leases = plan
+        if settings is None and not leases:
+            return 0
+        if leases:
+            end_leases(tx, leases)
+        count = tx.clear_queue(self.name) if self.kind == "queue" else tx.clear_dict(self.name)
+        tx.append([Draft(TOPICS[self.kind](self.name), "cleared", Raw(json.encode({"count": count, "dropped": self.drop})))])
+        if self.drop:
+            tx.drop_settings(self.kind, self.name)
+        elif settings is not None and settings.maxsize is not None:
+            tx.save_settings(replace(settings, size=0))
+        if self.kind == "queue":
+            tx.wake(room_topic(self.name), ALL)
+        return count
+
+
+class Named(Struct, frozen=True, gc=False, omit_defaults=True):
+    """Queues or dicts in order of their names."""
+
+    settings: list[Settings]
+    more: bool = False
+
+
+class Names(Command[Named], frozen=True):
+    """List queues or dicts by name, page by page."""
+
+    reads_only: ClassVar[bool] = True
+    answer_type: ClassVar[Any] = Named
+
+    kind: Kind
+    prefix: str = ""
+    after: str | None = None
+    limit: int = 1_000
+
+    def measure(self, limits: Limits) -> None:
+        check_batch(self.limit, 0, limits)
+
+    def check(self, tx: Transaction) -> Named:
+        page = tx.names(self.kind, self.prefix, self.after, self.limit + 1)
+        return Named(page[: self.limit], len(page) > self.limit)
+
+    def write(self, tx: Transaction, plan: Named) -> Named:
+        del tx
+        return plan

@@ -1,0 +1,214 @@
+"""Putting messages into a queue, and what a key does when it is already there."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, ClassVar, Literal
+
+from msgspec import Raw, Struct
+from msgspec.structs import replace
+
+from holdfast.codec import Limits, check_batch, check_duration, check_name, check_value_size
+from holdfast.commands.command import Command, Resource
+from holdfast.commands.endings import announce, create_queue, event, promote, resize
+from holdfast.commands.transaction import Transaction
+from holdfast.errors import KeyInFlight, QueueFull
+from holdfast.records import Message, Settings, moment_in
+
+IfReady = Literal["keep", "update", "reject"]
+IfLeased = Literal["keep", "update", "reject", "buffer"]
+
+PRIORITIES = range(-(2**31), 2**31)
+POLICIES_READY = ("update", "keep", "reject")
+POLICIES_LEASED = ("buffer", "update", "keep", "reject")
+
+
+class Item(Struct, frozen=True, gc=False, omit_defaults=True, forbid_unknown_fields=True):
+    """One message to put."""
+
+    id: str
+    value: Raw
+    key: str | None = None
+    if_ready: IfReady = "update"
+    if_leased: IfLeased = "buffer"
+    delay_s: float = 0.0
+    at: int | None = None
+    """A moment of the wall clock, in microseconds, before which it is not due."""
+    priority: int = 0
+    max_attempts: int | None = None
+    dead_letter: str | None = None
+    start_within_s: float | None = None
+    metadata: Raw | None = None
+
+    def __post_init__(self) -> None:
+        check_name(self.id, "message id")
+        if self.delay_s:
+            check_duration(self.delay_s, "delay_s")
+        if self.start_within_s is not None:
+            check_duration(self.start_within_s, "start_within_s")
+        if self.if_ready not in POLICIES_READY or self.if_leased not in POLICIES_LEASED:
+            message = f"if_ready={self.if_ready!r}, if_leased={self.if_leased!r}: choose of {POLICIES_READY} and {POLICIES_LEASED}"
+            raise ValueError(message)
+        if self.priority not in PRIORITIES:
+            message = f"priority {self.priority!r} is not a whole number of 32 bits"
+            raise ValueError(message)
+        if self.max_attempts is not None and self.max_attempts < 1:
+            message = f"max_attempts is {self.max_attempts}: give 1 or more, or None for no limit"
+            raise ValueError(message)
+
+
+class Puts(Struct, frozen=True, gc=False):
+    """Under which ids the messages are, and which of them are new."""
+
+    ids: list[str]
+    created: list[bool]
+
+
+class Put(Command[Puts], frozen=True):
+    """Add messages to a queue, all or none."""
+
+    answer_type: ClassVar[Any] = Puts
+
+    queue: str
+    items: Sequence[Item]
+
+    def __post_init__(self) -> None:
+        check_name(self.queue, "queue")
+        for item in self.items:
+            if item.dead_letter == self.queue:
+                message = f"queue {self.queue!r} cannot be its own dead-letter queue: name another"
+                raise ValueError(message)
+
+    def measure(self, limits: Limits) -> None:
+        check_batch(len(self.items), sum([check_value_size(item.value, limits) for item in self.items]), limits)
+
+    def touches(self) -> Iterator[tuple[Resource, bool]]:
+        yield ("queue", self.queue), False
+        for item in self.items:
+            yield ("message", self.queue, item.id), True
+            if item.key is not None:
+                yield ("line", self.queue), False
+                yield ("key", self.queue, item.key), True
+
+    def check(self, tx: Transaction) -> "Placement":
+        placement = Placement(tx.settings("queue", self.queue), tx.now)
+        placement.look_up(tx, self.queue, self.items)
+        for item in self.items:
+            placement.place(self.queue, item, tx.wall_offset)
+        placement.check_room(tx, self.queue)
+        return placement
+
+    def write(self, tx: Transaction, plan: "Placement") -> Puts:
+        if plan.settings is None:
+            create_queue(tx, self.queue)
+        added, updated = list(plan.added.values()), list(plan.updated.values())
+        if added or updated:
+            more = {"updated": [message.id for message in updated]} if updated else {}
+            tx.append([event(self.queue, "put", added, **more)])
+        tx.add(added)
+        if updated:
+            tx.revalue(updated)
+        if plan.is_bounded:
+            resize(tx, self.queue, plan.ready_count)
+        announce(tx, [message for message in added if message.state == "ready"])
+        # The message that a copy waits behind may be settled by the same step.
+        promote(tx, self.queue, [message for message in added if message.state == "buffered"])
+        return Puts(plan.ids, plan.created)
+
+
+class Placement(Struct):
+    """Where each item of a put goes, worked out one after the other as if each were put alone."""
+
+    settings: Settings | None
+    now: int
+    ids: list[str] = []
+    created: list[bool] = []
+    added: dict[str, Message] = {}
+    updated: dict[str, Message] = {}
+    taken: set[str] = set()
+    live: dict[str, Message] = {}
+    copies: dict[str, Message] = {}
+
+    @property
+    def is_bounded(self) -> bool:
+        return self.settings is not None and self.settings.maxsize is not None
+
+    @property
+    def ready_count(self) -> int:
+        return sum(message.state == "ready" for message in self.added.values())
+
+    def look_up(self, tx: Transaction, queue: str, items: Sequence[Item]) -> None:
+        self.taken = tx.taken_ids(queue, [item.id for item in items])
+        keys = {item.key for item in items if item.key is not None}
+        for message in tx.keyed(queue, keys) if keys else ():
+            (self.copies if message.state == "buffered" else self.live)[message.key or ""] = message
+
+    def place(self, queue: str, item: Item, wall_offset: int) -> None:
+        if item.id in self.taken:
+            self._answer(item.id, created=False)
+        elif item.key is None or item.key not in self.live:
+            self._add(self._message(queue, item, wall_offset))
+        else:
+            self._place_behind(queue, item, item.key, wall_offset)
+
+    def _place_behind(self, queue: str, item: Item, key: str, wall_offset: int) -> None:
+        """The key is taken: the put's policy decides."""
+        first, copy = self.live[key], self.copies.get(key)
+        held = first.held_at(self.now)
+        policy = item.if_leased if held else item.if_ready
+        if policy == "reject":
+            problem = f"key {key} of queue {queue!r} is {'claimed' if held else 'waiting'}, and this put was to be rejected then"
+            raise KeyInFlight(problem)
+        if policy == "keep":
+            self._answer((copy or first).id, created=False)
+        elif copy is not None or policy == "update":
+            self._update(copy or first, item)
+        else:
+            message = self._message(queue, item, wall_offset)
+            position = message.position if message.position > self.now else first.position
+            self._add(replace(message, state="buffered", position=position))
+
+    def _message(self, queue: str, item: Item, wall_offset: int) -> Message:
+        position = self.now + moment_in(item.delay_s)
+        if item.at is not None:
+            position = max(position, item.at - wall_offset)
+        return Message(
+            queue,
+            item.id,
+            item.value,
+            key=item.key,
+            priority=item.priority,
+            position=position,
+            max_attempts=item.max_attempts,
+            dead_letter=item.dead_letter,
+            start_by=None if item.start_within_s is None else position + moment_in(item.start_within_s),
+            metadata=item.metadata,
+            created_at=self.now,
+        )
+
+    def _add(self, message: Message) -> None:
+        self.added[message.id] = message
+        self.taken.add(message.id)
+        if message.key is not None:
+            (self.copies if message.state == "buffered" else self.live)[message.key] = message
+        self._answer(message.id, created=True)
+
+    def _update(self, message: Message, item: Item) -> None:
+        changed = replace(message, value=item.value, metadata=item.metadata)
+        (self.added if message.id in self.added else self.updated)[message.id] = changed
+        (self.copies if message.state == "buffered" else self.live)[item.key or ""] = changed
+        self._answer(message.id, created=False)
+
+    def _answer(self, message_id: str, *, created: bool) -> None:
+        self.ids.append(message_id)
+        self.created.append(created)
+
+    def check_room(self, tx: Transaction, queue: str) -> None:
+        if self.settings is None or self.settings.maxsize is None:
+            return
+        wanted, maxsize = self.ready_count, self.settings.maxsize
+        used = self.settings.size + tx.reserved.get(queue, 0)
+        if wanted and used + wanted > maxsize:
+            message = (
+                f"queue {queue!r} is full: {used} of {maxsize} messages wait and {wanted} more were put; wait for room or raise maxsize"
+            )
+            raise QueueFull(message)
+        tx.reserved[queue] = tx.reserved.get(queue, 0) + wanted

@@ -1,0 +1,143 @@
+"""Extending and ending claims, for those who still hold them."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, ClassVar, Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from holdfast.codec import Limits, check_batch, check_duration
+from holdfast.commands.command import Command, Resource
+from holdfast.commands.endings import Budget, Endings, announce, by_queue, event, plan_endings, promote, return_position
+from holdfast.commands.transaction import Transaction
+from holdfast.errors import ClaimLost
+from holdfast.records import Message, Receipt, ReturnTo, end_of, moment_in
+
+
+class Held(Struct, frozen=True, gc=False):
+    """Which claims were still held, in the order asked."""
+
+    held: list[bool]
+
+
+class Extend(Command[Held], frozen=True):
+    """Renew claims from now on; 0 seconds end them now, None never."""
+
+    answer_type: ClassVar[Any] = Held
+
+    receipts: Sequence[Receipt]
+    lease_s: float | None
+    all_or_none: bool = False
+
+    def __post_init__(self) -> None:
+        if self.lease_s is not None:
+            check_duration(self.lease_s, "lease_s")
+
+    def measure(self, limits: Limits) -> None:
+        check_batch(len(self.receipts), 0, limits)
+
+    def touches(self) -> Iterator[tuple[Resource, bool]]:
+        return touched(self.receipts)
+
+    def strictly(self) -> "Extend":
+        return replace(self, all_or_none=True)
+
+    def check(self, tx: Transaction) -> list[Message | None]:
+        return check_held(tx, self.receipts, all_or_none=self.all_or_none)
+
+    def write(self, tx: Transaction, plan: list[Message | None]) -> Held:
+        held = [message for message in plan if message is not None]
+        if held:
+            tx.extend(held, end_of(tx.now, self.lease_s))
+        if self.lease_s == 0:
+            announce(tx, held)
+        return Held([message is not None for message in plan])
+
+
+class Settle(Command[Held], frozen=True):
+    """End claims: acknowledge, release, fail, snooze and dead-letter are this one command."""
+
+    answer_type: ClassVar[Any] = Held
+
+    receipts: Sequence[Receipt]
+    to: Literal["done", "ready", "dead"] = "done"
+    return_to: ReturnTo = "back"
+    delay_s: float = 0.0
+    error: str | None = None
+    counts: bool = False
+    """Whether it is a failure, which is what a budget counts."""
+    max_attempts: int | None = None
+    dead_letter: str | None = None
+    all_or_none: bool = False
+
+    def __post_init__(self) -> None:
+        if self.delay_s:
+            check_duration(self.delay_s, "delay_s")
+
+    def measure(self, limits: Limits) -> None:
+        check_batch(len(self.receipts), 0, limits)
+
+    def touches(self) -> Iterator[tuple[Resource, bool]]:
+        return touched(self.receipts)
+
+    def strictly(self) -> "Settle":
+        return replace(self, all_or_none=True)
+
+    def check(self, tx: Transaction) -> tuple[list[Message | None], list[Endings]]:
+        claims = check_held(tx, self.receipts, all_or_none=self.all_or_none)
+        if self.to == "done":
+            return claims, []
+        groups = by_queue(message for message in claims if message is not None)
+        return claims, [self._end(tx, queue, messages) for queue, messages in groups.items()]
+
+    def _end(self, tx: Transaction, queue: str, messages: list[Message]) -> Endings:
+        endings = plan_endings(tx, queue, messages)
+        budget = Budget(self.max_attempts, self.dead_letter)
+        for message in messages:
+            if self.to == "dead" or (self.counts and budget.is_spent(message, message.failures + 1)):
+                ending = message.ending(tx.now, "buried", self.error)
+                endings.bury(tx, message, budget.burial_place(message), ending, failed=self.counts)
+            else:
+                ending = message.ending(tx.now, "failed" if self.counts else "released", self.error)
+                position = return_position(tx, message, self.return_to, tx.now, moment_in(self.delay_s))
+                endings.release(message, position, ending, failed=self.counts)
+        endings.rename_taken(tx)
+        return endings
+
+    def write(self, tx: Transaction, plan: tuple[list[Message | None], list[Endings]]) -> Held:
+        claims, all_endings = plan
+        groups = by_queue(message for message in claims if message is not None)
+        drafts = [event(queue, "settled", messages, to=self.to) for queue, messages in groups.items()]
+        for endings in all_endings:
+            endings.write(tx)
+            drafts += endings.drafts()
+        if drafts:
+            tx.append(drafts)
+        if self.to == "done":
+            for queue, messages in groups.items():
+                tx.remove(messages)
+                promote(tx, queue, messages)
+        return Held([message is not None for message in claims])
+
+
+def check_held(tx: Transaction, receipts: Sequence[Receipt], *, all_or_none: bool) -> list[Message | None]:
+    """The message that each receipt still holds; a receipt that stands twice counts once."""
+    different = dict.fromkeys(receipts) if len(receipts) > 1 else receipts
+    claims = tx.claims(list(different))
+    if len(claims) != len(receipts):
+        found = dict(zip(different, claims, strict=True))
+        claims = [found.pop(receipt, None) for receipt in receipts]
+    if all_or_none and None in claims:
+        lost = [receipt for receipt, claim in zip(receipts, claims, strict=True) if claim is None]
+        message = (
+            f"{len(lost)} of {len(receipts)} claims are no longer held, the first {lost[0].claim_id}; nothing was changed: claim again"
+        )
+        raise ClaimLost(message, lost)
+    return claims
+
+
+def touched(receipts: Sequence[Receipt]) -> Iterator[tuple[Resource, bool]]:
+    """What a command on these claims changes."""
+    for receipt in receipts:
+        yield ("queue", receipt.queue), False
+        yield ("message", receipt.queue, receipt.id), True

@@ -1,0 +1,78 @@
+"""Several commands as one atomic step."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from msgspec import json
+
+from holdfast.codec import Limits
+from holdfast.commands.claiming import Claim
+from holdfast.commands.command import Command, Resource
+from holdfast.commands.dicts import Length, Read, Write
+from holdfast.commands.events import Changes, Prune
+from holdfast.commands.leases import Acquire, Release, Renew
+from holdfast.commands.moving import Browse, Count, Move
+from holdfast.commands.objects import Clear, Configure, Names
+from holdfast.commands.putting import Put
+from holdfast.commands.settling import Extend, Settle
+from holdfast.commands.transaction import Transaction
+
+Step = (
+    Put
+    | Claim
+    | Extend
+    | Settle
+    | Move
+    | Browse
+    | Count
+    | Read
+    | Length
+    | Write
+    | Acquire
+    | Renew
+    | Release
+    | Configure
+    | Clear
+    | Names
+    | Changes
+    | Prune
+)
+
+
+class Together(Command[list[Any]], frozen=True):
+    """Check every command against the state before the step, then write them all; whatever fails refuses everything."""
+
+    commands: Sequence[Step]
+
+    def __post_init__(self) -> None:
+        claimed: dict[Resource, bool] = {}
+        for command in self.commands:
+            for resource, changes in dict(command.touches()).items():
+                if claimed.get(resource, False) or (changes and resource in claimed):
+                    message = f"two commands of one step meet at {' '.join(str(part) for part in resource)}: one command, or two steps"
+                    raise ValueError(message)
+                claimed[resource] = changes
+
+    def measure(self, limits: Limits) -> None:
+        for command in self.commands:
+            command.measure(limits)
+
+    def check(self, tx: Transaction) -> list[tuple[Command[Any], Any]]:
+        strict = [command.strictly() for command in self.commands]
+        return [(command, command.check(tx)) for command in strict]
+
+    def write(self, tx: Transaction, plan: list[tuple[Command[Any], Any]]) -> list[Any]:
+        return [command.write(tx, part) for command, part in plan]
+
+    def note(self, answer: list[Any]) -> bytes:
+        return json.encode([command.note(part) for command, part in zip(self.commands, answer, strict=True)])
+
+    def recall(self, tx: Transaction, note: bytes) -> list[Any]:
+        notes = json.decode(note, type=list[bytes])
+        return [command.recall(tx, part) for command, part in zip(self.commands, notes, strict=True)]
+
+
+AnyCommand = Step | Together
+
+decode_command = json.Decoder(AnyCommand).decode
+encode_command = json.Encoder().encode

@@ -1,0 +1,36 @@
+"""The names of what can be waited for and watched."""
+
+
+def queue_topic(queue: str) -> str:
+    """Something may have become claimable in the queue."""
+    return f"queue:{queue}"
+
+
+def key_topic(queue: str, key: str) -> str:
+    """The message under one key may have become claimable."""
+    return f"key:{queue}:{key}"
+
+
+def room_topic(queue: str) -> str:
+    """A bounded queue may have room."""
+    return f"room:{queue}"
+
+
+def dict_topic(name: str) -> str:
+    """An entry of the dict, or a lease on one of its keys, may have changed."""
+    return f"dict:{name}"
+
+
+def lease_topic(name: str | None, key: str) -> str:
+    """The lease may have become free."""
+    return f"lease:{'' if name is None else name}:{key}"
+
+
+def log_topic(name: str | None, key: str) -> str:
+    """Where the events of a lease are written: its dict's log, or one of its own."""
+    return f"lease::{key}" if name is None else dict_topic(name)
+
+
+def watch_topic(topic: str) -> str:
+    """An event was written to the topic."""
+    return f"watch:{topic}"

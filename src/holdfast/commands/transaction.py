@@ -1,0 +1,226 @@
+"""What a command may ask of an embedded store: the transaction it runs in.
+
+Methods take and give whole sets, so that a batch costs a few statements and never one a row. A command first reads (`check`), then
+writes (`write`); a store that cannot roll back relies on that order.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Protocol
+
+from msgspec import Raw, Struct
+
+from holdfast.records import Entry, Event, Kind, Lease, Message, Receipt, ReturnTo, Settings, State
+
+ALL = 1 << 30
+"""Wakes every waiter of a topic."""
+
+Cursor = tuple[int | str, ...]
+
+
+class Draft(Struct, frozen=True, gc=False):
+    """An event before it has its number."""
+
+    topic: str
+    event: str
+    data: Raw
+
+
+class Filter(Struct, frozen=True, gc=False, omit_defaults=True):
+    """Which messages of one state are meant; what is left out does not narrow."""
+
+    older_than_s: float | None = None
+    """Since its burial for a dead letter, since it was put for any other."""
+    error_contains: str | None = None
+    key_prefix: str | None = None
+
+
+class Stats(Struct, frozen=True, gc=False):
+    """Sizes, ages and holders of a queue at one moment."""
+
+    ready: int = 0
+    delayed: int = 0
+    buffered: int = 0
+    leased: int = 0
+    dead: int = 0
+    oldest_ready_s: float | None = None
+    oldest_leased_s: float | None = None
+    average_leased_s: float | None = None
+    oldest_dead_s: float | None = None
+    holders: dict[str, int] = {}
+
+    @property
+    def total(self) -> int:
+        return self.ready + self.delayed + self.buffered + self.leased + self.dead
+
+
+class Line(Struct, frozen=True, gc=False):
+    """The beginning of a queue's line, and what time has overtaken."""
+
+    settings: Settings | None
+    heads: list[Message]
+    """The first due, ready messages in claim order; late ones are passed over."""
+    overdue: list[Message]
+    """Without values: leased messages whose lease has ended and ready ones that are late, the longest overdue first."""
+
+
+class QueueTransaction(Protocol):
+    """The part of a transaction that queues use."""
+
+    def taken_ids(self, queue: str, ids: Collection[str]) -> set[str]:
+        """Those of `ids` under which the queue has a message, in whatever state."""
+        ...
+
+    def keyed(self, queue: str, keys: Collection[str]) -> list[Message]:
+        """The ready, leased and buffered messages under these keys, without values."""
+        ...
+
+    def claims(self, receipts: Sequence[Receipt]) -> list[Message | None]:
+        """For each receipt the message it still holds, without its value."""
+        ...
+
+    def line(self, queue: str, limit: int, overdue_limit: int) -> "Line":
+        """The queue as a claim sees it."""
+        ...
+
+    def head_position(self, queue: str, priority: int) -> int | None:
+        """Where the line of one priority begins."""
+        ...
+
+    def next_due(self, queue: str) -> int | None:
+        """The first moment at which time alone makes a message claimable."""
+        ...
+
+    def browse(self, queue: str, state: State, which: Filter, after: Cursor | None, limit: int) -> list[Message]:
+        """Messages of one state in its own order: ready as claimed, leased by lease end, dead by burial, buffered by key."""
+        ...
+
+    def pick(self, queue: str, ids: Collection[str]) -> list[Message]:
+        """The messages with these ids, in the order asked, in whatever state."""
+        ...
+
+    def stats(self, queue: str) -> Stats: ...
+
+    def count(self, queue: str, state: State) -> int: ...
+
+    def add(self, messages: Sequence[Message]) -> None:
+        """Add new messages; their `n` are given in this order."""
+        ...
+
+    def lease(self, messages: Sequence[Message], holder: str, token: int, until: int, expired_to: ReturnTo) -> None:
+        """Lease ready messages from now until `until`."""
+        ...
+
+    def extend(self, messages: Sequence[Message], until: int) -> None: ...
+
+    def remove(self, messages: Sequence[Message]) -> None: ...
+
+    def restore(self, messages: Sequence[Message]) -> None:
+        """Save all of these messages, found by `n`, but for their values."""
+        ...
+
+    def revalue(self, messages: Sequence[Message]) -> None:
+        """Save value and metadata of these messages, found by `n`."""
+        ...
+
+    def promote(self, queue: str, keys: Collection[str]) -> list[Message]:
+        """Make the buffered copy under each key ready where no other message of the key is alive; answer those, without values."""
+        ...
+
+    def resize(self, queue: str, delta: int) -> None:
+        """Count `delta` more ready messages, where the queue has a `maxsize`."""
+        ...
+
+    def clear_queue(self, queue: str) -> int:
+        """Remove every message; answer how many."""
+        ...
+
+
+class DictTransaction(Protocol):
+    """The part of a transaction that dicts and leases use. Entries past their time count as absent."""
+
+    def entries(self, name: str, keys: Collection[str]) -> dict[str, Entry]: ...
+
+    def fences(self, name: str, keys: Collection[str]) -> dict[str, int]:
+        """The highest fence that wrote each key, deleted or not; keys never written under a fence are left out."""
+        ...
+
+    def scan(self, name: str, prefix: str, after: str | None, limit: int) -> list[Entry]:
+        """Entries whose key text begins with `prefix`, in order of key text, behind `after`."""
+        ...
+
+    def length(self, name: str) -> int: ...
+
+    def save_entries(self, entries: Sequence[Entry]) -> None: ...
+
+    def delete_entries(self, name: str, keys: Collection[str], fences: Mapping[str, int]) -> None:
+        """Remove entries; the highest fence of each, of those known and those given, stays."""
+        ...
+
+    def clear_dict(self, name: str) -> int:
+        """Remove every entry, fences stay; answer how many there were."""
+        ...
+
+    def leases(self, keys: Collection[tuple[str | None, str]]) -> dict[tuple[str | None, str], Lease]:
+        """The last lease of each (dict, key), ended or not."""
+        ...
+
+    def save_leases(self, leases: Sequence[Lease]) -> None: ...
+
+    def delete_leases(self, keys: Collection[tuple[str | None, str]]) -> None: ...
+
+    def dict_leases(self, name: str) -> list[Lease]: ...
+
+
+class EventTransaction(Protocol):
+    """The part of a transaction that the log of events and the answers to repeated commands use."""
+
+    def append(self, drafts: Sequence[Draft]) -> int:
+        """Write events under consecutive numbers; answer the first. These numbers are the tokens and revisions."""
+        ...
+
+    def latest(self) -> int:
+        """The newest event's number, 0 before the first."""
+        ...
+
+    def floor(self, topic: str) -> int:
+        """The highest event number of the topic that was pruned, 0 for none."""
+        ...
+
+    def changes(self, topic: str, after: int, limit: int) -> tuple[list[Event], int]:
+        """Events of the topic behind `after`, and how far the log was read."""
+        ...
+
+    def prune(self, keep: int, older_than: int, never_after: int, limit: int) -> int:
+        """Drop up to `limit` events beyond the newest `keep` of a topic or older than `older_than`, none younger than `never_after`."""
+        ...
+
+    def tidy(self, before: int, limit: int) -> int:
+        """Drop up to `limit` each of entries past their time, answers written before `before`, and what is known of deleted fences."""
+        ...
+
+    def recall(self, command_id: str) -> bytes | None: ...
+
+    def record(self, command_id: str, note: bytes) -> None: ...
+
+
+class Transaction(QueueTransaction, DictTransaction, EventTransaction, Protocol):
+    """One atomic step on an embedded store."""
+
+    now: int
+    """The store's clock when the step began."""
+    wall_offset: int
+    """What to add to a moment of the store to get one that people know."""
+    reserved: dict[str, int]
+    """Room that earlier commands of the same step will use up, by queue."""
+
+    def settings(self, kind: Kind, name: str) -> Settings | None: ...
+
+    def save_settings(self, settings: Settings) -> None: ...
+
+    def drop_settings(self, kind: Kind, name: str) -> None: ...
+
+    def names(self, kind: Kind, prefix: str, after: str | None, limit: int) -> list[Settings]: ...
+
+    def wake(self, topic: str, count: int) -> None:
+        """Hint to waiters of the topic, once the step is durable."""
+        ...

@@ -1,0 +1,104 @@
+"""Every error Holdfast raises, in one tree.
+
+A message says what happened, to what, and what to do. Bad arguments are the built-in `ValueError` and `TypeError`, raised before
+anything is sent.
+"""
+
+import queue
+from collections.abc import Sequence
+
+from holdfast.records import Lease, Receipt
+
+
+class HoldfastError(Exception):
+    """The root of the tree."""
+
+
+class ClaimLost(HoldfastError):
+    """A claim is no longer held: its lease ended, it was settled, or its queue was removed."""
+
+    def __init__(self, message: str, lost: Sequence[Receipt] = ()) -> None:
+        super().__init__(message)
+        self.lost = list(lost)
+
+
+class LeaseLost(HoldfastError):
+    """A lease is no longer held."""
+
+
+class LeaseHeld(HoldfastError):
+    """Somebody else holds the lease."""
+
+    def __init__(self, message: str, lease: Lease | None = None, expires_in_s: float | None = None) -> None:
+        super().__init__(message)
+        self.lease = lease
+        self.holder = lease.holder if lease else None
+        self.expires_in_s = expires_in_s
+
+
+class LockTimeout(HoldfastError, TimeoutError):
+    """The lock did not become free in time."""
+
+
+class QueueFull(HoldfastError, queue.Full):
+    """The queue has reached its `maxsize`."""
+
+
+class KeyInFlight(HoldfastError):
+    """A put with `reject` met a message under the same key."""
+
+
+class Refused(HoldfastError):
+    """A step that must apply whole did not apply; nothing was written."""
+
+    def __init__(self, message: str, step: int | None = None) -> None:
+        super().__init__(message)
+        self.step = step
+
+
+class Compacted(HoldfastError):
+    """The events asked for are gone (or were never in this store): take a fresh snapshot."""
+
+    def __init__(self, message: str, oldest: int) -> None:
+        super().__init__(message)
+        self.oldest = oldest
+
+
+class Closed(HoldfastError):
+    """The store, client or queue was closed."""
+
+
+class NotAllowed(HoldfastError):
+    """The caller may not do this."""
+
+
+class StoreMoved(HoldfastError):
+    """The data was copied to another store; open that one instead."""
+
+    def __init__(self, message: str, url: str) -> None:
+        super().__init__(message)
+        self.url = url
+
+
+class StoreUnavailable(HoldfastError):
+    """The store could not be reached or did not answer in time; nothing was written."""
+
+
+class OutcomeUnknown(StoreUnavailable):
+    """The command was perhaps applied, perhaps not: ask before repeating it."""
+
+
+class StoreError(HoldfastError):
+    """The store answered with a failure of its own."""
+
+
+class StoreFull(StoreError):
+    """No room is left on the disk or in the map; nothing was written."""
+
+
+class StoreCorrupted(StoreError):
+    """The file is damaged or not a store of ours."""
+
+
+class SchemaTooNew(StoreError):
+    """The file was written by a newer version of Holdfast."""

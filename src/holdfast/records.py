@@ -1,0 +1,233 @@
+"""What is kept: messages, entries, leases and events, and how a message moves from one state to the next.
+
+Every moment (`position`, `until`, `created_at`, …) is a whole number of microseconds of the store's clock. Values are JSON text, as the
+codec made it; nothing here looks inside one.
+"""
+
+from typing import Literal
+from urllib.parse import quote, unquote
+
+from msgspec import Raw, Struct, json
+from msgspec.structs import replace
+
+State = Literal["ready", "leased", "dead", "buffered"]
+ReturnTo = Literal["back", "place", "front"]
+Kind = Literal["queue", "dict"]
+
+NEVER = 2**62
+"""The end of a lease that has none."""
+
+NO_VALUE = Raw(b"")
+"""Stands in a message that was read without its value."""
+
+HISTORY = 20
+"""How many endings a message remembers; older ones are only counted."""
+
+ERROR_CHARACTERS = 4_000
+"""Longer error texts are cut before they are kept."""
+
+
+def moment_in(seconds: float) -> int:
+    """How far ahead a moment `seconds` from now lies."""
+    return round(seconds * 1_000_000)
+
+
+def seconds_in(span: int) -> float:
+    """How many seconds lie between two moments `span` apart."""
+    return span / 1_000_000
+
+
+def end_of(now: int, lease_s: float | None) -> int:
+    """When a lease taken now ends."""
+    return NEVER if lease_s is None else now + moment_in(lease_s)
+
+
+class Ending(Struct, frozen=True, gc=False, array_like=True):
+    """How one claim on a message ended, when it was not done."""
+
+    holder: str
+    token: int
+    since: int
+    until: int
+    how: Literal["released", "failed", "expired", "buried"]
+    error: str | None = None
+
+
+class Message(Struct, frozen=True, gc=False, omit_defaults=True):
+    """One message of a queue, in the state the store last gave it."""
+
+    queue: str
+    id: str
+    value: Raw
+    n: int = 0
+    """Orders messages of one position; given by the store when it adds the message."""
+    key: str | None = None
+    priority: int = 0
+    position: int = 0
+    """Its place in the line: the moment it became, or becomes, due."""
+    state: State = "ready"
+    attempts: int = 0
+    """How often it was handed out."""
+    failures: int = 0
+    """How often that ended in a failure or an expiry: what the budget counts."""
+    max_attempts: int | None = None
+    dead_letter: str | None = None
+    start_by: int | None = None
+    metadata: Raw | None = None
+    created_at: int = 0
+    holder: str = ""
+    token: int = 0
+    since: int = 0
+    until: int = 0
+    expired_to: ReturnTo = "place"
+    dead_at: int | None = None
+    last_error: str | None = None
+    endings: int = 0
+    history: tuple[Ending, ...] = ()
+
+    @property
+    def receipt(self) -> "Receipt":
+        return Receipt(self.queue, self.id, self.token)
+
+    @property
+    def order(self) -> tuple[int, int, int]:
+        """Sorts messages into the order in which they are claimed."""
+        return (-self.priority, self.position, self.n)
+
+    def held_at(self, now: int) -> bool:
+        return self.state == "leased" and self.until > now
+
+    def is_late(self, now: int) -> bool:
+        """Whether it had to be started by now and never was."""
+        return self.start_by is not None and self.start_by <= now and self.attempts == 0
+
+    def leased(self, holder: str, token: int, now: int, until: int, expired_to: ReturnTo) -> "Message":
+        return replace(
+            self,
+            state="leased",
+            holder=holder,
+            token=token,
+            since=now,
+            until=until,
+            expired_to=expired_to,
+            attempts=self.attempts + 1,
+        )
+
+    def returned(self, position: int, *, failed: bool, ending: Ending) -> "Message":
+        """Back in line, at `position`."""
+        return replace(self, state="ready", position=position, failures=self.failures + failed, **self._after(ending))
+
+    def buried(self, now: int, *, failed: bool, ending: Ending) -> "Message":
+        """Dead, and kept where it is for inspection."""
+        return replace(self, state="dead", dead_at=now, failures=self.failures + failed, **self._after(ending))
+
+    def dead_lettered(self, now: int, to: str, wall_at: int, *, failed: bool, ending: Ending) -> "Message":
+        """Moved to the queue `to` as fresh work, with metadata that says where it came from and why."""
+        report = {
+            "queue": self.queue,
+            "attempts": self.attempts,
+            "failures": self.failures + failed,
+            "error": self._after(ending)["last_error"],
+            "at": wall_at / 1_000_000,
+        }
+        if self.key is not None:
+            report["key"] = self.key
+        metadata: dict[str, object] = json.decode(self.metadata) if self.metadata else {}
+        metadata["dead_letter"] = report
+        return Message(
+            queue=to,
+            id=self.id,
+            value=self.value,
+            n=self.n,
+            priority=self.priority,
+            position=now,
+            metadata=Raw(json.encode(metadata, order="sorted")),
+            created_at=self.created_at,
+        )
+
+    def valued(self, value: Raw) -> "Message":
+        return replace(self, value=value)
+
+    def redriven(self, position: int, queue: str) -> "Message":
+        """A dead letter given another chance: the same id, a fresh budget."""
+        return replace(self, queue=queue, state="ready", position=position, failures=0, dead_at=None)
+
+    def ending(self, now: int, how: Literal["released", "failed", "expired", "buried"], error: str | None = None) -> Ending:
+        return Ending(self.holder, self.token, self.since, now, how, error[:ERROR_CHARACTERS] if error else error)
+
+    def _after(self, ending: Ending) -> dict[str, object]:
+        return {
+            "history": (*self.history, ending)[-HISTORY:],
+            "endings": self.endings + 1,
+            "last_error": ending.error if ending.error is not None else self.last_error,
+        }
+
+
+class Receipt(Struct, frozen=True, gc=False, array_like=True):
+    """Names one claim: nobody else's claim on the message, earlier or later, has the same."""
+
+    queue: str
+    id: str
+    token: int
+
+    @property
+    def claim_id(self) -> str:
+        return f"{self.token}/{quote(self.queue, safe='')}/{quote(self.id, safe='')}"
+
+    @classmethod
+    def parse(cls, claim_id: str) -> "Receipt":
+        token, _, rest = claim_id.partition("/")
+        queue, _, message_id = rest.partition("/")
+        if not (token.isascii() and token.isdigit() and queue and message_id):
+            message = f"{claim_id!r} is not a claim id: pass the claim, or the `claim_id` it carries"
+            raise ValueError(message)
+        return cls(unquote(queue), unquote(message_id), int(token))
+
+
+class Settings(Struct, frozen=True, gc=False, omit_defaults=True):
+    """What is known of a queue or a dict as a whole."""
+
+    kind: Kind
+    name: str
+    paused: bool = False
+    maxsize: int | None = None
+    size: int = 0
+    """How many messages are ready; kept only where there is a `maxsize`."""
+    created_at: int = 0
+
+
+class Entry(Struct, frozen=True, gc=False, omit_defaults=True):
+    """One key of a dict."""
+
+    dict: str
+    key: str
+    value: Raw
+    revision: int
+    fence: int = 0
+    """The highest token that wrote it under a fence."""
+    expires_at: int | None = None
+
+
+class Lease(Struct, frozen=True, gc=False, omit_defaults=True):
+    """The right to a name until a moment: of a dict's key, or (with no dict) of any name."""
+
+    dict: str | None
+    key: str
+    holder: str
+    lease_id: str
+    token: int
+    since: int
+    until: int
+
+    def held_at(self, now: int) -> bool:
+        return self.until > now
+
+
+class Event(Struct, frozen=True, gc=False):
+    """One line of the log that watches read."""
+
+    index: int
+    topic: str
+    event: str
+    data: Raw
+    at: int

@@ -1,0 +1,89 @@
+"""The contract of a store: it executes commands, and lets callers wait until asking again may be worth it.
+
+A flow takes a mark, executes a command, and waits on the mark when there was nothing:
+
+    with store.mark(topic) as mark:
+        while not (answer := store.execute(command)):
+            store.wait(mark, timeout_s, answer.due_in_s)
+
+The mark comes before the question, so no wake-up is lost in between. A wake-up is a hint, never the data; one that comes for nothing
+does no harm, and a slow poll covers one that is missed.
+"""
+
+from typing import Literal, Protocol, TypeVar
+
+from msgspec import Struct
+
+from holdfast.codec import Limits
+from holdfast.commands import Command
+from holdfast.stores.waiting import Mark
+
+R = TypeVar("R")
+
+
+class Guarantees(Struct, frozen=True):
+    """What a store promises beyond what all of them do."""
+
+    survives: Literal["nothing", "process", "power"]
+    """What an acknowledged command outlives: not even the process, its death, or a loss of power."""
+    shared_by: Literal["threads", "processes", "hosts"]
+    clock: str
+    """Whose clock ends leases."""
+    engine: str
+    """The engine underneath, with its version."""
+
+
+class Store(Protocol):
+    """A store, for threads."""
+
+    url: str
+    limits: Limits
+    guarantees: Guarantees
+
+    def execute(self, command: Command[R]) -> R:
+        """Apply the command, all or nothing and as if alone; durable, as `guarantees` says, when it returns."""
+        ...
+
+    def mark(self, topic: str) -> Mark:
+        """Take a point to wait from."""
+        ...
+
+    def wait(self, mark: Mark, timeout_s: float, due_in_s: float | None = None, poll_s: float | None = None) -> None:
+        """Return when the topic may have changed since the mark, when `due_in_s` has passed, or at the time-out."""
+        ...
+
+    def wall_offset_us(self) -> int:
+        """What to add to a moment of the store's clock to get one of the wall clock."""
+        ...
+
+    def close(self) -> None:
+        """End every wait with `Closed`, and give back what the store holds. Again does nothing."""
+        ...
+
+
+class AsyncStore(Protocol):
+    """A store, for tasks."""
+
+    url: str
+    limits: Limits
+    guarantees: Guarantees
+
+    async def execute(self, command: Command[R]) -> R:
+        """See `Store.execute`."""
+        ...
+
+    def mark(self, topic: str) -> Mark:
+        """See `Store.mark`."""
+        ...
+
+    async def wait(self, mark: Mark, timeout_s: float, due_in_s: float | None = None, poll_s: float | None = None) -> None:
+        """See `Store.wait`."""
+        ...
+
+    def wall_offset_us(self) -> int:
+        """See `Store.wall_offset_us`."""
+        ...
+
+    async def aclose(self) -> None:
+        """See `Store.close`."""
+        ...
