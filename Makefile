@@ -36,7 +36,7 @@ check: $(VENV)/.dev-$(VERSION)  ## format, lint, types, import contracts, genera
 docs: $(VENV)/.dev-$(VERSION)  ## build the documentation into site/; a broken link fails
 	$(BIN)/mkdocs build --strict
 
-bench: $(VENV)/.bench-$(VERSION)  ## cost beside raw statements and peers, as ratios in one run
+bench: $(VENV)/.bench-$(VERSION) $(VENV)/.honker-$(VERSION)  ## cost beside raw statements and peers, as ratios in one run
 	$(BIN)/python bench/embedded.py
 
 verify: $(VENV)/.dev-$(VERSION)  ## the long runs: processes, kills and pauses for minutes
@@ -56,6 +56,11 @@ clean:  ## remove the environments, the built docs and the caches
 # One stamp for each extra and Python version, renewed when pyproject.toml changes.
 $(VENV)/.%-$(VERSION): pyproject.toml | $(VENV)/.python-$(VERSION)
 	$(BIN)/python -m pip install --quiet --editable '.[$*]'
+	@touch $@
+
+# The one peer that may need a Rust toolchain: where it cannot be installed, the benchmark runs without it and says so.
+$(VENV)/.honker-$(VERSION): $(VENV)/.bench-$(VERSION)
+	$(BIN)/python -m pip install --quiet --editable '.[bench-honker]' || echo 'honker could not be installed: it is left out'
 	@touch $@
 
 # The stamp of another Python version means that the interpreter changed: start afresh.
