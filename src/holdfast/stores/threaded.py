@@ -1,0 +1,168 @@
+"""Files for asyncio: one writer thread, and commits that tasks share.
+
+Each event loop gathers what its tasks ask and hands it over as one batch. The next batch leaves one turn of the loop after the answers of
+the last arrived: by then the tasks that were answered have asked again.
+"""
+
+import asyncio
+import queue
+import threading
+import weakref
+from collections.abc import Callable
+from typing import Protocol, TypeVar
+
+from holdfast.codec import Limits
+from holdfast.commands import Command
+from holdfast.errors import Closed
+from holdfast.stores import Guarantees
+from holdfast.stores.committing import Job
+from holdfast.stores.waiting import Mark, Waiters
+
+R = TypeVar("R")
+
+
+class FileStore(Protocol):
+    """What a file's store offers beyond the contract, so that tasks can share its commits."""
+
+    url: str
+    limits: Limits
+    guarantees: Guarantees
+    waiters: Waiters
+
+    def run(self, jobs: list[Job]) -> None: ...
+
+    def listen(self) -> None: ...
+
+    def wall_offset_us(self) -> int: ...
+
+    def close(self) -> None: ...
+
+
+class ThreadedStore:
+    """The async face of a file's store."""
+
+    def __init__(self, store: FileStore) -> None:
+        self.store = store
+        self.url = store.url
+        self.limits = store.limits
+        self.guarantees = store.guarantees
+        self._writer = _Writer(store.run)
+        # One for each event loop that uses the store; a loop that is gone takes its own with it.
+        self._gatherers: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Gatherer] = weakref.WeakKeyDictionary()
+
+    async def execute(self, command: Command[R]) -> R:
+        command.measure(self.limits)
+        loop = asyncio.get_running_loop()
+        gatherer = self._gatherers.get(loop)
+        if gatherer is None:
+            gatherer = self._gatherers[loop] = _Gatherer(loop, self._writer.submit)
+        job = Job(command)
+        await gatherer.ask(job)
+        answer: R = job.result()
+        return answer
+
+    def mark(self, topic: str) -> Mark:
+        self.store.listen()
+        return self.store.waiters.mark(topic)
+
+    async def wait(self, mark: Mark, timeout_s: float, due_in_s: float | None = None, poll_s: float | None = None) -> None:
+        await self.store.waiters.wait_async(mark, timeout_s, due_in_s, poll_s)
+
+    def wall_offset_us(self) -> int:
+        return self.store.wall_offset_us()
+
+    async def aclose(self) -> None:
+        await asyncio.to_thread(self.close)
+
+    def close(self) -> None:
+        self._writer.close()
+        self.store.close()
+
+
+class _Gatherer:
+    """Gathers the jobs of one event loop into batches; used on that loop alone."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, submit: Callable[[list[Job], Callable[[], None]], None]) -> None:
+        self._loop = loop
+        self._submit = submit
+        self._jobs: list[Job] = []
+        self._futures: list[asyncio.Future[None]] = []
+        self._is_away = False
+
+    def ask(self, job: Job) -> asyncio.Future[None]:
+        future: asyncio.Future[None] = self._loop.create_future()
+        self._jobs.append(job)
+        self._futures.append(future)
+        if not self._is_away:
+            self._is_away = True
+            self._loop.call_soon(self._dispatch)
+        return future
+
+    def _dispatch(self) -> None:
+        if not self._jobs:
+            self._is_away = False
+            return
+        jobs, futures = self._jobs, self._futures
+        self._jobs, self._futures = [], []
+        try:
+            self._submit(jobs, lambda: self._loop.call_soon_threadsafe(self._deliver, futures))
+        except Closed as error:
+            for job in jobs:
+                job.fail(error)
+            self._deliver(futures)
+
+    def _deliver(self, futures: list[asyncio.Future[None]]) -> None:
+        for future in futures:
+            if not future.done():
+                future.set_result(None)
+        self._loop.call_soon(self._dispatch)
+
+
+class _Writer:
+    """The one thread, started at the first batch, that runs what event loops hand over."""
+
+    def __init__(self, run: Callable[[list[Job]], None]) -> None:
+        self._run = run
+        # Guards _thread and _is_closed.
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self._is_closed = False
+        self._batches: queue.SimpleQueue[tuple[list[Job], Callable[[], None]] | None] = queue.SimpleQueue()
+
+    def submit(self, jobs: list[Job], deliver: Callable[[], None]) -> None:
+        if self._thread is None:
+            self._start()
+        if self._is_closed:
+            message = "The store was closed; open it again."
+            raise Closed(message)
+        self._batches.put((jobs, deliver))
+
+    def _start(self) -> None:
+        with self._lock:
+            if self._thread is None and not self._is_closed:
+                self._thread = threading.Thread(target=self._work, name="holdfast-writer", daemon=True)
+                self._thread.start()
+
+    def _work(self) -> None:
+        while (batch := self._batches.get()) is not None:
+            jobs, deliver = batch
+            try:
+                self._run(jobs)
+            except BaseException as error:  # noqa: BLE001 - the callers raise it: they wait in another thread
+                for job in jobs:
+                    if not job.is_done:
+                        job.fail(error)
+            try:
+                deliver()
+            except RuntimeError:
+                continue  # The loop is closed: nobody waits any more.
+
+    def close(self) -> None:
+        with self._lock:
+            if self._is_closed:
+                return
+            self._is_closed = True
+            thread, self._thread = self._thread, None
+        self._batches.put(None)
+        if thread is not None and thread is not threading.current_thread():
+            thread.join()
