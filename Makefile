@@ -18,7 +18,7 @@ endif
 .DELETE_ON_ERROR:
 
 help:  ## this list
-	@grep -E '^[a-z]+:.*##' Makefile | sed -E 's/:.*## /\t/' | awk -F '\t' '{ printf "make %-9s %s\n", $$1, $$2 }'
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' Makefile
 
 demo: $(VENV)/.cli-$(VERSION)  ## a live show: workers are killed and paused, and no message is lost
 	$(BIN)/holdfast demo

@@ -2,7 +2,12 @@
 
 from collections.abc import Generator
 
+import hypothesis
 import pytest
+
+# No deadline per example: on a busy machine it would fail tests that are right.
+hypothesis.settings.register_profile("holdfast", deadline=None)
+hypothesis.settings.load_profile("holdfast")
 
 
 @pytest.fixture

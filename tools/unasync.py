@@ -20,7 +20,7 @@ FOLDERS = ("src/holdfast/_async", "tests/_async")
 # Applied in this order, to whole files.
 RULES: dict[str, str] = {
     r"^import asyncio\n": "import time\n",
-    r"^@pytest\.mark\.anyio\n": "",
+    r"^ *@pytest\.mark\.anyio\n": "",
     r"^pytestmark = pytest\.mark\.anyio\n": "",
     r"\basyncio\.sleep\b": "time.sleep",
     r"\basync (def|with|for)\b": r"\1",
