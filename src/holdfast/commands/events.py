@@ -2,11 +2,12 @@
 
 from typing import Any, ClassVar
 
-from msgspec import Struct
+from msgspec import Raw, Struct, json
 
 from holdfast.codec import Limits, check_batch, check_duration
 from holdfast.commands.command import Command
-from holdfast.commands.transaction import Transaction
+from holdfast.commands.topics import dict_topic
+from holdfast.commands.transaction import Draft, Transaction
 from holdfast.errors import Compacted
 from holdfast.records import Event, moment_in
 
@@ -75,4 +76,13 @@ class Prune(Command[int], frozen=True):
         del plan
         never_after = tx.now - moment_in(RETRY_S)
         pruned = tx.prune(self.keep, tx.now - moment_in(self.keep_s), never_after, self.limit)
-        return pruned + tx.tidy(never_after, self.limit)
+        return pruned + tx.forget_answers(never_after, self.limit) + self._expire(tx)
+
+    def _expire(self, tx: Transaction) -> int:
+        """Remove entries past their time; watchers learn of it."""
+        stale = tx.stale_entries(self.limit)
+        if stale:
+            tx.append([Draft(dict_topic(entry.dict), "expired", Raw(json.encode({"key": entry.key}))) for entry in stale])
+        for name in {entry.dict for entry in stale}:
+            tx.delete_entries(name, [entry.key for entry in stale if entry.dict == name], {})
+        return len(stale)

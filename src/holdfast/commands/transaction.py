@@ -160,6 +160,10 @@ class DictTransaction(Protocol):
         """Remove every entry, fences stay; answer how many there were."""
         ...
 
+    def stale_entries(self, limit: int) -> list[Entry]:
+        """Up to `limit` entries, of any dict, past their time and not removed yet."""
+        ...
+
     def leases(self, keys: Collection[tuple[str | None, str]]) -> dict[tuple[str | None, str], Lease]:
         """The last lease of each (dict, key), ended or not."""
         ...
@@ -194,8 +198,8 @@ class EventTransaction(Protocol):
         """Drop up to `limit` events beyond the newest `keep` of a topic or older than `older_than`, none younger than `never_after`."""
         ...
 
-    def tidy(self, before: int, limit: int) -> int:
-        """Drop up to `limit` each of entries past their time, answers written before `before`, and what is known of deleted fences."""
+    def forget_answers(self, before: int, limit: int) -> int:
+        """Drop up to `limit` answers written before that moment."""
         ...
 
     def recall(self, command_id: str) -> bytes | None: ...
