@@ -1,0 +1,34 @@
+"""Values and keys as the text that stores keep, and the limits on both."""
+
+from holdfast.codec.json import JSON
+from holdfast.codec.keys import KEY_BYTES, decode_key, encode_key, key_prefix
+from holdfast.codec.limits import (
+    DURATION_MAX_S,
+    Limits,
+    check_batch,
+    check_duration,
+    check_name,
+    check_value_size,
+)
+from holdfast.codec.protocol import Codec
+from holdfast.codec.typed import typed
+from holdfast.codec.wrapped import MSGPACK, PICKLE, REFERENCE
+
+__all__ = [
+    "DURATION_MAX_S",
+    "JSON",
+    "KEY_BYTES",
+    "MSGPACK",
+    "PICKLE",
+    "REFERENCE",
+    "Codec",
+    "Limits",
+    "check_batch",
+    "check_duration",
+    "check_name",
+    "check_value_size",
+    "decode_key",
+    "encode_key",
+    "key_prefix",
+    "typed",
+]

@@ -1,0 +1,91 @@
+"""What is too long, too large or too many, refused before anything is sent."""
+
+import math
+import re
+import sys
+from typing import Final
+
+from msgspec import Raw, Struct
+
+from holdfast.codec.keys import KEY_BYTES
+
+# A hundred years: every store can add it to the present without overflow.
+DURATION_MAX_S: Final = 100 * 365 * 86_400.0
+
+_MIB: Final = 1024 * 1024
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
+
+
+class Limits(Struct, frozen=True):
+    """How much one call may carry."""
+
+    name_bytes: int = 200
+    key_bytes: int = KEY_BYTES
+    value_bytes: int = _MIB
+    batch_items: int = 10_000
+    batch_bytes: int = 16 * _MIB
+
+
+DEFAULT_LIMITS: Final = Limits()
+
+
+def check_name(name: object, what: str = "queue", limits: Limits = DEFAULT_LIMITS) -> str:
+    """Give the name back if it can be one: 1 to 200 bytes of UTF-8, no control characters."""
+    if not isinstance(name, str):
+        raise TypeError(f"{what} name must be a str, not {type(name).__name__}")
+    if not name:
+        raise ValueError(f"{what} name is empty; it takes 1 to {limits.name_bytes:,} bytes")
+    if _CONTROL.search(name):
+        raise ValueError(f"{what} name {ascii(name)[:60]} has a control character; remove it")
+    size = _size_of(name, what)
+    if size > limits.name_bytes:
+        raise ValueError(f"{what} name {name[:30]!a}… is {size:,} bytes; the limit is {limits.name_bytes:,}")
+    return name
+
+
+def check_value_size(raw: Raw | bytes, limits: Limits = DEFAULT_LIMITS) -> int:
+    """Give an encoded value's size in bytes; ValueError if it is over the limit."""
+    size = len(raw)
+    if size > limits.value_bytes:
+        raise ValueError(f"value is {size:,} bytes encoded; the limit is {limits.value_bytes:,}; store it elsewhere and put a reference")
+    return size
+
+
+def check_batch(items_count: int, total_bytes: int = 0, limits: Limits = DEFAULT_LIMITS) -> None:
+    """Raise ValueError for a batch of too many items or bytes."""
+    if items_count > limits.batch_items:
+        raise ValueError(f"batch has {items_count:,} items; the limit is {limits.batch_items:,}; send several")
+    if total_bytes > limits.batch_bytes:
+        raise ValueError(f"batch is {total_bytes:,} bytes; the limit is {limits.batch_bytes:,}; send several")
+
+
+def check_duration(
+    seconds: object,
+    what: str,
+    *,
+    zero: bool = True,
+    maximum: float = DURATION_MAX_S,
+    allow_inf: bool = False,
+) -> float:
+    """Give a duration as a float; `what` is the argument's name, for the message."""
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float):
+        raise TypeError(f"{what} must be a number of seconds, not {type(seconds).__name__}")
+    if allow_inf and seconds == math.inf:
+        return math.inf
+    if not (seconds >= 0 if zero else seconds > 0):
+        raise ValueError(f"{what} must be {'0 or more' if zero else 'more than 0'} seconds, not {_shown(seconds)}")
+    if seconds > maximum:
+        raise ValueError(f"{what} must be at most {maximum:,.0f} seconds, not {_shown(seconds)}")
+    return float(seconds)
+
+
+def _size_of(name: str, what: str) -> int:
+    try:
+        return len(name.encode())
+    except UnicodeEncodeError:
+        raise ValueError(f"{what} name {ascii(name)[:60]} has a lone surrogate, which is not Unicode") from None
+
+
+def _shown(seconds: float) -> str:
+    # Python refuses to write an int of more than 4,300 digits.
+    return repr(seconds) if abs(seconds) <= sys.float_info.max else "a number beyond any float"
