@@ -130,7 +130,7 @@ class Message(Struct, frozen=True, gc=False, omit_defaults=True):
             "error": self._after(ending)["last_error"],
             "at": wall_at / 1_000_000,
         }
-        if self.key is not None:
+        if isinstance(self.key, str):  # By reference it may be anything.
             report["key"] = self.key
         metadata: dict[str, object] = json.decode(self.metadata) if self.metadata else {}
         metadata["dead_letter"] = report

@@ -238,7 +238,7 @@ class Write(Command[list[Written]], frozen=True):
         if saved:
             tx.save_entries(saved)
         if deleted:
-            fences = {c.key: c.fence for c in self.changes if c.fence is not None and c.do == "delete"}
+            fences = {c.key: c.fence for c in self.changes if c.fence is not None and c.key in deleted}
             tx.delete_entries(self.dict, deleted, fences)
         return answers
 
@@ -247,9 +247,8 @@ class Write(Command[list[Written]], frozen=True):
 
     def _draft(self, change: Change, answer: Written) -> Draft:
         if change.do == "delete" or answer.entry is None:
-            return Draft(dict_topic(self.dict), "deleted", Raw(json.encode({"key": change.key})))
-        data = {"key": change.key, "value": answer.entry.value}
-        return Draft(dict_topic(self.dict), "written", Raw(json.encode(data)))
+            return Draft(dict_topic(self.dict), "deleted", {"key": change.key})
+        return Draft(dict_topic(self.dict), "written", {"key": change.key, "value": answer.entry.value})
 
 
 class WritePlan(Struct):

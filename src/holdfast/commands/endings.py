@@ -4,9 +4,9 @@
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 
-from msgspec import Raw, Struct, json
+from msgspec import Struct
 from msgspec.structs import replace
 
 from holdfast.commands.topics import key_topic, queue_topic, room_topic
@@ -89,7 +89,7 @@ class Endings(Struct):
 def plan_endings(tx: Transaction, queue: str, messages: Sequence[Message]) -> Endings:
     """An empty plan that knows which of the messages have a buffered copy behind them."""
     keys = [message.key for message in messages if message.key is not None]
-    buffered = {m.key for m in tx.keyed(queue, keys) if m.state == "buffered" and m.key} if keys else set[str]()
+    buffered = {m.key for m in tx.keyed(queue, keys) if m.state == "buffered" and m.key is not None} if keys else set[str]()
     return Endings(queue, buffered)
 
 
@@ -141,11 +141,16 @@ def announce(tx: Transaction, messages: Iterable[Message]) -> None:
 
 def event(queue: str, name: str, messages: Sequence[Message], **more: object) -> Draft:
     """An event of a queue: ids and keys, never values."""
-    data: dict[str, object] = {"ids": [message.id for message in messages]}
-    keys = [message.key for message in messages]
+    return Draft(queue_topic(queue), name, told([message.id for message in messages], [message.key for message in messages], more))
+
+
+def told(ids: Sequence[str], keys: Sequence[Hashable], more: Mapping[str, object]) -> Mapping[str, object]:
+    """What an event of a queue tells of messages."""
+    facts: dict[str, object] = {"ids": ids}
     if any(key is not None for key in keys):
-        data["keys"] = keys
-    return Draft(queue_topic(queue), name, Raw(json.encode(data | more)))
+        facts["keys"] = keys
+    facts.update(more)
+    return facts
 
 
 def by_queue(messages: Iterable[Message]) -> dict[str, list[Message]]:

@@ -2,7 +2,7 @@
 
 from typing import Any, ClassVar
 
-from msgspec import Raw, Struct, json
+from msgspec import Struct
 
 from holdfast.codec import Limits, check_batch, check_duration
 from holdfast.commands.command import Command
@@ -82,7 +82,7 @@ class Prune(Command[int], frozen=True):
         """Remove entries past their time; watchers learn of it."""
         stale = tx.stale_entries(self.limit)
         if stale:
-            tx.append([Draft(dict_topic(entry.dict), "expired", Raw(json.encode({"key": entry.key}))) for entry in stale])
+            tx.append([Draft(dict_topic(entry.dict), "expired", {"key": entry.key}) for entry in stale])
         for name in {entry.dict for entry in stale}:
             tx.delete_entries(name, [entry.key for entry in stale if entry.dict == name], {})
         return len(stale)

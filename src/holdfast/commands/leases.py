@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
-from msgspec import Raw, Struct, json
+from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from holdfast.codec import Limits, check_batch, check_duration, check_name
@@ -87,8 +87,8 @@ class Acquire(Command[Acquired], frozen=True):
         if plan.held is not None:
             return Acquired(plan.held, ends_in_s(tx, plan.held), plan.entry)
         topic = log_topic(self.dict, self.key)
-        drafts = [Draft(topic, "expired", Raw(json.encode({"key": self.key})))] if plan.expired else []
-        drafts.append(Draft(topic, "acquired", Raw(json.encode({"key": self.key, "holder": self.holder}))))
+        drafts = [Draft(topic, "expired", {"key": self.key})] if plan.expired else []
+        drafts.append(Draft(topic, "acquired", {"key": self.key, "holder": self.holder}))
         token = tx.append(drafts) + len(drafts) - 1
         lease = Lease(self.dict, self.key, self.holder, self.lease_id, token, tx.now, end_of(tx.now, self.lease_s))
         tx.save_leases([lease])
@@ -188,10 +188,7 @@ class Release(Command[Released], frozen=True):
 def end_leases(tx: Transaction, leases: Sequence[Lease]) -> None:
     """Give leases back, tell of it, and wake who waits for them."""
     tx.append(
-        [
-            Draft(log_topic(lease.dict, lease.key), "released", Raw(json.encode({"key": lease.key, "holder": lease.holder})))
-            for lease in leases
-        ]
+        [Draft(log_topic(lease.dict, lease.key), "released", {"key": lease.key, "holder": lease.holder}) for lease in leases]
     )
     tx.delete_leases([(lease.dict, lease.key) for lease in leases])
     for lease in leases:

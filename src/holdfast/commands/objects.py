@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
-from msgspec import UNSET, Raw, Struct, UnsetType, json
+from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 
 from holdfast.codec import Limits, check_batch, check_name
@@ -49,7 +49,7 @@ class Configure(Command[Settings], frozen=True):
         if before == after:
             return after
         data = {"paused": after.paused, "maxsize": after.maxsize} if self.kind == "queue" else {}
-        tx.append([Draft(TOPICS[self.kind](self.name), "configured", Raw(json.encode(data)))])
+        tx.append([Draft(TOPICS[self.kind](self.name), "configured", data)])
         tx.save_settings(after)
         if self.kind == "queue":
             tx.wake(queue_topic(self.name), ALL)
@@ -83,7 +83,7 @@ class Clear(Command[int], frozen=True):
         if leases:
             end_leases(tx, leases)
         count = tx.clear_queue(self.name) if self.kind == "queue" else tx.clear_dict(self.name)
-        tx.append([Draft(TOPICS[self.kind](self.name), "cleared", Raw(json.encode({"count": count, "dropped": self.drop})))])
+        tx.append([Draft(TOPICS[self.kind](self.name), "cleared", {"count": count, "dropped": self.drop})])
         if self.drop:
             tx.drop_settings(self.kind, self.name)
         elif settings is not None and settings.maxsize is not None:

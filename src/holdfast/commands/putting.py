@@ -124,8 +124,8 @@ class Placement(Struct):
     added: dict[str, Message] = {}
     updated: dict[str, Message] = {}
     taken: set[str] = set()
-    live: dict[str, Message] = {}
-    copies: dict[str, Message] = {}
+    live: dict[str | None, Message] = {}
+    copies: dict[str | None, Message] = {}
 
     @property
     def is_bounded(self) -> bool:
@@ -139,7 +139,7 @@ class Placement(Struct):
         self.taken = tx.taken_ids(queue, [item.id for item in items])
         keys = {item.key for item in items if item.key is not None}
         for message in tx.keyed(queue, keys) if keys else ():
-            (self.copies if message.state == "buffered" else self.live)[message.key or ""] = message
+            (self.copies if message.state == "buffered" else self.live)[message.key] = message
 
     def place(self, queue: str, item: Item, wall_offset: int) -> None:
         if item.id in self.taken:
@@ -194,7 +194,7 @@ class Placement(Struct):
     def _update(self, message: Message, item: Item) -> None:
         changed = replace(message, value=item.value, metadata=item.metadata)
         (self.added if message.id in self.added else self.updated)[message.id] = changed
-        (self.copies if message.state == "buffered" else self.live)[item.key or ""] = changed
+        (self.copies if message.state == "buffered" else self.live)[item.key] = changed
         self._answer(message.id, created=False)
 
     def _answer(self, message_id: str, *, created: bool) -> None:

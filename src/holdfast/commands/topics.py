@@ -8,7 +8,8 @@ def queue_topic(queue: str) -> str:
 
 def key_topic(queue: str, key: str) -> str:
     """The message under one key may have become claimable."""
-    return f"key:{queue}:{key}"
+    # Equal keys of a store by reference may differ in text (1 and True), never in hash.
+    return f"key:{queue}:{key}" if type(key) is str else f"key:{queue}:#{hash(key)}"
 
 
 def room_topic(queue: str) -> str:

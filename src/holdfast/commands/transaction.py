@@ -7,7 +7,7 @@ writes (`write`); a store that cannot roll back relies on that order.
 from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 
-from msgspec import Raw, Struct
+from msgspec import Raw, Struct, json
 
 from holdfast.records import Entry, Event, Kind, Lease, Message, Receipt, ReturnTo, Settings, State
 
@@ -22,7 +22,12 @@ class Draft(Struct, frozen=True, gc=False):
 
     topic: str
     event: str
-    data: Raw
+    facts: Mapping[str, object]
+
+    @property
+    def data(self) -> Raw:
+        """The facts as text, for stores that keep text."""
+        return Raw(json.encode(self.facts))
 
 
 class Filter(Struct, frozen=True, gc=False, omit_defaults=True):
