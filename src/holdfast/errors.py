@@ -100,5 +100,9 @@ class StoreCorrupted(StoreError):
     """The file is damaged or not a store of ours."""
 
 
+class MissingExtra(StoreError, ImportError):
+    """A package that this kind of store needs is not installed."""
+
+
 class SchemaTooNew(StoreError):
     """The file was written by a newer version of Holdfast."""

@@ -73,7 +73,6 @@ class Message(Struct, frozen=True, gc=False, omit_defaults=True):
     max_attempts: int | None = None
     dead_letter: str | None = None
     start_by: int | None = None
-    metadata: Raw | None = None
     created_at: int = 0
     holder: str = ""
     token: int = 0
@@ -84,6 +83,7 @@ class Message(Struct, frozen=True, gc=False, omit_defaults=True):
     last_error: str | None = None
     endings: int = 0
     history: tuple[Ending, ...] = ()
+    metadata: Raw | None = None
 
     @property
     def receipt(self) -> "Receipt":
@@ -144,6 +144,10 @@ class Message(Struct, frozen=True, gc=False, omit_defaults=True):
             metadata=Raw(json.encode(metadata, order="sorted")),
             created_at=self.created_at,
         )
+
+    def promoted(self) -> "Message":
+        """A buffered copy whose turn has come."""
+        return replace(self, state="ready")
 
     def valued(self, value: Raw) -> "Message":
         return replace(self, value=value)

@@ -8,6 +8,8 @@ from msgspec import Struct, json
 from holdfast.codec import Limits, check_batch, check_duration, check_name
 from holdfast.commands.command import Command, Resource
 from holdfast.commands.endings import Budget, Endings, event, plan_endings, promote, resize, return_position
+from holdfast.commands.putting import Put, item_of
+from holdfast.commands.settling import Settle
 from holdfast.commands.transaction import Draft, Line, Transaction
 from holdfast.records import NEVER, NO_VALUE, Message, Receipt, ReturnTo, Settings, end_of, seconds_in
 
@@ -126,6 +128,14 @@ class Claim(Command[Claimed], frozen=True):
     def _remove(self, tx: Transaction, messages: Sequence[Message]) -> None:
         tx.remove(messages)
         promote(tx, self.queue, messages)
+
+    def undo(self, answer: Claimed) -> Command[Any] | None:
+        """Give back what nobody will work on; what was taken is put again, under its id."""
+        if not answer.messages:
+            return None
+        if not self.take:
+            return Settle([message.receipt for message in answer.messages], "ready", "place")
+        return Put(self.queue, [item_of(message) for message in answer.messages])
 
     def note(self, answer: Claimed) -> bytes:
         """Ids and tokens are enough to read the messages again; only what was taken is gone and is kept here."""

@@ -45,6 +45,11 @@ class Command(Struct, Generic[R], frozen=True, kw_only=True, tag=True, omit_defa
         """The same command, refusing as a whole when any of its items fails."""
         return self
 
+    def undo(self, answer: R) -> "Command[Any] | None":
+        """What takes it back, for a caller who was cancelled before the answer came; None where there is nothing to hold on to."""
+        del answer
+        return None
+
     def note(self, answer: R) -> bytes:
         """What to keep so that a repetition can be answered."""
         return json.encode(answer)

@@ -97,6 +97,12 @@ class Acquire(Command[Acquired], frozen=True):
             entry = write.write(tx, plan.default)[0].entry
         return Acquired(lease, ends_in_s(tx, lease), entry)
 
+    def undo(self, answer: Acquired) -> Command[Any] | None:
+        """Release what was granted."""
+        if answer.lease.lease_id != self.lease_id:
+            return None
+        return Release([LeaseName(self.dict, self.key, self.lease_id)])
+
     def recall(self, tx: Transaction, note: bytes) -> Acquired:
         """Whether it was granted can be seen from the lease itself, so a repetition simply asks again."""
         del note
@@ -187,9 +193,7 @@ class Release(Command[Released], frozen=True):
 
 def end_leases(tx: Transaction, leases: Sequence[Lease]) -> None:
     """Give leases back, tell of it, and wake who waits for them."""
-    tx.append(
-        [Draft(log_topic(lease.dict, lease.key), "released", {"key": lease.key, "holder": lease.holder}) for lease in leases]
-    )
+    tx.append([Draft(log_topic(lease.dict, lease.key), "released", {"key": lease.key, "holder": lease.holder}) for lease in leases])
     tx.delete_leases([(lease.dict, lease.key) for lease in leases])
     for lease in leases:
         tx.wake(lease_topic(lease.dict, lease.key), 1)

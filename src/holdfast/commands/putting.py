@@ -55,6 +55,19 @@ class Item(Struct, frozen=True, gc=False, omit_defaults=True, forbid_unknown_fie
             raise ValueError(message)
 
 
+def item_of(message: Message) -> Item:
+    """The item that puts the message again."""
+    return Item(
+        message.id,
+        message.value,
+        message.key,
+        priority=message.priority,
+        max_attempts=message.max_attempts,
+        dead_letter=message.dead_letter,
+        metadata=message.metadata,
+    )
+
+
 class Puts(Struct, frozen=True, gc=False):
     """Under which ids the messages are, and which of them are new."""
 

@@ -56,6 +56,10 @@ class Store(Protocol):
         """What to add to a moment of the store's clock to get one of the wall clock."""
         ...
 
+    def for_tasks(self) -> "AsyncStore":
+        """The same store for tasks; closing either closes both."""
+        ...
+
     def close(self) -> None:
         """End every wait with `Closed`, and give back what the store holds. Again does nothing."""
         ...

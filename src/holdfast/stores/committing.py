@@ -38,7 +38,11 @@ class Job:
     def fail(self, error: BaseException) -> None:
         self.error, self.is_done = error, True
 
-    def result(self) -> Any:  # noqa: ANN401 - whatever the command answers
+    def undo(self) -> Command[Any] | None:
+        """What takes it back, if it succeeded and that leaves something to look after."""
+        return self.command.undo(self.answer) if self.is_done and self.error is None else None
+
+    def result(self) -> Any:
         if self.error is not None:
             # A fresh traceback for each caller: several may have met the same error.
             raise self.error.with_traceback(None)
@@ -58,7 +62,13 @@ class Committer:
 
     def execute(self, command: Command[R]) -> R:
         job = Job(command)
-        self.run([job])
+        try:
+            self.run([job])
+        except BaseException:
+            # Interrupted while another thread did the work: nobody will look after what it got.
+            if (undo := job.undo()) is not None:
+                self.run([Job(undo)])
+            raise
         answer: R = job.result()
         return answer
 

@@ -82,7 +82,7 @@ class ThreadedStore:
 class _Gatherer:
     """Gathers the jobs of one event loop into batches; used on that loop alone."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, submit: Callable[[list[Job], Callable[[], None]], None]) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, submit: Callable[[list[Job], Callable[[], object]], None]) -> None:
         self._loop = loop
         self._submit = submit
         self._jobs: list[Job] = []
@@ -105,16 +105,19 @@ class _Gatherer:
         jobs, futures = self._jobs, self._futures
         self._jobs, self._futures = [], []
         try:
-            self._submit(jobs, lambda: self._loop.call_soon_threadsafe(self._deliver, futures))
+            self._submit(jobs, lambda: self._loop.call_soon_threadsafe(self._deliver, jobs, futures))
         except Closed as error:
             for job in jobs:
                 job.fail(error)
-            self._deliver(futures)
+            self._deliver(jobs, futures)
 
-    def _deliver(self, futures: list[asyncio.Future[None]]) -> None:
-        for future in futures:
+    def _deliver(self, jobs: list[Job], futures: list[asyncio.Future[None]]) -> None:
+        for job, future in zip(jobs, futures, strict=True):
             if not future.done():
                 future.set_result(None)
+            elif (undo := job.undo()) is not None:
+                # The task was cancelled while its command was under way: nobody will look after what it got.
+                self.ask(Job(undo))
         self._loop.call_soon(self._dispatch)
 
 
@@ -127,9 +130,9 @@ class _Writer:
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._is_closed = False
-        self._batches: queue.SimpleQueue[tuple[list[Job], Callable[[], None]] | None] = queue.SimpleQueue()
+        self._batches: queue.SimpleQueue[tuple[list[Job], Callable[[], object]] | None] = queue.SimpleQueue()
 
-    def submit(self, jobs: list[Job], deliver: Callable[[], None]) -> None:
+    def submit(self, jobs: list[Job], deliver: Callable[[], object]) -> None:
         if self._thread is None:
             self._start()
         if self._is_closed:

@@ -1,0 +1,132 @@
+"""From a URL to a store."""
+
+import logging
+import os
+import sqlite3
+import threading
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
+
+from platformdirs import user_data_path
+
+from holdfast.codec import Limits
+from holdfast.errors import MissingExtra
+from holdfast.stores import AsyncStore, Store
+
+log = logging.getLogger("holdfast")
+
+STORES = {
+    "memory": ("holdfast.stores.memory", "MemoryStore"),
+    "sqlite": ("holdfast.stores.sqlite.store", "SqliteStore"),
+    "lmdb": ("holdfast.stores.lmdb", "LmdbStore"),
+}
+EXTRAS = {"lmdb"}
+"""Stores that need what the base install leaves out; the extra has their name."""
+
+OPTIONS: dict[str, dict[str, dict[str, object]]] = {
+    "memory": {"values": {"copy": False, "reference": True}},
+    "sqlite": {"durability": {"power": "power", "process": "process"}},
+    "lmdb": {"durability": {"power": "power", "process": "process"}},
+}
+"""What may stand behind the question mark of a URL, and what it means."""
+
+NAMES = {"values": "by_reference"}
+
+# Guards _named and _has_told.
+_lock = threading.Lock()
+_named: dict[str, Store] = {}
+_has_told = False
+
+
+def connect(target: str | sqlite3.Connection | None = None, *, limits: Limits | None = None) -> Store:
+    """Open a store: `memory://`, `sqlite:///jobs.db`, `sqlite:////var/lib/jobs.db?durability=process`, `lmdb:///jobs`.
+
+    As with other libraries, three slashes begin a relative path and four an absolute one. Without a URL it is that of `HOLDFAST_URL`, else
+    a SQLite file in the user's data folder. `memory://` is a new store each time, `memory://name` one for the whole process. A `sqlite3`
+    connection of your own works too: in its open transaction commands never commit, and an idle one they commit.
+    """
+    if isinstance(target, sqlite3.Connection):
+        return _class_of("holdfast.stores.sqlite.borrowed", "BorrowedStore", "sqlite")(target, limits=limits)
+    if target is None:
+        return _connect_default(limits)
+    url = _split(target)
+    options = _options_of(url)
+    if url.scheme != "memory":
+        return _class_of(*STORES[url.scheme], url.scheme)(_path_of(url), limits=limits, **options)
+    if not url.netloc:
+        return _class_of(*STORES["memory"], "memory")(limits=limits, **options)
+    return _shared_memory(target, limits, options)
+
+
+def connect_async(target: str | None = None, *, limits: Limits | None = None) -> AsyncStore:
+    """Open a store for tasks; see `connect`."""
+    return connect(target, limits=limits).for_tasks()
+
+
+def _connect_default(limits: Limits | None) -> Store:
+    url = os.environ.get("HOLDFAST_URL")
+    if url is None:
+        path = user_data_path("holdfast", ensure_exists=True) / "holdfast.sqlite3"
+        _tell_once(path)
+        return connect(f"sqlite:///{path}", limits=limits)
+    if url.partition("?")[0] == "memory://":
+        # Whoever reads the variable means the same store.
+        return _shared_memory(url, limits, _options_of(_split(url)))
+    return connect(url, limits=limits)
+
+
+def _tell_once(path: Path) -> None:
+    global _has_told  # noqa: PLW0603 - once a process
+    with _lock:
+        if not _has_told:
+            _has_told = True
+            log.info("no URL was given and HOLDFAST_URL is not set: using %s", path)
+
+
+def _shared_memory(name: str, limits: Limits | None, options: dict[str, object]) -> Store:
+    with _lock:
+        if name not in _named:
+            _named[name] = _class_of(*STORES["memory"], "memory")(limits=limits, url=name, **options)
+        return _named[name]
+
+
+def _split(text: str) -> SplitResult:
+    url = urlsplit(text)
+    if url.scheme not in STORES:
+        # Only the scheme: the rest may hold a password.
+        shown = f"{url.scheme}://…" if url.scheme else repr(text)
+        message = f"{shown} is no store that this version knows; it knows {', '.join(f'{scheme}://' for scheme in STORES)}"
+        raise ValueError(message)
+    return url
+
+
+def _path_of(url: SplitResult) -> Path:
+    path = unquote(url.path.removeprefix("/"))
+    if url.netloc or not path or path == ":memory:" or "\0" in path:
+        message = f"{url.geturl()!r} names no file: write {url.scheme}:///relative/path or {url.scheme}:////absolute/path (or memory://)"
+        raise ValueError(message)
+    return Path(path).absolute()
+
+
+def _options_of(url: SplitResult) -> dict[str, object]:
+    options = {}
+    for name, value in parse_qsl(url.query, keep_blank_values=True):
+        allowed = OPTIONS[url.scheme].get(name, {})
+        if value not in allowed:
+            known = "; ".join(f"{option}={'|'.join(values)}" for option, values in OPTIONS[url.scheme].items())
+            message = f"{url.scheme}:// has no option {name}={value}; it has {known}"
+            raise ValueError(message)
+        options[NAMES.get(name, name)] = allowed[value]
+    return options
+
+
+def _class_of(module: str, name: str, scheme: str) -> Any:
+    try:
+        return getattr(import_module(module), name)
+    except ModuleNotFoundError as error:
+        if scheme not in EXTRAS:
+            raise
+        message = f"{scheme}:// needs the package {error.name!r}: pip install 'holdfast[{scheme}]'"
+        raise MissingExtra(message) from error

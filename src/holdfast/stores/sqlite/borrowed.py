@@ -1,0 +1,127 @@
+"""A store on the caller's own `sqlite3` connection: what it does commits or vanishes with the caller's work."""
+
+import sqlite3
+from typing import TypeVar
+
+from holdfast.clock import HOST, AnchoredClock
+from holdfast.codec import Limits
+from holdfast.commands import Command
+from holdfast.errors import StoreError
+from holdfast.stores import AsyncStore, Guarantees
+from holdfast.stores.sqlite.file import check_library, migrate, read_anchor, translate
+from holdfast.stores.sqlite.store import TURN_S
+from holdfast.stores.sqlite.transaction import SqliteTransaction
+from holdfast.stores.sqlite.turns import Turns
+from holdfast.stores.sqlite.wakeups import Wakeups
+from holdfast.stores.waiting import Mark, Waiters
+
+R = TypeVar("R")
+
+
+class BorrowedStore:
+    """Commands inside the open transaction of a connection, which they never commit; on an idle connection each commits for itself.
+
+    Waiters elsewhere hear of an idle connection's commands at once, and of a transaction's at their next poll after its commit.
+    """
+
+    def __init__(self, connection: sqlite3.Connection, *, limits: Limits | None = None) -> None:
+        check_library()
+        if connection.text_factory is not str:
+            message = "the connection has a text_factory of its own, and Holdfast reads text: give it another connection"
+            raise ValueError(message)
+        self.connection = connection
+        self.limits = limits or Limits()
+        self.path = str(connection.execute("pragma database_list").fetchone()[2])
+        self.url = f"sqlite:///{self.path}"
+        self.guarantees = Guarantees("process", "processes", "the host's, since its boot", f"SQLite {sqlite3.sqlite_version}")
+        self.waiters = Waiters()
+        self._clock: AnchoredClock | None = None
+        # A database in memory has no other writers.
+        self._turns = Turns.shared(self.path) if self.path else None
+        self._wakeups = Wakeups(self.path, self.waiters.hint) if self.path else None
+
+    def execute(self, command: Command[R]) -> R:
+        command.measure(self.limits)
+        try:
+            return self._execute_within(command) if self.connection.in_transaction else self._execute_alone(command)
+        except sqlite3.Error as error:
+            raise translate(error, self.path) from error
+
+    def _execute_within(self, command: Command[R]) -> R:
+        sql = self._cursor()
+        sql.execute("savepoint holdfast")
+        try:
+            answer: R = self._transaction(sql).execute(command)
+        except BaseException:
+            # SQLite may have rolled the whole transaction back itself, on a full disk for one.
+            if self.connection.in_transaction:
+                sql.execute("rollback to holdfast")
+                sql.execute("release holdfast")
+            raise
+        sql.execute("release holdfast")
+        return answer
+
+    def _execute_alone(self, command: Command[R]) -> R:
+        if self._turns is None:
+            answer, _ = self._commit(command)
+            return answer
+        with self._turns.mutex:
+            self._turns.take(TURN_S)
+            try:
+                answer, hints = self._commit(command)
+            finally:
+                self._turns.done()
+        if self._wakeups is not None and hints:
+            self._wakeups.post(list(hints.items()))
+        return answer
+
+    def _commit(self, command: Command[R]) -> tuple[R, dict[str, int]]:
+        sql = self._cursor()
+        sql.execute("begin immediate")
+        try:
+            tx = self._transaction(sql)
+            answer: R = tx.execute(command)
+            sql.execute("commit")
+            self._clock = self._clock or AnchoredClock(self._anchor)
+        except BaseException:
+            if self.connection.in_transaction:
+                sql.execute("rollback")
+            raise
+        return answer, tx.hints
+
+    def _cursor(self) -> sqlite3.Cursor:
+        sql = self.connection.cursor()
+        sql.row_factory = None
+        return sql
+
+    def _transaction(self, sql: sqlite3.Cursor) -> SqliteTransaction:
+        clock = self._clock
+        if clock is None:
+            # Tables and anchor may vanish with the caller's transaction, so they are remembered only once we committed them.
+            migrate(sql, self.path)
+            self._anchor, _ = read_anchor(sql, HOST)
+            clock = AnchoredClock(self._anchor)
+        return SqliteTransaction(sql, clock.now_us(), clock.wall_offset_us())
+
+    def mark(self, topic: str) -> Mark:
+        if self._wakeups is not None:
+            self._wakeups.listen()
+        return self.waiters.mark(topic)
+
+    def wait(self, mark: Mark, timeout_s: float, due_in_s: float | None = None, poll_s: float | None = None) -> None:
+        self.waiters.wait(mark, timeout_s, due_in_s, poll_s)
+
+    def wall_offset_us(self) -> int:
+        return 0 if self._clock is None else self._clock.wall_offset_us()
+
+    def for_tasks(self) -> AsyncStore:
+        message = "a sqlite3 connection belongs to its thread: use it there, or connect to the file"
+        raise StoreError(message)
+
+    def close(self) -> None:
+        """End waits; the connection stays the caller's."""
+        self.waiters.close()
+        if self._wakeups is not None:
+            self._wakeups.close()
+        if self._turns is not None:
+            self._turns.close()

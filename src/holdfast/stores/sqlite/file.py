@@ -1,0 +1,122 @@
+"""Opening a SQLite file: its settings, its tables, its clock; and the errors that SQLite reports."""
+
+import os
+import sqlite3
+from importlib.resources import files
+from pathlib import Path
+from typing import Literal
+
+from msgspec import json
+
+from holdfast.clock import HOST, Anchor, Host, anchored
+from holdfast.errors import HoldfastError, SchemaTooNew, StoreCorrupted, StoreError, StoreFull, StoreMoved, StoreUnavailable
+from holdfast.stores.sqlite.statements import SQL
+
+Durability = Literal["power", "process"]
+
+PAGE_BYTES = 2_048
+"""Of a new file: a commit writes whole pages, and small ones cost less."""
+
+CHECKPOINT_PAGES = 10_000
+BUSY_S = 10.0
+"""How long a writer who takes no turns, such as the application itself, may hold the file."""
+
+OLDEST_SQLITE = (3, 35)
+
+
+def open_connection(path: str, durability: Durability) -> sqlite3.Connection:
+    """A connection that any one thread at a time may use, in no transaction."""
+    connection = sqlite3.connect(path, timeout=BUSY_S, isolation_level=None, check_same_thread=False, cached_statements=256)
+    try:
+        connection.execute(f"pragma page_size = {PAGE_BYTES}")
+        connection.execute("pragma journal_mode = wal")
+        connection.execute(f"pragma synchronous = {'full' if durability == 'power' else 'normal'}")
+        connection.execute(f"pragma wal_autocheckpoint = {CHECKPOINT_PAGES}")
+        # The application's own tables may have triggers; ours must not set each other off.
+        connection.execute("pragma recursive_triggers = off")
+    except sqlite3.Error:
+        connection.close()
+        raise
+    return connection
+
+
+def check_library() -> None:
+    """Refuse a SQLite that lacks what we use."""
+    if sqlite3.sqlite_version_info < OLDEST_SQLITE:
+        message = f"Python was built with SQLite {sqlite3.sqlite_version}; Holdfast needs 3.35 or newer"
+        raise StoreError(message)
+
+
+def migrate(sql: sqlite3.Cursor, path: str) -> None:
+    """Bring the tables up to date, inside a transaction. Our version stands in a table of ours: the file may be the application's."""
+    sql.execute("create table if not exists holdfast_meta (name text primary key, value text not null) without rowid")
+    row = sql.execute(SQL["meta"], ("version",)).fetchone()
+    version = int(row[0]) if row else 0
+    moved = sql.execute(SQL["meta"], ("moved",)).fetchone()
+    if moved:
+        message = f"{path} was copied to {moved[0]}: open that instead"
+        raise StoreMoved(message, moved[0])
+    steps = migrations()
+    if version > len(steps):
+        message = f"{path} has format {version}, and this Holdfast knows up to {len(steps)}: upgrade Holdfast; the file was not changed"
+        raise SchemaTooNew(message)
+    for step in steps[version:]:
+        for statement in split_script(step):
+            sql.execute(statement)
+    if version < len(steps):
+        sql.execute(SQL["save_meta"], ("version", str(len(steps))))
+
+
+def migrations() -> list[str]:
+    """The scripts that lead from each version to the next."""
+    folder = files(__package__) / "schema"
+    return [part.read_text("utf-8") for part in sorted(folder.iterdir(), key=lambda part: part.name) if part.name.endswith(".sql")]
+
+
+def split_script(script: str) -> list[str]:
+    """The statements of a script, so that they can run inside a transaction: `executescript` commits first."""
+    statements, text = [], ""
+    for line in script.splitlines(keepends=True):
+        text += line
+        if sqlite3.complete_statement(text):
+            statements.append(text)
+            text = ""
+    return statements
+
+
+def read_anchor(sql: sqlite3.Cursor, host: Host = HOST) -> tuple[Anchor, bool]:
+    """The anchor to measure from, kept in the file, and whether it had to be made anew; ask inside a transaction."""
+    row = sql.execute(SQL["meta"], ("anchor",)).fetchone()
+    stored = json.decode(row[0], type=Anchor) if row else None
+    latest = sql.execute(SQL["latest"]).fetchone()
+    anchor = anchored(stored, latest[1] if latest else 0, host)
+    if anchor != stored:
+        sql.execute(SQL["save_meta"], ("anchor", json.encode(anchor).decode()))
+    return anchor, stored is not None and anchor != stored
+
+
+def check_folder(path: str) -> None:
+    """Refuse early, and in words, what SQLite would call "unable to open database file"."""
+    folder = Path(path).parent
+    if not folder.is_dir():
+        message = f"the folder {folder} of the store {path} does not exist: create it"
+        raise StoreError(message)
+    if not os.access(folder, os.W_OK):
+        message = f"the folder {folder} of the store {path} is not writable: SQLite keeps its log beside the file"
+        raise StoreError(message)
+
+
+def translate(error: sqlite3.Error, path: str) -> HoldfastError:
+    """What SQLite reports, as one of ours."""
+    code = (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF
+    match code:
+        case sqlite3.SQLITE_FULL:
+            return StoreFull(f"no room is left for {path}: free some; nothing was written ({error})")
+        case sqlite3.SQLITE_CORRUPT | sqlite3.SQLITE_NOTADB:
+            return StoreCorrupted(f"{path} is damaged or not a SQLite file: restore a backup ({error})")
+        case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
+            return StoreUnavailable(f"{path} was locked for {BUSY_S:.0f} s by a program that writes to it: end its transaction ({error})")
+        case sqlite3.SQLITE_READONLY | sqlite3.SQLITE_PERM | sqlite3.SQLITE_CANTOPEN | sqlite3.SQLITE_AUTH:
+            return StoreError(f"{path} cannot be written: check the permissions of the file and its folder ({error})")
+        case _:
+            return StoreError(f"{path}: SQLite reports {error}; nothing was written")

@@ -1,0 +1,85 @@
+"""The events of a SQLite file and the answers to repeated commands, as a transaction sees them."""
+
+from collections import Counter
+from collections.abc import Sequence
+from sqlite3 import Cursor as SqlCursor
+
+from msgspec import Raw
+
+from holdfast.commands.transaction import Draft
+from holdfast.records import Event
+from holdfast.stores.sqlite.queues import as_json
+from holdfast.stores.sqlite.statements import SQL
+
+STRETCH = 20_000
+"""How many event numbers one reading of the log walks at most."""
+
+COUNTED = "counted"
+"""The name in holdfast_meta under which the last event stands that is in the counts of holdfast_topics."""
+
+
+class Log:
+    """The event half of a transaction."""
+
+    sql: SqlCursor
+    now: int
+
+    def append(self, drafts: Sequence[Draft]) -> int:
+        first, rest = drafts[0], drafts[1:]
+        self.sql.execute(SQL["append"], (first.topic, first.event, first.data, self.now))
+        number = self.sql.lastrowid or 0
+        if rest:
+            self.sql.executemany(SQL["append"], [(draft.topic, draft.event, draft.data, self.now) for draft in rest])
+        return number
+
+    def latest(self) -> int:
+        row = self.sql.execute(SQL["latest"]).fetchone()
+        return 0 if row is None else row[0]
+
+    def floor(self, topic: str) -> int:
+        row = self.sql.execute(SQL["floor"], (topic,)).fetchone()
+        return 0 if row is None else row[0]
+
+    def changes(self, topic: str, after: int, limit: int) -> tuple[list[Event], int]:
+        oldest = self.sql.execute(SQL["oldest"]).fetchone()
+        latest = self.latest()
+        after = max(after, oldest[0] - 1 if oldest else 0)
+        upto = min(after + STRETCH, latest)
+        asked = {"topic": topic, "after": after, "upto": upto, "limit": limit}
+        events = [Event(n, name, event, Raw(data), at) for n, name, event, data, at in self.sql.execute(SQL["changes"], asked)]
+        return events, events[-1].index if len(events) == limit else max(upto, after)
+
+    def prune(self, keep: int, older_than: int, never_after: int, limit: int) -> int:
+        latest, oldest = self.latest(), self.sql.execute(SQL["oldest"]).fetchone()
+        before = min(older_than, never_after)
+        if oldest is None or (oldest[1] >= before and latest - oldest[0] < keep):
+            return 0
+        self._count_topics(latest)
+        pruned = self._drop([(n, topic) for n, topic, at in self.sql.execute(SQL["old_events"], (latest, limit)).fetchall() if at < before])
+        for topic, excess, floor in self.sql.execute(SQL["topics_over"], {"keep": keep}).fetchall():
+            asked = {"topic": topic, "floor": floor, "latest": latest, "before": never_after, "limit": min(excess, limit - pruned)}
+            pruned += self._drop([(row[0], topic) for row in self.sql.execute(SQL["old_events_of"], asked).fetchall()])
+        return pruned
+
+    def _count_topics(self, latest: int) -> None:
+        row = self.sql.execute(SQL["meta"], (COUNTED,)).fetchone()
+        counted = int(row[0]) if row else 0
+        self.sql.executemany(SQL["add_topic_count"], self.sql.execute(SQL["count_topics"], (counted, latest)).fetchall())
+        self.sql.execute(SQL["save_meta"], (COUNTED, str(latest)))
+
+    def _drop(self, events: Sequence[tuple[int, str]]) -> int:
+        if events:
+            highest, counts = dict(sorted((topic, n) for n, topic in events)), Counter(topic for _, topic in events)
+            self.sql.executemany(SQL["drop_events"], [(count, highest[topic], topic) for topic, count in counts.items()])
+            self.sql.execute(SQL["delete_events"], (as_json([n for n, _ in events]),))
+        return len(events)
+
+    def forget_answers(self, before: int, limit: int) -> int:
+        return self.sql.execute(SQL["forget_answers"], (before, limit)).rowcount
+
+    def recall(self, command_id: str) -> bytes | None:
+        row = self.sql.execute(SQL["recall"], (command_id,)).fetchone()
+        return None if row is None else row[0]
+
+    def record(self, command_id: str, note: bytes) -> None:
+        self.sql.execute(SQL["record"], (command_id, note, self.now))

@@ -1,0 +1,202 @@
+"""The messages of a SQLite file, as a transaction sees them."""
+
+from collections.abc import Collection, Iterable, Sequence
+from sqlite3 import Cursor as SqlCursor
+from typing import Any
+
+from msgspec import Raw, json
+
+from holdfast.commands.transaction import Cursor, Filter, Line, Stats
+from holdfast.records import NEVER, Message, Receipt, ReturnTo, Settings, State, moment_in, seconds_in
+from holdfast.stores.sqlite.rows import VALUE, is_large, read_message, write_message
+from holdfast.stores.sqlite.statements import SQL
+
+TOP = 2**31
+"""Above every priority."""
+
+FIRST: dict[State, Cursor] = {"ready": (-TOP - 1, 0, 0), "leased": (0, 0), "dead": (0, 0), "buffered": ("", 0)}
+"""Before the first message of each state."""
+
+
+class Messages:
+    """The queue half of a transaction."""
+
+    def __init__(self, sql: SqlCursor, now: int) -> None:
+        self.sql = sql
+        self.now = now
+
+    def settings(self, kind: str, name: str) -> Settings | None:
+        row = self.sql.execute(SQL["settings"], {"kind": kind, "name": name}).fetchone()
+        return None if row is None else read_settings(row)
+
+    def taken_ids(self, queue: str, ids: Collection[str]) -> set[str]:
+        if len(ids) == 1:
+            return {row[0] for row in self.sql.execute(SQL["taken_id"], (queue, *ids))}
+        return {row[0] for row in self.sql.execute(SQL["taken_ids"], (as_json(ids), queue))}
+
+    def keyed(self, queue: str, keys: Collection[str]) -> list[Message]:
+        return [read_message(row) for row in self.sql.execute(SQL["keyed"], {"queue": queue, "keys": as_json(set(keys))})]
+
+    def claims(self, receipts: Sequence[Receipt]) -> list[Message | None]:
+        if len(receipts) == 1:
+            one = receipts[0]
+            row = self.sql.execute(SQL["claim_held"], (one.queue, one.id, one.token, self.now)).fetchone()
+            return [None if row is None else read_message(row)]
+        ids: dict[str, list[str]] = {}
+        for receipt in receipts:
+            ids.setdefault(receipt.queue, []).append(receipt.id)
+        held = {}
+        for queue, wanted in ids.items():
+            for row in self.sql.execute(SQL["claims_held"], {"queue": queue, "ids": as_json(wanted), "now": self.now}):
+                message = read_message(row)
+                held[message.queue, message.id, message.token] = message
+        return [held.get((receipt.queue, receipt.id, receipt.token)) for receipt in receipts]
+
+    def pick(self, queue: str, ids: Collection[str]) -> list[Message]:
+        return self._with_values(self.sql.execute(SQL["pick"], {"queue": queue, "ids": as_json(ids)}).fetchall())
+
+    def line(self, queue: str, limit: int, overdue_limit: int) -> Line:
+        now = self.now
+        rows = self.sql.execute(SQL["heads"], {"queue": queue, "now": now, "limit": limit}).fetchall()
+        settings = read_settings(("queue", queue, *rows[0][VALUE + 1 :])) if rows else self.settings("queue", queue)
+        if settings is None or settings.paused:
+            return Line(settings, [], [])
+        overdue = [read_message(row) for row in self.sql.execute(SQL["overdue"], (queue, now, overdue_limit))]
+        heads = self._with_values(rows)
+        if len(heads) < limit:
+            heads += self._lower_heads(queue, limit - len(heads), heads[0].priority if heads else None)
+        return Line(settings, heads, overdue)
+
+    def _lower_heads(self, queue: str, limit: int, priority: int | None) -> list[Message]:
+        """Walk the priorities in use below `priority`; below the highest, whose heads are not due, where it is None."""
+        found: list[Message] = []
+        if priority is None:
+            priority = self._next_priority(queue, TOP)
+        while priority is not None and len(found) < limit and (priority := self._next_priority(queue, priority)) is not None:
+            asked = {"queue": queue, "priority": priority, "now": self.now, "limit": limit - len(found)}
+            found += self._with_values(self.sql.execute(SQL["heads_at"], asked).fetchall())
+        return found
+
+    def _next_priority(self, queue: str, below: int) -> int | None:
+        row = self.sql.execute(SQL["next_priority"], (queue, below)).fetchone()
+        return None if row is None else row[0]
+
+    def head_position(self, queue: str, priority: int) -> int | None:
+        row = self.sql.execute(SQL["head_position"], (queue, priority)).fetchone()
+        return None if row is None else row[0]
+
+    def next_due(self, queue: str) -> int | None:
+        moments = [row[0] for row in self.sql.execute(SQL["next_alarm"], (queue,))]
+        priority = self._next_priority(queue, TOP)
+        while priority is not None:
+            position = self.head_position(queue, priority)
+            moments += [] if position is None else [position]
+            priority = self._next_priority(queue, priority)
+        return min(moments, default=None)
+
+    def browse(self, queue: str, state: State, which: Filter, after: Cursor | None, limit: int) -> list[Message]:
+        asked = {
+            "queue": queue,
+            "limit": limit,
+            "older": None if which.older_than_s is None else self.now - moment_in(which.older_than_s),
+            "error": which.error_contains,
+            "prefix": which.key_prefix,
+        } | dict(zip("abc", after or FIRST[state], strict=False))
+        return self._with_values(self.sql.execute(SQL[f"browse_{state}"], asked).fetchall())
+
+    def count(self, queue: str, state: State) -> int:
+        return int(self.sql.execute(SQL["count"], (queue, state)).fetchone()[0])
+
+    def stats(self, queue: str) -> Stats:
+        asked = {"queue": queue, "now": self.now}
+        ready, delayed, first = self.sql.execute(SQL["stats_ready"], asked).fetchone()
+        leased, ended, since, mean = self.sql.execute(SQL["stats_leased"], asked).fetchone()
+        dead, dead_at = self.sql.execute(SQL["stats_dead"], asked).fetchone()
+        delayed, ended = delayed or 0, ended or 0
+        return Stats(
+            ready=ready - delayed + ended,
+            delayed=delayed,
+            buffered=self.count(queue, "buffered"),
+            leased=leased - ended,
+            dead=dead,
+            oldest_ready_s=None if first is None or first > self.now else seconds_in(self.now - first),
+            oldest_leased_s=None if since is None else seconds_in(self.now - since),
+            average_leased_s=None if mean is None else (self.now - mean) / 1_000_000,
+            oldest_dead_s=None if dead_at is None else seconds_in(self.now - dead_at),
+            holders=dict(self.sql.execute(SQL["stats_holders"], asked).fetchall()),
+        )
+
+    def _with_values(self, rows: list[tuple[Any, ...]]) -> list[Message]:
+        """Messages of rows that end with the value, which is elsewhere if it is large."""
+        large = [row[2] for row in rows if row[VALUE] is None]
+        values = dict(self.sql.execute(SQL["large_values"], (as_json(large),)).fetchall()) if large else {}
+        return [read_message(row, Raw(values[row[2]] if row[VALUE] is None else row[VALUE])) for row in rows]
+
+    def add(self, messages: Sequence[Message]) -> None:
+        large = [message for message in messages if is_large(message.value)]
+        if not large:
+            self.sql.executemany(SQL["add"], [(*write_message(message), message.value) for message in messages])
+            return
+        for message in messages:
+            is_apart = is_large(message.value)
+            self.sql.execute(SQL["add"], (*write_message(message), None if is_apart else message.value))
+            if is_apart:
+                self.sql.execute(SQL["add_value"], (self.sql.lastrowid, message.value))
+
+    def lease(self, messages: Sequence[Message], holder: str, token: int, until: int, expired_to: ReturnTo) -> None:
+        alarm = until if until < NEVER else None
+        row = (alarm, holder, token, self.now, until, expired_to)
+        if len(messages) == 1:
+            self.sql.execute(SQL["lease_one"], (*row, messages[0].n))
+        else:
+            self.sql.execute(SQL["lease"], (*row, numbers(messages)))
+
+    def extend(self, messages: Sequence[Message], until: int) -> None:
+        self.sql.execute(SQL["extend"], (until if until < NEVER else None, until, numbers(messages)))
+
+    def remove(self, messages: Sequence[Message]) -> None:
+        if len(messages) == 1:
+            self.sql.execute(SQL["remove_one"], (messages[0].n,))
+        elif messages:
+            self.sql.execute(SQL["remove"], (numbers(messages),))
+
+    def restore(self, messages: Sequence[Message]) -> None:
+        if messages:
+            self.sql.executemany(SQL["restore"], [(*write_message(message), message.n) for message in messages])
+
+    def revalue(self, messages: Sequence[Message]) -> None:
+        for message in messages:
+            is_apart = is_large(message.value)
+            self.sql.execute(SQL["revalue"], (message.metadata, None if is_apart else message.value, message.n))
+            if is_apart:
+                self.sql.execute(SQL["add_value"], (message.n, message.value))
+            else:
+                self.sql.execute(SQL["drop_value"], (message.n,))
+
+    def promote(self, queue: str, keys: Collection[str]) -> list[Message]:
+        found = self.sql.execute(SQL["promotable"], {"queue": queue, "keys": as_json(set(keys))}).fetchall()
+        if found:
+            self.sql.execute(SQL["promote"], (as_json([row[2] for row in found]),))
+        return [read_message(row).promoted() for row in found]
+
+    def resize(self, queue: str, delta: int) -> None:
+        self.sql.execute(SQL["resize"], (delta, queue))
+
+    def clear_queue(self, queue: str) -> int:
+        return self.sql.execute(SQL["clear_messages"], (queue,)).rowcount
+
+
+def read_settings(row: tuple[Any, ...]) -> Settings:
+    """The settings of a row."""
+    kind, name, paused, maxsize, size, created_at = row
+    return Settings(kind, name, bool(paused), maxsize, size, created_at)
+
+
+def numbers(messages: Iterable[Message]) -> str:
+    """The rows of these messages, as one parameter."""
+    return as_json([message.n for message in messages])
+
+
+def as_json(things: Iterable[object]) -> str:
+    """A set of parameters as one parameter."""
+    return json.encode(list(things)).decode()

@@ -1,0 +1,429 @@
+-- One statement a section. Sets are passed as JSON arrays. {columns} is the list of a message's columns without its value.
+
+-- name: settings
+select kind, name, paused, maxsize, size, created_at
+from holdfast_names
+where kind = :kind and name = :name
+
+-- name: save_settings
+insert into holdfast_names (kind, name, paused, maxsize, size, created_at)
+values (?, ?, ?, ?, ?, ?)
+on conflict (kind, name) do update set paused = excluded.paused, maxsize = excluded.maxsize, size = excluded.size
+
+-- name: drop_settings
+delete from holdfast_names
+where kind = ? and name = ?
+
+-- name: names
+select kind, name, paused, maxsize, size, created_at
+from holdfast_names
+where kind = :kind and name > :after and name >= :prefix and substr(name, 1, length(:prefix)) = :prefix
+order by name
+limit :limit
+
+-- name: resize
+update holdfast_names
+set size = size + ?
+where kind = 'queue' and name = ? and maxsize is not null
+
+-- name: put_one
+-- Adds nothing where the id is taken, the queue is new or it is bounded: the rules decide then.
+insert into holdfast_messages (
+  queue, id, state, priority, position, alarm, key, attempts, failures, holder, token, since, until, expired_to,
+  max_attempts, dead_letter, start_by, created_at, endings, metadata, value
+)
+select ?1, ?2, 'ready', ?3, ?4, ?7, null, 0, 0, '', 0, 0, 0, 'place', ?5, ?6, ?7, ?8, 0, ?9, ?10
+where exists (select 1 from holdfast_names where kind = 'queue' and name = ?1 and maxsize is null)
+on conflict (queue, id) do nothing
+
+-- name: add
+insert into holdfast_messages (
+  queue, id, state, priority, position, alarm, key, attempts, failures, holder, token, since, until, expired_to,
+  max_attempts, dead_letter, start_by, created_at, dead_at, last_error, endings, history, metadata, value
+)
+values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+
+-- name: add_value
+insert into holdfast_values (n, value)
+values (?, ?)
+on conflict (n) do update set value = excluded.value
+
+-- name: taken_id
+select id
+from holdfast_messages
+where queue = ? and id = ?
+
+-- name: taken_ids
+select m.id
+from json_each(?) as wanted
+cross join holdfast_messages as m on m.queue = ? and m.id = wanted.value
+
+-- name: keyed
+select {columns}
+from json_each(:keys) as wanted
+cross join holdfast_messages as m
+  on m.queue = :queue and m.key = wanted.value and m.key is not null and m.state in ('ready', 'leased')
+union all
+select {columns}
+from json_each(:keys) as wanted
+cross join holdfast_messages as m
+  on m.queue = :queue and m.key = wanted.value and m.state = 'buffered'
+
+-- name: claim_held
+select {columns}
+from holdfast_messages as m
+where m.queue = ? and m.id = ? and m.state = 'leased' and m.token = ? and m.until > ?
+
+-- name: claims_held
+select {columns}
+from json_each(:ids) as wanted
+cross join holdfast_messages as m on m.queue = :queue and m.id = wanted.value
+where m.state = 'leased' and m.until > :now
+
+-- name: pick
+select {columns}, m.value
+from json_each(:ids) as wanted
+cross join holdfast_messages as m on m.queue = :queue and m.id = wanted.value
+order by wanted.key
+
+-- name: heads
+-- Reads the beginning of holdfast_messages_ready, of the highest priority in use.
+select {columns}, m.value, s.paused, s.maxsize, s.size, s.created_at
+from holdfast_names as s
+cross join holdfast_messages as m
+where s.kind = 'queue' and s.name = :queue
+  and m.queue = :queue and m.state = 'ready'
+  and m.priority = (select priority from holdfast_messages where queue = :queue and state = 'ready' order by priority desc limit 1)
+  and m.position <= :now
+  and (m.start_by is null or m.start_by > :now or m.attempts > 0)
+order by m.position, m.n
+limit :limit
+
+-- name: heads_at
+select {columns}, m.value
+from holdfast_messages as m
+where m.queue = :queue and m.state = 'ready' and m.priority = :priority and m.position <= :now
+  and (m.start_by is null or m.start_by > :now or m.attempts > 0)
+order by m.position, m.n
+limit :limit
+
+-- name: next_priority
+select priority
+from holdfast_messages
+where queue = ? and state = 'ready' and priority < ?
+order by priority desc
+limit 1
+
+-- name: head_position
+select position
+from holdfast_messages
+where queue = ? and state = 'ready' and priority = ?
+order by position
+limit 1
+
+-- name: overdue
+select {columns}
+from holdfast_messages as m
+where m.queue = ? and m.alarm <= ?
+order by m.alarm, m.n
+limit ?
+
+-- name: next_alarm
+select alarm
+from holdfast_messages
+where queue = ? and alarm is not null
+order by alarm
+limit 1
+
+-- name: lease_one
+update holdfast_messages
+set state = 'leased', attempts = attempts + 1, alarm = ?, holder = ?, token = ?, since = ?, until = ?, expired_to = ?
+where n = ?
+
+-- name: lease
+update holdfast_messages
+set state = 'leased', attempts = attempts + 1, alarm = ?, holder = ?, token = ?, since = ?, until = ?, expired_to = ?
+where n in (select value from json_each(?))
+
+-- name: extend
+update holdfast_messages
+set alarm = ?, until = ?
+where n in (select value from json_each(?))
+
+-- name: remove_one
+delete from holdfast_messages
+where n = ?
+
+-- name: remove
+delete from holdfast_messages
+where n in (select value from json_each(?))
+
+-- name: restore
+update holdfast_messages
+set queue = ?, id = ?, state = ?, priority = ?, position = ?, alarm = ?, key = ?, attempts = ?, failures = ?,
+  holder = ?, token = ?, since = ?, until = ?, expired_to = ?, max_attempts = ?, dead_letter = ?, start_by = ?, created_at = ?,
+  dead_at = ?, last_error = ?, endings = ?, history = ?, metadata = ?
+where n = ?
+
+-- name: revalue
+update holdfast_messages
+set metadata = ?, value = ?
+where n = ?
+
+-- name: drop_value
+delete from holdfast_values
+where n = ?
+
+-- name: large_values
+select n, value
+from holdfast_values
+where n in (select value from json_each(?))
+
+-- name: promotable
+select {columns}
+from json_each(:keys) as wanted
+cross join holdfast_messages as m
+  on m.queue = :queue and m.key = wanted.value and m.state = 'buffered'
+where not exists (
+  select 1
+  from holdfast_messages as first
+  where first.queue = :queue and first.key = wanted.value and first.key is not null and first.state in ('ready', 'leased')
+)
+
+-- name: promote
+update holdfast_messages
+set state = 'ready', alarm = start_by
+where n in (select value from json_each(?))
+
+-- name: clear_messages
+delete from holdfast_messages
+where queue = ?
+
+-- name: count
+select count(*)
+from holdfast_messages
+where queue = ? and state = ?
+
+-- name: stats_ready
+select count(*), sum(position > :now), min(position)
+from holdfast_messages
+where queue = :queue and state = 'ready'
+
+-- name: stats_leased
+select count(*), sum(until <= :now), min(case when until > :now then since end), avg(case when until > :now then since end)
+from holdfast_messages
+where queue = :queue and state = 'leased'
+
+-- name: stats_holders
+select holder, count(*)
+from holdfast_messages
+where queue = :queue and state = 'leased' and until > :now
+group by holder
+
+-- name: stats_dead
+select count(*), min(dead_at)
+from holdfast_messages
+where queue = :queue and state = 'dead'
+
+-- name: browse_ready
+select {columns}, m.value
+from holdfast_messages as m
+where m.queue = :queue and m.state = 'ready' and (-m.priority, m.position, m.n) > (:a, :b, :c) and {filter}
+order by m.priority desc, m.position, m.n
+limit :limit
+
+-- name: browse_leased
+select {columns}, m.value
+from holdfast_messages as m
+where m.queue = :queue and m.state = 'leased' and (m.until, m.n) > (:a, :b) and {filter}
+order by m.until, m.n
+limit :limit
+
+-- name: browse_dead
+select {columns}, m.value
+from holdfast_messages as m
+where m.queue = :queue and m.state = 'dead' and (m.dead_at, m.n) > (:a, :b) and {filter}
+order by m.dead_at, m.n
+limit :limit
+
+-- name: browse_buffered
+select {columns}, m.value
+from holdfast_messages as m
+where m.queue = :queue and m.state = 'buffered' and (m.key, m.n) > (:a, :b) and {filter}
+order by m.key, m.n
+limit :limit
+
+-- name: entries
+select e.dict, e.key, e.value, e.revision, e.fence, e.expires_at
+from json_each(:keys) as wanted
+cross join holdfast_entries as e on e.dict = :dict and e.key = wanted.value
+where e.value is not null and (e.expires_at is null or e.expires_at > :now)
+
+-- name: fences
+select e.key, e.fence
+from json_each(:keys) as wanted
+cross join holdfast_entries as e on e.dict = :dict and e.key = wanted.value
+where e.fence > 0
+
+-- name: scan
+select dict, key, value, revision, fence, expires_at
+from holdfast_entries
+where dict = :dict and key > :after and key >= :prefix and substr(key, 1, length(:prefix)) = :prefix
+  and value is not null and (expires_at is null or expires_at > :now)
+order by key
+limit :limit
+
+-- name: length
+select count(*)
+from holdfast_entries
+where dict = ? and value is not null and (expires_at is null or expires_at > ?)
+
+-- name: save_entry
+insert into holdfast_entries (dict, key, value, revision, fence, expires_at)
+values (?, ?, ?, ?, ?, ?)
+on conflict (dict, key) do update set
+  value = excluded.value, revision = excluded.revision, fence = max(fence, excluded.fence), expires_at = excluded.expires_at
+
+-- name: raise_fence
+update holdfast_entries
+set fence = max(fence, ?)
+where dict = ? and key = ?
+
+-- name: bare_entries
+-- What is known of fences stays when an entry goes.
+update holdfast_entries
+set value = null, expires_at = null
+where dict = :dict and key in (select value from json_each(:keys)) and fence > 0
+
+-- name: delete_entries
+delete from holdfast_entries
+where dict = :dict and key in (select value from json_each(:keys)) and fence = 0
+
+-- name: bare_dict
+update holdfast_entries
+set value = null, expires_at = null
+where dict = ? and fence > 0
+
+-- name: clear_dict
+delete from holdfast_entries
+where dict = ? and fence = 0
+
+-- name: leases
+select l.dict, l.key, l.holder, l.lease_id, l.token, l.since, l.until
+from json_each(?) as wanted
+cross join holdfast_leases as l
+  on l.dict = json_extract(wanted.value, '$[0]') and l.key = json_extract(wanted.value, '$[1]')
+
+-- name: save_lease
+insert into holdfast_leases (dict, key, holder, lease_id, token, since, until)
+values (?, ?, ?, ?, ?, ?, ?)
+on conflict (dict, key) do update set
+  holder = excluded.holder, lease_id = excluded.lease_id, token = excluded.token, since = excluded.since, until = excluded.until
+
+-- name: delete_lease
+delete from holdfast_leases
+where dict = ? and key = ?
+
+-- name: dict_leases
+select dict, key, holder, lease_id, token, since, until
+from holdfast_leases
+where dict = ?
+order by key
+
+-- name: append
+insert into holdfast_events (topic, event, data, at)
+values (?, ?, ?, ?)
+
+-- name: latest
+select n, at
+from holdfast_events
+order by n desc
+limit 1
+
+-- name: oldest
+select n, at
+from holdfast_events
+order by n
+limit 1
+
+-- name: floor
+select floor
+from holdfast_topics
+where topic = ?
+
+-- name: changes
+-- Walks the log by number; a bounded stretch at a time, since most of it may be of other topics.
+select n, topic, event, data, at
+from holdfast_events
+where n > :after and n <= :upto and topic = :topic
+order by n
+limit :limit
+
+-- name: count_topics
+select topic, count(*)
+from holdfast_events
+where n > ? and n <= ?
+group by topic
+
+-- name: add_topic_count
+insert into holdfast_topics (topic, count, floor)
+values (?, ?, 0)
+on conflict (topic) do update set count = count + excluded.count
+
+-- name: drop_events
+update holdfast_topics
+set count = count - ?, floor = max(floor, ?)
+where topic = ?
+
+-- name: old_events
+select n, topic, at
+from holdfast_events
+where n < ?
+order by n
+limit ?
+
+-- name: topics_over
+select topic, count - :keep, floor
+from holdfast_topics
+where count > :keep
+
+-- name: old_events_of
+select n
+from holdfast_events
+where topic = :topic and n > :floor and n < :latest and at < :before
+order by n
+limit :limit
+
+-- name: delete_events
+delete from holdfast_events
+where n in (select value from json_each(?))
+
+-- name: stale_entries
+select dict, key, value, revision, fence, expires_at
+from holdfast_entries
+where expires_at <= ?
+order by expires_at
+limit ?
+
+-- name: forget_answers
+delete from holdfast_answers
+where n in (select n from holdfast_answers where at < ? order by n limit ?)
+
+-- name: recall
+select note
+from holdfast_answers
+where id = ?
+
+-- name: record
+insert into holdfast_answers (id, note, at)
+values (?, ?, ?)
+
+-- name: meta
+select value
+from holdfast_meta
+where name = ?
+
+-- name: save_meta
+insert into holdfast_meta (name, value)
+values (?, ?)
+on conflict (name) do update set value = excluded.value

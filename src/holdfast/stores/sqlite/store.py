@@ -1,0 +1,296 @@
+"""The embedded default: one SQLite file that threads, tasks and processes share."""
+
+import os
+import sqlite3
+import threading
+import weakref
+from pathlib import Path
+from typing import TypeVar
+
+from holdfast.clock import HOST, AnchoredClock, Clock, Host
+from holdfast.codec import Limits
+from holdfast.commands import Command, Prune
+from holdfast.errors import Closed, HoldfastError, OutcomeUnknown, StoreError, StoreUnavailable
+from holdfast.stores import AsyncStore, Guarantees
+from holdfast.stores.committing import Committer, Job
+from holdfast.stores.sqlite.file import (
+    Durability,
+    check_folder,
+    check_library,
+    migrate,
+    open_connection,
+    read_anchor,
+    translate,
+)
+from holdfast.stores.sqlite.transaction import SqliteTransaction
+from holdfast.stores.sqlite.turns import Turns
+from holdfast.stores.sqlite.wakeups import Wakeups
+from holdfast.stores.threaded import ThreadedStore
+from holdfast.stores.waiting import Mark, waiters_for
+
+R = TypeVar("R")
+
+TURN_S = 30.0
+"""How long other processes may keep a turn before we give up."""
+
+PRUNE_EVERY = 100
+PRUNE = Prune(limit=2 * PRUNE_EVERY)
+
+_open_stores: "weakref.WeakSet[SqliteStore]" = weakref.WeakSet()
+_left_behind: list[object] = []
+"""Connections that a forked child inherited: closing them would undo the parent's locks, and so would forgetting them."""
+
+
+class SqliteStore:
+    """A store in one SQLite file.
+
+    `durability="power"` survives a loss of power (synchronous=FULL), `"process"` the death of every process (synchronous=NORMAL).
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        durability: Durability = "power",
+        limits: Limits | None = None,
+        clock: Clock | None = None,
+        host: Host = HOST,
+    ) -> None:
+        if durability not in ("power", "process"):
+            message = f"durability is {durability!r}: choose 'power' or 'process'"
+            raise ValueError(message)
+        check_library()
+        self.path = str(Path(path).absolute())
+        self.url = f"sqlite:///{self.path}?durability={durability}"
+        self.limits = limits or Limits()
+        self.durability = durability
+        self.guarantees = Guarantees(durability, "processes", "the host's, since its boot", f"SQLite {sqlite3.sqlite_version}")
+        self._host = host
+        self._given_clock = clock
+        self._is_closed = False
+        self._open()
+        _open_stores.add(self)
+
+    def _open(self) -> None:
+        check_folder(self.path)
+        self._committer = Committer(self._run_batch)
+        # Guards _reader.
+        self._reading = threading.Lock()
+        self._since_prune = 0
+        self._turns = Turns.shared(self.path)
+        try:
+            with self._turns.mutex:
+                self._turns.take(TURN_S)
+                try:
+                    self._connect()
+                finally:
+                    self._turns.done()
+        except BaseException:
+            self._turns.close()
+            raise
+        self.waiters = waiters_for(self.clock)
+        self._wakeups = Wakeups(self.path, self.waiters.hint)
+
+    def _connect(self) -> None:
+        """Open, create or migrate the file, during a turn: two processes may open a new one at once."""
+        connections: list[sqlite3.Connection] = []
+        try:
+            connections.append(open_connection(self.path, self.durability))
+            sql = connections[0].cursor()
+            sql.execute("begin immediate")
+            migrate(sql, self.path)
+            anchor, is_new_boot = read_anchor(sql, self._host)
+            if is_new_boot:
+                self._refuse_two_kernels()
+            sql.execute("commit")
+            connections.append(open_connection(self.path, self.durability))
+        except BaseException as error:
+            for connection in connections:
+                connection.close()
+            if isinstance(error, sqlite3.Error):
+                raise translate(error, self.path) from error
+            raise
+        self._writer, self._reader = connections
+        self.clock: Clock = self._given_clock or AnchoredClock(anchor, self._host)
+
+    def _refuse_two_kernels(self) -> None:
+        if not self._turns.alone():
+            message = f"{self.path} is open on another machine, or in another kernel: use it from one at a time, on a local disk"
+            raise StoreUnavailable(message)
+
+    def execute(self, command: Command[R]) -> R:
+        command.measure(self.limits)
+        if command.reads_only:
+            return self._read(command)
+        return self._committer.execute(command)
+
+    def run(self, jobs: list[Job]) -> None:
+        """Have the jobs done, for callers who gather several; their commands were measured before."""
+        self._committer.run(jobs)
+
+    def mark(self, topic: str) -> Mark:
+        self.listen()
+        return self.waiters.mark(topic)
+
+    def listen(self) -> None:
+        """Hear the hints of other processes from now on."""
+        self._wakeups.listen()
+
+    def wait(self, mark: Mark, timeout_s: float, due_in_s: float | None = None, poll_s: float | None = None) -> None:
+        self.waiters.wait(mark, timeout_s, due_in_s, poll_s)
+
+    def wall_offset_us(self) -> int:
+        return self.clock.wall_offset_us()
+
+    def for_tasks(self) -> AsyncStore:
+        return ThreadedStore(self)
+
+    def close(self) -> None:
+        if self._is_closed:
+            return
+        self._is_closed = True
+        _open_stores.discard(self)
+        self.waiters.close()
+        self._wakeups.close()
+        with self._reading:
+            self._reader.close()
+        # The last connection to close tidies the log up, which is writing: it takes a turn as any writer does.
+        with self._turns.mutex:
+            self._turns.take(TURN_S)
+            try:
+                self._writer.close()
+            finally:
+                self._turns.done()
+        self._turns.close()
+
+    def _read(self, command: Command[R]) -> R:
+        """Answer from what is committed, without a turn."""
+        with self._reading:
+            self._refuse_if_closed()
+            sql = self._reader.cursor()
+            try:
+                sql.execute("begin")
+                try:
+                    tx = SqliteTransaction(sql, self.clock.now_us(), self.clock.wall_offset_us())
+                    return command.write(tx, command.check(tx))
+                finally:
+                    sql.execute("commit")
+            except sqlite3.Error as error:
+                raise translate(error, self.path) from error
+
+    def _run_batch(self, jobs: list[Job]) -> None:
+        """Run the jobs in one transaction; if that fails for any reason but a refusal, each in one of its own."""
+        with self._turns.mutex:
+            self._refuse_if_closed()
+            self._turns.take(TURN_S)
+            try:
+                hints = self._transact(jobs)
+                if hints is None and len(jobs) > 1:
+                    hints = {}
+                    for job in jobs:
+                        hints |= self._transact([job]) or {}
+            finally:
+                self._turns.done()
+        for topic, count in (hints or {}).items():
+            self.waiters.hint(topic, count)
+        if hints:
+            self._wakeups.post(list(hints.items()))
+
+    def _transact(self, jobs: list[Job]) -> dict[str, int] | None:
+        """Commit what the jobs do and answer the hints it gives; None when it was rolled back. A lone job then has the error."""
+        sql = self._writer.cursor()
+        answers: list[tuple[Job, object]] = []
+        try:
+            sql.execute("begin immediate")
+            tx = SqliteTransaction(sql, self.clock.now_us(), self.clock.wall_offset_us())
+            answers = [(job, _attempt(tx, job)) for job in jobs]
+            self._prune_a_little(tx)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the job's caller must have it
+            self._roll_back()
+            if len(jobs) == 1:
+                jobs[0].fail(translate(error, self.path) if isinstance(error, sqlite3.Error) else error)
+            return None
+        except BaseException:
+            self._roll_back()
+            raise
+        if not self._commit(sql, jobs):
+            return {}
+        for job, answer in answers:
+            if isinstance(answer, _Refusal):
+                job.fail(answer.error)
+            else:
+                job.succeed(answer)
+        return tx.hints
+
+    def _commit(self, sql: sqlite3.Cursor, jobs: list[Job]) -> bool:
+        """Commit, or tell everyone that it failed: when nothing can have been written, what failed, else that nobody knows."""
+        try:
+            sql.execute("commit")
+        except sqlite3.Error as error:
+            failed: HoldfastError = translate(error, self.path)
+            if (error.sqlite_errorcode & 0xFF) not in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_BUSY):
+                failed = OutcomeUnknown(f"the commit to {self.path} failed and may or may not be on disk: look before you repeat ({error})")
+            for job in jobs:
+                job.fail(failed)
+            self._reopen()
+            return False
+        except BaseException:
+            for job in jobs:
+                job.fail(OutcomeUnknown(f"the commit to {self.path} was interrupted and may or may not be on disk: look before you repeat"))
+            self._reopen()
+            raise
+        return True
+
+    def _prune_a_little(self, tx: SqliteTransaction) -> None:
+        self._since_prune += tx.appended
+        if self._since_prune >= PRUNE_EVERY:
+            self._since_prune = 0
+            tx.execute(PRUNE)
+
+    def _roll_back(self) -> None:
+        # A full disk has rolled back already.
+        try:
+            if self._writer.in_transaction:
+                self._writer.execute("rollback")
+        except sqlite3.Error:
+            self._reopen()
+
+    def _reopen(self) -> None:
+        self._writer.close()
+        self._writer = open_connection(self.path, self.durability)
+
+    def _refuse_if_closed(self) -> None:
+        if self._is_closed:
+            message = f"{self.path} was closed: open the store again"
+            raise Closed(message)
+
+    def after_fork(self) -> None:
+        """Start anew in a forked child: nothing of the parent's may be used or closed."""
+        _left_behind.append((self._writer, self._reader, self._turns, self._wakeups, self._committer))
+        self._open()
+
+
+class _Refusal:
+    __slots__ = ("error",)
+
+    def __init__(self, error: HoldfastError) -> None:
+        self.error = error
+
+
+def _attempt(tx: SqliteTransaction, job: Job) -> object:
+    """The answer, or the refusal: raised before anything was written, so the others of the batch may go on."""
+    before = tx.appended
+    try:
+        return tx.execute(job.command)
+    except HoldfastError as error:
+        if isinstance(error, StoreError | StoreUnavailable) or tx.appended != before:
+            raise
+        return _Refusal(error)
+
+
+def _after_fork() -> None:
+    for store in list(_open_stores):
+        store.after_fork()
+
+
+os.register_at_fork(after_in_child=_after_fork)
