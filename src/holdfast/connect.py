@@ -4,9 +4,9 @@ import logging
 import os
 import sqlite3
 import threading
+from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
-from typing import Any
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 from platformdirs import user_data_path
@@ -122,11 +122,12 @@ def _options_of(url: SplitResult) -> dict[str, object]:
     return options
 
 
-def _class_of(module: str, name: str, scheme: str) -> Any:
+def _class_of(module: str, name: str, scheme: str) -> Callable[..., Store]:
     try:
-        return getattr(import_module(module), name)
+        made_by: Callable[..., Store] = getattr(import_module(module), name)
     except ModuleNotFoundError as error:
         if scheme not in EXTRAS:
             raise
         message = f"{scheme}:// needs the package {error.name!r}: pip install 'holdfast[{scheme}]'"
         raise MissingExtra(message) from error
+    return made_by

@@ -75,12 +75,11 @@ class Committer:
     def run(self, jobs: list[Job]) -> None:
         """Have all of these done, in one transaction among themselves unless one of them fails it."""
         with self._mutex:
-            is_leader = not self._is_busy
+            ticket = _Ticket(jobs) if self._is_busy else None
             self._is_busy = True
-            if not is_leader:
-                ticket = _Ticket(jobs)
+            if ticket is not None:
                 self._waiting.append(ticket)
-        if not is_leader:
+        if ticket is not None:
             self._wait_for_turn(ticket)
             if ticket.is_served:
                 return

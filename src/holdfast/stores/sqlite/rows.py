@@ -30,8 +30,8 @@ def read_message(row: tuple[Any, ...], value: Raw = NO_VALUE) -> Message:
         row[1],
         value,
         *row[2:HISTORY],
-        () if history is None else _decode_history(history),
-        None if metadata is None else Raw(metadata),
+        history=() if history is None else _decode_history(history),
+        metadata=None if metadata is None else Raw(metadata),
     )
 
 
