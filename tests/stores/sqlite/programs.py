@@ -6,6 +6,32 @@ import sys
 from pathlib import Path
 from typing import Self
 
+_FORKING = """
+import os, signal
+
+def in_a_child(action):
+    reader, writer = os.pipe()
+    if not os.fork():
+        try:
+            answer = action()
+        except BaseException as error:
+            answer = type(error).__name__
+        os.write(writer, str(answer).encode())
+        os._exit(0)
+    os.close(writer)
+    os.wait()
+    return os.read(reader, 100).decode()
+
+def fork_a_child_that_stays():
+    reader, writer = os.pipe()
+    child = os.fork()
+    if not child:
+        os.write(writer, b"!")
+        signal.pause()
+    os.read(reader, 1)
+    return child
+"""
+
 _ANSWER_LINES = """
 import sys
 for line in sys.stdin:
@@ -18,10 +44,10 @@ for line in sys.stdin:
 
 
 class Program:
-    """A Python process that runs `setup`, with `path` to hand, and then answers the expressions it is sent."""
+    """A Python process that runs `setup`, with `path` and the forks above to hand, and then answers the expressions it is sent."""
 
     def __init__(self, setup: str, path: Path) -> None:
-        source = f"path = {str(path)!r}\n{setup}\n{_ANSWER_LINES}"
+        source = f"path = {str(path)!r}\n{_FORKING}\n{setup}\n{_ANSWER_LINES}"
         self._process = subprocess.Popen([sys.executable, "-c", source], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.pid = self._process.pid
 

@@ -12,19 +12,13 @@ from holdfast.stores.sqlite.turns import KEEP, Turns
 from tests.stores.sqlite.programs import Program
 
 OPENED = """
-import os, signal, threading, time
+import os, threading, time
 from holdfast.stores.sqlite import turns as module
 from holdfast.stores.sqlite.turns import GATE, PRESENCE, TURN, Turns
 turns = Turns.shared(path)
 
 def locked_by_others(byte):
     return turns._locks.process_at(byte) is not None
-
-def fork_a_child_that_stays():
-    child = os.fork()
-    if not child:
-        signal.pause()
-    return child
 """
 
 TAKEN = "None"
@@ -255,19 +249,6 @@ def test_a_forked_child_stands_in_line_for_itself(database: Path) -> None:
     forking = (
         OPENED
         + """
-def in_a_child(action):
-    reader, writer = os.pipe()
-    if not os.fork():
-        try:
-            answer = action()
-        except BaseException as error:
-            answer = type(error).__name__
-        os.write(writer, str(answer).encode())
-        os._exit(0)
-    os.close(writer)
-    os.wait()
-    return os.read(reader, 100).decode()
-
 def take_by_itself():
     inherited = turns
     own = Turns.shared(path)
