@@ -19,17 +19,12 @@ FOLDERS = ("src/holdfast/_async", "tests/_async")
 
 # Applied in this order, to whole files.
 RULES: dict[str, str] = {
-    r"^import asyncio\n": "import time\n",
-    r"^ *@pytest\.mark\.anyio\n": "",
     r"^pytestmark = pytest\.mark\.anyio\n": "",
-    r"\basyncio\.sleep\b": "time.sleep",
     r"\basync (def|with|for)\b": r"\1",
     r"\bawait ": "",
-    r"\b__a(enter|exit|iter|next)__\b": r"__\1__",
-    r"\basynccontextmanager\b": "contextmanager",
+    r"\bconnect_async\b": "connect",
     r"\baclose\b": "close",
-    r"\banext\(": "next(",
-    r"Async(?=[A-Z])": "",  # AsyncStore, AsyncIterator, StopAsyncIteration
+    r"Async(?=[A-Z])": "",  # AsyncStore, AsyncRunner
     r"\b_async\b": "_sync",
 }
 

@@ -40,7 +40,7 @@ _named: dict[str, Store] = {}
 _has_told = False
 
 
-def connect(target: str | sqlite3.Connection | None = None, *, limits: Limits | None = None) -> Store:
+def connect(target: str | sqlite3.Connection | None = None, *, limits: Limits = Limits()) -> Store:
     """Open a store: `memory://`, `sqlite:///jobs.db`, `sqlite:////var/lib/jobs.db?durability=process`, `lmdb:///jobs`.
 
     As with other libraries, three slashes begin a relative path and four an absolute one. Without a URL it is that of `HOLDFAST_URL`, else
@@ -60,12 +60,12 @@ def connect(target: str | sqlite3.Connection | None = None, *, limits: Limits | 
     return _shared_memory(target, limits, options)
 
 
-def connect_async(target: str | None = None, *, limits: Limits | None = None) -> AsyncStore:
+def connect_async(target: str | None = None, *, limits: Limits = Limits()) -> AsyncStore:
     """Open a store for tasks; see `connect`."""
     return connect(target, limits=limits).for_tasks()
 
 
-def _connect_default(limits: Limits | None) -> Store:
+def _connect_default(limits: Limits) -> Store:
     url = os.environ.get("HOLDFAST_URL")
     if url is None:
         path = user_data_path("holdfast", ensure_exists=True) / "holdfast.sqlite3"
@@ -85,7 +85,7 @@ def _tell_once(path: Path) -> None:
             log.info("no URL was given and HOLDFAST_URL is not set: using %s", path)
 
 
-def _shared_memory(name: str, limits: Limits | None, options: dict[str, object]) -> Store:
+def _shared_memory(name: str, limits: Limits, options: dict[str, object]) -> Store:
     with _lock:
         if name not in _named:
             _named[name] = _class_of(*STORES["memory"], "memory")(limits=limits, url=name, **options)

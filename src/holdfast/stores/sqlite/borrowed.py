@@ -24,13 +24,13 @@ class BorrowedStore:
     Waiters elsewhere hear of an idle connection's commands at once, and of a transaction's at their next poll after its commit.
     """
 
-    def __init__(self, connection: sqlite3.Connection, *, limits: Limits | None = None) -> None:
+    def __init__(self, connection: sqlite3.Connection, *, limits: Limits = Limits()) -> None:
         check_library()
         if connection.text_factory is not str:
             message = "the connection has a text_factory of its own, and Holdfast reads text: give it another connection"
             raise ValueError(message)
         self.connection = connection
-        self.limits = limits or Limits()
+        self.limits = limits
         self.path = str(connection.execute("pragma database_list").fetchone()[2])
         self.url = f"sqlite:///{self.path}"
         self.guarantees = Guarantees("process", "processes", "the host's, since its boot", f"SQLite {sqlite3.sqlite_version}")

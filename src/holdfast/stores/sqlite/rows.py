@@ -25,14 +25,8 @@ def read_message(row: tuple[Any, ...], value: Raw = NO_VALUE) -> Message:
     history, metadata = row[HISTORY], row[METADATA]
     if history is None and metadata is None:
         return Message(row[0], row[1], value, *row[2:HISTORY])
-    return Message(
-        row[0],
-        row[1],
-        value,
-        *row[2:HISTORY],
-        history=() if history is None else _decode_history(history),
-        metadata=None if metadata is None else Raw(metadata),
-    )
+    rest: tuple[Any, ...] = (() if history is None else _decode_history(history), None if metadata is None else Raw(metadata))
+    return Message(row[0], row[1], value, *row[2:HISTORY], *rest)
 
 
 def alarm_of(message: Message) -> int | None:

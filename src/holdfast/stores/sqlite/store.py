@@ -52,7 +52,7 @@ class SqliteStore:
         path: str | os.PathLike[str],
         *,
         durability: Durability = "power",
-        limits: Limits | None = None,
+        limits: Limits = Limits(),
         clock: Clock | None = None,
         host: Host = HOST,
     ) -> None:
@@ -62,7 +62,7 @@ class SqliteStore:
         check_library()
         self.path = str(Path(path).absolute())
         self.url = f"sqlite:///{self.path}?durability={durability}"
-        self.limits = limits or Limits()
+        self.limits = limits
         self.durability = durability
         self.guarantees = Guarantees(durability, "processes", "the host's, since its boot", f"SQLite {sqlite3.sqlite_version}")
         self._host = host

@@ -1,0 +1,41 @@
+# Generated from src/holdfast/_async/flows/claiming.py by tools/unasync.py; do not edit.
+"""Claiming with patience: ask, and while there is nothing, wait until asking again may be worth it."""
+
+import time
+
+from holdfast.commands import Claim
+from holdfast.commands.topics import key_topic, queue_topic
+from holdfast.records import Message
+from holdfast.stores import Store
+
+POLL_S = 1.0
+"""How much a missed wake-up can cost."""
+
+
+def claim(store: Store, command: Claim, timeout_s: float | None = None, poll_s: float = POLL_S) -> list[Message]:
+    """Claim what is due; with a time-out wait for it so long in all, `math.inf` for ever. Nothing came: an empty list."""
+    if timeout_s is None:
+        return claim_now(store, command)
+    topic = queue_topic(command.queue) if command.key is None else key_topic(command.queue, command.key)
+    deadline = time.monotonic() + timeout_s
+    with store.mark(topic) as mark:
+        while True:
+            claimed = store.execute(command)
+            if claimed.messages:
+                mark.used()
+                return claimed.messages
+            remaining_s = deadline - time.monotonic()
+            if claimed.due_in_s == 0.0:
+                continue
+            if remaining_s <= 0:
+                return []
+            store.wait(mark, remaining_s, claimed.due_in_s, poll_s)
+
+
+def claim_now(store: Store, command: Claim) -> list[Message]:
+    """Claim what is due at this moment."""
+    claimed = store.execute(command)
+    while not claimed.messages and claimed.due_in_s == 0.0:
+        # More leases had ended than one claim looks after, and those it saw were out of attempts.
+        claimed = store.execute(command)
+    return claimed.messages

@@ -1,0 +1,97 @@
+# Generated from tests/_async/test_claiming.py by tools/unasync.py; do not edit.
+"""The claiming flow: patience with a deadline, wake-ups, and no poll in between."""
+
+import math
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from msgspec import Raw
+
+from holdfast._sync.flows.claiming import claim
+from holdfast.commands import Claim, Item, Put, Settle
+from holdfast.commands.topics import key_topic, queue_topic
+from holdfast.connect import connect
+from holdfast.errors import Closed
+from holdfast.stores import Store
+from tests.runners import Runner, waiting_on
+
+NEVER_POLLS_S = 3_600.0
+
+
+@pytest.fixture(params=["memory", "sqlite", "lmdb"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
+    url = "memory://" if request.param == "memory" else f"{request.param}:///{tmp_path}/store"
+    opened = connect(url)
+    yield opened
+    opened.close()
+
+
+def test_without_a_timeout_an_empty_queue_answers_at_once(store: Store) -> None:
+    assert claim(store, Claim("jobs", "w", 30.0)) == []
+
+
+def test_a_timeout_of_zero_asks_once(store: Store) -> None:
+    assert claim(store, Claim("jobs", "w", 30.0), 0.0) == []
+
+
+def test_what_is_there_is_claimed_without_waiting(store: Store) -> None:
+    store.execute(Put("jobs", [Item("a", Raw(b"1"))]))
+    claimed = claim(store, Claim("jobs", "w", 30.0), math.inf)
+    assert [message.id for message in claimed] == ["a"]
+
+
+def test_a_put_wakes_a_claim_that_waits_for_ever(store: Store) -> None:
+    with Runner() as runner:
+        waiting = runner.start(claim, store, Claim("jobs", "w", 30.0), math.inf, NEVER_POLLS_S)
+        runner.until(lambda: waiting_on(store, queue_topic("jobs")) == 1)
+        store.execute(Put("jobs", [Item("a", Raw(b"1"))]))
+        assert [message.id for message in waiting.result()] == ["a"]
+
+
+def test_a_delayed_message_wakes_a_claim_when_it_is_due(store: Store) -> None:
+    with Runner() as runner:
+        waiting = runner.start(claim, store, Claim("jobs", "w", 30.0), math.inf, NEVER_POLLS_S)
+        runner.until(lambda: waiting_on(store, queue_topic("jobs")) == 1)
+        store.execute(Put("jobs", [Item("later", Raw(b"1"), delay_s=0.05)]))
+        assert [message.id for message in waiting.result()] == ["later"]
+
+
+def test_an_expired_lease_wakes_a_claim(store: Store) -> None:
+    store.execute(Put("jobs", [Item("a", Raw(b"1"))]))
+    first = claim(store, Claim("jobs", "lost", 0.05))
+    again = claim(store, Claim("jobs", "w", 30.0), math.inf, NEVER_POLLS_S)
+    assert [message.id for message in again] == ["a"]
+    assert again[0].token > first[0].token
+
+
+def test_a_release_wakes_a_claim_of_that_key_and_no_other(store: Store) -> None:
+    store.execute(Put("jobs", [Item("a", Raw(b"1"), key='"k"'), Item("b", Raw(b"2"), key='"other"')]))
+    held = claim(store, Claim("jobs", "first", 30.0, 2))
+    with Runner() as runner:
+        waiting = runner.start(claim, store, Claim("jobs", "w", 30.0, key='"k"'), math.inf, NEVER_POLLS_S)
+        runner.until(lambda: waiting_on(store, key_topic("jobs", '"k"')) == 1)
+        store.execute(Settle([message.receipt for message in held if message.id == "b"], "ready"))
+        assert waiting_on(store, key_topic("jobs", '"k"')) == 1
+        store.execute(Settle([message.receipt for message in held if message.id == "a"], "ready"))
+        assert [message.id for message in waiting.result()] == ["a"]
+
+
+def test_a_put_of_two_wakes_two_of_three(store: Store) -> None:
+    with Runner() as runner:
+        waiting = [runner.start(claim, store, Claim("jobs", "w", 30.0), math.inf, NEVER_POLLS_S) for _ in range(3)]
+        runner.until(lambda: waiting_on(store, queue_topic("jobs")) == 3)
+        store.execute(Put("jobs", [Item("a", Raw(b"1")), Item("b", Raw(b"2"))]))
+        runner.until(lambda: waiting_on(store, queue_topic("jobs")) == 1)
+        store.execute(Put("jobs", [Item("c", Raw(b"3"))]))
+        claimed = [(one.result())[0].id for one in waiting]
+        assert sorted(claimed) == ["a", "b", "c"]
+
+
+def test_closing_the_store_ends_a_waiting_claim(store: Store) -> None:
+    with Runner() as runner:
+        waiting = runner.start(claim, store, Claim("jobs", "w", 30.0), math.inf, NEVER_POLLS_S)
+        runner.until(lambda: waiting_on(store, queue_topic("jobs")) == 1)
+        store.close()
+        with pytest.raises(Closed):
+            waiting.result()

@@ -1,0 +1,90 @@
+"""Starts work beside a test: as tasks for tests that are tasks, as threads for their generated twins."""
+
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine
+from types import TracebackType
+from typing import Any, Generic, Self, TypeVar
+
+R = TypeVar("R")
+
+
+class AsyncRunner:
+    """Runs tasks, and cancels those that are left over at the end."""
+
+    def __init__(self) -> None:
+        self._tasks: list[asyncio.Task[Any]] = []
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def start(self, work: Callable[..., Coroutine[Any, Any, R]], *args: object) -> "AsyncStarted[R]":
+        task = asyncio.create_task(work(*args))
+        self._tasks.append(task)
+        return AsyncStarted(task)
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        while not condition():  # noqa: ASYNC110 - any condition will do, and none of them rings
+            await asyncio.sleep(0)
+
+
+class AsyncStarted(Generic[R]):
+    """Work in a task of its own."""
+
+    def __init__(self, task: asyncio.Task[R]) -> None:
+        self._task = task
+
+    async def result(self) -> R:
+        return await self._task
+
+
+class Runner:
+    """Runs threads; a test must let each of them end."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        """Nothing is left over: the threads are daemons."""
+
+    def start(self, work: Callable[..., R], *args: object) -> "Started[R]":
+        return Started(work, args)
+
+    def until(self, condition: Callable[[], bool]) -> None:
+        pause = threading.Event()
+        while not condition():
+            pause.wait(0.001)
+
+
+class Started(Generic[R]):
+    """Work in a thread of its own."""
+
+    def __init__(self, work: Callable[..., R], args: tuple[object, ...]) -> None:
+        self._outcome: list[R | BaseException] = []
+
+        def run() -> None:
+            try:
+                self._outcome.append(work(*args))
+            except BaseException as error:  # noqa: BLE001 - raised where the result is asked for
+                self._outcome.append(error)
+
+        self._thread = threading.Thread(target=run, daemon=True)
+        self._thread.start()
+
+    def result(self) -> R:
+        self._thread.join()
+        outcome = self._outcome[0]
+        if isinstance(outcome, BaseException):
+            raise outcome
+        return outcome
+
+
+def waiting_on(store: Any, topic: str) -> int:
+    """How many wait on the topic, whichever face of the store it is."""
+    count: int = getattr(store, "store", store).waiters.waiting(topic)
+    return count
