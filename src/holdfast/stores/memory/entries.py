@@ -1,0 +1,73 @@
+"""The entries and leases of a memory store, as a transaction sees them."""
+
+from collections.abc import Collection, Mapping, Sequence
+from itertools import islice
+
+from msgspec.structs import replace
+
+from holdfast.records import Entry, Lease
+from holdfast.stores.memory.tables import Tables
+
+
+class Entries:
+    """The dict half of a transaction."""
+
+    tables: Tables
+    now: int
+
+    def entries(self, name: str, keys: Collection[str]) -> dict[str, Entry]:
+        found = self.tables.dicts.get(name)
+        if found is None:
+            return {}
+        return {key: found.entries[key] for key in keys if key in found.entries and self._is_there(found.entries[key])}
+
+    def fences(self, name: str, keys: Collection[str]) -> dict[str, int]:
+        found = self.tables.dicts.get(name)
+        return {key: found.fences[key] for key in keys if key in found.fences} if found else {}
+
+    def scan(self, name: str, prefix: str, after: str | None, limit: int) -> list[Entry]:
+        found = self.tables.dicts.get(name)
+        return list(islice(filter(self._is_there, found.in_order(prefix, after)), limit)) if found else []
+
+    def length(self, name: str) -> int:
+        found = self.tables.dicts.get(name)
+        if found is None or not found.timed_count:
+            return len(found.entries) if found else 0
+        return sum(map(self._is_there, found.entries.values()))
+
+    def save_entries(self, entries: Sequence[Entry]) -> None:
+        for entry in entries:
+            self.tables.dicts.save(entry if self.tables.by_reference else replace(entry, value=entry.value.copy()))
+
+    def delete_entries(self, name: str, keys: Collection[str], fences: Mapping[str, int]) -> None:
+        for key in keys:
+            self.tables.dicts.delete(name, key, fences.get(key, 0))
+
+    def clear_dict(self, name: str) -> int:
+        found = self.tables.dicts.get(name)
+        if found is None:
+            return 0
+        count = self.length(name)
+        self.delete_entries(name, list(found.entries), {})
+        return count
+
+    def stale_entries(self, limit: int) -> list[Entry]:
+        return self.tables.dicts.stale(self.now, limit)
+
+    def leases(self, keys: Collection[tuple[str | None, str]]) -> dict[tuple[str | None, str], Lease]:
+        found = {(name, key): self.tables.leases.get(name, {}).get(key) for name, key in keys}
+        return {name: lease for name, lease in found.items() if lease is not None}
+
+    def save_leases(self, leases: Sequence[Lease]) -> None:
+        for lease in leases:
+            self.tables.leases.setdefault(lease.dict, {})[lease.key] = lease
+
+    def delete_leases(self, keys: Collection[tuple[str | None, str]]) -> None:
+        for name, key in keys:
+            self.tables.leases.get(name, {}).pop(key, None)
+
+    def dict_leases(self, name: str) -> list[Lease]:
+        return sorted(self.tables.leases.get(name, {}).values(), key=lambda lease: lease.key)
+
+    def _is_there(self, entry: Entry) -> bool:
+        return entry.expires_at is None or entry.expires_at > self.now

@@ -1,0 +1,153 @@
+"""The log of events in memory, by topic, and what is dropped from it."""
+
+from bisect import bisect_right
+from collections import deque
+from collections.abc import Callable, Hashable, Mapping
+from heapq import heappop, heappush
+from itertools import islice
+from typing import Any
+
+from msgspec import Raw, Struct, json
+
+from holdfast.commands.endings import told
+from holdfast.commands.events import RETAINED
+from holdfast.records import Event
+
+FLOORS = 100_000
+"""Of so many topics it is known exactly up to where their events were dropped."""
+
+UNENCODED = frozenset({"key", "keys", "value"})
+"""What an event leaves out where keys and values are the caller's own objects."""
+
+
+class KeptAny(Struct, frozen=True, gc=False):
+    """An event as a command drafted it; its facts become text when somebody reads them."""
+
+    index: int
+    at: int
+    event: str
+    data: Mapping[str, Any]
+
+    def facts(self) -> Mapping[str, Any]:
+        return self.data
+
+
+class KeptOne(Struct, frozen=True, gc=False):
+    """An event of one message, in the smallest form there is."""
+
+    index: int
+    at: int
+    event: str
+    id: str
+    key: Hashable
+    more: Mapping[str, Any]
+
+    def facts(self) -> Mapping[str, Any]:
+        return told([self.id], [self.key], self.more)
+
+
+Kept = KeptAny | KeptOne
+
+
+class Log:
+    """Every event that is still known, each in the log of its topic."""
+
+    def __init__(self, *, by_reference: bool) -> None:
+        self._encode: Callable[[Mapping[str, Any]], bytes] = encode_partly if by_reference else json.encode
+        self.latest = 0
+        self._topics: dict[str, deque[Kept]] = {}
+        # One for each topic: a moment no later than its oldest event's.
+        self._ages: list[tuple[int, str]] = []
+        # Those with more events than are retained.
+        self._over: set[str] = set()
+        self._floors: dict[str, int] = {}
+        self._forgotten_floor = 0
+
+    def topic(self, topic: str, now: int) -> deque[Kept]:
+        """The events of a topic that is about to get one."""
+        events = self._topics.get(topic)
+        if events is None:
+            events = self._topics[topic] = deque()
+            heappush(self._ages, (now, topic))
+        elif len(events) >= RETAINED:
+            self._over.add(topic)
+        return events
+
+    def append(self, topic: str, event: str, data: Mapping[str, Any], now: int) -> None:
+        self.latest += 1
+        self.topic(topic, now).append(KeptAny(self.latest, now, event, data))
+
+    def floor(self, topic: str) -> int:
+        return self._floors.get(topic, self._forgotten_floor)
+
+    def read(self, topic: str, after: int, limit: int) -> tuple[list[Event], int]:
+        """Events behind a number, and up to where the log was read."""
+        kept = self._topics.get(topic, deque())
+        first = bisect_right(kept, after, key=lambda event: event.index)
+        page = [Event(e.index, topic, e.event, Raw(self._encode(e.facts())), e.at) for e in islice(kept, first, first + limit)]
+        return page, page[-1].index if len(page) == limit else self.latest
+
+    def prune(self, keep: int, older_than: int, never_after: int, limit: int) -> int:
+        dropped = self._prune_by_age(min(older_than, never_after), limit)
+        for topic in list(self._over if keep >= RETAINED else self._topics):
+            excess = len(self._topics.get(topic, ())) - keep
+            if excess > 0:
+                dropped += self._drop(topic, never_after, min(excess, limit - dropped))
+            elif keep == RETAINED:
+                self._over.discard(topic)
+        return dropped
+
+    def _prune_by_age(self, before: int, limit: int) -> int:
+        dropped, kept = 0, []
+        while dropped < limit and self._ages and self._ages[0][0] < before:
+            _, topic = heappop(self._ages)
+            dropped += self._drop(topic, before, limit - dropped)
+            events = self._topics[topic]
+            if events:
+                kept.append((events[0].at, topic))
+            else:
+                del self._topics[topic]
+        for age in kept:
+            heappush(self._ages, age)
+        return dropped
+
+    def _drop(self, topic: str, before: int, limit: int) -> int:
+        """Drop the topic's oldest events, as many as may go; the newest of all topics stays."""
+        events, dropped, floor = self._topics[topic], 0, 0
+        while events and dropped < limit and events[0].at < before and events[0].index < self.latest:
+            floor = events.popleft().index
+            dropped += 1
+        if floor:
+            self._raise_floor(topic, floor)
+        return dropped
+
+    def _raise_floor(self, topic: str, floor: int) -> None:
+        self._floors.pop(topic, None)
+        self._floors[topic] = floor
+        if len(self._floors) > FLOORS:
+            self._forgotten_floor = max(self._forgotten_floor, self._floors.pop(next(iter(self._floors))))
+
+
+class Answers:
+    """What to answer if a command is repeated, the oldest first."""
+
+    def __init__(self) -> None:
+        self._notes: dict[str, tuple[int, bytes]] = {}
+
+    def recall(self, command_id: str) -> bytes | None:
+        found = self._notes.get(command_id)
+        return None if found is None else found[1]
+
+    def record(self, command_id: str, note: bytes, now: int) -> None:
+        self._notes[command_id] = (now, note)
+
+    def forget(self, before: int, limit: int) -> int:
+        old = [name for name, (at, _) in islice(self._notes.items(), limit) if at < before]
+        for name in old:
+            del self._notes[name]
+        return len(old)
+
+
+def encode_partly(facts: Mapping[str, Any]) -> bytes:
+    """The facts but for those that may be anything."""
+    return json.encode({name: fact for name, fact in facts.items() if name not in UNENCODED})

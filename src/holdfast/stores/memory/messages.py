@@ -1,0 +1,213 @@
+"""The messages of a memory store, as a transaction sees them."""
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
+from heapq import nsmallest
+from operator import itemgetter
+
+from msgspec import Raw
+from msgspec.structs import replace
+
+from holdfast.commands.moving import cursor
+from holdfast.commands.transaction import Cursor, Filter, Line, Stats
+from holdfast.records import Message, Receipt, ReturnTo, State, moment_in, seconds_in
+from holdfast.stores.memory.queue import MemoryQueue
+from holdfast.stores.memory.tables import Tables
+
+
+class Messages:
+    """The queue half of a transaction. Reading a value costs nothing here, so every message comes with its own."""
+
+    def __init__(self, tables: Tables, now: int) -> None:
+        self.tables = tables
+        self.now = now
+
+    def taken_ids(self, queue: str, ids: Collection[str]) -> set[str]:
+        found = self._found(queue)
+        return {message_id for message_id in ids if message_id in found.ids} if found else set()
+
+    def keyed(self, queue: str, keys: Collection[str]) -> list[Message]:
+        found = self._found(queue)
+        if found is None:
+            return []
+        different = dict.fromkeys(keys)
+        live = [self.tables.messages[found.live[key]] for key in different if key in found.live]
+        return live + [self.tables.messages[found.copies[key]] for key in different if key in found.copies]
+
+    def claims(self, receipts: Sequence[Receipt]) -> list[Message | None]:
+        return [self._claim(receipt) for receipt in receipts]
+
+    def _claim(self, receipt: Receipt) -> Message | None:
+        message = self._message(receipt.queue, receipt.id)
+        return message if message is not None and message.token == receipt.token and message.held_at(self.now) else None
+
+    def line(self, queue: str, limit: int, overdue_limit: int) -> Line:
+        settings = self.tables.settings["queue"].get(queue)
+        found = self._found(queue)
+        if found is None or settings is None or settings.paused:
+            return Line(settings, [], [])
+        return Line(settings, found.heads(limit), found.overdue(overdue_limit))
+
+    def head_position(self, queue: str, priority: int) -> int | None:
+        found = self._found(queue)
+        first = found.lines[priority].first() if found and priority in found.lines else None
+        return None if first is None else first[0]
+
+    def next_due(self, queue: str) -> int | None:
+        found = self._found(queue)
+        return found.next_due() if found else None
+
+    def browse(self, queue: str, state: State, which: Filter, after: Cursor | None, limit: int) -> list[Message]:
+        matching = [
+            (place(state, cursor(message)), message) for message in self._of_state(queue, state) if matches(message, which, self.now)
+        ]
+        if after is not None:
+            behind = place(state, after)
+            matching = [pair for pair in matching if pair[0] > behind]
+        return [message for _, message in nsmallest(limit, matching, key=itemgetter(0))]
+
+    def pick(self, queue: str, ids: Collection[str]) -> list[Message]:
+        found = [self._message(queue, message_id) for message_id in ids]
+        return [message for message in found if message is not None]
+
+    def stats(self, queue: str) -> Stats:
+        found, now = self._found(queue), self.now
+        if found is None:
+            return Stats()
+        ready = [message.position for message in self._of_state(queue, "ready")]
+        held = [message for message in self._of_state(queue, "leased") if message.held_at(now)]
+        delayed = sum(position > now for position in ready)
+        first, since = min(ready, default=now + 1), [message.since for message in held]
+        return Stats(
+            ready=len(ready) - delayed + found.leased_count - len(held),
+            delayed=delayed,
+            buffered=len(found.copies),
+            leased=len(held),
+            dead=len(found.dead),
+            oldest_ready_s=None if first > now else seconds_in(now - first),
+            oldest_leased_s=seconds_in(now - min(since)) if since else None,
+            average_leased_s=(now - sum(since) / len(since)) / 1_000_000 if since else None,
+            oldest_dead_s=seconds_in(now - min(self.tables.messages[n].dead_at or 0 for n in found.dead)) if found.dead else None,
+            holders=dict(Counter(message.holder for message in held)),
+        )
+
+    def count(self, queue: str, state: State) -> int:
+        found = self._found(queue)
+        if found is None:
+            return 0
+        match state:
+            case "ready":
+                return found.ready_count()
+            case "leased":
+                return found.leased_count
+            case "dead":
+                return len(found.dead)
+            case "buffered":
+                return len(found.copies)
+
+    def add(self, messages: Sequence[Message]) -> None:
+        for message in messages:
+            self.tables.last_number += 1
+            kept = replace(
+                message, n=self.tables.last_number, value=self._kept(message.value), metadata=message.metadata and message.metadata.copy()
+            )
+            self._queue(message.queue).enter(kept)
+
+    def lease(self, messages: Sequence[Message], holder: str, token: int, until: int, expired_to: ReturnTo) -> None:
+        for message in self._current(messages):
+            self._change(message, message.leased(holder, token, self.now, until, expired_to))
+
+    def extend(self, messages: Sequence[Message], until: int) -> None:
+        for message in self._current(messages):
+            self._change(message, replace(message, until=until))
+
+    def remove(self, messages: Sequence[Message]) -> None:
+        for message in self._current(messages):
+            self._queue(message.queue).leave(message)
+
+    def restore(self, messages: Sequence[Message]) -> None:
+        for message in messages:
+            before = self.tables.messages.get(message.n)
+            if before is not None:
+                self._change(before, message if message.value is before.value else message.valued(before.value))
+
+    def revalue(self, messages: Sequence[Message]) -> None:
+        for message in messages:
+            before = self.tables.messages.get(message.n)
+            if before is not None:
+                metadata = message.metadata and message.metadata.copy()
+                # Its place in every order stays, so it need not leave and enter.
+                self.tables.messages[message.n] = replace(before, value=self._kept(message.value), metadata=metadata)
+
+    def promote(self, queue: str, keys: Collection[str]) -> list[Message]:
+        found = self._found(queue)
+        if found is None:
+            return []
+        copies = [self.tables.messages[found.copies[key]] for key in dict.fromkeys(keys) if key in found.copies and key not in found.live]
+        for copy in copies:
+            self._change(copy, copy.promoted())
+        return [self.tables.messages[copy.n] for copy in copies]
+
+    def resize(self, queue: str, delta: int) -> None:
+        settings = self.tables.settings["queue"].get(queue)
+        if settings is not None and settings.maxsize is not None:
+            self.tables.settings["queue"][queue] = replace(settings, size=settings.size + delta)
+
+    def clear_queue(self, queue: str) -> int:
+        found = self.tables.queues.pop(queue, None)
+        if found is None:
+            return 0
+        for n in found.ids.values():
+            del self.tables.messages[n]
+        return len(found.ids)
+
+    def _found(self, name: str) -> MemoryQueue | None:
+        queue = self.tables.queues.get(name)
+        if queue is not None:
+            queue.now = self.now
+        return queue
+
+    def _queue(self, name: str) -> MemoryQueue:
+        queue = self.tables.queue(name)
+        queue.now = self.now
+        return queue
+
+    def _message(self, queue: str, message_id: str) -> Message | None:
+        found = self.tables.queues.get(queue)
+        n = found.ids.get(message_id) if found else None
+        return None if n is None else self.tables.messages[n]
+
+    def _current(self, messages: Sequence[Message]) -> list[Message]:
+        """The messages as they are now, but for those that are gone."""
+        found = [self.tables.messages.get(message.n) for message in messages]
+        return [message for message in found if message is not None]
+
+    def _of_state(self, queue: str, state: State) -> Iterable[Message]:
+        found = self._found(queue)
+        if found is None:
+            return ()
+        numbers = found.dead if state == "dead" else found.copies.values() if state == "buffered" else found.ids.values()
+        return (message for n in numbers if (message := self.tables.messages[n]).state == state)
+
+    def _change(self, before: Message, after: Message) -> None:
+        self._queue(before.queue).leave(before)
+        self._queue(after.queue).enter(after)
+
+    def _kept(self, value: Raw) -> Raw:
+        """A value that does not hold on to the buffer it was read from, nor changes with it."""
+        return value if self.tables.by_reference else value.copy()
+
+
+def matches(message: Message, which: Filter, now: int) -> bool:
+    """Whether the filter lets the message through."""
+    since = message.dead_at if message.state == "dead" and message.dead_at is not None else message.created_at
+    return (
+        (which.older_than_s is None or since < now - moment_in(which.older_than_s))
+        and (which.error_contains is None or which.error_contains in (message.last_error or ""))
+        and (which.key_prefix is None or (isinstance(message.key, str) and message.key.startswith(which.key_prefix)))
+    )
+
+
+def place(state: State, at: Cursor) -> Cursor:
+    """The cursor in a form that sorts, even where a key is any object."""
+    return at if state != "buffered" or isinstance(at[0], str) else (repr(at[0]), at[1])

@@ -1,0 +1,195 @@
+"""One queue in memory: its messages, found by id, by key, in claim order and by what time does to them."""
+
+from bisect import insort
+from collections.abc import Callable, Hashable
+
+from holdfast.commands.topics import queue_topic, watch_topic
+from holdfast.commands.transaction import ALL
+from holdfast.records import NEVER, Message, Settings
+from holdfast.stores.memory.schedule import Schedule
+
+EMPTY_LINES = 16
+"""So many priorities may be out of use before it is worth looking which are."""
+
+
+class MemoryQueue:
+    """Which messages there are, by number; the messages themselves are in a table that all queues share."""
+
+    # The store's lock guards all of it; native answers reach into these fields themselves.
+    __slots__ = (
+        "_sweep_at",
+        "copies",
+        "dead",
+        "ends",
+        "ids",
+        "is_paused",
+        "is_unbounded",
+        "late",
+        "leased_count",
+        "lines",
+        "live",
+        "messages",
+        "name",
+        "now",
+        "priorities",
+        "put_hints",
+        "topic",
+        "watch_hints",
+    )
+
+    def __init__(self, name: str, messages: dict[int, Message]) -> None:
+        self.name = name
+        self.topic = queue_topic(name)
+        self.watch_hints = ((watch_topic(self.topic), ALL),)
+        self.put_hints = ((self.topic, 1), *self.watch_hints)
+        self.is_unbounded = False
+        """Whether it was created, without a `maxsize`."""
+        self.is_paused = False
+        self.messages = messages
+        self.now = 0
+        """The moment of the step that looks at the queue."""
+        self.ids: dict[str, int] = {}
+        self.live: dict[Hashable, int] = {}
+        """The ready or leased message under each key."""
+        self.copies: dict[Hashable, int] = {}
+        """The buffered message under each key."""
+        self.dead: dict[int, None] = {}
+        self.leased_count = 0
+        self.lines: dict[int, Schedule] = {}
+        """The ready messages of each priority by position."""
+        self.priorities: list[int] = []
+        """Of the lines, negated: the highest first."""
+        self.ends = Schedule(self._ends_at)
+        """The leased messages by lease end, but for those whose lease has none."""
+        self.late = Schedule(self._is_late_at)
+        """The ready messages that were never handed out and must be by a moment, by that moment."""
+        self._sweep_at = EMPTY_LINES
+
+    def obey(self, settings: Settings | None) -> None:
+        """Remember what the settings say that every put and claim asks."""
+        self.is_unbounded = settings is not None and settings.maxsize is None
+        self.is_paused = settings is not None and settings.paused
+
+    def enter(self, message: Message) -> None:
+        """Keep a message, new or changed; a changed one has left before."""
+        n, key = message.n, message.key
+        self.messages[n] = message
+        self.ids[message.id] = n
+        match message.state:
+            case "ready":
+                self.line(message.priority).add(message.position, n, ahead=message.position > self.now)
+                if message.start_by is not None and not message.attempts:
+                    self.late.add(message.start_by, n)
+            case "leased":
+                self.leased_count += 1
+                if message.until < NEVER:
+                    self.ends.add(message.until, n)
+            case "dead":
+                self.dead[n] = None
+                return
+            case "buffered":
+                if key is not None:
+                    self.copies[key] = n
+                return
+        if key is not None:
+            self.live[key] = n
+
+    def leave(self, message: Message) -> None:
+        """Forget a message, as it was when it entered."""
+        n, key = message.n, message.key
+        del self.messages[n]
+        del self.ids[message.id]
+        match message.state:
+            case "ready":
+                self.lines[message.priority].leave()
+                if message.start_by is not None and not message.attempts:
+                    self.late.leave()
+            case "leased":
+                self.leased_count -= 1
+                if message.until < NEVER:
+                    self.ends.leave()
+            case "dead":
+                del self.dead[n]
+                return
+            case "buffered":
+                if self.copies.get(key) == n:
+                    del self.copies[key]
+                return
+        if self.live.get(key) == n:
+            del self.live[key]
+
+    def line(self, priority: int) -> Schedule:
+        """The line of one priority; a new one if need be."""
+        line = self.lines.get(priority)
+        if line is None:
+            if len(self.lines) >= self._sweep_at:
+                self._sweep()
+            line = self.lines[priority] = Schedule(self._stands_at(priority))
+            insort(self.priorities, -priority)
+        return line
+
+    def ready_count(self) -> int:
+        return sum(line.count for line in self.lines.values())
+
+    def heads(self, limit: int) -> list[Message]:
+        """The first messages that are due, in claim order."""
+        found: list[Message] = []
+        for negated in self.priorities:
+            if len(found) >= limit:
+                break
+            line = self.lines[-negated]
+            if line.count:
+                found += [self.messages[n] for n in line.upto(self.now, limit - len(found))]
+        return found
+
+    def overdue(self, limit: int) -> list[Message]:
+        """Whose lease has ended or who is late, the longest overdue first."""
+        found = [self.messages[n] for n in (*self.ends.upto(self.now, limit), *self.late.upto(self.now, limit))]
+        return sorted(found, key=lambda message: (overdue_since(message), message.n))[:limit]
+
+    def next_due(self) -> int | None:
+        """When the next message becomes due or its lease ends."""
+        firsts = [schedule.first() for schedule in (self.ends, *self.lines.values())]
+        return min((first[0] for first in firsts if first is not None), default=None)
+
+    def _sweep(self) -> None:
+        """Forget the lines that nobody stands in."""
+        self.lines = {priority: line for priority, line in self.lines.items() if line.count}
+        self.priorities = sorted(-priority for priority in self.lines)
+        self._sweep_at = 2 * len(self.lines) + EMPTY_LINES
+
+    def _stands_at(self, priority: int) -> Callable[[int, int], bool]:
+        messages, name = self.messages, self.name
+
+        def stands_at(position: int, n: int) -> bool:
+            message = messages.get(n)
+            return (
+                message is not None
+                and message.state == "ready"
+                and message.position == position
+                and message.priority == priority
+                and message.queue == name
+                # Who is late will never be handed out, so it does not stand in the way of the others.
+                and (message.start_by is None or not message.is_late(self.now))
+            )
+
+        return stands_at
+
+    def _ends_at(self, until: int, n: int) -> bool:
+        message = self.messages.get(n)
+        return message is not None and message.state == "leased" and message.until == until and message.queue == self.name
+
+    def _is_late_at(self, start_by: int, n: int) -> bool:
+        message = self.messages.get(n)
+        return (
+            message is not None
+            and message.state == "ready"
+            and message.start_by == start_by
+            and not message.attempts
+            and message.queue == self.name
+        )
+
+
+def overdue_since(message: Message) -> int:
+    """Since when time has overtaken the message."""
+    return message.until if message.state == "leased" else message.start_by or 0

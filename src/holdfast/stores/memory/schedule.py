@@ -1,0 +1,83 @@
+"""Numbers in order of a moment: what is ready by position, leases by their end."""
+
+from collections import deque
+from collections.abc import Callable
+from heapq import heapify, heappop, heappush
+
+Slot = tuple[int, int]
+"""A moment and the number of a message; slots sort in that order."""
+
+SPARE = 64
+"""So many slots may be stale before it is worth looking whether most are."""
+
+
+class Schedule:
+    """Slots that are mostly added at the end and taken at the beginning, in any order if need be.
+
+    Whoever leaves from the middle leaves a stale slot behind, which is dropped when it comes up. Stale slots never outnumber the others
+    by more than `SPARE`, so that adding, leaving and taking cost O(log n), paid over time.
+    """
+
+    # The store's lock guards all of it; native answers reach into `line` and `heap` themselves.
+    __slots__ = ("_is_current", "count", "heap", "line")
+
+    def __init__(self, is_current: Callable[[int, int], bool]) -> None:
+        self._is_current = is_current
+        self.line: deque[Slot] = deque()
+        """Sorted, because each slot was added behind all others."""
+        self.heap: list[Slot] = []
+        """What came out of order, or lies ahead and would push later ones out of order."""
+        self.count = 0
+        """How many belong in here."""
+
+    def add(self, moment: int, n: int, *, ahead: bool = False) -> None:
+        slot = (moment, n)
+        self.count += 1
+        if ahead or (self.line and self.line[-1] > slot):
+            heappush(self.heap, slot)
+        else:
+            self.line.append(slot)
+
+    def leave(self) -> None:
+        """Count one less; its slot is stale from now on."""
+        self.count -= 1
+        if len(self.line) + len(self.heap) > 2 * self.count + SPARE:
+            self.compact()
+
+    def first(self) -> Slot | None:
+        """The earliest slot."""
+        line, heap = self.line, self.heap
+        while line and not self._is_current(*line[0]):
+            line.popleft()
+        while heap and not self._is_current(*heap[0]):
+            heappop(heap)
+        if not line or not heap:
+            return line[0] if line else heap[0] if heap else None
+        return min(line[0], heap[0])
+
+    def upto(self, moment: int, limit: int) -> list[int]:
+        """The first numbers, at most `limit`, of slots no later than the moment."""
+        taken: list[Slot] = []
+        while len(taken) < limit:
+            slot = self.first()
+            if slot is None or slot[0] > moment:
+                break
+            self._drop(slot)
+            taken.append(slot)
+        # They come before all others, so the line stays sorted.
+        self.line.extendleft(reversed(taken))
+        return [n for _, n in taken]
+
+    def compact(self) -> None:
+        """Forget every stale slot."""
+        line = dict.fromkeys(self.line)
+        self.line = deque(slot for slot in line if self._is_current(*slot))
+        self.heap = [slot for slot in set(self.heap) if slot not in line and self._is_current(*slot)]
+        heapify(self.heap)
+
+    def _drop(self, slot: Slot) -> None:
+        """Take out the earliest slot, and its twins: who left and came back to the same moment has two."""
+        while self.line and self.line[0] == slot:
+            self.line.popleft()
+        while self.heap and self.heap[0] == slot:
+            heappop(self.heap)

@@ -1,0 +1,146 @@
+"""The store that keeps everything in this process."""
+
+import os
+import threading
+import weakref
+from typing import TypeVar
+
+from holdfast.clock import Clock, SystemClock
+from holdfast.codec import Limits
+from holdfast.commands import Command, Prune, run
+from holdfast.errors import Closed
+from holdfast.stores import Guarantees
+from holdfast.stores.memory.native import NATIVE, Hints
+from holdfast.stores.memory.tables import Tables
+from holdfast.stores.memory.transaction import MemoryTransaction
+from holdfast.stores.waiting import Mark, waiters_for
+
+R = TypeVar("R")
+
+PRUNE_EVERY = 100
+PRUNE = Prune(limit=2 * PRUNE_EVERY)
+DEFAULT_LIMITS = Limits()
+
+_open_stores: "weakref.WeakSet[MemoryStore]" = weakref.WeakSet()
+
+
+class MemoryStore:
+    """A store in memory, for the threads and event loops of one process.
+
+    With `by_reference` values are the caller's own objects, never copied or encoded, and a message's key is anything hashable. Events
+    then leave keys and values out, nothing is measured, and command ids, which only a wire needs, are ignored.
+
+    A forked child has a copy of its own: what the parent does from then on it does not see, and nobody of the parent's waits in it.
+    """
+
+    def __init__(
+        self, *, clock: Clock | None = None, by_reference: bool = False, limits: Limits = DEFAULT_LIMITS, url: str = "memory://"
+    ) -> None:
+        self.url = url
+        self.limits = limits
+        self.by_reference = by_reference
+        self.guarantees = Guarantees("nothing", "threads", "this process's, since its start", "memory")
+        self.clock: Clock = clock or SystemClock()
+        self.waiters = waiters_for(self.clock)
+        self._now_us = self.clock.now_us
+        # Guards _tables, _prune_at and _is_closed.
+        self._lock = threading.Lock()
+        self._tables = Tables(limits, by_reference=by_reference)
+        self._prune_at = PRUNE_EVERY
+        self._is_closed = False
+        _open_stores.add(self)
+
+    def execute(self, command: Command[R]) -> R:
+        native = NATIVE.get(type(command))
+        if native is not None:
+            with self._lock:
+                self._refuse_if_closed()
+                done = native(self._tables, command, self._now_us())
+            if done is not None:
+                answer: R = done[0]
+                self._follow_up(done[1])
+                return answer
+        return self._run(command)
+
+    def _run(self, command: Command[R]) -> R:
+        """Execute by the command's own rules."""
+        if not self.by_reference:
+            command.measure(self.limits)
+        wall_offset = self.clock.wall_offset_us()
+        with self._lock:
+            self._refuse_if_closed()
+            tx = MemoryTransaction(self._tables, self._now_us(), wall_offset)
+            answer = command.write(tx, command.check(tx)) if self.by_reference else run(tx, command)
+        self._follow_up(tx.hints.items())
+        return answer
+
+    def _follow_up(self, hints: Hints) -> None:
+        """Wake who waits, without the lock, and now and then tidy a little."""
+        for topic, count in hints:
+            self.waiters.hint(topic, count)
+        if self._tables.log.latest >= self._prune_at:
+            # Set first: pruning writes events, too.
+            self._prune_at = self._tables.log.latest + PRUNE_EVERY
+            self._run(PRUNE)
+
+    def mark(self, topic: str) -> Mark:
+        return self.waiters.mark(topic)
+
+    def wait(self, mark: Mark, timeout_s: float, due_in_s: float | None = None, poll_s: float | None = None) -> None:
+        self.waiters.wait(mark, timeout_s, due_in_s, poll_s)
+
+    def wall_offset_us(self) -> int:
+        return self.clock.wall_offset_us()
+
+    def for_tasks(self) -> "AsyncMemoryStore":
+        return AsyncMemoryStore(self)
+
+    def close(self) -> None:
+        """End every wait with `Closed`, and forget everything."""
+        with self._lock:
+            self._is_closed = True
+            self._tables = Tables(self.limits, by_reference=self.by_reference)
+        self.waiters.close()
+
+    def _refuse_if_closed(self) -> None:
+        if self._is_closed:
+            raise Closed("The memory store was closed, and what was in it is gone: make a new one.")
+
+    def _begin_in_child(self) -> None:
+        """Go on after a fork: whoever held the lock or waited stayed in the parent."""
+        self._lock = threading.Lock()
+        self.waiters.reset()
+
+
+class AsyncMemoryStore:
+    """The same store, for tasks: it answers in place, so that no thread is needed."""
+
+    def __init__(self, store: MemoryStore) -> None:
+        self.store = store
+        self.url = store.url
+        self.limits = store.limits
+        self.guarantees = store.guarantees
+
+    async def execute(self, command: Command[R]) -> R:
+        return self.store.execute(command)
+
+    def mark(self, topic: str) -> Mark:
+        return self.store.mark(topic)
+
+    async def wait(self, mark: Mark, timeout_s: float, due_in_s: float | None = None, poll_s: float | None = None) -> None:
+        await self.store.waiters.wait_async(mark, timeout_s, due_in_s, poll_s)
+
+    def wall_offset_us(self) -> int:
+        return self.store.wall_offset_us()
+
+    async def aclose(self) -> None:
+        self.store.close()
+
+
+def _begin_in_child() -> None:
+    for store in list(_open_stores):
+        store._begin_in_child()  # noqa: SLF001 - a store of this module
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_begin_in_child)

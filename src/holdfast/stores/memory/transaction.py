@@ -1,0 +1,68 @@
+"""One atomic step on a memory store."""
+
+from collections.abc import Sequence
+from heapq import nsmallest
+
+from holdfast.commands.topics import watch_topic
+from holdfast.commands.transaction import ALL, Draft
+from holdfast.records import Event, Kind, Settings
+from holdfast.stores.memory.entries import Entries
+from holdfast.stores.memory.messages import Messages
+from holdfast.stores.memory.tables import Tables
+
+
+class MemoryTransaction(Messages, Entries):
+    """What commands ask for. It cannot roll back: a command refuses before it writes."""
+
+    def __init__(self, tables: Tables, now: int, wall_offset: int) -> None:
+        super().__init__(tables, now)
+        self.wall_offset = wall_offset
+        self.reserved: dict[str, int] = {}
+        self.hints: dict[str, int] = {}
+        """Whom to wake when the step is over, by topic."""
+
+    def append(self, drafts: Sequence[Draft]) -> int:
+        log = self.tables.log
+        first = log.latest + 1
+        for draft in drafts:
+            log.append(draft.topic, draft.event, draft.facts, self.now)
+            self.hints[watch_topic(draft.topic)] = ALL
+        return first
+
+    def latest(self) -> int:
+        return self.tables.log.latest
+
+    def floor(self, topic: str) -> int:
+        return self.tables.log.floor(topic)
+
+    def changes(self, topic: str, after: int, limit: int) -> tuple[list[Event], int]:
+        return self.tables.log.read(topic, after, limit)
+
+    def prune(self, keep: int, older_than: int, never_after: int, limit: int) -> int:
+        return self.tables.log.prune(keep, older_than, never_after, limit)
+
+    def forget_answers(self, before: int, limit: int) -> int:
+        return self.tables.answers.forget(before, limit)
+
+    def recall(self, command_id: str) -> bytes | None:
+        return self.tables.answers.recall(command_id)
+
+    def record(self, command_id: str, note: bytes) -> None:
+        self.tables.answers.record(command_id, note, self.now)
+
+    def settings(self, kind: Kind, name: str) -> Settings | None:
+        return self.tables.settings[kind].get(name)
+
+    def save_settings(self, settings: Settings) -> None:
+        self.tables.save_settings(settings)
+
+    def drop_settings(self, kind: Kind, name: str) -> None:
+        self.tables.drop_settings(kind, name)
+
+    def names(self, kind: Kind, prefix: str, after: str | None, limit: int) -> list[Settings]:
+        known = self.tables.settings[kind]
+        names = [name for name in known if name.startswith(prefix) and (after is None or name > after)]
+        return [known[name] for name in nsmallest(limit, names)]
+
+    def wake(self, topic: str, count: int) -> None:
+        self.hints[topic] = self.hints.get(topic, 0) + count
