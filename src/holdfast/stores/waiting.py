@@ -1,0 +1,395 @@
+"""Waiting inside one process: threads and asyncio tasks wait side by side on topics, and a commit wakes as many as it has items.
+
+A flow takes a mark, asks the store, and waits on the mark when there was nothing; after a commit the store gives a hint. Both orders are
+safe: a hint that came after the mark makes the wait return at once. Waiters of a topic stand in line, oldest first, and one of them, the
+keeper, also wakes when time alone may have made something due. Everyone in a line must be able to use what its hints announce, so whoever
+only watches has a topic of its own.
+"""
+
+import asyncio
+import math
+import sys
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
+from typing import Final, Literal, Protocol, Self, runtime_checkable
+
+import msgspec
+
+from holdfast.clock import Clock
+from holdfast.errors import Closed
+
+ALL: Final = sys.maxsize
+"""The count of a hint for everyone in the line."""
+
+SLOTS: Final = 1024
+LONGEST_NAP_S: Final = 86_400.0
+STUCK_S: Final = 1.0
+"""How late a keeper is whose event loop must be blocked or closed."""
+
+WokenBy = Literal["hint", "time"]
+
+
+class Mark(msgspec.Struct, eq=False):
+    """A point to wait from, and a place in its topic's line once it has waited.
+
+    Leave it, or use it as a context manager: a wake-up that was not used is then passed on to the next in line.
+    """
+
+    # A Struct because one is made for every claim and this is its cheapest form; all but `topic` belongs to the Waiters that made it.
+    waiters: "Waiters"
+    topic: str
+    heard: object
+    line: "_Line | None" = None
+    woken_by: WokenBy | None = None
+    deadline: float = 0.0
+    alarm: "_ThreadAlarm | _TaskAlarm | None" = None
+
+    def used(self, *, more: bool = False) -> None:
+        """Say that the last ask found something; with `more`, that it left something for the next in line."""
+        if more or self.woken_by is not None:
+            self.waiters._used(self, more=more)  # noqa: SLF001 - a mark and its Waiters are two halves of one thing
+
+    def leave(self) -> None:
+        """Give up the place, passing on a wake-up that was not used. Again does nothing."""
+        if self.line is not None:
+            self.waiters._ring(self.waiters._leave(self))  # noqa: SLF001 - a mark and its Waiters are two halves of one thing
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.leave()
+
+
+class Waiters:
+    """Everyone in this process who waits on one open store.
+
+    Keeps nothing of a topic on which nobody waits. `now` is the clock of time-outs, and of due moments and polls too unless `due_now` is
+    given.
+    """
+
+    def __init__(self, now: Callable[[], float] = time.monotonic, due_now: Callable[[], float] | None = None) -> None:
+        self._now = now
+        self._due_now = due_now or now
+        # Guards _lines, every line in it and its marks, and _closed. Reentrant, because the garbage collector may finalize an abandoned
+        # generator, and so leave its mark, in a thread that holds it.
+        self._lock = threading.RLock()
+        self._lines: dict[str, _Line] = {}
+        # The latest hint by topic hash, for marks that stand in no line yet. Each hint is a new object, so that replacing one is atomic.
+        self._heard = [object()] * SLOTS
+        self._closed = False
+
+    def mark(self, topic: str) -> Mark:
+        """Take a point to wait from, before asking the store."""
+        return Mark(self, topic, self._heard[hash(topic) % SLOTS])
+
+    def hint(self, topic: str, count: int = 1) -> None:
+        """Say, after the commit, that `count` waiters may find something: the oldest are woken, and every earlier mark is stale.
+
+        An item that is due later counts too: whoever it wakes learns the new due moment.
+        """
+        # First said, then looked, without the lock: a waiter takes its place first and then looks whether something was said.
+        self._heard[hash(topic) % SLOTS] = object()
+        if topic not in self._lines:
+            return
+        with self._lock:
+            line = self._lines.get(topic)
+            if line is None:
+                return
+            line.heard = object()
+            to_ring = line.wake(count, "hint")
+        self._ring(to_ring)
+
+    def wait(self, mark: Mark, timeout_s: float, due_in_s: float | None = None, poll_s: float | None = None) -> None:
+        """Block this thread until a hint, the time-out, or, for the line's keeper alone, `due_in_s` or `poll_s`.
+
+        May return early for no reason. Raises `Closed` when the store is or gets closed.
+        """
+        alarm = _ThreadAlarm()
+        if not self._stand_in_line(mark, alarm, timeout_s, due_in_s, poll_s):
+            return
+        try:
+            while (nap_s := self._nap_s(mark)) is not None:
+                alarm.sleep(nap_s)
+        except BaseException:
+            self._step_out(mark)
+            raise
+
+    async def wait_async(self, mark: Mark, timeout_s: float, due_in_s: float | None = None, poll_s: float | None = None) -> None:
+        """Suspend this task as `wait` blocks a thread."""
+        alarm = _TaskAlarm()
+        if not self._stand_in_line(mark, alarm, timeout_s, due_in_s, poll_s):
+            return
+        try:
+            while (nap_s := self._nap_s(mark)) is not None:
+                await alarm.sleep(nap_s)
+        except BaseException:
+            self._step_out(mark)
+            raise
+
+    def close(self) -> None:
+        """End every wait at once with `Closed`, and every later one as it begins."""
+        with self._lock:
+            self._closed = True
+            to_ring = self._clear()
+        self._ring(to_ring)
+
+    def reset(self) -> None:
+        """Forget everyone, in a forked child: the waiters, and whoever held the lock, stayed in the parent."""
+        self._lock = threading.RLock()
+        self._clear()
+
+    def clock_moved(self) -> None:
+        """Let everyone look at the clock again, after a test moved it; who has asked and does not wait yet asks again."""
+        self._heard[:] = [object()] * SLOTS
+        with self._lock:
+            for line in self._lines.values():
+                line.heard = object()
+            to_ring = [mark for line in self._lines.values() for mark in line.asleep]
+        self._ring(to_ring)
+
+    def waiting(self, topic: str) -> int:
+        """How many wait on the topic at this moment."""
+        with self._lock:
+            line = self._lines.get(topic)
+            return len(line.asleep) if line else 0
+
+    def topics(self) -> list[str]:
+        """The topics with a line: somebody waits there, or has waited and not left."""
+        with self._lock:
+            return list(self._lines)
+
+    def _stand_in_line(
+        self, mark: Mark, alarm: "_ThreadAlarm | _TaskAlarm", timeout_s: float, due_in_s: float | None, poll_s: float | None
+    ) -> bool:
+        """Go to sleep in the line, unless the mark is stale: then the flow asks again and keeps what it was woken by."""
+        mark.deadline = self._now() + timeout_s
+        mark.alarm = alarm
+        due_now = self._due_now()
+        due_at = due_now + min(math.inf if due_in_s is None else due_in_s, math.inf if poll_s is None else poll_s)
+        with self._lock:
+            self._refuse_if_closed()
+            line = self._join(mark)
+            is_stale = self._is_stale(mark, line)
+            mark.heard = line.heard
+            if not is_stale:
+                line.lie_down(mark, due_at, due_now)
+        return not is_stale
+
+    def _join(self, mark: Mark) -> "_Line":
+        line = mark.line
+        if line is not None and self._lines.get(mark.topic) is line:
+            return line
+        line = self._lines.get(mark.topic) or _Line()
+        line.members += 1
+        # Stored even if it came from there: a finalizer may just have seen its last member leave.
+        self._lines[mark.topic] = line
+        mark.line = line
+        return line
+
+    def _is_stale(self, mark: Mark, line: "_Line") -> bool:
+        """Whether a hint came since the mark was taken or last woken; for a mark new in the line, perhaps one of another topic."""
+        return mark.heard is not line.heard and mark.heard is not self._heard[hash(mark.topic) % SLOTS]
+
+    def _nap_s(self, mark: Mark) -> float | None:
+        """How long to sleep before looking again, or None to return to the flow."""
+        left_s, due_now = mark.deadline - self._now(), self._due_now()
+        with self._lock:
+            self._refuse_if_closed()
+            line = mark.line
+            if line is None or mark not in line.asleep:
+                return None
+            due_in_s = line.due_at - due_now if line.keeper is mark else math.inf
+            if due_in_s <= 0:
+                line.wake_by_time(mark)
+                return None
+            if left_s > 0:
+                return min(left_s, due_in_s, LONGEST_NAP_S)
+            to_ring = line.get_up(mark)
+        self._ring(to_ring)
+        return None
+
+    def _step_out(self, mark: Mark) -> None:
+        """Sleep no longer: the wait was cancelled or interrupted."""
+        with self._lock:
+            to_ring = mark.line.get_up(mark) if mark.line else []
+        self._ring(to_ring)
+
+    def _used(self, mark: Mark, *, more: bool) -> None:
+        with self._lock:
+            woken_by, mark.woken_by = mark.woken_by, None
+            line = self._lines.get(mark.topic)
+            if line is None or not (more or woken_by == "time"):
+                return
+            # As much as you like may become due at one moment, so whoever was woken by time and found something wakes the next.
+            to_ring = self._pass_on(line, woken_by or "hint")
+        self._ring(to_ring)
+
+    def _leave(self, mark: Mark) -> list[Mark]:
+        """Take the mark out of its line; answer who must be told."""
+        with self._lock:
+            line, mark.line = mark.line, None
+            woken_by, mark.woken_by = mark.woken_by, None
+            if line is None:
+                return []
+            to_ring = line.get_up(mark)
+            mark.heard = None  # Stale, should it be waited on again.
+            if woken_by:
+                to_ring += self._pass_on(line, woken_by)
+            line.members -= 1
+            if not line.members and self._lines.get(mark.topic) is line:
+                del self._lines[mark.topic]
+        return to_ring
+
+    def _pass_on(self, line: "_Line", woken_by: WokenBy) -> list[Mark]:
+        return line.wake(1, woken_by)
+
+    def _ring(self, to_ring: Iterable[Mark]) -> None:
+        """Ring the alarms, without the lock. Whose event loop is closed has left, and the next is told instead."""
+        queue = list(to_ring)
+        for mark in queue:
+            if mark.alarm is not None and not mark.alarm.ring():
+                queue += self._leave(mark)
+
+    def _clear(self) -> list[Mark]:
+        lines, self._lines = self._lines, {}
+        sleepers = [mark for line in lines.values() for mark in line.asleep]
+        for line in lines.values():
+            line.asleep = OrderedDict()
+        return sleepers
+
+    def _refuse_if_closed(self) -> None:
+        if self._closed:
+            raise Closed("The store was closed; open it again to wait on it.")
+
+
+@runtime_checkable
+class MovableClock(Protocol):
+    """A clock that a test moves."""
+
+    def subscribe(self, callback: Callable[[], None]) -> object:
+        """Call `callback` after each move."""
+        ...
+
+
+def waiters_for(clock: Clock) -> Waiters:
+    """Make the waiters of a store on this clock. If a test owns it, due moments follow it; time-outs stay real, so no wait hangs."""
+    if not isinstance(clock, MovableClock):
+        return Waiters()
+    waiters = Waiters(due_now=lambda: clock.now_us() / 1_000_000)
+    clock.subscribe(waiters.clock_moved)
+    return waiters
+
+
+class _Line:
+    """Who waits on one topic. Every method runs under the lock of the Waiters and answers whose alarms to ring after it."""
+
+    __slots__ = ("asleep", "due_at", "heard", "keeper", "members")
+
+    def __init__(self) -> None:
+        self.asleep: OrderedDict[Mark, None] = OrderedDict()
+        self.heard = object()
+        self.members = 0
+        # Wakes at due_at, for all. While somebody sleeps, the keeper is one of them, or somebody awake was woken by time: that one brings
+        # the next due moment when it sleeps again, or wakes another who will.
+        self.keeper: Mark | None = None
+        self.due_at = math.inf
+
+    def lie_down(self, mark: Mark, due_at: float, due_now: float) -> None:
+        is_keeper_stuck = self.due_at + STUCK_S < due_now
+        if self.keeper is None or due_at < self.due_at or is_keeper_stuck:
+            self.keeper, self.due_at = mark, due_at
+        self.asleep[mark] = None
+        if mark.woken_by is not None:
+            # It was the oldest when it was woken, and somebody else was faster.
+            self.asleep.move_to_end(mark, last=False)
+            mark.woken_by = None
+
+    def wake(self, count: int, woken_by: WokenBy) -> list[Mark]:
+        woken: list[Mark] = []
+        while len(woken) < count and self.asleep:
+            mark, _ = self.asleep.popitem(last=False)
+            mark.woken_by, mark.heard = woken_by, self.heard
+            woken.append(mark)
+        return woken + self._hand_over()
+
+    def wake_by_time(self, keeper: Mark) -> None:
+        del self.asleep[keeper]
+        keeper.woken_by, keeper.heard = "time", self.heard
+        self.keeper = None
+
+    def get_up(self, mark: Mark) -> list[Mark]:
+        if mark not in self.asleep:
+            return []
+        del self.asleep[mark]
+        mark.heard = self.heard
+        return self._hand_over()
+
+    def _hand_over(self) -> list[Mark]:
+        """Give a role left behind, with its due moment, to the youngest: hints will take the longest to reach it."""
+        if self.keeper is None or self.keeper in self.asleep:
+            return []
+        self.keeper = next(reversed(self.asleep), None)
+        return [] if self.keeper is None or self.due_at == math.inf else [self.keeper]
+
+
+class _ThreadAlarm:
+    """Wakes one thread. A ring before the sleep is kept; several are one."""
+
+    __slots__ = ("_ring",)
+
+    def __init__(self) -> None:
+        self._ring = threading.Lock()
+        self._ring.acquire()
+
+    def sleep(self, nap_s: float) -> None:
+        self._ring.acquire(timeout=nap_s)
+
+    def ring(self) -> bool:
+        try:
+            self._ring.release()
+        except RuntimeError:
+            return True  # It was rung before.
+        return True
+
+
+class _TaskAlarm:
+    """Wakes one task of one event loop, from any thread."""
+
+    __slots__ = ("_loop", "_ring")
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._ring = self._loop.create_future()
+
+    async def sleep(self, nap_s: float) -> None:
+        timer = self._loop.call_later(nap_s, self._set)
+        try:
+            await self._ring
+        finally:
+            timer.cancel()
+        self._ring = self._loop.create_future()
+
+    def ring(self) -> bool:
+        """Wake the task, or answer False: its loop is closed, and it will never run again."""
+        if self._loop is _running_loop():
+            self._set()
+            return True
+        try:
+            self._loop.call_soon_threadsafe(self._set)
+        except RuntimeError:
+            return False
+        return True
+
+    def _set(self) -> None:
+        if not self._ring.done():
+            self._ring.set_result(None)
+
+
+def _running_loop() -> asyncio.AbstractEventLoop | None:
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None
