@@ -1,0 +1,29 @@
+"""The clock's anchor, kept in the environment."""
+
+import lmdb
+from msgspec import json
+
+from holdfast.clock import Anchor, Host, anchored
+from holdfast.stores.lmdb.layout import NUMBER, moment_in_key
+from holdfast.stores.lmdb.step import MOMENT
+from holdfast.stores.lmdb.tables import Tables
+
+_ANCHOR = b"anchor"
+
+
+def read_anchor(txn: "lmdb.Transaction[bytes]", tables: Tables, host: Host) -> tuple[Anchor, bool]:
+    """The anchor to measure from, and whether an earlier one had to be replaced; inside a transaction that keeps it."""
+    kept = txn.get(_ANCHOR, db=tables.about)
+    stored = None if kept is None else json.decode(kept, type=Anchor)
+    anchor = anchored(stored, _latest(txn, tables), host)
+    if anchor != stored:
+        txn.put(_ANCHOR, json.encode(anchor), db=tables.about)
+    return anchor, stored is not None and anchor != stored
+
+
+def _latest(txn: "lmdb.Transaction[bytes]", tables: Tables) -> int:
+    """The latest moment at which anything was written."""
+    cursor = txn.cursor(tables.numbers)
+    last_event = moment_in_key(b"", cursor.value()) if cursor.last() else 0
+    untold = txn.get(MOMENT, db=tables.about)
+    return max(last_event, NUMBER.unpack(untold)[0] if untold is not None else 0)

@@ -1,0 +1,78 @@
+"""Messages of one state in its order, and sizes and ages, as a transaction sees them."""
+
+from collections import Counter
+from collections.abc import Iterator
+
+from holdfast.commands.transaction import Cursor, Filter, Stats
+from holdfast.records import Message, State, moment_in, seconds_in
+from holdfast.stores.lmdb.layout import NUMBER, fitted, items_within, line_key, moment_key, position_in, scope, text_key
+from holdfast.stores.lmdb.lines import Lines
+from holdfast.stores.lmdb.rows import BUFFERED, Row
+
+
+class Browsing(Lines):
+    """What administrators ask: it costs by how much there is."""
+
+    def browse(self, queue: str, state: State, which: Filter, after: Cursor | None, limit: int) -> list[Message]:
+        found: list[Message] = []
+        before = None if which.older_than_s is None else self.now - moment_in(which.older_than_s)
+        for row in self._in_order(queue, state, after):
+            if len(found) >= limit:
+                break
+            since = row.dead_at if state == "dead" else row.created_at
+            if before is not None and (since is None or since >= before):
+                continue
+            if which.key_prefix is not None and not (row.key or "").startswith(which.key_prefix):
+                continue
+            if which.error_contains is not None and which.error_contains not in (self._history(row).last_error or ""):
+                continue
+            found.append(self._whole(row))
+        return found
+
+    def _in_order(self, queue: str, state: State, after: Cursor | None) -> Iterator[Row]:
+        start = scope(queue)
+        for _, value in self._standing_in(start, state, after):
+            row = self._row_at(fitted(start, value[NUMBER.size :] if state == "ready" else value))
+            if row is not None:
+                yield row
+
+    def _standing_in(self, start: bytes, state: State, after: Cursor | None) -> Iterator[tuple[bytes, bytes]]:
+        tables = self.tables
+        match state, after:
+            case "ready", (int(priority), int(position), int(n)):
+                return items_within(self.txn.cursor(tables.ready), start, line_key(start, -priority, position, n))
+            case "ready", _:
+                return items_within(self.txn.cursor(tables.ready), start)
+            case "buffered", (str(key), int()):
+                return items_within(self.txn.cursor(tables.keys), start + BUFFERED, text_key(start + BUFFERED, key))
+            case "buffered", _:
+                return items_within(self.txn.cursor(tables.keys), start + BUFFERED)
+        table = tables.leased if state == "leased" else tables.dead
+        match after:
+            case (int(moment), int(n)):
+                return items_within(self.txn.cursor(table), start, moment_key(start, moment, n))
+        return items_within(self.txn.cursor(table), start)
+
+    def count(self, queue: str, state: State) -> int:
+        return sum(1 for _ in self._standing_in(scope(queue), state, None))
+
+    def stats(self, queue: str) -> Stats:
+        start, now = scope(queue), self.now
+        positions = [position_in(start, key) for key, _ in self._standing_in(start, "ready", None)]
+        delayed = sum(position > now for position in positions)
+        leased = list(self._in_order(queue, "leased", None))
+        held = [row for row in leased if row.until > now]
+        buried = next(self._in_order(queue, "dead", None), None)
+        first = min(positions, default=now + 1)
+        return Stats(
+            ready=len(positions) - delayed + len(leased) - len(held),
+            delayed=delayed,
+            buffered=self.count(queue, "buffered"),
+            leased=len(held),
+            dead=self.count(queue, "dead"),
+            oldest_ready_s=None if first > now else seconds_in(now - first),
+            oldest_leased_s=None if not held else seconds_in(now - min(row.since for row in held)),
+            average_leased_s=None if not held else (now - sum(row.since for row in held) / len(held)) / 1_000_000,
+            oldest_dead_s=None if buried is None or buried.dead_at is None else seconds_in(now - buried.dead_at),
+            holders=dict(Counter(row.holder for row in held)),
+        )

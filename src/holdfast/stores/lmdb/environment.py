@@ -1,0 +1,192 @@
+"""An LMDB environment, open once in this process whoever uses it: LMDB's locks belong to the process.
+
+A forked child must neither use nor close what it inherited (closing would end the parent's readers), only let go of it. It can while no
+transaction is open, so a fork waits until those of other threads have ended.
+"""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Literal
+
+import lmdb
+
+from holdfast.errors import SchemaTooNew, StoreCorrupted, StoreError, StoreMoved
+from holdfast.stores.lmdb.gate import Gate
+from holdfast.stores.lmdb.layout import LONGEST
+from holdfast.stores.lmdb.tables import TABLES, Tables
+
+Durability = Literal["power", "process"]
+
+FORMAT = 1
+"""What the tables look like; another number is another layout."""
+
+FIRST_MAP_BYTES = 2**26
+READERS = 1_024
+FORK_S = 5.0
+"""How long a fork waits for open transactions."""
+
+_open: "dict[tuple[int, int], Environment]" = {}
+
+
+class Environment:
+    """The environment in one folder. Whoever uses `lmdb` is inside the gate; whoever calls a method is outside and has the turn."""
+
+    def __init__(self, folder: str, durability: Durability, map_size: int) -> None:
+        self.folder = folder
+        self.durability = durability
+        self.gate = Gate()
+        self.users = 0
+        self._open(min(map_size, FIRST_MAP_BYTES))
+        self.identity = identity(folder)
+
+    def _open(self, map_bytes: int) -> None:
+        self.lmdb = lmdb.open(
+            self.folder,
+            map_size=map_bytes,
+            max_dbs=len(TABLES),
+            max_readers=READERS,
+            sync=self.durability == "power",
+            metasync=self.durability == "power",
+            # Readahead fills the memory with pages that random access does not want.
+            readahead=False,
+        )
+        try:
+            self.lmdb.reader_check()
+            self.mapped_bytes: int = self.lmdb.info()["map_size"]
+            self.page_bytes: int = self.lmdb.stat()["psize"]
+            self.tables = self._open_tables()
+        except BaseException:
+            self.lmdb.close()
+            raise
+
+    @classmethod
+    def share(cls, folder: str, durability: Durability, map_size: int) -> "Environment":
+        """This process's environment of the folder, opened or created if need be."""
+        found = _open.get(identity(folder))
+        if found is None:
+            found = cls(folder, durability, map_size)
+            _open[found.identity] = found
+        elif durability == "power" and found.durability != "power":
+            message = f"{folder} is open in this process with durability 'process': close that store, or open it with 'power' too"
+            raise StoreError(message)
+        found.users += 1
+        return found
+
+    def release(self) -> None:
+        """Close it with its last user."""
+        self.users -= 1
+        if self.users:
+            return
+        with self._emptied():
+            del _open[self.identity]
+            self.lmdb.sync(force=True)
+            self.lmdb.close()
+
+    def grow(self, limit_bytes: int) -> bool:
+        """Make the map larger, up to the limit; False where it is as large already."""
+        wanted = min(2 * self.mapped_bytes, limit_bytes)
+        if wanted <= self.mapped_bytes:
+            return False
+        with self._emptied():
+            self._resize(wanted)
+        return True
+
+    def follow(self) -> None:
+        """Take over the size that another process gave the map."""
+        with self._emptied():
+            self._resize(0)
+
+    def reopen(self) -> None:
+        """Begin anew after a commit failed: LMDB does not go on by itself."""
+        with self._emptied():
+            self.lmdb.close()
+            self._open(self.mapped_bytes)
+
+    @contextmanager
+    def _emptied(self) -> Iterator[None]:
+        """Have nobody inside the gate."""
+        self.gate.shut()
+        try:
+            yield
+        finally:
+            self.gate.open()
+
+    def _resize(self, map_bytes: int) -> None:
+        self.lmdb.set_mapsize(map_bytes)
+        self.mapped_bytes = self.lmdb.info()["map_size"]
+
+    def used_bytes(self, txn: "lmdb.Transaction[bytes]") -> int:
+        """How much room the tables take, without what is free in between; for those inside."""
+        stats = [txn.stat(getattr(self.tables, name)) for name in TABLES]
+        return self.page_bytes * sum(stat["branch_pages"] + stat["leaf_pages"] + stat["overflow_pages"] for stat in stats)
+
+    def _open_tables(self) -> Tables:
+        if self.lmdb.max_key_size() < LONGEST:
+            message = f"this LMDB takes keys of {self.lmdb.max_key_size()} bytes, and {LONGEST} are needed: install the package from PyPI"
+            raise StoreError(message)
+        txn = self.lmdb.begin(write=True)
+        try:
+            self._lengthen()
+            self._check_format(txn)
+            tables = Tables(*[self.lmdb.open_db(name.encode(), txn=txn) for name in TABLES])
+            if txn.get(b"format", db=tables.about) is None:
+                txn.put(b"format", str(FORMAT).encode(), db=tables.about)
+            txn.commit()
+        except BaseException:
+            txn.abort()
+            raise
+        return tables
+
+    def _lengthen(self) -> None:
+        """Give a file that was cut off its length back: reading behind its end would kill the process, reading zeros is an error."""
+        data = Path(self.folder, "data.mdb")
+        length = self.page_bytes * (self.lmdb.info()["last_pgno"] + 1)
+        if data.stat().st_size < length:
+            os.truncate(data, length)
+
+    def _check_format(self, txn: "lmdb.Transaction[bytes]") -> None:
+        """Refuse what is not ours or not known yet, before anything is written."""
+        if txn.get(b"about") is None:
+            if txn.stat()["entries"]:
+                message = f"{self.folder} is an LMDB environment of another program: name another folder"
+                raise StoreCorrupted(message)
+            return
+        about = self.lmdb.open_db(b"about", txn=txn, create=False)
+        moved = txn.get(b"moved", db=about)
+        if moved is not None:
+            message = f"{self.folder} was copied to {moved.decode()}: open that instead"
+            raise StoreMoved(message, moved.decode())
+        version = int(txn.get(b"format", b"0", db=about))
+        if version > FORMAT:
+            message = f"{self.folder} has format {version}, and this Holdfast knows up to {FORMAT}: upgrade Holdfast; nothing was changed"
+            raise SchemaTooNew(message)
+
+
+def identity(folder: str) -> tuple[int, int]:
+    """Device and inode of the environment in a folder, of nothing where there is none yet."""
+    try:
+        status = Path(folder, "data.mdb").stat()
+    except FileNotFoundError:
+        return (-1, -1)
+    return status.st_dev, status.st_ino
+
+
+def _before_fork() -> None:
+    for environment in list(_open.values()):
+        environment.gate.shut(FORK_S)
+
+
+def _after_fork_in_parent() -> None:
+    for environment in list(_open.values()):
+        environment.gate.open()
+
+
+def _after_fork_in_child() -> None:
+    for environment in _open.values():
+        del environment.lmdb
+    _open.clear()
+
+
+os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child)

@@ -1,0 +1,106 @@
+"""The messages of an environment, as a transaction reads them."""
+
+from collections.abc import Collection, Iterator, Sequence
+from heapq import merge
+from itertools import islice
+
+from msgspec import Raw
+
+from holdfast.commands.transaction import Line
+from holdfast.records import NO_VALUE, Message, Receipt
+from holdfast.stores.lmdb.layout import NUMBER, below, fitted, items_within, line_start, moment_in_key, position_in, scope, text_key
+from holdfast.stores.lmdb.names import Names
+from holdfast.stores.lmdb.rows import BUFFERED, LIVING, Row, message_of
+from holdfast.stores.lmdb.tables import Handle
+
+
+class Lines(Names):
+    """What a claim, a put and a settlement ask."""
+
+    def taken_ids(self, queue: str, ids: Collection[str]) -> set[str]:
+        start = scope(queue)
+        cursor = self.txn.cursor(self.tables.messages)
+        return {id_ for id_ in ids if cursor.set_key(text_key(start, id_))}
+
+    def keyed(self, queue: str, keys: Collection[str]) -> list[Message]:
+        start = scope(queue)
+        places = [text_key(start + part, key) for part in (LIVING, BUFFERED) for key in set(keys)]
+        return [self._bare(row) for place in places if (row := self._keyed_row(start, place)) is not None]
+
+    def _keyed_row(self, start: bytes, place: bytes) -> Row | None:
+        id_ = self.txn.get(place, db=self.tables.keys)
+        return None if id_ is None else self._row_at(fitted(start, id_))
+
+    def claims(self, receipts: Sequence[Receipt]) -> list[Message | None]:
+        now, held = self.now, list[Message | None]()
+        for receipt in receipts:
+            row = self._row_at(text_key(scope(receipt.queue), receipt.id))
+            is_held = row is not None and row.state == "leased" and row.token == receipt.token and row.until > now
+            held.append(self._bare(row) if is_held and row is not None else None)
+        return held
+
+    def pick(self, queue: str, ids: Collection[str]) -> list[Message]:
+        start = scope(queue)
+        return [self._whole(row) for id_ in ids if (row := self._row_at(text_key(start, id_))) is not None]
+
+    def line(self, queue: str, limit: int, overdue_limit: int) -> Line:
+        settings = self.settings("queue", queue)
+        if settings is None or settings.paused:
+            return Line(settings, [], [])
+        start = scope(queue)
+        heads = [self._whole(row) for id_ in islice(self._due(start), limit) if (row := self._row_at(fitted(start, id_))) is not None]
+        return Line(settings, heads, self._overdue(start, overdue_limit))
+
+    def _due(self, start: bytes) -> Iterator[bytes]:
+        """Where the due messages stand, in the order of the line; late ones are passed over."""
+        now = self.now
+        cursor = self.txn.cursor(self.tables.ready)
+        seek: bytes | None = start
+        while seek is not None and cursor.set_range(seek):
+            seek = None
+            for key, value in cursor.iternext():
+                if not key.startswith(start):
+                    return
+                if position_in(start, key) > now:
+                    seek = below(start, key)
+                    break
+                if moment_in_key(b"", value) > now:
+                    yield value[NUMBER.size :]
+
+    def _overdue(self, start: bytes, limit: int) -> list[Message]:
+        ended = self._past(self.tables.leased, start)
+        late = self._past(self.tables.starts, start)
+        first = islice(merge(ended, late), limit)
+        return [self._bare(row) for _, id_ in first if (row := self._row_at(fitted(start, id_))) is not None]
+
+    def _past(self, table: Handle, start: bytes) -> Iterator[tuple[bytes, bytes]]:
+        for key, id_ in items_within(self.txn.cursor(table), start):
+            if moment_in_key(start, key) > self.now:
+                return
+            yield key, id_
+
+    def head_position(self, queue: str, priority: int) -> int | None:
+        start = scope(queue)
+        line = line_start(start, priority)
+        for key, _ in items_within(self.txn.cursor(self.tables.ready), line):
+            return position_in(start, key)
+        return None
+
+    def next_due(self, queue: str) -> int | None:
+        start = scope(queue)
+        moments = [moment_in_key(start, key) for key, _ in islice(items_within(self.txn.cursor(self.tables.leased), start), 1)]
+        cursor = self.txn.cursor(self.tables.ready)
+        seek: bytes | None = start
+        while seek is not None and cursor.set_range(seek) and (key := cursor.key()).startswith(start):
+            moments.append(position_in(start, key))
+            seek = below(start, key)
+        return min(moments, default=None)
+
+    def _bare(self, row: Row) -> Message:
+        return message_of(row, self._history(row))
+
+    def _whole(self, row: Row) -> Message:
+        value = row.value
+        if value is None:
+            value = self.txn.get(NUMBER.pack(row.n), db=self.tables.values)
+        return message_of(row, self._history(row), NO_VALUE if value is None else Raw(value))

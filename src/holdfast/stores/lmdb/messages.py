@@ -1,0 +1,175 @@
+"""The messages of an environment, as a transaction changes them."""
+
+from collections.abc import Collection, Sequence
+
+from msgspec.structs import replace
+
+from holdfast.records import Message, ReturnTo
+from holdfast.stores.lmdb.layout import NUMBER, items_within, scope, text_key
+from holdfast.stores.lmdb.lines import Lines
+from holdfast.stores.lmdb.log import Log
+from holdfast.stores.lmdb.rows import BUFFERED, LIVING, NO_HISTORY, History, Row, encode, is_large, key_place, row_of, standing
+from holdfast.stores.lmdb.tables import Handle
+
+BATCH = 2**20
+"""How many messages one event can add."""
+
+
+class Messages(Lines, Log):
+    """The queue half of a transaction."""
+
+    _added = 0
+
+    def add(self, messages: Sequence[Message]) -> None:
+        # Numbers grow with those of the events, so they need no counter: every put has written its event by now.
+        first = self.latest() * BATCH + self._added
+        self._added += len(messages)
+        rows = []
+        for n, message in enumerate(messages, first):
+            is_apart = is_large(message.value)
+            if is_apart:
+                self.txn.put(NUMBER.pack(n), bytes(message.value), db=self.tables.values)
+            rows.append(row_of(message, n, None if is_apart else bytes(message.value)))
+        self._save(rows)
+        self._stand(rows)
+        self._name(rows)
+
+    def lease(self, messages: Sequence[Message], holder: str, token: int, until: int, expired_to: ReturnTo) -> None:
+        before = self._as_kept(messages)
+        after = [
+            replace(
+                row,
+                state="leased",
+                attempts=row.attempts + 1,
+                holder=holder,
+                token=token,
+                since=self.now,
+                until=until,
+                expired_to=expired_to,
+            )
+            for row in before
+        ]
+        self._rearrange(before, after)
+
+    def extend(self, messages: Sequence[Message], until: int) -> None:
+        before = self._as_kept(messages)
+        self._rearrange(before, [replace(row, until=until) for row in before])
+        self._note_moment()
+
+    def _rearrange(self, before: Sequence[Row], after: Sequence[Row]) -> None:
+        """Save messages that stand elsewhere now, under the same id and key."""
+        self._leave(before)
+        self._save(after)
+        self._stand(after)
+
+    def remove(self, messages: Sequence[Message]) -> None:
+        rows = self._as_kept(messages)
+        self._leave(rows)
+        self._unname(rows)
+        for row in rows:
+            self.txn.delete(row.place, db=self.tables.messages)
+            if row.value is None:
+                self.txn.delete(NUMBER.pack(row.n), db=self.tables.values)
+            if row.endings:
+                self.txn.delete(NUMBER.pack(row.n), db=self.tables.histories)
+            del self._rows[row.n]
+
+    def restore(self, messages: Sequence[Message]) -> None:
+        before = self._as_kept(messages)
+        after = [row_of(message, message.n, row.value) for row, message in zip(before, messages, strict=True)]
+        self._leave(before)
+        self._unname(before)
+        for old, new, message in zip(before, after, messages, strict=True):
+            if old.place != new.place:
+                self.txn.delete(old.place, db=self.tables.messages)
+            self._save_history(old, message)
+        self._save(after)
+        self._stand(after)
+        self._name(after)
+
+    def _save_history(self, old: Row, message: Message) -> None:
+        if message.endings == old.endings:
+            return
+        history = History(message.last_error, message.history)
+        if history == NO_HISTORY:
+            self.txn.delete(NUMBER.pack(old.n), db=self.tables.histories)
+        else:
+            self.txn.put(NUMBER.pack(old.n), encode(history), db=self.tables.histories)
+
+    def revalue(self, messages: Sequence[Message]) -> None:
+        rows = []
+        for row, message in zip(self._as_kept(messages), messages, strict=True):
+            value = bytes(message.value)
+            if is_large(message.value):
+                self.txn.put(NUMBER.pack(row.n), value, db=self.tables.values)
+            elif row.value is None:
+                self.txn.delete(NUMBER.pack(row.n), db=self.tables.values)
+            metadata = None if message.metadata is None else bytes(message.metadata)
+            rows.append(replace(row, value=None if is_large(message.value) else value, metadata=metadata))
+        self._save(rows)
+
+    def promote(self, queue: str, keys: Collection[str]) -> list[Message]:
+        start = scope(queue)
+        copies = []
+        for key in dict.fromkeys(keys):
+            copy = self._keyed_row(start, text_key(start + BUFFERED, key))
+            if copy is not None and self.txn.get(text_key(start + LIVING, key), db=self.tables.keys) is None:
+                copies.append(copy)
+        self._unname(copies)
+        ready = [replace(copy, state="ready") for copy in copies]
+        self._save(ready)
+        self._stand(ready)
+        self._name(ready)
+        return [self._bare(row) for row in ready]
+
+    def clear_queue(self, queue: str) -> int:
+        start, tables = scope(queue), self.tables
+        places = [place for place, _ in items_within(self.txn.cursor(tables.messages), start)]
+        for place in places:
+            row = self._row_at(place)
+            if row is not None and row.value is None:
+                self.txn.delete(NUMBER.pack(row.n), db=tables.values)
+            if row is not None and row.endings:
+                self.txn.delete(NUMBER.pack(row.n), db=tables.histories)
+        for table in (tables.messages, tables.ready, tables.starts, tables.leased, tables.dead, tables.keys):
+            self._empty(table, start)
+        self._rows.clear()
+        return len(places)
+
+    def _empty(self, table: Handle, start: bytes) -> None:
+        cursor = self.txn.cursor(table)
+        is_there = cursor.set_range(start)
+        while is_there and cursor.key().startswith(start):
+            is_there = cursor.delete()
+
+    def _as_kept(self, messages: Sequence[Message]) -> list[Row]:
+        return [self._rows[message.n] for message in messages]
+
+    def _save(self, rows: Sequence[Row]) -> None:
+        self._put_all(self.tables.messages, [(row.place, encode(row)) for row in rows])
+        for row in rows:
+            self._rows[row.n] = row
+
+    def _stand(self, rows: Sequence[Row]) -> None:
+        """Enter the messages into the orders of their states."""
+        for row in rows:
+            for table, key, value in standing(self.tables, row):
+                self.txn.put(key, value, db=table)
+
+    def _leave(self, rows: Sequence[Row]) -> None:
+        for row in rows:
+            for table, key, _ in standing(self.tables, row):
+                self.txn.delete(key, db=table)
+
+    def _name(self, rows: Sequence[Row]) -> None:
+        """Let their keys point to the messages."""
+        for row in rows:
+            place = key_place(row)
+            if place is not None:
+                self.txn.put(place, row.id.encode(), db=self.tables.keys)
+
+    def _unname(self, rows: Sequence[Row]) -> None:
+        for row in rows:
+            place = key_place(row)
+            if place is not None:
+                self.txn.delete(place, db=self.tables.keys)

@@ -1,0 +1,40 @@
+"""The queues and dicts of an environment as a whole, as a transaction sees them."""
+
+from itertools import islice
+
+from msgspec import msgpack
+from msgspec.structs import replace
+
+from holdfast.records import Kind, Settings
+from holdfast.stores.lmdb.layout import items_within, text_key
+from holdfast.stores.lmdb.step import Step
+
+KINDS: dict[Kind, bytes] = {"queue": b"q", "dict": b"d"}
+
+_encode = msgpack.Encoder().encode
+_decode = msgpack.Decoder(Settings).decode
+
+
+class Names(Step):
+    """Settings by kind and name."""
+
+    def settings(self, kind: Kind, name: str) -> Settings | None:
+        encoded = self.txn.get(text_key(KINDS[kind], name), db=self.tables.names)
+        return None if encoded is None else _decode(encoded)
+
+    def save_settings(self, settings: Settings) -> None:
+        self.txn.put(text_key(KINDS[settings.kind], settings.name), _encode(settings), db=self.tables.names)
+
+    def drop_settings(self, kind: Kind, name: str) -> None:
+        self.txn.delete(text_key(KINDS[kind], name), db=self.tables.names)
+
+    def names(self, kind: Kind, prefix: str, after: str | None, limit: int) -> list[Settings]:
+        start = KINDS[kind] + prefix.encode()
+        behind = b"" if after is None else KINDS[kind] + after.encode()
+        found = items_within(self.txn.cursor(self.tables.names), start, behind)
+        return [_decode(encoded) for _, encoded in islice(found, limit)]
+
+    def resize(self, queue: str, delta: int) -> None:
+        settings = self.settings("queue", queue)
+        if settings is not None and settings.maxsize is not None:
+            self.save_settings(replace(settings, size=settings.size + delta))

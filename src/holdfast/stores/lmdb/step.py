@@ -1,0 +1,54 @@
+"""What every part of a transaction stands on."""
+
+from collections.abc import Sequence
+
+import lmdb
+
+from holdfast.stores.lmdb.layout import NUMBER
+from holdfast.stores.lmdb.rows import NO_HISTORY, History, Row, decode_history, decode_row
+from holdfast.stores.lmdb.tables import Handle, Tables
+
+MOMENT = b"moment"
+"""In `about`."""
+
+
+class Step:
+    """One transaction of LMDB, the time, and what was read so far."""
+
+    def __init__(self, txn: "lmdb.Transaction[bytes]", tables: Tables, now: int, wall_offset: int) -> None:
+        self.txn = txn
+        self.tables = tables
+        self.now = now
+        self.wall_offset = wall_offset
+        self.reserved: dict[str, int] = {}
+        self.hints: dict[str, int] = {}
+        self.appended = 0
+        # Rows as they are now, by number: whatever is changed was read before, in the same transaction.
+        self._rows: dict[int, Row] = {}
+
+    def wake(self, topic: str, count: int) -> None:
+        self.hints[topic] = self.hints.get(topic, 0) + count
+
+    def _row_at(self, place: bytes) -> Row | None:
+        encoded = self.txn.get(place, db=self.tables.messages)
+        if encoded is None:
+            return None
+        row = decode_row(encoded)
+        self._rows[row.n] = row
+        return row
+
+    def _history(self, row: Row) -> History:
+        if not row.endings:
+            return NO_HISTORY
+        encoded = self.txn.get(NUMBER.pack(row.n), db=self.tables.histories)
+        return NO_HISTORY if encoded is None else decode_history(encoded)
+
+    def _note_moment(self) -> None:
+        """Remember when something was written that no event tells of: time must never go back behind it."""
+        self.txn.put(MOMENT, NUMBER.pack(self.now), db=self.tables.about)
+
+    def _put_all(self, table: Handle, items: Sequence[tuple[bytes, bytes]]) -> None:
+        if len(items) == 1:
+            self.txn.put(*items[0], db=table)
+        elif items:
+            self.txn.cursor(table).putmulti(items)

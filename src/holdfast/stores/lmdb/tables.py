@@ -1,0 +1,50 @@
+"""The named databases of an environment."""
+
+import lmdb
+from msgspec import Struct
+
+Handle = lmdb._Database  # noqa: SLF001 - its only name
+
+
+class Tables(Struct, frozen=True, gc=False):
+    """A handle for each. A scope is the queue, dict or topic that a key belongs to, see `layout`."""
+
+    about: Handle
+    """The format, the clock's anchor, the latest moment, how far pruning went."""
+    names: Handle
+    """Kind and name: settings."""
+    messages: Handle
+    """Scope and id: the row of a message."""
+    values: Handle
+    """Number of a message: its value, if that is large."""
+    histories: Handle
+    """Number of a message: how its claims ended, if any ended other than done."""
+    ready: Handle
+    """Scope, priority, position, number: when it must be started by, and id."""
+    starts: Handle
+    """Scope, moment by which it must be started, number: id; only of messages that wait for their first claim."""
+    leased: Handle
+    """Scope, lease end, number: id."""
+    dead: Handle
+    """Scope, burial, number: id."""
+    keys: Handle
+    """Scope, living or buffered, key: id."""
+    entries: Handle
+    """Scope and key: end, revision, fence, value."""
+    ends: Handle
+    """End, scope and key: the name of the dict; only of entries with an end."""
+    leases: Handle
+    """Scope and key: a lease."""
+    events: Handle
+    """Scope of the topic, number: count within the topic, moment, name, data."""
+    numbers: Handle
+    """Number of an event: moment, and the scope of its topic."""
+    floors: Handle
+    """Scope of a topic: the highest number that was pruned."""
+    answers: Handle
+    """Id of a command: moment, note."""
+    answered: Handle
+    """Moment, id of a command: nothing."""
+
+
+TABLES = Tables.__struct_fields__

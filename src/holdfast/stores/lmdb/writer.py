@@ -1,0 +1,148 @@
+"""Committing batches of commands to an environment, and finding room for them."""
+
+from typing import Any
+
+import lmdb
+
+from holdfast.clock import Clock
+from holdfast.commands import Claim, Clear, Command, Extend, Move, Prune, Release, Renew, Settle, Together, Write
+from holdfast.errors import HoldfastError, OutcomeUnknown, StoreError, StoreFull, StoreUnavailable
+from holdfast.stores.committing import Job
+from holdfast.stores.lmdb.environment import Environment
+from holdfast.stores.lmdb.failures import is_for_lack_of_room, translate
+from holdfast.stores.lmdb.transaction import LmdbTransaction
+
+PRUNE_EVERY = 100
+PRUNE = Prune(limit=2 * PRUNE_EVERY)
+
+RESERVE_PART = 8
+RESERVE_BYTES = 2**20
+"""One part in so many, or so much, lies beyond the limit for commands that make room: even a removal writes pages first."""
+
+TRIES = 64
+"""Each finds the map at least a little larger."""
+
+
+class Writer:
+    """Runs jobs for whoever has the turn."""
+
+    def __init__(self, environment: Environment, clock: Clock, limit_bytes: int) -> None:
+        self._environment = environment
+        self._clock = clock
+        self._limit_bytes = limit_bytes
+        self._reserve_bytes = max(limit_bytes // RESERVE_PART, RESERVE_BYTES)
+        self._since_prune = 0
+
+    def transact(self, jobs: list[Job]) -> dict[str, int] | None:
+        """Commit what the jobs do and answer the hints it gives; None when nothing was written. A lone job then has the error."""
+        for _ in range(TRIES):
+            try:
+                return self._try(jobs)
+            except lmdb.MapResizedError:
+                self._environment.follow()
+            except lmdb.MapFullError as error:
+                if not self._grow(jobs):
+                    return self._give_up(jobs, error)
+            except _CommitFailed:
+                self._environment.reopen()
+                return {}
+            except Exception as error:  # noqa: BLE001 - whatever it is, the job's caller must have it
+                return self._give_up(jobs, error)
+        return self._give_up(jobs, StoreUnavailable(f"the map of {self._environment.folder} changes all the time: try again"))
+
+    def _try(self, jobs: list[Job]) -> dict[str, int]:
+        environment = self._environment
+        environment.gate.enter()
+        try:
+            return self._fill(environment.lmdb.begin(write=True), jobs)
+        finally:
+            environment.gate.leave()
+
+    def _fill(self, txn: "lmdb.Transaction[bytes]", jobs: list[Job]) -> dict[str, int]:
+        tx = LmdbTransaction(txn, self._environment.tables, self._clock.now_us(), self._clock.wall_offset_us())
+        try:
+            self._check_room(txn, jobs)
+            answers = [(job, _attempt(tx, job)) for job in jobs]
+            self._prune_a_little(tx)
+            self._commit(txn, jobs)
+        finally:
+            # Does nothing after a commit.
+            txn.abort()
+            tx.end()
+            del txn
+        for job, answer in answers:
+            if isinstance(answer, _Refusal):
+                job.fail(answer.error)
+            else:
+                job.succeed(answer)
+        return tx.hints
+
+    def _commit(self, txn: "lmdb.Transaction[bytes]", jobs: list[Job]) -> None:
+        """Commit, or tell everyone that nobody knows whether it is on disk."""
+        try:
+            txn.commit()
+        except BaseException as error:
+            if isinstance(error, lmdb.Error) and is_for_lack_of_room(error):
+                raise
+            message = f"the commit to {self._environment.folder} failed and may or may not be on disk: look before you repeat ({error})"
+            for job in jobs:
+                job.fail(OutcomeUnknown(message))
+            if isinstance(error, lmdb.Error):
+                raise _CommitFailed from error
+            raise
+
+    def _give_up(self, jobs: list[Job], error: Exception) -> dict[str, int] | None:
+        if len(jobs) == 1:
+            jobs[0].fail(translate(error, self._environment.folder) if isinstance(error, lmdb.Error) else error)
+        return None
+
+    def _grow(self, jobs: list[Job]) -> bool:
+        """Make the map larger, for commands that make room even beyond the limit."""
+        if self._environment.grow(self._limit_bytes):
+            return True
+        return all(makes_room(job.command) for job in jobs) and self._environment.grow(self._limit_bytes + self._reserve_bytes)
+
+    def _check_room(self, txn: "lmdb.Transaction[bytes]", jobs: list[Job]) -> None:
+        """Refuse what would use the reserve up."""
+        environment, limit = self._environment, self._limit_bytes
+        if environment.mapped_bytes <= limit or environment.used_bytes(txn) < limit or all(makes_room(job.command) for job in jobs):
+            return
+        message = f"{environment.folder} has reached its {limit:,} bytes: remove something or open it with a larger map_size"
+        raise StoreFull(message)
+
+    def _prune_a_little(self, tx: LmdbTransaction) -> None:
+        self._since_prune += tx.appended
+        if self._since_prune >= PRUNE_EVERY:
+            self._since_prune = 0
+            tx.execute(PRUNE)
+
+
+def makes_room(command: Command[Any]) -> bool:
+    """Whether the command is one of those that let an environment become emptier."""
+    if isinstance(command, Together):
+        return all(makes_room(part) for part in command.commands)
+    if isinstance(command, Write):
+        return all(change.do in ("delete", "compare") for change in command.changes)
+    return command.reads_only or isinstance(command, Claim | Clear | Extend | Move | Prune | Release | Renew | Settle)
+
+
+class _CommitFailed(Exception):  # noqa: N818 - it is what happened, and nobody outside sees it
+    """The jobs have the error, and the environment must be opened anew."""
+
+
+class _Refusal:
+    __slots__ = ("error",)
+
+    def __init__(self, error: HoldfastError) -> None:
+        self.error = error
+
+
+def _attempt(tx: LmdbTransaction, job: Job) -> object:
+    """The answer, or the refusal: raised before anything was written, so the others of the batch may go on."""
+    before = tx.appended
+    try:
+        return tx.execute(job.command)
+    except HoldfastError as error:
+        if isinstance(error, StoreError | StoreUnavailable) or tx.appended != before:
+            raise
+        return _Refusal(error)
