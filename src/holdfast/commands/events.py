@@ -6,6 +6,7 @@ from msgspec import Struct
 
 from holdfast.codec import Limits, check_batch, check_duration
 from holdfast.commands.command import Command
+from holdfast.commands.refusals import check_limit
 from holdfast.commands.topics import dict_topic
 from holdfast.commands.transaction import Draft, Transaction
 from holdfast.errors import Compacted
@@ -36,6 +37,9 @@ class Changes(Command[Page], frozen=True):
     topic: str
     after: int = OLDEST
     limit: int = 1_000
+
+    def __post_init__(self) -> None:
+        check_limit(self.limit)
 
     def measure(self, limits: Limits) -> None:
         check_batch(self.limit, 0, limits)
@@ -68,6 +72,9 @@ class Prune(Command[int], frozen=True):
 
     def __post_init__(self) -> None:
         check_duration(self.keep_s, "keep_s")
+        check_limit(self.limit)
+        if self.keep < 0:
+            raise ValueError(f"keep is {self.keep}: give 0 or more events to keep of each topic")
 
     def check(self, tx: Transaction) -> None:
         """Nothing can refuse it."""

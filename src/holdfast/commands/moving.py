@@ -9,8 +9,11 @@ from msgspec.structs import replace
 from holdfast.codec import Limits, check_batch, check_duration, check_name
 from holdfast.commands.command import Command, Resource
 from holdfast.commands.endings import Endings, announce, create_queue, event, promote, resize
+from holdfast.commands.refusals import STATES, check_choice, check_limit
 from holdfast.commands.transaction import Cursor, Draft, Filter, Stats, Transaction
 from holdfast.records import Message, State, moment_in
+
+MOVES = ("ready", "dead", "gone")
 
 
 class Browsed(Struct, frozen=True, gc=False, omit_defaults=True):
@@ -36,6 +39,8 @@ class Browse(Command[Browsed], frozen=True):
 
     def __post_init__(self) -> None:
         check_name(self.queue, "queue")
+        check_choice(self.state, STATES, "state")
+        check_limit(self.limit)
 
     def measure(self, limits: Limits) -> None:
         check_batch(self.limit if self.ids is None else len(self.ids), 0, limits)
@@ -72,6 +77,9 @@ class Count(Command[Stats], frozen=True):
 
     queue: str
 
+    def __post_init__(self) -> None:
+        check_name(self.queue, "queue")
+
     def check(self, tx: Transaction) -> Stats:
         return tx.stats(self.queue)
 
@@ -106,6 +114,9 @@ class Move(Command[Moved], frozen=True):
 
     def __post_init__(self) -> None:
         check_name(self.queue, "queue")
+        check_choice(self.to, MOVES, "to")
+        check_choice(self.state, STATES, "state")
+        check_limit(self.limit)
         check_duration(self.delay_s, "delay_s")
         check_duration(self.spacing_s, "spacing_s")
         if self.to_queue is not None:
@@ -133,7 +144,6 @@ class Move(Command[Moved], frozen=True):
         endings = Endings(self.queue)
         for message in alive:
             endings.bury(tx, message, message.dead_letter, message.ending(tx.now, "buried", self.error), failed=False)
-        endings.rename_taken(tx)
         return MovePlan(alive, endings=endings)
 
     def _redrive(self, tx: Transaction, messages: list[Message]) -> "MovePlan":

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from holdfast.codec import Limits, check_batch, check_name
 from holdfast.commands.command import Command, Resource
 from holdfast.commands.leases import end_leases
+from holdfast.commands.refusals import KINDS, check_choice, check_limit
 from holdfast.commands.topics import dict_topic, queue_topic, room_topic
 from holdfast.commands.transaction import ALL, Draft, Transaction
 from holdfast.records import Kind, Lease, Settings
@@ -27,6 +28,7 @@ class Configure(Command[Settings], frozen=True):
     maxsize: int | UnsetType | None = UNSET
 
     def __post_init__(self) -> None:
+        check_choice(self.kind, KINDS, "kind")
         check_name(self.name, self.kind)
         if self.maxsize is not UNSET and self.maxsize is not None and self.maxsize < 1:
             message = f"maxsize is {self.maxsize}: give 1 or more, or None for no limit"
@@ -67,6 +69,7 @@ class Clear(Command[int], frozen=True):
     drop: bool = False
 
     def __post_init__(self) -> None:
+        check_choice(self.kind, KINDS, "kind")
         check_name(self.name, self.kind)
 
     def touches(self) -> Iterator[tuple[Resource, bool]]:
@@ -110,6 +113,10 @@ class Names(Command[Named], frozen=True):
     prefix: str = ""
     after: str | None = None
     limit: int = 1_000
+
+    def __post_init__(self) -> None:
+        check_choice(self.kind, KINDS, "kind")
+        check_limit(self.limit)
 
     def measure(self, limits: Limits) -> None:
         check_batch(self.limit, 0, limits)

@@ -1,0 +1,37 @@
+"""Bad arguments, refused before anything is sent."""
+
+from collections.abc import Collection
+
+from holdfast.codec import Limits, check_name
+
+RETURNS = ("back", "place", "front")
+STATES = ("ready", "leased", "dead", "buffered")
+KINDS = ("queue", "dict")
+
+KEY_LIMITS = Limits(name_bytes=Limits().key_bytes)
+
+
+def check_choice(value: object, choices: Collection[object], what: str) -> None:
+    """Refuse a word that is none of these."""
+    if value not in choices:
+        raise ValueError(f"{what} is {value!r}: choose of {', '.join(map(repr, choices))}")
+
+
+def check_limit(limit: int) -> None:
+    """Refuse to look for nothing."""
+    if limit < 1:
+        raise ValueError(f"limit is {limit}: give 1 or more")
+
+
+def check_budget(max_attempts: int | None, dead_letter: str | None) -> None:
+    """Refuse a budget of nothing, or a dead-letter queue with a name that no queue has; None is no budget, and no queue."""
+    if max_attempts is not None and max_attempts < 1:
+        raise ValueError(f"max_attempts is {max_attempts}: give 1 or more, or None for no limit")
+    if dead_letter is not None:
+        check_name(dead_letter, "dead-letter queue")
+
+
+def check_key(key: object) -> None:
+    """Refuse what cannot be the text of a key; by reference a key is any hashable, and nothing is refused."""
+    if isinstance(key, str):
+        check_name(key, "key", KEY_LIMITS)
