@@ -7,8 +7,9 @@ from msgspec import Struct, json
 
 from holdfast.codec import Limits, check_batch, check_duration, check_name
 from holdfast.commands.command import Command, Resource
-from holdfast.commands.endings import Budget, Endings, event, plan_endings, promote, resize, return_position
+from holdfast.commands.endings import Budget, Endings, event, plan_endings, promote, resize
 from holdfast.commands.putting import Put, item_of
+from holdfast.commands.refusals import RETURNS, check_budget, check_choice, check_limit
 from holdfast.commands.settling import Settle
 from holdfast.commands.transaction import Draft, Line, Transaction
 from holdfast.records import NEVER, NO_VALUE, Message, Receipt, ReturnTo, Settings, end_of, seconds_in
@@ -45,9 +46,11 @@ class Claim(Command[Claimed], frozen=True):
         check_name(self.queue, "queue")
         if self.lease_s is not None:
             check_duration(self.lease_s, "lease_s", zero=False)
-        if self.limit < 1:
-            message = f"limit is {self.limit}: give 1 or more"
-            raise ValueError(message)
+        check_limit(self.limit)
+        if self.expired_to not in RETURNS:
+            check_choice(self.expired_to, RETURNS, "expired_to")
+        if self.max_attempts is not None or self.dead_letter is not None:
+            check_budget(self.max_attempts, self.dead_letter)
 
     def measure(self, limits: Limits) -> None:
         check_batch(self.limit, 0, limits)
@@ -78,9 +81,8 @@ class Claim(Command[Claimed], frozen=True):
             if budget.is_spent(message, message.failures + 1):
                 endings.bury(tx, message, budget.burial_place(message), ending, failed=True)
             else:
-                position = return_position(tx, message, message.expired_to, message.until)
+                position = endings.position(tx, message, message.expired_to, message.until)
                 endings.release(message, position, ending, failed=True)
-        endings.rename_taken(tx)
         return endings
 
     def _choose(self, tx: Transaction, heads: list[Message], endings: Endings) -> list[Message]:
@@ -145,6 +147,8 @@ class Claim(Command[Claimed], frozen=True):
         if self.take:
             return Claimed(json.decode(note, type=list[Message]))
         claims = json.decode(note, type=list[tuple[str, int]])
+        if not claims:
+            return Claimed([], self._due_in_s(tx, 0))
         held = tx.claims([Receipt(self.queue, message_id, token) for message_id, token in claims])
         return Claimed(with_values(tx, self.queue, [message for message in held if message is not None]))
 

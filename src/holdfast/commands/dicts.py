@@ -8,12 +8,15 @@ from msgspec.structs import replace
 
 from holdfast.codec import Limits, check_batch, check_duration, check_name, check_value_size
 from holdfast.commands.command import Command, Resource
+from holdfast.commands.refusals import check_choice, check_key, check_limit
 from holdfast.commands.topics import dict_topic
 from holdfast.commands.transaction import Draft, Transaction
 from holdfast.errors import LeaseLost, Refused
 from holdfast.records import Entry, Lease, Settings, moment_in
 
 NULL = Raw(b"null")
+CHANGES = ("put", "delete", "increment", "compare")
+EXPECTATIONS = ("any", "absent", "present", "value", "null", "revision")
 
 
 class Entries(Struct, frozen=True, gc=False, omit_defaults=True):
@@ -39,6 +42,7 @@ class Read(Command[Entries], frozen=True):
 
     def __post_init__(self) -> None:
         check_name(self.dict, "dict")
+        check_limit(self.limit)
 
     def measure(self, limits: Limits) -> None:
         check_batch(self.limit if self.keys is None else len(self.keys), 0, limits)
@@ -62,6 +66,9 @@ class Length(Command[int], frozen=True):
     answer_type: ClassVar[Any] = int
 
     dict: str
+
+    def __post_init__(self) -> None:
+        check_name(self.dict, "dict")
 
     def check(self, tx: Transaction) -> int:
         return tx.length(self.dict)
@@ -89,7 +96,10 @@ class Change(Struct, frozen=True, gc=False, omit_defaults=True, forbid_unknown_f
     ttl_s: float | None = None
 
     def __post_init__(self) -> None:
-        check_name(self.key, "key", Limits(name_bytes=Limits().key_bytes))
+        check_key(self.key)
+        if self.do not in CHANGES or self.expect not in EXPECTATIONS:
+            check_choice(self.do, CHANGES, "do")
+            check_choice(self.expect, EXPECTATIONS, "expect")
         if self.ttl_s is not None:
             check_duration(self.ttl_s, "ttl_s", zero=False)
         if self.do == "put" and self.value is None:
@@ -217,17 +227,18 @@ class Write(Command[list[Written]], frozen=True):
                 raise Refused(message)
 
     def write(self, tx: Transaction, plan: "WritePlan") -> list[Written]:
-        if plan.settings is None:
-            tx.save_settings(Settings("dict", self.dict, created_at=tx.now))
         # Deleting what is absent and comparing change nothing, so they are no events.
         real = [self._is_change(change, answer) for change, answer in zip(self.changes, plan.answers, strict=True)]
         drafts = [
             self._draft(change, answer) for change, answer, is_change in zip(self.changes, plan.answers, real, strict=True) if is_change
         ]
+        if plan.settings is None and drafts:
+            tx.save_settings(Settings("dict", self.dict, created_at=tx.now))
         revision = tx.append(drafts) if drafts else 0
         answers, saved, deleted = [], list[Entry](), list[str]()
         for change, answer, is_change in zip(self.changes, plan.answers, real, strict=True):
-            if is_change and change.do == "delete":
+            if change.do == "delete" and answer.written and (is_change or change.fence is not None):
+                # Under a fence even what is absent: a stale holder must not write it afterwards.
                 deleted.append(change.key)
             elif is_change and answer.entry is not None:
                 entry = replace(answer.entry, revision=revision)

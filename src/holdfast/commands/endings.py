@@ -40,6 +40,19 @@ class Endings(Struct):
     moved: list[Message] = []
     keys: list[str] = []
     """Whose buffered copy, if there is one, may now be claimed."""
+    heads: dict[int, int | None] = {}
+    """Where the line of each priority begins, as far as somebody asked."""
+
+    def position(self, tx: Transaction, message: Message, return_to: ReturnTo, back: int, delay: int = 0) -> int:
+        """Where a message goes that is no longer held; `back` is the moment that the back of the line means."""
+        if return_to == "back":
+            return back + delay
+        if return_to == "place":
+            return max(message.position, tx.now + delay) if delay else message.position
+        if message.priority not in self.heads:
+            self.heads[message.priority] = tx.head_position(self.queue, message.priority)
+        head = self.heads[message.priority]
+        return (tx.now if head is None else min(head - 1, tx.now)) + delay
 
     def release(self, message: Message, position: int, ending: Ending, *, failed: bool) -> None:
         """Back in line, unless a buffered copy takes the place."""
@@ -62,11 +75,17 @@ class Endings(Struct):
         """A dead letter whose id is taken where it goes gets one of its own, so that neither is lost."""
         for place, messages in by_queue(self.moved).items():
             taken = tx.taken_ids(place, [message.id for message in messages])
-            if taken:
-                self.moved = [replace(m, id=f"{m.id}~{tx.latest() + 1}") if m.queue == place and m.id in taken else m for m in self.moved]
+            number = tx.latest()
+            while taken:
+                number += 1
+                names = {message_id: f"{message_id}~{number}" for message_id in taken}
+                self.moved = [replace(m, id=names[m.id]) if m.queue == place and m.id in names else m for m in self.moved]
+                taken = tx.taken_ids(place, list(names.values()))
 
     def write(self, tx: Transaction) -> list[Message]:
         """Carry it out; answer the buffered copies that became ready."""
+        # Now and not before: another command of the same step may just have taken the id.
+        self.rename_taken(tx)
         tx.remove(self.gone)
         for place in by_queue(self.moved):
             create_queue(tx, place)
@@ -93,16 +112,6 @@ def plan_endings(tx: Transaction, queue: str, messages: Sequence[Message]) -> En
     return Endings(queue, buffered)
 
 
-def return_position(tx: Transaction, message: Message, return_to: ReturnTo, back: int, delay: int = 0) -> int:
-    """Where a message goes that is no longer held; `back` is the moment that the back of the line means."""
-    if return_to == "back":
-        return back + delay
-    if return_to == "place":
-        return max(message.position, tx.now + delay) if delay else message.position
-    head = tx.head_position(message.queue, message.priority)
-    return (tx.now if head is None else min(head - 1, tx.now)) + delay
-
-
 def create_queue(tx: Transaction, queue: str) -> Settings:
     """The queue's settings; the first write to a queue creates it."""
     settings = tx.settings("queue", queue)
@@ -122,9 +131,13 @@ def resize(tx: Transaction, queue: str, delta: int) -> None:
 
 def promote(tx: Transaction, queue: str, messages: Iterable[Message]) -> None:
     """Let the buffered copies behind these messages, which are gone or may be, take their place."""
-    keys = [message.key for message in messages if message.key is not None]
-    if keys:
-        promoted = tx.promote(queue, keys)
+    promote_keys(tx, queue, [message.key for message in messages if message.key is not None])
+
+
+def promote_keys(tx: Transaction, queue: str, keys: Sequence[str]) -> None:
+    """Let the buffered copies under these keys be claimed, where no other message of the key is alive."""
+    promoted = tx.promote(queue, keys) if keys else []
+    if promoted:
         resize(tx, queue, len(promoted))
         announce(tx, promoted)
 

@@ -3,12 +3,13 @@
 from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
-from msgspec import Raw, Struct
+from msgspec import Raw, Struct, json
 from msgspec.structs import replace
 
 from holdfast.codec import Limits, check_batch, check_duration, check_name
 from holdfast.commands.command import Command, Resource
 from holdfast.commands.dicts import Change, Write
+from holdfast.commands.refusals import check_key
 from holdfast.commands.topics import lease_topic, log_topic
 from holdfast.commands.transaction import Draft, Transaction
 from holdfast.errors import LeaseHeld, LeaseLost
@@ -51,7 +52,7 @@ class Acquire(Command[Acquired], frozen=True):
     def __post_init__(self) -> None:
         if self.dict is not None:
             check_name(self.dict, "dict")
-        check_name(self.key, "key", Limits(name_bytes=Limits().key_bytes))
+        check_key(self.key)
         check_name(self.lease_id, "lease")
         if self.lease_s is not None:
             check_duration(self.lease_s, "lease_s", zero=False)
@@ -104,9 +105,9 @@ class Acquire(Command[Acquired], frozen=True):
         return Release([LeaseName(self.dict, self.key, self.lease_id)])
 
     def recall(self, tx: Transaction, note: bytes) -> Acquired:
-        """Whether it was granted can be seen from the lease itself, so a repetition simply asks again."""
-        del note
-        return self.write(tx, self.check(tx))
+        """The lease in force, or, when there is none any more, the answer as it was: a repetition never takes a lease."""
+        plan = replace(self, all_or_none=False).check(tx)
+        return self.write(tx, plan) if plan.held is not None else json.decode(note, type=Acquired)
 
 
 class AcquirePlan(Struct):

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from holdfast.codec import Limits, check_batch, check_duration, check_name, check_value_size
 from holdfast.commands.command import Command, Resource
 from holdfast.commands.endings import announce, create_queue, event, promote, resize
+from holdfast.commands.refusals import check_budget, check_key
 from holdfast.commands.transaction import Transaction
 from holdfast.errors import KeyInFlight, QueueFull
 from holdfast.records import Message, Settings, moment_in
@@ -50,9 +51,10 @@ class Item(Struct, frozen=True, gc=False, omit_defaults=True, forbid_unknown_fie
         if self.priority not in PRIORITIES:
             message = f"priority {self.priority!r} is not a whole number of 32 bits"
             raise ValueError(message)
-        if self.max_attempts is not None and self.max_attempts < 1:
-            message = f"max_attempts is {self.max_attempts}: give 1 or more, or None for no limit"
-            raise ValueError(message)
+        if self.max_attempts is not None or self.dead_letter is not None:
+            check_budget(self.max_attempts, self.dead_letter)
+        if self.key is not None:
+            check_key(self.key)
 
 
 def item_of(message: Message) -> Item:
@@ -113,9 +115,15 @@ class Put(Command[Puts], frozen=True):
         if plan.settings is None:
             create_queue(tx, self.queue)
         added, updated = list(plan.added.values()), list(plan.updated.values())
+        drafts = [event(self.queue, "expired", plan.late, started=False)] if plan.late else []
         if added or updated:
             more = {"updated": [message.id for message in updated]} if updated else {}
-            tx.append([event(self.queue, "put", added, **more)])
+            drafts.append(event(self.queue, "put", added, **more))
+        if drafts:
+            tx.append(drafts)
+        if plan.late:
+            tx.remove(plan.late)
+            resize(tx, self.queue, -len(plan.late))
         tx.add(added)
         if updated:
             tx.revalue(updated)
@@ -136,6 +144,8 @@ class Placement(Struct):
     created: list[bool] = []
     added: dict[str, Message] = {}
     updated: dict[str, Message] = {}
+    late: list[Message] = []
+    """Under these keys, and too late to be started: they swallow no new work."""
     taken: set[str] = set()
     live: dict[str | None, Message] = {}
     copies: dict[str | None, Message] = {}
@@ -152,6 +162,9 @@ class Placement(Struct):
         self.taken = tx.taken_ids(queue, [item.id for item in items])
         keys = {item.key for item in items if item.key is not None}
         for message in tx.keyed(queue, keys) if keys else ():
+            if message.state == "ready" and message.is_late(self.now):
+                self.late.append(message)
+                continue
             (self.copies if message.state == "buffered" else self.live)[message.key] = message
 
     def place(self, queue: str, item: Item, wall_offset: int) -> None:
@@ -218,7 +231,7 @@ class Placement(Struct):
         if self.settings is None or self.settings.maxsize is None:
             return
         wanted, maxsize = self.ready_count, self.settings.maxsize
-        used = self.settings.size + tx.reserved.get(queue, 0)
+        used = self.settings.size - len(self.late) + tx.reserved.get(queue, 0)
         if wanted and used + wanted > maxsize:
             message = (
                 f"queue {queue!r} is full: {used} of {maxsize} messages wait and {wanted} more were put; wait for room or raise maxsize"

@@ -8,10 +8,13 @@ from msgspec.structs import replace
 
 from holdfast.codec import Limits, check_batch, check_duration
 from holdfast.commands.command import Command, Resource
-from holdfast.commands.endings import Budget, Endings, announce, by_queue, event, plan_endings, promote, return_position
+from holdfast.commands.endings import Budget, Endings, announce, by_queue, event, plan_endings, promote
+from holdfast.commands.refusals import RETURNS, check_budget, check_choice
 from holdfast.commands.transaction import Transaction
 from holdfast.errors import ClaimLost
 from holdfast.records import Message, Receipt, ReturnTo, end_of, moment_in
+
+ENDINGS = ("done", "ready", "dead")
 
 
 class Held(Struct, frozen=True, gc=False):
@@ -73,6 +76,11 @@ class Settle(Command[Held], frozen=True):
     def __post_init__(self) -> None:
         if self.delay_s:
             check_duration(self.delay_s, "delay_s")
+        if self.to not in ENDINGS or self.return_to not in RETURNS:
+            check_choice(self.to, ENDINGS, "to")
+            check_choice(self.return_to, RETURNS, "return_to")
+        if self.max_attempts is not None or self.dead_letter is not None:
+            check_budget(self.max_attempts, self.dead_letter)
 
     def measure(self, limits: Limits) -> None:
         check_batch(len(self.receipts), 0, limits)
@@ -99,9 +107,8 @@ class Settle(Command[Held], frozen=True):
                 endings.bury(tx, message, budget.burial_place(message), ending, failed=self.counts)
             else:
                 ending = message.ending(tx.now, "failed" if self.counts else "released", self.error)
-                position = return_position(tx, message, self.return_to, tx.now, moment_in(self.delay_s))
+                position = endings.position(tx, message, self.return_to, tx.now, moment_in(self.delay_s))
                 endings.release(message, position, ending, failed=self.counts)
-        endings.rename_taken(tx)
         return endings
 
     def write(self, tx: Transaction, plan: tuple[list[Message | None], list[Endings]]) -> Held:

@@ -158,7 +158,7 @@ class DictTransaction(Protocol):
     def save_entries(self, entries: Sequence[Entry]) -> None: ...
 
     def delete_entries(self, name: str, keys: Collection[str], fences: Mapping[str, int]) -> None:
-        """Remove entries; the highest fence of each, of those known and those given, stays."""
+        """Remove entries; the highest fence of each, of those known and those given, stays, also where there was no entry."""
         ...
 
     def clear_dict(self, name: str) -> int:
