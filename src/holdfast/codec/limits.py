@@ -31,6 +31,10 @@ DEFAULT_LIMITS: Final = Limits()
 
 def check_name(name: object, what: str = "queue", limits: Limits = DEFAULT_LIMITS) -> str:
     """Give the name back if it can be one: 1 to 200 bytes of UTF-8, no control characters."""
+    if type(name) is str and 0 < len(name) <= limits.name_bytes and name.isascii() and name.isprintable():
+        return name  # Nearly all of them, and this is asked for every command.
+    if type(name) is str and name.isascii() and name.isprintable() and 0 < len(name) <= limits.name_bytes:
+        return name  # Every put and claim asks this, and nearly every name is one of these.
     if not isinstance(name, str):
         raise TypeError(f"{what} name must be a str, not {type(name).__name__}")
     if not name:
@@ -68,6 +72,8 @@ def check_duration(
     allow_inf: bool = False,
 ) -> float:
     """Give a duration as a float; `what` is the argument's name, for the message."""
+    if type(seconds) is float and 0 < seconds <= maximum:
+        return seconds
     if isinstance(seconds, bool) or not isinstance(seconds, int | float):
         raise TypeError(f"{what} must be a number of seconds, not {type(seconds).__name__}")
     if allow_inf and seconds == math.inf:

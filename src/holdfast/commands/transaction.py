@@ -217,10 +217,13 @@ class Transaction(QueueTransaction, DictTransaction, EventTransaction, Protocol)
 
     now: int
     """The store's clock when the step began."""
-    wall_offset: int
-    """What to add to a moment of the store to get one that people know."""
     reserved: dict[str, int]
     """Room that earlier commands of the same step will use up, by queue."""
+
+    @property
+    def wall_offset(self) -> int:
+        """What to add to a moment of the store to get one that people know."""
+        ...
 
     def settings(self, kind: Kind, name: str) -> Settings | None: ...
 

@@ -44,8 +44,7 @@ class Job:
 
     def result(self) -> Any:
         if self.error is not None:
-            # A fresh traceback for each caller: several may have met the same error.
-            raise self.error.with_traceback(None)
+            raise self.error
         return self.answer
 
 
@@ -83,7 +82,13 @@ class Committer:
             self._wait_for_turn(ticket)
             if ticket.is_served:
                 return
-        self._lead(jobs)
+        served: list[_Ticket] = []
+        try:
+            if self._company > 1 or self._waiting:
+                served = self._gather(len(jobs))
+            self._run_batch([*jobs, *[job for ticket in served for job in ticket.jobs]] if served else jobs)
+        finally:
+            self._hand_over(served)
 
     def _wait_for_turn(self, ticket: "_Ticket") -> None:
         try:
@@ -99,20 +104,11 @@ class Committer:
                 self._hand_over([])
             raise
 
-    def _lead(self, jobs: list[Job]) -> None:
-        served: list[_Ticket] = []
-        try:
-            served = self._gather(len(jobs))
-            self._run_batch([*jobs, *(job for ticket in served for job in ticket.jobs)])
-        finally:
-            self._hand_over(served)
-
     def _gather(self, own: int) -> "list[_Ticket]":
         """Whoever waits now, after those who shared the last commit had a moment to come back."""
-        if self._company > 1:
-            deadline = time.monotonic() + GATHER_S
-            while len(self._waiting) + 1 < self._company and time.monotonic() < deadline:
-                time.sleep(0)
+        deadline = time.monotonic() + GATHER_S
+        while len(self._waiting) + 1 < self._company and time.monotonic() < deadline:
+            time.sleep(0)
         served: list[_Ticket] = []
         with self._mutex:
             while self._waiting and own < MOST:
@@ -123,6 +119,11 @@ class Committer:
 
     def _hand_over(self, served: "Sequence[_Ticket]") -> None:
         """Answer those whose jobs are done, put the others back, and let the next in line lead."""
+        if not served:
+            with self._mutex:
+                if not self._waiting:
+                    self._is_busy = False
+                    return
         done = [ticket for ticket in served if all(job.is_done for job in ticket.jobs)]
         with self._mutex:
             self._waiting.extendleft(ticket for ticket in reversed(served) if ticket not in done)

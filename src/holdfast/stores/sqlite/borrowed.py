@@ -101,7 +101,7 @@ class BorrowedStore:
             migrate(sql, self.path)
             self._anchor, _ = read_anchor(sql, HOST)
             clock = AnchoredClock(self._anchor)
-        return SqliteTransaction(sql, clock.now_us(), clock.wall_offset_us())
+        return SqliteTransaction(sql, clock)
 
     def mark(self, topic: str) -> Mark:
         if self._wakeups is not None:

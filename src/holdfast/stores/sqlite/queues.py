@@ -8,7 +8,7 @@ from msgspec import Raw, json
 
 from holdfast.commands.transaction import Cursor, Filter, Line, Stats
 from holdfast.records import NEVER, Message, Receipt, ReturnTo, Settings, State, moment_in, seconds_in
-from holdfast.stores.sqlite.rows import VALUE, is_large, read_message, write_message
+from holdfast.stores.sqlite.rows import IS_APART, VALUE, is_large, read_message, write_message
 from holdfast.stores.sqlite.statements import SQL
 
 TOP = 2**31
@@ -24,6 +24,7 @@ class Messages:
     def __init__(self, sql: SqlCursor, now: int) -> None:
         self.sql = sql
         self.now = now
+        self._apart: set[int] = set()
 
     def settings(self, kind: str, name: str) -> Settings | None:
         row = self.sql.execute(SQL["settings"], {"kind": kind, "name": name}).fetchone()
@@ -35,20 +36,20 @@ class Messages:
         return {row[0] for row in self.sql.execute(SQL["taken_ids"], (as_json(ids), queue))}
 
     def keyed(self, queue: str, keys: Collection[str]) -> list[Message]:
-        return [read_message(row) for row in self.sql.execute(SQL["keyed"], {"queue": queue, "keys": as_json(set(keys))})]
+        return [self._bare(row) for row in self.sql.execute(SQL["keyed"], {"queue": queue, "keys": as_json(set(keys))})]
 
     def claims(self, receipts: Sequence[Receipt]) -> list[Message | None]:
         if len(receipts) == 1:
             one = receipts[0]
             row = self.sql.execute(SQL["claim_held"], (one.queue, one.id, one.token, self.now)).fetchone()
-            return [None if row is None else read_message(row)]
+            return [None if row is None else self._bare(row)]
         ids: dict[str, list[str]] = {}
         for receipt in receipts:
             ids.setdefault(receipt.queue, []).append(receipt.id)
         held = {}
         for queue, wanted in ids.items():
             for row in self.sql.execute(SQL["claims_held"], {"queue": queue, "ids": as_json(wanted), "now": self.now}):
-                message = read_message(row)
+                message = self._bare(row)
                 held[message.queue, message.id, message.token] = message
         return [held.get((receipt.queue, receipt.id, receipt.token)) for receipt in receipts]
 
@@ -57,11 +58,11 @@ class Messages:
 
     def line(self, queue: str, limit: int, overdue_limit: int) -> Line:
         now = self.now
-        rows = self.sql.execute(SQL["heads"], {"queue": queue, "now": now, "limit": limit}).fetchall()
+        rows = self.sql.execute(SQL["heads"], (queue, now, limit)).fetchall()
         settings = read_settings(("queue", queue, *rows[0][VALUE + 1 :])) if rows else self.settings("queue", queue)
         if settings is None or settings.paused:
             return Line(settings, [], [])
-        overdue = [read_message(row) for row in self.sql.execute(SQL["overdue"], (queue, now, overdue_limit))]
+        overdue = [self._bare(row) for row in self.sql.execute(SQL["overdue"], (queue, now, overdue_limit))]
         heads = self._with_values(rows)
         if len(heads) < limit:
             heads += self._lower_heads(queue, limit - len(heads), heads[0].priority if heads else None)
@@ -129,8 +130,15 @@ class Messages:
     def _with_values(self, rows: list[tuple[Any, ...]]) -> list[Message]:
         """Messages of rows that end with the value, which is elsewhere if it is large."""
         large = [row[2] for row in rows if row[VALUE] is None]
+        self._apart.update(large)
         values = dict(self.sql.execute(SQL["large_values"], (as_json(large),)).fetchall()) if large else {}
         return [read_message(row, Raw(values[row[2]] if row[VALUE] is None else row[VALUE])) for row in rows]
+
+    def _bare(self, row: tuple[Any, ...]) -> Message:
+        """The message of a row that ends with whether its value lies apart."""
+        if row[IS_APART]:
+            self._apart.add(row[2])
+        return read_message(row)
 
     def add(self, messages: Sequence[Message]) -> None:
         large = [message for message in messages if is_large(message.value)]
@@ -159,6 +167,8 @@ class Messages:
             self.sql.execute(SQL["remove_one"], (messages[0].n,))
         elif messages:
             self.sql.execute(SQL["remove"], (numbers(messages),))
+        if self._apart and (apart := self._apart.intersection(message.n for message in messages)):
+            self.sql.execute(SQL["drop_values"], (as_json(apart),))
 
     def restore(self, messages: Sequence[Message]) -> None:
         if messages:
@@ -171,18 +181,19 @@ class Messages:
             if is_apart:
                 self.sql.execute(SQL["add_value"], (message.n, message.value))
             else:
-                self.sql.execute(SQL["drop_value"], (message.n,))
+                self.sql.execute(SQL["drop_values"], (as_json([message.n]),))
 
     def promote(self, queue: str, keys: Collection[str]) -> list[Message]:
         found = self.sql.execute(SQL["promotable"], {"queue": queue, "keys": as_json(set(keys))}).fetchall()
         if found:
             self.sql.execute(SQL["promote"], (as_json([row[2] for row in found]),))
-        return [read_message(row).promoted() for row in found]
+        return [self._bare(row).promoted() for row in found]
 
     def resize(self, queue: str, delta: int) -> None:
         self.sql.execute(SQL["resize"], (delta, queue))
 
     def clear_queue(self, queue: str) -> int:
+        self.sql.execute(SQL["clear_values"], (queue,))
         return self.sql.execute(SQL["clear_messages"], (queue,)).rowcount
 
 

@@ -12,7 +12,10 @@ COLUMNS = (
 )
 """In the order of `Message`'s fields, but for the value."""
 
-HISTORY, METADATA, VALUE = 21, 22, 23
+BARE = f"{COLUMNS}, m.value is null"
+"""... and, where the value itself is not asked for, whether it lies in a table of its own."""
+
+HISTORY, METADATA, VALUE, IS_APART = 21, 22, 23, 23
 
 LARGE_BYTES = 8_192
 """Values over this lie in a table of their own."""

@@ -2,7 +2,7 @@
 
 from importlib.resources import files
 
-from holdfast.stores.sqlite.rows import COLUMNS
+from holdfast.stores.sqlite.rows import BARE, COLUMNS
 
 FILTER = """(:older is null or {since} < :older)
   and (:error is null or instr(m.last_error, :error) > 0)
@@ -14,7 +14,9 @@ def _load() -> dict[str, str]:
     for section in (files(__package__) / "statements.sql").read_text("utf-8").split("-- name: ")[1:]:
         name, _, text = section.partition("\n")
         since = "m.dead_at" if name == "browse_dead" else "m.created_at"
-        statements[name] = text.strip().replace("{columns}", COLUMNS).replace("{filter}", FILTER.replace("{since}", since))
+        statements[name] = (
+            text.strip().replace("{columns}", COLUMNS).replace("{bare}", BARE).replace("{filter}", FILTER.replace("{since}", since))
+        )
     return statements
 
 

@@ -1,4 +1,5 @@
--- One statement a section. Sets are passed as JSON arrays. {columns} is the list of a message's columns without its value.
+-- One statement a section. Sets are passed as JSON arrays. {columns} are a message's columns without its value, {bare} the same and
+-- whether the value lies apart.
 
 -- name: settings
 select kind, name, paused, maxsize, size, created_at
@@ -59,23 +60,23 @@ from json_each(?) as wanted
 cross join holdfast_messages as m on m.queue = ? and m.id = wanted.value
 
 -- name: keyed
-select {columns}
+select {bare}
 from json_each(:keys) as wanted
 cross join holdfast_messages as m
   on m.queue = :queue and m.key = wanted.value and m.key is not null and m.state in ('ready', 'leased')
 union all
-select {columns}
+select {bare}
 from json_each(:keys) as wanted
 cross join holdfast_messages as m
   on m.queue = :queue and m.key = wanted.value and m.state = 'buffered'
 
 -- name: claim_held
-select {columns}
+select {bare}
 from holdfast_messages as m
 where m.queue = ? and m.id = ? and m.state = 'leased' and m.token = ? and m.until > ?
 
 -- name: claims_held
-select {columns}
+select {bare}
 from json_each(:ids) as wanted
 cross join holdfast_messages as m on m.queue = :queue and m.id = wanted.value
 where m.state = 'leased' and m.until > :now
@@ -91,13 +92,13 @@ order by wanted.key
 select {columns}, m.value, s.paused, s.maxsize, s.size, s.created_at
 from holdfast_names as s
 cross join holdfast_messages as m
-where s.kind = 'queue' and s.name = :queue
-  and m.queue = :queue and m.state = 'ready'
-  and m.priority = (select priority from holdfast_messages where queue = :queue and state = 'ready' order by priority desc limit 1)
-  and m.position <= :now
-  and (m.start_by is null or m.start_by > :now or m.attempts > 0)
+where s.kind = 'queue' and s.name = ?1
+  and m.queue = ?1 and m.state = 'ready'
+  and m.priority = (select priority from holdfast_messages where queue = ?1 and state = 'ready' order by priority desc limit 1)
+  and m.position <= ?2
+  and (m.start_by is null or m.start_by > ?2 or m.attempts > 0)
 order by m.position, m.n
-limit :limit
+limit ?3
 
 -- name: heads_at
 select {columns}, m.value
@@ -122,7 +123,7 @@ order by position
 limit 1
 
 -- name: overdue
-select {columns}
+select {bare}
 from holdfast_messages as m
 where m.queue = ? and m.alarm <= ?
 order by m.alarm, m.n
@@ -150,6 +151,11 @@ update holdfast_messages
 set alarm = ?, until = ?
 where n in (select value from json_each(?))
 
+-- name: settle_one
+delete from holdfast_messages
+where queue = ? and id = ? and state = 'leased' and token = ? and until > ?
+returning n, key, value is null
+
 -- name: remove_one
 delete from holdfast_messages
 where n = ?
@@ -170,9 +176,13 @@ update holdfast_messages
 set metadata = ?, value = ?
 where n = ?
 
--- name: drop_value
+-- name: drop_values
 delete from holdfast_values
-where n = ?
+where n in (select value from json_each(?))
+
+-- name: clear_values
+delete from holdfast_values
+where n in (select n from holdfast_messages where queue = ? and value is null)
 
 -- name: large_values
 select n, value
@@ -180,7 +190,7 @@ from holdfast_values
 where n in (select value from json_each(?))
 
 -- name: promotable
-select {columns}
+select {bare}
 from json_each(:keys) as wanted
 cross join holdfast_messages as m
   on m.queue = :queue and m.key = wanted.value and m.state = 'buffered'

@@ -37,6 +37,8 @@ PRUNE_EVERY = 100
 PRUNE = Prune(limit=2 * PRUNE_EVERY)
 
 _open_stores: "weakref.WeakSet[SqliteStore]" = weakref.WeakSet()
+_beginning = threading.Lock()
+"""Held while a store is opened anew in a child."""
 _left_behind: list[object] = []
 """Connections that a forked child inherited: closing them would undo the parent's locks, and so would forgetting them."""
 
@@ -68,6 +70,7 @@ class SqliteStore:
         self._host = host
         self._given_clock = clock
         self._is_closed = False
+        self._is_inherited = False
         self._open()
         _open_stores.add(self)
 
@@ -120,12 +123,16 @@ class SqliteStore:
 
     def execute(self, command: Command[R]) -> R:
         command.measure(self.limits)
+        if self._is_inherited:
+            self._begin_in_child()
         if command.reads_only:
             return self._read(command)
         return self._committer.execute(command)
 
     def run(self, jobs: list[Job]) -> None:
         """Have the jobs done, for callers who gather several; their commands were measured before."""
+        if self._is_inherited:
+            self._begin_in_child()
         self._committer.run(jobs)
 
     def mark(self, topic: str) -> Mark:
@@ -134,6 +141,8 @@ class SqliteStore:
 
     def listen(self) -> None:
         """Hear the hints of other processes from now on."""
+        if self._is_inherited:
+            self._begin_in_child()
         self._wakeups.listen()
 
     def wait(self, mark: Mark, timeout_s: float, due_in_s: float | None = None, poll_s: float | None = None) -> None:
@@ -150,6 +159,8 @@ class SqliteStore:
             return
         self._is_closed = True
         _open_stores.discard(self)
+        if self._is_inherited:
+            return
         self.waiters.close()
         self._wakeups.close()
         with self._reading:
@@ -171,7 +182,7 @@ class SqliteStore:
             try:
                 sql.execute("begin")
                 try:
-                    tx = SqliteTransaction(sql, self.clock.now_us(), self.clock.wall_offset_us())
+                    tx = SqliteTransaction(sql, self.clock)
                     return command.write(tx, command.check(tx))
                 finally:
                     sql.execute("commit")
@@ -180,30 +191,35 @@ class SqliteStore:
 
     def _run_batch(self, jobs: list[Job]) -> None:
         """Run the jobs in one transaction; if that fails for any reason but a refusal, each in one of its own."""
-        with self._turns.mutex:
+        turns = self._turns
+        with turns.mutex:
             self._refuse_if_closed()
-            self._turns.take(TURN_S)
+            turns.take(TURN_S)
             try:
                 hints = self._transact(jobs)
                 if hints is None and len(jobs) > 1:
-                    hints = {}
-                    for job in jobs:
-                        hints |= self._transact([job]) or {}
+                    hints = self._transact_each(jobs)
             finally:
-                self._turns.done()
-        for topic, count in (hints or {}).items():
-            self.waiters.hint(topic, count)
+                turns.done()
         if hints:
+            for topic, count in hints.items():
+                self.waiters.hint(topic, count)
             self._wakeups.post(list(hints.items()))
+
+    def _transact_each(self, jobs: list[Job]) -> dict[str, int]:
+        hints: dict[str, int] = {}
+        for job in jobs:
+            hints |= self._transact([job]) or {}
+        return hints
 
     def _transact(self, jobs: list[Job]) -> dict[str, int] | None:
         """Commit what the jobs do and answer the hints it gives; None when it was rolled back. A lone job then has the error."""
         sql = self._writer.cursor()
-        answers: list[tuple[Job, object]] = []
         try:
             sql.execute("begin immediate")
-            tx = SqliteTransaction(sql, self.clock.now_us(), self.clock.wall_offset_us())
-            answers = [(job, _attempt(tx, job)) for job in jobs]
+            tx = SqliteTransaction(sql, self.clock)
+            for job in jobs:
+                _attempt(tx, job)
             self._prune_a_little(tx)
         except Exception as error:  # noqa: BLE001 - whatever it is, the job's caller must have it
             self._roll_back()
@@ -213,19 +229,15 @@ class SqliteStore:
         except BaseException:
             self._roll_back()
             raise
-        if not self._commit(sql, jobs):
-            return {}
-        for job, answer in answers:
-            if isinstance(answer, _Refusal):
-                job.fail(answer.error)
-            else:
-                job.succeed(answer)
+        self._commit(sql, jobs)
         return tx.hints
 
-    def _commit(self, sql: sqlite3.Cursor, jobs: list[Job]) -> bool:
-        """Commit, or tell everyone that it failed: when nothing can have been written, what failed, else that nobody knows."""
+    def _commit(self, sql: sqlite3.Cursor, jobs: list[Job]) -> None:
+        """Commit, and only then call the jobs done; if it fails, tell everyone: what failed, or, when something may be written, that."""
         try:
             sql.execute("commit")
+            for job in jobs:
+                job.is_done = True
         except sqlite3.Error as error:
             failed: HoldfastError = translate(error, self.path)
             if (error.sqlite_errorcode & 0xFF) not in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_BUSY):
@@ -233,13 +245,12 @@ class SqliteStore:
             for job in jobs:
                 job.fail(failed)
             self._reopen()
-            return False
         except BaseException:
             for job in jobs:
-                job.fail(OutcomeUnknown(f"the commit to {self.path} was interrupted and may or may not be on disk: look before you repeat"))
+                if not job.is_done:
+                    job.fail(OutcomeUnknown(f"the commit to {self.path} was interrupted and may or may not be on disk: look first"))
             self._reopen()
             raise
-        return True
 
     def _prune_a_little(self, tx: SqliteTransaction) -> None:
         self._since_prune += tx.appended
@@ -264,33 +275,34 @@ class SqliteStore:
             message = f"{self.path} was closed: open the store again"
             raise Closed(message)
 
-    def after_fork(self) -> None:
-        """Start anew in a forked child: nothing of the parent's may be used or closed."""
+    def leave_to_parent(self) -> None:
+        """In a forked child: put away what is the parent's. Most children never use the store, so nothing is opened yet."""
         _left_behind.append((self._writer, self._reader, self._turns, self._wakeups, self._committer))
-        self._open()
+        self.waiters.reset()
+        self._is_inherited = True
+
+    def _begin_in_child(self) -> None:
+        with _beginning:
+            if self._is_inherited:
+                self._open()
+                self._is_inherited = False
 
 
-class _Refusal:
-    __slots__ = ("error",)
-
-    def __init__(self, error: HoldfastError) -> None:
-        self.error = error
-
-
-def _attempt(tx: SqliteTransaction, job: Job) -> object:
-    """The answer, or the refusal: raised before anything was written, so the others of the batch may go on."""
+def _attempt(tx: SqliteTransaction, job: Job) -> None:
+    """Work out the job's answer, or its refusal: raised before anything was written, so the others of the batch may go on."""
     before = tx.appended
     try:
-        return tx.execute(job.command)
+        job.answer = tx.execute(job.command)
     except HoldfastError as error:
         if isinstance(error, StoreError | StoreUnavailable) or tx.appended != before:
             raise
-        return _Refusal(error)
+        job.error = error
 
 
-def _after_fork() -> None:
+def _leave_all_to_parent() -> None:
     for store in list(_open_stores):
-        store.after_fork()
+        store.leave_to_parent()
 
 
-os.register_at_fork(after_in_child=_after_fork)
+os.register_at_fork(before=_beginning.acquire, after_in_parent=_beginning.release, after_in_child=_beginning.release)
+os.register_at_fork(after_in_child=_leave_all_to_parent)

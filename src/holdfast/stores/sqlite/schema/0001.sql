@@ -57,11 +57,6 @@ create table holdfast_values (
   value blob not null
 );
 
-create trigger holdfast_values_gone after delete on holdfast_messages when old.value is null
-begin
-  delete from holdfast_values where n = old.n;
-end;
-
 create table holdfast_entries (
   n integer primary key,
   dict text not null,
