@@ -83,11 +83,10 @@ class Log(Step):
         return dropped + self._prune_topics(keep, never_after, limit - dropped)
 
     def _older(self, before: int, limit: int) -> list[tuple[bytes, bytes]]:
-        """Topic and number of the oldest events, but for the newest, which is the counter."""
+        """Topic and number of the oldest events."""
         found: list[tuple[bytes, bytes]] = []
-        newest = NUMBER.pack(self.latest())
         for number, value in items_within(self.txn.cursor(self.tables.numbers), b""):
-            if len(found) >= limit or number == newest or moment_in_key(b"", value) >= before:
+            if len(found) >= limit or moment_in_key(b"", value) >= before:
                 break
             found.append((value[NUMBER.size :], number))
         return found
@@ -121,25 +120,27 @@ class Log(Step):
         """The events of a topic that are more than it keeps."""
         found: list[tuple[bytes, bytes]] = []
         first_kept = self._last_count(topic) - keep + 1
-        newest = NUMBER.pack(self.latest())
         for key, encoded in items_within(self.txn.cursor(self.tables.events), topic):
             count, at, _ = _HEAD.unpack_from(encoded)
-            number = key[len(topic) :]
-            if len(found) >= limit or count >= first_kept or at >= never_after or number == newest:
+            if len(found) >= limit or count >= first_kept or at >= never_after:
                 break
-            found.append((topic, number))
+            found.append((topic, key[len(topic) :]))
         return found
 
     def _drop(self, events: Sequence[tuple[bytes, bytes]]) -> int:
         floors: dict[bytes, bytes] = {}
+        dropped = 0
+        newest = NUMBER.pack(self.latest())
         for topic, number in events:
-            self.txn.delete(topic + number, db=self.tables.events)
-            self.txn.delete(number, db=self.tables.numbers)
+            dropped += self.txn.delete(topic + number, db=self.tables.events)
             floors[topic] = max(number, floors.get(topic, b""))
+            # The newest number is the counter, so it stays when its event goes.
+            if number != newest:
+                self.txn.delete(number, db=self.tables.numbers)
         for topic, number in floors.items():
             if NUMBER.unpack(number)[0] > self._floor(topic):
                 self.txn.put(topic, number, db=self.tables.floors)
-        return len(events)
+        return dropped
 
     def forget_answers(self, before: int, limit: int) -> int:
         old: list[tuple[bytes, bytes]] = []

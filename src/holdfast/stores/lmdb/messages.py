@@ -75,6 +75,7 @@ class Messages(Lines, Log):
             del self._rows[row.n]
 
     def restore(self, messages: Sequence[Message]) -> None:
+        messages = [message for message in messages if message.n in self._rows]
         before = self._as_kept(messages)
         after = [row_of(message, message.n, row.value) for row, message in zip(before, messages, strict=True)]
         self._leave(before)
@@ -98,6 +99,7 @@ class Messages(Lines, Log):
 
     def revalue(self, messages: Sequence[Message]) -> None:
         rows = []
+        messages = [message for message in messages if message.n in self._rows]
         for row, message in zip(self._as_kept(messages), messages, strict=True):
             value = bytes(message.value)
             if is_large(message.value):
@@ -143,7 +145,8 @@ class Messages(Lines, Log):
             is_there = cursor.delete()
 
     def _as_kept(self, messages: Sequence[Message]) -> list[Row]:
-        return [self._rows[message.n] for message in messages]
+        """The rows of messages that this very step has not removed."""
+        return [self._rows[message.n] for message in messages if message.n in self._rows]
 
     def _save(self, rows: Sequence[Row]) -> None:
         self._put_all(self.tables.messages, [(row.place, encode(row)) for row in rows])

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import lmdb
 
+from holdfast.clock import Clock
 from holdfast.stores.lmdb.layout import NUMBER
 from holdfast.stores.lmdb.rows import NO_HISTORY, History, Row, decode_history, decode_row
 from holdfast.stores.lmdb.tables import Handle, Tables
@@ -15,16 +16,20 @@ MOMENT = b"moment"
 class Step:
     """One transaction of LMDB, the time, and what was read so far."""
 
-    def __init__(self, txn: "lmdb.Transaction[bytes]", tables: Tables, now: int, wall_offset: int) -> None:
+    def __init__(self, txn: "lmdb.Transaction[bytes]", tables: Tables, clock: Clock) -> None:
         self.txn = txn
         self.tables = tables
-        self.now = now
-        self.wall_offset = wall_offset
+        self.now = clock.now_us()
+        self._clock = clock
         self.reserved: dict[str, int] = {}
         self.hints: dict[str, int] = {}
         self.appended = 0
         # Rows as they are now, by number: whatever is changed was read before, in the same transaction.
         self._rows: dict[int, Row] = {}
+
+    @property
+    def wall_offset(self) -> int:
+        return self._clock.wall_offset_us()
 
     def wake(self, topic: str, count: int) -> None:
         self.hints[topic] = self.hints.get(topic, 0) + count

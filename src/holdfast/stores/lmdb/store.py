@@ -1,6 +1,7 @@
 """A folder with an LMDB environment that threads, tasks and processes share."""
 
 import os
+import threading
 import weakref
 from pathlib import Path
 from typing import TypeVar
@@ -10,7 +11,7 @@ import lmdb
 from holdfast.clock import HOST, AnchoredClock, Clock, Host
 from holdfast.codec import Limits
 from holdfast.commands import Command
-from holdfast.errors import Closed, HoldfastError, StoreError, StoreUnavailable
+from holdfast.errors import Closed, StoreError, StoreUnavailable
 from holdfast.stores import AsyncStore, Guarantees
 from holdfast.stores.committing import Committer, Job
 from holdfast.stores.lmdb.anchor import read_anchor
@@ -32,6 +33,8 @@ MAP_BYTES = 2**36
 """How large an environment may grow, unless told otherwise."""
 
 _open_stores: "weakref.WeakSet[LmdbStore]" = weakref.WeakSet()
+_beginning = threading.Lock()
+"""Held while a store is opened anew in a child."""
 
 
 class LmdbStore:
@@ -65,7 +68,7 @@ class LmdbStore:
         self._host = host
         self._given_clock = clock
         self._is_closed = False
-        self._trouble: HoldfastError | None = None
+        self._is_inherited = False
         self._open()
         _open_stores.add(self)
 
@@ -125,12 +128,16 @@ class LmdbStore:
 
     def execute(self, command: Command[R]) -> R:
         command.measure(self.limits)
+        if self._is_inherited:
+            self._begin_in_child()
         if command.reads_only:
             return self._read(command)
         return self._committer.execute(command)
 
     def run(self, jobs: list[Job]) -> None:
         """Have the jobs done, for callers who gather several; their commands were measured before."""
+        if self._is_inherited:
+            self._begin_in_child()
         self._committer.run(jobs)
 
     def mark(self, topic: str) -> Mark:
@@ -139,6 +146,8 @@ class LmdbStore:
 
     def listen(self) -> None:
         """Hear the hints of other processes from now on."""
+        if self._is_inherited:
+            self._begin_in_child()
         self._wakeups.listen()
 
     def wait(self, mark: Mark, timeout_s: float, due_in_s: float | None = None, poll_s: float | None = None) -> None:
@@ -155,6 +164,8 @@ class LmdbStore:
             return
         self._is_closed = True
         _open_stores.discard(self)
+        if self._is_inherited:
+            return
         self.waiters.close()
         self._wakeups.close()
         with self._turns.mutex:
@@ -188,7 +199,7 @@ class LmdbStore:
             environment.gate.leave()
 
     def _answer(self, txn: "lmdb.Transaction[bytes]", command: Command[R]) -> R:
-        tx = LmdbTransaction(txn, self._environment.tables, self.clock.now_us(), self.clock.wall_offset_us())
+        tx = LmdbTransaction(txn, self._environment.tables, self.clock)
         try:
             return command.write(tx, command.check(tx))
         finally:
@@ -218,20 +229,23 @@ class LmdbStore:
         if self._is_closed:
             message = f"{self.path} was closed: open the store again"
             raise Closed(message)
-        if self._trouble is not None:
-            raise self._trouble
 
-    def after_fork(self) -> None:
-        """Start anew in a forked child: nothing of the parent's may be used or closed."""
-        try:
-            self._open()
-        except HoldfastError as error:
-            self._trouble = error
+    def leave_to_parent(self) -> None:
+        """In a forked child: put away what is the parent's. Most children never use the store, so nothing is opened yet."""
+        self.waiters.reset()
+        self._is_inherited = True
+
+    def _begin_in_child(self) -> None:
+        with _beginning:
+            if self._is_inherited:
+                self._open()
+                self._is_inherited = False
 
 
-def _after_fork() -> None:
+def _leave_all_to_parent() -> None:
     for store in list(_open_stores):
-        store.after_fork()
+        store.leave_to_parent()
 
 
-os.register_at_fork(after_in_child=_after_fork)
+os.register_at_fork(before=_beginning.acquire, after_in_parent=_beginning.release, after_in_child=_beginning.release)
+os.register_at_fork(after_in_child=_leave_all_to_parent)

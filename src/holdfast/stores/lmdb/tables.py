@@ -38,7 +38,7 @@ class Tables(Struct, frozen=True, gc=False):
     events: Handle
     """Scope of the topic, number: count within the topic, moment, name, data."""
     numbers: Handle
-    """Number of an event: moment, and the scope of its topic."""
+    """Number of an event: moment, and the scope of its topic. The newest stays when its event is pruned: it is the counter."""
     floors: Handle
     """Scope of a topic: the highest number that was pruned."""
     answers: Handle

@@ -59,7 +59,7 @@ class Writer:
             environment.gate.leave()
 
     def _fill(self, txn: "lmdb.Transaction[bytes]", jobs: list[Job]) -> dict[str, int]:
-        tx = LmdbTransaction(txn, self._environment.tables, self._clock.now_us(), self._clock.wall_offset_us())
+        tx = LmdbTransaction(txn, self._environment.tables, self._clock)
         try:
             self._check_room(txn, jobs)
             answers = [(job, _attempt(tx, job)) for job in jobs]
