@@ -1,0 +1,75 @@
+"""An async store that looks like a sync one, so that one suite judges both faces."""
+
+import asyncio
+import threading
+from collections.abc import Callable
+from typing import TypeVar
+
+from holdfast.commands import Command
+from holdfast.errors import Closed
+from holdfast.stores import AsyncStore
+from holdfast.stores.waiting import Mark
+
+R = TypeVar("R")
+
+
+class LoopStore:
+    """Runs an async store on an event loop in a thread of its own; any thread may ask it."""
+
+    def __init__(self, make: Callable[[], AsyncStore]) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="holdfast-testing-loop", daemon=True)
+        self._thread.start()
+        try:
+            self.store = self._on_loop(make)
+        except BaseException:
+            self._stop()
+            raise
+        self.url = self.store.url
+        self.limits = self.store.limits
+        self.guarantees = self.store.guarantees
+
+    def execute(self, command: Command[R]) -> R:
+        self._refuse_if_closed()
+        return asyncio.run_coroutine_threadsafe(self.store.execute(command), self._loop).result()
+
+    def mark(self, topic: str) -> Mark:
+        self._refuse_if_closed()
+        return self._on_loop(lambda: self.store.mark(topic))
+
+    def wait(self, mark: Mark, timeout_s: float, due_in_s: float | None = None, poll_s: float | None = None) -> None:
+        self._refuse_if_closed()
+        asyncio.run_coroutine_threadsafe(self.store.wait(mark, timeout_s, due_in_s, poll_s), self._loop).result()
+
+    def for_tasks(self) -> AsyncStore:
+        return self.store
+
+    def wall_offset_us(self) -> int:
+        return self.store.wall_offset_us()
+
+    def close(self) -> None:
+        if not self._loop.is_closed():
+            asyncio.run_coroutine_threadsafe(self.store.aclose(), self._loop).result()
+            # What is left are waits that `aclose` ended: they answer their callers before the loop stops.
+            asyncio.run_coroutine_threadsafe(_others_done(), self._loop).result()
+            self._stop()
+
+    def _on_loop(self, act: Callable[[], R]) -> R:
+        async def acting() -> R:
+            return act()
+
+        return asyncio.run_coroutine_threadsafe(acting(), self._loop).result()
+
+    def _refuse_if_closed(self) -> None:
+        if self._loop.is_closed():
+            raise Closed("The store was closed; open it again.")
+
+    def _stop(self) -> None:
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+
+async def _others_done() -> None:
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    await asyncio.gather(*others, return_exceptions=True)

@@ -1,0 +1,60 @@
+"""The conformance suite: one class of tests a theme, and what every store runs.
+
+A store joins with a few lines:
+
+    class TestMyStore(StoreConformance):
+        @pytest.fixture
+        def factory(self, tmp_path):
+            return MyFactory(tmp_path)
+
+`StoreConformance` is what every store must keep, `FileConformance` what it must keep as well if it survives its process, and
+`StatementConformance` is for stores whose statements can be counted.
+"""
+
+from holdfast.testing.conformance.bad_input import BadInputConformance
+from holdfast.testing.conformance.batches import BatchConformance
+from holdfast.testing.conformance.budgets import BudgetConformance
+from holdfast.testing.conformance.claims import ClaimConformance
+from holdfast.testing.conformance.concurrency import ConcurrencyConformance
+from holdfast.testing.conformance.cost import StatementConformance
+from holdfast.testing.conformance.crash import FileConformance
+from holdfast.testing.conformance.dicts import DictConformance
+from holdfast.testing.conformance.events import EventConformance
+from holdfast.testing.conformance.factory import Conformance, ForTasks, StoreFactory
+from holdfast.testing.conformance.fences import FenceConformance
+from holdfast.testing.conformance.keys import KeyConformance
+from holdfast.testing.conformance.leases import LeaseConformance
+from holdfast.testing.conformance.line import LineConformance
+from holdfast.testing.conformance.looking import LookConformance
+from holdfast.testing.conformance.retries import RetryConformance
+from holdfast.testing.conformance.returning import ReturnConformance
+from holdfast.testing.conformance.room import RoomConformance
+from holdfast.testing.conformance.together import TogetherConformance
+from holdfast.testing.conformance.waiting import WaitingConformance
+
+__all__ = ["THEMES", "Conformance", "FileConformance", "ForTasks", "StatementConformance", "StoreConformance", "StoreFactory"]
+
+
+class StoreConformance(
+    LineConformance,
+    ClaimConformance,
+    ReturnConformance,
+    BudgetConformance,
+    KeyConformance,
+    RoomConformance,
+    LookConformance,
+    BatchConformance,
+    DictConformance,
+    FenceConformance,
+    LeaseConformance,
+    EventConformance,
+    TogetherConformance,
+    RetryConformance,
+    WaitingConformance,
+    ConcurrencyConformance,
+    BadInputConformance,
+):
+    """Everything that every store must keep."""
+
+
+THEMES: tuple[type[Conformance], ...] = (*StoreConformance.__bases__, FileConformance, StatementConformance)

@@ -1,0 +1,138 @@
+"""What is refused before anything is sent: the right error, and nothing written."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from msgspec import Raw
+
+from holdfast.commands import (
+    Acquire,
+    Browse,
+    Change,
+    Changes,
+    Claim,
+    Clear,
+    Configure,
+    Count,
+    Extend,
+    Item,
+    Length,
+    Move,
+    Names,
+    Prune,
+    Put,
+    Read,
+    Renew,
+    Settle,
+    Write,
+)
+from holdfast.stores import Store
+from holdfast.testing.conformance.asking import JOBS, item, raw
+from holdfast.testing.conformance.factory import Conformance
+
+NAN, INF = float("nan"), float("inf")
+LONG = "x" * 201
+
+TABLE: list[tuple[str, Callable[[Any], Any], tuple[Any, ...]]] = [
+    ("a delay of {}", lambda s: Put(JOBS, [item("a", delay_s=s)]), (NAN, -1.0, INF, 1e300)),
+    ("a time to start of {}", lambda s: Put(JOBS, [item("a", start_within_s=s)]), (NAN, -1.0, INF)),
+    ("a lease of {}", lambda s: Claim(JOBS, lease_s=s), (NAN, -1.0, INF, 0.0)),
+    ("an extension by {}", lambda s: Extend([], s), (NAN, -1.0, INF)),
+    ("a snooze of {}", lambda s: Settle([], to="ready", delay_s=s), (NAN, -1.0, INF)),
+    ("a lease on a name for {}", lambda s: Acquire(None, "a", "me", "x", s), (NAN, -1.0, INF, 0.0)),
+    ("a renewal for {}", lambda s: Renew([], s), (NAN, -1.0, INF, 0.0)),
+    ("a time to live of {}", lambda s: Change("a", value=raw(1), ttl_s=s), (NAN, -1.0, INF, 0.0)),
+    ("a redrive after {}", lambda s: Move(JOBS, "ready", delay_s=s), (NAN, -1.0, INF)),
+    ("a redrive every {}", lambda s: Move(JOBS, "ready", spacing_s=s), (NAN, -1.0, INF)),
+    ("events kept for {}", lambda s: Prune(keep_s=s), (NAN, -1.0)),
+    ("a queue named {}", lambda n: Put(n, [item("a")]), ("", LONG, "a\x00b", "a\nb", "\ud800")),
+    ("a claim from {}", Claim, ("", LONG, "a\x00b")),
+    ("a browse of {}", Browse, ("", LONG)),
+    ("a count of {}", Count, ("", LONG)),
+    ("the length of {}", Length, ("", LONG)),
+    ("a move in {}", lambda n: Move(n, "gone"), ("", LONG)),
+    ("a move to {}", lambda n: Move(JOBS, "ready", to_queue=n), ("", LONG)),
+    ("settings of {}", lambda n: Configure("queue", n), ("", LONG)),
+    ("a clearing of {}", lambda n: Clear("dict", n), ("", LONG)),
+    ("a dict named {}", lambda n: Write(n, []), ("", LONG, "a\x7f")),
+    ("a read of {}", Read, ("", LONG)),
+    ("a key {}", lambda k: Change(k, value=raw(1)), ("", "x" * 401, "a\x00")),
+    ("a message key {}", lambda k: item("a", key=k), ("", "x" * 401, "a\x00")),
+    ("a message id {}", lambda n: item(n, 1), ("", LONG, "a\x00")),
+    ("a dead-letter queue {}", lambda n: item("a", dead_letter=n), ("", LONG)),
+    ("a claimer's dead-letter queue {}", lambda n: Claim(JOBS, dead_letter=n), ("", LONG)),
+    ("a settler's dead-letter queue {}", lambda n: Settle([], dead_letter=n), ("", LONG)),
+    ("a lease key {}", lambda k: Acquire(None, k, "me", "x", 1.0), ("", "x" * 401)),
+    ("a lease without an id", lambda _: Acquire(None, "a", "me", "", 1.0), ("",)),
+    ("a budget of {}", lambda n: item("a", max_attempts=n), (0, -1)),
+    ("a claimer's budget of {}", lambda n: Claim(JOBS, max_attempts=n), (0, -1)),
+    ("a settler's budget of {}", lambda n: Settle([], max_attempts=n), (0, -1)),
+    ("a room of {}", lambda n: Configure("queue", JOBS, maxsize=n), (0, -1)),
+    ("a priority of {}", lambda n: item("a", priority=n), (2**31, -(2**31) - 1)),
+    ("a claim of {}", lambda n: Claim(JOBS, limit=n), (0, -1)),
+    ("a browse of {}", lambda n: Browse(JOBS, limit=n), (0, -1)),
+    ("a read of {}", lambda n: Read("d", limit=n), (0, -1)),
+    ("a move of {}", lambda n: Move(JOBS, "gone", limit=n), (0, -1)),
+    ("a page of {} events", lambda n: Changes("queue:q", limit=n), (0, -1)),
+    ("a page of {} names", lambda n: Names("queue", limit=n), (0, -1)),
+    ("a pruning of {}", lambda n: Prune(limit=n), (0, -1)),
+    ("fewer than no events kept", lambda _: Prune(keep=-1), ("",)),
+    ("an unknown if_ready", lambda _: item("a", if_ready="buffer"), ("",)),
+    ("an unknown if_leased", lambda _: item("a", if_leased="nonsense"), ("",)),
+    ("an unknown expired_to", lambda _: Claim(JOBS, expired_to="middle"), ("",)),  # type: ignore[arg-type]
+    ("an unknown ending", lambda _: Settle([], to="gone"), ("",)),  # type: ignore[arg-type]
+    ("an unknown return_to", lambda _: Settle([], to="ready", return_to="middle"), ("",)),  # type: ignore[arg-type]
+    ("an unknown move", lambda _: Move(JOBS, "leased"), ("",)),  # type: ignore[arg-type]
+    ("an unknown state", lambda _: Browse(JOBS, state="done"), ("",)),  # type: ignore[arg-type]
+    ("an unknown change", lambda _: Change("a", do="append", value=raw(1)), ("",)),  # type: ignore[arg-type]
+    ("an unknown expectation", lambda _: Change("a", value=raw(1), expect="newer"), ("",)),  # type: ignore[arg-type]
+    ("an unknown kind", lambda _: Configure("stack", JOBS), ("",)),  # type: ignore[arg-type]
+    ("a put without a value", lambda _: Change("a"), ("",)),
+    ("a comparison with nothing", lambda _: Change("a", value=raw(1), expect="value"), ("",)),
+    ("one key twice", lambda _: Write("d", [Change("a", value=raw(1)), Change("a", do="delete")]), ("",)),
+    ("a queue that is its own dead-letter queue", lambda _: Put(JOBS, [item("a", dead_letter=JOBS)]), ("",)),
+    ("a burial into another queue", lambda _: Move(JOBS, "dead", to_queue="other"), ("",)),
+]
+
+REFUSED = {what.format(repr(value)[:9]): (make, value) for what, make, values in TABLE for value in values}
+
+
+class BadInputConformance(Conformance):
+    """Bad arguments are a ValueError; what is over a store's limits is refused by the store."""
+
+    @pytest.mark.parametrize("what", REFUSED)
+    def test_bad_arguments_are_refused_before_anything_is_sent(self, store: Store, what: str) -> None:
+        with pytest.raises(ValueError):
+            make, value = REFUSED[what]
+            store.execute(make(value))
+        assert store.execute(Names("queue")).settings == []
+        assert store.execute(Names("dict")).settings == []
+
+    def test_a_value_over_the_limit_is_refused_and_the_batch_with_it(self, store: Store) -> None:
+        big = Raw(b'"' + b"x" * store.limits.value_bytes + b'"')
+        self._refuses(store, Put(JOBS, [item("a"), Item("b", big)]))
+        self._refuses(store, Write("d", [Change("a", value=big)]))
+
+    def test_a_value_at_the_limit_is_taken_and_comes_back(self, store: Store) -> None:
+        value = Raw(b'"' + b"x" * (store.limits.value_bytes - 2) + b'"')
+        store.execute(Put(JOBS, [Item("b", value)]))
+        assert bytes(store.execute(Claim(JOBS)).messages[0].value) == bytes(value)
+
+    def test_batches_over_the_limit_are_refused(self, store: Store) -> None:
+        many = store.limits.batch_items + 1
+        self._refuses(store, Put(JOBS, [item(str(number)) for number in range(many)]))
+        self._refuses(store, Claim(JOBS, limit=many))
+        self._refuses(store, Write("d", [Change(str(number), value=raw(1)) for number in range(many)]))
+        self._refuses(store, Read("d", limit=many))
+
+    def test_batches_of_too_many_bytes_are_refused(self, store: Store) -> None:
+        value = Raw(b'"' + b"x" * (store.limits.value_bytes - 2) + b'"')
+        count = store.limits.batch_bytes // store.limits.value_bytes + 1
+        self._refuses(store, Put(JOBS, [Item(str(number), value) for number in range(count)]))
+
+    def _refuses(self, store: Store, command: Any) -> None:
+        with pytest.raises(ValueError, match="limit"):
+            store.execute(command)
+        assert store.execute(Names("queue")).settings == []
+        assert store.execute(Names("dict")).settings == []

@@ -1,0 +1,20 @@
+"""The LMDB store keeps the contract, for threads and for tasks."""
+
+from pathlib import Path
+
+import pytest
+
+from holdfast.testing.conformance import FileConformance, ForTasks, StoreConformance, StoreFactory
+from tests.conformance.factories import LmdbFactory
+
+
+class TestLmdb(StoreConformance, FileConformance):
+    @pytest.fixture
+    def factory(self, tmp_path: Path) -> StoreFactory:
+        return LmdbFactory(tmp_path)
+
+
+class TestLmdbForTasks(StoreConformance, FileConformance):
+    @pytest.fixture
+    def factory(self, tmp_path: Path) -> StoreFactory:
+        return ForTasks(LmdbFactory(tmp_path))

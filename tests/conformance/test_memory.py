@@ -1,0 +1,18 @@
+"""The memory store keeps the contract, for threads and for tasks."""
+
+import pytest
+
+from holdfast.testing.conformance import ForTasks, StoreConformance, StoreFactory
+from tests.conformance.factories import MemoryFactory
+
+
+class TestMemory(StoreConformance):
+    @pytest.fixture
+    def factory(self) -> StoreFactory:
+        return MemoryFactory()
+
+
+class TestMemoryForTasks(StoreConformance):
+    @pytest.fixture
+    def factory(self) -> StoreFactory:
+        return ForTasks(MemoryFactory())
