@@ -1,0 +1,51 @@
+"""One process, one thread, on a file that survives the death of the process: puts and cycles, single and in batches."""
+
+from collections.abc import Iterator
+from functools import partial
+from statistics import median
+
+from bench import ours, peers
+from bench.measure import Figure, Run, at_least, compare, interleave
+from bench.raw_sqlite import RawQueue
+
+
+def beside_raw(run: Run) -> Iterator[Figure]:
+    sizes = run.sizes
+    store, raw = ours.open_file(run.folder / "ours.db"), RawQueue(run.folder / "raw.db")
+    singles = interleave(
+        run,
+        "one process, single",
+        {
+            "ours": lambda: ours.singles(store, sizes.messages, sizes.messages),
+            "raw": lambda: raw.singles(sizes.messages, sizes.messages),
+        },
+    )
+    yield compare("put", singles["ours"]["put"], singles["raw"]["put"], wanted=at_least(0.45))
+    yield compare("claim+ack", singles["ours"]["claim+ack"], singles["raw"]["claim+ack"], wanted=at_least(0.5))
+    batches = interleave(
+        run,
+        "one process, batches",
+        {"ours": lambda: ours.batches(store, sizes.batches), "raw": lambda: raw.batches(sizes.batches)},
+    )
+    yield compare("batches of 100: put", batches["ours"]["put"], batches["raw"]["put"], wanted=at_least(0.35))
+    yield compare("batches of 100: claim+ack", batches["ours"]["claim+ack"], batches["raw"]["claim+ack"], wanted=at_least(0.45))
+    store.close()
+    raw.sql.close()
+
+
+def beside_peers(run: Run) -> Iterator[Figure]:
+    """All with the same messages waiting: some peers look at each of them for every claim."""
+    puts, cycles = run.sizes.peer_messages, run.sizes.peer_cycles
+    names = peers.installed()
+    if not names:
+        return
+    store = ours.open_file(run.folder / "beside_peers.db")
+    contenders = {name: partial(peers.singles, name, run.folder, puts, cycles) for name in names}
+    rates = interleave(run, "peers", {"ours": lambda: ours.singles(store, puts, cycles), **contenders}, run.sizes.peer_rounds)
+    store.close()
+    best = max(names, key=lambda name: median(rates[name]["claim+ack"]))
+    for name in names:
+        yield compare(f"put, {puts:,} waiting", rates["ours"]["put"], rates[name]["put"], beside=name)
+    for name in names:
+        wanted = at_least(2.5) if name == best else None
+        yield compare(f"claim+ack, {puts:,} waiting", rates["ours"]["claim+ack"], rates[name]["claim+ack"], beside=name, wanted=wanted)
