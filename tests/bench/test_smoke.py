@@ -1,0 +1,37 @@
+import subprocess
+import sys
+from pathlib import Path
+
+from msgspec import json
+
+PROGRAM = Path(__file__).parents[2] / "bench" / "embedded.py"
+
+
+def run(folder: Path, *options: str) -> tuple[dict[str, object], list[dict[str, object]]]:
+    """What a quick run reports, and the figures in it."""
+    output = folder / "figures.json"
+    command = [sys.executable, str(PROGRAM), "--quick", "--json", str(output), "--dir", str(folder), *options]
+    finished = subprocess.run(command, capture_output=True, text=True, check=False, timeout=110)
+    assert finished.returncode == 0, finished.stdout + finished.stderr
+    report = json.decode(output.read_bytes())
+    return report, report["figures"]
+
+
+def test_every_group_measures_something(tmp_path: Path) -> None:
+    _, figures = run(tmp_path)
+    # The peers may be missing: only `make bench` installs them.
+    groups = {"sqlite", "power", "processes", "memory", "flatness", "wakeup", "imports", "dict"}
+    assert {figure["group"] for figure in figures} - {"peers"} == groups
+    for figure in figures:
+        assert list(figure) == ["group", "what", "ours", "unit", "beside", "other", "ratio", "best", "wanted", "met"]
+
+
+def test_a_quick_run_judges_nothing(tmp_path: Path) -> None:
+    report, figures = run(tmp_path, "--only", "flatness")
+    assert report["judged"] is False
+    assert {figure["met"] for figure in figures} == {None}
+
+
+def test_the_files_that_were_measured_on_are_removed(tmp_path: Path) -> None:
+    run(tmp_path, "--only", "dict")
+    assert [path.name for path in tmp_path.iterdir()] == ["figures.json"]
