@@ -27,7 +27,7 @@ update holdfast_names
 set size = size + ?
 where kind = 'queue' and name = ? and maxsize is not null
 
--- name: put_one
+-- name: put
 -- Adds nothing where the id is taken, the queue is new or it is bounded: the rules decide then.
 insert into holdfast_messages (
   queue, id, state, priority, position, alarm, key, attempts, failures, holder, token, since, until, expired_to,
@@ -154,7 +154,17 @@ where n in (select value from json_each(?))
 -- name: settle_one
 delete from holdfast_messages
 where queue = ? and id = ? and state = 'leased' and token = ? and until > ?
-returning n, key, value is null
+returning n, id, token, key, value is null
+
+-- name: settle
+delete from holdfast_messages
+where n in (
+  select m.n
+  from json_each(?1) as wanted
+  cross join holdfast_messages as m on m.queue = ?2 and m.id = json_extract(wanted.value, '$[0]')
+  where m.state = 'leased' and m.token = json_extract(wanted.value, '$[1]') and m.until > ?3
+)
+returning n, id, token, key, value is null
 
 -- name: remove_one
 delete from holdfast_messages

@@ -3,7 +3,6 @@
 import os
 import sqlite3
 import threading
-import weakref
 from pathlib import Path
 from typing import TypeVar
 
@@ -13,6 +12,7 @@ from holdfast.commands import Command, Prune
 from holdfast.errors import Closed, HoldfastError, OutcomeUnknown, StoreError, StoreUnavailable
 from holdfast.stores import AsyncStore, Guarantees
 from holdfast.stores.committing import Committer, Job
+from holdfast.stores.sqlite import forks
 from holdfast.stores.sqlite.file import (
     Durability,
     check_folder,
@@ -36,11 +36,8 @@ TURN_S = 30.0
 PRUNE_EVERY = 100
 PRUNE = Prune(limit=2 * PRUNE_EVERY)
 
-_open_stores: "weakref.WeakSet[SqliteStore]" = weakref.WeakSet()
-_beginning = threading.Lock()
-"""Held while a store is opened anew in a child."""
 _left_behind: list[object] = []
-"""Connections that a forked child inherited: closing them would undo the parent's locks, and so would forgetting them."""
+"""Connections that a forked child inherited in the middle of their work: closing them would undo it, and so would forgetting them."""
 
 
 class SqliteStore:
@@ -71,21 +68,25 @@ class SqliteStore:
         self._given_clock = clock
         self._is_closed = False
         self._is_inherited = False
+        # Held while the store is opened anew in a child.
+        self._beginning = threading.Lock()
+        # Guard _writer and _reader; a fork waits for both.
+        self.writing = threading.Lock()
+        self.reading = threading.Lock()
         self._open()
-        _open_stores.add(self)
+        forks.open_stores.add(self)
 
     def _open(self) -> None:
         check_folder(self.path)
         self._committer = Committer(self._run_batch)
-        # Guards _reader.
-        self._reading = threading.Lock()
         self._since_prune = 0
         self._turns = Turns.shared(self.path)
         try:
             with self._turns.mutex:
                 self._turns.take(TURN_S)
                 try:
-                    self._connect()
+                    with forks.opening:
+                        self._connect()
                 finally:
                     self._turns.done()
         except BaseException:
@@ -158,25 +159,26 @@ class SqliteStore:
         if self._is_closed:
             return
         self._is_closed = True
-        _open_stores.discard(self)
+        forks.open_stores.discard(self)
         if self._is_inherited:
             return
         self.waiters.close()
         self._wakeups.close()
-        with self._reading:
+        with self.reading:
             self._reader.close()
         # The last connection to close tidies the log up, which is writing: it takes a turn as any writer does.
         with self._turns.mutex:
             self._turns.take(TURN_S)
             try:
-                self._writer.close()
+                with self.writing:
+                    self._writer.close()
             finally:
                 self._turns.done()
         self._turns.close()
 
     def _read(self, command: Command[R]) -> R:
         """Answer from what is committed, without a turn."""
-        with self._reading:
+        with self.reading:
             self._refuse_if_closed()
             sql = self._reader.cursor()
             try:
@@ -196,9 +198,10 @@ class SqliteStore:
             self._refuse_if_closed()
             turns.take(TURN_S)
             try:
-                hints = self._transact(jobs)
-                if hints is None and len(jobs) > 1:
-                    hints = self._transact_each(jobs)
+                with self.writing:
+                    hints = self._transact(jobs)
+                    if hints is None and len(jobs) > 1:
+                        hints = self._transact_each(jobs)
             finally:
                 turns.done()
         if hints:
@@ -275,15 +278,25 @@ class SqliteStore:
             message = f"{self.path} was closed: open the store again"
             raise Closed(message)
 
-    def leave_to_parent(self) -> None:
+    def leave_to_parent(self, *, is_idle: bool) -> None:
         """In a forked child: put away what is the parent's. Most children never use the store, so nothing is opened yet."""
-        _left_behind.append((self._writer, self._reader, self._turns, self._wakeups, self._committer))
+        if self._is_inherited:
+            return
+        if is_idle:
+            self._reader.close()
+            self._writer.close()
+        else:
+            _left_behind.extend((self._writer, self._reader))
+            self._is_closed = True
+            self.writing, self.reading = threading.Lock(), threading.Lock()
         self.waiters.reset()
+        self._beginning = threading.Lock()
         self._is_inherited = True
 
     def _begin_in_child(self) -> None:
-        with _beginning:
+        with self._beginning:
             if self._is_inherited:
+                self._refuse_if_closed()
                 self._open()
                 self._is_inherited = False
 
@@ -297,12 +310,3 @@ def _attempt(tx: SqliteTransaction, job: Job) -> None:
         if isinstance(error, StoreError | StoreUnavailable) or tx.appended != before:
             raise
         job.error = error
-
-
-def _leave_all_to_parent() -> None:
-    for store in list(_open_stores):
-        store.leave_to_parent()
-
-
-os.register_at_fork(before=_beginning.acquire, after_in_parent=_beginning.release, after_in_child=_beginning.release)
-os.register_at_fork(after_in_child=_leave_all_to_parent)

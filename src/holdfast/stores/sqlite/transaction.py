@@ -5,15 +5,14 @@ from sqlite3 import Cursor as SqlCursor
 from typing import Any
 
 from holdfast.clock import Clock
-from holdfast.commands import Command, Held, Put, Puts, Settle, run
-from holdfast.commands.endings import promote_keys
-from holdfast.commands.topics import queue_topic, watch_topic
+from holdfast.commands import Command, run
+from holdfast.commands.topics import watch_topic
 from holdfast.commands.transaction import ALL, Draft
-from holdfast.records import Kind, Receipt, Settings, moment_in
+from holdfast.records import Kind, Settings
+from holdfast.stores.sqlite import native
 from holdfast.stores.sqlite.dicts import Entries
 from holdfast.stores.sqlite.log import Log
-from holdfast.stores.sqlite.queues import Messages, as_json, read_settings
-from holdfast.stores.sqlite.rows import is_large
+from holdfast.stores.sqlite.queues import Messages, read_settings
 from holdfast.stores.sqlite.statements import SQL
 
 
@@ -33,51 +32,10 @@ class SqliteTransaction(Messages, Entries, Log):
 
     def execute(self, command: Command[Any]) -> Any:
         """Answer the command; the statements it takes are part of the open transaction."""
-        native = self._native(command) if not command.id else None
-        if native is not None:
-            return native
+        if not command.id and (answer := native.answer(self, command)) is not None:
+            return answer
         self.reserved.clear()
         return run(self, command)
-
-    def _native(self, command: Command[Any]) -> Any:
-        """The commonest commands in as few statements as there can be; None, and nothing done, where it takes the rules to decide."""
-        if type(command) is Put and len(command.items) == 1:
-            return self._put_one(command)
-        if type(command) is Settle and command.to == "done" and len(command.receipts) == 1:
-            return self._settle_one(command.receipts[0])
-        return None
-
-    def _put_one(self, command: Put) -> Puts | None:
-        item, queue = command.items[0], command.queue
-        if item.key is not None or is_large(item.value):
-            return None
-        position = self.now + moment_in(item.delay_s) if item.delay_s else self.now
-        if item.at is not None:
-            position = max(position, item.at - self.wall_offset)
-        start_by = None if item.start_within_s is None else position + moment_in(item.start_within_s)
-        row = (queue, item.id, item.priority, position, item.max_attempts, item.dead_letter, start_by, self.now, item.metadata, item.value)
-        if self.sql.execute(SQL["put_one"], row).rowcount != 1:
-            return None
-        topic = queue_topic(queue)
-        self.append([Draft(topic, "put", {"ids": [item.id]})])
-        self.wake(topic, 1)
-        return Puts([item.id], [True])
-
-    def _settle_one(self, receipt: Receipt) -> Held | None:
-        queue = receipt.queue
-        rows = self.sql.execute(SQL["settle_one"], (queue, receipt.id, receipt.token, self.now)).fetchall()
-        if not rows:
-            return None
-        number, key, is_apart = rows[0]
-        if is_apart:
-            self.sql.execute(SQL["drop_values"], (as_json([number]),))
-        facts: dict[str, object] = (
-            {"ids": [receipt.id], "to": "done"} if key is None else {"ids": [receipt.id], "keys": [key], "to": "done"}
-        )
-        self.append([Draft(queue_topic(queue), "settled", facts)])
-        if key is not None:
-            promote_keys(self, queue, [key])
-        return Held([True])
 
     def append(self, drafts: Sequence[Draft]) -> int:
         self.appended += len(drafts)

@@ -1,0 +1,55 @@
+"""Stores and forks: a child closes what it inherits and opens its own, and nothing of SQLite's is in use at that moment.
+
+SQLite counts its locks by process and file. A child that left inherited connections open would count the parent's locks as its own, take
+none, and lose its commits when the parent, seeing nobody, tidies the log away; a mutex of SQLite's that another thread held at the fork
+would never open again in the child.
+"""
+
+import os
+import threading
+import weakref
+from typing import Protocol
+
+PAUSE_S = 20.0
+"""How long a fork waits for statements under way: somewhat longer than SQLite waits for another program."""
+
+
+class Forkable(Protocol):
+    """A store with connections."""
+
+    writing: threading.Lock
+    """Held while its writer is in use."""
+    reading: threading.Lock
+    """Held while its reader is in use."""
+
+    def leave_to_parent(self, *, is_idle: bool) -> None:
+        """In a child: put away what is the parent's; where it was in use, for good."""
+        ...
+
+
+open_stores: "weakref.WeakSet[Forkable]" = weakref.WeakSet()
+
+opening = threading.Lock()
+"""Held while a connection is opened, or closed for good."""
+
+_paused: list[threading.Lock] = []
+
+
+def _pause() -> None:
+    for lock in (opening, *(lock for store in list(open_stores) for lock in (store.writing, store.reading))):
+        if lock.acquire(timeout=PAUSE_S):
+            _paused.append(lock)
+
+
+def _go_on() -> None:
+    while _paused:
+        _paused.pop().release()
+
+
+def _leave_all_to_parent() -> None:
+    for store in list(open_stores):
+        store.leave_to_parent(is_idle=store.writing in _paused and store.reading in _paused)
+    _go_on()
+
+
+os.register_at_fork(before=_pause, after_in_parent=_go_on, after_in_child=_leave_all_to_parent)

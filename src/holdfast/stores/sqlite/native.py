@@ -1,0 +1,104 @@
+"""The commonest commands in as few statements as there can be.
+
+Each answers as the command's own halves would, or None with nothing done where it takes those to decide.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from holdfast.commands import Command, Held, Item, Put, Puts, Settle
+from holdfast.commands.endings import promote_keys, told
+from holdfast.commands.topics import queue_topic
+from holdfast.commands.transaction import Draft, Transaction
+from holdfast.records import Receipt, moment_in
+from holdfast.stores.sqlite.queues import as_json
+from holdfast.stores.sqlite.rows import is_large
+from holdfast.stores.sqlite.statements import SQL
+
+
+class NativeTransaction(Transaction, Protocol):
+    """A transaction that also takes SQL."""
+
+    sql: Any
+
+
+def answer(tx: NativeTransaction, command: Command[Any]) -> Puts | Held | None:
+    """The command's answer, if it is one of the commonest in its simple form."""
+    if type(command) is Put:
+        return _put(tx, command)
+    if type(command) is Settle and command.to == "done":
+        return _settle(tx, command)
+    return None
+
+
+def _put(tx: NativeTransaction, command: Put) -> Puts | None:
+    """Messages without keys, of ordinary size, into a queue that exists and has no bounds."""
+    items, queue = command.items, command.queue
+    rows = [_row(tx, queue, item) for item in items if item.key is None and not is_large(item.value)]
+    if len(rows) != len(items) or not rows:
+        return None
+    if len(rows) == 1:
+        if tx.sql.execute(SQL["put"], rows[0]).rowcount != 1:
+            return None
+    else:
+        ids = {item.id for item in items}
+        settings = tx.settings("queue", queue)
+        if settings is None or settings.maxsize is not None or len(ids) != len(items) or tx.taken_ids(queue, ids):
+            return None
+        tx.sql.executemany(SQL["put"], rows)
+    put = [item.id for item in items]
+    topic = queue_topic(queue)
+    tx.append([Draft(topic, "put", {"ids": put})])
+    tx.wake(topic, len(put))
+    return Puts(put, [True] * len(put))
+
+
+def _row(tx: NativeTransaction, queue: str, item: Item) -> tuple[object, ...]:
+    position = tx.now
+    if item.delay_s:
+        position += moment_in(item.delay_s)
+    if item.at is not None:
+        position = max(position, item.at - tx.wall_offset)
+    start_by = None if item.start_within_s is None else position + moment_in(item.start_within_s)
+    return (queue, item.id, item.priority, position, item.max_attempts, item.dead_letter, start_by, tx.now, item.metadata, item.value)
+
+
+def _settle(tx: NativeTransaction, command: Settle) -> Held | None:
+    """Claims of one queue that are done; several only if each may be lost for itself."""
+    receipts = command.receipts
+    if not receipts:
+        return None
+    queue = receipts[0].queue
+    if len(receipts) == 1:
+        one = receipts[0]
+        gone = tx.sql.execute(SQL["settle_one"], (queue, one.id, one.token, tx.now)).fetchall()
+    elif command.all_or_none or any(receipt.queue != queue for receipt in receipts):
+        return None
+    else:
+        wanted = as_json([(receipt.id, receipt.token) for receipt in receipts])
+        gone = tx.sql.execute(SQL["settle"], (wanted, queue, tx.now)).fetchall()
+    if not gone:
+        return None
+    return _tell_settled(tx, queue, receipts, gone)
+
+
+def _tell_settled(tx: NativeTransaction, queue: str, receipts: Sequence[Receipt], gone: list[tuple[Any, ...]]) -> Held:
+    apart = [number for number, _, _, _, is_apart in gone if is_apart]
+    if apart:
+        tx.sql.execute(SQL["drop_values"], (as_json(apart),))
+    keys = {message_id: key for _, message_id, _, key, _ in gone}
+    done = [receipt.id for receipt in receipts if receipt.id in keys] if len(gone) > 1 else list(keys)
+    tx.append([Draft(queue_topic(queue), "settled", told(done, [keys[message_id] for message_id in done], {"to": "done"}))])
+    promote_keys(tx, queue, [key for key in keys.values() if key is not None])
+    if len(gone) == len(receipts):
+        return Held([True] * len(receipts))
+    tokens = {(message_id, token) for _, message_id, token, _, _ in gone}
+    return Held([_taken_from(tokens, (receipt.id, receipt.token)) for receipt in receipts])
+
+
+def _taken_from(tokens: set[tuple[str, int]], claim: tuple[str, int]) -> bool:
+    """Whether it is there; the first to ask has it."""
+    if claim not in tokens:
+        return False
+    tokens.remove(claim)
+    return True
