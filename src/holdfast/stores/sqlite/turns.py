@@ -4,7 +4,7 @@ Who wants a turn locks the gate, then the turn, then unlocks the gate. So the ne
 others stand in the kernel's queue behind it, and nobody starves as under SQLite's busy handler.
 
 A wait in the kernel's queue ends at once when the turn comes but knows no timeout, so a thread of ours, the attendant, stands in line and
-the caller waits for the attendant. Polling instead loses the order of the line and more time than the second thread costs.
+the caller waits for the attendant. Polling at the gate instead would lose the order of the line.
 
 Nobody else may open the side file (see `recordlocks`), and nobody removes it: who made it anew would stand in a line of their own.
 """
@@ -19,7 +19,7 @@ from holdfast.stores.sqlite.beside import beside, share_like
 from holdfast.stores.sqlite.recordlocks import RecordLocks
 
 KEEP = 8
-"""Commits a process may make in one turn while others wait: handing over costs as much as a commit or two."""
+"""Commits a process may make in one turn while others wait, so that fewer of them pay for handing over."""
 
 IDLE_S = 0.001
 """How long a kept turn may lie unused; about as long again may pass until the attendant notices."""
