@@ -5,6 +5,7 @@ the last arrived: by then the tasks that were answered have asked again.
 """
 
 import asyncio
+import os
 import queue
 import threading
 import weakref
@@ -126,39 +127,46 @@ class _Writer:
 
     def __init__(self, run: Callable[[list[Job]], None]) -> None:
         self._run = run
-        # Guards _thread and _is_closed.
+        self._is_closed = False
+        self.begin()
+        _writers.add(self)
+
+    def begin(self) -> None:
+        """Start without a thread, in a forked child again: the parent's, and what it was handed, stayed behind."""
+        # Guards _thread and _is_closed, and that nothing is handed over after the end.
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
-        self._is_closed = False
         self._batches: queue.SimpleQueue[tuple[list[Job], Callable[[], object]] | None] = queue.SimpleQueue()
 
     def submit(self, jobs: list[Job], deliver: Callable[[], object]) -> None:
-        if self._thread is None:
-            self._start()
-        if self._is_closed:
-            message = "The store was closed; open it again."
-            raise Closed(message)
-        self._batches.put((jobs, deliver))
-
-    def _start(self) -> None:
         with self._lock:
-            if self._thread is None and not self._is_closed:
+            if self._is_closed:
+                message = "The store was closed; open it again."
+                raise Closed(message)
+            if self._thread is None:
                 self._thread = threading.Thread(target=self._work, name="holdfast-writer", daemon=True)
                 self._thread.start()
+            self._batches.put((jobs, deliver))
 
     def _work(self) -> None:
         while (batch := self._batches.get()) is not None:
             jobs, deliver = batch
-            try:
-                self._run(jobs)
-            except BaseException as error:  # noqa: BLE001 - the callers raise it: they wait in another thread
-                for job in jobs:
-                    if not job.is_done:
-                        job.fail(error)
+            self._run_all(jobs)
             try:
                 deliver()
             except RuntimeError:
-                continue  # The loop is closed: nobody waits any more.
+                # The loop is closed: nobody waits any more, or will look after what was got.
+                undone = [Job(undo) for job in jobs if (undo := job.undo()) is not None]
+                if undone:
+                    self._run_all(undone)
+
+    def _run_all(self, jobs: list[Job]) -> None:
+        try:
+            self._run(jobs)
+        except BaseException as error:  # noqa: BLE001 - the callers raise it: they wait in another thread
+            for job in jobs:
+                if not job.is_done:
+                    job.fail(error)
 
     def close(self) -> None:
         with self._lock:
@@ -166,6 +174,17 @@ class _Writer:
                 return
             self._is_closed = True
             thread, self._thread = self._thread, None
-        self._batches.put(None)
+            self._batches.put(None)
         if thread is not None and thread is not threading.current_thread():
             thread.join()
+
+
+_writers: "weakref.WeakSet[_Writer]" = weakref.WeakSet()
+
+
+def _begin_all() -> None:
+    for writer in list(_writers):
+        writer.begin()
+
+
+os.register_at_fork(after_in_child=_begin_all)
