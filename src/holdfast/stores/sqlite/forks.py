@@ -36,9 +36,8 @@ _paused: list[threading.Lock] = []
 
 
 def _pause() -> None:
-    for lock in (opening, *(lock for store in list(open_stores) for lock in (store.writing, store.reading))):
-        if lock.acquire(timeout=PAUSE_S):
-            _paused.append(lock)
+    in_use = (opening, *(lock for store in list(open_stores) for lock in (store.writing, store.reading)))
+    _paused.extend(lock for lock in in_use if lock.acquire(timeout=PAUSE_S))
 
 
 def _go_on() -> None:

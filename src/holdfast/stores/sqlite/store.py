@@ -280,6 +280,7 @@ class SqliteStore:
 
     def leave_to_parent(self, *, is_idle: bool) -> None:
         """In a forked child: put away what is the parent's. Most children never use the store, so nothing is opened yet."""
+        self._beginning = threading.Lock()
         if self._is_inherited:
             return
         if is_idle:
@@ -290,7 +291,6 @@ class SqliteStore:
             self._is_closed = True
             self.writing, self.reading = threading.Lock(), threading.Lock()
         self.waiters.reset()
-        self._beginning = threading.Lock()
         self._is_inherited = True
 
     def _begin_in_child(self) -> None:
