@@ -4,7 +4,7 @@ Every moment (`position`, `until`, `created_at`, …) is a whole number of micro
 codec made it; nothing here looks inside one.
 """
 
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 from urllib.parse import quote, unquote
 
 from msgspec import Raw, Struct, json
@@ -13,6 +13,12 @@ from msgspec.structs import replace
 State = Literal["ready", "leased", "dead", "buffered"]
 ReturnTo = Literal["back", "place", "front"]
 Kind = Literal["queue", "dict"]
+
+if TYPE_CHECKING:
+    MaybeRaw = Raw | None
+else:
+    # msgspec decodes no union with Raw; what is left out on the wire is None here.
+    MaybeRaw = Raw
 
 NEVER = 2**62
 """The end of a lease that has none."""
@@ -83,7 +89,7 @@ class Message(Struct, frozen=True, gc=False, omit_defaults=True):
     last_error: str | None = None
     endings: int = 0
     history: tuple[Ending, ...] = ()
-    metadata: Raw | None = None
+    metadata: MaybeRaw = None
 
     @property
     def receipt(self) -> "Receipt":

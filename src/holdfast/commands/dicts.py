@@ -12,7 +12,7 @@ from holdfast.commands.refusals import check_choice, check_key, check_limit
 from holdfast.commands.topics import dict_topic
 from holdfast.commands.transaction import Draft, Transaction
 from holdfast.errors import LeaseLost, Refused
-from holdfast.records import Entry, Lease, Settings, moment_in
+from holdfast.records import Entry, Lease, MaybeRaw, Settings, moment_in
 
 NULL = Raw(b"null")
 CHANGES = ("put", "delete", "increment", "compare")
@@ -83,11 +83,11 @@ class Change(Struct, frozen=True, gc=False, omit_defaults=True, forbid_unknown_f
 
     key: str
     do: Literal["put", "delete", "increment", "compare"] = "put"
-    value: Raw | None = None
+    value: MaybeRaw = None
     by: int | float = 0
     expect: Literal["any", "absent", "present", "value", "null", "revision"] = "any"
     """`null` is a missing key or a stored null."""
-    expected: Raw | None = None
+    expected: MaybeRaw = None
     revision: int = 0
     lease: str | None = None
     """The id of the lease on this key that must be held."""

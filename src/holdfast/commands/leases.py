@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
-from msgspec import Raw, Struct, json
+from msgspec import Struct, json
 from msgspec.structs import replace
 
 from holdfast.codec import Limits, check_batch, check_duration, check_name
@@ -13,7 +13,7 @@ from holdfast.commands.refusals import check_key
 from holdfast.commands.topics import lease_topic, log_topic
 from holdfast.commands.transaction import Draft, Transaction
 from holdfast.errors import LeaseHeld, LeaseLost
-from holdfast.records import NEVER, Entry, Lease, end_of, seconds_in
+from holdfast.records import NEVER, Entry, Lease, MaybeRaw, end_of, seconds_in
 
 
 class LeaseName(Struct, frozen=True, gc=False, array_like=True):
@@ -45,7 +45,7 @@ class Acquire(Command[Acquired], frozen=True):
     holder: str
     lease_id: str
     lease_s: float | None
-    default: Raw | None = None
+    default: MaybeRaw = None
     """Stored under the key, when the lease is granted and the key is absent."""
     all_or_none: bool = False
 
