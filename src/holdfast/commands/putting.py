@@ -12,7 +12,7 @@ from holdfast.commands.endings import announce, create_queue, event, promote, re
 from holdfast.commands.refusals import check_budget, check_key
 from holdfast.commands.transaction import Transaction
 from holdfast.errors import KeyInFlight, QueueFull
-from holdfast.records import Message, Settings, moment_in
+from holdfast.records import MaybeRaw, Message, Settings, moment_in
 
 IfReady = Literal["keep", "update", "reject"]
 IfLeased = Literal["keep", "update", "reject", "buffer"]
@@ -37,7 +37,7 @@ class Item(Struct, frozen=True, gc=False, omit_defaults=True, forbid_unknown_fie
     max_attempts: int | None = None
     dead_letter: str | None = None
     start_within_s: float | None = None
-    metadata: Raw | None = None
+    metadata: MaybeRaw = None
 
     def __post_init__(self) -> None:
         check_name(self.id, "message id")

@@ -88,11 +88,11 @@ class QueueTransaction(Protocol):
         ...
 
     def head_position(self, queue: str, priority: int) -> int | None:
-        """Where the line of one priority begins."""
+        """Where the line of one priority begins; late messages are part of it."""
         ...
 
     def next_due(self, queue: str) -> int | None:
-        """The first moment at which time alone makes a message claimable."""
+        """The first moment ahead, so after now, at which time alone makes a message claimable."""
         ...
 
     def browse(self, queue: str, state: State, which: Filter, after: Cursor | None, limit: int) -> list[Message]:
