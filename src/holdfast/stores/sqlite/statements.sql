@@ -305,9 +305,9 @@ on conflict (dict, key) do update set
   value = excluded.value, revision = excluded.revision, fence = max(fence, excluded.fence), expires_at = excluded.expires_at
 
 -- name: raise_fence
-update holdfast_entries
-set fence = max(fence, ?)
-where dict = ? and key = ?
+insert into holdfast_entries (fence, dict, key, revision)
+values (?, ?, ?, 0)
+on conflict (dict, key) do update set fence = max(fence, excluded.fence)
 
 -- name: bare_entries
 -- What is known of fences stays when an entry goes.

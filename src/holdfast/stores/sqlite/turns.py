@@ -3,6 +3,9 @@
 Who wants a turn locks the gate, then the turn, then unlocks the gate. So the next in line holds the gate while the one before works, the
 others stand in the kernel's queue behind it, and nobody starves as under SQLite's busy handler.
 
+A turn lasts for one commit, even if this process wants the next one too. One that was kept for later would have to be given up by a thread,
+and no thread runs while a program's own code holds the interpreter: everybody would wait for it.
+
 A wait in the kernel's queue ends at once when the turn comes but knows no timeout, so a thread of ours, the attendant, stands in line and
 the caller waits for the attendant. Polling at the gate instead would lose the order of the line.
 
@@ -17,12 +20,6 @@ from pathlib import Path
 from holdfast.errors import Closed, StoreError, StoreUnavailable
 from holdfast.stores.sqlite.beside import beside, share_like
 from holdfast.stores.sqlite.recordlocks import RecordLocks
-
-KEEP = 8
-"""Commits a process may make in one turn while others wait, so that fewer of them pay for handing over."""
-
-IDLE_S = 0.001
-"""How long a kept turn may lie unused; about as long again may pass until the attendant notices."""
 
 LOOK_S = 0.01
 """How often a waiting caller looks around."""
@@ -48,16 +45,10 @@ class Turns:
         self._open = False
         self._retired = False  # the side file is closed
         self._held = False  # the turn is ours
-        self._busy = False  # ... and in use
-        self._waited = False  # ... and was waited for
-        self._commits = 0  # ... and has seen so many
-        self._takes = 0
-        self._takes_seen = -1  # how many there were when the attendant last looked at a kept turn
         self._wanted = False  # a caller waits
         self._in_line: int | None = None  # the byte that the attendant waits for
         self._in_line_since_s = 0.0
         self._attendant: threading.Thread | None = None
-        self._parked = True  # the attendant sleeps until the bell
         self._bell = _shut()
         self._granted = _shut()
 
@@ -90,15 +81,9 @@ class Turns:
         self._wait(timeout_s)
 
     def done(self) -> None:
-        """Say that a commit was made (or given up): the turn goes on to who waits, at the latest after `KEEP` of them."""
+        """Give the turn to who waits, after a commit or instead of one."""
         with self._guard:
-            self._busy = False
-            self._commits += 1
-            if not self._waited or self._commits >= KEEP or self._locks.process_at(GATE) is None:
-                self._release()
-            elif self._parked:
-                self._parked = False
-                self._ring()
+            self._release()
 
     def close(self) -> None:
         """Leave the line for good, once all who share this place have closed it."""
@@ -122,14 +107,12 @@ class Turns:
     def _take_now(self) -> bool:
         if not self._open:
             raise Closed(f"{self.path} was closed: open the store again.")
-        if self._held:
-            self._busy = True
-            self._takes += 1
-        elif self._in_line is None and self._locks.lock_now(GATE, TURN):
+        if self._in_line is None and self._locks.lock_now(GATE, TURN):
             self._locks.unlock(GATE)
-            self._begin(waited=False)
+            self._held = True
         elif self._in_line == GATE and time.monotonic() - self._in_line_since_s > PATIENCE_S and self._locks.lock_now(TURN, TURN):
-            self._begin(waited=True)
+            self._held = True
+            self._wanted = False
         return self._held
 
     def _wait(self, timeout_s: float) -> None:
@@ -156,7 +139,7 @@ class Turns:
             f"{self.path}: {who} kept the turn to write for {timeout_s:g} s. If it is stopped, continue it or end it; then try again."
         )
 
-    # What the attendant does: stand in line for a caller, and give up a turn that was kept for nothing.
+    # What the attendant does: stand in line for a caller.
 
     def _has_attendant(self) -> bool:
         if not self._attendant:
@@ -169,12 +152,10 @@ class Turns:
         return True
 
     def _attend(self) -> None:
-        pause_s = -1.0
         while not self._retired:
-            self._bell.acquire(timeout=pause_s)
+            self._bell.acquire()
             if self._in_line is not None:
                 self._stand_in_line()
-            pause_s = self._look_after_kept_turn()
 
     def _stand_in_line(self) -> None:
         self._locks.wait_for(GATE)
@@ -195,35 +176,17 @@ class Turns:
             self._in_line = None
             self._locks.unlock(GATE)
             if self._wanted and self._open:
-                self._begin(waited=True)
+                self._held = True
+                self._wanted = False
                 self._granted.release()
             else:
                 self._locks.unlock(TURN)
 
-    def _look_after_kept_turn(self) -> float:
-        """Return how long to sleep, -1.0 for until the bell."""
-        with self._guard:
-            if self._held and not self._busy:
-                if self._takes != self._takes_seen:
-                    self._takes_seen = self._takes
-                    return IDLE_S
-                self._release()
-            self._takes_seen = -1
-            self._parked = True
-            return -1.0
-
     # What both do, under the guard.
-
-    def _begin(self, *, waited: bool) -> None:
-        self._held = self._busy = True
-        self._waited = waited
-        self._wanted = False
-        self._commits = 0
-        self._takes += 1
 
     def _release(self) -> None:
         if self._held:
-            self._held = self._busy = False
+            self._held = False
             self._locks.unlock(TURN)
 
     def _ring(self) -> None:
@@ -243,7 +206,7 @@ class Turns:
         self.mutex = threading.Lock()
         self._guard = threading.Lock()
         self._users = 0
-        self._open = self._held = self._busy = False
+        self._open = self._held = False
         self._retired = True
         self._locks.close()
 
