@@ -134,7 +134,10 @@ class Move(Command[Moved], frozen=True):
             yield ("line", queue), True
 
     def check(self, tx: Transaction) -> "MovePlan":
-        found = tx.browse(self.queue, self.state, self.which, None, self.limit) if self.ids is None else tx.pick(self.queue, self.ids)
+        if self.ids is None:
+            found = tx.browse(self.queue, self.state, self.which, None, self.limit)
+        else:
+            found = tx.pick(self.queue, list(dict.fromkeys(self.ids)))
         free = [message for message in found if not message.held_at(tx.now)]
         if self.to == "gone":
             return MovePlan(free)
