@@ -4,7 +4,8 @@ import lmdb
 from msgspec import json
 
 from holdfast.clock import Anchor, Host, anchored
-from holdfast.stores.lmdb.layout import NUMBER, moment_in_key
+from holdfast.stores.lmdb.layout import NUMBER
+from holdfast.stores.lmdb.log import moment_of_event
 from holdfast.stores.lmdb.step import MOMENT
 from holdfast.stores.lmdb.tables import Tables
 
@@ -23,7 +24,7 @@ def read_anchor(txn: "lmdb.Transaction[bytes]", tables: Tables, host: Host) -> t
 
 def _latest(txn: "lmdb.Transaction[bytes]", tables: Tables) -> int:
     """The latest moment at which anything was written."""
-    cursor = txn.cursor(tables.numbers)
-    last_event = moment_in_key(b"", cursor.value()) if cursor.last() else 0
+    cursor = txn.cursor(tables.events)
+    last_event = moment_of_event(cursor.value()) if cursor.last() else 0
     untold = txn.get(MOMENT, db=tables.about)
     return max(last_event, NUMBER.unpack(untold)[0] if untold is not None else 0)

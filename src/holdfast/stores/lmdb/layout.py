@@ -20,6 +20,10 @@ NUMBER = Struct(">Q")
 _LINE = Struct(">IQQ")
 _MOMENT = Struct(">QQ")
 _PRIORITY = Struct(">I")
+PRIORITY_BYTES = _PRIORITY.size
+LAST = 2**64 - 1
+"""Behind every number."""
+
 _SHIFT = 2**63
 _TOP = 2**31 - 1
 _LAST = 2**32 - 1

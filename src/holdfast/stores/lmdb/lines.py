@@ -8,7 +8,20 @@ from msgspec import Raw
 
 from holdfast.commands.transaction import Line
 from holdfast.records import NO_VALUE, Message, Receipt
-from holdfast.stores.lmdb.layout import NUMBER, below, fitted, items_within, line_start, moment_in_key, position_in, scope, text_key
+from holdfast.stores.lmdb.layout import (
+    LAST,
+    NUMBER,
+    PRIORITY_BYTES,
+    below,
+    fitted,
+    items_within,
+    line_start,
+    moment_in_key,
+    moment_key,
+    position_in,
+    scope,
+    text_key,
+)
 from holdfast.stores.lmdb.names import Names
 from holdfast.stores.lmdb.rows import BUFFERED, LIVING, Row, message_of
 from holdfast.stores.lmdb.tables import Handle
@@ -88,12 +101,14 @@ class Lines(Names):
 
     def next_due(self, queue: str) -> int | None:
         start = scope(queue)
-        moments = [moment_in_key(start, key) for key, _ in islice(items_within(self.txn.cursor(self.tables.leased), start), 1)]
+        ends = items_within(self.txn.cursor(self.tables.leased), start, moment_key(start, self.now, LAST))
+        moments = [moment_in_key(start, key) for key, _ in islice(ends, 1)]
         cursor = self.txn.cursor(self.tables.ready)
         seek: bytes | None = start
         while seek is not None and cursor.set_range(seek) and (key := cursor.key()).startswith(start):
-            moments.append(position_in(start, key))
-            seek = below(start, key)
+            line, seek = key[: len(start) + PRIORITY_BYTES], below(start, key)
+            ahead = items_within(cursor, line, moment_key(line, self.now, LAST))
+            moments += [position_in(start, key) for key, _ in islice(ahead, 1)]
         return min(moments, default=None)
 
     def _bare(self, row: Row) -> Message:

@@ -1,5 +1,9 @@
-"""The events of an environment and the answers to repeated commands, as a transaction sees them."""
+"""The events of an environment and the answers to repeated commands, as a transaction sees them.
 
+Events lie by number alone: an order by topic would cost every command more than it saves a watch, which reads on from where it was.
+"""
+
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from struct import Struct as Form
@@ -12,12 +16,20 @@ from holdfast.records import Event
 from holdfast.stores.lmdb.layout import NUMBER, fitted, items_within, moment_in_key, moment_start, scope, text_key
 from holdfast.stores.lmdb.step import Step
 
-_HEAD = Form(">QqB")
-"""Count within the topic, moment and length of the name, before name and data."""
+STRETCH = 20_000
+"""How many event numbers one reading of the log walks at most."""
 
-_LAST = b"\xff" * NUMBER.size
-_PRUNED = b"pruned"
-"""In `about`: the topic at which the last pruning stopped."""
+_HEAD = Form(">qHB")
+"""Moment, length of the topic and of the name, before topic, name and data. An event of no topic was pruned: its number is the counter."""
+
+_TOPIC = Form(">QQ")
+"""How many events a topic has, as far as they were counted, and the highest number that was pruned."""
+
+_COUNTED, _PRUNED = b"counted", b"pruned"
+"""In `about`: up to which number events are in the counts of topics, and at which topic the last pruning stopped."""
+
+Found = tuple[int, bytes, int]
+"""Number, topic and moment of an event."""
 
 
 class Log(Step):
@@ -27,120 +39,113 @@ class Log(Step):
 
     def append(self, drafts: Sequence[Draft]) -> int:
         first = self.latest() + 1
-        moment = moment_start(self.now)
-        events, numbers = [], []
-        counts: dict[str, int] = {}
+        rows = []
         for n, draft in enumerate(drafts, first):
-            topic, number, name = draft.topic, NUMBER.pack(n), draft.event.encode()
-            start = scope(topic)
-            count = counts[topic] = (counts[topic] if topic in counts else self._last_count(start)) + 1
-            events.append((start + number, _HEAD.pack(count, self.now, len(name)) + name + bytes(draft.data)))
-            numbers.append((number, moment + start))
-        self._put_all(self.tables.events, events)
-        self.txn.cursor(self.tables.numbers).putmulti(numbers, append=True)
-        for topic in counts:
-            self.hints[watch_topic(topic)] = ALL
+            topic, name = draft.topic.encode(), draft.event.encode()
+            rows.append((NUMBER.pack(n), _HEAD.pack(self.now, len(topic), len(name)) + topic + name + bytes(draft.data)))
+            self.hints[watch_topic(draft.topic)] = ALL
+        self.txn.cursor(self.tables.events).putmulti(rows, append=True)
         self.appended += len(drafts)
         self._latest = first + len(drafts) - 1
         return first
 
     def latest(self) -> int:
         if self._latest is None:
-            cursor = self.txn.cursor(self.tables.numbers)
+            cursor = self.txn.cursor(self.tables.events)
             self._latest = NUMBER.unpack(cursor.key())[0] if cursor.last() else 0
         return self._latest
 
-    def _last_count(self, start: bytes) -> int:
-        """The count of the topic's newest event, 0 where it has none."""
-        cursor = self.txn.cursor(self.tables.events)
-        is_there = cursor.prev() if cursor.set_range(start + _LAST) else cursor.last()
-        return _count(cursor.value()) if is_there and cursor.key().startswith(start) else 0
-
     def floor(self, topic: str) -> int:
-        return self._floor(scope(topic))
-
-    def _floor(self, start: bytes) -> int:
-        number = self.txn.get(start, db=self.tables.floors)
-        return 0 if number is None else int(NUMBER.unpack(number)[0])
+        return self._counts(scope(topic))[1]
 
     def changes(self, topic: str, after: int, limit: int) -> tuple[list[Event], int]:
-        start, events = scope(topic), list[Event]()
-        behind = start + NUMBER.pack(after) if after > 0 else b""
-        for key, encoded in items_within(self.txn.cursor(self.tables.events), start, behind):
-            if len(events) >= limit:
-                break
-            _, at, size = _HEAD.unpack_from(encoded)
-            data = _HEAD.size + size
-            index = NUMBER.unpack_from(key, len(start))[0]
-            events.append(Event(index, topic, encoded[_HEAD.size : data].decode(), Raw(encoded[data:]), at))
-        return events, events[-1].index if len(events) == limit else max(after, self.latest())
+        wanted, events, upto = topic.encode(), list[Event](), self.latest()
+        rows = self._rows_behind(after)
+        for number, encoded in islice(rows, STRETCH):
+            at, topic_size, name_size = _HEAD.unpack_from(encoded)
+            name_at = _HEAD.size + topic_size
+            if encoded[_HEAD.size : name_at] == wanted:
+                data_at = name_at + name_size
+                index = NUMBER.unpack(number)[0]
+                events.append(Event(index, topic, encoded[name_at:data_at].decode(), Raw(encoded[data_at:]), at))
+                if len(events) == limit:
+                    return events, index
+        rest = next(rows, None)
+        return events, max(after, upto if rest is None else NUMBER.unpack(rest[0])[0] - 1)
+
+    def _rows_behind(self, after: int) -> Iterator[tuple[bytes, bytes]]:
+        return items_within(self.txn.cursor(self.tables.events), b"", NUMBER.pack(max(after, 0)))
+
+    def _found(self, after: int) -> Iterator[Found]:
+        for number, encoded in self._rows_behind(after):
+            at, size, _ = _HEAD.unpack_from(encoded)
+            yield NUMBER.unpack(number)[0], encoded[_HEAD.size : _HEAD.size + size], at
 
     def prune(self, keep: int, older_than: int, never_after: int, limit: int) -> int:
-        dropped = self._drop(self._older(min(older_than, never_after), limit))
-        oldest = self.txn.cursor(self.tables.numbers)
-        if dropped >= limit or not oldest.first() or self.latest() - NUMBER.unpack(oldest.key())[0] < keep:
+        self._count_topics()
+        before = min(older_than, never_after)
+        dropped = self._drop([found for found in islice(self._found(0), limit) if found[2] < before])
+        oldest = next(self._found(0), None)
+        if dropped >= limit or oldest is None or self.latest() - oldest[0] < keep:
             return dropped
         return dropped + self._prune_topics(keep, never_after, limit - dropped)
 
-    def _older(self, before: int, limit: int) -> list[tuple[bytes, bytes]]:
-        """Topic and number of the oldest events."""
-        found: list[tuple[bytes, bytes]] = []
-        for number, value in items_within(self.txn.cursor(self.tables.numbers), b""):
-            if len(found) >= limit or moment_in_key(b"", value) >= before:
-                break
-            found.append((value[NUMBER.size :], number))
-        return found
+    def _count_topics(self) -> None:
+        """Bring the counts of topics up to date with the log."""
+        counted = NUMBER.unpack(self.txn.get(_COUNTED, NUMBER.pack(0), db=self.tables.about))[0]
+        if counted == self.latest():
+            return
+        for topic, more in Counter(topic for _, topic, _ in self._found(counted)).items():
+            if topic:
+                start = scope(topic.decode())
+                count, floor = self._counts(start)
+                self.txn.put(start, _TOPIC.pack(count + more, floor) + topic, db=self.tables.topics)
+        self.txn.put(_COUNTED, NUMBER.pack(self.latest()), db=self.tables.about)
+
+    def _counts(self, start: bytes) -> tuple[int, int]:
+        encoded = self.txn.get(start, db=self.tables.topics)
+        return (0, 0) if encoded is None else _TOPIC.unpack_from(encoded)
 
     def _prune_topics(self, keep: int, never_after: int, limit: int) -> int:
         """Drop what topics have beyond `keep`, as many topics as events at most; the next call goes on from there."""
         dropped = 0
-        begin = topic = self.txn.get(_PRUNED, b"", db=self.tables.about)
-        for topic in islice(self._topics(begin), limit):
-            dropped += self._drop(self._beyond(topic, keep, never_after, limit - dropped))
+        begin = stopped = self.txn.get(_PRUNED, b"", db=self.tables.about)
+        for start, encoded in self._topics_behind(begin, limit):
+            stopped = start
+            count, floor = _TOPIC.unpack_from(encoded)
+            if count > keep:
+                excess = min(count - keep, limit - dropped)
+                dropped += self._drop(self._oldest_of(encoded[_TOPIC.size :], floor, never_after, excess))
             if dropped >= limit:
                 break
-        if topic != begin:
-            self.txn.put(_PRUNED, topic, db=self.tables.about)
+        if stopped != begin:
+            self.txn.put(_PRUNED, stopped, db=self.tables.about)
         return dropped
 
-    def _topics(self, begin: bytes) -> Iterator[bytes]:
-        """The scopes of all topics behind `begin`, then those up to it."""
-        cursor = self.txn.cursor(self.tables.events)
-        is_there = cursor.set_range(begin + _LAST) if begin else cursor.first()
-        while is_there:
-            topic = cursor.key()[: -NUMBER.size]
-            yield topic
-            is_there = cursor.set_range(topic + _LAST)
-        is_there = bool(begin) and cursor.first()
-        while is_there and (topic := cursor.key()[: -NUMBER.size]) <= begin:
-            yield topic
-            is_there = cursor.set_range(topic + _LAST)
+    def _topics_behind(self, begin: bytes, limit: int) -> list[tuple[bytes, bytes]]:
+        """Topics with their counts, from one on and round to it."""
+        behind = list(islice(items_within(self.txn.cursor(self.tables.topics), b"", begin), limit))
+        around = islice(items_within(self.txn.cursor(self.tables.topics), b""), limit - len(behind))
+        return behind + [(start, encoded) for start, encoded in around if start <= begin]
 
-    def _beyond(self, topic: bytes, keep: int, never_after: int, limit: int) -> list[tuple[bytes, bytes]]:
-        """The events of a topic that are more than it keeps."""
-        found: list[tuple[bytes, bytes]] = []
-        first_kept = self._last_count(topic) - keep + 1
-        for key, encoded in items_within(self.txn.cursor(self.tables.events), topic):
-            count, at, _ = _HEAD.unpack_from(encoded)
-            if len(found) >= limit or count >= first_kept or at >= never_after:
-                break
-            found.append((topic, key[len(topic) :]))
-        return found
+    def _oldest_of(self, topic: bytes, floor: int, never_after: int, limit: int) -> list[Found]:
+        log = islice(self._found(floor), STRETCH)
+        return list(islice((found for found in log if found[1] == topic and found[2] < never_after), limit))
 
-    def _drop(self, events: Sequence[tuple[bytes, bytes]]) -> int:
-        floors: dict[bytes, bytes] = {}
-        dropped = 0
-        newest = NUMBER.pack(self.latest())
-        for topic, number in events:
-            dropped += self.txn.delete(topic + number, db=self.tables.events)
-            floors[topic] = max(number, floors.get(topic, b""))
+    def _drop(self, events: Sequence[Found]) -> int:
+        counts, floors = Counter(topic for _, topic, _ in events if topic), dict[bytes, int]()
+        for n, topic, at in events:
+            floors[topic] = n
             # The newest number is the counter, so it stays when its event goes.
-            if number != newest:
-                self.txn.delete(number, db=self.tables.numbers)
-        for topic, number in floors.items():
-            if NUMBER.unpack(number)[0] > self._floor(topic):
-                self.txn.put(topic, number, db=self.tables.floors)
-        return dropped
+            if n == self.latest():
+                self.txn.put(NUMBER.pack(n), _HEAD.pack(at, 0, 0), db=self.tables.events)
+            else:
+                self.txn.delete(NUMBER.pack(n), db=self.tables.events)
+        for topic, fewer in counts.items():
+            start = scope(topic.decode())
+            count, floor = self._counts(start)
+            self.txn.put(start, _TOPIC.pack(max(count - fewer, 0), max(floor, floors[topic])) + topic, db=self.tables.topics)
+        return counts.total()
 
     def forget_answers(self, before: int, limit: int) -> int:
         old: list[tuple[bytes, bytes]] = []
@@ -162,5 +167,6 @@ class Log(Step):
         self.txn.put(text_key(moment_start(self.now), command_id), command_id.encode(), db=self.tables.answered)
 
 
-def _count(encoded: bytes) -> int:
+def moment_of_event(encoded: bytes) -> int:
+    """When the event was written."""
     return int(_HEAD.unpack_from(encoded)[0])

@@ -36,11 +36,9 @@ class Tables(Struct, frozen=True, gc=False):
     leases: Handle
     """Scope and key: a lease."""
     events: Handle
-    """Scope of the topic, number: count within the topic, moment, name, data."""
-    numbers: Handle
-    """Number of an event: moment, and the scope of its topic. The newest stays when its event is pruned: it is the counter."""
-    floors: Handle
-    """Scope of a topic: the highest number that was pruned."""
+    """Number: moment, topic, name, data."""
+    topics: Handle
+    """Scope of a topic: how many events it has, the highest number that was pruned, and its name."""
     answers: Handle
     """Id of a command: moment, note."""
     answered: Handle
