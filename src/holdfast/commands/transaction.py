@@ -88,7 +88,7 @@ class QueueTransaction(Protocol):
         ...
 
     def head_position(self, queue: str, priority: int) -> int | None:
-        """Where the line of one priority begins; late messages are part of it."""
+        """Where the line of one priority begins; late messages may be passed over."""
         ...
 
     def next_due(self, queue: str) -> int | None:
