@@ -1,0 +1,26 @@
+import subprocess
+import sys
+
+import holdfast
+from holdfast import errors
+
+
+def test_every_public_name_is_there() -> None:
+    assert [name for name in holdfast.__all__ if not hasattr(holdfast, name)] == []
+
+
+def test_every_error_is_public() -> None:
+    tree = {name for name, thing in vars(errors).items() if isinstance(thing, type) and issubclass(thing, errors.HoldfastError)}
+    assert tree - set(holdfast.__all__) == set()
+
+
+def test_connect_is_the_function_whatever_else_is_imported() -> None:
+    import holdfast.connect
+
+    assert callable(holdfast.connect)
+
+
+def test_importing_the_package_loads_no_store() -> None:
+    program = "import holdfast, sys; print(sorted(name for name in sys.modules if name.startswith('holdfast.stores.')))"
+    answer = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
+    assert [name for name in ("memory", "sqlite", "lmdb") if f"holdfast.stores.{name}" in answer.stdout] == []
