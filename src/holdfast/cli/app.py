@@ -1,12 +1,12 @@
 """The typer application that the nouns join."""
 
-import importlib
 from typing import Annotated
 
 import rich  # noqa: F401  imported here so that a missing extra is noticed before a command has begun
 import typer
 
 from holdfast import __version__
+from holdfast.cli.demo.command import demo
 
 app = typer.Typer(name="holdfast", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 
@@ -26,8 +26,4 @@ def holdfast(
     """Queues, dicts, locks and elections with leases and fencing tokens."""
 
 
-@app.command()
-def demo() -> None:
-    """Show workers being killed and paused while no message is lost."""
-    # Imported when asked for: the other commands must not pay for it.
-    raise typer.Exit(importlib.import_module("holdfast.cli.demo").run())
+app.command()(demo)
