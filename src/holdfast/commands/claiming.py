@@ -148,9 +148,13 @@ class Claim(Command[Claimed], frozen=True):
             return Claimed(json.decode(note, type=list[Message]))
         claims = json.decode(note, type=list[tuple[str, int]])
         if not claims:
-            return Claimed([], self._due_in_s(tx, 0))
+            return Claimed([], self._due_in_s(tx, 0) if self._finds_nothing(tx) else 0.0)
         held = tx.claims([Receipt(self.queue, message_id, token) for message_id, token in claims])
         return Claimed(with_values(tx, self.queue, [message for message in held if message is not None]))
+
+    def _finds_nothing(self, tx: Transaction) -> bool:
+        line = tx.line(self.queue, 1, 1) if self.key is None else key_line(tx, self.queue, self.key)
+        return line.settings is None or line.settings.paused or not (line.heads or line.overdue)
 
 
 class ClaimPlan(Struct):
