@@ -2,7 +2,7 @@
 
 from msgspec import json
 
-from holdfast.commands import Settle
+from holdfast.commands import Claim, Settle
 from holdfast.records import Message
 from holdfast.stores import Store
 from holdfast.testing.clock import FakeClock
@@ -71,6 +71,13 @@ class BudgetConformance(Conformance):
         clock.advance(1)
         assert claim(store) == [], "its budget is spent"
         assert ids(browse(store, "dead")) == ["a"]
+
+    def test_a_claim_that_buried_all_it_found_says_when_the_next_will_be_due(self, store: Store, clock: FakeClock) -> None:
+        put(store, "a", max_attempts=1)
+        claim(store, lease_s=1)
+        put(store, "later", delay_s=60)
+        clock.advance(1)
+        assert store.execute(Claim(JOBS)).due_in_s == 59
 
     def test_the_claimers_budget_holds_for_messages_that_carry_none(self, store: Store, clock: FakeClock) -> None:
         put(store, "bare")

@@ -1,5 +1,7 @@
 """Looking at a queue without touching it, and what administrators do with messages that nobody holds."""
 
+import pytest
+
 from holdfast.commands import Browse, Count, Filter
 from holdfast.records import State
 from holdfast.stores import Store
@@ -117,6 +119,11 @@ class LookConformance(Conformance):
         assert move(store, "gone", ids=asked) == ["ready-1", "delayed", "dead-1"]
         assert stats(store).leased == 2, "what somebody holds stays"
         assert look(store, "ready-1") is None
+
+    @pytest.mark.parametrize("to", ["gone", "dead", "ready"])
+    def test_an_id_given_twice_is_moved_once(self, store: Store, to: str) -> None:
+        put(store, "a", "b")
+        assert move(store, to, ids=["a", "b", "a"]) == ["a", "b"]
 
     def test_an_ended_lease_protects_nothing(self, store: Store, clock: FakeClock) -> None:
         put(store, "a")

@@ -82,8 +82,9 @@ class RetryConformance(Conformance):
         assert store.execute(command).messages == [], "somebody else holds it now"
 
     def test_a_repeated_take_gives_the_values_again(self, store: Store) -> None:
-        put(store, "a", "b")
+        put(store, "a", "b", metadata=raw({"from": "us"}))
         first, again = twice(store, Claim(JOBS, take=True, id="c1"))
+        assert again == first
         assert [value(message) for message in again.messages] == ["a"] == [value(message) for message in first.messages]
         assert drain(store) == ["b"]
 

@@ -1,0 +1,278 @@
+"""The same random history on two stores, of which the memory store is always right: every answer and all that is kept must be equal.
+
+    run(factory, seed=7, steps=1_000)
+
+Numbers that a store gives out (tokens, revisions, event numbers) need not be equal, but must be in the same order.
+"""
+
+import re
+from bisect import bisect_left
+from collections.abc import Iterable
+from itertools import pairwise
+from pathlib import Path
+from random import Random
+from typing import Any, Protocol
+
+from msgspec import Raw, Struct, json
+from msgspec.structs import replace
+
+from holdfast.clock import Clock
+from holdfast.commands import AnyCommand, Browse, Changes, Command, Count, Extend, Names, Prune, Read, Settle, Together, Write
+from holdfast.errors import HoldfastError
+from holdfast.records import Receipt, State
+from holdfast.stores import Store
+from holdfast.stores.memory import MemoryStore
+from holdfast.testing.clock import FakeClock
+from holdfast.testing.randomness import DICTS, GRAVE, MAKERS, QUEUES, TOPICS, World, named
+
+STATES: tuple[State, ...] = ("ready", "leased", "dead", "buffered")
+NUMBERS = frozenset({"token", "revision", "index"})
+"""Fields that hold a number which the store gave out."""
+OWN = frozenset({"n", "upto", "after", "fence"})
+"""Fields that are a store's own affair; a fence shows in what it refuses."""
+
+RENAMED = re.compile(r"~\d+")
+"""Ends the id of a dead letter whose own was taken: a number of the store's own."""
+
+LOOK_EVERY = 20
+REPEAT_WITHIN_US = 60_000_000
+
+
+class Advance(Struct, frozen=True, tag=True):
+    """Time passes."""
+
+    seconds: float
+
+
+class Reopen(Struct, frozen=True, tag=True):
+    """The store under test is closed and opened again, if it is one that is kept."""
+
+
+Step = AnyCommand | Advance | Reopen
+_decode = json.Decoder(Step).decode
+
+
+def dump(history: Iterable[Step], path: Path) -> None:
+    """Write a history down, a JSON line a step."""
+    path.write_bytes(b"".join(json.encode(step) + b"\n" for step in history))
+
+
+def load(path: Path) -> list[Step]:
+    """Read a history that was dumped."""
+    return [_decode(line) for line in path.read_bytes().splitlines()]
+
+
+class Diverged(AssertionError):  # noqa: N818 - what two stores did
+    """Two stores answered one history differently."""
+
+
+class Opens(Protocol):
+    """How to open the store under test; again, if it is one that is kept."""
+
+    def make(self, clock: Clock) -> Store: ...
+
+
+class Twins:
+    """The memory store and the store under test, on one clock."""
+
+    def __init__(self, factory: Opens) -> None:
+        self.clock = FakeClock()
+        self._factory = factory
+        self._oracle = MemoryStore(clock=self.clock)
+        self._store = factory.make(self.clock)
+        self._is_kept = self._store.guarantees.survives != "nothing"
+        self._numbers: dict[int, int] = {0: 0}
+        """From the oracle's numbers to those of the store under test."""
+        self.history: list[Step] = []
+
+    def do(self, step: Step) -> object:
+        """Take a step on both; the oracle's answer, or the error it raised."""
+        self.history.append(step)
+        if isinstance(step, Advance):
+            self.clock.advance(step.seconds)
+            return None
+        if isinstance(step, Reopen):
+            self._reopen()
+            return None
+        expected, actual = _ask(self._oracle, step), _ask(self._store, self._translated(step))
+        if not isinstance(step, Prune):
+            self._compare(_plain(expected), _plain(actual), "the answer")
+        return expected
+
+    def look(self) -> None:
+        """Compare all that is kept."""
+        expected, actual = _everything(self._oracle), _everything(self._store)
+        for what, kept in expected.items():
+            self._compare(kept, actual[what], what)
+        known = sorted(self._numbers.items())
+        for (_, one), (_, other) in pairwise(known):
+            if other <= one:
+                raise Diverged(self._told(f"numbers are not in the order in which the memory store gave them out: {one}, then {other}"))
+
+    def close(self) -> None:
+        self._oracle.close()
+        self._store.close()
+
+    def _reopen(self) -> None:
+        if self._is_kept:
+            self._store.close()
+            self._store = self._factory.make(self.clock)
+
+    def _translated(self, command: Any) -> Any:
+        """The command as a client of the store under test would send it."""
+        match command:
+            case Settle() | Extend():
+                return replace(command, receipts=[Receipt(r.queue, r.id, self._number(r.token)) for r in command.receipts])
+            case Write():
+                return replace(command, changes=[self._translated_change(change) for change in command.changes])
+            case Changes():
+                return replace(command, after=self._number(command.after) if command.after > 0 else command.after)
+            case Together():
+                return replace(command, commands=[self._translated(part) for part in command.commands])
+        return command
+
+    def _translated_change(self, change: Any) -> Any:
+        fence = None if change.fence is None else self._number(change.fence)
+        return replace(change, fence=fence, revision=self._number(change.revision))
+
+    def _number(self, number: int) -> int:
+        """The number that the other store gave out for the same thing, or one of the same place among those known."""
+        if number in self._numbers:
+            return self._numbers[number]
+        known = sorted(self._numbers)
+        before = known[bisect_left(known, number) - 1]
+        return self._numbers[before] + number - before
+
+    def _compare(self, expected: Any, actual: Any, where: str) -> None:
+        if isinstance(expected, dict) and isinstance(actual, dict):
+            for key in sorted({*expected, *actual} - OWN, key=str):
+                if key in NUMBERS:
+                    self._compare_numbers(expected.get(key, 0), actual.get(key, 0), f"{where}.{key}")
+                else:
+                    self._compare(expected.get(key), actual.get(key), f"{where}.{key}")
+        elif isinstance(expected, list) and isinstance(actual, list) and len(expected) == len(actual):
+            for place, (one, other) in enumerate(zip(expected, actual, strict=True)):
+                self._compare(one, other, f"{where}[{place}]")
+        elif expected != actual:
+            raise Diverged(self._told(f"{where} is {actual!r}, and the memory store's {expected!r}"))
+
+    def _compare_numbers(self, expected: Any, actual: Any, where: str) -> None:
+        if not (isinstance(expected, int) and isinstance(actual, int)):
+            self._compare(expected, actual, where)
+        elif self._numbers.setdefault(expected, actual) != actual:
+            told = f"{where} is {actual}, where it was {self._numbers[expected]} before, and the memory store's {expected}"
+            raise Diverged(self._told(told))
+
+    def _told(self, what: str) -> str:
+        steps = "\n".join(f"  {json.encode(step).decode()}" for step in self.history[-4:])
+        return f"step {len(self.history)}: {what}\nthe last steps:\n{steps}"
+
+
+def run(factory: Opens, seed: int, steps: int, dump_to: Path | None = None) -> None:
+    """Take random steps on both stores; the same seed takes the same steps. A history that fails can be kept in a file."""
+    chance = Random(seed)
+    twins = Twins(factory)
+    player = Player(twins, chance)
+    try:
+        for number in range(steps):
+            player.step(player.pick())
+            if number % LOOK_EVERY == 0:
+                twins.look()
+        twins.look()
+    except BaseException as error:
+        error.add_note(f"seed {seed}, step {len(twins.history)} of {steps}")
+        if dump_to is not None:
+            dump(twins.history, dump_to)
+        raise
+    finally:
+        twins.close()
+
+
+def replay(factory: Opens, history: Iterable[Step]) -> None:
+    """Take the steps of a history on both stores."""
+    twins = Twins(factory)
+    try:
+        for step in history:
+            twins.do(step)
+            twins.look()
+    finally:
+        twins.close()
+
+
+class Player:
+    """Makes random steps from what the answers so far gave to work with."""
+
+    kinds = (*MAKERS, "advance", "repeat", "reopen")
+
+    def __init__(self, twins: Twins, chance: Random) -> None:
+        self.twins = twins
+        self.world = World(chance)
+        self._weights = [weight for _, weight in MAKERS.values()] + [20, 4, 1]
+        self._named: list[tuple[int, AnyCommand]] = []
+
+    def pick(self) -> str:
+        return self.world.chance.choices(self.kinds, self._weights)[0]
+
+    def step(self, kind: str) -> None:
+        """Take one random step of this kind."""
+        chance = self.world.chance
+        if kind == "advance":
+            self.twins.do(Advance(chance.choice((0.000001, 0.5, 1, 2, 5, 31))))
+        elif kind == "reopen":
+            self.twins.do(Reopen())
+        elif kind == "repeat":
+            self._repeat()
+        else:
+            command = MAKERS[kind][0](self.world)
+            if chance.random() < 0.2 and not command.reads_only:
+                command = named(command, self.world)
+                self._named.append((self.twins.clock.now_us(), command))
+            self.world.learn(self.twins.do(command))
+
+    def _repeat(self) -> None:
+        now = self.twins.clock.now_us()
+        recent = [command for at, command in self._named[-10:] if now - at < REPEAT_WITHIN_US]
+        if recent:
+            self.world.learn(self.twins.do(self.world.chance.choice(recent)))
+
+
+def _ask(store: Store, command: Command[Any]) -> object:
+    try:
+        return store.execute(command)
+    except HoldfastError as error:
+        return error
+
+
+def _plain(answer: Any) -> Any:
+    """An answer as lists, dicts and scalars, values byte for byte; of an error its name."""
+    if isinstance(answer, HoldfastError):
+        return f"raised {type(answer).__name__}"
+    if isinstance(answer, Struct):
+        return {name: _plain(getattr(answer, name)) for name in answer.__struct_fields__}
+    if isinstance(answer, Raw):
+        answer = bytes(answer).decode()
+    if isinstance(answer, str):
+        return RENAMED.sub("~", answer)
+    if isinstance(answer, dict):
+        return {name: _plain(part) for name, part in answer.items()}
+    return [_plain(part) for part in answer] if isinstance(answer, list | tuple) else answer
+
+
+def _everything(store: Store) -> dict[str, Any]:
+    """All that can be seen of a store."""
+    seen: dict[str, Any] = {}
+    for queue in (*QUEUES, GRAVE, "morgue"):
+        for state in STATES:
+            seen[f"{state} messages of queue {queue}"] = _plain(store.execute(Browse(queue, state=state, limit=10_000)).messages)
+        counted = store.execute(Count(queue))
+        average = counted.average_leased_s
+        seen[f"stats of {queue}"] = _plain(replace(counted, average_leased_s=None if average is None else round(average, 3)))
+    for name in DICTS:
+        seen[f"entries of {name}"] = _plain(store.execute(Read(name)).entries)
+    for kind in ("queue", "dict"):
+        seen[f"every {kind}"] = _plain(store.execute(Names(kind)).settings)
+    for topic in TOPICS:
+        events = store.execute(Changes(topic, limit=10_000)).events
+        # When a store notices that an entry is past its time is its own affair.
+        seen[f"events of {topic}"] = _plain([event for event in events if not (event.event == "expired" and topic.startswith("dict:"))])
+    return seen

@@ -1,0 +1,265 @@
+"""Random commands on a small world, so that they meet: few queues, keys and dicts, and receipts that were really given out."""
+
+from collections.abc import Callable
+from random import Random
+from typing import Any
+
+from msgspec import Raw, json
+from msgspec.structs import replace
+
+from holdfast.commands import (
+    Acquire,
+    AnyCommand,
+    Change,
+    Changes,
+    Claim,
+    Claimed,
+    Clear,
+    Configure,
+    Extend,
+    Filter,
+    Item,
+    LeaseName,
+    Move,
+    Prune,
+    Put,
+    Release,
+    Renew,
+    Settle,
+    Together,
+    Write,
+)
+from holdfast.commands.leases import Acquired
+from holdfast.records import Receipt, ReturnTo
+
+QUEUES = ("one", "two")
+GRAVE = "graves"
+DICTS = ("config", "state")
+KEYS = ('"a"', '"b"', "7")
+ENTRIES = ("a", "b", "ab", "ü")
+TOPICS = ("queue:one", "queue:two", f"queue:{GRAVE}", "dict:config", "dict:state", "lease::a", "lease::b")
+
+
+class World:
+    """What a client may know: what it was given, and what it sent."""
+
+    def __init__(self, chance: Random) -> None:
+        self.chance = chance
+        self.receipts: list[Receipt] = []
+        self.leases: list[LeaseName] = []
+        self.ids: list[str] = []
+        self.numbers: list[int] = [1]
+        self.made = 0
+        # Whether a message that was not started in time is still the head of its line is a store's own affair, and the front is before it.
+        self.can_be_late = chance.random() < 0.5
+
+    def learn(self, answer: object) -> None:
+        """Remember what an answer gives to work with later."""
+        if isinstance(answer, Claimed):
+            self.receipts += [message.receipt for message in answer.messages]
+            self.numbers += [message.token for message in answer.messages]
+        elif isinstance(answer, Acquired):
+            self.leases.append(LeaseName(answer.lease.dict, answer.lease.key, answer.lease.lease_id))
+            self.numbers.append(answer.lease.token)
+        elif isinstance(answer, list):
+            for part in answer:
+                self.learn(part)
+
+    @property
+    def front(self) -> ReturnTo:
+        return "place" if self.can_be_late else "front"
+
+    def name(self) -> str:
+        self.made += 1
+        return f"m{self.made}"
+
+    def number(self) -> int:
+        return self.chance.choice(self.numbers[-8:])
+
+    def some(self, things: list[Any]) -> list[Any]:
+        """A few of the newest, stale ones among them."""
+        return [self.chance.choice(things[-12:]) for _ in range(self.chance.choice((1, 1, 1, 2, 4)))] if things else []
+
+
+def put(world: World) -> Put:
+    return Put(world.chance.choice((*QUEUES, *QUEUES, GRAVE)), [item(world) for _ in range(world.chance.choice((1, 1, 2, 5)))])
+
+
+def item(world: World) -> Item:
+    chance = world.chance
+    world.ids.append(chance.choice(world.ids[-10:]) if world.ids and chance.random() < 0.1 else world.name())
+    return Item(
+        world.ids[-1],
+        Raw(json.encode(chance.choice((None, 1, "text", {"n": [chance.randint(0, 9)]})))),
+        key=chance.choice((None, None, *KEYS)),
+        if_ready=chance.choice(("update", "keep", "reject")) if chance.random() < 0.4 else "update",
+        if_leased=chance.choice(("buffer", "update", "keep", "reject")) if chance.random() < 0.5 else "buffer",
+        delay_s=chance.choice((0, 0, 0, 2, 10)),
+        priority=chance.choice((0, 0, 0, 1, -1)),
+        max_attempts=chance.choice((None, None, 1, 2)),
+        dead_letter=chance.choice((None, None, "morgue")),
+        start_within_s=chance.choice((None, None, None, 5)) if world.can_be_late else None,
+        metadata=chance.choice((None, Raw(b'{"from":"us"}'))),
+    )
+
+
+def claim(world: World) -> Claim:
+    chance = world.chance
+    return Claim(
+        chance.choice((*QUEUES, *QUEUES, GRAVE, "morgue", "nowhere")),
+        chance.choice(("ann", "bob")),
+        chance.choice((None, 1, 5, 5, 30)),
+        chance.choice((1, 1, 2, 5)),
+        key=chance.choice((None, None, None, *KEYS)),
+        take=chance.random() < 0.15,
+        expired_to=chance.choice(("place", "place", "back", world.front)),
+        max_attempts=chance.choice((None, None, 2)),
+        dead_letter=chance.choice((None, None, GRAVE)),
+    )
+
+
+def extend(world: World) -> Extend:
+    return Extend(world.some(world.receipts), world.chance.choice((None, 0, 5, 30)), all_or_none=world.chance.random() < 0.2)
+
+
+def settle(world: World) -> Settle:
+    chance = world.chance
+    return Settle(
+        world.some(world.receipts),
+        to=chance.choice(("done", "done", "ready", "ready", "dead")),
+        return_to=chance.choice(("back", "back", "place", world.front)),
+        delay_s=chance.choice((0, 0, 3)),
+        error=chance.choice((None, "broken", "timed out")),
+        counts=chance.random() < 0.5,
+        max_attempts=chance.choice((None, None, 2)),
+        dead_letter=chance.choice((None, None, GRAVE)),
+        all_or_none=chance.random() < 0.2,
+    )
+
+
+def move(world: World) -> Move:
+    chance = world.chance
+    to: Any = chance.choice(("ready", "ready", "dead", "gone"))
+    return Move(
+        chance.choice((*QUEUES, GRAVE, "morgue")),
+        to,
+        ids=chance.sample(world.ids, min(3, len(world.ids))) if chance.random() < 0.4 else None,
+        state=chance.choice(("dead", "dead", "ready", "leased", "buffered")),
+        which=chance.choice((Filter(), Filter(), Filter(older_than_s=3), Filter(error_contains="roke"), Filter(key_prefix='"'))),
+        limit=chance.choice((1, 3, 1_000)),
+        to_queue=chance.choice((None, "one")) if to == "ready" else None,
+        delay_s=chance.choice((0, 0, 4)),
+        spacing_s=chance.choice((0, 0, 1)),
+        error=chance.choice((None, "by hand")),
+    )
+
+
+def write(world: World) -> Write:
+    chance = world.chance
+    keys = chance.sample(ENTRIES, chance.choice((1, 1, 2, 3)))
+    return Write(chance.choice(DICTS), [change(world, key) for key in keys], all_or_none=chance.random() < 0.3)
+
+
+def change(world: World, key: str) -> Change:
+    chance = world.chance
+    values = [Raw(json.encode(value)) for value in (None, 1, 2, 2.5, "text")]
+    do: Any = chance.choice(("put", "put", "put", "delete", "increment", "compare"))
+    expect: Any = chance.choice(("any", "any", "any", "absent", "present", "value", "null", "revision"))
+    leases = [lease.lease_id for lease in world.leases[-4:] if lease.key == key]
+    return Change(
+        key,
+        do=do,
+        value=chance.choice(values) if do == "put" else None,
+        by=chance.choice((1, -1, 0.5)) if do == "increment" else 0,
+        expect=expect,
+        expected=chance.choice(values) if expect == "value" else None,
+        revision=chance.choice((0, world.number())) if expect == "revision" else 0,
+        lease=chance.choice(leases) if leases and chance.random() < 0.3 else None,
+        fence=world.number() if chance.random() < 0.3 else None,
+        ttl_s=chance.choice((None, None, None, 4)),
+    )
+
+
+def acquire(world: World) -> Acquire:
+    chance = world.chance
+    known = [lease.lease_id for lease in world.leases[-3:]]
+    return Acquire(
+        chance.choice((None, *DICTS)),
+        chance.choice(("a", "b")),
+        chance.choice(("ann", "bob")),
+        chance.choice(known) if known and chance.random() < 0.2 else world.name(),
+        chance.choice((None, 2, 8, 30)),
+        default=chance.choice((None, None, Raw(b'"default"'))),
+        all_or_none=chance.random() < 0.2,
+    )
+
+
+def renew(world: World) -> Renew:
+    return Renew(distinct(world.some(world.leases)), world.chance.choice((None, 5, 30)), all_or_none=world.chance.random() < 0.2)
+
+
+def release(world: World) -> Release:
+    return Release(distinct(world.some(world.leases)), all_or_none=world.chance.random() < 0.2)
+
+
+def configure(world: World) -> Configure:
+    chance = world.chance
+    if chance.random() < 0.2:
+        return Configure("dict", chance.choice(DICTS))
+    paused = chance.random() < 0.2
+    return Configure("queue", chance.choice(QUEUES), paused=paused, maxsize=chance.choice((None, None, 3, 8)))
+
+
+def clear(world: World) -> Clear:
+    chance = world.chance
+    kind: Any = chance.choice(("queue", "dict"))
+    return Clear(kind, chance.choice(QUEUES if kind == "queue" else DICTS), drop=chance.random() < 0.5)
+
+
+def together(world: World) -> AnyCommand:
+    makers = [
+        world.chance.choice((put, claim, settle, write, acquire, release, extend, move)) for _ in range(world.chance.choice((2, 2, 3)))
+    ]
+    commands = [make(world) for make in makers]
+    try:
+        return Together(commands)
+    except ValueError:  # Two of them met at one thing.
+        return commands[0]
+
+
+def changes(world: World) -> Changes:
+    # When a store notices that an entry is past its time is its own affair, so the logs of dicts are compared without that.
+    topics = [topic for topic in TOPICS if not topic.startswith("dict:")]
+    return Changes(world.chance.choice(topics), world.chance.choice((-1, -1, 0, world.number())), world.chance.choice((2, 100)))
+
+
+def prune(world: World) -> Prune:
+    return Prune(keep=world.chance.choice((3, 50)), keep_s=world.chance.choice((0, 3_600)))
+
+
+def distinct(names: list[LeaseName]) -> list[LeaseName]:
+    return list(dict.fromkeys(names))
+
+
+MAKERS: dict[str, tuple[Callable[[World], AnyCommand], int]] = {
+    "put": (put, 24),
+    "claim": (claim, 22),
+    "settle": (settle, 16),
+    "extend": (extend, 4),
+    "move": (move, 5),
+    "write": (write, 14),
+    "acquire": (acquire, 7),
+    "renew": (renew, 2),
+    "release": (release, 3),
+    "configure": (configure, 2),
+    "clear": (clear, 1),
+    "together": (together, 8),
+    "changes": (changes, 4),
+    "prune": (prune, 1),
+}
+"""How each kind of command is made, and how often it is."""
+
+
+def named(command: AnyCommand, world: World) -> AnyCommand:
+    """The same command under an id, so that it can be repeated."""
+    return replace(command, id=f"c-{world.name()}")

@@ -1,0 +1,33 @@
+"""The stores in files answer random histories as the memory store does."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+from holdfast.testing.differential import Opens, run
+from holdfast.testing.stateful import machine_for
+from tests.conformance.factories import LmdbFactory, SqliteFactory
+
+FACTORIES: list[Callable[[Path], Opens]] = [SqliteFactory, LmdbFactory]
+SHORT = settings(max_examples=15, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck))
+
+
+@pytest.mark.parametrize("factory_in", FACTORIES)
+@pytest.mark.parametrize("seed", range(10))
+def test_a_random_history_is_answered_as_in_memory(tmp_path: Path, factory_in: Callable[[Path], Opens], seed: int) -> None:
+    run(factory_in(tmp_path), seed, steps=300)
+
+
+@pytest.mark.verify
+@pytest.mark.parametrize("factory_in", FACTORIES)
+@pytest.mark.parametrize("seed", range(1_000, 1_100))
+def test_a_long_random_history_is_answered_as_in_memory(tmp_path: Path, factory_in: Callable[[Path], Opens], seed: int) -> None:
+    run(factory_in(tmp_path), seed, steps=3_000, dump_to=tmp_path / "history.jsonl")
+
+
+TestSqliteMachine = machine_for(SqliteFactory).TestCase
+TestSqliteMachine.settings = SHORT
+TestLmdbMachine = machine_for(LmdbFactory).TestCase
+TestLmdbMachine.settings = SHORT
