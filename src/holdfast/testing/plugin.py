@@ -1,0 +1,36 @@
+"""A pytest plugin: a store for each test, on a clock that the test can move.
+
+def test_a_job_comes_back_when_its_worker_dies(holdfast_store, holdfast_clock):
+    ...
+    holdfast_clock.advance(60)
+"""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from holdfast.stores.memory import MemoryStore
+    from holdfast.testing.clock import FakeClock
+
+# Loaded at the start of every project's tests where Holdfast is installed, so nothing of it is imported before a test asks for it.
+pytest.register_assert_rewrite("holdfast.testing.conformance")
+
+
+@pytest.fixture
+def holdfast_clock() -> "FakeClock":
+    """A clock that stands still until the test moves it."""
+    from holdfast.testing.clock import FakeClock  # noqa: PLC0415 - see above
+
+    return FakeClock()
+
+
+@pytest.fixture
+def holdfast_store(holdfast_clock: "FakeClock") -> "Iterator[MemoryStore]":
+    """An empty store in memory, on that clock; closed after the test."""
+    from holdfast.stores.memory import MemoryStore  # noqa: PLC0415 - see above
+
+    store = MemoryStore(clock=holdfast_clock)
+    yield store
+    store.close()
