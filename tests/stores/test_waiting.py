@@ -16,7 +16,7 @@ import pytest
 
 from holdfast.errors import Closed
 from holdfast.stores import waiting
-from holdfast.stores.waiting import ALL, Mark, Waiters, waiters_for
+from holdfast.stores.waiting import ALL, EVERYTHING, Mark, Waiters, waiters_for
 from holdfast.testing import FakeClock
 
 PATIENCE_S = 30.0
@@ -946,3 +946,27 @@ def test_a_task_cancelled_while_another_thread_hints_never_swallows_the_hint() -
 def test_control_tasks_that_swallow_hints_are_found_out() -> None:
     with pytest.raises(AssertionError, match="lost"):
         cancelled_tasks_never_swallow_a_hint(Selfish(), 1_000)
+
+
+def test_when_hints_were_lost_everyone_asks_again() -> None:
+    waiters = Waiters()
+    early = waiters.mark("jobs")
+    waiters.hint(EVERYTHING)
+    waiters.wait(early, math.inf)  # Returns at once: the mark is stale.
+    early.leave()
+    woken = []
+    threads = [threading.Thread(target=lambda topic=topic: woken.append(_wait_on(waiters, topic))) for topic in ("jobs", "other")]
+    for thread in threads:
+        thread.start()
+    while waiters.waiting("jobs") + waiters.waiting("other") < 2:
+        pass
+    waiters.hint(EVERYTHING)
+    for thread in threads:
+        thread.join()
+    assert sorted(woken) == ["jobs", "other"]
+
+
+def _wait_on(waiters: Waiters, topic: str) -> str:
+    with waiters.mark(topic) as mark:
+        waiters.wait(mark, math.inf)
+    return topic

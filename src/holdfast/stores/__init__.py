@@ -3,8 +3,9 @@
 A flow takes a mark, executes a command, and waits on the mark when there was nothing:
 
     with store.mark(topic) as mark:
-        while not (answer := store.execute(command)):
-            store.wait(mark, timeout_s, answer.due_in_s)
+        while not (claimed := store.execute(claim)).messages:
+            store.wait(mark, timeout_s, claimed.due_in_s)
+        mark.used()
 
 The mark comes before the question, so no wake-up is lost in between. A wake-up is a hint, never the data; one that comes for nothing
 does no harm, and a slow poll covers one that is missed.

@@ -23,6 +23,9 @@ from holdfast.errors import Closed
 ALL: Final = sys.maxsize
 """The count of a hint for everyone in the line."""
 
+EVERYTHING: Final = ""
+"""The topic of a hint for everyone, wherever they wait: hints were lost, and nobody knows which."""
+
 SLOTS: Final = 1024
 LONGEST_NAP_S: Final = 86_400.0
 STUCK_S: Final = 1.0
@@ -73,6 +76,8 @@ class Waiters:
     def __init__(self, now: Callable[[], float] = time.monotonic, due_now: Callable[[], float] | None = None) -> None:
         self._now = now
         self._due_now = due_now or now
+        # Whether anyone has ever taken a mark: until then no hint is for anyone. Set before the mark's owner asks, read after the commit.
+        self.is_marked = False
         # Guards _lines, every line in it and its marks, and _closed. Reentrant, because the garbage collector may finalize an abandoned
         # generator, and so leave its mark, in a thread that holds it.
         self._lock = threading.RLock()
@@ -83,6 +88,7 @@ class Waiters:
 
     def mark(self, topic: str) -> Mark:
         """Take a point to wait from, before asking the store."""
+        self.is_marked = True
         return Mark(self, topic, self._heard[hash(topic) % SLOTS])
 
     def hint(self, topic: str, count: int = 1) -> None:
@@ -90,10 +96,29 @@ class Waiters:
 
         An item that is due later counts too: whoever it wakes learns the new due moment.
         """
-        # First said, then looked, without the lock: a waiter takes its place first and then looks whether something was said.
-        self._heard[hash(topic) % SLOTS] = object()
-        if topic not in self._lines:
+        if topic == EVERYTHING:
+            self._hint_everything()
+        else:
+            self.hint_each(((topic, count),))
+
+    def hint_each(self, hints: Iterable[tuple[str, int]]) -> None:
+        """Give several hints."""
+        if not self.is_marked:
             return
+        heard, lines = self._heard, self._lines
+        for topic, count in hints:
+            # First said, then looked, without the lock: a waiter takes its place first and then looks whether something was said.
+            heard[hash(topic) % SLOTS] = object()
+            if topic in lines:
+                self._wake(topic, count)
+
+    def _hint_everything(self) -> None:
+        """Wake everyone, after hints were lost: nobody knows which."""
+        self._heard[:] = [object()] * SLOTS
+        for topic in self.topics():
+            self._wake(topic, ALL)
+
+    def _wake(self, topic: str, count: int) -> None:
         with self._lock:
             line = self._lines.get(topic)
             if line is None:

@@ -196,64 +196,88 @@ class SqliteStore:
         turns = self._turns
         with turns.mutex:
             self._refuse_if_closed()
-            turns.take(TURN_S)
             try:
+                turns.take(TURN_S)
                 with self.writing:
-                    hints = self._transact(jobs)
-                    if hints is None and len(jobs) > 1:
+                    hints = self._transact_all(jobs) if len(jobs) > 1 else None
+                    if hints is None:
                         hints = self._transact_each(jobs)
+            except StoreUnavailable as error:
+                hints = _fail_all(jobs, error)
             finally:
                 turns.done()
         if hints:
-            for topic, count in hints.items():
-                self.waiters.hint(topic, count)
+            self.waiters.hint_each(hints.items())
             self._wakeups.post(list(hints.items()))
+
+    def _transact_one(self, job: Job) -> dict[str, int]:
+        """Commit what the job does; answer the hints it gives. Raises with nothing written, but for `OutcomeUnknown` or with the job done."""
+        try:
+            sql = self._cursor()
+            sql.execute("begin immediate")
+            tx = SqliteTransaction(sql, self.clock)
+            job.answer = tx.execute(job.command)
+            self._prune_a_little(tx)
+            self._commit(sql, [job])
+        except BaseException as error:
+            self._roll_back()
+            if isinstance(error, sqlite3.Error):
+                raise translate(error, self.path) from error
+            raise
+        return tx.hints
 
     def _transact_each(self, jobs: list[Job]) -> dict[str, int]:
         hints: dict[str, int] = {}
         for job in jobs:
-            hints |= self._transact([job]) or {}
+            try:
+                hints |= self._transact_one(job)
+            except Exception as error:  # noqa: BLE001 - whatever it is, the job's caller must have it
+                job.fail(error)
         return hints
 
-    def _transact(self, jobs: list[Job]) -> dict[str, int] | None:
-        """Commit what the jobs do and answer the hints it gives; None when it was rolled back. A lone job then has the error."""
-        sql = self._writer.cursor()
+    def _transact_all(self, jobs: list[Job]) -> dict[str, int] | None:
+        """Commit what the jobs do together; None, with nothing done, when one of them fails it."""
         try:
+            sql = self._cursor()
             sql.execute("begin immediate")
             tx = SqliteTransaction(sql, self.clock)
             for job in jobs:
                 _attempt(tx, job)
             self._prune_a_little(tx)
-        except Exception as error:  # noqa: BLE001 - whatever it is, the job's caller must have it
+            self._commit(sql, jobs)
+        except BaseException as error:
             self._roll_back()
-            if len(jobs) == 1:
-                jobs[0].fail(translate(error, self.path) if isinstance(error, sqlite3.Error) else error)
-            return None
-        except BaseException:
-            self._roll_back()
-            raise
-        self._commit(sql, jobs)
+            if not isinstance(error, Exception):
+                raise
+            failed = translate(error, self.path) if isinstance(error, sqlite3.Error) else error
+            # Alone, each would wait as long again; and what is perhaps written must not be written twice.
+            return _fail_all(jobs, failed) if isinstance(failed, StoreUnavailable) else None
         return tx.hints
 
     def _commit(self, sql: sqlite3.Cursor, jobs: list[Job]) -> None:
-        """Commit, and only then call the jobs done; if it fails, tell everyone: what failed, or, when something may be written, that."""
+        """Commit, and only then call the jobs done."""
         try:
             sql.execute("commit")
-            for job in jobs:
-                job.is_done = True
+            _call_done(jobs)
         except sqlite3.Error as error:
-            failed: HoldfastError = translate(error, self.path)
-            if (error.sqlite_errorcode & 0xFF) not in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_BUSY):
-                failed = OutcomeUnknown(f"the commit to {self.path} failed and may or may not be on disk: look before you repeat ({error})")
-            for job in jobs:
-                job.fail(failed)
-            self._reopen()
+            # Its state is not to be trusted; the next transaction opens another.
+            self._writer.close()
+            if (error.sqlite_errorcode & 0xFF) in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_BUSY):
+                raise
+            message = f"the commit to {self.path} failed and may or may not be on disk: look before you repeat it ({error})"
+            raise OutcomeUnknown(message) from error
         except BaseException:
-            for job in jobs:
-                if not job.is_done:
-                    job.fail(OutcomeUnknown(f"the commit to {self.path} was interrupted and may or may not be on disk: look first"))
-            self._reopen()
+            # A Ctrl-C strikes before SQLite begins or after it has ended, never in between.
+            if not self._writer.in_transaction:
+                _call_done(jobs)
             raise
+
+    def _cursor(self) -> sqlite3.Cursor:
+        try:
+            return self._writer.cursor()
+        except sqlite3.ProgrammingError:
+            self._writer = open_connection(self.path, self.durability)
+            return self._writer.cursor()
 
     def _prune_a_little(self, tx: SqliteTransaction) -> None:
         self._since_prune += tx.appended
@@ -267,11 +291,7 @@ class SqliteStore:
             if self._writer.in_transaction:
                 self._writer.execute("rollback")
         except sqlite3.Error:
-            self._reopen()
-
-    def _reopen(self) -> None:
-        self._writer.close()
-        self._writer = open_connection(self.path, self.durability)
+            self._writer.close()
 
     def _refuse_if_closed(self) -> None:
         if self._is_closed:
@@ -306,7 +326,20 @@ def _attempt(tx: SqliteTransaction, job: Job) -> None:
     before = tx.appended
     try:
         job.answer = tx.execute(job.command)
+        job.error = None
     except HoldfastError as error:
         if isinstance(error, StoreError | StoreUnavailable) or tx.appended != before:
             raise
         job.error = error
+
+
+def _call_done(jobs: list[Job]) -> None:
+    for job in jobs:
+        job.is_done = True
+
+
+def _fail_all(jobs: list[Job], error: Exception) -> dict[str, int]:
+    """Everyone gets the error, and nobody a hint."""
+    for job in jobs:
+        job.fail(error)
+    return {}

@@ -21,14 +21,12 @@ from msgspec import DecodeError, msgpack
 from holdfast.errors import Closed
 from holdfast.stores.sqlite.beside import share_like
 from holdfast.stores.sqlite.socketfolder import folder_for, make_folder, way_to
+from holdfast.stores.waiting import EVERYTHING
 
 Hint = tuple[str, int]
 """A topic, and how many waiters may find something there."""
 
 OnHint = Callable[[str, int], None]
-
-EVERYTHING = ""
-"""The topic of a hint that stands for hints that were lost: any topic may have changed."""
 
 DATAGRAM_BYTES = 2048
 RECEIVED_BYTES = 64 * DATAGRAM_BYTES
