@@ -1,21 +1,23 @@
-"""From a URL to a store."""
+"""From a URL to a store.
 
-import logging
+Importing this must cost next to nothing: what only an open store needs is imported when one is opened.
+"""
+
 import os
-import sqlite3
 import threading
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
-from platformdirs import user_data_path
-
-from holdfast.codec import Limits
+from holdfast.codec.limits import Limits
 from holdfast.errors import MissingExtra
-from holdfast.stores import AsyncStore, Store
 
-log = logging.getLogger("holdfast")
+if TYPE_CHECKING:
+    import sqlite3
+
+    from holdfast.stores import AsyncStore, Store
 
 STORES = {
     "memory": ("holdfast.stores.memory", "MemoryStore"),
@@ -36,18 +38,18 @@ NAMES = {"values": "by_reference"}
 
 # Guards _named and _has_told.
 _lock = threading.Lock()
-_named: dict[str, Store] = {}
+_named: "dict[str, Store]" = {}
 _has_told = False
 
 
-def connect(target: str | sqlite3.Connection | None = None, *, limits: Limits = Limits()) -> Store:
+def connect(target: "str | sqlite3.Connection | None" = None, *, limits: Limits = Limits()) -> "Store":
     """Open a store: `memory://`, `sqlite:///jobs.db`, `sqlite:////var/lib/jobs.db?durability=process`, `lmdb:///jobs`.
 
     As with other libraries, three slashes begin a relative path and four an absolute one. Without a URL it is that of `HOLDFAST_URL`, else
     a SQLite file in the user's data folder. `memory://` is a new store each time, `memory://name` one for the whole process. A `sqlite3`
     connection of your own works too: in its open transaction commands never commit, and an idle one they commit.
     """
-    if isinstance(target, sqlite3.Connection):
+    if not isinstance(target, str | None):
         return _class_of("holdfast.stores.sqlite.borrowed", "BorrowedStore", "sqlite")(target, limits=limits)
     if target is None:
         return _connect_default(limits)
@@ -60,14 +62,16 @@ def connect(target: str | sqlite3.Connection | None = None, *, limits: Limits = 
     return _shared_memory(target, limits, options)
 
 
-def connect_async(target: str | None = None, *, limits: Limits = Limits()) -> AsyncStore:
+def connect_async(target: str | None = None, *, limits: Limits = Limits()) -> "AsyncStore":
     """Open a store for tasks; see `connect`."""
     return connect(target, limits=limits).for_tasks()
 
 
-def _connect_default(limits: Limits) -> Store:
+def _connect_default(limits: Limits) -> "Store":
     url = os.environ.get("HOLDFAST_URL")
     if url is None:
+        from platformdirs import user_data_path  # noqa: PLC0415 - see the top
+
         path = user_data_path("holdfast", ensure_exists=True) / "holdfast.sqlite3"
         _tell_once(path)
         return connect(f"sqlite:///{path}", limits=limits)
@@ -82,10 +86,12 @@ def _tell_once(path: Path) -> None:
     with _lock:
         if not _has_told:
             _has_told = True
-            log.info("no URL was given and HOLDFAST_URL is not set: using %s", path)
+            import logging  # noqa: PLC0415 - see the top
+
+            logging.getLogger("holdfast").info("no URL was given and HOLDFAST_URL is not set: using %s", path)
 
 
-def _shared_memory(name: str, limits: Limits, options: dict[str, object]) -> Store:
+def _shared_memory(name: str, limits: Limits, options: dict[str, object]) -> "Store":
     with _lock:
         if name not in _named:
             _named[name] = _class_of(*STORES["memory"], "memory")(limits=limits, url=name, **options)
@@ -122,7 +128,7 @@ def _options_of(url: SplitResult) -> dict[str, object]:
     return options
 
 
-def _class_of(module: str, name: str, scheme: str) -> Callable[..., Store]:
+def _class_of(module: str, name: str, scheme: str) -> "Callable[..., Store]":
     try:
         made_by: Callable[..., Store] = getattr(import_module(module), name)
     except ModuleNotFoundError as error:

@@ -11,13 +11,14 @@ The mark comes before the question, so no wake-up is lost in between. A wake-up 
 does no harm, and a slow poll covers one that is missed.
 """
 
-from typing import Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Literal, Protocol, TypeVar
 
 from msgspec import Struct
 
-from holdfast.codec import Limits
-from holdfast.commands import Command
-from holdfast.stores.waiting import Mark
+if TYPE_CHECKING:
+    from holdfast.codec import Limits
+    from holdfast.commands import Command
+    from holdfast.stores.waiting import Mark
 
 R = TypeVar("R")
 
@@ -38,18 +39,18 @@ class Store(Protocol):
     """A store, for threads."""
 
     url: str
-    limits: Limits
+    limits: "Limits"
     guarantees: Guarantees
 
-    def execute(self, command: Command[R]) -> R:
+    def execute(self, command: "Command[R]") -> R:
         """Apply the command, all or nothing and as if alone; durable, as `guarantees` says, when it returns."""
         ...
 
-    def mark(self, topic: str) -> Mark:
+    def mark(self, topic: str) -> "Mark":
         """Take a point to wait from."""
         ...
 
-    def wait(self, mark: Mark, timeout_s: float, due_in_s: float | None = None, poll_s: float | None = None) -> None:
+    def wait(self, mark: "Mark", timeout_s: float, due_in_s: float | None = None, poll_s: float | None = None) -> None:
         """Return when the topic may have changed since the mark, when `due_in_s` has passed, or at the time-out."""
         ...
 
@@ -70,18 +71,18 @@ class AsyncStore(Protocol):
     """A store, for tasks."""
 
     url: str
-    limits: Limits
+    limits: "Limits"
     guarantees: Guarantees
 
-    async def execute(self, command: Command[R]) -> R:
+    async def execute(self, command: "Command[R]") -> R:
         """See `Store.execute`."""
         ...
 
-    def mark(self, topic: str) -> Mark:
+    def mark(self, topic: str) -> "Mark":
         """See `Store.mark`."""
         ...
 
-    async def wait(self, mark: Mark, timeout_s: float, due_in_s: float | None = None, poll_s: float | None = None) -> None:
+    async def wait(self, mark: "Mark", timeout_s: float, due_in_s: float | None = None, poll_s: float | None = None) -> None:
         """See `Store.wait`."""
         ...
 

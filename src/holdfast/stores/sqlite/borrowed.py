@@ -26,6 +26,9 @@ class BorrowedStore:
 
     def __init__(self, connection: sqlite3.Connection, *, limits: Limits = Limits()) -> None:
         check_library()
+        if not isinstance(connection, sqlite3.Connection):
+            message = f"connect takes a URL or a sqlite3 connection, not {type(connection).__name__}"
+            raise TypeError(message)
         if connection.text_factory is not str:
             message = "the connection has a text_factory of its own, and Holdfast reads text: give it another connection"
             raise ValueError(message)
