@@ -5,7 +5,7 @@ from functools import partial
 from statistics import median
 
 from bench import ours, peers
-from bench.measure import Figure, Run, at_least, compare, interleave
+from bench.measure import Figure, Run, at_least, by_cpu, compare, interleave
 from bench.raw_sqlite import RawQueue
 
 
@@ -20,17 +20,22 @@ def beside_raw(run: Run) -> Iterator[Figure]:
             "raw": lambda: raw.singles(sizes.messages, sizes.messages),
         },
     )
-    yield compare("put", singles["ours"]["put"], singles["raw"]["put"], wanted=at_least(0.45))
-    yield compare("claim+ack", singles["ours"]["claim+ack"], singles["raw"]["claim+ack"], wanted=at_least(0.5))
+    yield from compared("", singles, {"put": 0.45, "claim+ack": 0.5})
     batches = interleave(
         run,
         "one process, batches",
         {"ours": lambda: ours.batches(store, sizes.batches), "raw": lambda: raw.batches(sizes.batches)},
     )
-    yield compare("batches of 100: put", batches["ours"]["put"], batches["raw"]["put"], wanted=at_least(0.35))
-    yield compare("batches of 100: claim+ack", batches["ours"]["claim+ack"], batches["raw"]["claim+ack"], wanted=at_least(0.45))
+    yield from compared("batches of 100: ", batches, {"put": 0.35, "claim+ack": 0.45})
     store.close()
     raw.sql.close()
+
+
+def compared(prefix: str, rates: dict[str, dict[str, list[float]]], wanted: dict[str, float]) -> Iterator[Figure]:
+    for what, bound in wanted.items():
+        yield compare(prefix + what, rates["ours"][what], rates["raw"][what], wanted=at_least(bound))
+        cpu = by_cpu(what)
+        yield compare(prefix + cpu, rates["ours"][cpu], rates["raw"][cpu])
 
 
 def beside_peers(run: Run) -> Iterator[Figure]:

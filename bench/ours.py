@@ -5,7 +5,7 @@ from typing import Literal
 
 from msgspec import Raw
 
-from bench.measure import Rates, rate
+from bench.measure import Rates, rates_of
 from holdfast.commands import Claim, Item, Put, Settle
 from holdfast.connect import connect
 from holdfast.ids import new_id
@@ -47,13 +47,13 @@ def cycle_batch(store: Store) -> None:
 
 
 def singles(store: Store, puts: int, cycles: int) -> Rates:
-    rates = {"put": rate(puts, lambda: put(store)), "claim+ack": rate(cycles, lambda: cycle(store))}
+    rates = rates_of("put", puts, lambda: put(store)) | rates_of("claim+ack", cycles, lambda: cycle(store))
     drain(store)
     return rates
 
 
 def batches(store: Store, count: int) -> Rates:
-    return {"put": BATCH * rate(count, lambda: put_batch(store)), "claim+ack": BATCH * rate(count, lambda: cycle_batch(store))}
+    return rates_of("put", count, lambda: put_batch(store), BATCH) | rates_of("claim+ack", count, lambda: cycle_batch(store), BATCH)
 
 
 def fill(store: Store, count: int) -> None:

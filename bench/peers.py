@@ -9,7 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
-from bench.measure import Rates, rate
+from bench.measure import Rates, rates_of
 
 BODY = {"to": "someone@example.com", "subject": "hello", "tries": 3}
 TEXT = '{"to": "someone@example.com", "subject": "hello", "tries": 3}'
@@ -69,7 +69,7 @@ def missing() -> list[str]:
 def singles(name: str, folder: Path, puts: int, cycles: int) -> Rates:
     """Rates on a new file: some peers get slower with every message that they have done."""
     with opened(name, folder) as verbs:
-        return {"put": rate(puts, verbs.put), "claim+ack": rate(cycles, verbs.cycle)}
+        return rates_of("put", puts, verbs.put) | rates_of("claim+ack", cycles, verbs.cycle)
 
 
 @contextmanager

@@ -7,7 +7,7 @@ import sqlite3
 import time
 from pathlib import Path
 
-from bench.measure import Rates, rate
+from bench.measure import Rates, rates_of
 from bench.ours import BATCH, LEASE_S, QUEUE, VALUE, Durability
 from holdfast.ids import new_id
 
@@ -112,12 +112,12 @@ class RawQueue:
         return self.sql.execute(SWAP, (after, "flags", key, before)).rowcount == 1
 
     def singles(self, puts: int, cycles: int) -> Rates:
-        rates = {"put": rate(puts, self.put), "claim+ack": rate(cycles, self.cycle)}
+        rates = rates_of("put", puts, self.put) | rates_of("claim+ack", cycles, self.cycle)
         self.sql.execute("delete from messages")
         return rates
 
     def batches(self, count: int) -> Rates:
-        return {"put": BATCH * rate(count, self.put_batch), "claim+ack": BATCH * rate(count, self.cycle_batch)}
+        return rates_of("put", count, self.put_batch, BATCH) | rates_of("claim+ack", count, self.cycle_batch, BATCH)
 
 
 def row() -> tuple[object, ...]:
