@@ -7,7 +7,7 @@ them after the commit, and hands the lead to the next in line. A lone caller nev
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 from holdfast.commands import Command
@@ -49,13 +49,16 @@ class Job:
 
 
 class Committer:
-    """Lets threads share transactions. `run_batch` must leave every job done, or raise with none of those left applied."""
+    """Lets threads share transactions. `run_batch` must leave every job done, or raise with none of those left applied.
+
+    A Ctrl-C may cut any of this short, and then no lead and nobody's job may be dropped: so every step can be repeated, and `run` does.
+    """
 
     def __init__(self, run_batch: Callable[[list[Job]], None]) -> None:
         self._run_batch = run_batch
-        # Guards _is_busy, _waiting and _company.
+        # Guards _leader, _waiting and _company.
         self._mutex = threading.Lock()
-        self._is_busy = False
+        self._leader: _Ticket | None = None
         self._waiting: deque[_Ticket] = deque()
         self._company = 0
 
@@ -64,7 +67,7 @@ class Committer:
         try:
             self.run([job])
         except BaseException:
-            # Interrupted while another thread did the work: nobody will look after what it got.
+            # Interrupted after its work was done: nobody will look after what it got.
             if (undo := job.undo()) is not None:
                 self.run([Job(undo)])
             raise
@@ -73,76 +76,109 @@ class Committer:
 
     def run(self, jobs: list[Job]) -> None:
         """Have all of these done, in one transaction among themselves unless one of them fails it."""
-        with self._mutex:
-            ticket = _Ticket(jobs) if self._is_busy else None
-            self._is_busy = True
-            if ticket is not None:
-                self._waiting.append(ticket)
-        if ticket is not None:
-            self._wait_for_turn(ticket)
-            if ticket.is_served:
-                return
-        served: list[_Ticket] = []
+        ticket = _Ticket(jobs)
         try:
-            if self._company > 1 or self._waiting:
-                served = self._gather(len(jobs))
-            self._run_batch([*jobs, *[job for ticket in served for job in ticket.jobs]] if served else jobs)
+            try:
+                if self._comes_to_lead(ticket):
+                    self._run_batch(self._gather(ticket) if self._company > 1 or self._waiting else jobs)
+            finally:
+                self._leave(ticket)
         finally:
-            self._hand_over(served)
+            if not ticket.has_left:  # The first was cut short.
+                self._leave(ticket)
 
-    def _wait_for_turn(self, ticket: "_Ticket") -> None:
-        try:
-            ticket.bell.acquire()
-        except BaseException:
+    def _comes_to_lead(self, ticket: "_Ticket") -> bool:
+        """Lead at once where nobody does; else wait until the lead comes, or somebody has done the jobs."""
+        with self._mutex:
+            if self._leader is None:
+                self._leader = ticket
+                return True
+            ticket.bell = bell = _shut()
+            self._waiting.append(ticket)
+        while True:
+            bell.acquire()
+            if ticket.has_left:
+                return False
             with self._mutex:
-                if ticket in self._waiting:
-                    self._waiting.remove(ticket)
-                    raise
-            # Somebody has it in hand, or has just handed the lead to it: a lead must not be dropped.
-            ticket.bell.acquire()
-            if not ticket.is_served:
-                self._hand_over([])
-            raise
+                if self._leader is ticket:
+                    return True
 
-    def _gather(self, own: int) -> "list[_Ticket]":
-        """Whoever waits now, after those who shared the last commit had a moment to come back."""
+    def _gather(self, leader: "_Ticket") -> list[Job]:
+        """The leader's jobs and those of whoever waits, after those who shared the last commit had a moment to come back."""
         deadline = time.monotonic() + GATHER_S
         while len(self._waiting) + 1 < self._company and time.monotonic() < deadline:
             time.sleep(0)
-        served: list[_Ticket] = []
+        jobs = list(leader.jobs)
         with self._mutex:
-            while self._waiting and own < MOST:
-                served.append(self._waiting.popleft())
-                own += len(served[-1].jobs)
-            self._company = len(served) + 1
-        return served
+            while self._waiting and len(jobs) < MOST:
+                ticket = self._waiting[0]
+                if ticket is not leader:
+                    ticket.is_taken = True
+                    leader.taken = (*leader.taken, ticket)
+                    jobs += ticket.jobs
+                self._waiting.popleft()
+            self._company = len(leader.taken) + 1
+        return jobs
 
-    def _hand_over(self, served: "Sequence[_Ticket]") -> None:
-        """Answer those whose jobs are done, put the others back, and let the next in line lead."""
-        if not served:
-            with self._mutex:
-                if not self._waiting:
-                    self._is_busy = False
-                    return
-        done = [ticket for ticket in served if all(job.is_done for job in ticket.jobs)]
+    def _leave(self, ticket: "_Ticket") -> None:
+        """Let go of what the ticket has, be it the lead or a place in the line; while its jobs are in another's hands, wait."""
+        if ticket.has_left:
+            return
+        for taken in ticket.taken:
+            if all(job.is_done for job in taken.jobs):
+                taken.has_left = True
+                taken.ring()
+        while not self._let_go(ticket):
+            ticket.wait()
+        ticket.has_left = True
+
+    def _let_go(self, ticket: "_Ticket") -> bool:
         with self._mutex:
-            self._waiting.extendleft(ticket for ticket in reversed(served) if ticket not in done)
-            heir = self._waiting.popleft() if self._waiting else None
-            self._is_busy = heir is not None
-        for ticket in done:
-            ticket.is_served = True
-            ticket.bell.release()
+            if self._leader is not ticket:
+                if ticket not in self._waiting:
+                    return ticket.has_left or not ticket.is_taken
+                self._waiting.remove(ticket)
+            elif self._waiting or ticket.taken:
+                self._hand_over(ticket)
+            else:
+                self._leader = None
+            return True
+
+    def _hand_over(self, leader: "_Ticket") -> None:
+        """Put back those whose jobs are not done, and let the next in line lead."""
+        back = [ticket for ticket in leader.taken if not ticket.has_left and ticket not in self._waiting]
+        self._waiting.extendleft(reversed(back))
+        heir = self._waiting[0] if self._waiting else None
         if heir is not None:
-            heir.bell.release()
+            heir.ring()  # It looks around once we leave the mutex.
+        self._leader = heir
+        if heir is not None:
+            self._waiting.popleft()
 
 
 class _Ticket:
-    """A caller who waits for another to do its jobs, or for the lead."""
+    """A caller with its jobs: who leads, who waits for the lead, or whose jobs a leader has taken."""
 
-    __slots__ = ("bell", "is_served", "jobs")
+    __slots__ = ("bell", "has_left", "is_taken", "jobs", "taken")
 
     def __init__(self, jobs: list[Job]) -> None:
         self.jobs = jobs
-        self.is_served = False
-        self.bell = threading.Lock()
-        self.bell.acquire()
+        self.taken: tuple[_Ticket, ...] = ()
+        self.is_taken = False
+        self.has_left = False
+        self.bell: threading.Lock | None = None
+
+    def ring(self) -> None:
+        if self.bell is not None and self.bell.locked():
+            self.bell.release()
+
+    def wait(self) -> None:
+        if self.bell is not None:
+            self.bell.acquire()
+
+
+def _shut() -> threading.Lock:
+    """Make a lock to sleep on: it opens when another thread releases it."""
+    lock = threading.Lock()
+    lock.acquire()
+    return lock

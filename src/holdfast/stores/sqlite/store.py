@@ -211,7 +211,7 @@ class SqliteStore:
             self._wakeups.post(list(hints.items()))
 
     def _transact_one(self, job: Job) -> dict[str, int]:
-        """Commit what the job does; answer the hints it gives. Raises with nothing written, but for `OutcomeUnknown` or with the job done."""
+        """Commit what the job does; answer the hints it gives. Raises with nothing written, unless the job is done or nobody knows."""
         try:
             sql = self._cursor()
             sql.execute("begin immediate")
@@ -260,7 +260,9 @@ class SqliteStore:
             sql.execute("commit")
             _call_done(jobs)
         except sqlite3.Error as error:
-            # Its state is not to be trusted; the next transaction opens another.
+            # Its state is not to be trusted; the next transaction opens another. A cursor left open would keep it, and its lock.
+            self._roll_back()
+            sql.close()
             self._writer.close()
             if (error.sqlite_errorcode & 0xFF) in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_BUSY):
                 raise
