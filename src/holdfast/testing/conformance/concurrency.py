@@ -96,10 +96,12 @@ class ConcurrencyConformance(Conformance):
                 write_both = [Write(DICT, [Change("a", value=raw(number))]), Write(DICT, [Change("b", value=raw(number))])]
                 store.execute(Together(write_both))
 
-        def look() -> bool:
-            return all(len(set(read(store).values())) == 1 for _ in range(80))
-
-        assert all(result is not False for result in together(act, act, look, look)), "a reader saw half of a step"
+        writers = [Doing(act), Doing(act)]
+        while not all(writer.is_over for writer in writers):
+            seen = read(store)
+            assert seen["a"] == seen["b"], f"a reader saw half of a step: {seen}"
+        for writer in writers:
+            writer.result("a writer")
 
     def test_a_watcher_sees_every_event_once_and_in_order(self, store: Store) -> None:
         def act(name: int) -> Callable[[], object]:

@@ -93,11 +93,12 @@ class FileConformance(Conformance):
     def test_a_command_repeated_after_opening_again_is_applied_once(self, factory: StoreFactory, clock: FakeClock) -> None:
         command = Write(DICT, [Change("n", do="increment", by=1)], id="c1")
         first = factory.make(clock)
+        write(first, "n", do="increment", by=1)
         answer = first.execute(command)
         first.close()
         again = factory.make(clock)
         assert again.execute(command) == answer
-        assert read(again) == {"n": 1}
+        assert read(again) == {"n": 2}
         again.close()
 
     def test_two_who_opened_it_see_each_others_changes(self, store: Store, factory: StoreFactory, clock: FakeClock) -> None:

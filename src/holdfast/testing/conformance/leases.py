@@ -77,7 +77,7 @@ class LeaseConformance(Conformance):
         assert not release(store, stale)
         assert acquire(store, lease_id="three").lease == newer
 
-    def test_a_lease_without_an_end_does_not_end(self, store: Store, clock: FakeClock) -> None:
+    def test_a_lease_on_a_name_without_an_end_does_not_end(self, store: Store, clock: FakeClock) -> None:
         answer = acquire(store, lease_s=None)
         assert (answer.lease.until, answer.ends_in_s) == (NEVER, None)
         clock.advance(10 * 365 * 86_400)

@@ -143,8 +143,9 @@ class ReturnConformance(Conformance):
     def test_when_all_that_ended_were_buried_the_claim_says_to_ask_again(self, store: Store, clock: FakeClock) -> None:
         put(store, *numbered(250), max_attempts=1)
         claim(store, 250, lease_s=10)
-        clock.advance(10)
-        put(store, "last", priority=-1)
+        put(store, "last")
+        claim(store, lease_s=11)
+        clock.advance(11)
         found: list[Message] = []
         asked = 0
         while not found:

@@ -1,0 +1,60 @@
+"""The pytest plugin, as users' projects see it."""
+
+import subprocess
+import sys
+
+import pytest
+
+pytest_plugins = ["pytester"]
+
+USERS_TEST = """
+from msgspec import Raw
+from holdfast.commands import Claim, Item, Put
+
+def test_a_job_comes_back_when_its_worker_dies(holdfast_store, holdfast_clock):
+    holdfast_store.execute(Put("jobs", [Item("a", Raw(b"1"))]))
+    assert len(holdfast_store.execute(Claim("jobs", lease_s=60.0)).messages) == 1
+    assert holdfast_store.execute(Claim("jobs", lease_s=60.0)).messages == []
+    holdfast_clock.advance(60)
+    assert len(holdfast_store.execute(Claim("jobs", lease_s=60.0)).messages) == 1
+
+def test_the_next_test_has_an_empty_store(holdfast_store):
+    assert holdfast_store.execute(Claim("jobs")).messages == []
+"""
+
+
+def test_a_users_test_gets_a_store_on_a_clock_it_can_move(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(USERS_TEST)
+    pytester.runpytest_subprocess("-p", "no:cacheprovider").assert_outcomes(passed=2)
+
+
+def test_the_store_is_closed_after_the_test(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        """
+        import pytest
+        from holdfast.commands import Claim
+        from holdfast.errors import Closed
+
+        kept = []
+
+        def test_first(holdfast_store):
+            kept.append(holdfast_store)
+
+        def test_second():
+            with pytest.raises(Closed):
+                kept[0].execute(Claim("jobs"))
+        """
+    )
+    pytester.runpytest_subprocess("-p", "no:cacheprovider").assert_outcomes(passed=2)
+
+
+def test_the_plugin_is_found_by_its_entry_point(pytester: pytest.Pytester) -> None:
+    result = pytester.runpytest_subprocess("--fixtures")
+    result.stdout.fnmatch_lines(["holdfast_clock*", "holdfast_store*"])
+
+
+def test_a_project_that_does_not_use_it_imports_no_store_and_no_suite() -> None:
+    heavy = ("hypothesis", "holdfast.stores.memory", "holdfast.stores.sqlite", "holdfast.testing.conformance")
+    program = f"import sys, holdfast.testing.plugin; sys.exit(str([name for name in {heavy} if name in sys.modules] or ''))"
+    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert found.stderr.strip() == ""
