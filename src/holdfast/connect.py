@@ -9,7 +9,7 @@ from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
+from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlsplit
 
 from holdfast.codec.limits import Limits
 from holdfast.errors import MissingExtra
@@ -74,7 +74,7 @@ def _connect_default(limits: Limits) -> "Store":
 
         path = user_data_path("holdfast", ensure_exists=True) / "holdfast.sqlite3"
         _tell_once(path)
-        return connect(f"sqlite:///{path}", limits=limits)
+        return connect(f"sqlite:///{quote(str(path))}", limits=limits)
     if url.partition("?")[0] == "memory://":
         # Whoever reads the variable means the same store.
         return _shared_memory(url, limits, _options_of(_split(url)))
@@ -99,19 +99,22 @@ def _shared_memory(name: str, limits: Limits, options: dict[str, object]) -> "St
 
 
 def _split(text: str) -> SplitResult:
-    url = urlsplit(text)
-    if url.scheme not in STORES:
-        # Only the scheme: the rest may hold a password.
-        shown = f"{url.scheme}://…" if url.scheme else repr(text)
-        message = f"{shown} is no store that this version knows; it knows {', '.join(f'{scheme}://' for scheme in STORES)}"
+    # Only the scheme is shown: the rest may hold a password, and what urlsplit says about it too.
+    scheme, mark, _ = text.partition("://")
+    if not mark or scheme not in STORES:
+        shown = f"{scheme}://…" if mark and scheme.isalnum() else "this"
+        message = f"{shown} is no store that this version knows; it knows {', '.join(f'{known}://' for known in STORES)}"
         raise ValueError(message)
-    return url
+    return urlsplit(text)
 
 
 def _path_of(url: SplitResult) -> Path:
     path = unquote(url.path.removeprefix("/"))
-    if url.netloc or not path or path == ":memory:" or "\0" in path:
-        message = f"{url.geturl()!r} names no file: write {url.scheme}:///relative/path or {url.scheme}:////absolute/path (or memory://)"
+    if url.netloc or url.fragment or not path or path == ":memory:" or "\0" in path:
+        message = (
+            f"{url.scheme}://… names no file: write {url.scheme}:///relative/path or {url.scheme}:////absolute/path, "
+            "with %23 for # and %3F for ? (or memory://)"
+        )
         raise ValueError(message)
     return Path(path).absolute()
 
@@ -122,7 +125,8 @@ def _options_of(url: SplitResult) -> dict[str, object]:
         allowed = OPTIONS[url.scheme].get(name, {})
         if value not in allowed:
             known = "; ".join(f"{option}={'|'.join(values)}" for option, values in OPTIONS[url.scheme].items())
-            message = f"{url.scheme}:// has no option {name}={value}; it has {known}"
+            shown = f"{name}={value}" if allowed else name
+            message = f"{url.scheme}:// has no option {shown}; it has {known}"
             raise ValueError(message)
         options[NAMES.get(name, name)] = allowed[value]
     return options

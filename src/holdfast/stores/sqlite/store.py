@@ -5,6 +5,7 @@ import sqlite3
 import threading
 from pathlib import Path
 from typing import TypeVar
+from urllib.parse import quote
 
 from holdfast.clock import HOST, AnchoredClock, Clock, Host
 from holdfast.codec import Limits
@@ -60,7 +61,7 @@ class SqliteStore:
             raise ValueError(message)
         check_library()
         self.path = str(Path(path).absolute())
-        self.url = f"sqlite:///{self.path}?durability={durability}"
+        self.url = f"sqlite:///{quote(self.path)}?durability={durability}"
         self.limits = limits
         self.durability = durability
         self.guarantees = Guarantees(durability, "processes", "the host's, since its boot", f"SQLite {sqlite3.sqlite_version}")
