@@ -2,6 +2,7 @@
 
 import sqlite3
 from typing import TypeVar
+from urllib.parse import quote
 
 from holdfast.clock import HOST, AnchoredClock
 from holdfast.codec import Limits
@@ -34,8 +35,8 @@ class BorrowedStore:
             raise ValueError(message)
         self.connection = connection
         self.limits = limits
-        self.path = str(connection.execute("pragma database_list").fetchone()[2])
-        self.url = f"sqlite:///{self.path}"
+        self.path = str(self._cursor().execute("pragma database_list").fetchone()[2])
+        self.url = f"sqlite:///{quote(self.path)}"
         self.guarantees = Guarantees("process", "processes", "the host's, since its boot", f"SQLite {sqlite3.sqlite_version}")
         self.waiters = Waiters()
         self._clock: AnchoredClock | None = None
@@ -69,8 +70,8 @@ class BorrowedStore:
             answer, _ = self._commit(command)
             return answer
         with self._turns.mutex:
-            self._turns.take(TURN_S)
             try:
+                self._turns.take(TURN_S)
                 answer, hints = self._commit(command)
             finally:
                 self._turns.done()
