@@ -3,28 +3,9 @@
 from pathlib import Path
 
 import pytest
-from msgspec import Struct
 
-from holdfast.clock import Clock
-from holdfast.stores import Store
-from holdfast.stores.lmdb import LmdbStore
-from holdfast.stores.threaded import ThreadedStore
-from holdfast.testing.aio import LoopStore
-from holdfast.testing.conformance import FileConformance, StoreConformance, StoreFactory
-
-
-class LmdbFactory(Struct, frozen=True):
-    folder: Path
-
-    def make(self, clock: Clock) -> Store:
-        return LmdbStore(self.folder / "store", clock=clock, durability="process")
-
-
-class AsyncLmdbFactory(Struct, frozen=True):
-    folder: Path
-
-    def make(self, clock: Clock) -> Store:
-        return LoopStore(lambda: ThreadedStore(LmdbStore(self.folder / "store", clock=clock, durability="process")))
+from holdfast.testing.conformance import FileConformance, ForTasks, StoreConformance, StoreFactory
+from tests.conformance.factories import LmdbFactory
 
 
 class TestLmdb(StoreConformance, FileConformance):
@@ -33,7 +14,7 @@ class TestLmdb(StoreConformance, FileConformance):
         return LmdbFactory(tmp_path)
 
 
-class TestAsyncLmdb(StoreConformance):
+class TestLmdbForTasks(StoreConformance, FileConformance):
     @pytest.fixture
     def factory(self, tmp_path: Path) -> StoreFactory:
-        return AsyncLmdbFactory(tmp_path)
+        return ForTasks(LmdbFactory(tmp_path))
