@@ -5,7 +5,7 @@ Events lie by number alone: an order by topic would cost every command more than
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from itertools import islice
+from itertools import islice, takewhile
 from struct import Struct as Form
 
 from msgspec import Raw
@@ -84,7 +84,7 @@ class Log(Step):
     def prune(self, keep: int, older_than: int, never_after: int, limit: int) -> int:
         self._count_topics()
         before = min(older_than, never_after)
-        dropped = self._drop([found for found in islice(self._found(0), limit) if found[2] < before])
+        dropped = self._drop(list(takewhile(lambda found: found[2] < before, islice(self._found(0), limit))))
         oldest = next(self._found(0), None)
         if dropped >= limit or oldest is None or self.latest() - oldest[0] < keep:
             return dropped

@@ -35,21 +35,25 @@ class Messages(Lines, Log):
         self._name(rows)
 
     def lease(self, messages: Sequence[Message], holder: str, token: int, until: int, expired_to: ReturnTo) -> None:
-        before = self._as_kept(messages)
-        after = [
+        self._lease_rows(self._as_kept(messages), holder, token, until, expired_to)
+
+    def _lease_rows(self, rows: Sequence[Row], holder: str, token: int, until: int, expired_to: ReturnTo) -> list[Row]:
+        now = self.now
+        leased = [
             replace(
                 row,
                 state="leased",
                 attempts=row.attempts + 1,
                 holder=holder,
                 token=token,
-                since=self.now,
+                since=now,
                 until=until,
                 expired_to=expired_to,
             )
-            for row in before
+            for row in rows
         ]
-        self._rearrange(before, after)
+        self._rearrange(rows, leased)
+        return leased
 
     def extend(self, messages: Sequence[Message], until: int) -> None:
         before = self._as_kept(messages)
@@ -63,7 +67,9 @@ class Messages(Lines, Log):
         self._stand(after)
 
     def remove(self, messages: Sequence[Message]) -> None:
-        rows = self._as_kept(messages)
+        self._remove_rows(self._as_kept(messages))
+
+    def _remove_rows(self, rows: Sequence[Row]) -> None:
         self._leave(rows)
         self._unname(rows)
         for row in rows:
@@ -155,9 +161,12 @@ class Messages(Lines, Log):
 
     def _stand(self, rows: Sequence[Row]) -> None:
         """Enter the messages into the orders of their states."""
+        orders: dict[Handle, list[tuple[bytes, bytes]]] = {}
         for row in rows:
             for table, key, value in standing(self.tables, row):
-                self.txn.put(key, value, db=table)
+                orders.setdefault(table, []).append((key, value))
+        for table, items in orders.items():
+            self._put_all(table, items)
 
     def _leave(self, rows: Sequence[Row]) -> None:
         for row in rows:
