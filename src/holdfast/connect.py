@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlsplit
 
 from holdfast.codec.limits import Limits
-from holdfast.errors import MissingExtra
+from holdfast.errors import Closed, MissingExtra
 
 if TYPE_CHECKING:
     import sqlite3
@@ -62,6 +62,13 @@ def connect(target: "str | sqlite3.Connection | None" = None, *, limits: Limits 
     return _shared_memory(target, limits, options)
 
 
+def connect_shared(target: str | None = None, *, limits: Limits = Limits()) -> "Store":
+    """Open a store as `HOLDFAST_URL` or a `base_url` names it: whoever says `memory://` there means the same store of this process."""
+    if target is not None and target.partition("?")[0] == "memory://":
+        return _shared_memory(target, limits, _options_of(_split(target)))
+    return connect(target, limits=limits)
+
+
 def connect_async(target: str | None = None, *, limits: Limits = Limits()) -> "AsyncStore":
     """Open a store for tasks; see `connect`."""
     return connect(target, limits=limits).for_tasks()
@@ -75,10 +82,7 @@ def _connect_default(limits: Limits) -> "Store":
         path = user_data_path("holdfast", ensure_exists=True) / "holdfast.sqlite3"
         _tell_once(path)
         return connect(f"sqlite:///{quote(str(path))}", limits=limits)
-    if url.partition("?")[0] == "memory://":
-        # Whoever reads the variable means the same store.
-        return _shared_memory(url, limits, _options_of(_split(url)))
-    return connect(url, limits=limits)
+    return connect_shared(url, limits=limits)
 
 
 def _tell_once(path: Path) -> None:
@@ -93,9 +97,19 @@ def _tell_once(path: Path) -> None:
 
 def _shared_memory(name: str, limits: Limits, options: dict[str, object]) -> "Store":
     with _lock:
-        if name not in _named:
+        if name not in _named or _is_closed(_named[name]):
             _named[name] = _class_of(*STORES["memory"], "memory")(limits=limits, url=name, **options)
         return _named[name]
+
+
+def _is_closed(store: "Store") -> bool:
+    from holdfast.commands import Names  # noqa: PLC0415 - see the top
+
+    try:
+        store.execute(Names("queue", limit=1))
+    except Closed:
+        return True
+    return False
 
 
 def _split(text: str) -> SplitResult:

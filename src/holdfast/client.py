@@ -1,0 +1,173 @@
+"""The connection to any store, by URL.
+
+Importing this must cost next to nothing: a store is imported when the first call needs it.
+"""
+
+import os
+import re
+import threading
+from typing import TYPE_CHECKING, Self
+
+from holdfast.codec.limits import Limits
+from holdfast.connect import connect, connect_shared
+from holdfast.errors import Closed
+from holdfast.twins import load
+
+if TYPE_CHECKING:
+    from holdfast._async.handles.together import AsyncTogether
+    from holdfast._sync.handles.together import Together
+    from holdfast.keepalive import Keepalive
+    from holdfast.stores import AsyncStore, Store
+
+_PASSWORD = re.compile(r"(?<=//)[^/@]*@")
+
+# Guards _clients.
+_lock = threading.Lock()
+_clients: "dict[tuple[str | None, str | None], ControlPlaneClient]" = {}
+
+
+class ControlPlaneClient:
+    """A connection to the store that a URL names, for threads and tasks alike.
+
+    It opens at the first call. Without a URL it is that of `HOLDFAST_URL`, else a SQLite file in the user's data folder, as for `connect`;
+    `token` is for a store that asks who you are. Close it, or use it as a context manager: every wait on it ends with `Closed`.
+    """
+
+    def __init__(self, url: str | None = None, *, token: str | None = None, limits: Limits = Limits()) -> None:
+        self._url = url
+        self.token = token
+        self._limits = limits
+        self._is_shared = False
+        # Guards what is opened at the first use: the three below, and _is_closed.
+        self._lock = threading.RLock()
+        self._store: Store | None = None
+        self._async_store: AsyncStore | None = None
+        self._keepalive: Keepalive | None = None
+        self._is_closed = False
+
+    @classmethod
+    def on(cls, store: "Store") -> Self:
+        """Make a client of a store that is open: one of a test, or one on a connection of your own. Closing it closes the store."""
+        client = cls(store.url)
+        client._store = store
+        return client
+
+    @property
+    def url(self) -> str:
+        """Where the store is."""
+        return self.store.url if self._url is None else self._url
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether `close` was called."""
+        return self._is_closed
+
+    @property
+    def store(self) -> "Store":
+        """The store, for threads; opened once."""
+        if self._store is not None and not self._is_closed:
+            return self._store
+        with self._lock:
+            self._refuse_if_closed()
+            if self._store is None:
+                opened_by = connect_shared if self._is_shared else connect
+                self._store = opened_by(self._url, limits=self._limits)
+            return self._store
+
+    @property
+    def async_store(self) -> "AsyncStore":
+        """The same store, for tasks."""
+        if self._async_store is not None and not self._is_closed:
+            return self._async_store
+        with self._lock:
+            store = self.store
+            if self._async_store is None:
+                self._async_store = store.for_tasks()
+            return self._async_store
+
+    @property
+    def keepalive(self) -> "Keepalive":
+        """What renews the claims and leases that are held through this client."""
+        if self._keepalive is not None and not self._is_closed:
+            return self._keepalive
+        from holdfast.keepalive import Keepalive  # noqa: PLC0415 - see the top
+
+        with self._lock:
+            store = self.store
+            if self._keepalive is None:
+                self._keepalive = Keepalive(store)
+            return self._keepalive
+
+    def together(self) -> "Together":
+        """Collect steps, and commit them all or none: see `Together`."""
+        together: Together = load("holdfast._sync.handles.together", "Together")(self)
+        return together
+
+    @property
+    def aio(self) -> "ClientForTasks":
+        """What this client offers to tasks."""
+        return ClientForTasks(self)
+
+    def close(self) -> None:
+        """End every wait with `Closed` and every renewal, and give back what the store holds. Again does nothing."""
+        with self._lock:
+            if self._is_closed:
+                return
+            self._is_closed = True
+            store, face, keepalive = self._store, self._async_store, self._keepalive
+        if keepalive is not None:
+            keepalive.close()
+        if store is not None:
+            # A file's face for tasks has a thread to end, too.
+            getattr(face, "close", store.close)()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aio.close()
+
+    def __repr__(self) -> str:
+        return f"ControlPlaneClient({None if self._url is None else _PASSWORD.sub('', self._url)!r})"
+
+    def _refuse_if_closed(self) -> None:
+        if self._is_closed:
+            raise Closed("The client was closed: make a new one.")
+
+
+class ClientForTasks:
+    """A client's face for tasks."""
+
+    def __init__(self, client: ControlPlaneClient) -> None:
+        self._client = client
+
+    def together(self) -> "AsyncTogether":
+        """Collect steps, and commit them all or none: see `Together`."""
+        together: AsyncTogether = load("holdfast._async.handles.together", "AsyncTogether")(self._client)
+        return together
+
+    async def close(self) -> None:
+        """Close the client, without blocking the event loop."""
+        import asyncio  # noqa: PLC0415 - see the top
+
+        await asyncio.to_thread(self._client.close)
+
+
+def client_for(base_url: str | None = None, *, token: str | None = None) -> ControlPlaneClient:
+    """Give the client that this process has for the URL; without one, for that of `HOLDFAST_URL` or else the default file.
+
+    `memory://` is one store a process here. A client that was closed is replaced.
+    """
+    url = os.environ.get("HOLDFAST_URL") if base_url is None else base_url
+    with _lock:
+        client = _clients.get((url, token))
+        if client is None or client.is_closed:
+            client = _clients[url, token] = ControlPlaneClient(url, token=token)
+            client._is_shared = True  # noqa: SLF001 - made here
+        return client

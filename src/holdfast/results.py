@@ -1,0 +1,146 @@
+"""What calls answer, the same for threads and for tasks."""
+
+from datetime import UTC, datetime
+from typing import Any, Final, Literal, Self, final
+
+from msgspec import Struct
+
+from holdfast.commands.transaction import Stats
+from holdfast.records import NEVER, Ending, State
+
+__all__ = [
+    "MISSING",
+    "DictCompareAndSetResult",
+    "DictResponse",
+    "Explanation",
+    "MessageId",
+    "Missing",
+    "QueueMessage",
+    "QueueResponse",
+    "Stats",
+    "WatchEvent",
+    "wall_time",
+]
+
+Reason = Literal["ready", "delayed", "claimed", "behind_key", "paused", "dead", "late", "absent"]
+
+
+@final
+class Missing:
+    """The type of `MISSING`."""
+
+    def __repr__(self) -> str:
+        return "MISSING"
+
+    def __bool__(self) -> bool:
+        return False
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Self:
+        return self
+
+    def __reduce__(self) -> str:
+        return "MISSING"
+
+
+MISSING: Final = Missing()
+"""Stands for a key that is absent, where None would be a stored None."""
+
+
+class MessageId(str):
+    """The id under which a message is in its queue; `created` is false where the put met one that was there already."""
+
+    __slots__ = ("created",)
+
+    created: bool
+
+    def __new__(cls, id: str, *, created: bool = True) -> Self:
+        made = super().__new__(cls, id)
+        made.created = created
+        return made
+
+    def __getnewargs_ex__(self) -> tuple[tuple[str], dict[str, bool]]:
+        return (str(self),), {"created": self.created}
+
+
+class QueueResponse(Struct, frozen=True):
+    """How many messages or claims were acted on, and how many claims were lost before that."""
+
+    count: int
+    lost: int = 0
+    lost_claims: tuple[str, ...] = ()
+    """The `claim_id` of each lost one."""
+
+
+class DictResponse(Struct, frozen=True):
+    """How many entries or leases were acted on, and how many leases were lost before that."""
+
+    count: int
+    lost: int = 0
+
+
+class DictCompareAndSetResult(Struct, frozen=True):
+    """Whether the value was set, and what the key holds now; `current_value` is None and `revision` 0 where it is absent."""
+
+    updated: bool
+    current_value: Any
+    revision: int
+
+
+class WatchEvent(Struct, frozen=True):
+    """One thing that happened to a queue, a dict or a lease; `index` is where a later watch can go on."""
+
+    index: int
+    event: str
+    data: Any
+    at: datetime
+
+
+class QueueMessage(Struct, frozen=True):
+    """A message as someone sees it who looks and does not touch; moments are of the wall clock."""
+
+    id: str
+    value: Any
+    state: State
+    key: Any = None
+    priority: int = 0
+    attempts: int = 0
+    """How often it was handed out."""
+    failures: int = 0
+    """How often that ended in a failure or an expiry: what the budget counts."""
+    max_attempts: int | None = None
+    dead_letter_queue: str | None = None
+    created_at: datetime | None = None
+    due_at: datetime | None = None
+    """When it became, or becomes, claimable."""
+    claimer: str | None = None
+    expires_at: datetime | None = None
+    dead_at: datetime | None = None
+    last_error: str | None = None
+    metadata: dict[str, Any] | None = None
+    history: tuple[Ending, ...] = ()
+    """How its last claims ended, those that were not acknowledged."""
+
+
+class Explanation(Struct, frozen=True):
+    """Why a message is not running.
+
+    `reason` is one word: `ready` (nobody asks), `delayed`, `claimed`, `behind_key`, `paused`, `dead`, `late` (it had to be started before
+    now and will be dropped) or `absent`.
+    """
+
+    reason: Reason
+    sentence: str
+    until: datetime | None = None
+    """When time alone will change this."""
+    claimer: str | None = None
+
+    def __str__(self) -> str:
+        return self.sentence
+
+
+def wall_time(moment: int | None, wall_offset_us: int) -> datetime | None:
+    """Give a moment of the store's clock as people know it; None for none, and for the end of a lease without end."""
+    return None if moment is None or moment >= NEVER else datetime.fromtimestamp((moment + wall_offset_us) / 1_000_000, UTC)
