@@ -103,7 +103,7 @@ class BorrowedStore:
         if clock is None:
             # Tables and anchor may vanish with the caller's transaction, so they are remembered only once we committed them.
             migrate(sql, self.path)
-            self._anchor, _ = read_anchor(sql, HOST)
+            self._anchor, _ = read_anchor(sql, self.path, HOST)
             clock = AnchoredClock(self._anchor)
         return SqliteTransaction(sql, clock)
 

@@ -4,15 +4,17 @@ import os
 import sqlite3
 from importlib.resources import files
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeVar
 
-from msgspec import json
+from msgspec import DecodeError, json
 
 from holdfast.clock import HOST, Anchor, Host, anchored
 from holdfast.errors import HoldfastError, SchemaTooNew, StoreCorrupted, StoreError, StoreFull, StoreMoved, StoreUnavailable
 from holdfast.stores.sqlite.statements import SQL
 
 Durability = Literal["power", "process"]
+
+N = TypeVar("N")
 
 PAGE_BYTES = 2_048
 """Of a new file: a commit writes whole pages, and small ones cost less."""
@@ -51,7 +53,7 @@ def migrate(sql: sqlite3.Cursor, path: str) -> None:
     """Bring the tables up to date, inside a transaction. Our version stands in a table of ours: the file may be the application's."""
     sql.execute("create table if not exists holdfast_meta (name text primary key, value text not null) without rowid")
     row = sql.execute(SQL["meta"], ("version",)).fetchone()
-    version = int(row[0]) if row else 0
+    version = _read_note(row, int, path) or 0
     moved = sql.execute(SQL["meta"], ("moved",)).fetchone()
     if moved:
         message = f"{path} was copied to {moved[0]}: open that instead"
@@ -84,15 +86,23 @@ def split_script(script: str) -> list[str]:
     return statements
 
 
-def read_anchor(sql: sqlite3.Cursor, host: Host = HOST) -> tuple[Anchor, bool]:
+def read_anchor(sql: sqlite3.Cursor, path: str, host: Host = HOST) -> tuple[Anchor, bool]:
     """The anchor to measure from, kept in the file, and whether it had to be made anew; ask inside a transaction."""
     row = sql.execute(SQL["meta"], ("anchor",)).fetchone()
-    stored = json.decode(row[0], type=Anchor) if row else None
+    stored = _read_note(row, Anchor, path)
     latest = sql.execute(SQL["latest"]).fetchone()
     anchor = anchored(stored, latest[1] if latest else 0, host)
     if anchor != stored:
         sql.execute(SQL["save_meta"], ("anchor", json.encode(anchor).decode()))
     return anchor, stored is not None and anchor != stored
+
+
+def _read_note(row: tuple[str] | None, kind: type[N], path: str) -> N | None:
+    try:
+        return None if row is None else json.decode(row[0], type=kind)
+    except DecodeError as error:
+        message = f"{path} is damaged: restore a backup (holdfast_meta says {row[0] if row else None!r})"
+        raise StoreCorrupted(message) from error
 
 
 def check_folder(path: str) -> None:

@@ -10,7 +10,7 @@ from urllib.parse import quote
 from holdfast.clock import HOST, AnchoredClock, Clock, Host
 from holdfast.codec import Limits
 from holdfast.commands import Command, Prune
-from holdfast.errors import Closed, HoldfastError, OutcomeUnknown, StoreError, StoreUnavailable
+from holdfast.errors import Closed, HoldfastError, OutcomeUnknown, StoreError, StoreFull, StoreUnavailable
 from holdfast.stores import AsyncStore, Guarantees
 from holdfast.stores.committing import Committer, Job
 from holdfast.stores.sqlite import forks
@@ -104,7 +104,7 @@ class SqliteStore:
             sql = connections[0].cursor()
             sql.execute("begin immediate")
             migrate(sql, self.path)
-            anchor, is_new_boot = read_anchor(sql, self._host)
+            anchor, is_new_boot = read_anchor(sql, self.path, self._host)
             if is_new_boot:
                 self._refuse_two_kernels()
             sql.execute("commit")
@@ -211,6 +211,22 @@ class SqliteStore:
             self.waiters.hint_each(hints.items())
             self._wakeups.post(list(hints.items()))
 
+    def _transact_with_room(self, job: Job) -> dict[str, int]:
+        try:
+            return self._transact_one(job)
+        except StoreFull:
+            if not self._empty_log():
+                raise
+            return self._transact_one(job)
+
+    def _empty_log(self) -> bool:
+        """On a full disk: let the log be written from its beginning again, in the room it has."""
+        try:
+            _, pages, moved = self._cursor().execute("pragma wal_checkpoint(passive)").fetchone()
+        except sqlite3.Error:
+            return False
+        return bool(pages == moved)
+
     def _transact_one(self, job: Job) -> dict[str, int]:
         """Commit what the job does; answer the hints it gives. Raises with nothing written, unless the job is done or nobody knows."""
         try:
@@ -231,7 +247,7 @@ class SqliteStore:
         hints: dict[str, int] = {}
         for job in jobs:
             try:
-                hints |= self._transact_one(job)
+                hints |= self._transact_with_room(job)
             except Exception as error:  # noqa: BLE001 - whatever it is, the job's caller must have it
                 job.fail(error)
         return hints
