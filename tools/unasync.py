@@ -22,6 +22,7 @@ RULES: dict[str, str] = {
     r"^pytestmark = pytest\.mark\.anyio\n": "",
     r"\basync (def|with|for)\b": r"\1",
     r"\bawait ": "",
+    r"\bAwaitable\[([^][]+)\]": r"\1",
     r"\bconnect_async\b": "connect",
     r"\baclose\b": "close",
     r"Async(?=[A-Z])": "",  # AsyncStore, AsyncRunner

@@ -1,0 +1,35 @@
+"""Acquiring a lease with patience: ask, and while somebody holds it, wait until it is given back or ends."""
+
+import time
+from collections.abc import Callable
+
+from holdfast.commands import Acquire, Acquired
+from holdfast.commands.topics import lease_topic
+from holdfast.stores import AsyncStore
+
+POLL_S = 1.0
+"""How much a missed wake-up can cost."""
+
+
+async def acquire(
+    store: AsyncStore, command: Acquire, timeout_s: float | None = None, poll_s: float = POLL_S, now: Callable[[], float] = time.monotonic
+) -> tuple[Acquired, float]:
+    """Ask for the lease; with a time-out wait for it so long in all, `math.inf` for ever.
+
+    Answers the lease in force at the end, whosever it is, and the moment on the clock `now` before it was asked for.
+    """
+    if timeout_s is None:
+        started = now()
+        return await store.execute(command), started
+    deadline = time.monotonic() + timeout_s
+    with store.mark(lease_topic(command.dict, command.key)) as mark:
+        while True:
+            started = now()
+            acquired = await store.execute(command)
+            if acquired.lease.lease_id == command.lease_id:
+                mark.used()
+                return acquired, started
+            remaining_s = deadline - time.monotonic()
+            if remaining_s <= 0:
+                return acquired, started
+            await store.wait(mark, remaining_s, acquired.ends_in_s, poll_s)

@@ -1,0 +1,47 @@
+"""Holding on to a claim or lease while a body runs, and letting go of it however the body ends."""
+
+from collections.abc import Awaitable, Callable
+
+from holdfast.bodies import AsyncBody
+from holdfast.errors import HoldfastError
+from holdfast.holding import Hold
+from holdfast.keepalive import Keepalive
+
+
+class AsyncHolding:
+    """A body that runs while something is held; make it when the body begins, and `leave` it when it ends."""
+
+    def __init__(self, keepalive: Keepalive, hold: Hold) -> None:
+        self.hold = hold
+        self._keepalive = keepalive
+        self._body = AsyncBody(hold)
+        keepalive.add(hold)
+
+    async def leave(self, error: BaseException | None, settle: Callable[[], Awaitable[bool]]) -> None:
+        """End the hold as `settle` says, and raise if it was lost and the body does not raise anyway.
+
+        `settle` gives back or settles what may still be held, and answers whether it was; it looks at `hold.lost` itself. It runs also
+        when the body was cancelled or interrupted.
+        In a forked child nothing happens: the hold is the parent's.
+        """
+        self._keepalive.drop(self.hold)
+        is_ours = self._body.leave(error)
+        if self.hold.is_inherited:
+            return
+        if self.hold.lost:
+            self.hold.tell_lost("its lease ended before the body did")
+        if error is None or is_ours:
+            await self._settle(settle)
+            if self.hold.is_told:
+                raise self.hold.error() from error
+            return
+        try:
+            await self._settle(settle)
+        except HoldfastError as failure:
+            error.add_note(f"{self.hold.describe()} could not be given back, and ends by itself: {failure}")
+        if self.hold.is_told:
+            error.add_note(str(self.hold.error()))
+
+    async def _settle(self, settle: Callable[[], Awaitable[bool]]) -> None:
+        if not await settle():
+            self.hold.tell_lost("the store says that it is no longer held")

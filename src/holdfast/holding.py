@@ -1,0 +1,164 @@
+"""What a holder knows about its claim or lease without asking the store: until when to trust it, and whether it was lost."""
+
+import logging
+import os
+import threading
+from collections.abc import Callable
+from math import inf
+
+from holdfast.clock import boot_us
+from holdfast.codec import check_duration
+from holdfast.commands import LeaseName
+from holdfast.errors import ClaimLost, LeaseLost
+from holdfast.records import Receipt
+
+MARGIN = 0.1
+MARGIN_MAX_S = 1.0
+"""A lease is trusted for a tenth less than it lasts, but no more than this less: a check, and what follows it, take time too."""
+
+LATEST = 0.75
+"""The latest renewal, as a part of the lease: later ones could not be repeated."""
+
+_log = logging.getLogger("holdfast")
+
+
+def monotonic_s() -> float:
+    """The time that holders measure with; unlike `time.monotonic` it goes on while the machine sleeps."""
+    return boot_us() / 1_000_000
+
+
+class Hold:
+    """One claim or lease, as its holder sees it.
+
+    `started` is the moment, on the clock `now`, before the request was sent that took it: the store cannot have counted from earlier.
+    It belongs to the process that made it; in a forked child it is lost.
+    """
+
+    __slots__ = (
+        "_callbacks",
+        "_now",
+        "_pid",
+        "_reason",
+        "auto_renew",
+        "interval_s",
+        "lease_s",
+        "max_hold_s",
+        "name",
+        "renew_at",
+        "since",
+        "thread_id",
+        "trusted_until",
+    )
+
+    def __init__(
+        self,
+        name: Receipt | LeaseName,
+        lease_s: float | None,
+        started: float,
+        now: Callable[[], float] = monotonic_s,
+        *,
+        auto_renew: bool = True,
+        renew_interval_s: float | None = None,
+        max_hold_s: float | None = None,
+    ) -> None:
+        self.name = name
+        self.since = started
+        self.auto_renew = auto_renew
+        self.max_hold_s = max_hold_s
+        self.thread_id = threading.get_ident()
+        self._now = now
+        self._pid = os.getpid()
+        self._reason = ""
+        self._callbacks: list[Callable[[], object]] = []
+        self.lease_s = lease_s
+        self.interval_s = interval_of(lease_s, renew_interval_s)
+        self.trusted_until = self.renew_at = inf
+        self.renewed(started, lease_s)
+
+    def renewed(self, started: float, lease_s: float | None) -> None:
+        """Trust it again, for a lease that was asked for at `started`."""
+        if lease_s != self.lease_s:
+            self.lease_s, self.interval_s = lease_s, interval_of(lease_s, None)
+        if lease_s is not None:
+            self.trusted_until = started + lease_s - min(lease_s * MARGIN, MARGIN_MAX_S)
+            self.renew_at = started + self.interval_s
+        else:
+            self.trusted_until = self.renew_at = inf
+
+    @property
+    def lost(self) -> bool:
+        """Whether it may be somebody else's by now."""
+        return bool(self._reason) or self._now() >= self.trusted_until or self.is_inherited
+
+    @property
+    def is_told(self) -> bool:
+        """Whether it was called lost, for good; time alone makes it `lost`, but only until it is renewed."""
+        return bool(self._reason)
+
+    @property
+    def is_inherited(self) -> bool:
+        """Whether this process is a fork of the one that holds it."""
+        return self._pid != os.getpid()
+
+    @property
+    def trusted_for_s(self) -> float:
+        """How long it can still be trusted without a renewal."""
+        return self.trusted_until - self._now()
+
+    def check(self) -> None:
+        """Raise `ClaimLost` or `LeaseLost` if it is lost."""
+        if self.lost:
+            raise self.error()
+
+    def on_lost(self, callback: Callable[[], object]) -> None:
+        """Call back, once and from any thread, when it is lost; at once if that was told before."""
+        self._callbacks.append(callback)
+        if self._reason:
+            self._call_back()
+
+    def tell_lost(self, reason: str) -> None:
+        """Make it lost for good, and tell whoever asked to be told."""
+        self._reason = self._reason or reason
+        self._call_back()
+
+    def _call_back(self) -> None:
+        # No lock, so that no fork can leave one taken: each callback is popped once, whoever pops it.
+        while self._callbacks:
+            try:
+                callback = self._callbacks.pop()
+            except IndexError:
+                return
+            try:
+                callback()
+            except Exception:  # noqa: BLE001 - it is foreign code, and the others must still be told
+                _log.exception("a callback failed that was to learn of the loss of %s", self.describe())
+
+    def error(self) -> ClaimLost | LeaseLost:
+        """What tells of the loss."""
+        message = f"{self.describe()} is lost: {self._why()}; what it protected may be somebody else's now, so stop, and take it again"
+        return ClaimLost(message, [self.name]) if isinstance(self.name, Receipt) else LeaseLost(message)
+
+    def _why(self) -> str:
+        if self.is_inherited:
+            return "it belongs to the process that this one was forked from"
+        return self._reason or "its lease ended, or will in a moment, before it was renewed"
+
+    def describe(self) -> str:
+        """What is held, for a message."""
+        if isinstance(self.name, Receipt):
+            return f"the claim on message {self.name.id} of queue {self.name.queue!r}"
+        return f"lease {self.name.key}" if self.name.dict is None else f"the lease on key {self.name.key} of dict {self.name.dict!r}"
+
+
+def interval_of(lease_s: float | None, renew_interval_s: float | None) -> float:
+    """How often to renew: as asked, by default every third of the lease."""
+    if renew_interval_s is not None:
+        check_duration(renew_interval_s, "renew_interval_s", zero=False)
+    if lease_s is None:
+        return inf
+    if renew_interval_s is None:
+        return lease_s / 3
+    if renew_interval_s >= lease_s:
+        message = f"renew_interval_s is {renew_interval_s}, and the lease ends after {lease_s} seconds: renew more often"
+        raise ValueError(message)
+    return min(renew_interval_s, lease_s * LATEST)

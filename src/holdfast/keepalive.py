@@ -1,0 +1,189 @@
+"""The one thread a client that renews all its claims and leases, and tells their holders of a loss."""
+
+import logging
+import os
+import sys
+import threading
+import traceback
+import weakref
+from collections.abc import Callable, Iterable, Sequence
+from math import inf
+from typing import Any
+
+from holdfast.commands import Extend, Renew
+from holdfast.errors import Closed
+from holdfast.holding import Hold, monotonic_s
+from holdfast.records import Receipt
+from holdfast.stores import Store
+from holdfast.stores.waiting import LONGEST_NAP_S, MovableClock
+
+RETRY = 0.25
+"""When to try a renewal again that failed, as a part of the usual interval."""
+
+RETRY_MIN_S = 0.02
+
+_log = logging.getLogger("holdfast")
+
+
+class Keepalive:
+    """Renews holds until they are dropped.
+
+    It uses the store for threads, so a blocked event loop loses nothing. Holds that are due, and those that soon will be, are renewed by
+    one command for claims and one for leases of each length.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self.now: Callable[[], float] = monotonic_s
+        self._is_closed = False
+        self.begin()
+        _all.add(self)
+        clock: Any = getattr(store, "clock", None)
+        self._is_tested = isinstance(clock, MovableClock)
+        if self._is_tested:
+            # A test owns the time: holders measure with its clock, and it is looked at again when it has moved.
+            self.now = lambda: clock.now_us() / 1_000_000
+            clock.subscribe(self._wake)
+
+    def begin(self) -> None:
+        """Start without a thread and without holds, in a forked child again: they stayed with the parent."""
+        # Guards the fields below and _is_closed. Reentrant, because the garbage collector may end a context in a thread that holds it.
+        self._changed = threading.Condition(threading.RLock())
+        self._holds: dict[int, Hold] = {}
+        self._thread: threading.Thread | None = None
+        self._sleeps_until = -inf
+
+    def __len__(self) -> int:
+        """How many it looks after."""
+        return len(self._holds)
+
+    def add(self, hold: Hold) -> None:
+        """Look after a hold until it is dropped: renew it, if it is to be, and tell when it is lost."""
+        with self._changed:
+            if self._is_closed:
+                raise Closed("The client was closed; make a new one.")
+            self._holds[id(hold)] = hold
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._work, name="holdfast-keepalive", daemon=True)
+                self._thread.start()
+            elif next_look_at(hold) < self._sleeps_until:
+                self._changed.notify()
+
+    def drop(self, hold: Hold) -> None:
+        """Look after it no longer. Never waits for a renewal; one that is under way tells nobody."""
+        with self._changed:
+            self._holds.pop(id(hold), None)
+
+    def close(self) -> None:
+        """End the thread; what is still held is lost."""
+        with self._changed:
+            self._is_closed = True
+            holds, self._holds = list(self._holds.values()), {}
+            thread, self._thread = self._thread, None
+            self._changed.notify()
+        for hold in holds:
+            hold.tell_lost("its client was closed")
+        if thread is not None and thread is not threading.current_thread():
+            thread.join()
+
+    def _wake(self) -> None:
+        with self._changed:
+            self._changed.notify()
+
+    def _work(self) -> None:
+        while (holds := self._next()) is not None:
+            self._end_lost(holds)
+            self._renew(holds)
+
+    def _next(self) -> list[Hold] | None:
+        """Sleep until a hold needs to be looked at; answer all of them, or None at the end."""
+        with self._changed:
+            while not self._is_closed:
+                now = self.now()
+                look_at = min((next_look_at(hold) for hold in self._holds.values()), default=inf)
+                if look_at <= now:
+                    return list(self._holds.values())
+                self._sleeps_until = look_at
+                self._changed.wait(None if self._is_tested or look_at == inf else min(look_at - now, LONGEST_NAP_S))
+                self._sleeps_until = -inf
+        return None
+
+    def _end_lost(self, holds: Iterable[Hold]) -> None:
+        for hold in holds:
+            if hold.lost:
+                self._lose(hold, "it could not be renewed in time" if hold.auto_renew else "its lease ended")
+            elif hold.auto_renew and hold.max_hold_s is not None and self.now() >= hold.since + hold.max_hold_s:
+                hold.auto_renew = False
+                _log.error(
+                    "%s is held for more than max_hold_s=%s and is not renewed any more; its holder is at:\n%s",
+                    hold.describe(),
+                    hold.max_hold_s,
+                    stack_of(hold.thread_id),
+                )
+
+    def _lose(self, hold: Hold, reason: str) -> None:
+        with self._changed:
+            if self._holds.pop(id(hold), None) is None:
+                return
+        hold.tell_lost(reason)
+
+    def _renew(self, holds: Iterable[Hold]) -> None:
+        renewing = [hold for hold in holds if hold.auto_renew and not hold.lost]
+        now = self.now()
+        if not any(hold.renew_at <= now for hold in renewing):
+            return
+        groups: dict[tuple[type, float | None], list[Hold]] = {}
+        for hold in renewing:
+            # Those that would soon be due come along, so that in time all of them go together.
+            if hold.renew_at <= now + hold.interval_s / 2:
+                groups.setdefault((type(hold.name), hold.lease_s), []).append(hold)
+        for (_, lease_s), group in groups.items():
+            size = self._store.limits.batch_items
+            for start in range(0, len(group), size):
+                self._renew_batch(group[start : start + size], lease_s)
+
+    def _renew_batch(self, batch: Sequence[Hold], lease_s: float | None) -> None:
+        started = self.now()
+        try:
+            held = self._ask([hold.name for hold in batch], lease_s)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the others must be renewed, and these may be in time
+            _log.warning("%d claims or leases could not be renewed, and will be tried again: %s", len(batch), error)
+            for hold in batch:
+                hold.renew_at = self.now() + max(hold.interval_s * RETRY, RETRY_MIN_S)
+            return
+        for hold, is_held in zip(batch, held, strict=True):
+            if not is_held:
+                self._lose(hold, "the store says that it is no longer held")
+            elif hold.lease_s == lease_s:
+                hold.renewed(started, lease_s)
+
+    def _ask(self, names: list[Any], lease_s: float | None) -> list[bool]:
+        if isinstance(names[0], Receipt):
+            return self._store.execute(Extend(names, lease_s)).held
+        return [lease is not None for lease in self._store.execute(Renew(names, lease_s)).leases]
+
+
+def next_look_at(hold: Hold) -> float:
+    """When the hold must be renewed, given up, or called lost."""
+    if not hold.auto_renew:
+        return hold.trusted_until
+    give_up_at = inf if hold.max_hold_s is None else hold.since + hold.max_hold_s
+    return min(hold.renew_at, hold.trusted_until, give_up_at)
+
+
+def stack_of(thread_id: int) -> str:
+    """Where a thread is at this moment."""
+    frame = sys._current_frames().get(thread_id)  # noqa: SLF001 - there is no other way to ask
+    return "".join(traceback.format_stack(frame)) if frame is not None else "(its thread has ended)"
+
+
+_all: "weakref.WeakSet[Keepalive]" = weakref.WeakSet()
+
+
+def _begin_all() -> None:
+    for keepalive in list(_all):
+        keepalive.begin()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_begin_all)
