@@ -1,5 +1,6 @@
 """What the tests of SQLite files ask of a store, in their own process and in others."""
 
+from contextlib import closing
 from pathlib import Path
 
 from msgspec import Raw
@@ -7,11 +8,12 @@ from msgspec import Raw
 from holdfast.commands import Browse, Claim, Item, Put, Settle
 from holdfast.records import Message
 from holdfast.stores import Store
+from holdfast.stores.sqlite.store import SqliteStore
 
 OPENED = """
 import os, sqlite3, threading, uuid
 from msgspec import Raw
-from holdfast.commands import Browse, Change, Claim, Count, Item, Put, Read, Settle, Together, Write
+from holdfast.commands import Browse, Change, Claim, Count, Item, Move, Put, Read, Settle, Together, Write
 from holdfast.connect import connect
 
 store = connect(f"sqlite:///{path}")
@@ -43,6 +45,12 @@ def put(store: Store, *ids: str) -> None:
 
 def waiting(store: Store) -> list[str]:
     return [message.id for message in store.execute(Browse("jobs", limit=10_000)).messages]
+
+
+def waiting_in(path: Path) -> list[str]:
+    """As whoever opens the file now sees it."""
+    with closing(SqliteStore(path)) as store:
+        return waiting(store)
 
 
 def claim(store: Store, limit: int = 1, lease_s: float = 60.0) -> list[Message]:

@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.connect import connect
 from tests.stores.sqlite.programs import Program
-from tests.stores.sqlite.stores import OPENED, waiting
+from tests.stores.sqlite.stores import OPENED, waiting_in
 
 FORKING = (
     OPENED
@@ -92,9 +91,9 @@ def test_what_a_child_was_told_is_kept_stays_when_the_parent_closes_first(progra
         assert parent.ask("child_says('put(\\'b\\')')") == "[True]"
         parent.ask("store.close()")
         assert parent.ask("child_says('put(\\'c\\')')") == "[True]"
-        assert waiting(connect(f"sqlite:///{tmp_path}/jobs.db")) == ["a", "b", "c"]
+        assert waiting_in(tmp_path / "jobs.db") == ["a", "b", "c"]
         assert parent.ask("end_child()") == "0"
-    assert waiting(connect(f"sqlite:///{tmp_path}/jobs.db")) == ["a", "b", "c"]
+    assert waiting_in(tmp_path / "jobs.db") == ["a", "b", "c"]
 
 
 def test_connections_left_open_in_a_child_do_not_pass_the_test_of_the_parent_that_closes_first(tmp_path: Path) -> None:
@@ -116,7 +115,7 @@ type(store).leave_to_parent = leave_open
         parent.ask("child_says('put(\\'b\\')')")
         parent.ask("store.close()")
         assert parent.ask("child_says('put(\\'c\\')')") == "[True]"
-        assert waiting(connect(f"sqlite:///{tmp_path}/jobs.db")) == ["a", "b"]
+        assert waiting_in(tmp_path / "jobs.db") == ["a", "b"]
 
 
 def test_a_childs_end_does_not_disturb_the_parent(program: Callable[[str], Program]) -> None:
