@@ -33,6 +33,7 @@ from holdfast.testing.conformance.asking import (
     write,
 )
 from holdfast.testing.conformance.factory import Conformance, StoreFactory
+from holdfast.testing.conformance.looking import pages
 from holdfast.testing.conformance.threads import Doing
 from holdfast.testing.conformance.waiting import waiting_claim
 
@@ -156,7 +157,7 @@ class Kept:
 
     def problems(self, store: Store) -> list[str]:
         """What is not as it must be, a sentence each."""
-        there = {*all_ids(store, "ready"), *all_ids(store, "leased")}
+        there = {*pages(store, "ready", 1_000), *pages(store, "leased", 1_000)}
         found = [f"{name} was put and is lost" for name in self.put - there - self.ending]
         found += [f"{name} is done and there again" for name in self.done & there]
         counted = store.execute(Count(JOBS))
@@ -168,10 +169,6 @@ class Kept:
         if store.execute(Claim("probe")).messages:
             found.append("a queue that nobody wrote to has messages")
         return found
-
-
-def all_ids(store: Store, state: str) -> list[str]:
-    return ids(browse(store, state, limit=10_000))  # type: ignore[arg-type]
 
 
 def acks_until_killed(factory: StoreFactory, round_: int, after: int) -> list[Ack]:

@@ -66,6 +66,12 @@ class EventConformance(Conformance):
         settled = events(store)[2]
         assert (settled.event, json.decode(settled.data)) == ("settled", {"ids": ["a"], "to": to})
 
+    def test_what_is_named_twice_is_told_once(self, store: Store) -> None:
+        put(store, "a", "b")
+        one, two = claim(store, 2)
+        assert settle(store, [one, two, one, one]) == [True, True, False, False]
+        assert last_event(store) == ("settled", {"ids": ["a", "b"], "to": "done"})
+
     def test_a_burial_is_an_event(self, store: Store) -> None:
         put(store, "a")
         settle(store, claim(store), to="dead")
