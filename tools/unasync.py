@@ -25,6 +25,7 @@ RULES: dict[str, str] = {
     r"\bAwaitable\[([^][]+)\]": r"\1",
     r"\bconnect_async\b": "connect",
     r"\baclose\b": "close",
+    r"\.for_tasks\(\)": "",
     r"Async(?=[A-Z])": "",  # AsyncStore, AsyncRunner
     r"\b_async\b": "_sync",
 }

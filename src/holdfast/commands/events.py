@@ -22,10 +22,12 @@ RETRY_S = 120.0
 
 
 class Page(Struct, frozen=True, gc=False):
-    """Events in order, and the number to go on from, which may be past the last of them."""
+    """Events in order, and the number to go on from, which may be past the last of them; where it is below `latest` there may be more."""
 
     events: list[Event]
     upto: int
+    latest: int
+    """The newest event's number, of whatever topic."""
 
 
 class Changes(Command[Page], frozen=True):
@@ -47,14 +49,14 @@ class Changes(Command[Page], frozen=True):
     def check(self, tx: Transaction) -> Page:
         floor, latest = tx.floor(self.topic), tx.latest()
         if self.after == OLDEST:
-            return Page(*tx.changes(self.topic, floor, self.limit))
+            return Page(*tx.changes(self.topic, floor, self.limit), latest)
         if self.after < floor:
             message = f"events of {self.topic} up to {floor} are gone, and {self.after} was asked for: take a fresh snapshot"
             raise Compacted(message, floor)
         if self.after > latest:
             message = f"{self.topic} was asked for events after {self.after}, but this store's newest is {latest}: take a fresh snapshot"
             raise Compacted(message, floor)
-        return Page(*tx.changes(self.topic, self.after, self.limit))
+        return Page(*tx.changes(self.topic, self.after, self.limit), latest)
 
     def write(self, tx: Transaction, plan: Page) -> Page:
         del tx

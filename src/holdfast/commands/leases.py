@@ -73,7 +73,7 @@ class Acquire(Command[Acquired], frozen=True):
             message = f"{describe(self.dict, self.key)} is held by {held.holder!r}; nothing was changed"
             raise LeaseHeld(message, held, seconds_in(held.until - tx.now))
         entry = None if self.dict is None else tx.entries(self.dict, [self.key]).get(self.key)
-        return AcquirePlan(held, current is not None, entry, self._default(tx, entry) if held is None else None)
+        return AcquirePlan(held, current, entry, self._default(tx, entry) if held is None else None)
 
     def _default(self, tx: Transaction, entry: Entry | None) -> Any:
         write = self._write_default()
@@ -88,7 +88,8 @@ class Acquire(Command[Acquired], frozen=True):
         if plan.held is not None:
             return Acquired(plan.held, ends_in_s(tx, plan.held), plan.entry)
         topic = log_topic(self.dict, self.key)
-        drafts = [Draft(topic, "expired", {"key": self.key})] if plan.expired else []
+        # With its holder: in the log of a dict an entry expires too.
+        drafts = [Draft(topic, "expired", {"key": self.key, "holder": plan.before.holder})] if plan.before else []
         drafts.append(Draft(topic, "acquired", {"key": self.key, "holder": self.holder}))
         token = tx.append(drafts) + len(drafts) - 1
         lease = Lease(self.dict, self.key, self.holder, self.lease_id, token, tx.now, end_of(tx.now, self.lease_s))
@@ -111,10 +112,10 @@ class Acquire(Command[Acquired], frozen=True):
 
 
 class AcquirePlan(Struct):
-    """The lease in the way, if any, and what granting writes beside the lease."""
+    """The lease in the way, if any, the last one, ended or not, and what granting writes beside the lease."""
 
     held: Lease | None
-    expired: bool
+    before: Lease | None
     entry: Entry | None
     default: Any
 

@@ -1,0 +1,191 @@
+"""What a watch can be of: how its present state is read, which events concern it, and how both are told."""
+
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from typing import Any, Protocol, cast
+
+from msgspec import Raw, Struct, json
+
+from holdfast.codec import JSON, Codec, decode_key
+from holdfast.commands import Browse, Browsed, Command, Entries, Read
+from holdfast.commands.topics import dict_topic, queue_topic
+from holdfast.records import Entry, Event, Message, State
+from holdfast.results import WatchEvent, wall_time
+
+STATES: tuple[State, ...] = ("buffered", "leased", "ready", "dead")
+"""Buffered first: a copy that takes the place of another meanwhile is then known, and read again."""
+
+PAGE = 1_000
+
+Facts = dict[str, Any]
+"""The data of an event; keys and values in it are still text."""
+
+
+class Subject(Protocol):
+    """A queue, a dict, or a part of one. Its items have names: ids of messages, key texts of entries."""
+
+    @property
+    def topic(self) -> str:
+        """Where its events are written."""
+        ...
+
+    def first_pages(self) -> list[Command[Any]]:
+        """What to ask for the present state, each the first page of a part."""
+        ...
+
+    def next_page(self, asked: Any, page: Any) -> Command[Any] | None:
+        """What to ask after that page, None after the last."""
+        ...
+
+    def again(self, names: list[str]) -> Command[Any]:
+        """What to ask for these items alone."""
+        ...
+
+    def items(self, page: Any) -> dict[str, Any]:
+        """The items of a page by name."""
+        ...
+
+    def touched(self, facts: Iterable[tuple[int, Facts]], known: Mapping[str, Any]) -> dict[str, int]:
+        """The names of items, known or new, that events may have changed, each with the number of the last of these events."""
+        ...
+
+    def concerns(self, facts: Facts) -> bool:
+        """Whether somebody who watches this wants the event."""
+        ...
+
+    def tell(self, event: Event, facts: Facts) -> Facts:
+        """The data of an event as users see it."""
+        ...
+
+    def tell_item(self, item: Any) -> Facts:
+        """The data of a snapshot's event."""
+        ...
+
+
+class QueueSubject(Struct, frozen=True):
+    """A queue; its events name messages by id and key, and only a snapshot shows values."""
+
+    name: str
+    codec: Codec = JSON
+
+    @property
+    def topic(self) -> str:
+        return queue_topic(self.name)
+
+    def first_pages(self) -> list[Command[Any]]:
+        return [Browse(self.name, state=state, limit=PAGE) for state in STATES]
+
+    def next_page(self, asked: Browse, page: Browsed) -> Command[Any] | None:
+        return Browse(self.name, state=asked.state, after=page.after, limit=PAGE) if page.after else None
+
+    def again(self, names: list[str]) -> Command[Any]:
+        return Browse(self.name, ids=names)
+
+    def items(self, page: Browsed) -> dict[str, Any]:
+        return {message.id: message for message in page.messages}
+
+    def touched(self, facts: Iterable[tuple[int, Facts]], known: Mapping[str, Any]) -> dict[str, int]:
+        names: dict[str, int] = {}
+        keys: dict[str, int] = {}
+        for index, data in facts:
+            names |= dict.fromkeys((*data.get("ids", ()), *data.get("updated", ())), index)
+            keys |= {key: index for key in data.get("keys", ()) if key is not None}
+        # No event names the buffered copy that takes the place of a message under the same key.
+        behind = {message.id: keys[message.key] for message in known.values() if message.key in keys} if keys else {}
+        return {name: max(names.get(name, 0), behind.get(name, 0)) for name in names | behind}
+
+    def concerns(self, facts: Facts) -> bool:
+        del facts
+        return True
+
+    def tell(self, event: Event, facts: Facts) -> Facts:
+        if "keys" in facts:
+            facts["keys"] = [shown(key) for key in facts["keys"]]
+        if event.event == "claimed":
+            facts["token"] = event.index
+        return facts
+
+    def tell_item(self, item: Message) -> Facts:
+        facts: Facts = {"ids": [item.id]}
+        if item.key is not None:
+            facts["keys"] = [shown(item.key)]
+        facts |= {"state": item.state, "value": self.codec.decode(item.value)}
+        return facts | {"holder": item.holder, "token": item.token} if item.state == "leased" else facts
+
+
+class DictSubject(Struct, frozen=True):
+    """A dict, one key of it, or the keys whose text begins with a prefix; its events show values."""
+
+    name: str
+    codec: Codec = JSON
+    key: str | None = None
+    """The text of the only key that matters."""
+    prefix: str = ""
+
+    @property
+    def topic(self) -> str:
+        return dict_topic(self.name)
+
+    def first_pages(self) -> list[Command[Any]]:
+        return [Read(self.name, prefix=self.prefix, limit=PAGE) if self.key is None else self.again([self.key])]
+
+    def next_page(self, asked: Read, page: Entries) -> Command[Any] | None:
+        return Read(self.name, prefix=self.prefix, after=page.entries[-1].key, limit=PAGE) if asked.keys is None and page.more else None
+
+    def again(self, names: list[str]) -> Command[Any]:
+        return Read(self.name, names)
+
+    def items(self, page: Entries) -> dict[str, Any]:
+        return {entry.key: entry for entry in page.entries}
+
+    def touched(self, facts: Iterable[tuple[int, Facts]], known: Mapping[str, Any]) -> dict[str, int]:
+        del known
+        return {data["key"]: index for index, data in facts if "key" in data and self.concerns(data)}
+
+    def concerns(self, facts: Facts) -> bool:
+        if "key" not in facts:
+            return True
+        key: str = facts["key"]
+        return key.startswith(self.prefix) if self.key is None else key == self.key
+
+    def tell(self, event: Event, facts: Facts) -> Facts:
+        if "key" in facts:
+            facts["key"] = shown(facts["key"])
+        if event.event == "written":
+            value = _read_value(event.data).value if "value" in facts else None
+            facts |= {"value": None if value is None else self.codec.decode(value), "revision": event.index}
+        return facts | {"token": event.index} if event.event == "acquired" else facts
+
+    def tell_item(self, item: Entry) -> Facts:
+        return {"key": shown(item.key), "value": self.codec.decode(item.value), "revision": item.revision}
+
+
+class _Value(Struct, frozen=True, gc=False):
+    """The one part of an event's data that a codec reads."""
+
+    value: Raw
+
+
+_read_facts = json.Decoder(Facts).decode
+_read_value = json.Decoder(_Value).decode
+
+
+def facts_of(event: Event) -> Facts:
+    """The data of an event, read."""
+    return _read_facts(event.data)
+
+
+def shown(key: Any) -> Any:
+    """A key as its owner wrote it. By reference it is that already."""
+    return decode_key(key) if type(key) is str else key
+
+
+def told(subject: Subject, event: Event, facts: Facts, wall_offset_us: int) -> WatchEvent:
+    """An event of the log as users see it."""
+    at = cast("datetime", wall_time(event.at, wall_offset_us))
+    return WatchEvent(event.index, event.event, subject.tell(event, facts), at)
+
+
+def told_now(index: int, event: str, data: Facts) -> WatchEvent:
+    """An event of a snapshot, which is in no log."""
+    return WatchEvent(index, event, data, datetime.now(UTC))

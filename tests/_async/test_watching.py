@@ -1,0 +1,298 @@
+"""The watching flow: each event once and in order, from any index, with a snapshot or without, and an end when there is one."""
+
+import math
+import random
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec import Raw
+
+from holdfast._async.flows.watching import watch
+from holdfast.codec import JSON, encode_key, key_prefix
+from holdfast.commands import Acquire, Change, Claim, Clear, Item, LeaseName, Prune, Put, Release, Settle, Write
+from holdfast.commands.topics import dict_topic, queue_topic, watch_topic
+from holdfast.connect import connect_async
+from holdfast.errors import Closed, Compacted
+from holdfast.results import WatchEvent
+from holdfast.stores import AsyncStore
+from holdfast.stores.memory import MemoryStore
+from holdfast.testing import FakeClock
+from holdfast.watched import PAGE, DictSubject, QueueSubject, Subject
+from tests.runners import AsyncRunner, waiting_on
+
+pytestmark = pytest.mark.anyio
+
+NEVER_POLLS_S = 3_600.0
+JOBS = QueueSubject("jobs")
+STATE = DictSubject("state")
+
+
+@pytest.fixture(params=["memory", "sqlite", "lmdb"])
+async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[AsyncStore]:
+    url = "memory://" if request.param == "memory" else f"{request.param}:///{tmp_path}/store"
+    opened = connect_async(url)
+    yield opened
+    await opened.aclose()
+
+
+async def put(store: AsyncStore, *ids: str) -> None:
+    await store.execute(Put("jobs", [Item(one, JSON.encode(one)) for one in ids]))
+
+
+async def write(store: AsyncStore, key: str, value: object) -> None:
+    await store.execute(Write("state", [Change(encode_key(key), value=JSON.encode(value))]))
+
+
+async def seen(store: AsyncStore, subject: Subject, **options: Any) -> list[WatchEvent]:
+    events = []
+    async for event in watch(store, subject, timeout_s=0.0, **options):
+        events += [event]
+    return events
+
+
+async def follow(store: AsyncStore, subject: Subject, until: Callable[[WatchEvent], bool], last_index: int = -1) -> list[WatchEvent]:
+    events = []
+    following = watch(store, subject, last_index=last_index, poll_s=NEVER_POLLS_S)
+    async for event in following:
+        events.append(event)
+        if until(event):
+            break
+    await following.aclose()
+    return events
+
+
+async def test_a_timeout_of_zero_yields_what_is_there_and_stops(store: AsyncStore) -> None:
+    assert await seen(store, JOBS) == []
+    await put(store, "a", "b")
+    claimed = await store.execute(Claim("jobs", "w", 30.0))
+    await store.execute(Settle([message.receipt for message in claimed.messages]))
+    token = claimed.messages[0].token
+    assert [(event.event, event.data) for event in await seen(store, JOBS)] == [
+        ("put", {"ids": ["a", "b"]}),
+        ("claimed", {"ids": ["a"], "holder": "w", "token": token}),
+        ("settled", {"ids": ["a"], "to": "done"}),
+    ]
+
+
+async def test_keys_and_values_are_shown_as_they_were_written(store: AsyncStore) -> None:
+    await store.execute(Put("jobs", [Item("a", Raw(b"1"), key=encode_key(("user", 7)))]))
+    await store.execute(Write("state", [Change(encode_key(7), value=JSON.encode((1, b"x")))]))
+    (event,) = await seen(store, JOBS)
+    assert event.data == {"ids": ["a"], "keys": [("user", 7)]}
+    (event,) = await seen(store, STATE)
+    assert event.data == {"key": 7, "value": (1, b"x"), "revision": event.index}
+
+
+async def test_a_watch_goes_on_behind_any_index(store: AsyncStore) -> None:
+    for number in range(20):
+        await write(store, "n", number)
+        await put(store, str(number))
+    events = await seen(store, STATE)
+    for skipped, event in enumerate(events, 1):
+        assert [later.data["value"] for later in await seen(store, STATE, last_index=event.index)] == list(range(skipped, 20))
+
+
+async def test_one_key_or_a_prefix_is_watched_alone(store: AsyncStore) -> None:
+    for key in ("a", "a/1", "a/2", "b"):
+        await write(store, key, 1)
+    one = DictSubject("state", key=encode_key("a"))
+    some = DictSubject("state", prefix=key_prefix("a/"))
+    assert [event.data["key"] for event in await seen(store, one)] == ["a"]
+    assert [event.data["key"] for event in await seen(store, some)] == ["a/1", "a/2"]
+    assert [event.data.get("key") for event in await seen(store, one, snapshot=True)] == ["a", None]
+    assert [event.data.get("key") for event in await seen(store, some, snapshot=True)] == ["a/1", "a/2", None]
+
+
+async def test_leases_of_a_dict_are_seen_with_their_tokens(store: AsyncStore) -> None:
+    granted = await store.execute(Acquire("state", encode_key("k"), "h", "l1", 30.0))
+    await store.execute(Release([LeaseName("state", encode_key("k"), "l1")]))
+    assert [(event.event, event.data) for event in await seen(store, STATE)] == [
+        ("acquired", {"key": "k", "holder": "h", "token": granted.lease.token}),
+        ("released", {"key": "k", "holder": "h"}),
+    ]
+
+
+async def test_a_snapshot_of_a_dict_comes_first_and_then_what_came_after_it(store: AsyncStore) -> None:
+    await write(store, "a", 1)
+    await write(store, "a", 2)
+    events = []
+    async for event in watch(store, STATE, snapshot=True, last_index=10**9, timeout_s=0.0):
+        events.append((event.event, event.data.get("value")))
+        if event.event == "synced":
+            await write(store, "a", 3)
+    assert events == [("snapshot", 2), ("synced", None), ("written", 3)]
+
+
+async def test_a_snapshot_of_a_queue_has_every_state(store: AsyncStore) -> None:
+    key = encode_key("k")
+    await store.execute(Put("jobs", [Item("held", Raw(b"1"), key=key), Item("later", Raw(b"2"), delay_s=60.0)]))
+    claimed = await store.execute(Claim("jobs", "w", 30.0))
+    await store.execute(Put("jobs", [Item("behind", Raw(b"3"), key=key)]))
+    events = await seen(store, JOBS, snapshot=True)
+    assert {event.data["ids"][0]: event.data["state"] for event in events[:-1]} == {
+        "held": "leased",
+        "later": "ready",
+        "behind": "buffered",
+    }
+    assert [event.data for event in events if event.data.get("state") == "leased"] == [
+        {"ids": ["held"], "keys": ["k"], "state": "leased", "value": 1, "holder": "w", "token": claimed.messages[0].token}
+    ]
+    assert events[-1].event == "synced"
+
+
+class Busy:
+    """A store in which something happens between a snapshot's questions."""
+
+    def __init__(self, store: AsyncStore, steps: list[Callable[[], Any]]) -> None:
+        self.store = store
+        self.steps = steps
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.store, name)
+
+    async def execute(self, command: Any) -> Any:
+        answer = await self.store.execute(command)
+        if self.steps:
+            await self.steps.pop(0)()
+        return answer
+
+
+async def test_a_snapshot_of_many_pages_is_of_one_moment(store: AsyncStore) -> None:
+    keys = [f"{number:05}" for number in range(PAGE + 10)]
+    await store.execute(Write("state", [Change(encode_key(key), value=Raw(b"0")) for key in keys]))
+    busy = Busy(
+        store,
+        [
+            lambda: write(store, keys[0], 1),  # On a page that was read.
+            lambda: store.execute(Write("state", [Change(encode_key(keys[1]), "delete"), Change(encode_key("new"), value=Raw(b"1"))])),
+            lambda: write(store, keys[0], 2),
+        ],
+    )
+    state: dict[str, int] = {}
+    async for event in watch(busy, STATE, snapshot=True, timeout_s=0.0):
+        if event.event == "deleted":
+            del state[event.data["key"]]
+        elif event.event != "synced":
+            assert event.event == "written" or event.data["key"] not in state
+            state[event.data["key"]] = event.data["value"]
+    assert not busy.steps
+    assert state == dict.fromkeys([keys[0], *keys[2:]], 0) | {keys[0]: 2, "new": 1}
+
+
+async def test_a_snapshot_begins_again_when_everything_is_cleared(store: AsyncStore) -> None:
+    await put(store, "a", "b")
+
+    async def clear() -> None:
+        await store.execute(Clear("queue", "jobs"))
+        await put(store, "c")
+
+    busy = Busy(store, [clear, clear])
+    ids = [event.data.get("ids") async for event in watch(busy, JOBS, snapshot=True, timeout_s=0.0)]
+    assert ids == [["c"], None]
+
+
+async def test_a_write_wakes_a_watch_that_waits_for_ever(store: AsyncStore) -> None:
+    async with AsyncRunner() as runner:
+        following = [runner.start(follow, store, STATE, lambda event: event.data["value"] == 2) for _ in range(2)]
+        await runner.until(lambda: waiting_on(store, watch_topic(dict_topic("state"))) == 2)
+        await write(store, "a", 1)
+        await write(store, "a", 2)
+        for one in following:
+            assert [event.data["value"] for event in await one.result()] == [1, 2]
+
+
+async def test_a_timeout_begins_again_with_each_event(store: AsyncStore) -> None:
+    await put(store, "a")
+    events = []
+    async for event in watch(store, JOBS, timeout_s=0.05):
+        events += event.data["ids"]
+        if len(events) < 3:
+            await put(store, "abc"[len(events)])
+    assert events == ["a", "b", "c"]
+
+
+async def test_closing_the_store_ends_a_watch(store: AsyncStore) -> None:
+    async with AsyncRunner() as runner:
+        following = runner.start(follow, store, JOBS, lambda event: False)
+        await runner.until(lambda: waiting_on(store, watch_topic(queue_topic("jobs"))) == 1)
+        await store.aclose()
+        with pytest.raises(Closed):
+            await following.result()
+
+
+async def test_a_watch_that_was_left_waits_no_longer(store: AsyncStore) -> None:
+    await put(store, "a")
+    await follow(store, JOBS, lambda event: True)
+    assert waiting_on(store, watch_topic(queue_topic("jobs"))) == 0
+
+
+async def test_what_was_pruned_is_told_apart_from_silence() -> None:
+    clock = FakeClock()
+    store = MemoryStore(clock=clock).for_tasks()
+    await put(store, "a", "b")
+    (first,) = await seen(store, JOBS)
+    await put(store, "c")
+    clock.advance(600)
+    await put(store, "d")
+    await store.execute(Prune(keep_s=300.0))
+    with pytest.raises(Compacted) as caught:
+        await seen(store, JOBS, last_index=first.index)
+    assert await seen(store, JOBS, last_index=caught.value.oldest) == await seen(store, JOBS)
+    assert [event.data["ids"] for event in await seen(store, JOBS)] == [["d"]]
+    assert [event.event for event in await seen(store, JOBS, snapshot=True)] == ["snapshot"] * 4 + ["synced"]
+    await store.aclose()
+
+
+async def test_an_index_of_another_store_is_refused(store: AsyncStore) -> None:
+    await put(store, "a")
+    with pytest.raises(Compacted):
+        await seen(store, JOBS, last_index=1_000)
+
+
+async def test_bad_arguments_are_refused_before_anything_is_asked(store: AsyncStore) -> None:
+    for options in ({"last_index": -2}, {"timeout_s": -1.0}, {"timeout_s": math.nan}, {"poll_s": 0.0}):
+        with pytest.raises(ValueError, match=r"last_index|timeout_s|poll_interval_s"):
+            watch(store, JOBS, **options)
+
+
+@pytest.mark.parametrize("scheme", ["sqlite", "lmdb"])
+async def test_a_watch_resumed_anywhere_while_writers_run_and_across_restarts_has_no_gap_and_no_duplicate(
+    scheme: str, tmp_path: Path
+) -> None:
+    chance = random.Random(7)
+    url = f"{scheme}:///{tmp_path}/store"
+    writers, rounds, each = 3, 4, 25
+
+    async def add(store: AsyncStore, writer: int, start: int) -> None:
+        for number in range(start, start + each):
+            await write(store, f"{writer}", number)
+            await put(store, f"{writer}-{number}")
+
+    total: list[WatchEvent] = []
+    for turn in range(rounds):
+        store = connect_async(url)
+        async with AsyncRunner() as runner:
+            started = [runner.start(add, store, writer, turn * each) for writer in range(writers)]
+            while len(total) < (turn + 1) * writers * each:
+                # Taken up a few events behind each time: what comes again must be the same.
+                back = chance.randrange(min(5, len(total) + 1))
+                known = total[len(total) - back :]
+                total = total[: len(total) - back]
+                wanted = len(known) + chance.randrange(1, 8)
+                last_index = total[-1].index if total else -1
+                async for event in watch(store, STATE, last_index=last_index, timeout_s=10.0):
+                    known, again = known[1:], known[:1]
+                    assert [(one.index, one.data) for one in again] in ([], [(event.index, event.data)])
+                    total.append(event)
+                    wanted -= 1
+                    if wanted <= 0 or len(total) == (turn + 1) * writers * each:
+                        break
+            for one in started:
+                await one.result()
+        await store.aclose()
+    indexes = [event.index for event in total]
+    assert indexes == sorted(set(indexes))
+    for writer in range(writers):
+        assert [event.data["value"] for event in total if event.data["key"] == f"{writer}"] == list(range(rounds * each))
