@@ -77,6 +77,7 @@ OPENING = """
 import threading
 from msgspec import Raw
 from holdfast.commands import Item, Put
+from holdfast.connect import connect
 
 def open_and_put(name):
     return connect(f"sqlite:///{path}").execute(Put("jobs", [Item(name, Raw(b"1"))])).created

@@ -25,6 +25,9 @@ BUSY_S = 10.0
 
 OLDEST_SQLITE = (3, 35)
 
+LATEST = "latest"
+"""The name in holdfast_meta of a moment at which something was written that left no event."""
+
 
 def open_connection(path: str, durability: Durability) -> sqlite3.Connection:
     """A connection that any one thread at a time may use, in no transaction."""
@@ -91,7 +94,8 @@ def read_anchor(sql: sqlite3.Cursor, path: str, host: Host = HOST) -> tuple[Anch
     row = sql.execute(SQL["meta"], ("anchor",)).fetchone()
     stored = _read_note(row, Anchor, path)
     latest = sql.execute(SQL["latest"]).fetchone()
-    anchor = anchored(stored, latest[1] if latest else 0, host)
+    noted = _read_note(sql.execute(SQL["meta"], (LATEST,)).fetchone(), int, path)
+    anchor = anchored(stored, max(latest[1] if latest else 0, noted or 0), host)
     if anchor != stored:
         sql.execute(SQL["save_meta"], ("anchor", json.encode(anchor).decode()))
     return anchor, stored is not None and anchor != stored

@@ -35,6 +35,7 @@ TURN_S = 30.0
 """How long other processes may keep a turn before we give up."""
 
 PRUNE_EVERY = 100
+NOTE_EVERY_US = 1_000_000
 PRUNE = Prune(limit=2 * PRUNE_EVERY)
 
 _left_behind: list[object] = []
@@ -81,6 +82,7 @@ class SqliteStore:
         check_folder(self.path)
         self._committer = Committer(self._run_batch)
         self._since_prune = 0
+        self._noted_at = 0
         self._turns = Turns.shared(self.path)
         try:
             with self._turns.mutex:
@@ -234,7 +236,7 @@ class SqliteStore:
             sql.execute("begin immediate")
             tx = SqliteTransaction(sql, self.clock)
             job.answer = tx.execute(job.command)
-            self._prune_a_little(tx)
+            self._look_after(tx)
             self._commit(sql, [job])
         except BaseException as error:
             self._roll_back()
@@ -260,7 +262,7 @@ class SqliteStore:
             tx = SqliteTransaction(sql, self.clock)
             for job in jobs:
                 _attempt(tx, job)
-            self._prune_a_little(tx)
+            self._look_after(tx)
             self._commit(sql, jobs)
         except BaseException as error:
             self._roll_back()
@@ -298,7 +300,11 @@ class SqliteStore:
             self._writer = open_connection(self.path, self.durability)
             return self._writer.cursor()
 
-    def _prune_a_little(self, tx: SqliteTransaction) -> None:
+    def _look_after(self, tx: SqliteTransaction) -> None:
+        """Prune a little. And renewals are no events, yet after a reboot time must not go back behind them."""
+        if tx.has_renewed and tx.now >= self._noted_at + NOTE_EVERY_US:
+            self._noted_at = tx.now
+            tx.note_time()
         self._since_prune += tx.appended
         if self._since_prune >= PRUNE_EVERY:
             self._since_prune = 0

@@ -8,9 +8,10 @@ from holdfast.clock import Clock
 from holdfast.commands import Command, run
 from holdfast.commands.topics import watch_topic
 from holdfast.commands.transaction import ALL, Draft
-from holdfast.records import Kind, Settings
+from holdfast.records import Kind, Lease, Message, Settings
 from holdfast.stores.sqlite import native
 from holdfast.stores.sqlite.dicts import Entries
+from holdfast.stores.sqlite.file import LATEST
 from holdfast.stores.sqlite.log import Log
 from holdfast.stores.sqlite.queues import Messages, read_settings
 from holdfast.stores.sqlite.statements import SQL
@@ -25,6 +26,7 @@ class SqliteTransaction(Messages, Entries, Log):
         self.reserved: dict[str, int] = {}
         self.hints: dict[str, int] = {}
         self.appended = 0
+        self.has_renewed = False
 
     @property
     def wall_offset(self) -> int:
@@ -42,6 +44,18 @@ class SqliteTransaction(Messages, Entries, Log):
         for draft in drafts:
             self.hints[watch_topic(draft.topic)] = ALL
         return super().append(drafts)
+
+    def extend(self, messages: Sequence[Message], until: int) -> None:
+        self.has_renewed = True
+        super().extend(messages, until)
+
+    def save_leases(self, leases: Sequence[Lease]) -> None:
+        self.has_renewed = True
+        super().save_leases(leases)
+
+    def note_time(self) -> None:
+        """Remember this moment, as an event would."""
+        self.sql.execute(SQL["save_meta"], (LATEST, str(self.now)))
 
     def save_settings(self, settings: Settings) -> None:
         row = (settings.kind, settings.name, settings.paused, settings.maxsize, settings.size, settings.created_at)
