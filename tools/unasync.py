@@ -23,6 +23,8 @@ RULES: dict[str, str] = {
     r"\basync (def|with|for)\b": r"\1",
     r"\bawait ": "",
     r"\bAwaitable\[([^][]+)\]": r"\1",
+    r"\b__a(enter|exit)__\b": r"__\1__",
+    r"\basync_store\b": "store",
     r"\bconnect_async\b": "connect",
     r"\baclose\b": "close",
     r"\.for_tasks\(\)": "",

@@ -1,6 +1,7 @@
 """What runs inside a context: a task's body is cancelled when what it holds is lost, a thread's can only look."""
 
 import asyncio
+import threading
 
 from holdfast.holding import Hold
 
@@ -21,6 +22,11 @@ class AsyncBody:
         self._timer: asyncio.TimerHandle | None = None
         self._look()
         hold.on_lost(self._interrupt)
+
+    @staticmethod
+    def current() -> object:
+        """What tells the running body from others: its task."""
+        return asyncio.current_task()
 
     def leave(self, error: BaseException | None) -> bool:
         """Leave, and answer whether the error is nothing but our own cancellation."""
@@ -55,6 +61,11 @@ class Body:
 
     def __init__(self, hold: Hold) -> None:
         """Nothing is needed: a thread cannot be cancelled."""
+
+    @staticmethod
+    def current() -> object:
+        """What tells the running body from others: its thread."""
+        return threading.get_ident()
 
     def leave(self, error: BaseException | None) -> bool:
         """Leave; no error is of our making."""

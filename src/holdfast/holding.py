@@ -2,6 +2,7 @@
 
 import logging
 import os
+import platform
 import threading
 from collections.abc import Callable
 from math import inf
@@ -27,6 +28,11 @@ def monotonic_s() -> float:
     return boot_us() / 1_000_000
 
 
+def this_process() -> str:
+    """A name for whoever gives none: the machine and the process."""
+    return f"{platform.node()}:{os.getpid()}"
+
+
 class Hold:
     """One claim or lease, as its holder sees it.
 
@@ -35,12 +41,15 @@ class Hold:
     """
 
     __slots__ = (
+        "__weakref__",
         "_callbacks",
         "_now",
         "_pid",
         "_reason",
         "auto_renew",
+        "ends_at",
         "interval_s",
+        "is_over",
         "lease_s",
         "max_hold_s",
         "name",
@@ -69,21 +78,20 @@ class Hold:
         self._now = now
         self._pid = os.getpid()
         self._reason = ""
+        self.is_over = False
         self._callbacks: list[Callable[[], object]] = []
         self.lease_s = lease_s
         self.interval_s = interval_of(lease_s, renew_interval_s)
-        self.trusted_until = self.renew_at = inf
         self.renewed(started, lease_s)
 
     def renewed(self, started: float, lease_s: float | None) -> None:
         """Trust it again, for a lease that was asked for at `started`."""
         if lease_s != self.lease_s:
             self.lease_s, self.interval_s = lease_s, interval_of(lease_s, None)
-        if lease_s is not None:
-            self.trusted_until = started + lease_s - min(lease_s * MARGIN, MARGIN_MAX_S)
-            self.renew_at = started + self.interval_s
-        else:
-            self.trusted_until = self.renew_at = inf
+        # Each field is set once: other threads look at them meanwhile.
+        self.ends_at = inf if lease_s is None else started + lease_s
+        self.trusted_until = inf if lease_s is None else self.ends_at - min(lease_s * MARGIN, MARGIN_MAX_S)
+        self.renew_at = started + self.interval_s
 
     @property
     def lost(self) -> bool:
@@ -115,6 +123,12 @@ class Hold:
         self._callbacks.append(callback)
         if self._reason:
             self._call_back()
+
+    def end(self) -> None:
+        """Make it over: it was given back, and nobody is told."""
+        self._callbacks.clear()
+        self.is_over = True
+        self._reason = self._reason or "it was given back"
 
     def tell_lost(self, reason: str) -> None:
         """Make it lost for good, and tell whoever asked to be told."""

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from math import inf
 from typing import Any
 
-from holdfast.commands import Extend, Renew
+from holdfast.commands import Extend, LeaseName, Renew
 from holdfast.errors import Closed
 from holdfast.holding import Hold, monotonic_s
 from holdfast.records import Receipt
@@ -43,7 +43,7 @@ class Keepalive:
         if self._is_tested:
             # A test owns the time: holders measure with its clock, and it is looked at again when it has moved.
             self.now = lambda: clock.now_us() / 1_000_000
-            clock.subscribe(self._wake)
+            clock.subscribe(self.look_again)
 
     def begin(self) -> None:
         """Start without a thread and without holds, in a forked child again: they stayed with the parent."""
@@ -52,6 +52,8 @@ class Keepalive:
         self._holds: dict[int, Hold] = {}
         self._thread: threading.Thread | None = None
         self._sleeps_until = -inf
+        # What is known of leases by name, so that whoever renews or releases one by its id tells those who hold it.
+        self.leases: weakref.WeakValueDictionary[LeaseName, Hold] = weakref.WeakValueDictionary()
 
     def __len__(self) -> int:
         """How many it looks after."""
@@ -86,7 +88,8 @@ class Keepalive:
         if thread is not None and thread is not threading.current_thread():
             thread.join()
 
-    def _wake(self) -> None:
+    def look_again(self) -> None:
+        """Look at all of them now: one was renewed for another time, or a test moved the clock."""
         with self._changed:
             self._changed.notify()
 

@@ -4,7 +4,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 if TYPE_CHECKING:
+    from holdfast._async.handles.leases import AsyncHeldLease
     from holdfast._async.handles.queue import AsyncQueue
+    from holdfast._sync.handles.leases import HeldLease
     from holdfast._sync.handles.queue import Queue
 
 T = TypeVar("T")
@@ -18,12 +20,11 @@ def load(module: str, name: str) -> Any:
 class Twin:
     """On a class its twin for tasks; on a handle one for tasks with the same name, client and type."""
 
-    def __init__(self, module: str, name: str) -> None:
-        self._module = module
-        self._name = name
+    module: str
+    name: str
 
     def __get__(self, handle: Any, owner: type) -> Any:
-        for_tasks = load(self._module, self._name)
+        for_tasks = load(self.module, self.name)
         if handle is None or isinstance(handle, for_tasks):
             return for_tasks if handle is None else handle
         twin = for_tasks.__new__(for_tasks)
@@ -34,10 +35,28 @@ class Twin:
 class QueueTwin(Twin):
     """The twin of a queue."""
 
+    module = "holdfast._async.handles.queue"
+    name = "AsyncQueue"
+
     if TYPE_CHECKING:
 
         @overload
         def __get__(self, handle: None, owner: type) -> "type[AsyncQueue[Any]]": ...
         @overload
         def __get__(self, handle: "Queue[T] | AsyncQueue[T]", owner: type) -> "AsyncQueue[T]": ...
+        def __get__(self, handle: Any, owner: type) -> Any: ...
+
+
+class LeaseTwin(Twin):
+    """The twin of a lease that is held: both hold the same."""
+
+    module = "holdfast._async.handles.leases"
+    name = "AsyncHeldLease"
+
+    if TYPE_CHECKING:
+
+        @overload
+        def __get__(self, handle: None, owner: type) -> "type[AsyncHeldLease[Any]]": ...
+        @overload
+        def __get__(self, handle: "HeldLease[T] | AsyncHeldLease[T]", owner: type) -> "AsyncHeldLease[T]": ...
         def __get__(self, handle: Any, owner: type) -> Any: ...

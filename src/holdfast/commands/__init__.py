@@ -5,6 +5,7 @@ from holdfast.commands.command import Command, run
 from holdfast.commands.dicts import Change, Entries, Length, Read, Write, Written
 from holdfast.commands.events import Changes, Page, Prune
 from holdfast.commands.leases import Acquire, Acquired, LeaseName, Release, Released, Renew, Renewed
+from holdfast.commands.looking import Look, Looked
 from holdfast.commands.moving import Browse, Browsed, Count, Move, Moved
 from holdfast.commands.objects import Clear, Configure, Named, Names
 from holdfast.commands.putting import Item, Put, Puts
@@ -34,6 +35,8 @@ __all__ = [
     "Item",
     "LeaseName",
     "Length",
+    "Look",
+    "Looked",
     "Move",
     "Moved",
     "Named",

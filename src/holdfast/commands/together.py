@@ -11,6 +11,7 @@ from holdfast.commands.command import Command, Resource
 from holdfast.commands.dicts import Length, Read, Write
 from holdfast.commands.events import Changes, Prune
 from holdfast.commands.leases import Acquire, Release, Renew
+from holdfast.commands.looking import Look
 from holdfast.commands.moving import Browse, Count, Move
 from holdfast.commands.objects import Clear, Configure, Names
 from holdfast.commands.putting import Put
@@ -31,6 +32,7 @@ Step = (
     | Acquire
     | Renew
     | Release
+    | Look
     | Configure
     | Clear
     | Names

@@ -22,11 +22,11 @@ class AsyncHolding:
 
         `settle` gives back or settles what may still be held, and answers whether it was; it looks at `hold.lost` itself. It runs also
         when the body was cancelled or interrupted.
-        In a forked child nothing happens: the hold is the parent's.
+        Nothing happens if the body gave it back already, nor in a forked child, where the hold is the parent's.
         """
         self._keepalive.drop(self.hold)
         is_ours = self._body.leave(error)
-        if self.hold.is_inherited:
+        if self.hold.is_inherited or (self.hold.is_over and not is_ours):
             return
         if self.hold.lost:
             self.hold.tell_lost("its lease ended before the body did")

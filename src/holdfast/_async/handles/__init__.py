@@ -1,0 +1,1 @@
+"""The public faces: each method builds a command or calls a flow."""

@@ -1,0 +1,190 @@
+"""Leases that this process holds: what a lease, a lock and a leadership are."""
+
+import math
+from contextlib import suppress
+from datetime import datetime, timedelta
+from types import TracebackType
+from typing import Any, Generic, Self, TypeVar
+
+from holdfast._async.flows.acquiring import POLL_S, acquire
+from holdfast._async.flows.holding import AsyncHolding
+from holdfast.client import ControlPlaneClient
+from holdfast.codec import check_duration
+from holdfast.commands import Acquired, LeaseName, Release, Renew
+from holdfast.errors import HoldfastError, LeaseHeld, LockTimeout
+from holdfast.holding import Hold
+from holdfast.ids import new_id
+from holdfast.records import Lease
+from holdfast.results import DictResponse, wall_time
+from holdfast.terms import Terms
+from holdfast.twins import LeaseTwin
+
+V = TypeVar("V")
+
+
+class AsyncHeldLease(Generic[V]):
+    """A lease that was granted, and what its holder knows of it.
+
+    `token` is its fencing token: larger than that of every earlier holder, so pass it on to whatever the lease protects.
+    `current_value` is the value under the key when the lease was granted. In a forked child it is lost: it belongs to the parent.
+    """
+
+    aio = LeaseTwin()
+
+    key: Any
+    holder: str
+    lease_id: str
+    token: int
+    current_value: V | None
+
+    def __init__(self, client: ControlPlaneClient, terms: Terms, lease: Lease, current_value: V | None, hold: Hold) -> None:
+        self.key = terms.shown_key
+        self.holder = lease.holder
+        self.lease_id = lease.lease_id
+        self.token = lease.token
+        self.current_value = current_value
+        self._client = client
+        self._name = LeaseName(terms.dict, terms.key, lease.lease_id)
+        self._hold = hold
+        self._first_end = wall_time(lease.until, client.store.wall_offset_us()), hold.ends_at
+
+    @property
+    def expires_at(self) -> datetime | None:
+        """When it ends, on the wall clock, unless it is renewed; None for never."""
+        at, ends_at = self._first_end
+        return None if at is None else at + timedelta(seconds=self._hold.ends_at - ends_at)
+
+    @property
+    def lost(self) -> bool:
+        """Whether it may be somebody else's by now: not renewed in time, given back, or another process's. Asks nobody."""
+        return self._hold.lost
+
+    @property
+    def held(self) -> bool:
+        """Whether it is not lost."""
+        return not self._hold.lost
+
+    def check(self) -> None:
+        """Raise `LeaseLost` if it is lost; for bodies that nothing can cancel. Asks nobody."""
+        self._hold.check()
+
+    async def renew(self, lease_s: float | None = None) -> Self:
+        """Keep it from now on for `lease_s`, by default as long as before. Raises `LeaseLost` if it is no longer held."""
+        if self._hold.is_inherited or self._hold.is_over:
+            raise self._hold.error()
+        await renew_by_name(self._client, self._name, self._hold.lease_s if lease_s is None else lease_s, self._hold)
+        return self
+
+    async def release(self) -> DictResponse:
+        """Give it back. What was lost before raises nothing, and is in the answer's `lost`."""
+        self._client.keepalive.drop(self._hold)
+        if self._hold.is_inherited or self._hold.is_over:
+            return DictResponse(0, 1)
+        return await release_by_name(self._client, self._name, self._hold)
+
+    def __repr__(self) -> str:
+        state = "lost" if self.lost else "held"
+        return f"<{type(self).__name__} {self.key!r} by {self.holder!r}, token {self.token}, {state}>"
+
+
+AsyncDictLease = AsyncHeldLease
+"""A lease on a key of a dict."""
+
+AsyncDictLock = AsyncHeldLease
+"""A lease on a key of a dict that was taken as a lock, or as a leadership."""
+
+
+class AsyncLeaseContext(Generic[V]):
+    """Takes a lease, holds it while the body runs, and gives it back however the body ends.
+
+    When the lease is lost, a task's body is cancelled, and leaving raises `LeaseLost`; an exception of the body's own passes instead, with
+    a note.
+    """
+
+    lease: AsyncHeldLease[V] | None
+    """The lease, once it is taken."""
+
+    def __init__(self, client: ControlPlaneClient, terms: Terms, timeout_s: float | None = None, poll_s: float = POLL_S) -> None:
+        self.lease = None
+        self._client = client
+        self._terms = terms
+        self._timeout_s = timeout_s
+        self._poll_s = poll_s
+        self._holding: AsyncHolding | None = None
+
+    async def __aenter__(self) -> AsyncHeldLease[V]:
+        if self._holding is not None:
+            raise RuntimeError(f"this context of {self._terms.describe()} was entered before: make another")
+        self.lease = await take(self._client, self._terms, self._timeout_s, self._poll_s)
+        self._holding = AsyncHolding(self._client.keepalive, self.lease._hold)  # noqa: SLF001 - a lease and its context are two halves
+        return self.lease
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if self._holding is not None:
+            await self._holding.leave(error, self._give_back)
+
+    async def _give_back(self) -> bool:
+        return self.lease is not None and (await self.lease.release()).count == 1
+
+
+async def take(client: ControlPlaneClient, terms: Terms, timeout_s: float | None = None, poll_s: float = POLL_S) -> AsyncHeldLease[Any]:
+    """Take a lease; raises `LeaseHeld` if somebody has it, or, after waiting, `LockTimeout`."""
+    acquired, lease = await try_take(client, terms, timeout_s, poll_s)
+    if lease is not None:
+        return lease
+    ends = "" if acquired.ends_in_s is None else f" for {acquired.ends_in_s:.3g} seconds more"
+    held = f"{terms.describe()} is held by {acquired.lease.holder!r}{ends}"
+    if timeout_s is None:
+        raise LeaseHeld(f"{held}: try again later, or wait for it", acquired.lease, acquired.ends_in_s)
+    raise LockTimeout(f"{held}, and did not become free within {timeout_s:.3g} seconds")
+
+
+async def try_take(
+    client: ControlPlaneClient, terms: Terms, timeout_s: float | None = None, poll_s: float = POLL_S
+) -> tuple[Acquired, AsyncHeldLease[Any] | None]:
+    """Take a lease if it is free, or becomes so in time; None if not."""
+    if timeout_s is not None:
+        check_duration(timeout_s, "wait_timeout_s", allow_inf=True, maximum=math.inf)
+    check_duration(poll_s, "poll_interval_s", zero=False, allow_inf=True)
+    keepalive = client.keepalive
+    command = terms.ask(new_id())
+    try:
+        acquired, started = await acquire(client.async_store, command, timeout_s, poll_s, keepalive.now)
+        if acquired.lease.lease_id != command.lease_id:
+            return acquired, None
+        hold = terms.hold(acquired.lease, started, keepalive.now)
+        keepalive.leases[LeaseName(terms.dict, terms.key, command.lease_id)] = hold
+        value = None if acquired.entry is None else terms.codec.decode(acquired.entry.value)
+        return acquired, AsyncHeldLease(client, terms, acquired.lease, value, hold)
+    except BaseException as error:
+        # Cancelled, interrupted, or the value cannot be read: perhaps it was granted, and nobody would look after it.
+        if not isinstance(error, HoldfastError | GeneratorExit):
+            with suppress(HoldfastError):
+                await client.async_store.execute(Release([LeaseName(terms.dict, terms.key, command.lease_id)]))
+        raise
+
+
+async def renew_by_name(client: ControlPlaneClient, name: LeaseName, lease_s: float | None, hold: Hold | None) -> Lease:
+    """Renew a lease, and let its hold know; raises `LeaseLost`."""
+    started = client.keepalive.now()
+    (lease,) = (await client.async_store.execute(Renew([name], lease_s))).leases
+    hold = client.keepalive.leases.get(name) if hold is None else hold
+    if lease is not None:
+        if hold is not None:
+            hold.renewed(started, lease_s)
+            client.keepalive.look_again()
+        return lease
+    hold = Hold(name, lease_s, started) if hold is None else hold
+    hold.tell_lost("the store says that it is no longer held")
+    raise hold.error()
+
+
+async def release_by_name(client: ControlPlaneClient, name: LeaseName, hold: Hold | None) -> DictResponse:
+    """Release a lease, and let its hold know."""
+    hold = client.keepalive.leases.get(name) if hold is None else hold
+    if hold is not None:
+        client.keepalive.drop(hold)
+    (was_held,) = (await client.async_store.execute(Release([name]))).held
+    if hold is not None:
+        hold.end()
+    return DictResponse(1) if was_held else DictResponse(0, 1)

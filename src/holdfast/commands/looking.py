@@ -1,0 +1,48 @@
+"""Looking at leases without touching them."""
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from msgspec import Struct
+
+from holdfast.codec import Limits, check_batch, check_name
+from holdfast.commands.command import Command
+from holdfast.commands.leases import Acquired, ends_in_s
+from holdfast.commands.refusals import check_key
+from holdfast.commands.transaction import Transaction
+
+
+class Looked(Struct, frozen=True, gc=False):
+    """The lease in force on each key, None where nobody holds it, and the newest event's number at that moment."""
+
+    leases: list[Acquired | None]
+    index: int
+
+
+class Look(Command[Looked], frozen=True):
+    """Who holds the leases on keys of a dict, or with no dict on names of their own."""
+
+    reads_only: ClassVar[bool] = True
+    answer_type: ClassVar[Any] = Looked
+
+    dict: str | None
+    keys: Sequence[str]
+
+    def __post_init__(self) -> None:
+        if self.dict is not None:
+            check_name(self.dict, "dict")
+        for key in self.keys:
+            check_key(key)
+
+    def measure(self, limits: Limits) -> None:
+        check_batch(len(self.keys), 0, limits)
+
+    def check(self, tx: Transaction) -> Looked:
+        found = tx.leases([(self.dict, key) for key in self.keys])
+        leases = [found.get((self.dict, key)) for key in self.keys]
+        held = [Acquired(lease, ends_in_s(tx, lease)) if lease is not None and lease.held_at(tx.now) else None for lease in leases]
+        return Looked(held, tx.latest())
+
+    def write(self, tx: Transaction, plan: Looked) -> Looked:
+        del tx
+        return plan
