@@ -33,8 +33,6 @@ def check_name(name: object, what: str = "queue", limits: Limits = DEFAULT_LIMIT
     """Give the name back if it can be one: 1 to 200 bytes of UTF-8, no control characters."""
     if type(name) is str and 0 < len(name) <= limits.name_bytes and name.isascii() and name.isprintable():
         return name  # Nearly all of them, and this is asked for every command.
-    if type(name) is str and name.isascii() and name.isprintable() and 0 < len(name) <= limits.name_bytes:
-        return name  # Every put and claim asks this, and nearly every name is one of these.
     if not isinstance(name, str):
         raise TypeError(f"{what} name must be a str, not {type(name).__name__}")
     if not name:

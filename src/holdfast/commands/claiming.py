@@ -46,7 +46,8 @@ class Claim(Command[Claimed], frozen=True):
         check_name(self.queue, "queue")
         if self.lease_s is not None:
             check_duration(self.lease_s, "lease_s", zero=False)
-        check_limit(self.limit)
+        if self.limit != 1:
+            check_limit(self.limit)
         if self.expired_to not in RETURNS:
             check_choice(self.expired_to, RETURNS, "expired_to")
         if self.max_attempts is not None or self.dead_letter is not None:

@@ -41,20 +41,25 @@ class Item(Struct, frozen=True, gc=False, omit_defaults=True, forbid_unknown_fie
 
     def __post_init__(self) -> None:
         check_name(self.id, "message id")
-        if self.delay_s:
-            check_duration(self.delay_s, "delay_s")
+        if self.key is not None:
+            check_key(self.key)
+        # Every put pays for this, and most leave all of it out.
+        if self.if_ready != "update" or self.if_leased != "buffer" or self.delay_s or self.priority != 0:
+            self._check_order()
         if self.start_within_s is not None:
             check_duration(self.start_within_s, "start_within_s")
+        if self.max_attempts is not None or self.dead_letter is not None:
+            check_budget(self.max_attempts, self.dead_letter)
+
+    def _check_order(self) -> None:
+        if self.delay_s:
+            check_duration(self.delay_s, "delay_s")
         if self.if_ready not in POLICIES_READY or self.if_leased not in POLICIES_LEASED:
             message = f"if_ready={self.if_ready!r}, if_leased={self.if_leased!r}: choose of {POLICIES_READY} and {POLICIES_LEASED}"
             raise ValueError(message)
         if self.priority not in PRIORITIES:
             message = f"priority {self.priority!r} is not a whole number of 32 bits"
             raise ValueError(message)
-        if self.max_attempts is not None or self.dead_letter is not None:
-            check_budget(self.max_attempts, self.dead_letter)
-        if self.key is not None:
-            check_key(self.key)
 
 
 def item_of(message: Message) -> Item:

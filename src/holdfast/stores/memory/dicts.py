@@ -66,9 +66,7 @@ class Dicts:
         return self._dicts.get(name)
 
     def save(self, entry: Entry) -> None:
-        found = self._dicts.get(entry.dict)
-        if found is None:
-            found = self._dicts[entry.dict] = MemoryDict()
+        found = self._dicts.setdefault(entry.dict, MemoryDict())
         self._forget_time(found, found.entries.get(entry.key))
         found.enter(entry)
         if entry.expires_at is not None:
@@ -77,13 +75,12 @@ class Dicts:
             self._expiries.add(entry.expires_at, entry.revision)
 
     def delete(self, name: str, key: str, fence: int) -> None:
-        found = self._dicts.get(name)
-        if found is None or key not in found.entries:
-            return
+        found = self._dicts.setdefault(name, MemoryDict())
         if fence:
             found.raise_fence(key, fence)
-        self._forget_time(found, found.entries[key])
-        found.leave(key)
+        if key in found.entries:
+            self._forget_time(found, found.entries[key])
+            found.leave(key)
 
     def stale(self, now: int, limit: int) -> list[Entry]:
         """Entries past their time, the longest first."""
@@ -93,4 +90,4 @@ class Dicts:
         if entry is not None and entry.expires_at is not None:
             found.timed_count -= 1
             del self._timed[entry.revision]
-            self._expiries.leave()
+            self._expiries.leave(entry.revision)

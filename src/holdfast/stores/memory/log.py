@@ -16,6 +16,8 @@ from holdfast.records import Event
 FLOORS = 100_000
 """Of so many topics it is known exactly up to where their events were dropped."""
 
+NOTHING: Mapping[str, Any] = {}
+
 UNENCODED = frozenset({"key", "keys", "value"})
 """What an event leaves out where keys and values are the caller's own objects."""
 
@@ -63,7 +65,7 @@ class Log:
         self._floors: dict[str, int] = {}
         self._forgotten_floor = 0
 
-    def topic(self, topic: str, now: int) -> deque[Kept]:
+    def _topic(self, topic: str, now: int) -> deque[Kept]:
         """The events of a topic that is about to get one."""
         events = self._topics.get(topic)
         if events is None:
@@ -73,9 +75,18 @@ class Log:
             self._over.add(topic)
         return events
 
+    def tell(self, topic: str, now: int, event: str, message_id: str, key: Hashable, more: Mapping[str, Any] = NOTHING) -> int:  # noqa: PLR0917 - called for every message, and keywords cost
+        """Write an event of one message; answer its number."""
+        events = self._topics.get(topic)
+        if events is None or len(events) >= RETAINED:
+            events = self._topic(topic, now)
+        self.latest = index = self.latest + 1
+        events.append(KeptOne(index, now, event, message_id, key, more))
+        return index
+
     def append(self, topic: str, event: str, data: Mapping[str, Any], now: int) -> None:
         self.latest += 1
-        self.topic(topic, now).append(KeptAny(self.latest, now, event, data))
+        self._topic(topic, now).append(KeptAny(self.latest, now, event, data))
 
     def floor(self, topic: str) -> int:
         return self._floors.get(topic, self._forgotten_floor)
@@ -98,23 +109,21 @@ class Log:
         return dropped
 
     def _prune_by_age(self, before: int, limit: int) -> int:
-        dropped, kept = 0, []
+        dropped = 0
         while dropped < limit and self._ages and self._ages[0][0] < before:
             _, topic = heappop(self._ages)
             dropped += self._drop(topic, before, limit - dropped)
             events = self._topics[topic]
             if events:
-                kept.append((events[0].at, topic))
+                heappush(self._ages, (events[0].at, topic))
             else:
                 del self._topics[topic]
-        for age in kept:
-            heappush(self._ages, age)
         return dropped
 
     def _drop(self, topic: str, before: int, limit: int) -> int:
-        """Drop the topic's oldest events, as many as may go; the newest of all topics stays."""
+        """Drop the topic's oldest events, as many as may go."""
         events, dropped, floor = self._topics[topic], 0, 0
-        while events and dropped < limit and events[0].at < before and events[0].index < self.latest:
+        while events and dropped < limit and events[0].at < before:
             floor = events.popleft().index
             dropped += 1
         if floor:

@@ -1,7 +1,7 @@
 """One queue in memory: its messages, found by id, by key, in claim order and by what time does to them."""
 
 from bisect import insort
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
 
 from holdfast.commands.topics import queue_topic, watch_topic
 from holdfast.commands.transaction import ALL
@@ -101,13 +101,13 @@ class MemoryQueue:
         del self.ids[message.id]
         match message.state:
             case "ready":
-                self.lines[message.priority].leave()
+                self.lines[message.priority].leave(n)
                 if message.start_by is not None and not message.attempts:
-                    self.late.leave()
+                    self.late.leave(n)
             case "leased":
                 self.leased_count -= 1
                 if message.until < NEVER:
-                    self.ends.leave()
+                    self.ends.leave(n)
             case "dead":
                 del self.dead[n]
                 return
@@ -124,7 +124,7 @@ class MemoryQueue:
         if line is None:
             if len(self.lines) >= self._sweep_at:
                 self._sweep()
-            line = self.lines[priority] = Schedule(self._stands_at(priority))
+            line = self.lines[priority] = Schedule(self._stands_at)
             insort(self.priorities, -priority)
         return line
 
@@ -148,9 +148,9 @@ class MemoryQueue:
         return sorted(found, key=lambda message: (overdue_since(message), message.n))[:limit]
 
     def next_due(self) -> int | None:
-        """When the next message becomes due or its lease ends."""
-        firsts = [schedule.first() for schedule in (self.ends, *self.lines.values())]
-        return min((first[0] for first in firsts if first is not None), default=None)
+        """When, after now, the next message becomes due or its lease ends."""
+        moments = [schedule.after(self.now) for schedule in (self.ends, *self.lines.values())]
+        return min((moment for moment in moments if moment is not None), default=None)
 
     def _sweep(self) -> None:
         """Forget the lines that nobody stands in."""
@@ -158,22 +158,17 @@ class MemoryQueue:
         self.priorities = sorted(-priority for priority in self.lines)
         self._sweep_at = 2 * len(self.lines) + EMPTY_LINES
 
-    def _stands_at(self, priority: int) -> Callable[[int, int], bool]:
-        messages, name = self.messages, self.name
-
-        def stands_at(position: int, n: int) -> bool:
-            message = messages.get(n)
-            return (
-                message is not None
-                and message.state == "ready"
-                and message.position == position
-                and message.priority == priority
-                and message.queue == name
-                # Who is late will never be handed out, so it does not stand in the way of the others.
-                and (message.start_by is None or not message.is_late(self.now))
-            )
-
-        return stands_at
+    def _stands_at(self, position: int, n: int) -> bool:
+        # Of its priority it need not be asked: no message changes it.
+        message = self.messages.get(n)
+        return (
+            message is not None
+            and message.state == "ready"
+            and message.position == position
+            and message.queue == self.name
+            # Who is late will never be handed out, so it does not stand in the way of the others.
+            and (message.start_by is None or not message.is_late(self.now))
+        )
 
     def _ends_at(self, until: int, n: int) -> bool:
         message = self.messages.get(n)

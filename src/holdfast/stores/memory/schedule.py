@@ -31,18 +31,29 @@ class Schedule:
         """How many belong in here."""
 
     def add(self, moment: int, n: int, *, ahead: bool = False) -> None:
-        slot = (moment, n)
         self.count += 1
-        if ahead or (self.line and self.line[-1] > slot):
-            heappush(self.heap, slot)
+        line = self.line
+        if ahead or (line and line[-1] > (moment, n)):
+            heappush(self.heap, (moment, n))
         else:
-            self.line.append(slot)
+            line.append((moment, n))
 
-    def leave(self) -> None:
+    def leave(self, n: int) -> None:
         """Count one less; its slot is stale from now on."""
         self.count -= 1
-        if len(self.line) + len(self.heap) > 2 * self.count + SPARE:
+        line = self.line
+        if line and line[0][1] == n:
+            line.popleft()
+        elif len(line) + len(self.heap) > 2 * self.count + SPARE:
             self.compact()
+
+    def is_due(self, now: int) -> bool:
+        """Whether the earliest slot is no later than now. Costs less than `first`, and cleans up only where it must."""
+        line, heap = self.line, self.heap
+        if (not line or line[0][0] > now) and (not heap or heap[0][0] > now):
+            return False
+        first = self.first()
+        return first is not None and first[0] <= now
 
     def first(self) -> Slot | None:
         """The earliest slot."""
@@ -57,16 +68,16 @@ class Schedule:
 
     def upto(self, moment: int, limit: int) -> list[int]:
         """The first numbers, at most `limit`, of slots no later than the moment."""
-        taken: list[Slot] = []
-        while len(taken) < limit:
-            slot = self.first()
-            if slot is None or slot[0] > moment:
-                break
-            self._drop(slot)
-            taken.append(slot)
-        # They come before all others, so the line stays sorted.
-        self.line.extendleft(reversed(taken))
+        taken = self._take(moment, limit)
+        self._put_back(taken)
         return [n for _, n in taken]
+
+    def after(self, moment: int) -> int | None:
+        """The first moment of a slot behind this one; costs by how many come before it."""
+        taken = self._take(moment, self.count)
+        first = self.first()
+        self._put_back(taken)
+        return None if first is None else first[0]
 
     def compact(self) -> None:
         """Forget every stale slot."""
@@ -74,6 +85,20 @@ class Schedule:
         self.line = deque(slot for slot in line if self._is_current(*slot))
         self.heap = [slot for slot in set(self.heap) if slot not in line and self._is_current(*slot)]
         heapify(self.heap)
+
+    def _take(self, moment: int, limit: int) -> list[Slot]:
+        taken: list[Slot] = []
+        while len(taken) < limit:
+            slot = self.first()
+            if slot is None or slot[0] > moment:
+                break
+            self._drop(slot)
+            taken.append(slot)
+        return taken
+
+    def _put_back(self, taken: list[Slot]) -> None:
+        # They come before all others, so the line stays sorted.
+        self.line.extendleft(reversed(taken))
 
     def _drop(self, slot: Slot) -> None:
         """Take out the earliest slot, and its twins: who left and came back to the same moment has two."""

@@ -10,7 +10,7 @@ from holdfast.codec import Limits
 from holdfast.commands import Command, Prune, run
 from holdfast.errors import Closed
 from holdfast.stores import Guarantees
-from holdfast.stores.memory.native import NATIVE, Hints
+from holdfast.stores.memory.native import natives
 from holdfast.stores.memory.tables import Tables
 from holdfast.stores.memory.transaction import MemoryTransaction
 from holdfast.stores.waiting import Mark, waiters_for
@@ -46,19 +46,19 @@ class MemoryStore:
         # Guards _tables, _prune_at and _is_closed.
         self._lock = threading.Lock()
         self._tables = Tables(limits, by_reference=by_reference)
+        self._log = self._tables.log
         self._prune_at = PRUNE_EVERY
         self._is_closed = False
+        self._native = natives(self._tables, self._lock, self._now_us, self.waiters)
         _open_stores.add(self)
 
     def execute(self, command: Command[R]) -> R:
-        native = NATIVE.get(type(command))
+        native = self._native.get(type(command))
         if native is not None:
-            with self._lock:
-                self._refuse_if_closed()
-                done = native(self._tables, command, self._now_us())
-            if done is not None:
-                answer: R = done[0]
-                self._follow_up(done[1])
+            answer: R | None = native(command)
+            if answer is not None:
+                if self._log.latest >= self._prune_at:
+                    self._prune()
                 return answer
         return self._run(command)
 
@@ -71,17 +71,16 @@ class MemoryStore:
             self._refuse_if_closed()
             tx = MemoryTransaction(self._tables, self._now_us(), wall_offset)
             answer = command.write(tx, command.check(tx)) if self.by_reference else run(tx, command)
-        self._follow_up(tx.hints.items())
+        self.waiters.hint_each(tx.hints.items())
+        if self._log.latest >= self._prune_at:
+            self._prune()
         return answer
 
-    def _follow_up(self, hints: Hints) -> None:
-        """Wake who waits, without the lock, and now and then tidy a little."""
-        for topic, count in hints:
-            self.waiters.hint(topic, count)
-        if self._tables.log.latest >= self._prune_at:
-            # Set first: pruning writes events, too.
-            self._prune_at = self._tables.log.latest + PRUNE_EVERY
-            self._run(PRUNE)
+    def _prune(self) -> None:
+        """Tidy a little."""
+        # Set first: pruning writes events, too.
+        self._prune_at = self._log.latest + PRUNE_EVERY
+        self._run(PRUNE)
 
     def mark(self, topic: str) -> Mark:
         return self.waiters.mark(topic)
@@ -99,6 +98,7 @@ class MemoryStore:
         """End every wait with `Closed`, and forget everything."""
         with self._lock:
             self._is_closed = True
+            self._native = {}
             self._tables = Tables(self.limits, by_reference=self.by_reference)
         self.waiters.close()
 
@@ -109,6 +109,8 @@ class MemoryStore:
     def _begin_in_child(self) -> None:
         """Go on after a fork: whoever held the lock or waited stayed in the parent."""
         self._lock = threading.Lock()
+        if not self._is_closed:
+            self._native = natives(self._tables, self._lock, self._now_us, self.waiters)
         self.waiters.reset()
 
 
