@@ -99,11 +99,6 @@ class Hold:
         return bool(self._reason) or self._now() >= self.trusted_until or self.is_inherited
 
     @property
-    def is_told(self) -> bool:
-        """Whether it was called lost, for good; time alone makes it `lost`, but only until it is renewed."""
-        return bool(self._reason)
-
-    @property
     def is_inherited(self) -> bool:
         """Whether this process is a fork of the one that holds it."""
         return self._pid != os.getpid()
@@ -124,11 +119,11 @@ class Hold:
         if self._reason:
             self._call_back()
 
-    def end(self) -> None:
-        """Make it over: it was given back, and nobody is told."""
+    def end(self, reason: str = "it was given back") -> None:
+        """Make it over: its holder is done with it, and nobody needs to be told."""
         self._callbacks.clear()
         self.is_over = True
-        self._reason = self._reason or "it was given back"
+        self._reason = self._reason or reason
 
     def tell_lost(self, reason: str) -> None:
         """Make it lost for good, and tell whoever asked to be told."""

@@ -11,8 +11,10 @@ from holdfast.records import NEVER, Ending, State
 __all__ = [
     "MISSING",
     "DictCompareAndSetResult",
+    "DictEntry",
     "DictResponse",
     "Explanation",
+    "LeaseHolder",
     "MessageId",
     "Missing",
     "QueueMessage",
@@ -89,6 +91,25 @@ class DictCompareAndSetResult(Struct, frozen=True):
     revision: int
 
 
+class DictEntry(Struct, frozen=True):
+    """A key of a dict with its value; `revision` grows with every write, also over deletion."""
+
+    key: Any
+    value: Any
+    revision: int
+    fence: int = 0
+    """The highest token that wrote it under a fence."""
+    expires_at: datetime | None = None
+
+
+class LeaseHolder(Struct, frozen=True):
+    """Who holds a lease, or leads, under which fencing token, and since when."""
+
+    holder: str
+    token: int
+    since: datetime | None
+
+
 class WatchEvent(Struct, frozen=True):
     """One thing that happened to a queue, a dict or a lease; `index` is where a later watch can go on."""
 
@@ -122,6 +143,8 @@ class QueueMessage(Struct, frozen=True):
     metadata: dict[str, Any] | None = None
     history: tuple[Ending, ...] = ()
     """How its last claims ended, those that were not acknowledged."""
+    cursor: tuple[int | str, ...] = ()
+    """Where it stands: `browse(after=message)` goes on behind it."""
 
 
 class Explanation(Struct, frozen=True):

@@ -5,8 +5,10 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 if TYPE_CHECKING:
     from holdfast._async.handles.leases import AsyncHeldLease
+    from holdfast._async.handles.mapping import AsyncDict
     from holdfast._async.handles.queue import AsyncQueue
     from holdfast._sync.handles.leases import HeldLease
+    from holdfast._sync.handles.mapping import Dict
     from holdfast._sync.handles.queue import Queue
 
 T = TypeVar("T")
@@ -59,4 +61,19 @@ class LeaseTwin(Twin):
         def __get__(self, handle: None, owner: type) -> "type[AsyncHeldLease[Any]]": ...
         @overload
         def __get__(self, handle: "HeldLease[T] | AsyncHeldLease[T]", owner: type) -> "AsyncHeldLease[T]": ...
+        def __get__(self, handle: Any, owner: type) -> Any: ...
+
+
+class DictTwin(Twin):
+    """The twin of a dict."""
+
+    module = "holdfast._async.handles.mapping"
+    name = "AsyncDict"
+
+    if TYPE_CHECKING:
+
+        @overload
+        def __get__(self, handle: None, owner: type) -> "type[AsyncDict[Any]]": ...
+        @overload
+        def __get__(self, handle: "Dict[T] | AsyncDict[T]", owner: type) -> "AsyncDict[T]": ...
         def __get__(self, handle: Any, owner: type) -> Any: ...

@@ -28,20 +28,16 @@ class AsyncHolding:
         is_ours = self._body.leave(error)
         if self.hold.is_inherited or (self.hold.is_over and not is_ours):
             return
-        if self.hold.lost:
+        was_lost = self.hold.lost
+        if was_lost:
             self.hold.tell_lost("its lease ended before the body did")
         if error is None or is_ours:
-            await self._settle(settle)
-            if self.hold.is_told:
+            if not await settle() or was_lost:
                 raise self.hold.error() from error
             return
         try:
-            await self._settle(settle)
+            was_lost = not await settle() or was_lost
         except HoldfastError as failure:
             error.add_note(f"{self.hold.describe()} could not be given back, and ends by itself: {failure}")
-        if self.hold.is_told:
+        if was_lost:
             error.add_note(str(self.hold.error()))
-
-    async def _settle(self, settle: Callable[[], Awaitable[bool]]) -> None:
-        if not await settle():
-            self.hold.tell_lost("the store says that it is no longer held")

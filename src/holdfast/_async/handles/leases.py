@@ -68,6 +68,12 @@ class AsyncHeldLease(Generic[V]):
         """Raise `LeaseLost` if it is lost; for bodies that nothing can cancel. Asks nobody."""
         self._hold.check()
 
+    def keep(self) -> Self:
+        """Renew it in the background until it is released or lost; nothing is cancelled then, so look at `lost`."""
+        self._hold.auto_renew = True
+        self._client.keepalive.add(self._hold)
+        return self
+
     async def renew(self, lease_s: float | None = None) -> Self:
         """Keep it from now on for `lease_s`, by default as long as before. Raises `LeaseLost` if it is no longer held."""
         if self._hold.is_inherited or self._hold.is_over:
@@ -164,27 +170,28 @@ async def try_take(
         raise
 
 
-async def renew_by_name(client: ControlPlaneClient, name: LeaseName, lease_s: float | None, hold: Hold | None) -> Lease:
-    """Renew a lease, and let its hold know; raises `LeaseLost`."""
-    started = client.keepalive.now()
+async def renew_by_name(client: ControlPlaneClient, name: LeaseName, lease_s: float | None, hold: Hold | None = None) -> tuple[Lease, Hold]:
+    """Renew a lease, and let its hold know, wherever in this process it is; raises `LeaseLost`."""
+    keepalive = client.keepalive
+    started = keepalive.now()
     (lease,) = (await client.async_store.execute(Renew([name], lease_s))).leases
-    hold = client.keepalive.leases.get(name) if hold is None else hold
-    if lease is not None:
-        if hold is not None:
-            hold.renewed(started, lease_s)
-            client.keepalive.look_again()
-        return lease
-    hold = Hold(name, lease_s, started) if hold is None else hold
-    hold.tell_lost("the store says that it is no longer held")
-    raise hold.error()
+    hold = keepalive.leases.get(name) if hold is None else hold
+    if hold is None:
+        hold = keepalive.leases[name] = Hold(name, lease_s, started, keepalive.now, auto_renew=False)
+    if lease is None:
+        hold.tell_lost("the store says that it is no longer held")
+        raise hold.error()
+    hold.renewed(started, lease_s)
+    keepalive.look_again()
+    return lease, hold
 
 
-async def release_by_name(client: ControlPlaneClient, name: LeaseName, hold: Hold | None) -> DictResponse:
+async def release_by_name(client: ControlPlaneClient, name: LeaseName, hold: Hold | None = None) -> DictResponse:
     """Release a lease, and let its hold know."""
     hold = client.keepalive.leases.get(name) if hold is None else hold
     if hold is not None:
         client.keepalive.drop(hold)
     (was_held,) = (await client.async_store.execute(Release([name]))).held
     if hold is not None:
-        hold.end()
+        hold.end("it was given back" if was_held else "the store says that it is no longer held")
     return DictResponse(1) if was_held else DictResponse(0, 1)

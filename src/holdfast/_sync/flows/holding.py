@@ -29,20 +29,16 @@ class Holding:
         is_ours = self._body.leave(error)
         if self.hold.is_inherited or (self.hold.is_over and not is_ours):
             return
-        if self.hold.lost:
+        was_lost = self.hold.lost
+        if was_lost:
             self.hold.tell_lost("its lease ended before the body did")
         if error is None or is_ours:
-            self._settle(settle)
-            if self.hold.is_told:
+            if not settle() or was_lost:
                 raise self.hold.error() from error
             return
         try:
-            self._settle(settle)
+            was_lost = not settle() or was_lost
         except HoldfastError as failure:
             error.add_note(f"{self.hold.describe()} could not be given back, and ends by itself: {failure}")
-        if self.hold.is_told:
+        if was_lost:
             error.add_note(str(self.hold.error()))
-
-    def _settle(self, settle: Callable[[], bool]) -> None:
-        if not settle():
-            self.hold.tell_lost("the store says that it is no longer held")

@@ -1,0 +1,521 @@
+# Generated from src/holdfast/_async/handles/mapping.py by tools/unasync.py; do not edit.
+"""Dict: keys and values that processes share, with leases on keys."""
+
+import math
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from typing import Any, Generic, TypeVar, overload
+
+from holdfast._sync.flows.watching import watch
+from holdfast._sync.handles.leases import DictLease, DictLock, LeaseContext, release_by_name, renew_by_name, take, try_take
+from holdfast.client import ControlPlaneClient
+from holdfast.codec import JSON, Codec, check_name, decode_key, encode_key, key_prefix, typed
+from holdfast.commands import Change, Clear, Configure, LeaseName, Length, Look, Names, Read, Write, Written
+from holdfast.entries import change_of, expectation, pairs_of, raise_refused, same_keys
+from holdfast.errors import Refused
+from holdfast.reaching import reach
+from holdfast.results import MISSING, DictCompareAndSetResult, DictEntry, DictResponse, LeaseHolder, Missing, WatchEvent, wall_time
+from holdfast.terms import Terms
+from holdfast.twins import DictTwin
+from holdfast.watched import DictSubject
+
+V = TypeVar("V")
+W = TypeVar("W")
+
+# Said here because inside the class `list` is a method.
+Items = list[tuple[Any, V]]
+Dicts = list["Dict[Any]"]
+
+PAGE = 1_000
+TRIES = 1_000
+"""How often `update_with` begins again before it gives up."""
+
+
+class Dict(Generic[V]):
+    """A dict by name, shared by everyone who reaches the same store.
+
+    Keys are str, int, float, bool, None, bytes, UUID, date, datetime and tuples of these, told apart by type: `1`, `1.0`, `True` and `"1"`
+    are four keys. Every call takes `client=` or `base_url=`, else the handle's own are used, else `HOLDFAST_URL`, else a file in the user's
+    data folder.
+    """
+
+    aio = DictTwin()
+
+    name: str
+
+    def __init__(self, name: str, *, codec: Codec = JSON, client: ControlPlaneClient | None = None, base_url: str | None = None) -> None:
+        self.name = check_name(name, "dict")
+        self._codec = codec
+        self._client = client
+        self._base_url = base_url
+
+    @overload
+    @classmethod
+    def from_name(cls, name: str, *, type: type[W], client: ControlPlaneClient | None = ..., base_url: str | None = ...) -> "Dict[W]": ...
+    @overload
+    @classmethod
+    def from_name(
+        cls, name: str, *, codec: Codec = ..., client: ControlPlaneClient | None = ..., base_url: str | None = ...
+    ) -> "Dict[Any]": ...
+    @classmethod
+    def from_name(
+        cls,
+        name: str,
+        *,
+        type: Any = None,
+        codec: Codec = JSON,
+        client: ControlPlaneClient | None = None,
+        base_url: str | None = None,
+    ) -> "Dict[Any]":
+        """Make a handle, and touch nothing."""
+        return cls(name, codec=codec if type is None else typed(type), client=client, base_url=base_url)
+
+    @overload
+    @classmethod
+    def create(cls, name: str, *, type: type[W], client: ControlPlaneClient | None = ..., base_url: str | None = ...) -> "Dict[W]": ...
+    @overload
+    @classmethod
+    def create(
+        cls, name: str, *, codec: Codec = ..., client: ControlPlaneClient | None = ..., base_url: str | None = ...
+    ) -> "Dict[Any]": ...
+    @classmethod
+    def create(
+        cls,
+        name: str,
+        *,
+        type: Any = None,
+        codec: Codec = JSON,
+        client: ControlPlaneClient | None = None,
+        base_url: str | None = None,
+    ) -> "Dict[Any]":
+        """Create the dict if it is not there, and make a handle of it. What is in it stays.
+
+        With `type=` values come back as that type: a msgspec Struct, a dataclass, a pydantic model.
+        """
+        made = cls(name, codec=codec if type is None else typed(type), client=client, base_url=base_url)
+        made._reach(None, None).store.execute(Configure("dict", name))
+        return made
+
+    @classmethod
+    def list(cls, *, prefix: str = "", client: ControlPlaneClient | None = None, base_url: str | None = None) -> "Dicts":
+        """Every dict there is, in order of their names."""
+        store = reach(client, base_url).store
+        page = store.execute(Names("dict", prefix))
+        settings = [*page.settings]
+        while page.more:
+            page = store.execute(Names("dict", prefix, page.settings[-1].name))
+            settings += page.settings
+        return [cls(one.name, client=client, base_url=base_url) for one in settings]
+
+    def delete(
+        self,
+        key: Hashable | Missing = MISSING,
+        *,
+        revision: int | None = None,
+        lease_id: str | None = None,
+        fence: int | None = None,
+        client: ControlPlaneClient | None = None,
+        base_url: str | None = None,
+    ) -> DictResponse:
+        """Remove one key; without a key remove the dict, in one step, with everything in it and all its leases.
+
+        With `revision=` only what still has that revision: the answer's `count` says whether it was. Raises `LeaseLost` and `Refused` as
+        `put` does.
+        """
+        reached = self._reach(client, base_url)
+        if isinstance(key, Missing):
+            if revision is not None or lease_id is not None or fence is not None:
+                raise ValueError("revision=, lease_id= and fence= are about one key: give the key, too")
+            return DictResponse(reached.store.execute(Clear("dict", self.name, drop=True)))
+        written = self._write_one(reached, change_of(key, do="delete", revision=revision, lease=lease_id, fence=fence))
+        return DictResponse(int(written.written and written.entry is not None))
+
+    def clear(self, *, client: ControlPlaneClient | None = None, base_url: str | None = None) -> DictResponse:
+        """Remove every key, in one step; leases stay."""
+        return DictResponse(self._reach(client, base_url).store.execute(Clear("dict", self.name)))
+
+    def length(self, *, client: ControlPlaneClient | None = None, base_url: str | None = None) -> int:
+        """How many keys there are."""
+        return self._reach(client, base_url).store.execute(Length(self.name))
+
+    def put(
+        self,
+        key: Hashable,
+        value: V,
+        *,
+        ttl_s: float | None = None,
+        lease_id: str | None = None,
+        fence: int | None = None,
+        client: ControlPlaneClient | None = None,
+        base_url: str | None = None,
+    ) -> V:
+        """Store a value, and give it back; with `ttl_s` it is gone after that time.
+
+        With `lease_id=` it is stored only while that lease on the key is held, else `LeaseLost`. With `fence=`, a lease's or a claim's
+        token, it is `Refused` once a higher token has written the key; an equal one passes.
+        """
+        change = change_of(key, value=self._codec.encode(value), ttl_s=ttl_s, lease=lease_id, fence=fence)
+        self._write_one(self._reach(client, base_url), change)
+        return value
+
+    def put_if_absent(
+        self,
+        key: Hashable,
+        value: V,
+        *,
+        ttl_s: float | None = None,
+        lease_id: str | None = None,
+        fence: int | None = None,
+        client: ControlPlaneClient | None = None,
+        base_url: str | None = None,
+    ) -> DictCompareAndSetResult:
+        """Store a value if the key is absent; `updated` says whether it was, and `current_value` what is there now."""
+        return self.compare_and_set(key, MISSING, value, ttl_s=ttl_s, lease_id=lease_id, fence=fence, client=client, base_url=base_url)
+
+    def update(
+        self,
+        values: Mapping[Any, V] | Iterable[tuple[Any, V]],
+        *,
+        ttl_s: float | None = None,
+        fence: int | None = None,
+        client: ControlPlaneClient | None = None,
+        base_url: str | None = None,
+    ) -> dict[Any, V]:
+        """Store several values, all or none, and give them back as a dict."""
+        pairs = pairs_of(values)
+        changes = [Change(text, value=self._codec.encode(value), fence=fence, ttl_s=ttl_s) for text, (_, value) in pairs.items()]
+        if changes:
+            self._reach(client, base_url).store.execute(Write(self.name, changes, all_or_none=True))
+        return dict(pairs.values())
+
+    def get(
+        self,
+        key: Hashable,
+        *,
+        default: Any = None,
+        client: ControlPlaneClient | None = None,
+        base_url: str | None = None,
+    ) -> V | Any:
+        """The value under a key, or the default."""
+        found = self._reach(client, base_url).store.execute(Read(self.name, [encode_key(key)]))
+        return self._codec.decode(found.entries[0].value) if found.entries else default
+
+    def get_many(self, keys: Iterable[Hashable], *, client: ControlPlaneClient | None = None, base_url: str | None = None) -> dict[Any, V]:
+        """The values under several keys, as of one moment; what is missing is left out."""
+        texts = same_keys(keys)
+        if not texts:
+            return {}
+        found = self._reach(client, base_url).store.execute(Read(self.name, [*texts]))
+        return {texts[entry.key]: self._codec.decode(entry.value) for entry in found.entries}
+
+    def get_entry(self, key: Hashable, *, client: ControlPlaneClient | None = None, base_url: str | None = None) -> DictEntry | None:
+        """The value under a key with its revision, which grows with every write; None if it is missing."""
+        reached = self._reach(client, base_url)
+        found = (reached.store.execute(Read(self.name, [encode_key(key)]))).entries
+        if not found:
+            return None
+        expires_at = wall_time(found[0].expires_at, reached.store.wall_offset_us())
+        return DictEntry(key, self._codec.decode(found[0].value), found[0].revision, found[0].fence, expires_at)
+
+    def items(
+        self,
+        *,
+        prefix: str | tuple[Hashable, ...] | None = None,
+        after: Hashable | Missing = MISSING,
+        limit: int | None = None,
+        client: ControlPlaneClient | None = None,
+        base_url: str | None = None,
+    ) -> Items[V]:
+        """Keys with their values, in order of the keys' text; under a prefix, after a key, up to a limit.
+
+        Under a str are the str keys that begin with it, under a tuple the longer tuples. More than 10,000 are read page by page, and may
+        change in between.
+        """
+        found: Items[V] = []
+        size = 10_000 if limit is None else min(limit, 10_000)
+        for page in self.pages(prefix=prefix, after=after, size=size, client=client, base_url=base_url):
+            found += page
+            if limit is not None and len(found) >= limit:
+                break
+        return found if limit is None else found[:limit]
+
+    def pages(
+        self,
+        *,
+        prefix: str | tuple[Hashable, ...] | None = None,
+        after: Hashable | Missing = MISSING,
+        size: int = PAGE,
+        client: ControlPlaneClient | None = None,
+        base_url: str | None = None,
+    ) -> Iterator[Items[V]]:
+        """`items`, page by page."""
+        store = self._reach(client, base_url).store
+        begins = "" if prefix is None else key_prefix(prefix)
+        last = None if isinstance(after, Missing) else encode_key(after)
+        more = True
+        while more:
+            page = store.execute(Read(self.name, None, begins, last, size))
+            if page.entries:
+                last = page.entries[-1].key
+                yield [(decode_key(entry.key), self._codec.decode(entry.value)) for entry in page.entries]
+            more = page.more
+
+    def pop(
+        self,
+        key: Hashable,
+        *,
+        default: Any = None,
+        lease_id: str | None = None,
+        fence: int | None = None,
+        client: ControlPlaneClient | None = None,
+        base_url: str | None = None,
+    ) -> V | Any:
+        """Remove a key, and give the value it had, or the default."""
+        written = self._write_one(self._reach(client, base_url), change_of(key, do="delete", lease=lease_id, fence=fence))
+        return self._codec.decode(written.entry.value) if written.entry is not None else default
+
+    def increment(
+        self,
+        key: Hashable,
+        by: float = 1,
+        *,
+        ttl_s: float | None = None,
+        lease_id: str | None = None,
+        fence: int | None = None,
+        client: ControlPlaneClient | None = None,
+        base_url: str | None = None,
+    ) -> Any:
+        """Add to the number under a key, from 0 where it is missing, and give the sum. `Refused` where there is no number."""
+        change = change_of(key, do="increment", by=by, ttl_s=ttl_s, lease=lease_id, fence=fence)
+        written = self._write_one(self._reach(client, base_url), change)
+        return None if written.entry is None else self._codec.decode(written.entry.value)
+
+    def compare_and_set(
+        self,
+        key: Hashable,
+        expected: V | Missing | None,
+        value: V,
+        *,
+        revision: int | None = None,
+        ttl_s: float | None = None,
+        lease_id: str | None = None,
+        fence: int | None = None,
+        client: ControlPlaneClient | None = None,
+        base_url: str | None = None,
+    ) -> DictCompareAndSetResult:
+        """Store a value if the key holds the expected one.
+
+        `expected=None` is a missing key or a stored None, `MISSING` only a missing key. With `revision=` that decides instead, and
+        `expected` is not looked at; 0 is a missing key. A lease that is lost, or a fence that is too low, is `updated=False` too.
+        """
+        change = change_of(
+            key,
+            value=self._codec.encode(value),
+            ttl_s=ttl_s,
+            lease=lease_id,
+            fence=fence,
+            revision=revision,
+            **(expectation(expected, self._codec) if revision is None else {}),
+        )
+        (written,) = self._reach(client, base_url).store.execute(Write(self.name, [change]))
+        current = None if written.entry is None else self._codec.decode(written.entry.value)
+        return DictCompareAndSetResult(written.written, current, 0 if written.entry is None else written.entry.revision)
+
+    def update_with(
+        self,
+        key: Hashable,
+        change: Callable[[Any], V],
+        *,
+        default: Any = None,
+        ttl_s: float | None = None,
+        lease_id: str | None = None,
+        fence: int | None = None,
+        client: ControlPlaneClient | None = None,
+        base_url: str | None = None,
+    ) -> V:
+        """Store what `change` makes of the value, and give it back; nothing that others write meanwhile is overwritten.
+
+        `change` gets the default where the key is missing. It is called again, with the newer value, as long as others were faster, so
+        it must only compute. Raises `LeaseLost` and `Refused` as `put` does.
+        """
+        reached, text = self._reach(client, base_url), encode_key(key)
+        for _ in range(TRIES):
+            found = (reached.store.execute(Read(self.name, [text]))).entries
+            value = change(self._codec.decode(found[0].value) if found else default)
+            revision = found[0].revision if found else 0
+            step = change_of(key, value=self._codec.encode(value), ttl_s=ttl_s, lease=lease_id, fence=fence, revision=revision)
+            if (self._write_one(reached, step)).written:
+                return value
+        raise Refused(
+            f"key {key!r} of dict {self.name!r} was changed by others {TRIES:,} times in a row; nothing was written: hold a lease"
+        )
+
+    def watch(
+        self,
+        *,
+        key: Hashable | Missing = MISSING,
+        prefix: str | tuple[Hashable, ...] | None = None,
+        last_index: int = -1,
+        timeout_s: float | None = None,
+        poll_interval_s: float = 0.5,
+        snapshot: bool = False,
+        client: ControlPlaneClient | None = None,
+        base_url: str | None = None,
+    ) -> Iterator[WatchEvent]:
+        """Follow what happens to the dict, to one key, or to the keys under a prefix.
+
+        Begins after `last_index`, -1 being the oldest event that is still there; with `snapshot` an event `snapshot` for each key comes
+        first, then `synced`. Ends when nothing came for `timeout_s`; None follows for ever, 0.0 gives what is there. Raises `Compacted`
+        when the events asked for are gone.
+        """
+        subject = DictSubject(
+            self.name,
+            self._codec,
+            None if isinstance(key, Missing) else encode_key(key),
+            "" if prefix is None else key_prefix(prefix),
+        )
+        store = self._reach(client, base_url).store
+        return watch(store, subject, last_index=last_index, timeout_s=timeout_s, poll_s=poll_interval_s, snapshot=snapshot)
+
+    def acquire_lease(
+        self,
+        key: Hashable,
+        *,
+        holder: str,
+        lease_s: float = 60.0,
+        client: ControlPlaneClient | None = None,
+        base_url: str | None = None,
+    ) -> DictLease[V]:
+        """Take the lease on a key for `lease_s`; renew and release it yourself.
+
+        Raises `LeaseHeld` if somebody has it, also under the same holder's name.
+        """
+        return take(self._reach(client, base_url), self._terms(key, holder, lease_s, auto_renew=False))
+
+    def lease(
+        self,
+        key: Hashable,
+        *,
+        holder: str,
+        lease_s: float = 60.0,
+        auto_renew: bool = True,
+        renew_interval_s: float | None = None,
+        max_hold_s: float | None = None,
+        client: ControlPlaneClient | None = None,
+        base_url: str | None = None,
+    ) -> LeaseContext[V]:
+        """Hold the lease on a key while a body runs: `with shared.lease(…) as lease:`. Raises `LeaseHeld` if somebody has it.
+
+        It is renewed in the background, by default every third of `lease_s`, until the body ends or has taken `max_hold_s`. When it is
+        lost, a task's body is cancelled, and leaving raises `LeaseLost`.
+        """
+        terms = self._terms(key, holder, lease_s, auto_renew=auto_renew, renew_interval_s=renew_interval_s, max_hold_s=max_hold_s)
+        return LeaseContext(self._reach(client, base_url), terms)
+
+    def release_lease(
+        self, key: Hashable, *, lease_id: str, client: ControlPlaneClient | None = None, base_url: str | None = None
+    ) -> DictResponse:
+        """Give a lease back. What was lost before raises nothing, and is in the answer's `lost`."""
+        return release_by_name(self._reach(client, base_url), LeaseName(self.name, encode_key(key), lease_id))
+
+    def renew_lease(
+        self,
+        key: Hashable,
+        *,
+        lease_id: str,
+        lease_s: float,
+        client: ControlPlaneClient | None = None,
+        base_url: str | None = None,
+    ) -> DictLease[V]:
+        """Keep a lease from now on for `lease_s`. Raises `LeaseLost` if it is no longer held."""
+        reached, text = self._reach(client, base_url), encode_key(key)
+        lease, hold = renew_by_name(reached, LeaseName(self.name, text, lease_id), lease_s)
+        found = (reached.store.execute(Read(self.name, [text]))).entries
+        value = self._codec.decode(found[0].value) if found else None
+        return DictLease(reached, self._terms(key, lease.holder, lease_s, auto_renew=False), lease, value, hold)
+
+    def lease_holder(self, key: Hashable, *, client: ControlPlaneClient | None = None, base_url: str | None = None) -> LeaseHolder | None:
+        """Who holds the lease on a key at this moment, None if nobody does."""
+        reached = self._reach(client, base_url)
+        (found,) = (reached.store.execute(Look(self.name, [encode_key(key)]))).leases
+        if found is None:
+            return None
+        return LeaseHolder(found.lease.holder, found.lease.token, wall_time(found.lease.since, reached.store.wall_offset_us()))
+
+    def locked(
+        self,
+        key: Hashable,
+        *,
+        holder: str,
+        lease_s: float = 60.0,
+        wait_timeout_s: float | None = None,
+        poll_interval_s: float = 0.5,
+        default_value: Any = True,
+        auto_renew: bool = True,
+        renew_interval_s: float | None = None,
+        max_hold_s: float | None = None,
+        client: ControlPlaneClient | None = None,
+        base_url: str | None = None,
+    ) -> LeaseContext[V]:
+        """Wait for the lease on a key, and hold it while a body runs; `default_value` is stored where the key is absent.
+
+        Without `wait_timeout_s` it waits for ever; with it, raises `LockTimeout`. Not reentrant, whatever the holder's name. For the rest
+        see `lease`.
+        """
+        terms = self._terms(
+            key,
+            holder,
+            lease_s,
+            default_value=default_value,
+            auto_renew=auto_renew,
+            renew_interval_s=renew_interval_s,
+            max_hold_s=max_hold_s,
+        )
+        timeout_s = math.inf if wait_timeout_s is None else wait_timeout_s
+        return LeaseContext(self._reach(client, base_url), terms, timeout_s, poll_interval_s)
+
+    def try_become_leader(
+        self,
+        key: Hashable,
+        *,
+        holder: str,
+        lease_s: float = 60.0,
+        default_value: Any = True,
+        auto_renew: bool = False,
+        renew_interval_s: float | None = None,
+        max_hold_s: float | None = None,
+        client: ControlPlaneClient | None = None,
+        base_url: str | None = None,
+    ) -> DictLock[V] | None:
+        """Take the lease on a key if it is free, else None; `default_value` is stored where the key is absent.
+
+        `renew()` it in time and `release()` it at the end, or with `auto_renew` only release it.
+        """
+        terms = self._terms(
+            key,
+            holder,
+            lease_s,
+            default_value=default_value,
+            auto_renew=auto_renew,
+            renew_interval_s=renew_interval_s,
+            max_hold_s=max_hold_s,
+        )
+        _, leader = try_take(self._reach(client, base_url), terms)
+        if leader is not None and auto_renew:
+            leader.keep()
+        return leader
+
+    def _reach(self, client: ControlPlaneClient | None, base_url: str | None) -> ControlPlaneClient:
+        return reach(client, base_url, self._client, self._base_url)
+
+    def _write_one(self, reached: ControlPlaneClient, change: Change) -> Written:
+        """Make one change; what its lease or fence refuses is raised, a comparison that failed is answered."""
+        (written,) = reached.store.execute(Write(self.name, [change]))
+        raise_refused(self.name, decode_key(change.key), change, written)
+        return written
+
+    def _terms(self, key: Hashable, holder: str, lease_s: float, *, default_value: Any = MISSING, **how: Any) -> Terms:
+        default = None if default_value is MISSING else self._codec.encode(default_value)
+        return Terms(self.name, encode_key(key), key, holder, lease_s, self._codec, default, **how)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r})"

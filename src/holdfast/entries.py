@@ -1,0 +1,69 @@
+"""From a dict's arguments to changes of its entries, and from refusals to errors."""
+
+from collections.abc import Hashable, Iterable, Mapping
+from math import isfinite
+from typing import Any, TypeVar
+
+from holdfast.codec import Codec, encode_key
+from holdfast.commands import Change, Written
+from holdfast.errors import LeaseLost, Refused
+from holdfast.results import Missing
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+def change_of(key: Hashable, *, revision: int | None = None, by: float = 0, **what: Any) -> Change:
+    """The change of one key; a revision is what to compare with."""
+    if isinstance(by, bool) or not isinstance(by, int | float):
+        raise TypeError(f"by must be a number, not {type(by).__name__}")
+    if not isfinite(by):
+        raise ValueError(f"by must be a finite number, not {by}")
+    if revision is not None:
+        what |= {"expect": "revision", "revision": revision}
+    return Change(encode_key(key), by=by, **what)
+
+
+def expectation(expected: object, codec: Codec) -> dict[str, Any]:
+    """What a comparison is to find: a value, with None a missing key too, with MISSING nothing else."""
+    if isinstance(expected, Missing):
+        return {"expect": "absent"}
+    if expected is None:
+        return {"expect": "null"}
+    return {"expect": "value", "expected": codec.encode(expected)}
+
+
+def pairs_of(values: Mapping[K, V] | Iterable[tuple[K, V]]) -> dict[str, tuple[K, V]]:
+    """Keys and values by the text of the key, the last where one stands twice."""
+    pairs = {encode_key(key): (key, value) for key, value in (values.items() if isinstance(values, Mapping) else values)}
+    refuse_equal(key for key, _ in pairs.values())
+    return pairs
+
+
+def same_keys(keys: Iterable[K]) -> dict[str, K]:
+    """Keys by their text."""
+    if isinstance(keys, str | bytes):
+        raise TypeError(f"keys must be several, and this is one {type(keys).__name__}: give [{keys!r}]")
+    texts = {encode_key(key): key for key in keys}
+    refuse_equal(texts.values())
+    return texts
+
+
+def refuse_equal(keys: Iterable[Hashable]) -> None:
+    """Refuse keys that are different here and equal in a Python dict, where one would hide the other."""
+    seen: dict[Hashable, Hashable] = {}
+    for key in keys:
+        if key in seen:
+            raise ValueError(f"{seen[key]!r} and {key!r} are two keys here and one in a Python dict: ask for them one by one")
+        seen[key] = key
+
+
+def raise_refused(name: str, key: Hashable, change: Change, written: Written) -> None:
+    """Raise what stood in the way of a write: its lease, or its fence."""
+    if written.because == "lease":
+        raise LeaseLost(f"lease {change.lease} on key {key!r} of dict {name!r} is no longer held; nothing was written: acquire it again")
+    if written.because == "fence":
+        raise Refused(
+            f"key {key!r} of dict {name!r} was written under a higher token than {change.fence}: "
+            "who has that token holds it now; nothing was written"
+        )
