@@ -4,10 +4,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 if TYPE_CHECKING:
+    from holdfast._async.handles.election import AsyncElection
     from holdfast._async.handles.leases import AsyncHeldLease
+    from holdfast._async.handles.lock import AsyncLock
     from holdfast._async.handles.mapping import AsyncDict
     from holdfast._async.handles.queue import AsyncQueue
+    from holdfast._sync.handles.election import Election
     from holdfast._sync.handles.leases import HeldLease
+    from holdfast._sync.handles.lock import Lock
     from holdfast._sync.handles.mapping import Dict
     from holdfast._sync.handles.queue import Queue
 
@@ -76,4 +80,34 @@ class DictTwin(Twin):
         def __get__(self, handle: None, owner: type) -> "type[AsyncDict[Any]]": ...
         @overload
         def __get__(self, handle: "Dict[T] | AsyncDict[T]", owner: type) -> "AsyncDict[T]": ...
+        def __get__(self, handle: Any, owner: type) -> Any: ...
+
+
+class LockTwin(Twin):
+    """The twin of a lock."""
+
+    module = "holdfast._async.handles.lock"
+    name = "AsyncLock"
+
+    if TYPE_CHECKING:
+
+        @overload
+        def __get__(self, handle: None, owner: type) -> "type[AsyncLock]": ...
+        @overload
+        def __get__(self, handle: "Lock | AsyncLock", owner: type) -> "AsyncLock": ...
+        def __get__(self, handle: Any, owner: type) -> Any: ...
+
+
+class ElectionTwin(Twin):
+    """The twin of an election."""
+
+    module = "holdfast._async.handles.election"
+    name = "AsyncElection"
+
+    if TYPE_CHECKING:
+
+        @overload
+        def __get__(self, handle: None, owner: type) -> "type[AsyncElection]": ...
+        @overload
+        def __get__(self, handle: "Election | AsyncElection", owner: type) -> "AsyncElection": ...
         def __get__(self, handle: Any, owner: type) -> Any: ...

@@ -1,0 +1,98 @@
+"""Election: one leader at a time, and a stream of leaders for everyone else."""
+
+import math
+from collections.abc import AsyncIterator
+from types import TracebackType
+from typing import Any
+
+from holdfast._async.flows.acquiring import POLL_S
+from holdfast._async.flows.observing import holder_of, observe
+from holdfast._async.handles.leases import AsyncHeldLease, AsyncLeaseContext, take
+from holdfast.client import ControlPlaneClient
+from holdfast.codec import check_duration, check_name, encode_key
+from holdfast.holding import this_process
+from holdfast.reaching import reach
+from holdfast.results import DictResponse, LeaseHolder
+from holdfast.terms import Terms
+from holdfast.twins import ElectionTwin
+
+
+class AsyncElection:
+    """An election by name, and one candidate in it: `with Election("cluster", holder="node-a") as leadership:`.
+
+    Leading is holding a lease, renewed in the background: a leader that dies is followed by another after `lease_s`, and one that was
+    paused for longer leads no more without knowing. So pass `leadership.token` on to what the leader changes. One handle leads once at a
+    time; each candidate makes its own.
+    """
+
+    aio = ElectionTwin()
+
+    name: str
+    holder: str
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        holder: str | None = None,
+        lease_s: float = 30.0,
+        poll_interval_s: float = POLL_S,
+        renew_interval_s: float | None = None,
+        max_hold_s: float | None = None,
+        client: ControlPlaneClient | None = None,
+        base_url: str | None = None,
+    ) -> None:
+        self.name = check_name(name, "election")
+        self.holder = this_process() if holder is None else holder
+        key = ("election", name)
+        self._terms = Terms(None, encode_key(key), key, self.holder, lease_s, renew_interval_s=renew_interval_s, max_hold_s=max_hold_s)
+        self._poll_s = check_duration(poll_interval_s, "poll_interval_s", zero=False, allow_inf=True)
+        self._client = client
+        self._base_url = base_url
+        self._leadership: AsyncHeldLease[Any] | None = None
+        self._context: AsyncLeaseContext[Any] | None = None
+
+    async def campaign(self, *, timeout_s: float | None = None) -> AsyncHeldLease[Any]:
+        """Wait to be leader, and lead until `resign()`; with `timeout_s` raises `LockTimeout` after that long.
+
+        Nothing is cancelled when the leadership is lost: look at its `lost`, or lead in a `with`.
+        """
+        timeout_s = math.inf if timeout_s is None else timeout_s
+        self._leadership = (await take(self._reach(), self._terms, timeout_s, self._poll_s)).keep()
+        return self._leadership
+
+    async def resign(self) -> DictResponse:
+        """Lead no more, so that the next in line can; if this handle does not lead, that is in the answer's `lost`."""
+        leadership, self._leadership = self._leadership, None
+        return DictResponse(0, 1) if leadership is None else await leadership.release()
+
+    @property
+    def is_leader(self) -> bool:
+        """Whether this handle leads, as far as it knows; asks nobody."""
+        return self._leadership is not None and self._leadership.held
+
+    async def leader(self) -> LeaseHolder | None:
+        """Who leads at this moment, None if nobody does."""
+        leader, _ = await holder_of(self._reach().async_store, self._terms.key)
+        return leader
+
+    def observe(self) -> AsyncIterator[LeaseHolder]:
+        """Follow who leads: the leader of this moment, then every later one, for ever, each with its larger token."""
+        return observe(self._reach().async_store, self._terms.key, self._poll_s)
+
+    async def __aenter__(self) -> AsyncHeldLease[Any]:
+        context = AsyncLeaseContext[Any](self._reach(), self._terms, math.inf, self._poll_s)
+        self._leadership = await context.__aenter__()
+        self._context = context
+        return self._leadership
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        context, self._context, self._leadership = self._context, None, None
+        if context is not None:
+            await context.__aexit__(kind, error, trace)
+
+    def _reach(self) -> ControlPlaneClient:
+        return reach(None, None, self._client, self._base_url)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r}, holder={self.holder!r})"
