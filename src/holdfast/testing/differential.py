@@ -28,7 +28,7 @@ from holdfast.testing.randomness import DICTS, GRAVE, MAKERS, QUEUES, TOPICS, Wo
 STATES: tuple[State, ...] = ("ready", "leased", "dead", "buffered")
 NUMBERS = frozenset({"token", "revision", "index"})
 """Fields that hold a number which the store gave out."""
-OWN = frozenset({"n", "upto", "after", "fence"})
+OWN = frozenset({"n", "upto", "latest", "after", "fence"})
 """Fields that are a store's own affair; a fence shows in what it refuses."""
 
 RENAMED = re.compile(r"~\d+")
