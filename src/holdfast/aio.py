@@ -1,5 +1,57 @@
-"""The async public names."""
+"""The async public names: those of the package without the `Async` in front of their classes."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
 
 from holdfast.connect import connect_async as connect
 
-__all__ = ["connect"]
+if TYPE_CHECKING:
+    from holdfast._async.handles.claims import AsyncQueueClaim as QueueClaim
+    from holdfast._async.handles.claims import AsyncQueueClaimContext as QueueClaimContext
+    from holdfast._async.handles.claims import AsyncQueueWorkItem as QueueWorkItem
+    from holdfast._async.handles.election import AsyncElection as Election
+    from holdfast._async.handles.leases import AsyncDictLease as DictLease
+    from holdfast._async.handles.leases import AsyncDictLock as DictLock
+    from holdfast._async.handles.lock import AsyncLock as Lock
+    from holdfast._async.handles.mapping import AsyncDict as Dict
+    from holdfast._async.handles.queue import AsyncQueue as Queue
+    from holdfast._async.handles.together import AsyncTogether as Together
+
+__all__ = [
+    "Dict",
+    "DictLease",
+    "DictLock",
+    "Election",
+    "Lock",
+    "Queue",
+    "QueueClaim",
+    "QueueClaimContext",
+    "QueueWorkItem",
+    "Together",
+    "connect",
+]
+
+_LAZY = {
+    "QueueClaim": "holdfast._async.handles.claims",
+    "QueueClaimContext": "holdfast._async.handles.claims",
+    "QueueWorkItem": "holdfast._async.handles.claims",
+    "Election": "holdfast._async.handles.election",
+    "DictLease": "holdfast._async.handles.leases",
+    "DictLock": "holdfast._async.handles.leases",
+    "Lock": "holdfast._async.handles.lock",
+    "Dict": "holdfast._async.handles.mapping",
+    "Queue": "holdfast._async.handles.queue",
+    "Together": "holdfast._async.handles.together",
+}
+"""Where a name is that is imported at its first use."""
+
+
+def __getattr__(name: str) -> object:
+    if name not in _LAZY:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    thing = globals()[name] = getattr(import_module(_LAZY[name]), f"Async{name}")
+    return thing
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -4,11 +4,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 if TYPE_CHECKING:
+    from holdfast._async.handles.claims import AsyncQueueClaim, AsyncQueueWorkItem
     from holdfast._async.handles.election import AsyncElection
     from holdfast._async.handles.leases import AsyncHeldLease
     from holdfast._async.handles.lock import AsyncLock
     from holdfast._async.handles.mapping import AsyncDict
     from holdfast._async.handles.queue import AsyncQueue
+    from holdfast._sync.handles.claims import QueueClaim, QueueWorkItem
     from holdfast._sync.handles.election import Election
     from holdfast._sync.handles.leases import HeldLease
     from holdfast._sync.handles.lock import Lock
@@ -50,6 +52,36 @@ class QueueTwin(Twin):
         def __get__(self, handle: None, owner: type) -> "type[AsyncQueue[Any]]": ...
         @overload
         def __get__(self, handle: "Queue[T] | AsyncQueue[T]", owner: type) -> "AsyncQueue[T]": ...
+        def __get__(self, handle: Any, owner: type) -> Any: ...
+
+
+class ClaimTwin(Twin):
+    """The twin of a claim: both hold the same."""
+
+    module = "holdfast._async.handles.claims"
+    name = "AsyncQueueClaim"
+
+    if TYPE_CHECKING:
+
+        @overload
+        def __get__(self, handle: None, owner: type) -> "type[AsyncQueueClaim[Any]]": ...
+        @overload
+        def __get__(self, handle: "QueueClaim[T] | AsyncQueueClaim[T]", owner: type) -> "AsyncQueueClaim[T]": ...
+        def __get__(self, handle: Any, owner: type) -> Any: ...
+
+
+class WorkTwin(Twin):
+    """The twin of a work item: both hold the same."""
+
+    module = "holdfast._async.handles.claims"
+    name = "AsyncQueueWorkItem"
+
+    if TYPE_CHECKING:
+
+        @overload
+        def __get__(self, handle: None, owner: type) -> "type[AsyncQueueWorkItem[Any]]": ...
+        @overload
+        def __get__(self, handle: "QueueWorkItem[T] | AsyncQueueWorkItem[T]", owner: type) -> "AsyncQueueWorkItem[T]": ...
         def __get__(self, handle: Any, owner: type) -> Any: ...
 
 

@@ -17,11 +17,12 @@ MOVES = ("ready", "dead", "gone")
 
 
 class Browsed(Struct, frozen=True, gc=False, omit_defaults=True):
-    """Messages, where to go on, and the newest event's number at that moment."""
+    """Messages, where to go on, the newest event's number at that moment, and the moment."""
 
     messages: list[Message]
     after: Cursor | None = None
     index: int = 0
+    now: int = 0
 
 
 class Browse(Command[Browsed], frozen=True):
@@ -47,9 +48,9 @@ class Browse(Command[Browsed], frozen=True):
 
     def check(self, tx: Transaction) -> Browsed:
         if self.ids is not None:
-            return Browsed(tx.pick(self.queue, self.ids), None, tx.latest())
+            return Browsed(tx.pick(self.queue, self.ids), None, tx.latest(), tx.now)
         page = tx.browse(self.queue, self.state, self.which, self.after, self.limit)
-        return Browsed(page, cursor(page[-1]) if len(page) == self.limit else None, tx.latest())
+        return Browsed(page, cursor(page[-1]) if len(page) == self.limit else None, tx.latest(), tx.now)
 
     def write(self, tx: Transaction, plan: Browsed) -> Browsed:
         del tx

@@ -1,6 +1,7 @@
 """Claiming with patience: ask, and while there is nothing, wait until asking again may be worth it."""
 
 import time
+from collections.abc import Callable
 
 from holdfast.commands import Claim
 from holdfast.commands.topics import key_topic, queue_topic
@@ -13,28 +14,44 @@ POLL_S = 1.0
 
 async def claim(store: AsyncStore, command: Claim, timeout_s: float | None = None, poll_s: float = POLL_S) -> list[Message]:
     """Claim what is due; with a time-out wait for it so long in all, `math.inf` for ever. Nothing came: an empty list."""
+    messages, _ = await claim_since(store, command, timeout_s, poll_s)
+    return messages
+
+
+async def claim_since(
+    store: AsyncStore, command: Claim, timeout_s: float | None = None, poll_s: float = POLL_S, now: Callable[[], float] = time.monotonic
+) -> tuple[list[Message], float]:
+    """Claim what is due as `claim` does; answer also the moment on the clock `now` before it was asked for."""
     if timeout_s is None:
-        return await claim_now(store, command)
+        return await _ask_once(store, command, now)
     topic = queue_topic(command.queue) if command.key is None else key_topic(command.queue, command.key)
     deadline = time.monotonic() + timeout_s
     with store.mark(topic) as mark:
         while True:
+            started = now()
             claimed = await store.execute(command)
             if claimed.messages:
                 mark.used()
-                return claimed.messages
+                return claimed.messages, started
             remaining_s = deadline - time.monotonic()
             if claimed.due_in_s == 0.0:
                 continue
             if remaining_s <= 0:
-                return []
+                return [], started
             await store.wait(mark, remaining_s, claimed.due_in_s, poll_s)
 
 
 async def claim_now(store: AsyncStore, command: Claim) -> list[Message]:
     """Claim what is due at this moment."""
+    messages, _ = await _ask_once(store, command, time.monotonic)
+    return messages
+
+
+async def _ask_once(store: AsyncStore, command: Claim, now: Callable[[], float]) -> tuple[list[Message], float]:
+    started = now()
     claimed = await store.execute(command)
     while not claimed.messages and claimed.due_in_s == 0.0:
         # More leases had ended than one claim looks after, and those it saw were out of attempts.
+        started = now()
         claimed = await store.execute(command)
-    return claimed.messages
+    return claimed.messages, started

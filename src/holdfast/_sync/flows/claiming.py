@@ -2,6 +2,7 @@
 """Claiming with patience: ask, and while there is nothing, wait until asking again may be worth it."""
 
 import time
+from collections.abc import Callable
 
 from holdfast.commands import Claim
 from holdfast.commands.topics import key_topic, queue_topic
@@ -14,28 +15,44 @@ POLL_S = 1.0
 
 def claim(store: Store, command: Claim, timeout_s: float | None = None, poll_s: float = POLL_S) -> list[Message]:
     """Claim what is due; with a time-out wait for it so long in all, `math.inf` for ever. Nothing came: an empty list."""
+    messages, _ = claim_since(store, command, timeout_s, poll_s)
+    return messages
+
+
+def claim_since(
+    store: Store, command: Claim, timeout_s: float | None = None, poll_s: float = POLL_S, now: Callable[[], float] = time.monotonic
+) -> tuple[list[Message], float]:
+    """Claim what is due as `claim` does; answer also the moment on the clock `now` before it was asked for."""
     if timeout_s is None:
-        return claim_now(store, command)
+        return _ask_once(store, command, now)
     topic = queue_topic(command.queue) if command.key is None else key_topic(command.queue, command.key)
     deadline = time.monotonic() + timeout_s
     with store.mark(topic) as mark:
         while True:
+            started = now()
             claimed = store.execute(command)
             if claimed.messages:
                 mark.used()
-                return claimed.messages
+                return claimed.messages, started
             remaining_s = deadline - time.monotonic()
             if claimed.due_in_s == 0.0:
                 continue
             if remaining_s <= 0:
-                return []
+                return [], started
             store.wait(mark, remaining_s, claimed.due_in_s, poll_s)
 
 
 def claim_now(store: Store, command: Claim) -> list[Message]:
     """Claim what is due at this moment."""
+    messages, _ = _ask_once(store, command, time.monotonic)
+    return messages
+
+
+def _ask_once(store: Store, command: Claim, now: Callable[[], float]) -> tuple[list[Message], float]:
+    started = now()
     claimed = store.execute(command)
     while not claimed.messages and claimed.due_in_s == 0.0:
         # More leases had ended than one claim looks after, and those it saw were out of attempts.
+        started = now()
         claimed = store.execute(command)
-    return claimed.messages
+    return claimed.messages, started

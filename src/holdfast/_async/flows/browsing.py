@@ -1,0 +1,40 @@
+"""Looking at the messages of a queue page by page, and moving whole lots of them."""
+
+from collections.abc import AsyncIterator, Sequence
+
+from holdfast.commands import Browse, Browsed, Filter, Move
+from holdfast.records import State
+from holdfast.stores import AsyncStore
+
+PAGE = 1_000
+EVERY = Filter()
+
+
+async def pages(store: AsyncStore, queue: str, state: State, which: Filter = EVERY) -> AsyncIterator[Browsed]:
+    """All messages of one state, in its order."""
+    page = await store.execute(Browse(queue, state=state, which=which, limit=PAGE))
+    yield page
+    while page.after is not None:
+        page = await store.execute(Browse(queue, state=state, which=which, after=page.after, limit=PAGE))
+        yield page
+
+
+async def move_all(store: AsyncStore, move: Move) -> int:
+    """Move the messages that a move without limit names, a page at a time; answer how many were moved."""
+    if move.ids is not None:
+        return await _move(store, move, move.ids, 0)
+    count = 0
+    async for page in pages(store, move.queue, move.state, move.which):
+        count += await _move(store, move, [message.id for message in page.messages], count)
+    return count
+
+
+async def _move(store: AsyncStore, move: Move, ids: Sequence[str], before: int) -> int:
+    if not ids:
+        return 0
+    # Behind those that earlier pages have spaced out.
+    delay_s = move.delay_s + before * move.spacing_s
+    command = Move(
+        move.queue, move.to, ids, to_queue=move.to_queue, delay_s=delay_s, spacing_s=move.spacing_s, limit=len(ids), error=move.error
+    )
+    return len((await store.execute(command)).ids)

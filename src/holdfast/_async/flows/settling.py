@@ -1,0 +1,30 @@
+"""Settling and renewing claims for whoever names them, and telling their objects."""
+
+from typing import Any
+
+from holdfast.client import ControlPlaneClient
+from holdfast.commands import Extend, Settle
+from holdfast.receipts import Claims, NamedClaims
+from holdfast.results import QueueResponse
+
+
+async def settle(client: ControlPlaneClient, claims: Claims, queue: str | None, **how: Any) -> QueueResponse:
+    """End claims as a `Settle` with these fields does; answer how many were still held."""
+    named = NamedClaims(claims, queue)
+    command = Settle(named.receipts, **how)
+    if not command.receipts:
+        return named.settled([])
+    with named.let_go():
+        answer = await client.async_store.execute(command)
+    return named.settled(answer.held)
+
+
+async def renew(client: ControlPlaneClient, claims: Claims, queue: str | None, lease_s: float) -> QueueResponse:
+    """Keep claims from now on for `lease_s`; answer how many were still held."""
+    named = NamedClaims(claims, queue)
+    command = Extend(named.receipts, lease_s)
+    if not command.receipts:
+        return named.settled([])
+    started = client.keepalive.now()
+    answer = await client.async_store.execute(command)
+    return named.renewed(answer.held, started, lease_s)

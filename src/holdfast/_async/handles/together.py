@@ -1,0 +1,215 @@
+"""One atomic step over queues, dicts and leases: all of it happens, or nothing."""
+
+from collections.abc import Callable, Hashable
+from contextlib import ExitStack
+from types import TracebackType
+from typing import Any, Self, Unpack
+
+from holdfast.client import ControlPlaneClient
+from holdfast.codec import Codec, check_duration, encode_key
+from holdfast.commands import Acquire, Change, Item, LeaseName, Put, Puts, Release, Renew, Settle, Write, Written
+from holdfast.commands import Together as TogetherCommand
+from holdfast.entries import change_of, expectation
+from holdfast.errors import ClaimLost
+from holdfast.holding import this_process
+from holdfast.ids import new_id
+from holdfast.items import PutOptions, make_item
+from holdfast.receipts import Claims, NamedClaims
+from holdfast.records import Lease, ReturnTo
+from holdfast.results import DictCompareAndSetResult, MessageId, QueueResponse
+from holdfast.steps import Handle, Step, named, value_of
+
+Part = tuple[Any, Callable[[Any], None]]
+"""A command, and who is told its answer."""
+
+
+class AsyncTogether:
+    """Collects acknowledgements, puts, writes and lease changes, and commits them all or none on leaving the `with` block.
+
+    Everything is checked against the state before the step. It refuses, and nothing of it happens, when a claim or lease in it is no longer
+    held (`ClaimLost`, `LeaseLost`, `LeaseHeld`), when a compare fails or a fence is outdated (`Refused`), or when a queue is full or a key
+    rejected (`QueueFull`, `KeyInFlight`). Two parts that change one message, key or lease are a `ValueError` before anything is sent. A
+    block left by an exception commits nothing. Queues and dicts are handles, or names for those without a type.
+    """
+
+    def __init__(self, client: ControlPlaneClient) -> None:
+        self._client = client
+        self._is_over = False
+        self._settles: dict[tuple[tuple[str, Any], ...], list[tuple[NamedClaims, Step[QueueResponse]]]] = {}
+        self._puts: dict[str, list[tuple[Item, Step[MessageId]]]] = {}
+        self._writes: dict[str, list[tuple[Change, Codec, Step[DictCompareAndSetResult]]]] = {}
+        self._leases: list[Part] = []
+
+    def ack(self, claims: Claims) -> Step[QueueResponse]:
+        """Remove claimed messages: they are done."""
+        return self._settle(claims, to="done")
+
+    def release(self, claims: Claims, *, return_to: ReturnTo = "back", delay_s: float = 0.0) -> Step[QueueResponse]:
+        """Give claimed messages back; burns no attempt."""
+        return self._settle(claims, to="ready", return_to=return_to, delay_s=delay_s)
+
+    def fail(self, claims: Claims, *, error: str | None = None, delay_s: float = 0.0) -> Step[QueueResponse]:
+        """Give claimed messages back as failed: their budget decides whether they are tried again."""
+        return self._settle(claims, to="ready", counts=True, error=error, delay_s=delay_s)
+
+    def put(self, queue: Handle | str, value: Any, **options: Unpack[PutOptions]) -> Step[MessageId]:
+        """Put a message; the options are those of `Queue.put`."""
+        name, codec = named(queue, self._client)
+        step = Step[MessageId]()
+        self._add(self._puts, name, (make_item(value, codec, **options), step))
+        return step
+
+    def write(
+        self,
+        shared: Handle | str,
+        key: Hashable,
+        value: Any,
+        *,
+        ttl_s: float | None = None,
+        lease_id: str | None = None,
+        fence: int | None = None,
+    ) -> Step[DictCompareAndSetResult]:
+        """Write an entry of a dict; under a lease only while it is held, under a fence only if no higher token has written."""
+        return self._write(shared, key, value=value, ttl_s=ttl_s, lease=lease_id, fence=fence)
+
+    def delete(
+        self, shared: Handle | str, key: Hashable, *, lease_id: str | None = None, fence: int | None = None
+    ) -> Step[DictCompareAndSetResult]:
+        """Remove an entry of a dict, if it is there."""
+        return self._write(shared, key, do="delete", lease=lease_id, fence=fence)
+
+    def compare_and_set(
+        self,
+        shared: Handle | str,
+        key: Hashable,
+        expected: Any,
+        value: Any,
+        *,
+        ttl_s: float | None = None,
+        lease_id: str | None = None,
+        fence: int | None = None,
+    ) -> Step[DictCompareAndSetResult]:
+        """Write an entry if it is as expected; `MISSING` expects none, None none or a stored None. Else the whole step is refused."""
+        return self._write(shared, key, value=value, expected=expected, ttl_s=ttl_s, lease=lease_id, fence=fence)
+
+    def increment(
+        self, shared: Handle | str, key: Hashable, by: float = 1, *, ttl_s: float | None = None, fence: int | None = None
+    ) -> Step[DictCompareAndSetResult]:
+        """Add to a number, 0 where there is none; the result's `current_value` is the sum."""
+        return self._write(shared, key, do="increment", by=by, ttl_s=ttl_s, fence=fence)
+
+    def expect(self, shared: Handle | str, key: Hashable, expected: Any, *, lease_id: str | None = None) -> Step[DictCompareAndSetResult]:
+        """Change nothing, but refuse the whole step unless the entry is as expected, and the lease, if one is named, is held."""
+        return self._write(shared, key, do="compare", expected=expected, lease=lease_id)
+
+    def expect_revision(self, shared: Handle | str, key: Hashable, revision: int) -> Step[DictCompareAndSetResult]:
+        """Change nothing, but refuse the whole step unless the entry has this revision; 0 is that of an absent one."""
+        return self._write(shared, key, do="compare", revision=revision)
+
+    def acquire_lease(self, shared: Handle | str, key: Hashable, *, holder: str | None = None, lease_s: float = 60.0) -> Step[Lease]:
+        """Take the lease on a key; if somebody holds it, the whole step is refused with `LeaseHeld`."""
+        name, _ = named(shared, self._client)
+        step = Step[Lease]()
+        command = Acquire(name, encode_key(key), holder or this_process(), new_id(), lease_s)
+        self._leases.append((command, lambda answer: step.answer(answer.lease)))
+        return step
+
+    def renew_lease(self, shared: Handle | str, key: Hashable, *, lease_id: str, lease_s: float) -> Step[Lease]:
+        """Keep a lease from now on for `lease_s`."""
+        name, _ = named(shared, self._client)
+        step = Step[Lease]()
+        command = Renew([LeaseName(name, encode_key(key), lease_id)], check_duration(lease_s, "lease_s", zero=False))
+        self._leases.append((command, lambda answer: step.answer(answer.leases[0])))
+        return step
+
+    def release_lease(self, shared: Handle | str, key: Hashable, *, lease_id: str) -> Step[bool]:
+        """Give a lease back."""
+        name, _ = named(shared, self._client)
+        step = Step[bool]()
+        self._leases.append((Release([LeaseName(name, encode_key(key), lease_id)]), lambda answer: step.answer(answer.held[0])))
+        return step
+
+    async def __aenter__(self) -> Self:
+        if self._is_over:
+            raise RuntimeError("this step is over: begin another with client.together()")
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._is_over = True
+        if error is None:
+            await self._commit()
+
+    async def _commit(self) -> None:
+        parts = [*self._settle_parts(), *self._put_parts(), *self._write_parts(), *self._leases]
+        if not parts:
+            return
+        claims = [claim for group in self._settles.values() for claim, _ in group]
+        inherited = [receipt for claim in claims for receipt in claim.inherited]
+        if inherited:
+            message = f"claim {inherited[0].claim_id} belongs to the process that this one was forked from; nothing was changed"
+            raise ClaimLost(message, inherited)
+        command = TogetherCommand([part for part, _ in parts])
+        with ExitStack() as letting_go:
+            for claim in claims:
+                letting_go.enter_context(claim.let_go())
+            answers = await self._client.async_store.execute(command)
+        for (_, tell), answer in zip(parts, answers, strict=True):
+            tell(answer)
+
+    def _settle(self, claims: Claims, **how: Any) -> Step[QueueResponse]:
+        step = Step[QueueResponse]()
+        self._add(self._settles, tuple(how.items()), (NamedClaims(claims), step))
+        return step
+
+    def _write(self, shared: Handle | str, key: Hashable, **how: Any) -> Step[DictCompareAndSetResult]:
+        name, codec = named(shared, self._client)
+        step = Step[DictCompareAndSetResult]()
+        if "value" in how:
+            how["value"] = codec.encode(how["value"])
+        if "expected" in how:
+            how |= expectation(how.pop("expected"), codec)
+        self._add(self._writes, name, (change_of(key, **how), codec, step))
+        return step
+
+    def _add(self, parts: dict[Any, list[Any]], name: Any, part: Any) -> None:
+        if self._is_over:
+            raise RuntimeError("this step is over: begin another with client.together()")
+        parts.setdefault(name, []).append(part)
+
+    def _settle_parts(self) -> list[Part]:
+        parts: list[Part] = []
+        for how, group in self._settles.items():
+            receipts = [receipt for claims, _ in group for receipt in claims.receipts]
+            if len(set(receipts)) < len(receipts):
+                raise ValueError("one step settles a claim twice: name it once")
+
+            def tell(answer: Any, group: list[tuple[NamedClaims, Step[QueueResponse]]] = group) -> None:
+                del answer  # In one step all of them were held, or nothing happened.
+                for claims, step in group:
+                    step.answer(claims.settled([True] * len(claims.receipts)))
+
+            parts.append((Settle(receipts, **dict(how)), tell))
+        return parts
+
+    def _put_parts(self) -> list[Part]:
+        parts: list[Part] = []
+        for queue, group in self._puts.items():
+
+            def tell(answer: Puts, group: list[tuple[Item, Step[MessageId]]] = group) -> None:
+                for (_, step), message_id, created in zip(group, answer.ids, answer.created, strict=True):
+                    step.answer(MessageId(message_id, created=created))
+
+            parts.append((Put(queue, [item for item, _ in group]), tell))
+        return parts
+
+    def _write_parts(self) -> list[Part]:
+        parts: list[Part] = []
+        for name, group in self._writes.items():
+
+            def tell(answers: list[Written], group: list[tuple[Change, Codec, Step[DictCompareAndSetResult]]] = group) -> None:
+                for (change, codec, step), answer in zip(group, answers, strict=True):
+                    entry = None if change.do == "delete" else answer.entry
+                    step.answer(DictCompareAndSetResult(answer.written, value_of(codec, entry), entry.revision if entry else 0))
+
+            parts.append((Write(name, [change for change, _, _ in group]), tell))
+        return parts

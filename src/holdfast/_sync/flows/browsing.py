@@ -1,0 +1,41 @@
+# Generated from src/holdfast/_async/flows/browsing.py by tools/unasync.py; do not edit.
+"""Looking at the messages of a queue page by page, and moving whole lots of them."""
+
+from collections.abc import Iterator, Sequence
+
+from holdfast.commands import Browse, Browsed, Filter, Move
+from holdfast.records import State
+from holdfast.stores import Store
+
+PAGE = 1_000
+EVERY = Filter()
+
+
+def pages(store: Store, queue: str, state: State, which: Filter = EVERY) -> Iterator[Browsed]:
+    """All messages of one state, in its order."""
+    page = store.execute(Browse(queue, state=state, which=which, limit=PAGE))
+    yield page
+    while page.after is not None:
+        page = store.execute(Browse(queue, state=state, which=which, after=page.after, limit=PAGE))
+        yield page
+
+
+def move_all(store: Store, move: Move) -> int:
+    """Move the messages that a move without limit names, a page at a time; answer how many were moved."""
+    if move.ids is not None:
+        return _move(store, move, move.ids, 0)
+    count = 0
+    for page in pages(store, move.queue, move.state, move.which):
+        count += _move(store, move, [message.id for message in page.messages], count)
+    return count
+
+
+def _move(store: Store, move: Move, ids: Sequence[str], before: int) -> int:
+    if not ids:
+        return 0
+    # Behind those that earlier pages have spaced out.
+    delay_s = move.delay_s + before * move.spacing_s
+    command = Move(
+        move.queue, move.to, ids, to_queue=move.to_queue, delay_s=delay_s, spacing_s=move.spacing_s, limit=len(ids), error=move.error
+    )
+    return len((store.execute(command)).ids)

@@ -1,0 +1,123 @@
+"""The claims that a caller names, as objects or by id."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any, Protocol
+
+from holdfast.errors import ClaimLost, Closed
+from holdfast.holding import Hold
+from holdfast.keepalive import Keepalive
+from holdfast.records import Receipt
+from holdfast.results import QueueResponse
+
+
+class ClaimLike(Protocol):
+    """A claim or work item, of threads or of tasks."""
+
+    @property
+    def claim_id(self) -> str:
+        """The text that names the claim."""
+        ...
+
+    @property
+    def id(self) -> str:
+        """The id of its message."""
+        ...
+
+
+Claims = ClaimLike | str | Iterable[ClaimLike | str]
+
+
+class NamedClaims:
+    """Claims to be settled or renewed together.
+
+    What was claimed before a fork belongs to the parent: in the child it is lost, and the store is not asked.
+    """
+
+    def __init__(self, claims: Claims, queue: str | None = None) -> None:
+        self._all = [_Named(claim) for claim in _listed(claims)]
+        for one in self._all:
+            if queue is not None and one.receipt.queue != queue:
+                message = f"claim {one.receipt.claim_id} is of queue {one.receipt.queue!r}, not of {queue!r}: settle it there"
+                raise ValueError(message)
+        self._ours = [one for one in self._all if one.hold is None or not one.hold.is_inherited]
+
+    @property
+    def receipts(self) -> list[Receipt]:
+        """What to send."""
+        return [one.receipt for one in self._ours]
+
+    @property
+    def inherited(self) -> list[Receipt]:
+        """What belongs to the process that this one was forked from."""
+        return [one.receipt for one in self._all if one not in self._ours]
+
+    @contextmanager
+    def let_go(self) -> Iterator[None]:
+        """End their renewal before they are settled, so that no renewal takes them for lost; when that fails, go on renewing."""
+        kept = [(one.keepalive, one.hold) for one in self._ours if one.keepalive is not None and one.hold is not None]
+        for keepalive, hold in kept:
+            keepalive.drop(hold)
+        try:
+            yield
+        except BaseException:
+            for keepalive, hold in kept:
+                with suppress(Closed):
+                    keepalive.add(hold)
+            raise
+
+    def settled(self, held: Sequence[bool]) -> QueueResponse:
+        """Tell the claims what became of them, and answer the counts."""
+        for one, is_held in zip(self._ours, held, strict=True):
+            one.settled(is_held=is_held)
+        return self._response(held)
+
+    def renewed(self, held: Sequence[bool], started: float, lease_s: float) -> QueueResponse:
+        """Tell the claims that they were renewed, or lost, and answer the counts."""
+        for one, is_held in zip(self._ours, held, strict=True):
+            one.renewed(started, lease_s, is_held=is_held)
+        return self._response(held)
+
+    def _response(self, held: Sequence[bool]) -> QueueResponse:
+        lost = [*self.inherited, *(one.receipt for one, is_held in zip(self._ours, held, strict=True) if not is_held)]
+        return QueueResponse(sum(held), len(lost), tuple(receipt.claim_id for receipt in lost))
+
+
+def _listed(claims: Any) -> list[ClaimLike | str]:
+    return [claims] if isinstance(claims, str) or hasattr(claims, "claim_id") else [*claims]
+
+
+class _Named:
+    """One of them; only an object, not an id, has a hold."""
+
+    def __init__(self, claim: ClaimLike | str) -> None:
+        self.receipt = Receipt.parse(claim if isinstance(claim, str) else claim.claim_id)
+        self.hold: Hold | None = getattr(claim, "hold", None)
+        self.keepalive: Keepalive | None = getattr(claim, "keepalive", None)
+
+    def settled(self, *, is_held: bool) -> None:
+        if self.hold is None:
+            return
+        if is_held:
+            self.hold.end()
+        elif not self.hold.is_over:
+            self.hold.tell_lost("the store says that it is no longer held")
+
+    def renewed(self, started: float, lease_s: float, *, is_held: bool) -> None:
+        if self.hold is None:
+            return
+        if is_held:
+            self.hold.renewed(started, lease_s)
+        elif not self.hold.is_over:
+            self.hold.tell_lost("the store says that it is no longer held")
+
+
+def raise_lost(response: QueueResponse) -> QueueResponse:
+    """Raise `ClaimLost` if any of the claims was lost."""
+    if not response.lost:
+        return response
+    message = (
+        f"{response.lost} of {response.count + response.lost} claims were no longer held, the first {response.lost_claims[0]}; "
+        "the others were settled or renewed: what these protected may be somebody else's now"
+    )
+    raise ClaimLost(message, [Receipt.parse(claim_id) for claim_id in response.lost_claims])

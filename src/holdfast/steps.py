@@ -1,0 +1,60 @@
+"""The parts of one atomic step, and what became of each."""
+
+from typing import Any, Generic, Protocol, TypeVar
+
+from holdfast.client import ControlPlaneClient
+from holdfast.codec import JSON, Codec
+from holdfast.reaching import reach
+from holdfast.records import Entry
+
+R = TypeVar("R")
+
+
+class Handle(Protocol):
+    """A queue or a dict, of threads or of tasks."""
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        ...
+
+
+class Step(Generic[R]):
+    """One part of an atomic step; `result` is there once the whole was committed."""
+
+    def __init__(self) -> None:
+        self._results: list[R] = []
+
+    @property
+    def result(self) -> R:
+        """What this part answered; RuntimeError before the commit."""
+        if not self._results:
+            raise RuntimeError("the step was not committed: its results are there after the `with` block was left without an error")
+        return self._results[0]
+
+    def answer(self, result: R) -> None:
+        """Keep the result."""
+        self._results = [result]
+
+
+def named(handle: Handle | str, client: ControlPlaneClient) -> tuple[str, Codec]:
+    """The name and codec of a queue or dict, which must be in the client's store."""
+    if isinstance(handle, str):
+        return handle, JSON
+    own: dict[str, Any] = vars(handle)
+    if own["_client"] is not None or own["_base_url"] is not None:
+        reached = reach(None, None, own["_client"], own["_base_url"])
+        if not _is_same_store(reached, client):
+            raise ValueError(f"{handle.name!r} is in another store than this step, and one step is of one store")
+    return handle.name, own["_codec"]
+
+
+def _is_same_store(one: ControlPlaneClient, other: ControlPlaneClient) -> bool:
+    if one is other or one.store is other.store:
+        return True
+    return one.store.url == other.store.url and one.store.guarantees.shared_by != "threads"
+
+
+def value_of(codec: Codec, entry: Entry | None) -> Any:
+    """The value of an entry, None where there is none."""
+    return None if entry is None else codec.decode(entry.value)
