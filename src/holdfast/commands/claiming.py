@@ -5,11 +5,11 @@ from typing import Any, ClassVar
 
 from msgspec import Struct, json
 
-from holdfast.codec import Limits, check_batch, check_duration, check_name
+from holdfast.codec import Limits, check_batch, check_duration
 from holdfast.commands.command import Command, Resource
 from holdfast.commands.endings import Budget, Endings, event, plan_endings, promote, resize
 from holdfast.commands.putting import Put, item_of
-from holdfast.commands.refusals import RETURNS, check_budget, check_choice, check_limit
+from holdfast.commands.refusals import RETURNS, check_budget, check_choice, check_limit, check_queue
 from holdfast.commands.settling import Settle
 from holdfast.commands.transaction import Draft, Line, Transaction
 from holdfast.records import NEVER, NO_VALUE, Message, Receipt, ReturnTo, Settings, end_of, seconds_in
@@ -43,7 +43,7 @@ class Claim(Command[Claimed], frozen=True):
     dead_letter: str | None = None
 
     def __post_init__(self) -> None:
-        check_name(self.queue, "queue")
+        check_queue(self.queue)
         if self.lease_s is not None:
             check_duration(self.lease_s, "lease_s", zero=False)
         if self.limit != 1:

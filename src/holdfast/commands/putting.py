@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from holdfast.codec import Limits, check_batch, check_duration, check_name, check_value_size
 from holdfast.commands.command import Command, Resource
 from holdfast.commands.endings import announce, create_queue, event, promote, resize
-from holdfast.commands.refusals import check_budget, check_key
+from holdfast.commands.refusals import SHORT, check_budget, check_key, check_queue
 from holdfast.commands.transaction import Transaction
 from holdfast.errors import KeyInFlight, QueueFull
 from holdfast.records import MaybeRaw, Message, Settings, moment_in
@@ -40,10 +40,12 @@ class Item(Struct, frozen=True, gc=False, omit_defaults=True, forbid_unknown_fie
     metadata: MaybeRaw = None
 
     def __post_init__(self) -> None:
-        check_name(self.id, "message id")
-        if self.key is not None:
-            check_key(self.key)
-        # Every put pays for this, and most leave all of it out.
+        # Every put pays for this, so what is short, plain or left out is passed without a call.
+        message_id, key = self.id, self.key
+        if type(message_id) is not str or not 0 < len(message_id) <= SHORT or not message_id.isprintable():
+            check_name(message_id, "message id")
+        if key is not None and (type(key) is not str or not 0 < len(key) <= SHORT or not key.isprintable()):
+            check_key(key)
         if self.if_ready != "update" or self.if_leased != "buffer" or self.delay_s or self.priority != 0:
             self._check_order()
         if self.start_within_s is not None:
@@ -91,7 +93,7 @@ class Put(Command[Puts], frozen=True):
     items: Sequence[Item]
 
     def __post_init__(self) -> None:
-        check_name(self.queue, "queue")
+        check_queue(self.queue)
         for item in self.items:
             if item.dead_letter == self.queue:
                 message = f"queue {self.queue!r} cannot be its own dead-letter queue: name another"

@@ -8,7 +8,26 @@ RETURNS = ("back", "place", "front")
 STATES = ("ready", "leased", "dead", "buffered")
 KINDS = ("queue", "dict")
 
+SHORT = 50
+"""So many characters are within every limit, whatever bytes they take."""
+
 KEY_LIMITS = Limits(name_bytes=Limits().key_bytes)
+
+
+class _Names(dict[str, str]):
+    """The names of queues that were found good, as many as are worth remembering: every put and claim asks."""
+
+    def __missing__(self, name: str) -> str:
+        check_name(name, "queue")
+        if len(self) < KNOWN_NAMES:
+            self[name] = name
+        return name
+
+
+KNOWN_NAMES = 10_000
+
+check_queue = _Names().__getitem__
+"""Refuse what cannot be the name of a queue."""
 
 
 def check_choice(value: object, choices: Collection[object], what: str) -> None:

@@ -57,7 +57,7 @@ class Log:
     def __init__(self, *, by_reference: bool) -> None:
         self._encode: Callable[[Mapping[str, Any]], bytes] = encode_partly if by_reference else json.encode
         self.latest = 0
-        self._topics: dict[str, deque[Kept]] = {}
+        self.topics: dict[str, deque[Kept]] = {}
         # One for each topic: a moment no later than its oldest event's.
         self._ages: list[tuple[int, str]] = []
         # Those with more events than are retained.
@@ -65,43 +65,34 @@ class Log:
         self._floors: dict[str, int] = {}
         self._forgotten_floor = 0
 
-    def _topic(self, topic: str, now: int) -> deque[Kept]:
+    def topic(self, topic: str, now: int) -> deque[Kept]:
         """The events of a topic that is about to get one."""
-        events = self._topics.get(topic)
+        events = self.topics.get(topic)
         if events is None:
-            events = self._topics[topic] = deque()
+            events = self.topics[topic] = deque()
             heappush(self._ages, (now, topic))
         elif len(events) >= RETAINED:
             self._over.add(topic)
         return events
 
-    def tell(self, topic: str, now: int, event: str, message_id: str, key: Hashable, more: Mapping[str, Any] = NOTHING) -> int:  # noqa: PLR0917 - called for every message, and keywords cost
-        """Write an event of one message; answer its number."""
-        events = self._topics.get(topic)
-        if events is None or len(events) >= RETAINED:
-            events = self._topic(topic, now)
-        self.latest = index = self.latest + 1
-        events.append(KeptOne(index, now, event, message_id, key, more))
-        return index
-
     def append(self, topic: str, event: str, data: Mapping[str, Any], now: int) -> None:
         self.latest += 1
-        self._topic(topic, now).append(KeptAny(self.latest, now, event, data))
+        self.topic(topic, now).append(KeptAny(self.latest, now, event, data))
 
     def floor(self, topic: str) -> int:
         return self._floors.get(topic, self._forgotten_floor)
 
     def read(self, topic: str, after: int, limit: int) -> tuple[list[Event], int]:
         """Events behind a number, and up to where the log was read."""
-        kept = self._topics.get(topic, deque())
+        kept = self.topics.get(topic, deque())
         first = bisect_right(kept, after, key=lambda event: event.index)
         page = [Event(e.index, topic, e.event, Raw(self._encode(e.facts())), e.at) for e in islice(kept, first, first + limit)]
         return page, page[-1].index if len(page) == limit else self.latest
 
     def prune(self, keep: int, older_than: int, never_after: int, limit: int) -> int:
         dropped = self._prune_by_age(min(older_than, never_after), limit)
-        for topic in list(self._over if keep >= RETAINED else self._topics):
-            excess = len(self._topics.get(topic, ())) - keep
+        for topic in list(self._over if keep >= RETAINED else self.topics):
+            excess = len(self.topics.get(topic, ())) - keep
             if excess > 0:
                 dropped += self._drop(topic, never_after, min(excess, limit - dropped))
             elif keep == RETAINED:
@@ -113,16 +104,16 @@ class Log:
         while dropped < limit and self._ages and self._ages[0][0] < before:
             _, topic = heappop(self._ages)
             dropped += self._drop(topic, before, limit - dropped)
-            events = self._topics[topic]
+            events = self.topics[topic]
             if events:
                 heappush(self._ages, (events[0].at, topic))
             else:
-                del self._topics[topic]
+                del self.topics[topic]
         return dropped
 
     def _drop(self, topic: str, before: int, limit: int) -> int:
         """Drop the topic's oldest events, as many as may go."""
-        events, dropped, floor = self._topics[topic], 0, 0
+        events, dropped, floor = self.topics[topic], 0, 0
         while events and dropped < limit and events[0].at < before:
             floor = events.popleft().index
             dropped += 1

@@ -10,8 +10,10 @@ from threading import Lock
 from typing import Any, Final
 
 from holdfast.commands import Claim, Claimed, Command, Held, Put, Puts, Settle
+from holdfast.commands.events import RETAINED
 from holdfast.commands.topics import key_topic
 from holdfast.records import NEVER, Message
+from holdfast.stores.memory.log import NOTHING, KeptOne
 from holdfast.stores.memory.queue import MemoryQueue
 from holdfast.stores.memory.tables import Tables
 from holdfast.stores.waiting import Waiters
@@ -33,7 +35,7 @@ def natives(tables: Tables, lock: Lock, now_us: Clock, waiters: Waiters) -> Nati
 
 def putting(tables: Tables, lock: Lock, now_us: Clock, waiters: Waiters) -> Callable[[Put], Puts | None]:
     """Put one message that is due at once, under an id and a key that are free, into a queue without bounds."""
-    queues, messages, tell = tables.queues, tables.messages, tables.log.tell
+    queues, messages, log, topics = tables.queues, tables.messages, tables.log, tables.log.topics
     is_copied, value_bytes = not tables.by_reference, tables.value_bytes
 
     def put_one(command: Put) -> Puts | None:
@@ -52,9 +54,18 @@ def putting(tables: Tables, lock: Lock, now_us: Clock, waiters: Waiters) -> Call
                 return None
             now = now_us()
             tables.last_number = n = tables.last_number + 1
-            tell(queue.topic, now, "put", message_id, key)
+            events = topics.get(queue.topic)
+            if events is None or len(events) >= RETAINED:
+                events = log.topic(queue.topic, now)
+            log.latest = index = log.latest + 1
+            events.append(KeptOne(index, now, "put", message_id, key, NOTHING))
             line = queue.lines.get(priority) or queue.line(priority)
-            line.add(now, n)
+            slots = line.line
+            if slots and slots[-1][0] > now:
+                line.add(now, n)
+            else:
+                slots.append((now, n))
+                line.count += 1
             queue.ids[message_id] = n
             if key is not None:
                 queue.live[key] = n
@@ -78,9 +89,11 @@ def putting(tables: Tables, lock: Lock, now_us: Clock, waiters: Waiters) -> Call
     return put_one
 
 
-def claiming(tables: Tables, lock: Lock, now_us: Clock, waiters: Waiters) -> Callable[[Claim], Claimed | None]:
+def claiming(  # noqa: C901 - a case after the other, and a function for each would be a call for each
+    tables: Tables, lock: Lock, now_us: Clock, waiters: Waiters
+) -> Callable[[Claim], Claimed | None]:
     """Claim the first message that is due, where time has overtaken nobody."""
-    queues, messages, tell = tables.queues, tables.messages, tables.log.tell
+    queues, messages, log, topics = tables.queues, tables.messages, tables.log, tables.log.topics
 
     def claim_one(command: Claim) -> Claimed | None:
         lease_s, holder = command.lease_s, command.holder
@@ -91,20 +104,33 @@ def claiming(tables: Tables, lock: Lock, now_us: Clock, waiters: Waiters) -> Cal
             if queue is None or not queue.is_unbounded or queue.is_paused or queue.late.count:
                 return None
             now, ends = now_us(), queue.ends
-            if ends.count and ends.is_due(now):
+            slots = ends.line
+            if (ends.heap or (slots and slots[0][0] <= now)) and ends.is_due(now):
                 return None
             message = first_due(queue, now)
             if message is None:
                 return None
             n = message.n
-            token = tell(queue.topic, now, "claimed", message.id, message.key, {"holder": holder})
+            events = topics.get(queue.topic)
+            if events is None or len(events) >= RETAINED:
+                events = log.topic(queue.topic, now)
+            log.latest = token = log.latest + 1
+            events.append(KeptOne(token, now, "claimed", message.id, message.key, {"holder": holder}))
             until = NEVER if lease_s is None else now + round(lease_s * 1_000_000)
             leased = message.leased(holder, token, now, until, command.expired_to)
-            if until < NEVER:
+            if slots and slots[-1][0] > until:
                 ends.add(until, n)
+            elif until < NEVER:
+                slots.append((until, n))
+                ends.count += 1
             messages[n] = leased
             queue.leased_count += 1
-            queue.lines[message.priority].leave(n)
+            line = queue.lines[message.priority]
+            if line.line and line.line[0][1] == n:
+                line.line.popleft()
+                line.count -= 1
+            else:
+                line.leave(n)
         if waiters.is_marked:
             waiters.hint_each(queue.watch_hints)
         return Claimed([leased])
@@ -114,7 +140,7 @@ def claiming(tables: Tables, lock: Lock, now_us: Clock, waiters: Waiters) -> Cal
 
 def settling(tables: Tables, lock: Lock, now_us: Clock, waiters: Waiters) -> Callable[[Settle], Held | None]:
     """Settle one message that is done and held, and has no copy waiting behind it."""
-    queues, messages, tell = tables.queues, tables.messages, tables.log.tell
+    queues, messages, log, topics = tables.queues, tables.messages, tables.log, tables.log.topics
 
     def settle_one(command: Settle) -> Held | None:
         if command.id or command.to != "done" or len(command.receipts) != 1:
@@ -130,13 +156,22 @@ def settling(tables: Tables, lock: Lock, now_us: Clock, waiters: Waiters) -> Cal
             key, until = message.key, message.until
             if message.token != receipt.token or until <= now or message.state != "leased" or key in queue.copies:
                 return None
-            tell(queue.topic, now, "settled", message_id, key, DONE)
+            events = topics.get(queue.topic)
+            if events is None or len(events) >= RETAINED:
+                events = log.topic(queue.topic, now)
+            log.latest = index = log.latest + 1
+            events.append(KeptOne(index, now, "settled", message_id, key, DONE))
             del messages[n], queue.ids[message_id]
             if key is not None:
                 del queue.live[key]
             queue.leased_count -= 1
+            ends = queue.ends
             if until < NEVER:
-                queue.ends.leave(n)
+                if ends.line and ends.line[0][1] == n:
+                    ends.line.popleft()
+                    ends.count -= 1
+                else:
+                    ends.leave(n)
         if waiters.is_marked:
             waiters.hint_each(queue.watch_hints)
         return Held([True])
