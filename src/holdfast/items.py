@@ -73,7 +73,7 @@ def make_item(
         if_ready = if_ready or ("update" if if_present == "buffer" else if_present)
         if_leased = if_leased or if_present
     return Item(
-        new_id() if id is None else id,
+        new_id() if id is None else str(id),
         codec.encode(value),
         None if key is None else encode_key(key),
         if_ready or "update",

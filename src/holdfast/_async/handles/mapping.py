@@ -1,7 +1,7 @@
 """Dict: keys and values that processes share, with leases on keys."""
 
 import math
-from collections.abc import AsyncIterator, Callable, Hashable, Iterable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Hashable, Iterable, Mapping
 from typing import Any, Generic, TypeVar, overload
 
 from holdfast._async.flows.watching import watch
@@ -367,7 +367,7 @@ class AsyncDict(Generic[V]):
         snapshot: bool = False,
         client: ControlPlaneClient | None = None,
         base_url: str | None = None,
-    ) -> AsyncIterator[WatchEvent]:
+    ) -> AsyncGenerator[WatchEvent, None]:
         """Follow what happens to the dict, to one key, or to the keys under a prefix.
 
         Begins after `last_index`, -1 being the oldest event that is still there; with `snapshot` an event `snapshot` for each key comes

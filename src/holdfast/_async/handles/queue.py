@@ -1,7 +1,7 @@
 """A queue: put work in, claim it under a lease, settle it."""
 
 import builtins
-from collections.abc import AsyncIterator, Hashable, Iterable, Mapping
+from collections.abc import AsyncGenerator, Hashable, Iterable, Mapping
 from datetime import datetime
 from typing import Any, Generic, TypeVar, Unpack, overload
 
@@ -493,7 +493,7 @@ class AsyncQueue(Generic[T]):
     ) -> Explanation:
         """Say why a message, given itself or by its id, is not running: claimed by whom, delayed until when, dead because of what."""
         store = self._store(client, base_url)
-        message_id = message if isinstance(message, str) else message.id
+        message_id = str(message) if isinstance(message, str) else message.id
         found = await store.execute(Browse(self.name, ids=[message_id]))
         keys = [one.key for one in found.messages if one.state == "buffered" and isinstance(one.key, str)]
         first = await store.execute(Browse(self.name, state="leased", which=Filter(key_prefix=keys[0]))) if keys else Browsed([])
@@ -586,7 +586,7 @@ class AsyncQueue(Generic[T]):
         snapshot: bool = False,
         client: ControlPlaneClient | None = None,
         base_url: str | None = None,
-    ) -> AsyncIterator[WatchEvent]:
+    ) -> AsyncGenerator[WatchEvent, None]:
         """Follow what happens in the queue: which messages were put, claimed, settled, expired, buried, moved.
 
         Begins after `last_index`, -1 being the oldest event that is still there; with `snapshot` an event `snapshot` for each message comes
@@ -666,7 +666,8 @@ def _codec(type: Any, codec: Codec | None) -> Codec:
 
 
 def _ids(ids: str | Iterable[str] | None) -> builtins.list[str] | None:
-    return ids if ids is None else [ids] if isinstance(ids, str) else [*ids]
+    # Plain text of a MessageId: that is what stores take.
+    return ids if ids is None else [str(ids)] if isinstance(ids, str) else [str(one) for one in ids]
 
 
 def _which(older_than_s: float | None, error_contains: str | None, prefix: str | tuple[Hashable, ...] | None) -> Filter:

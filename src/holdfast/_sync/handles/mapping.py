@@ -2,7 +2,7 @@
 """Dict: keys and values that processes share, with leases on keys."""
 
 import math
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Mapping
 from typing import Any, Generic, TypeVar, overload
 
 from holdfast._sync.flows.watching import watch
@@ -360,7 +360,7 @@ class Dict(Generic[V]):
         snapshot: bool = False,
         client: ControlPlaneClient | None = None,
         base_url: str | None = None,
-    ) -> Iterator[WatchEvent]:
+    ) -> Generator[WatchEvent, None]:
         """Follow what happens to the dict, to one key, or to the keys under a prefix.
 
         Begins after `last_index`, -1 being the oldest event that is still there; with `snapshot` an event `snapshot` for each key comes

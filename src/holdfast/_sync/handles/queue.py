@@ -2,7 +2,7 @@
 """A queue: put work in, claim it under a lease, settle it."""
 
 import builtins
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Generator, Hashable, Iterable, Mapping
 from datetime import datetime
 from typing import Any, Generic, TypeVar, Unpack, overload
 
@@ -494,7 +494,7 @@ class Queue(Generic[T]):
     ) -> Explanation:
         """Say why a message, given itself or by its id, is not running: claimed by whom, delayed until when, dead because of what."""
         store = self._store(client, base_url)
-        message_id = message if isinstance(message, str) else message.id
+        message_id = str(message) if isinstance(message, str) else message.id
         found = store.execute(Browse(self.name, ids=[message_id]))
         keys = [one.key for one in found.messages if one.state == "buffered" and isinstance(one.key, str)]
         first = store.execute(Browse(self.name, state="leased", which=Filter(key_prefix=keys[0]))) if keys else Browsed([])
@@ -587,7 +587,7 @@ class Queue(Generic[T]):
         snapshot: bool = False,
         client: ControlPlaneClient | None = None,
         base_url: str | None = None,
-    ) -> Iterator[WatchEvent]:
+    ) -> Generator[WatchEvent, None]:
         """Follow what happens in the queue: which messages were put, claimed, settled, expired, buried, moved.
 
         Begins after `last_index`, -1 being the oldest event that is still there; with `snapshot` an event `snapshot` for each message comes
@@ -667,7 +667,8 @@ def _codec(type: Any, codec: Codec | None) -> Codec:
 
 
 def _ids(ids: str | Iterable[str] | None) -> builtins.list[str] | None:
-    return ids if ids is None else [ids] if isinstance(ids, str) else [*ids]
+    # Plain text of a MessageId: that is what stores take.
+    return ids if ids is None else [str(ids)] if isinstance(ids, str) else [str(one) for one in ids]
 
 
 def _which(older_than_s: float | None, error_contains: str | None, prefix: str | tuple[Hashable, ...] | None) -> Filter:
