@@ -87,7 +87,7 @@ def _tell_settled(tx: NativeTransaction, queue: str, receipts: Sequence[Receipt]
     if apart:
         tx.sql.execute(SQL["drop_values"], (as_json(apart),))
     keys = {message_id: key for _, message_id, _, key, _ in gone}
-    done = [receipt.id for receipt in receipts if receipt.id in keys] if len(gone) > 1 else list(keys)
+    done = list(dict.fromkeys(receipt.id for receipt in receipts if receipt.id in keys)) if len(gone) > 1 else list(keys)
     tx.append([Draft(queue_topic(queue), "settled", told(done, [keys[message_id] for message_id in done], {"to": "done"}))])
     promote_keys(tx, queue, [key for key in keys.values() if key is not None])
     if len(gone) == len(receipts):

@@ -87,11 +87,10 @@ class Messages:
         return None if row is None else row[0]
 
     def next_due(self, queue: str) -> int | None:
-        moments = [row[0] for row in self.sql.execute(SQL["next_alarm"], (queue,))]
+        moments = [row[0] for row in self.sql.execute(SQL["next_alarm"], (queue, self.now))]
         priority = self._next_priority(queue, TOP)
         while priority is not None:
-            position = self.head_position(queue, priority)
-            moments += [] if position is None else [position]
+            moments += [row[0] for row in self.sql.execute(SQL["next_position"], (queue, priority, self.now))]
             priority = self._next_priority(queue, priority)
         return min(moments, default=None)
 

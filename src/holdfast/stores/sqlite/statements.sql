@@ -132,8 +132,15 @@ limit ?
 -- name: next_alarm
 select alarm
 from holdfast_messages
-where queue = ? and alarm is not null
+where queue = ? and alarm > ?
 order by alarm
+limit 1
+
+-- name: next_position
+select position
+from holdfast_messages
+where queue = ? and state = 'ready' and priority = ? and position > ?
+order by position
 limit 1
 
 -- name: lease_one
