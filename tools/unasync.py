@@ -51,9 +51,9 @@ def translate(text: str, rules: Mapping[str, str], used: Counter[str]) -> str:
 
 
 def tidy(text: str, path: Path) -> str:
-    """Format as `make format` would: names got shorter, imports moved or lost their use."""
+    """Format as `make format` would: names got shorter, imports moved or lost their use, two kinds of `with` became one."""
     ruff = [sys.executable, "-m", "ruff"]
-    for command in (["check", "--quiet", "--fix-only", "--select", "I,F401"], ["format", "--quiet"]):
+    for command in (["check", "--quiet", "--fix-only", "--select", "I,F401,SIM117"], ["format", "--quiet"]):
         done = subprocess.run([*ruff, *command, "--stdin-filename", path, "-"], input=text, capture_output=True, text=True, check=True)
         text = done.stdout
     return text

@@ -6,10 +6,9 @@ from pathlib import Path
 import pytest
 
 from holdfast.client import ControlPlaneClient
-from holdfast.stores.lmdb import LmdbStore
-from holdfast.stores.memory import MemoryStore
-from holdfast.stores.sqlite.store import SqliteStore
 from holdfast.testing.clock import FakeClock
+from holdfast.testing.conformance.factory import StoreFactory
+from tests.conformance.factories import LmdbFactory, MemoryFactory, SqliteFactory
 
 
 @pytest.fixture
@@ -19,10 +18,6 @@ def clock() -> FakeClock:
 
 @pytest.fixture(params=["memory", "sqlite", "lmdb"])
 async def client(request: pytest.FixtureRequest, tmp_path: Path, clock: FakeClock) -> AsyncIterator[ControlPlaneClient]:
-    stores = {
-        "memory": lambda: MemoryStore(clock=clock),
-        "sqlite": lambda: SqliteStore(tmp_path / "store", durability="process", clock=clock),
-        "lmdb": lambda: LmdbStore(tmp_path / "store", durability="process", clock=clock),
-    }
-    async with ControlPlaneClient.on(stores[request.param]()) as made:
+    factories: dict[str, StoreFactory] = {"memory": MemoryFactory(), "sqlite": SqliteFactory(tmp_path), "lmdb": LmdbFactory(tmp_path)}
+    async with ControlPlaneClient.on(factories[request.param].make(clock)) as made:
         yield made
