@@ -19,7 +19,7 @@ class ClaimLost(HoldfastError):
 
     def __init__(self, message: str, lost: Sequence[Receipt] = ()) -> None:
         super().__init__(message)
-        self.lost = list(lost)
+        self.lost: list[Receipt] = list(lost)
 
 
 class LeaseLost(HoldfastError):
@@ -32,7 +32,7 @@ class LeaseHeld(HoldfastError):
     def __init__(self, message: str, lease: Lease | None = None, expires_in_s: float | None = None) -> None:
         super().__init__(message)
         self.lease = lease
-        self.holder = lease.holder if lease else None
+        self.holder: str | None = lease.holder if lease else None
         self.expires_in_s = expires_in_s
 
 

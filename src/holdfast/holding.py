@@ -59,6 +59,18 @@ class Hold:
         "trusted_until",
     )
 
+    auto_renew: bool
+    ends_at: float
+    interval_s: float
+    is_over: bool
+    lease_s: float | None
+    max_hold_s: float | None
+    name: Receipt | LeaseName
+    renew_at: float
+    since: float
+    thread_id: int
+    trusted_until: float
+
     def __init__(
         self,
         name: Receipt | LeaseName,

@@ -1,6 +1,6 @@
 """Bad arguments, refused before anything is sent."""
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 
 from holdfast.codec import Limits, check_name
 
@@ -26,7 +26,7 @@ class _Names(dict[str, str]):
 
 KNOWN_NAMES = 10_000
 
-check_queue = _Names().__getitem__
+check_queue: Callable[[str], str] = _Names().__getitem__
 """Refuse what cannot be the name of a queue."""
 
 

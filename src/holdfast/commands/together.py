@@ -1,6 +1,6 @@
 """Several commands as one atomic step."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from msgspec import json
@@ -76,5 +76,5 @@ class Together(Command[list[Any]], frozen=True):
 
 AnyCommand = Step | Together
 
-decode_command = json.Decoder(AnyCommand).decode
-encode_command = json.Encoder().encode
+decode_command: Callable[[bytes | str], AnyCommand] = json.Decoder(AnyCommand).decode
+encode_command: Callable[[Command[Any]], bytes] = json.Encoder().encode

@@ -3,7 +3,7 @@
 import math
 from collections.abc import AsyncIterator
 from types import TracebackType
-from typing import Any
+from typing import Any, ClassVar
 
 from holdfast._async.flows.acquiring import POLL_S
 from holdfast._async.flows.observing import holder_of, observe
@@ -25,7 +25,7 @@ class AsyncElection:
     time; each candidate makes its own.
     """
 
-    aio = ElectionTwin()
+    aio: ClassVar[ElectionTwin] = ElectionTwin()
 
     name: str
     holder: str

@@ -4,7 +4,7 @@ import math
 from contextlib import suppress
 from datetime import datetime, timedelta
 from types import TracebackType
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, ClassVar, Generic, Self, TypeVar
 
 from holdfast._async.flows.acquiring import POLL_S, acquire
 from holdfast._async.flows.holding import AsyncHolding
@@ -29,7 +29,7 @@ class AsyncHeldLease(Generic[V]):
     `current_value` is the value under the key when the lease was granted. In a forked child it is lost: it belongs to the parent.
     """
 
-    aio = LeaseTwin()
+    aio: ClassVar[LeaseTwin] = LeaseTwin()
 
     key: Any
     holder: str

@@ -2,7 +2,7 @@
 
 import math
 from types import TracebackType
-from typing import Any
+from typing import Any, ClassVar
 
 from holdfast._async.flows.acquiring import POLL_S
 from holdfast._async.flows.observing import holder_of
@@ -25,7 +25,7 @@ class AsyncLock:
     body is cancelled, and leaving raises `LeaseLost`. Threads and tasks may share one handle; it is not reentrant.
     """
 
-    aio = LockTwin()
+    aio: ClassVar[LockTwin] = LockTwin()
 
     name: str
     holder: str

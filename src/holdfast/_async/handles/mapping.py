@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Hashable, Iterable, Mapping
-from typing import Any, Generic, TypeVar, overload
+from typing import Any, ClassVar, Generic, TypeVar, overload
 
 from holdfast._async.flows.watching import watch
 from holdfast._async.handles.leases import AsyncDictLease, AsyncDictLock, AsyncLeaseContext, release_by_name, renew_by_name, take, try_take
@@ -37,7 +37,7 @@ class AsyncDict(Generic[V]):
     data folder.
     """
 
-    aio = DictTwin()
+    aio: ClassVar[DictTwin] = DictTwin()
 
     name: str
 

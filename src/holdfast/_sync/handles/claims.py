@@ -4,7 +4,7 @@
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from types import TracebackType
-from typing import Any, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from holdfast._sync.flows.claiming import claim_since
 from holdfast._sync.flows.holding import Holding
@@ -33,7 +33,7 @@ class QueueClaim(Generic[T]):
     and does not know it yet.
     """
 
-    aio = ClaimTwin()
+    aio: ClassVar[ClaimTwin] = ClaimTwin()
 
     def __init__(self, message: Message, codec: Codec, client: ControlPlaneClient, hold: Hold) -> None:
         self._message = message
@@ -149,7 +149,7 @@ class QueueClaim(Generic[T]):
 class QueueWorkItem(Generic[T]):
     """A claimed message with its retry budget: acknowledge it, fail it, or complete it together with what follows from it."""
 
-    aio = WorkTwin()
+    aio: ClassVar[WorkTwin] = WorkTwin()
 
     def __init__(self, claim: QueueClaim[T], max_attempts: int | None, dead_letter_queue: str | None) -> None:
         self.claim = claim

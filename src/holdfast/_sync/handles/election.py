@@ -4,7 +4,7 @@
 import math
 from collections.abc import Iterator
 from types import TracebackType
-from typing import Any
+from typing import Any, ClassVar
 
 from holdfast._sync.flows.acquiring import POLL_S
 from holdfast._sync.flows.observing import holder_of, observe
@@ -26,7 +26,7 @@ class Election:
     time; each candidate makes its own.
     """
 
-    aio = ElectionTwin()
+    aio: ClassVar[ElectionTwin] = ElectionTwin()
 
     name: str
     holder: str

@@ -5,7 +5,7 @@ import math
 from contextlib import suppress
 from datetime import datetime, timedelta
 from types import TracebackType
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, ClassVar, Generic, Self, TypeVar
 
 from holdfast._sync.flows.acquiring import POLL_S, acquire
 from holdfast._sync.flows.holding import Holding
@@ -30,7 +30,7 @@ class HeldLease(Generic[V]):
     `current_value` is the value under the key when the lease was granted. In a forked child it is lost: it belongs to the parent.
     """
 
-    aio = LeaseTwin()
+    aio: ClassVar[LeaseTwin] = LeaseTwin()
 
     key: Any
     holder: str

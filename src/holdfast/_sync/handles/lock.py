@@ -3,7 +3,7 @@
 
 import math
 from types import TracebackType
-from typing import Any
+from typing import Any, ClassVar
 
 from holdfast._sync.flows.acquiring import POLL_S
 from holdfast._sync.flows.observing import holder_of
@@ -26,7 +26,7 @@ class Lock:
     body is cancelled, and leaving raises `LeaseLost`. Threads and tasks may share one handle; it is not reentrant.
     """
 
-    aio = LockTwin()
+    aio: ClassVar[LockTwin] = LockTwin()
 
     name: str
     holder: str

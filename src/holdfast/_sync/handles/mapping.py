@@ -3,7 +3,7 @@
 
 import math
 from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Mapping
-from typing import Any, Generic, TypeVar, overload
+from typing import Any, ClassVar, Generic, TypeVar, overload
 
 from holdfast._sync.flows.watching import watch
 from holdfast._sync.handles.leases import DictLease, DictLock, LeaseContext, release_by_name, renew_by_name, take, try_take
@@ -38,7 +38,7 @@ class Dict(Generic[V]):
     data folder.
     """
 
-    aio = DictTwin()
+    aio: ClassVar[DictTwin] = DictTwin()
 
     name: str
 

@@ -4,7 +4,7 @@
 import builtins
 from collections.abc import Generator, Hashable, Iterable, Mapping
 from datetime import datetime
-from typing import Any, Generic, TypeVar, Unpack, overload
+from typing import Any, ClassVar, Generic, TypeVar, Unpack, overload
 
 from msgspec import UNSET, UnsetType
 
@@ -42,7 +42,9 @@ class Queue(Generic[T]):
     `poll_interval_s` is the most that a missed one can cost.
     """
 
-    aio = QueueTwin()
+    aio: ClassVar[QueueTwin] = QueueTwin()
+
+    name: str
 
     def __init__(self, name: str, *, codec: Codec = JSON, client: ControlPlaneClient | None = None, base_url: str | None = None) -> None:
         self.name = check_name(name, "queue")

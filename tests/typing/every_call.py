@@ -1,0 +1,324 @@
+"""Every public call, with the types a user sees; nothing here runs, type checkers read it."""
+
+import math
+from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, assert_type
+
+from holdfast import (
+    MISSING,
+    ClaimLost,
+    Compacted,
+    ControlPlaneClient,
+    Dict,
+    DictCompareAndSetResult,
+    DictEntry,
+    DictLease,
+    DictLock,
+    DictResponse,
+    Election,
+    Explanation,
+    LeaseHeld,
+    LeaseHolder,
+    Lock,
+    MessageId,
+    Queue,
+    QueueClaim,
+    QueueMessage,
+    QueueResponse,
+    QueueWorkItem,
+    Refused,
+    Stats,
+    StoreMoved,
+    Together,
+    WatchEvent,
+    aio,
+    connect,
+)
+from holdfast.codec import MSGPACK, Limits
+from holdfast.commands import Claim, Put
+from holdfast.records import Lease, Receipt
+from holdfast.stores import AsyncStore, Guarantees, Store
+from holdfast.testing import FakeClock
+
+
+@dataclass
+class Job:
+    picture: str
+
+
+def clients() -> None:
+    client = ControlPlaneClient("memory://", token="secret", limits=Limits(value_bytes=1_000))  # noqa: S106 - not one
+    with client as entered:
+        assert_type(entered, ControlPlaneClient)
+    assert_type(client.url, str)
+    assert_type(client.token, str | None)
+    assert_type(client.is_closed, bool)
+    assert_type(client.store, Store)
+    assert_type(client.async_store, AsyncStore)
+    assert_type(client.together(), Together)
+    assert_type(client.aio.together(), aio.Together)
+    assert_type(ControlPlaneClient.on(connect("memory://")), ControlPlaneClient)
+    client.keepalive.close()
+    client.close()
+
+
+def stores() -> None:
+    store = connect("memory://", limits=Limits())
+    assert_type(store, Store)
+    assert_type(store.guarantees, Guarantees)
+    assert_type(store.url, str)
+    assert_type(store.wall_offset_us(), int)
+    assert_type(aio.connect("memory://"), AsyncStore)
+    assert_type(store.execute(Claim("jobs", "worker", 30.0)).due_in_s, float | None)
+    assert_type(store.execute(Put("jobs", [])).ids, list[str])
+    clock = FakeClock()
+    clock.advance(1.0)
+    clock.step_wall(-1.0)
+    store.close()
+
+
+def queues(client: ControlPlaneClient) -> None:
+    assert_type(Queue.from_name("jobs"), Queue[Any])
+    assert_type(Queue.from_name("jobs", type=Job), Queue[Job])
+    assert_type(Queue.create("jobs", codec=MSGPACK, maxsize=10), Queue[Any])
+    assert_type(Queue.list(prefix="j", client=client), list[Queue[Any]])
+    jobs = Queue.create("jobs", type=Job, maxsize=None, base_url="memory://")
+    assert_type(jobs, Queue[Job])
+    assert_type(jobs.aio, aio.Queue[Job])
+    assert_type(jobs.name, str)
+    jobs.configure(maxsize=5, paused=False)
+    jobs.pause()
+    jobs.resume()
+    assert_type(jobs.length(client=client), int)
+    assert_type(jobs.stats(base_url="memory://"), Stats)
+    id = jobs.put(Job("cat.png"), key=("user", 7), if_present="keep", priority=1, delay_s=1.0, start_within_s=60.0)  # noqa: A001 - the user's word
+    assert_type(id, MessageId)
+    assert_type(id.created, bool)
+    jobs.put(Job("a"), at=datetime.now(UTC), if_ready="update", if_leased="buffer", key=1, metadata={"by": "ann"}, id="1", timeout_s=1.0)
+    assert_type(jobs.put_many([Job("a"), Job("b")], keys=[1, "b"], priority=2), list[MessageId])
+    assert_type(jobs.put_work(Job("a"), max_attempts=3, dead_letter_queue="dead", metadata={}), MessageId)
+    assert_type(jobs.get_many(10, timeout_s=math.inf, poll_interval_s=0.5), list[Job])
+    jobs.get(default=None, timeout_s=1.0)
+    assert_type(jobs.claim(claimer="w", lease_s=60.0, timeout_s=None, expired_to="back"), QueueClaim[Job] | None)
+    assert_type(jobs.claim_many(10, claimer="w"), list[QueueClaim[Job]])
+    assert_type(jobs.take(("user", 7), claimer="w"), QueueClaim[Job] | None)
+    assert_type(jobs.claim_work(claimer="w", max_attempts=3, dead_letter_queue="dead"), QueueWorkItem[Job] | None)
+    assert_type(jobs.peek(), QueueMessage | None)
+    seen = jobs.browse(state="leased", older_than_s=1.0, error_contains="x", prefix="u", after=None, limit=10)
+    assert_type(seen, list[QueueMessage])
+    assert_type(jobs.explain(id), Explanation)
+    assert_type(jobs.cancel([id]), QueueResponse)
+    assert_type(jobs.dead_letters(limit=5), list[QueueMessage])
+    assert_type(jobs.redrive(rate_per_s=10.0, to="other"), QueueResponse)
+    assert_type(jobs.prune_dead_letters(86_400.0), QueueResponse)
+    assert_type(jobs.watch(last_index=-1, timeout_s=0.0, poll_interval_s=0.5, snapshot=True), Generator[WatchEvent, None, None])
+    assert_type(jobs.clear(), QueueResponse)
+    assert_type(jobs.delete(), QueueResponse)
+
+
+def claims(jobs: Queue[Job], claim: QueueClaim[Job], work: QueueWorkItem[Job]) -> None:
+    assert_type(claim.value, Job)
+    assert_type(claim.claim_id, str)
+    assert_type(claim.id + claim.queue + claim.claimer, str)
+    assert_type(claim.token + claim.attempts + claim.failures, int)
+    assert_type(claim.max_attempts, int | None)
+    assert_type(claim.last_error, str | None)
+    assert_type(claim.key, Any)
+    assert_type(claim.metadata, dict[str, Any] | None)
+    assert_type(claim.created_at, datetime | None)
+    assert_type(claim.expires_at, datetime | None)
+    assert_type(claim.lost, bool)
+    claim.check()
+    assert_type(claim.renew(lease_s=60.0), QueueResponse)
+    assert_type(claim.release(return_to="front", delay_s=1.0), QueueResponse)
+    assert_type(claim.fail(error="x", delay_s=1.0), QueueResponse)
+    assert_type(claim.ack().count, int)
+    assert_type(jobs.ack([claim, claim.claim_id], strict=False).lost, int)
+    assert_type(jobs.release(claim, return_to="place"), QueueResponse)
+    assert_type(jobs.renew(claim, lease_s=60.0), QueueResponse)
+    assert_type(jobs.fail(claim, error="x"), QueueResponse)
+    assert_type(jobs.bury([claim], error="x"), QueueResponse)
+    context = jobs.claimed(claimer="w", lease_s=60.0, auto_renew=True, renew_interval_s=None, ack_on_success=True, release_on_error=True)
+    with context as job:
+        assert_type(job, Job | None)
+    assert_type(context.claim, QueueClaim[Job] | None)
+    assert_type(work.payload, Job)
+    assert_type(work.claim, QueueClaim[Job])
+    assert_type(work.id + work.claim_id, str)
+    assert_type(work.token + work.attempts, int)
+    assert_type(work.max_attempts, int | None)
+    assert_type(work.metadata, dict[str, Any] | None)
+    assert_type(work.lost, bool)
+    work.check()
+    work.complete({"ok": True}, puts={"next": [1]}, writes={"state": {"a": 1}}, results="results", keep_result_s=None)
+    assert_type(work.ack(), QueueResponse)
+    assert_type(work.fail("x"), QueueResponse)
+    assert_type(work.release(), QueueResponse)
+    assert_type(work.renew(lease_s=1.0), QueueResponse)
+
+
+def dicts(client: ControlPlaneClient) -> None:
+    assert_type(Dict.from_name("state"), Dict[Any])
+    assert_type(Dict.from_name("state", type=Job), Dict[Job])
+    assert_type(Dict.create("state", codec=MSGPACK), Dict[Any])
+    assert_type(Dict.list(prefix="s", client=client), list[Dict[Any]])
+    shared = Dict.create("state", type=Job, base_url="memory://")
+    assert_type(shared, Dict[Job])
+    assert_type(shared.aio, aio.Dict[Job])
+    assert_type(shared.name, str)
+    assert_type(shared.put("a", Job("x"), ttl_s=1.0, lease_id="l", fence=1), Job)
+    assert_type(shared.put_if_absent("a", Job("x")), DictCompareAndSetResult)
+    assert_type(shared.update({"a": Job("x")}), dict[Any, Job])
+    shared.update([("a", Job("x"))], fence=3)
+    shared.get("a", default=None)
+    assert_type(shared.get_many(["a", 1]), dict[Any, Job])
+    assert_type(shared.get_entry("a"), DictEntry | None)
+    assert_type(shared.items(prefix=("u",), after="a", limit=3), list[tuple[Any, Job]])
+    assert_type(shared.pages(size=10), Iterator[list[tuple[Any, Job]]])
+    shared.pop("a", default=None)
+    shared.increment("n", 2)
+    result = shared.compare_and_set("a", MISSING, Job("x"), revision=None, lease_id=None)
+    assert_type(result.updated, bool)
+    assert_type(result.revision, int)
+    assert_type(shared.update_with("a", lambda job: job or Job("x"), default=None), Job)
+    assert_type(shared.watch(key="a", timeout_s=0.0), Generator[WatchEvent, None, None])
+    assert_type(shared.watch(prefix="a"), Generator[WatchEvent, None, None])
+    assert_type(shared.length(), int)
+    assert_type(shared.clear(), DictResponse)
+    assert_type(shared.delete("a", revision=3), DictResponse)
+    assert_type(shared.delete(), DictResponse)
+
+
+def leases(shared: Dict[Job]) -> None:
+    lease = shared.acquire_lease("a", holder="h", lease_s=60.0)
+    assert_type(lease, DictLease[Job])
+    assert_type(lease.aio, aio.DictLease[Job])
+    assert_type(lease.key, Any)
+    assert_type(lease.lease_id + lease.holder, str)
+    assert_type(lease.token, int)
+    assert_type(lease.current_value, Job | None)
+    assert_type(lease.expires_at, datetime | None)
+    assert_type(lease.lost or lease.held, bool)
+    lease.check()
+    assert_type(lease.keep(), DictLease[Job])
+    assert_type(lease.renew(30.0), DictLease[Job])
+    assert_type(lease.release(), DictResponse)
+    assert_type(shared.renew_lease("a", lease_id=lease.lease_id, lease_s=60.0), DictLease[Job])
+    assert_type(shared.release_lease("a", lease_id=lease.lease_id), DictResponse)
+    assert_type(shared.lease_holder("a"), LeaseHolder | None)
+    with shared.lease("a", holder="h", auto_renew=True, renew_interval_s=1.0, max_hold_s=60.0) as held:
+        assert_type(held, DictLease[Job])
+    with shared.locked("a", holder="h", wait_timeout_s=1.0, poll_interval_s=0.5, default_value=Job("x")) as locked:
+        assert_type(locked, DictLock[Job])
+    assert_type(shared.try_become_leader("a", holder="h", default_value=Job("x"), auto_renew=True), DictLock[Job] | None)
+
+
+def locks(client: ControlPlaneClient) -> None:
+    lock = Lock("backup", holder="h", lease_s=30.0, wait_timeout_s=1.0, max_hold_s=60.0, client=client)
+    with lock as held:
+        assert_type(held.token, int)
+    assert_type(lock.name + lock.holder, str)
+    assert_type(lock.aio, aio.Lock)
+    assert_type(lock.acquire(wait_timeout_s=1.0), DictLock[Any])
+    assert_type(lock.try_acquire(), DictLock[Any] | None)
+    assert_type(lock.holding(), LeaseHolder | None)
+
+
+def elections(client: ControlPlaneClient) -> None:
+    election = Election("scheduler", holder="h", lease_s=30.0, client=client)
+    with election as leadership:
+        assert_type(leadership, DictLock[Any])
+    assert_type(election.name + election.holder, str)
+    assert_type(election.aio, aio.Election)
+    assert_type(election.campaign(timeout_s=1.0), DictLock[Any])
+    assert_type(election.is_leader, bool)
+    assert_type(election.leader(), LeaseHolder | None)
+    assert_type(election.observe(), Iterator[LeaseHolder])
+    assert_type(election.resign(), DictResponse)
+
+
+def steps(client: ControlPlaneClient, jobs: Queue[Job], shared: Dict[Job], claim: QueueClaim[Job]) -> None:
+    with client.together() as step:
+        assert_type(step, Together)
+        acked = step.ack(claim)
+        step.release([claim], return_to="back", delay_s=1.0)
+        step.fail(claim.claim_id, error="x", delay_s=1.0)
+        put = step.put(jobs, Job("x"), key=1, if_present="keep")
+        written = step.write(shared, "a", Job("x"), ttl_s=1.0, lease_id="l", fence=1)
+        step.delete("state", "b", fence=1)
+        step.compare_and_set("state", "c", MISSING, 1)
+        step.increment("state", "n", 2)
+        step.expect("state", "d", 1, lease_id="l")
+        step.expect_revision("state", "e", 3)
+        lease = step.acquire_lease("state", "f", holder="h", lease_s=60.0)
+        step.renew_lease("state", "g", lease_id="l", lease_s=60.0)
+        released = step.release_lease("state", "h", lease_id="l")
+    assert_type(acked.result, QueueResponse)
+    assert_type(put.result, MessageId)
+    assert_type(written.result, DictCompareAndSetResult)
+    assert_type(lease.result, Lease)
+    assert_type(released.result, bool)
+
+
+def results(event: WatchEvent, why: Explanation, message: QueueMessage, stats: Stats) -> None:
+    assert_type(event.index, int)
+    assert_type(event.event, str)
+    assert_type(event.at, datetime)
+    assert_type(str(why) + why.sentence, str)
+    assert_type(why.until, datetime | None)
+    assert_type(message.value, Any)
+    assert_type(message.due_at, datetime | None)
+    assert_type(stats.total + stats.ready, int)
+    assert_type(stats.holders, dict[str, int])
+
+
+def errors(lost: ClaimLost, held: LeaseHeld, refused: Refused, compacted: Compacted, moved: StoreMoved) -> None:
+    assert_type(lost.lost, list[Receipt])
+    assert_type(held.lease, Lease | None)
+    assert_type(held.holder, str | None)
+    assert_type(held.expires_in_s, float | None)
+    assert_type(refused.step, int | None)
+    assert_type(compacted.oldest, int)
+    assert_type(moved.url, str)
+
+
+async def for_tasks(client: ControlPlaneClient, jobs: Queue[Job], shared: Dict[Job]) -> None:
+    async with client:
+        pass
+    await client.aio.close()
+    assert_type(await Queue.aio.create("jobs", type=Job), aio.Queue[Job])
+    assert_type(Queue.aio.from_name("jobs"), aio.Queue[Any])
+    assert_type(await Queue.aio.list(), list[aio.Queue[Any]])
+    assert_type(await jobs.aio.put(Job("x")), MessageId)
+    claim = await jobs.aio.claim(claimer="w")
+    assert_type(claim, aio.QueueClaim[Job] | None)
+    if claim is not None:
+        assert_type(await claim.ack(), QueueResponse)
+    work = await jobs.aio.claim_work(claimer="w")
+    assert_type(work, aio.QueueWorkItem[Job] | None)
+    if work is not None:
+        await work.complete("done")
+    async with jobs.aio.claimed(claimer="w") as job:
+        assert_type(job, Job | None)
+    assert_type(jobs.aio.watch(), AsyncGenerator[WatchEvent, None])
+    assert_type(await Dict.aio.create("state"), aio.Dict[Any])
+    assert_type(await shared.aio.put("a", Job("x")), Job)
+    assert_type(shared.aio.watch(snapshot=True), AsyncGenerator[WatchEvent, None])
+    async for page in shared.aio.pages():
+        assert_type(page, list[tuple[Any, Job]])
+    async with shared.aio.lease("a", holder="h") as lease:
+        assert_type(lease, aio.DictLease[Job])
+    async with shared.aio.locked("a", holder="h") as locked:
+        assert_type(await locked.renew(), aio.DictLock[Job])
+    assert_type(await shared.aio.try_become_leader("a", holder="h"), aio.DictLock[Job] | None)
+    async with aio.Lock("backup") as held:
+        assert_type(held.token, int)
+    election = aio.Election("scheduler")
+    async with election as leadership:
+        leadership.check()
+    assert_type(election.observe(), AsyncIterator[LeaseHolder])
+    async with client.aio.together() as step:
+        put = step.put(jobs, Job("x"))
+    assert_type(put.result, MessageId)

@@ -1,0 +1,77 @@
+"""The public API is fully typed, and type checkers find no fault in a file that uses all of it."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import holdfast
+from holdfast import aio
+
+ROOT = Path(__file__).parents[2]
+USES = Path(__file__).with_name("every_call.py")
+# So that the checkers find this interpreter and what is installed for it.
+SETTINGS = {**os.environ, "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]), "PYTHONPATH": str(ROOT / "src")}
+
+INSIDE = ("holdfast.cli.", "holdfast.clock.", "holdfast.stores.", "holdfast.testing.")
+"""What users do not call: the program, and what stores and their tests are made of."""
+
+HANDLES = ["ControlPlaneClient", "Dict", "DictLease", "Election", "Lock", "Queue", "QueueClaim", "QueueWorkItem", "Together"]
+HELD = {"hold", "keepalive"}
+"""Public between the handles and what renews their claims."""
+
+
+def run(*command: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command, cwd=ROOT, env=SETTINGS, capture_output=True, text=True, check=False, timeout=110)
+
+
+def test_mypy_finds_no_fault() -> None:
+    answer = run(sys.executable, "-m", "mypy", "--strict", str(USES))
+    assert (answer.returncode, answer.stdout + answer.stderr if answer.returncode else "") == (0, "")
+
+
+def test_pyright_finds_no_fault(tmp_path: Path) -> None:
+    settings = tmp_path / "pyrightconfig.json"
+    settings.write_text(json.dumps({"typeCheckingMode": "strict", "include": [str(USES)], "extraPaths": [str(ROOT / "src")]}))
+    answer = run(sys.executable, "-m", "basedpyright", "--project", str(settings))
+    assert (answer.returncode, answer.stdout) == (0, "0 errors, 0 warnings, 0 notes\n")
+
+
+@pytest.mark.parametrize("name", HANDLES)
+def test_the_file_uses_every_public_name_of_a_handle(name: str) -> None:
+    used = set(re.findall(r"\.(\w+)", USES.read_text()))
+    public = {member for member in dir(getattr(holdfast, name)) if not member.startswith("_")}
+    assert public - used - HELD == set()
+
+
+def test_every_handle_has_a_twin_with_the_same_public_names() -> None:
+    def public(module: Any, name: str) -> set[str]:
+        return {member for member in dir(getattr(module, name)) if not member.startswith("_")}
+
+    twins = [name for name in aio.__all__ if name != "connect"]
+    assert {name: public(aio, name) for name in twins} == {name: public(holdfast, name) for name in twins}
+
+
+@cache
+def completeness() -> list[dict[str, Any]]:
+    answer = run(sys.executable, "-m", "basedpyright", "--ignoreexternal", "--outputjson", "--verifytypes", "holdfast")
+    symbols: list[dict[str, Any]] = json.loads(answer.stdout)["typeCompleteness"]["symbols"]
+    return symbols
+
+
+def test_every_public_name_has_a_declared_type() -> None:
+    # "Partially unknown" only says that the type mentions a name that is itself in this list.
+    faults = [
+        f"{symbol['name']}: {fault['message'].splitlines()[0]}"
+        for symbol in completeness()
+        for fault in symbol["diagnostics"]
+        if not symbol["name"].startswith(INSIDE) and not re.search("partially unknown|docstring", fault["message"])
+    ]
+    assert len(completeness()) > 1_000
+    assert faults == []
