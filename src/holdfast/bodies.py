@@ -38,6 +38,8 @@ class AsyncBody:
         return self._task.uncancel() <= self._cancels_before and isinstance(error, asyncio.CancelledError)
 
     def _look(self) -> None:
+        if self._hold.is_over:
+            return  # The body has given it back, and goes on.
         if self._hold.lost:
             self._cancel()
         elif self._hold.lease_s is not None:

@@ -1,0 +1,148 @@
+"""What only tasks, real time and other processes show of a queue."""
+
+import asyncio
+import os
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast import ClaimLost, ControlPlaneClient, Queue, connect
+from holdfast.client import client_for
+from holdfast.stores.memory import MemoryStore
+from holdfast.testing.clock import FakeClock
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def client(tmp_path: Path) -> Any:
+    with ControlPlaneClient(f"sqlite:///{tmp_path}/store?durability=process") as made:
+        yield made
+
+
+async def test_a_cancelled_body_gives_back_and_burns_nothing(client: ControlPlaneClient) -> None:
+    jobs = Queue.from_name("jobs", client=client).aio
+    await jobs.put(1, max_attempts=1)
+    inside = asyncio.Event()
+
+    async def work() -> None:
+        async with jobs.claimed(claimer="w"):
+            inside.set()
+            await asyncio.sleep(60)
+
+    task = asyncio.create_task(work())
+    await inside.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    claim = await jobs.claim(claimer="w")
+    assert claim is not None
+    assert (claim.attempts, claim.failures) == (2, 0)
+
+
+async def test_a_body_is_cancelled_when_its_claim_is_lost(client: ControlPlaneClient) -> None:
+    jobs = Queue.from_name("jobs", client=client).aio
+    await jobs.put(1)
+
+    async def work() -> None:
+        async with jobs.claimed(claimer="w", lease_s=0.3):
+            await jobs.delete()
+            await asyncio.sleep(60)
+
+    with pytest.raises(ClaimLost):
+        await work()
+
+
+async def test_a_body_that_has_settled_is_left_alone(client: ControlPlaneClient) -> None:
+    jobs = Queue.from_name("jobs", client=client).aio
+    await jobs.put(1)
+    context = jobs.claimed(claimer="w", lease_s=0.1)
+    async with context:
+        assert context.claim is not None
+        await context.claim.ack()
+        await asyncio.sleep(0.3)
+    assert (await jobs.stats()).total == 0
+
+
+async def test_a_long_body_is_renewed(client: ControlPlaneClient) -> None:
+    jobs = Queue.from_name("jobs", client=client).aio
+    await jobs.put(1)
+    async with jobs.claimed(claimer="w", lease_s=0.5):
+        await asyncio.sleep(1.2)
+        assert await jobs.claim(claimer="other") is None
+    assert (await jobs.stats()).total == 0
+
+
+def test_in_a_forked_child_a_claim_is_lost(client: ControlPlaneClient) -> None:
+    jobs = Queue.from_name("jobs", client=client)
+    jobs.put(1)
+    claim = jobs.claim(claimer="w")
+    assert claim is not None
+    child = os.fork()
+    if child == 0:
+        try:
+            jobs.ack(claim)
+        except ClaimLost:
+            os._exit(7)
+        os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+    assert jobs.ack(claim).count == 1
+
+
+def test_a_handle_and_its_twin_share_everything(client: ControlPlaneClient) -> None:
+    jobs = Queue.create("jobs", client=client)
+    twin = jobs.aio
+    assert isinstance(twin, Queue.aio)
+    assert (twin.name, twin.aio) == ("jobs", twin)
+    asyncio.run(twin.put(1))
+    assert jobs.get() == 1
+
+
+async def test_the_class_has_a_twin(client: ControlPlaneClient) -> None:
+    jobs = await Queue.aio.create("jobs", client=client)
+    await jobs.put(1)
+    assert [queue.name for queue in await Queue.aio.list(client=client)] == ["jobs"]
+
+
+async def test_a_step_for_tasks(client: ControlPlaneClient) -> None:
+    async with client.aio.together() as step:
+        put = step.put("jobs", 1)
+    assert put.result.created
+    with client.together() as step_of_threads:
+        step_of_threads.put("jobs", 2)
+    assert await Queue.from_name("jobs", client=client).aio.get_many(5) == [1, 2]
+
+
+def test_a_step_on_a_connection_of_ones_own(tmp_path: Path) -> None:
+    connection = sqlite3.connect(tmp_path / "app.db", isolation_level=None)
+    client = ControlPlaneClient.on(connect(connection))
+    jobs = Queue.from_name("jobs", client=client)
+    connection.execute("begin immediate")
+    jobs.put(1)
+    connection.execute("rollback")
+    assert jobs.length() == 0
+    jobs.put(2)
+    assert jobs.get() == 2
+    client.close()
+    connection.close()
+
+
+def test_a_claim_is_settled_by_the_other_twin() -> None:
+    client = ControlPlaneClient.on(MemoryStore(clock=FakeClock()))
+    jobs = Queue.from_name("jobs", client=client)
+    jobs.put(1)
+    claim = jobs.claim(claimer="w")
+    assert claim is not None
+    assert asyncio.run(jobs.aio.ack(claim)).count == 1
+    assert claim.lost
+
+
+def test_a_call_may_name_its_store(tmp_path: Path) -> None:
+    jobs = Queue.from_name("jobs")
+    url = f"sqlite:///{tmp_path}/store?durability=process"
+    jobs.put(1, base_url=url)
+    with ControlPlaneClient(url) as client:
+        assert jobs.get(client=client, base_url="memory://elsewhere") == 1
+    client_for(url).close()
