@@ -8,6 +8,7 @@ from msgspec import Raw
 
 from holdfast.records import Entry, Lease
 from holdfast.stores.sqlite.queues import as_json
+from holdfast.stores.sqlite.rows import bindable
 from holdfast.stores.sqlite.statements import SQL
 
 
@@ -32,7 +33,7 @@ class Entries:
         return int(self.sql.execute(SQL["length"], (name, self.now)).fetchone()[0])
 
     def save_entries(self, entries: Sequence[Entry]) -> None:
-        rows = [(entry.dict, entry.key, entry.value, entry.revision, entry.fence, entry.expires_at) for entry in entries]
+        rows = [(entry.dict, entry.key, bindable(entry.value), entry.revision, entry.fence, entry.expires_at) for entry in entries]
         self.sql.executemany(SQL["save_entry"], rows)
 
     def delete_entries(self, name: str, keys: Collection[str], fences: Mapping[str, int]) -> None:

@@ -37,6 +37,8 @@ def open_connection(path: str, durability: Durability) -> sqlite3.Connection:
         connection.execute("pragma journal_mode = wal")
         connection.execute(f"pragma synchronous = {'full' if durability == 'power' else 'normal'}")
         connection.execute(f"pragma wal_autocheckpoint = {CHECKPOINT_PAGES}")
+        # On some systems SQLite overwrites what it deletes unless told not to, which here is every message.
+        connection.execute("pragma secure_delete = off")
         # The application's own tables may have triggers; ours must not set each other off.
         connection.execute("pragma recursive_triggers = off")
     except sqlite3.Error:

@@ -9,6 +9,7 @@ from msgspec import Raw
 from holdfast.commands.transaction import Draft
 from holdfast.records import Event
 from holdfast.stores.sqlite.queues import as_json
+from holdfast.stores.sqlite.rows import bindable
 from holdfast.stores.sqlite.statements import SQL
 
 STRETCH = 20_000
@@ -26,10 +27,10 @@ class Log:
 
     def append(self, drafts: Sequence[Draft]) -> int:
         first, rest = drafts[0], drafts[1:]
-        self.sql.execute(SQL["append"], (first.topic, first.event, first.data, self.now))
+        self.sql.execute(SQL["append"], (first.topic, first.event, bindable(first.data), self.now))
         number = self.sql.lastrowid or 0
         if rest:
-            self.sql.executemany(SQL["append"], [(draft.topic, draft.event, draft.data, self.now) for draft in rest])
+            self.sql.executemany(SQL["append"], [(draft.topic, draft.event, bindable(draft.data), self.now) for draft in rest])
         return number
 
     def latest(self) -> int:

@@ -12,7 +12,7 @@ from holdfast.commands.topics import queue_topic
 from holdfast.commands.transaction import Draft, Transaction
 from holdfast.records import Receipt, moment_in
 from holdfast.stores.sqlite.queues import as_json
-from holdfast.stores.sqlite.rows import is_large
+from holdfast.stores.sqlite.rows import bindable, is_large
 from holdfast.stores.sqlite.statements import SQL
 
 
@@ -34,23 +34,42 @@ def answer(tx: NativeTransaction, command: Command[Any]) -> Puts | Held | None:
 def _put(tx: NativeTransaction, command: Put) -> Puts | None:
     """Messages without keys, of ordinary size, into a queue that exists and has no bounds."""
     items, queue = command.items, command.queue
-    rows = [_row(tx, queue, item) for item in items if item.key is None and not is_large(item.value)]
-    if len(rows) != len(items) or not rows:
+    if not items or any(item.key is not None or is_large(item.value) for item in items):
         return None
+    sql, rows = _statement(tx, queue, items)
     if len(rows) == 1:
-        if tx.sql.execute(SQL["put"], rows[0]).rowcount != 1:
+        if tx.sql.execute(sql, rows[0]).rowcount != 1:
             return None
     else:
         ids = {item.id for item in items}
         settings = tx.settings("queue", queue)
         if settings is None or settings.maxsize is not None or len(ids) != len(items) or tx.taken_ids(queue, ids):
             return None
-        tx.sql.executemany(SQL["put"], rows)
+        tx.sql.executemany(sql, rows)
     put = [item.id for item in items]
     topic = queue_topic(queue)
     tx.append([Draft(topic, "put", {"ids": put})])
     tx.wake(topic, len(put))
     return Puts(put, [True] * len(put))
+
+
+def _statement(tx: NativeTransaction, queue: str, items: Sequence[Item]) -> tuple[str, list[tuple[object, ...]]]:
+    """What adds the items, and its rows."""
+    now = tx.now
+    if all(_is_plain(item) for item in items):
+        return SQL["put_plain"], [(queue, item.id, item.priority, now, now, bindable(item.value)) for item in items]
+    return SQL["put"], [_row(tx, queue, item) for item in items]
+
+
+def _is_plain(item: Item) -> bool:
+    return (
+        not item.delay_s
+        and item.at is None
+        and item.max_attempts is None
+        and item.dead_letter is None
+        and item.start_within_s is None
+        and item.metadata is None
+    )
 
 
 def _row(tx: NativeTransaction, queue: str, item: Item) -> tuple[object, ...]:
@@ -60,7 +79,18 @@ def _row(tx: NativeTransaction, queue: str, item: Item) -> tuple[object, ...]:
     if item.at is not None:
         position = max(position, item.at - tx.wall_offset)
     start_by = None if item.start_within_s is None else position + moment_in(item.start_within_s)
-    return (queue, item.id, item.priority, position, item.max_attempts, item.dead_letter, start_by, tx.now, item.metadata, item.value)
+    return (
+        queue,
+        item.id,
+        item.priority,
+        position,
+        item.max_attempts,
+        item.dead_letter,
+        start_by,
+        tx.now,
+        item.metadata,
+        bindable(item.value),
+    )
 
 
 def _settle(tx: NativeTransaction, command: Settle) -> Held | None:

@@ -8,7 +8,7 @@ from msgspec import Raw, json
 
 from holdfast.commands.transaction import Cursor, Filter, Line, Stats
 from holdfast.records import NEVER, Message, Receipt, ReturnTo, Settings, State, moment_in, seconds_in
-from holdfast.stores.sqlite.rows import IS_APART, VALUE, is_large, read_message, write_message
+from holdfast.stores.sqlite.rows import IS_APART, VALUE, bindable, is_large, read_message, write_message
 from holdfast.stores.sqlite.statements import SQL
 
 TOP = 2**31
@@ -142,11 +142,11 @@ class Messages:
     def add(self, messages: Sequence[Message]) -> None:
         large = [message for message in messages if is_large(message.value)]
         if not large:
-            self.sql.executemany(SQL["add"], [(*write_message(message), message.value) for message in messages])
+            self.sql.executemany(SQL["add"], [(*write_message(message), bindable(message.value)) for message in messages])
             return
         for message in messages:
             is_apart = is_large(message.value)
-            self.sql.execute(SQL["add"], (*write_message(message), None if is_apart else message.value))
+            self.sql.execute(SQL["add"], (*write_message(message), None if is_apart else bindable(message.value)))
             if is_apart:
                 self.sql.execute(SQL["add_value"], (self.sql.lastrowid, message.value))
 

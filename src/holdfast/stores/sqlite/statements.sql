@@ -27,6 +27,15 @@ update holdfast_names
 set size = size + ?
 where kind = 'queue' and name = ? and maxsize is not null
 
+-- name: put_plain
+-- As put, for what carries nothing but a value: binding a null costs Python as much as binding it is worth.
+insert into holdfast_messages (
+  queue, id, state, priority, position, attempts, failures, holder, token, since, until, expired_to, created_at, endings, value
+)
+select ?1, ?2, 'ready', ?3, ?4, 0, 0, '', 0, 0, 0, 'place', ?5, 0, ?6
+where exists (select 1 from holdfast_names where kind = 'queue' and name = ?1 and maxsize is null)
+on conflict (queue, id) do nothing
+
 -- name: put
 -- Adds nothing where the id is taken, the queue is new or it is bounded: the rules decide then.
 insert into holdfast_messages (
