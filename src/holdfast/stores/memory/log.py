@@ -57,6 +57,8 @@ class Log:
     def __init__(self, *, by_reference: bool) -> None:
         self._encode: Callable[[Mapping[str, Any]], bytes] = encode_partly if by_reference else json.encode
         self.latest = 0
+        self.tidy_at = 0
+        """At which number it is time to prune a little."""
         self.topics: dict[str, deque[Kept]] = {}
         # One for each topic: a moment no later than its oldest event's.
         self._ages: list[tuple[int, str]] = []

@@ -69,18 +69,9 @@ def putting(tables: Tables, lock: Lock, now_us: Clock, waiters: Waiters) -> Call
             queue.ids[message_id] = n
             if key is not None:
                 queue.live[key] = n
+            budget, grave = item.max_attempts, item.dead_letter
             messages[n] = Message(
-                queue.name,
-                message_id,
-                value,
-                n,
-                key,
-                priority,
-                now,
-                max_attempts=item.max_attempts,
-                dead_letter=item.dead_letter,
-                created_at=now,
-                metadata=metadata,
+                queue.name, message_id, value, n, key, priority, now, "ready", 0, 0, budget, grave, None, now, metadata=metadata
             )
         if waiters.is_marked:
             waiters.hint_each(queue.put_hints if key is None else (*queue.put_hints, (key_topic(queue.name, key), 1)))
@@ -101,7 +92,7 @@ def claiming(  # noqa: C901 - a case after the other, and a function for each wo
             return None
         with lock:
             queue = queues.get(command.queue)
-            if queue is None or not queue.is_unbounded or queue.is_paused or queue.late.count:
+            if queue is None or not queue.is_plain or queue.late.count:
                 return None
             now, ends = now_us(), queue.ends
             slots = ends.line

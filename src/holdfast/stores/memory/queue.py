@@ -22,7 +22,7 @@ class MemoryQueue:
         "dead",
         "ends",
         "ids",
-        "is_paused",
+        "is_plain",
         "is_unbounded",
         "late",
         "leased_count",
@@ -44,7 +44,8 @@ class MemoryQueue:
         self.put_hints = ((self.topic, 1), *self.watch_hints)
         self.is_unbounded = False
         """Whether it was created, without a `maxsize`."""
-        self.is_paused = False
+        self.is_plain = False
+        """Whether besides it is not paused."""
         self.messages = messages
         self.now = 0
         """The moment of the step that looks at the queue."""
@@ -68,7 +69,7 @@ class MemoryQueue:
     def obey(self, settings: Settings | None) -> None:
         """Remember what the settings say that every put and claim asks."""
         self.is_unbounded = settings is not None and settings.maxsize is None
-        self.is_paused = settings is not None and settings.paused
+        self.is_plain = settings is not None and settings.maxsize is None and not settings.paused
 
     def enter(self, message: Message) -> None:
         """Keep a message, new or changed; a changed one has left before."""

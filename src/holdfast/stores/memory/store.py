@@ -43,11 +43,10 @@ class MemoryStore:
         self.clock: Clock = clock or SystemClock()
         self.waiters = waiters_for(self.clock)
         self._now_us = self.clock.now_us
-        # Guards _tables, _prune_at and _is_closed.
+        # Guards _tables and _is_closed.
         self._lock = threading.Lock()
         self._tables = Tables(limits, by_reference=by_reference)
         self._log = self._tables.log
-        self._prune_at = PRUNE_EVERY
         self._is_closed = False
         self._native = natives(self._tables, self._lock, self._now_us, self.waiters)
         _open_stores.add(self)
@@ -57,8 +56,9 @@ class MemoryStore:
         if native is not None:
             answer: R | None = native(command)
             if answer is not None:
-                if self._log.latest >= self._prune_at:
-                    self._prune()
+                log = self._log
+                if log.latest >= log.tidy_at:
+                    self._tidy()
                 return answer
         return self._run(command)
 
@@ -72,14 +72,13 @@ class MemoryStore:
             tx = MemoryTransaction(self._tables, self._now_us(), wall_offset)
             answer = command.write(tx, command.check(tx)) if self.by_reference else run(tx, command)
         self.waiters.hint_each(tx.hints.items())
-        if self._log.latest >= self._prune_at:
-            self._prune()
+        if self._log.latest >= self._log.tidy_at:
+            self._tidy()
         return answer
 
-    def _prune(self) -> None:
-        """Tidy a little."""
+    def _tidy(self) -> None:
         # Set first: pruning writes events, too.
-        self._prune_at = self._log.latest + PRUNE_EVERY
+        self._log.tidy_at = self._log.latest + PRUNE_EVERY
         self._run(PRUNE)
 
     def mark(self, topic: str) -> Mark:
