@@ -5,7 +5,8 @@ Importing this must cost next to nothing: what only an open store needs is impor
 
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -72,6 +73,18 @@ def connect_shared(target: str | None = None, *, limits: Limits = Limits()) -> "
 def connect_async(target: str | None = None, *, limits: Limits = Limits()) -> "AsyncStore":
     """Open a store for tasks; see `connect`."""
     return connect(target, limits=limits).for_tasks()
+
+
+@contextmanager
+def shared_as(url: str, store: "Store") -> Iterator[None]:
+    """Let whoever opens this URL in the process get the store, while the block runs."""
+    with _lock:
+        _named[url] = store
+    try:
+        yield
+    finally:
+        with _lock:
+            del _named[url]
 
 
 def _connect_default(limits: Limits) -> "Store":

@@ -28,6 +28,27 @@ def test_a_users_test_gets_a_store_on_a_clock_it_can_move(pytester: pytest.Pytes
     pytester.runpytest_subprocess("-p", "no:cacheprovider").assert_outcomes(passed=2)
 
 
+def test_a_users_code_needs_no_client_to_be_given(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        """
+        import pytest
+        from holdfast import Queue, connect
+        from holdfast.commands import Count
+
+        @pytest.mark.parametrize("turn", [1, 2])
+        def test_a_job_comes_back_when_its_worker_dies(turn, holdfast_client, holdfast_store, holdfast_clock):
+            jobs = Queue.create("jobs")
+            jobs.put("paint")
+            assert jobs.claim(claimer="dies", lease_s=60.0) is not None
+            assert Queue.from_name("jobs", client=holdfast_client).claim(claimer="next") is None
+            holdfast_clock.advance(60)
+            assert jobs.claim(claimer="next").value == "paint"
+            assert holdfast_store.execute(Count("jobs")) == connect().execute(Count("jobs"))
+        """
+    )
+    pytester.runpytest_subprocess("-p", "no:cacheprovider").assert_outcomes(passed=2)
+
+
 def test_the_store_is_closed_after_the_test(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(
         """
@@ -50,7 +71,7 @@ def test_the_store_is_closed_after_the_test(pytester: pytest.Pytester) -> None:
 
 def test_the_plugin_is_found_by_its_entry_point(pytester: pytest.Pytester) -> None:
     result = pytester.runpytest_subprocess("--fixtures")
-    result.stdout.fnmatch_lines(["holdfast_clock*", "holdfast_store*"])
+    result.stdout.fnmatch_lines(["holdfast_clock*", "holdfast_store*", "holdfast_client*"])
 
 
 def test_a_project_that_does_not_use_it_imports_no_store_and_no_suite() -> None:

@@ -1,6 +1,6 @@
 """A pytest plugin: a store for each test, on a clock that the test can move.
 
-def test_a_job_comes_back_when_its_worker_dies(holdfast_store, holdfast_clock):
+def test_a_job_comes_back_when_its_worker_dies(holdfast_client, holdfast_clock):
     ...
     holdfast_clock.advance(60)
 """
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
+    from holdfast.client import ControlPlaneClient
     from holdfast.stores.memory import MemoryStore
     from holdfast.testing.clock import FakeClock
 
@@ -34,3 +35,16 @@ def holdfast_store(holdfast_clock: "FakeClock") -> "Iterator[MemoryStore]":
     store = MemoryStore(clock=holdfast_clock)
     yield store
     store.close()
+
+
+@pytest.fixture
+def holdfast_client(holdfast_store: "MemoryStore", monkeypatch: pytest.MonkeyPatch) -> "Iterator[ControlPlaneClient]":
+    """A client of that store. For the test it is the default one: handles without `client=` and `base_url=` use it."""
+    from holdfast.client import client_for  # noqa: PLC0415 - see above
+    from holdfast.connect import shared_as  # noqa: PLC0415 - see above
+    from holdfast.ids import new_id  # noqa: PLC0415 - see above
+
+    url = f"memory://{new_id()}"
+    monkeypatch.setenv("HOLDFAST_URL", url)
+    with shared_as(url, holdfast_store), client_for(url) as client:
+        yield client
