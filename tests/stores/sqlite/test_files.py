@@ -3,6 +3,7 @@
 import os
 import random
 import sqlite3
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -199,16 +200,11 @@ def try_to_put():
 
 
 @pytest.fixture
-def common(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A folder that other users reach."""
-    folder = tmp_path_factory.mktemp("common")
-    modes = [(place, place.stat().st_mode) for place in (folder.parent, folder.parent.parent)]
-    for place, mode in modes:
-        place.chmod(mode | 0o055)
-    yield folder
-    folder.chmod(0o700)
-    for place, mode in modes:
-        place.chmod(mode)
+def common() -> Iterator[Path]:
+    """A folder that other users reach, which pytest's own is not."""
+    with tempfile.TemporaryDirectory() as folder:
+        yield Path(folder)
+        Path(folder).chmod(0o700)
 
 
 def test_a_read_only_file_is_said_and_stays_byte_for_byte(common: Path) -> None:
