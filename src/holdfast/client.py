@@ -6,6 +6,7 @@ Importing this must cost next to nothing: a store is imported when the first cal
 import os
 import re
 import threading
+import weakref
 from typing import TYPE_CHECKING, Self
 
 from holdfast.codec.limits import Limits
@@ -24,6 +25,7 @@ _PASSWORD = re.compile(r"(?<=//)[^/@]*@")
 # Guards _clients.
 _lock = threading.Lock()
 _clients: "dict[tuple[str | None, str | None], ControlPlaneClient]" = {}
+_all: "weakref.WeakSet[ControlPlaneClient]" = weakref.WeakSet()
 
 
 class ControlPlaneClient:
@@ -44,6 +46,7 @@ class ControlPlaneClient:
         self._async_store: AsyncStore | None = None
         self._keepalive: Keepalive | None = None
         self._is_closed = False
+        _all.add(self)
 
     @classmethod
     def on(cls, store: "Store") -> Self:
@@ -171,3 +174,15 @@ def client_for(base_url: str | None = None, *, token: str | None = None) -> Cont
             client = _clients[url, token] = ControlPlaneClient(url, token=token)
             client._is_shared = True  # noqa: SLF001 - made here
         return client
+
+
+def _begin_in_child() -> None:
+    """Go on after a fork: whoever held a lock stayed in the parent. The stores look after themselves."""
+    global _lock  # noqa: PLW0603 - as above
+    _lock = threading.Lock()
+    for client in list(_all):
+        client._lock = threading.RLock()  # noqa: SLF001 - of this module
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_begin_in_child)

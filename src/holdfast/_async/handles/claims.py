@@ -329,9 +329,9 @@ class AsyncQueueClaimContext(Generic[T]):
         try:
             value = self.claim.value
             self._holding = AsyncHolding(keepalive, hold)
-        except Exception as error:
-            # It never reached the body: one that cannot be read must not come back for ever.
-            await self.claim.fail(error=_shown(error))
+        except BaseException as error:
+            # It never reaches the body: one that cannot be read must not come back for ever.
+            await self._give_back(self.claim, error)
             raise
         self.claim.keepalive = keepalive
         return value
@@ -368,8 +368,9 @@ class AsyncQueueClaimContext(Generic[T]):
             return (await claim.release()).count == 1
         if error is None:
             return not self._ack_on_success or (await settle(self._client, claim, None)).count == 1
-        if not self._release_on_error:
-            return True
+        return not self._release_on_error or await self._give_back(claim, error)
+
+    async def _give_back(self, claim: AsyncQueueClaim[T], error: BaseException) -> bool:
         if isinstance(error, Exception):
             return (await claim.fail(error=_shown(error))).count == 1
         # Cancelled or interrupted, which says nothing about the message: nothing is burnt.

@@ -330,9 +330,9 @@ class QueueClaimContext(Generic[T]):
         try:
             value = self.claim.value
             self._holding = Holding(keepalive, hold)
-        except Exception as error:
-            # It never reached the body: one that cannot be read must not come back for ever.
-            self.claim.fail(error=_shown(error))
+        except BaseException as error:
+            # It never reaches the body: one that cannot be read must not come back for ever.
+            self._give_back(self.claim, error)
             raise
         self.claim.keepalive = keepalive
         return value
@@ -369,8 +369,9 @@ class QueueClaimContext(Generic[T]):
             return (claim.release()).count == 1
         if error is None:
             return not self._ack_on_success or (settle(self._client, claim, None)).count == 1
-        if not self._release_on_error:
-            return True
+        return not self._release_on_error or self._give_back(claim, error)
+
+    def _give_back(self, claim: QueueClaim[T], error: BaseException) -> bool:
         if isinstance(error, Exception):
             return (claim.fail(error=_shown(error))).count == 1
         # Cancelled or interrupted, which says nothing about the message: nothing is burnt.
