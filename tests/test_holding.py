@@ -180,6 +180,25 @@ async def test_a_body_is_cancelled_in_time_even_while_the_store_hangs() -> None:
             await hang_inside(store, client)
 
 
+async def hang_for_ever(shared: AsyncDict[Any], inside: asyncio.Event) -> None:
+    async with shared.lease("a", holder="w", lease_s=10, max_hold_s=5, renew_interval_s=7):
+        inside.set()
+        await wait_for_ever()
+
+
+@pytest.mark.anyio
+async def test_where_a_task_hangs_is_logged(shared: AsyncDict[Any], clock: FakeClock, caplog: pytest.LogCaptureFixture) -> None:
+    inside = asyncio.Event()
+    task = asyncio.create_task(hang_for_ever(shared, inside))
+    await inside.wait()
+    clock.advance(5)
+    Runner().until(lambda: "max_hold_s=5" in caplog.text)
+    assert "hang_for_ever" in caplog.text
+    clock.advance(4)
+    with pytest.raises(LeaseLost, match="key 'a' of dict 'shared'"):
+        await task
+
+
 # Workers that are blocked for three lease times
 
 

@@ -1,6 +1,7 @@
 """What runs inside a context: a task's body is cancelled when what it holds is lost, a thread's can only look."""
 
 import asyncio
+import io
 import threading
 
 from holdfast.holding import Hold
@@ -20,8 +21,9 @@ class AsyncBody:
         self._is_inside = True
         self._has_cancelled = False
         self._timer: asyncio.TimerHandle | None = None
-        self._look()
+        hold.where = self._where
         hold.on_lost(self._interrupt)
+        self._look()
 
     @staticmethod
     def current() -> object:
@@ -44,6 +46,13 @@ class AsyncBody:
             self._cancel()
         elif self._hold.lease_s is not None:
             self._timer = self._loop.call_later(max(self._hold.trusted_for_s, 0.001), self._look)
+
+    def _where(self) -> str:
+        """Where the task waits, or is, at this moment."""
+        stack = io.StringIO()
+        if self._task is not None:
+            self._task.print_stack(file=stack)
+        return stack.getvalue()
 
     def _interrupt(self) -> None:
         """Cancel, from any thread."""

@@ -3,8 +3,11 @@
 import logging
 import os
 import platform
+import sys
 import threading
+import traceback
 from collections.abc import Callable
+from functools import partial
 from math import inf
 
 from holdfast.clock import boot_us
@@ -37,7 +40,7 @@ class Hold:
     """One claim or lease, as its holder sees it.
 
     `started` is the moment, on the clock `now`, before the request was sent that took it: the store cannot have counted from earlier.
-    It belongs to the process that made it; in a forked child it is lost.
+    It belongs to the process that made it; in a forked child it is lost. `where` tells what its holder is doing.
     """
 
     __slots__ = (
@@ -50,13 +53,14 @@ class Hold:
         "ends_at",
         "interval_s",
         "is_over",
+        "label",
         "lease_s",
         "max_hold_s",
         "name",
         "renew_at",
         "since",
-        "thread_id",
         "trusted_until",
+        "where",
     )
 
     auto_renew: bool
@@ -81,12 +85,14 @@ class Hold:
         auto_renew: bool = True,
         renew_interval_s: float | None = None,
         max_hold_s: float | None = None,
+        label: str = "",
     ) -> None:
         self.name = name
+        self.label = label
         self.since = started
         self.auto_renew = auto_renew
         self.max_hold_s = max_hold_s
-        self.thread_id = threading.get_ident()
+        self.where: Callable[[], str] = partial(stack_of, threading.get_ident())
         self._now = now
         self._pid = os.getpid()
         self._reason = ""
@@ -166,9 +172,17 @@ class Hold:
 
     def describe(self) -> str:
         """What is held, for a message."""
+        if self.label:
+            return self.label
         if isinstance(self.name, Receipt):
             return f"the claim on message {self.name.id} of queue {self.name.queue!r}"
         return f"lease {self.name.key}" if self.name.dict is None else f"the lease on key {self.name.key} of dict {self.name.dict!r}"
+
+
+def stack_of(thread_id: int) -> str:
+    """Where a thread is at this moment."""
+    frame = sys._current_frames().get(thread_id)  # noqa: SLF001 - there is no other way to ask
+    return "".join(traceback.format_stack(frame)) if frame is not None else "(its thread has ended)"
 
 
 def interval_of(lease_s: float | None, renew_interval_s: float | None) -> float:

@@ -2,9 +2,7 @@
 
 import logging
 import os
-import sys
 import threading
-import traceback
 import weakref
 from collections.abc import Callable, Iterable, Sequence
 from math import inf
@@ -121,7 +119,7 @@ class Keepalive:
                     "%s is held for more than max_hold_s=%s and is not renewed any more; its holder is at:\n%s",
                     hold.describe(),
                     hold.max_hold_s,
-                    stack_of(hold.thread_id),
+                    hold.where(),
                 )
 
     def _lose(self, hold: Hold, reason: str) -> None:
@@ -172,12 +170,6 @@ def next_look_at(hold: Hold) -> float:
         return hold.trusted_until
     give_up_at = inf if hold.max_hold_s is None else hold.since + hold.max_hold_s
     return min(hold.renew_at, hold.trusted_until, give_up_at)
-
-
-def stack_of(thread_id: int) -> str:
-    """Where a thread is at this moment."""
-    frame = sys._current_frames().get(thread_id)  # noqa: SLF001 - there is no other way to ask
-    return "".join(traceback.format_stack(frame)) if frame is not None else "(its thread has ended)"
 
 
 _all: "weakref.WeakSet[Keepalive]" = weakref.WeakSet()

@@ -1,5 +1,6 @@
 """On which terms a lease is asked for and held."""
 
+from collections.abc import Callable
 from typing import Any
 
 from msgspec import Raw, Struct
@@ -38,7 +39,7 @@ class Terms(Struct, frozen=True):
         """The command that asks for it."""
         return Acquire(self.dict, self.key, self.holder, lease_id, self.lease_s, self.default)
 
-    def hold(self, lease: Lease, started: float, now: Any) -> Hold:
+    def hold(self, lease: Lease, started: float, now: Callable[[], float]) -> Hold:
         """What its holder knows once it is granted."""
         return Hold(
             LeaseName(self.dict, self.key, lease.lease_id),
@@ -48,6 +49,7 @@ class Terms(Struct, frozen=True):
             auto_renew=self.auto_renew,
             renew_interval_s=self.renew_interval_s,
             max_hold_s=self.max_hold_s,
+            label=self.describe(),
         )
 
     def describe(self) -> str:

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from holdfast._async.handles.mapping import AsyncDict
@@ -265,6 +266,27 @@ async def test_dropping_the_dict_ends_its_leases_and_clearing_does_not(shared: A
 async def test_bad_terms_are_refused_before_anything_is_sent(shared: AsyncDict[Any], how: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=r"lease_s|renew_interval_s|max_hold_s|holder"):
         shared.lease("alpha", **({"holder": "a"} | how))
+    assert await shared.lease_holder("alpha") is None
+
+
+class Job(msgspec.Struct):
+    image: str
+
+
+async def test_a_typed_dict_has_locks_too(client: ControlPlaneClient) -> None:
+    jobs = AsyncDict.from_name("jobs", type=Job, client=client)
+    async with jobs.locked("a", holder="w") as lock:
+        assert lock.current_value is None
+    async with jobs.locked("a", holder="w", default_value=Job("x.png")) as lock:
+        assert lock.current_value == Job("x.png")
+    with pytest.raises(TypeError, match="is not Job"):
+        jobs.locked("a", holder="w", default_value="text")
+
+
+async def test_a_value_that_cannot_be_read_gives_the_lease_back(client: ControlPlaneClient, shared: AsyncDict[Any]) -> None:
+    await shared.put("alpha", "text")
+    with pytest.raises(ValueError, match="does not fit Job"):
+        await AsyncDict.from_name("shared", type=Job, client=client).acquire_lease("alpha", holder="w")
     assert await shared.lease_holder("alpha") is None
 
 

@@ -1,7 +1,7 @@
 """Election: one leader at a time, and a stream of leaders for everyone else."""
 
 import math
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from types import TracebackType
 from typing import Any, ClassVar
 
@@ -76,7 +76,7 @@ class AsyncElection:
         leader, _ = await holder_of(self._reach().async_store, self._terms.key)
         return leader
 
-    def observe(self) -> AsyncIterator[LeaseHolder]:
+    def observe(self) -> AsyncGenerator[LeaseHolder, None]:
         """Follow who leads: the leader of this moment, then every later one, for ever, each with its larger token."""
         return observe(self._reach().async_store, self._terms.key, self._poll_s)
 

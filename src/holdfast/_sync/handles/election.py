@@ -2,7 +2,7 @@
 """Election: one leader at a time, and a stream of leaders for everyone else."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Generator
 from types import TracebackType
 from typing import Any, ClassVar
 
@@ -77,7 +77,7 @@ class Election:
         leader, _ = holder_of(self._reach().store, self._terms.key)
         return leader
 
-    def observe(self) -> Iterator[LeaseHolder]:
+    def observe(self) -> Generator[LeaseHolder, None]:
         """Follow who leads: the leader of this moment, then every later one, for ever, each with its larger token."""
         return observe(self._reach().store, self._terms.key, self._poll_s)
 

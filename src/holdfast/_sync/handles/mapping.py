@@ -5,6 +5,8 @@ import math
 from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Mapping
 from typing import Any, ClassVar, Generic, TypeVar, overload
 
+from msgspec import Raw
+
 from holdfast._sync.flows.watching import watch
 from holdfast._sync.handles.leases import DictLease, DictLock, LeaseContext, release_by_name, renew_by_name, take, try_take
 from holdfast.client import ControlPlaneClient
@@ -231,7 +233,8 @@ class Dict(Generic[V]):
         change in between.
         """
         found: Items[V] = []
-        size = 10_000 if limit is None else min(limit, 10_000)
+        most = self._reach(client, base_url).store.limits.batch_items
+        size = most if limit is None else min(limit, most)
         for page in self.pages(prefix=prefix, after=after, size=size, client=client, base_url=base_url):
             found += page
             if limit is not None and len(found) >= limit:
@@ -458,8 +461,8 @@ class Dict(Generic[V]):
     ) -> LeaseContext[V]:
         """Wait for the lease on a key, and hold it while a body runs; `default_value` is stored where the key is absent.
 
-        Without `wait_timeout_s` it waits for ever; with it, raises `LockTimeout`. Not reentrant, whatever the holder's name. For the rest
-        see `lease`.
+        Where the dict has a type that does not allow `True`, that is not stored. Without `wait_timeout_s` it waits for ever; with it, it
+        raises `LockTimeout`. Not reentrant, whatever the holder's name. For the rest see `lease`.
         """
         terms = self._terms(
             key,
@@ -514,8 +517,18 @@ class Dict(Generic[V]):
         return written
 
     def _terms(self, key: Hashable, holder: str, lease_s: float, *, default_value: Any = MISSING, **how: Any) -> Terms:
-        default = None if default_value is MISSING else self._codec.encode(default_value)
-        return Terms(self.name, encode_key(key), key, holder, lease_s, self._codec, default, **how)
+        return Terms(self.name, encode_key(key), key, holder, lease_s, self._codec, self._default(default_value), **how)
+
+    def _default(self, value: Any) -> Raw | None:
+        if isinstance(value, Missing):
+            return None
+        try:
+            return self._codec.encode(value)
+        except TypeError:
+            if value is not True:
+                raise
+            # Nobody chose it, and a dict of another type cannot hold it.
+            return None
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r})"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from holdfast.commands import Clear, LeaseName, Names, Release, Renew
+from holdfast.commands import Clear, LeaseName, Look, Names, Release, Renew
 from holdfast.errors import LeaseLost
 from holdfast.records import NEVER
 from holdfast.stores import Store
@@ -83,6 +83,19 @@ class LeaseConformance(Conformance):
         clock.advance(10 * 365 * 86_400)
         assert acquire(store, lease_id="two").lease.lease_id == "one"
         assert release(store, answer.lease)
+
+    @pytest.mark.parametrize("of", [None, DICT])
+    def test_looking_shows_who_holds_a_lease_and_takes_nothing(self, store: Store, clock: FakeClock, of: str | None) -> None:
+        held = grant(store, "held", lease_id="1", dict=of, lease_s=30)
+        grant(store, "ended", lease_id="2", dict=of, lease_s=10)
+        clock.advance(10)
+        looked = store.execute(Look(of, ["free", "held", "ended"])).leases
+        assert [None if one is None else (one.lease, one.ends_in_s) for one in looked] == [None, (held, 20.0), None]
+        assert acquire(store, "free", lease_id="3", dict=of).lease.lease_id == "3"
+
+    def test_looking_tells_the_newest_event(self, store: Store) -> None:
+        held = grant(store)
+        assert store.execute(Look(None, ["lock"])).index == held.token
 
     def test_leases_of_different_names_and_dicts_are_apart(self, store: Store) -> None:
         grant(store, "a", lease_id="1")
