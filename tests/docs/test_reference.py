@@ -1,0 +1,33 @@
+"""The reference has everything that users import."""
+
+import re
+from pathlib import Path
+
+import holdfast
+from holdfast import commands, errors, results
+from holdfast.testing import plugin
+
+REFERENCE = Path(__file__).parents[2] / "docs/reference"
+
+
+def mentioned(page: str) -> set[str]:
+    return set(re.findall(r"\w+", (REFERENCE / page).read_text()))
+
+
+def test_every_command_is_in_the_reference() -> None:
+    for_stores = {"ALL", "Command", "Transaction", "Filter", "Stats", "AnyCommand", "decode_command", "encode_command", "run"}
+    assert set(commands.__all__) - for_stores - mentioned("commands.md") == set()
+
+
+def test_every_public_name_is_in_the_reference() -> None:
+    pages = [page.name for page in REFERENCE.glob("*.md")]
+    listed = set().union(*(mentioned(page) for page in pages))
+    whole_modules = {name for module in (errors, results) for name in vars(module)}
+    assert set(holdfast.__all__) - listed - whole_modules == {"__version__"}
+
+
+def test_every_fixture_is_in_the_reference_and_on_the_page_about_testing() -> None:
+    fixtures = {name for name in vars(plugin) if name.startswith("holdfast_")}
+    page = (REFERENCE.parent / "howto/testing.md").read_text()
+    assert fixtures <= mentioned("testing.md")
+    assert fixtures <= set(re.findall(r"\w+", page))
