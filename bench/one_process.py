@@ -54,3 +54,5 @@ def beside_peers(run: Run) -> Iterator[Figure]:
     for name in names:
         wanted = at_least(2.5) if name == best else None
         yield compare(f"claim+ack, {puts:,} waiting", rates["ours"]["claim+ack"], rates[name]["claim+ack"], beside=name, wanted=wanted)
+        cpu = by_cpu("claim+ack")
+        yield compare(f"{cpu}, {puts:,} waiting", rates["ours"][cpu], rates[name][cpu], beside=name)
