@@ -58,7 +58,13 @@ class ThreadedStore:
         if gatherer is None:
             gatherer = self._gatherers[loop] = _Gatherer(loop, self._writer.submit)
         job = Job(command)
-        await gatherer.ask(job)
+        try:
+            await gatherer.ask(job)
+        except BaseException:
+            # Cancelled: nobody will look after what it gets. The loop may be about to end, so the writer sees to it.
+            if not gatherer.withdraw(job):
+                self._writer.take_back(job)
+            raise
         answer: R = job.result()
         return answer
 
@@ -99,6 +105,14 @@ class _Gatherer:
             self._loop.call_soon(self._dispatch)
         return future
 
+    def withdraw(self, job: Job) -> bool:
+        """Forget a job that has not left yet; answer whether that is so."""
+        if job not in self._jobs:
+            return False
+        place = self._jobs.index(job)
+        del self._jobs[place], self._futures[place]
+        return True
+
     def _dispatch(self) -> None:
         if not self._jobs:
             self._is_away = False
@@ -106,19 +120,16 @@ class _Gatherer:
         jobs, futures = self._jobs, self._futures
         self._jobs, self._futures = [], []
         try:
-            self._submit(jobs, lambda: self._loop.call_soon_threadsafe(self._deliver, jobs, futures))
+            self._submit(jobs, lambda: self._loop.call_soon_threadsafe(self._deliver, futures))
         except Closed as error:
             for job in jobs:
                 job.fail(error)
-            self._deliver(jobs, futures)
+            self._deliver(futures)
 
-    def _deliver(self, jobs: list[Job], futures: list[asyncio.Future[None]]) -> None:
-        for job, future in zip(jobs, futures, strict=True):
+    def _deliver(self, futures: list[asyncio.Future[None]]) -> None:
+        for future in futures:
             if not future.done():
                 future.set_result(None)
-            elif (undo := job.undo()) is not None:
-                # The task was cancelled while its command was under way: nobody will look after what it got.
-                self.ask(Job(undo))
         self._loop.call_soon(self._dispatch)
 
 
@@ -148,17 +159,28 @@ class _Writer:
                 self._thread.start()
             self._batches.put((jobs, deliver))
 
+    def take_back(self, job: Job) -> None:
+        """Undo a job that was handed over before, once it is done."""
+        with self._lock:
+            if not self._is_closed:
+                self._batches.put(([], lambda: self._undo(job)))
+
     def _work(self) -> None:
         while (batch := self._batches.get()) is not None:
             jobs, deliver = batch
-            self._run_all(jobs)
+            if jobs:
+                self._run_all(jobs)
             try:
                 deliver()
             except RuntimeError:
                 # The loop is closed: nobody waits any more, or will look after what was got.
-                undone = [Job(undo) for job in jobs if (undo := job.undo()) is not None]
-                if undone:
-                    self._run_all(undone)
+                for job in jobs:
+                    self._undo(job)
+
+    def _undo(self, job: Job) -> None:
+        if (undo := job.undo()) is not None:
+            job.fail(asyncio.CancelledError())  # Once is enough.
+            self._run_all([Job(undo)])
 
     def _run_all(self, jobs: list[Job]) -> None:
         try:
