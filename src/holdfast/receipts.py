@@ -1,7 +1,7 @@
 """The claims that a caller names, as objects or by id."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import Any, Protocol
 
 from holdfast.errors import ClaimLost, Closed
@@ -35,12 +35,13 @@ class NamedClaims:
     """
 
     def __init__(self, claims: Claims, queue: str | None = None) -> None:
-        self._all = [_Named(claim) for claim in _listed(claims)]
+        # One that is named twice counts once.
+        self._all = [*{one.receipt: one for one in map(_Named, _listed(claims))}.values()]
         for one in self._all:
             if queue is not None and one.receipt.queue != queue:
                 message = f"claim {one.receipt.claim_id} is of queue {one.receipt.queue!r}, not of {queue!r}: settle it there"
                 raise ValueError(message)
-        self._ours = [one for one in self._all if one.hold is None or not one.hold.is_inherited]
+        self._ours = [one for one in self._all if not one.is_inherited]
 
     @property
     def receipts(self) -> list[Receipt]:
@@ -50,21 +51,11 @@ class NamedClaims:
     @property
     def inherited(self) -> list[Receipt]:
         """What belongs to the process that this one was forked from."""
-        return [one.receipt for one in self._all if one not in self._ours]
+        return [one.receipt for one in self._all if one.is_inherited]
 
-    @contextmanager
-    def let_go(self) -> Iterator[None]:
+    def let_go(self) -> "LettingGo":
         """End their renewal before they are settled, so that no renewal takes them for lost; when that fails, go on renewing."""
-        kept = [(one.keepalive, one.hold) for one in self._ours if one.keepalive is not None and one.hold is not None]
-        for keepalive, hold in kept:
-            keepalive.drop(hold)
-        try:
-            yield
-        except BaseException:
-            for keepalive, hold in kept:
-                with suppress(Closed):
-                    keepalive.add(hold)
-            raise
+        return LettingGo([(one.keepalive, one.hold) for one in self._ours if one.keepalive is not None and one.hold is not None])
 
     def settled(self, held: Sequence[bool]) -> QueueResponse:
         """Tell the claims what became of them, and answer the counts."""
@@ -79,21 +70,48 @@ class NamedClaims:
         return self._response(held)
 
     def _response(self, held: Sequence[bool]) -> QueueResponse:
+        if all(held) and len(held) == len(self._all):
+            return QueueResponse(len(held))
         lost = [*self.inherited, *(one.receipt for one, is_held in zip(self._ours, held, strict=True) if not is_held)]
         return QueueResponse(sum(held), len(lost), tuple(receipt.claim_id for receipt in lost))
 
 
+class LettingGo:
+    """While claims are settled nobody renews them."""
+
+    __slots__ = ("_kept",)
+
+    def __init__(self, kept: list[tuple[Keepalive, Hold]]) -> None:
+        self._kept = kept
+
+    def __enter__(self) -> None:
+        for keepalive, hold in self._kept:
+            keepalive.drop(hold)
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        for keepalive, hold in self._kept if kind is not None else ():
+            with suppress(Closed):
+                keepalive.add(hold)
+
+
 def _listed(claims: Any) -> list[ClaimLike | str]:
-    return [claims] if isinstance(claims, str) or hasattr(claims, "claim_id") else [*claims]
+    # Of the type, not the object: the id of a claim is text that is made when it is asked for.
+    return [claims] if isinstance(claims, str) or hasattr(type(claims), "claim_id") else [*claims]
 
 
 class _Named:
     """One of them; only an object, not an id, has a hold."""
 
     def __init__(self, claim: ClaimLike | str) -> None:
-        self.receipt = Receipt.parse(claim if isinstance(claim, str) else claim.claim_id)
         self.hold: Hold | None = getattr(claim, "hold", None)
         self.keepalive: Keepalive | None = getattr(claim, "keepalive", None)
+        self.is_inherited = self.hold is not None and self.hold.is_inherited
+        self.receipt = self._receipt(claim)
+
+    def _receipt(self, claim: ClaimLike | str) -> Receipt:
+        if self.hold is not None and isinstance(self.hold.name, Receipt):
+            return self.hold.name
+        return Receipt.parse(claim if isinstance(claim, str) else claim.claim_id)
 
     def settled(self, *, is_held: bool) -> None:
         if self.hold is None:

@@ -1,6 +1,7 @@
 """What only tasks, real time and other processes show of a queue."""
 
 import asyncio
+import math
 import os
 import sqlite3
 from pathlib import Path
@@ -8,10 +9,12 @@ from typing import Any
 
 import pytest
 
-from holdfast import ClaimLost, ControlPlaneClient, Queue, connect
+from holdfast import ClaimLost, Closed, ControlPlaneClient, Queue, connect
 from holdfast.client import client_for
+from holdfast.commands.topics import queue_topic
 from holdfast.stores.memory import MemoryStore
 from holdfast.testing.clock import FakeClock
+from tests.runners import AsyncRunner, waiting_on
 
 pytestmark = pytest.mark.anyio
 
@@ -80,6 +83,33 @@ async def test_a_long_body_is_renewed() -> None:
         clock.advance(25)
         assert await jobs.claim(claimer="other") is None
     assert (await jobs.stats()).total == 0
+
+
+async def test_of_a_thousand_waiters_a_put_wakes_one_and_none_of_another_queue() -> None:
+    client = ControlPlaneClient.on(MemoryStore(clock=FakeClock()))
+    busy, quiet = Queue.from_name("busy", client=client).aio, Queue.from_name("quiet", client=client).aio
+    asked: list[str] = []
+    execute = client.async_store.execute
+
+    async def counted(command: Any) -> Any:
+        asked.append(getattr(command, "queue", ""))
+        return await execute(command)
+
+    client.async_store.execute = counted  # type: ignore[method-assign] # to count the questions
+    waiting = [asyncio.create_task(busy.get(timeout_s=math.inf, poll_interval_s=math.inf)) for _ in range(1_000)]
+    other = asyncio.create_task(quiet.get(timeout_s=math.inf, poll_interval_s=math.inf))
+    while waiting_on(client.store, queue_topic("busy")) < 1_000 or waiting_on(client.store, queue_topic("quiet")) < 1:
+        await asyncio.sleep(0)
+    asked.clear()
+    await busy.put("one")
+    done, _ = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+    await asyncio.sleep(0.01)
+    assert [task.result() for task in done] == ["one"]
+    assert asked == ["busy", "busy"]  # the put, and the one who was woken
+    assert not other.done()
+    client.close()
+    ended = await asyncio.gather(*waiting, other, return_exceptions=True)
+    assert sum(isinstance(end, Closed) for end in ended) == 1_000
 
 
 def test_in_a_forked_child_a_claim_is_lost(client: ControlPlaneClient) -> None:

@@ -257,6 +257,12 @@ async def test_several_at_once_wait_for_as_much_room(client: ControlPlaneClient,
         assert len(await waiting.result()) == 2
 
 
+async def test_more_than_the_queue_may_hold_does_not_wait_for_ever(client: ControlPlaneClient) -> None:
+    jobs = await AsyncQueue.create("jobs", maxsize=2, client=client)
+    with pytest.raises(QueueFull):
+        await jobs.put_many([1, 2, 3], timeout_s=math.inf)
+
+
 @pytest.mark.parametrize("timeout_s", [-1.0, math.nan])
 async def test_bad_patience_is_refused(jobs: AsyncQueue[Any], timeout_s: float) -> None:
     with pytest.raises(ValueError, match="timeout_s"):

@@ -73,6 +73,18 @@ async def test_claims_are_named_by_themselves_or_by_id(jobs: AsyncQueue[Any]) ->
     assert (await jobs.ack([])).count == 0
 
 
+async def test_a_claim_that_is_named_twice_counts_once(jobs: AsyncQueue[Any]) -> None:
+    await jobs.put(1)
+    claim = await claimed_one(jobs)
+    assert await jobs.ack([claim, claim, claim.claim_id]) == QueueResponse(1)
+
+
+async def test_failing_by_the_queue_takes_a_budget_for_those_without(client: ControlPlaneClient, jobs: AsyncQueue[Any]) -> None:
+    await jobs.put(1)
+    await jobs.fail(await claimed_one(jobs), error="no", max_attempts=1, dead_letter_queue="dead")
+    assert await AsyncQueue.from_name("dead", client=client).get() == 1
+
+
 async def test_a_claim_of_another_queue_is_refused(client: ControlPlaneClient, jobs: AsyncQueue[Any]) -> None:
     await jobs.put(1)
     claim = await claimed_one(jobs)

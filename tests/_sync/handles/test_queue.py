@@ -256,6 +256,12 @@ def test_several_at_once_wait_for_as_much_room(client: ControlPlaneClient, clock
         assert len(waiting.result()) == 2
 
 
+def test_more_than_the_queue_may_hold_does_not_wait_for_ever(client: ControlPlaneClient) -> None:
+    jobs = Queue.create("jobs", maxsize=2, client=client)
+    with pytest.raises(QueueFull):
+        jobs.put_many([1, 2, 3], timeout_s=math.inf)
+
+
 @pytest.mark.parametrize("timeout_s", [-1.0, math.nan])
 def test_bad_patience_is_refused(jobs: Queue[Any], timeout_s: float) -> None:
     with pytest.raises(ValueError, match="timeout_s"):

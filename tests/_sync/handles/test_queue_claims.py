@@ -72,6 +72,18 @@ def test_claims_are_named_by_themselves_or_by_id(jobs: Queue[Any]) -> None:
     assert (jobs.ack([])).count == 0
 
 
+def test_a_claim_that_is_named_twice_counts_once(jobs: Queue[Any]) -> None:
+    jobs.put(1)
+    claim = claimed_one(jobs)
+    assert jobs.ack([claim, claim, claim.claim_id]) == QueueResponse(1)
+
+
+def test_failing_by_the_queue_takes_a_budget_for_those_without(client: ControlPlaneClient, jobs: Queue[Any]) -> None:
+    jobs.put(1)
+    jobs.fail(claimed_one(jobs), error="no", max_attempts=1, dead_letter_queue="dead")
+    assert Queue.from_name("dead", client=client).get() == 1
+
+
 def test_a_claim_of_another_queue_is_refused(client: ControlPlaneClient, jobs: Queue[Any]) -> None:
     jobs.put(1)
     claim = claimed_one(jobs)

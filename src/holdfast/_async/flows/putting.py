@@ -3,7 +3,7 @@
 import time
 
 from holdfast.codec import check_duration
-from holdfast.commands import Put, Puts
+from holdfast.commands import Names, Put, Puts
 from holdfast.commands.topics import room_topic
 from holdfast.errors import QueueFull
 from holdfast.stores import AsyncStore
@@ -28,9 +28,18 @@ async def put(store: AsyncStore, command: Put, timeout_s: float | None = None, p
                 puts = await store.execute(command)
             except QueueFull:
                 remaining_s = deadline - time.monotonic()
-                if remaining_s <= 0:
+                if remaining_s <= 0 or await _can_never_fit(store, command):
                     raise
             else:
                 mark.used()
                 return puts
             await store.wait(mark, remaining_s, None, poll_s)
+
+
+async def _can_never_fit(store: AsyncStore, command: Put) -> bool:
+    """Whether there are more new messages than the queue may hold; those with a key may update others."""
+    count = sum(item.key is None for item in command.items)
+    if count <= 1:
+        return False
+    found = (await store.execute(Names("queue", command.queue, limit=1))).settings
+    return any(one.name == command.queue and one.maxsize is not None and one.maxsize < count for one in found)

@@ -437,15 +437,27 @@ class AsyncQueue(Generic[T]):
         *,
         error: str | None = None,
         delay_s: float = 0.0,
+        max_attempts: int | None = None,
+        dead_letter_queue: str | None = None,
         client: ControlPlaneClient | None = None,
         base_url: str | None = None,
     ) -> QueueResponse:
         """Give claimed messages back as failed: to the back of the line, or, where a budget is spent, to the dead letters.
 
-        A claim that is no longer held raises nothing: it is in the answer's `lost`.
+        `max_attempts` and `dead_letter_queue` are for messages without. A claim that is no longer held raises nothing: it is in the
+        answer's `lost`.
         """
-        reached = reach(client, base_url, self._client, self._base_url)
-        return await settle(reached, claims, self.name, to="ready", counts=True, error=error, delay_s=delay_s)
+        return await settle(
+            reach(client, base_url, self._client, self._base_url),
+            claims,
+            self.name,
+            to="ready",
+            counts=True,
+            error=error,
+            delay_s=delay_s,
+            max_attempts=max_attempts,
+            dead_letter=self._other(dead_letter_queue),
+        )
 
     async def bury(
         self,

@@ -4,7 +4,7 @@
 import time
 
 from holdfast.codec import check_duration
-from holdfast.commands import Put, Puts
+from holdfast.commands import Names, Put, Puts
 from holdfast.commands.topics import room_topic
 from holdfast.errors import QueueFull
 from holdfast.stores import Store
@@ -29,9 +29,18 @@ def put(store: Store, command: Put, timeout_s: float | None = None, poll_s: floa
                 puts = store.execute(command)
             except QueueFull:
                 remaining_s = deadline - time.monotonic()
-                if remaining_s <= 0:
+                if remaining_s <= 0 or _can_never_fit(store, command):
                     raise
             else:
                 mark.used()
                 return puts
             store.wait(mark, remaining_s, None, poll_s)
+
+
+def _can_never_fit(store: Store, command: Put) -> bool:
+    """Whether there are more new messages than the queue may hold; those with a key may update others."""
+    count = sum(item.key is None for item in command.items)
+    if count <= 1:
+        return False
+    found = (store.execute(Names("queue", command.queue, limit=1))).settings
+    return any(one.name == command.queue and one.maxsize is not None and one.maxsize < count for one in found)

@@ -49,9 +49,19 @@ class Together:
         """Give claimed messages back; burns no attempt."""
         return self._settle(claims, to="ready", return_to=return_to, delay_s=delay_s)
 
-    def fail(self, claims: Claims, *, error: str | None = None, delay_s: float = 0.0) -> Step[QueueResponse]:
-        """Give claimed messages back as failed: their budget decides whether they are tried again."""
-        return self._settle(claims, to="ready", counts=True, error=error, delay_s=delay_s)
+    def fail(
+        self,
+        claims: Claims,
+        *,
+        error: str | None = None,
+        delay_s: float = 0.0,
+        max_attempts: int | None = None,
+        dead_letter_queue: str | None = None,
+    ) -> Step[QueueResponse]:
+        """Give claimed messages back as failed: their budget, or for those without the one given, decides whether they are tried again."""
+        return self._settle(
+            claims, to="ready", counts=True, error=error, delay_s=delay_s, max_attempts=max_attempts, dead_letter=dead_letter_queue
+        )
 
     def put(self, queue: Handle | str, value: Any, **options: Unpack[PutOptions]) -> Step[MessageId]:
         """Put a message; the options are those of `Queue.put`."""
