@@ -98,8 +98,9 @@ async def test_of_a_thousand_waiters_a_put_wakes_one_and_none_of_another_queue()
     client.async_store.execute = counted  # type: ignore[method-assign] # to count the questions
     waiting = [asyncio.create_task(busy.get(timeout_s=math.inf, poll_interval_s=math.inf)) for _ in range(1_000)]
     other = asyncio.create_task(quiet.get(timeout_s=math.inf, poll_interval_s=math.inf))
-    while waiting_on(client.store, queue_topic("busy")) < 1_000 or waiting_on(client.store, queue_topic("quiet")) < 1:
-        await asyncio.sleep(0)
+    async with AsyncRunner() as runner:
+        await runner.until(lambda: waiting_on(client.store, queue_topic("busy")) == 1_000)
+        await runner.until(lambda: waiting_on(client.store, queue_topic("quiet")) == 1)
     asked.clear()
     await busy.put("one")
     done, _ = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
