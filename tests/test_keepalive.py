@@ -292,15 +292,31 @@ def test_there_is_one_thread_and_none_before_the_first_hold(store: Recording, ke
     assert threads() == before
 
 
-def test_a_lease_renewed_by_hand_for_less_is_looked_after_in_time(store: Recording, keepalive: Keepalive, clock: FakeClock) -> None:
-    hold = leased(store, keepalive, lease_s=300.0)
+def test_a_lease_renewed_by_hand_for_another_time_is_renewed_at_once_for_that(
+    store: Recording, keepalive: Keepalive, clock: FakeClock
+) -> None:
+    hold = leased(store, keepalive, lease_s=30.0)
     keepalive.add(hold)
-    store.store.execute(Renew([LeaseName(None, "a", "lease-a")], 3.0))
-    hold.renewed(keepalive.now(), 3.0)
-    keepalive.look_again()
-    clock.advance(1)
-    until(lambda: len(store.asked) == 1)
-    assert store.asked[0].lease_s == 3.0
+    store.store.execute(Renew([LeaseName(None, "a", "lease-a")], 300.0))
+    hold.renewed(keepalive.now(), 300.0)
+    until(lambda: hold.renew_at == keepalive.now() + 100)
+    assert [command.lease_s for command in store.asked] == [300.0]
+    assert hold.trusted_for_s == 299
+
+
+def test_a_late_renewal_for_a_shorter_time_is_not_trusted_for_the_longer_one(
+    store: Recording, keepalive: Keepalive, clock: FakeClock
+) -> None:
+    hold = leased(store, keepalive, lease_s=30.0)
+    keepalive.add(hold)
+    store.may_go_on.clear()
+    clock.advance(10)
+    assert store.is_busy.wait(30)
+    hold.renewed(keepalive.now(), 300.0)
+    assert hold.trusted_for_s == 29
+    store.may_go_on.set()
+    until(lambda: hold.trusted_for_s == 299)
+    assert [command.lease_s for command in store.asked] == [30.0, 300.0]
 
 
 def test_on_a_real_clock_renewals_come_by_themselves() -> None:

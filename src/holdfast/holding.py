@@ -7,7 +7,6 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable
-from functools import partial
 from math import inf
 
 from holdfast.clock import boot_us
@@ -40,7 +39,8 @@ class Hold:
     """One claim or lease, as its holder sees it.
 
     `started` is the moment, on the clock `now`, before the request was sent that took it: the store cannot have counted from earlier.
-    It belongs to the process that made it; in a forked child it is lost. `where` tells what its holder is doing.
+    It belongs to the process that made it; in a forked child it is lost. `keeper` is told when it must be renewed for another time,
+    and `where` knows what its holder is doing, if that is not what its thread does.
     """
 
     __slots__ = (
@@ -53,12 +53,14 @@ class Hold:
         "ends_at",
         "interval_s",
         "is_over",
+        "keeper",
         "label",
         "lease_s",
         "max_hold_s",
         "name",
         "renew_at",
         "since",
+        "thread_id",
         "trusted_until",
         "where",
     )
@@ -92,7 +94,9 @@ class Hold:
         self.since = started
         self.auto_renew = auto_renew
         self.max_hold_s = max_hold_s
-        self.where: Callable[[], str] = partial(stack_of, threading.get_ident())
+        self.thread_id = threading.get_ident()
+        self.where: Callable[[], str] | None = None
+        self.keeper: Callable[[], object] | None = None
         self._now = now
         self._pid = os.getpid()
         self._reason = ""
@@ -104,12 +108,24 @@ class Hold:
 
     def renewed(self, started: float, lease_s: float | None) -> None:
         """Trust it again, for a lease that was asked for at `started`."""
-        if lease_s != self.lease_s:
-            self.lease_s, self.interval_s = lease_s, interval_of(lease_s, None)
         # Each field is set once: other threads look at them meanwhile.
         self.ends_at = inf if lease_s is None else started + lease_s
-        self.trusted_until = inf if lease_s is None else self.ends_at - min(lease_s * MARGIN, MARGIN_MAX_S)
-        self.renew_at = started + self.interval_s
+        if lease_s == self.lease_s:
+            self.trusted_until = trusted_until(started, lease_s)
+            self.renew_at = started + self.interval_s
+        else:
+            self._change_length(started, lease_s)
+
+    def _change_length(self, started: float, lease_s: float | None) -> None:
+        former_s, self.lease_s, self.interval_s = self.lease_s, lease_s, interval_of(lease_s, None)
+        if self.keeper is None:
+            self.trusted_until = trusted_until(started, lease_s)
+            self.renew_at = started + self.interval_s
+            return
+        # A renewal for the former length may be under way, and have the last word: the shorter one counts until the next, due now.
+        self.trusted_until = min(trusted_until(started, former_s), trusted_until(started, lease_s))
+        self.renew_at = started
+        self.keeper()
 
     @property
     def lost(self) -> bool:
@@ -125,6 +141,10 @@ class Hold:
     def trusted_for_s(self) -> float:
         """How long it can still be trusted without a renewal."""
         return self.trusted_until - self._now()
+
+    def stack(self) -> str:
+        """Where its holder is at this moment."""
+        return stack_of(self.thread_id) if self.where is None else self.where()
 
     def check(self) -> None:
         """Raise `ClaimLost` or `LeaseLost` if it is lost."""
@@ -177,6 +197,14 @@ class Hold:
         if isinstance(self.name, Receipt):
             return f"the claim on message {self.name.id} of queue {self.name.queue!r}"
         return f"lease {self.name.key}" if self.name.dict is None else f"the lease on key {self.name.key} of dict {self.name.dict!r}"
+
+
+def trusted_until(started: float, lease_s: float | None) -> float:
+    """Until when to trust a lease that was asked for at `started`."""
+    if lease_s is None:
+        return inf
+    margin_s = lease_s * MARGIN
+    return started + lease_s - (margin_s if margin_s < MARGIN_MAX_S else MARGIN_MAX_S)
 
 
 def stack_of(thread_id: int) -> str:

@@ -62,6 +62,7 @@ class Keepalive:
         with self._changed:
             if self._is_closed:
                 raise Closed("The client was closed; make a new one.")
+            hold.keeper = self.look_again
             self._holds[id(hold)] = hold
             if self._thread is None:
                 self._thread = threading.Thread(target=self._work, name="holdfast-keepalive", daemon=True)
@@ -71,6 +72,7 @@ class Keepalive:
 
     def drop(self, hold: Hold) -> None:
         """Look after it no longer. Never waits for a renewal; one that is under way tells nobody."""
+        hold.keeper = None
         with self._changed:
             self._holds.pop(id(hold), None)
 
@@ -119,7 +121,7 @@ class Keepalive:
                     "%s is held for more than max_hold_s=%s and is not renewed any more; its holder is at:\n%s",
                     hold.describe(),
                     hold.max_hold_s,
-                    hold.where(),
+                    hold.stack(),
                 )
 
     def _lose(self, hold: Hold, reason: str) -> None:

@@ -52,6 +52,14 @@ def test_whoever_campaigns_first_leads_until_it_resigns(client: ControlPlaneClie
     assert (first.is_leader, second.is_leader) == (False, True)
 
 
+def test_a_twin_of_the_handle_leads_and_resigns_too(client: ControlPlaneClient) -> None:
+    election = candidate(client, "a")
+    election.campaign()
+    assert election.aio.is_leader
+    assert election.resign() == DictResponse(1)
+    assert not election.aio.is_leader
+
+
 def test_a_campaign_may_end_without_success(client: ControlPlaneClient) -> None:
     candidate(client, "a").campaign()
     with pytest.raises(LockTimeout, match="election 'cluster' is held by 'a'"):

@@ -14,8 +14,8 @@ class AsyncHolding:
     def __init__(self, keepalive: Keepalive, hold: Hold) -> None:
         self.hold = hold
         self._keepalive = keepalive
-        self._body = AsyncBody(hold)
         keepalive.add(hold)
+        self._body = AsyncBody(hold)
 
     async def leave(self, error: BaseException | None, settle: Callable[[], Awaitable[bool]]) -> None:
         """End the hold as `settle` says, and raise if it was lost and the body does not raise anyway.

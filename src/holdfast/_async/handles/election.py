@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from holdfast._async.flows.acquiring import POLL_S
 from holdfast._async.flows.observing import holder_of, observe
-from holdfast._async.handles.leases import AsyncHeldLease, AsyncLeaseContext, take
+from holdfast._async.handles.leases import AsyncHeldLease, AsyncLeaseContext, release, take
 from holdfast.client import ControlPlaneClient
 from holdfast.codec import check_duration, check_name, encode_key
 from holdfast.holding import this_process
@@ -49,7 +49,8 @@ class AsyncElection:
         self._poll_s = check_duration(poll_interval_s, "poll_interval_s", zero=False, allow_inf=True)
         self._client = client
         self._base_url = base_url
-        self._leadership: AsyncHeldLease[Any] | None = None
+        # At most one, of a thread or a task: twins of this handle share the list.
+        self._leaderships: list[Any] = []
         self._context: AsyncLeaseContext[Any] | None = None
 
     async def campaign(self, *, timeout_s: float | None = None) -> AsyncHeldLease[Any]:
@@ -58,18 +59,20 @@ class AsyncElection:
         Nothing is cancelled when the leadership is lost: look at its `lost`, or lead in a `with`.
         """
         timeout_s = math.inf if timeout_s is None else timeout_s
-        self._leadership = (await take(self._reach(), self._terms, timeout_s, self._poll_s)).keep()
-        return self._leadership
+        leadership = (await take(self._reach(), self._terms, timeout_s, self._poll_s)).keep()
+        self._leaderships[:] = [leadership]
+        return leadership
 
     async def resign(self) -> DictResponse:
         """Lead no more, so that the next in line can; if this handle does not lead, that is in the answer's `lost`."""
-        leadership, self._leadership = self._leadership, None
-        return DictResponse(0, 1) if leadership is None else await leadership.release()
+        if not self._leaderships:
+            return DictResponse(0, 1)
+        return await release(self._leaderships.pop())
 
     @property
     def is_leader(self) -> bool:
         """Whether this handle leads, as far as it knows; asks nobody."""
-        return self._leadership is not None and self._leadership.held
+        return any(leadership.held for leadership in self._leaderships)
 
     async def leader(self) -> LeaseHolder | None:
         """Who leads at this moment, None if nobody does."""
@@ -82,12 +85,14 @@ class AsyncElection:
 
     async def __aenter__(self) -> AsyncHeldLease[Any]:
         context = AsyncLeaseContext[Any](self._reach(), self._terms, math.inf, self._poll_s)
-        self._leadership = await context.__aenter__()
+        leadership = await context.__aenter__()
         self._context = context
-        return self._leadership
+        self._leaderships[:] = [leadership]
+        return leadership
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        context, self._context, self._leadership = self._context, None, None
+        context, self._context = self._context, None
+        self._leaderships.clear()
         if context is not None:
             await context.__aexit__(kind, error, trace)
 

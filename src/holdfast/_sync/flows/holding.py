@@ -15,8 +15,8 @@ class Holding:
     def __init__(self, keepalive: Keepalive, hold: Hold) -> None:
         self.hold = hold
         self._keepalive = keepalive
-        self._body = Body(hold)
         keepalive.add(hold)
+        self._body = Body(hold)
 
     def leave(self, error: BaseException | None, settle: Callable[[], bool]) -> None:
         """End the hold as `settle` says, and raise if it was lost and the body does not raise anyway.

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from holdfast._sync.flows.acquiring import POLL_S
 from holdfast._sync.flows.observing import holder_of, observe
-from holdfast._sync.handles.leases import HeldLease, LeaseContext, take
+from holdfast._sync.handles.leases import HeldLease, LeaseContext, release, take
 from holdfast.client import ControlPlaneClient
 from holdfast.codec import check_duration, check_name, encode_key
 from holdfast.holding import this_process
@@ -50,7 +50,8 @@ class Election:
         self._poll_s = check_duration(poll_interval_s, "poll_interval_s", zero=False, allow_inf=True)
         self._client = client
         self._base_url = base_url
-        self._leadership: HeldLease[Any] | None = None
+        # At most one, of a thread or a task: twins of this handle share the list.
+        self._leaderships: list[Any] = []
         self._context: LeaseContext[Any] | None = None
 
     def campaign(self, *, timeout_s: float | None = None) -> HeldLease[Any]:
@@ -59,18 +60,20 @@ class Election:
         Nothing is cancelled when the leadership is lost: look at its `lost`, or lead in a `with`.
         """
         timeout_s = math.inf if timeout_s is None else timeout_s
-        self._leadership = (take(self._reach(), self._terms, timeout_s, self._poll_s)).keep()
-        return self._leadership
+        leadership = (take(self._reach(), self._terms, timeout_s, self._poll_s)).keep()
+        self._leaderships[:] = [leadership]
+        return leadership
 
     def resign(self) -> DictResponse:
         """Lead no more, so that the next in line can; if this handle does not lead, that is in the answer's `lost`."""
-        leadership, self._leadership = self._leadership, None
-        return DictResponse(0, 1) if leadership is None else leadership.release()
+        if not self._leaderships:
+            return DictResponse(0, 1)
+        return release(self._leaderships.pop())
 
     @property
     def is_leader(self) -> bool:
         """Whether this handle leads, as far as it knows; asks nobody."""
-        return self._leadership is not None and self._leadership.held
+        return any(leadership.held for leadership in self._leaderships)
 
     def leader(self) -> LeaseHolder | None:
         """Who leads at this moment, None if nobody does."""
@@ -83,12 +86,14 @@ class Election:
 
     def __enter__(self) -> HeldLease[Any]:
         context = LeaseContext[Any](self._reach(), self._terms, math.inf, self._poll_s)
-        self._leadership = context.__enter__()
+        leadership = context.__enter__()
         self._context = context
-        return self._leadership
+        self._leaderships[:] = [leadership]
+        return leadership
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        context, self._context, self._leadership = self._context, None, None
+        context, self._context = self._context, None
+        self._leaderships.clear()
         if context is not None:
             context.__exit__(kind, error, trace)
 

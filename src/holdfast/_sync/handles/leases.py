@@ -84,9 +84,6 @@ class HeldLease(Generic[V]):
 
     def release(self) -> DictResponse:
         """Give it back. What was lost before raises nothing, and is in the answer's `lost`."""
-        self._client.keepalive.drop(self._hold)
-        if self._hold.is_inherited or self._hold.is_over:
-            return DictResponse(0, 1)
         return release_by_name(self._client, self._name, self._hold)
 
     def __repr__(self) -> str:
@@ -183,16 +180,22 @@ def renew_by_name(client: ControlPlaneClient, name: LeaseName, lease_s: float | 
         hold.tell_lost("the store says that it is no longer held")
         raise hold.error()
     hold.renewed(started, lease_s)
-    keepalive.look_again()
     return lease, hold
 
 
 def release_by_name(client: ControlPlaneClient, name: LeaseName, hold: Hold | None = None) -> DictResponse:
-    """Release a lease, and let its hold know."""
+    """Release a lease, and let its hold know; one that a parent process holds is left alone."""
     hold = client.keepalive.leases.get(name) if hold is None else hold
     if hold is not None:
+        if hold.is_inherited or hold.is_over:
+            return DictResponse(0, 1)
         client.keepalive.drop(hold)
     (was_held,) = (client.store.execute(Release([name]))).held
     if hold is not None:
         hold.end("it was given back" if was_held else "the store says that it is no longer held")
     return DictResponse(1) if was_held else DictResponse(0, 1)
+
+
+def release(lease: Any) -> DictResponse:
+    """Release what is held, whether a thread or a task took it."""
+    return release_by_name(lease._client, lease._name, lease._hold)  # noqa: SLF001 - both twins keep these three
