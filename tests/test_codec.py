@@ -20,7 +20,8 @@ from hypothesis import Phase, find, given, settings
 from hypothesis import strategies as st
 from msgspec import Raw
 
-from holdfast.codec import JSON, MSGPACK, PICKLE, REFERENCE, Codec
+from holdfast.codec import JSON, MSGPACK, PICKLE, REFERENCE, Codec, encode_key
+from holdfast.codec.texts import MessageId
 
 BERLIN = ZoneInfo("Europe/Berlin")
 
@@ -363,3 +364,10 @@ def test_pickle_takes_objects_and_refuses_what_it_cannot_pickle() -> None:
 def test_reference_hands_back_the_very_object() -> None:
     value = object()
     assert REFERENCE.decode(REFERENCE.encode(value)) is value
+
+
+@pytest.mark.parametrize("codec", [JSON, MSGPACK])
+def test_the_id_of_a_message_is_written_as_its_text(codec: Codec) -> None:
+    put_id = MessageId("a")
+    assert codec.encode({put_id: [put_id, {put_id}]}) == codec.encode({"a": ["a", {"a"}]})
+    assert encode_key((put_id,)) == encode_key(("a",))

@@ -5,6 +5,7 @@ from typing import Any, Final, Literal, Self, final
 
 from msgspec import Struct
 
+from holdfast.codec.texts import MessageId
 from holdfast.commands.transaction import Stats
 from holdfast.records import NEVER, Ending, State
 
@@ -49,22 +50,6 @@ class Missing:
 
 MISSING: Final = Missing()
 """Stands for a key that is absent, where None would be a stored None."""
-
-
-class MessageId(str):
-    """The id under which a message is in its queue; `created` is false where the put met one that was there already."""
-
-    __slots__ = ("created",)
-
-    created: bool
-
-    def __new__(cls, id: str, *, created: bool = True) -> Self:
-        made = super().__new__(cls, id)
-        made.created = created
-        return made
-
-    def __getnewargs_ex__(self) -> tuple[tuple[str], dict[str, bool]]:
-        return (str(self),), {"created": self.created}
 
 
 class QueueResponse(Struct, frozen=True):

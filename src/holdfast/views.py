@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec import Raw, json
 
-from holdfast.codec import Codec, decode_key
+from holdfast.codec import JSON, Codec, decode_key
 from holdfast.commands import Browsed
 from holdfast.commands.moving import cursor
 from holdfast.records import Message, Settings
@@ -18,7 +18,7 @@ def seen(message: Message, codec: Codec, now: int, offset_us: int) -> QueueMessa
     held = message.held_at(now)
     return QueueMessage(
         id=message.id,
-        value=codec.decode(message.value),
+        value=value_of(message, codec),
         state="ready" if message.state == "leased" and not held else message.state,
         key=key_of(message),
         priority=message.priority,
@@ -36,6 +36,14 @@ def seen(message: Message, codec: Codec, now: int, offset_us: int) -> QueueMessa
         history=message.history,
         cursor=cursor(message),
     )
+
+
+def value_of(message: Message, codec: Codec) -> Any:
+    """What was put; as plain data where it does not fit the type, because whoever looks wants to see just that."""
+    try:
+        return codec.decode(message.value)
+    except ValueError:
+        return JSON.decode(message.value)
 
 
 def key_of(message: Message) -> Any:

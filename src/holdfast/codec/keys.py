@@ -15,6 +15,7 @@ import msgspec
 from holdfast.codec.refusals import Unfit
 from holdfast.codec.scalars import INT_MAX, INT_MIN, SCALARS
 from holdfast.codec.tags import is_tagged, read_form
+from holdfast.codec.texts import TEXTS
 
 KEY_BYTES: Final = 400
 _KEY_DEPTH: Final = 8
@@ -71,6 +72,8 @@ def _form(key: Any, room: int) -> object:
     kind = type(key)
     if kind in _PLAIN:
         return key
+    if kind in TEXTS:
+        return str(key)
     if kind in _TAGGED:
         return _scalar_form(key)
     if kind is not tuple:

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from holdfast.codec.refusals import IN_SET, Unfit, Where, refusal, why_not_plain
 from holdfast.codec.scalars import INT_MAX, INT_MIN, SCALARS
+from holdfast.codec.texts import TEXTS
 
 DEPTH: Final = 100
 
@@ -38,7 +39,7 @@ class Tagger:
         kind = type(value)
         if kind in self._native:
             return value
-        if kind is str:
+        if kind in TEXTS:
             return _checked_text(value, where)  # type: ignore[arg-type]
         if kind in SCALARS:
             return _tag_scalar(value, where)
@@ -59,7 +60,7 @@ class Tagger:
         return {_CONTAINER_TAGS[kind]: sorted(members, key=self._text)}
 
     def _tag_dict(self, value: dict[Any, object], where: Where, room: int) -> object:
-        if all(type(key) is str for key in value) and not is_tagged(value):
+        if all(type(key) in TEXTS for key in value) and not is_tagged(value):
             return {_checked_text(key, (where, key)): self.tag(item, (where, key), room) for key, item in value.items()}
         pairs = [[self.tag(key, (where, key), room), self.tag(item, (where, key), room)] for key, item in value.items()]
         return {"$dict": sorted(pairs, key=lambda pair: self._text(pair[0]))}
@@ -99,7 +100,7 @@ def _checked_text(text: str, where: Where) -> str:
         text.encode()
     except UnicodeEncodeError:
         raise refusal(where, "text with a lone surrogate is not Unicode and cannot be stored") from None
-    return text
+    return str(text)
 
 
 def _tag_scalar(value: Any, where: Where) -> object:

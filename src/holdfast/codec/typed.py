@@ -7,6 +7,7 @@ from msgspec import Raw
 
 from holdfast.codec.protocol import Codec
 from holdfast.codec.refusals import refusal
+from holdfast.codec.texts import TEXTS
 
 _MISFITS = (
     ArithmeticError,
@@ -62,7 +63,9 @@ class _Typed:
 
 
 def _dump_model(value: Any) -> object:
-    """Give a pydantic model as plain data, without importing pydantic."""
+    """Give a pydantic model as plain data, without importing pydantic, and text that knows more as text."""
+    if type(value) in TEXTS:
+        return str(value)
     if not hasattr(value, "model_dump"):
         raise TypeError(f"{type(value).__name__} is neither plain data nor a declared type")
     return value.model_dump(mode="json", by_alias=True, round_trip=True)

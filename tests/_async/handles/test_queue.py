@@ -89,6 +89,18 @@ async def test_a_put_answers_the_id_and_whether_it_is_new(jobs: AsyncQueue[Any])
     assert await jobs.get_many(10) == [1]
 
 
+async def test_an_id_is_text_wherever_text_may_be(client: ControlPlaneClient, jobs: AsyncQueue[Any]) -> None:
+    first = await jobs.put(1)
+    await jobs.put({"after": first, first: [first]}, key=first, metadata={"id": first}, id=first + "-2")
+    typed = AsyncQueue.from_name("typed", type=Job, client=client)
+    await typed.put(Job(first))
+    claim = await jobs.take(str(first), claimer="w")
+    assert claim is not None
+    assert (claim.value, claim.key, claim.metadata) == ({"after": first, first: [first]}, first, {"id": first})
+    assert {type(claim.value["after"]), type(claim.key)} == {str}
+    assert await typed.get() == Job(first)
+
+
 async def test_clear_and_delete_say_how_much_was_there(client: ControlPlaneClient, jobs: AsyncQueue[Any]) -> None:
     await jobs.put_many([1, 2])
     assert await jobs.clear() == QueueResponse(2)

@@ -51,6 +51,12 @@ async def test_browsing_goes_by_state_and_page(jobs: AsyncQueue[Any]) -> None:
     ]
 
 
+async def test_what_does_not_fit_the_type_is_seen_as_it_is(client: ControlPlaneClient, jobs: AsyncQueue[Any]) -> None:
+    await jobs.put({"no": "number"})
+    (message,) = await AsyncQueue.from_name("jobs", type=int, client=client).browse()
+    assert message.value == {"no": "number"}
+
+
 async def test_browsing_by_key(jobs: AsyncQueue[Any]) -> None:
     await jobs.put_many(["a", "b", "c"], keys=["user-1", "user-2", "other"])
     assert [message.key for message in await jobs.browse(prefix="user-")] == ["user-1", "user-2"]

@@ -88,6 +88,18 @@ def test_a_put_answers_the_id_and_whether_it_is_new(jobs: Queue[Any]) -> None:
     assert jobs.get_many(10) == [1]
 
 
+def test_an_id_is_text_wherever_text_may_be(client: ControlPlaneClient, jobs: Queue[Any]) -> None:
+    first = jobs.put(1)
+    jobs.put({"after": first, first: [first]}, key=first, metadata={"id": first}, id=first + "-2")
+    typed = Queue.from_name("typed", type=Job, client=client)
+    typed.put(Job(first))
+    claim = jobs.take(str(first), claimer="w")
+    assert claim is not None
+    assert (claim.value, claim.key, claim.metadata) == ({"after": first, first: [first]}, first, {"id": first})
+    assert {type(claim.value["after"]), type(claim.key)} == {str}
+    assert typed.get() == Job(first)
+
+
 def test_clear_and_delete_say_how_much_was_there(client: ControlPlaneClient, jobs: Queue[Any]) -> None:
     jobs.put_many([1, 2])
     assert jobs.clear() == QueueResponse(2)

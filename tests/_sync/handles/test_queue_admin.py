@@ -50,6 +50,12 @@ def test_browsing_goes_by_state_and_page(jobs: Queue[Any]) -> None:
     ]
 
 
+def test_what_does_not_fit_the_type_is_seen_as_it_is(client: ControlPlaneClient, jobs: Queue[Any]) -> None:
+    jobs.put({"no": "number"})
+    (message,) = Queue.from_name("jobs", type=int, client=client).browse()
+    assert message.value == {"no": "number"}
+
+
 def test_browsing_by_key(jobs: Queue[Any]) -> None:
     jobs.put_many(["a", "b", "c"], keys=["user-1", "user-2", "other"])
     assert [message.key for message in jobs.browse(prefix="user-")] == ["user-1", "user-2"]

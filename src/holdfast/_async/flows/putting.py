@@ -19,7 +19,7 @@ async def put(store: AsyncStore, command: Put, timeout_s: float | None = None, p
     if timeout_s is None:
         return await store.execute(command)
     check_duration(timeout_s, "timeout_s", allow_inf=True)
-    check_duration(poll_s, "poll_interval_s", zero=False)
+    check_duration(poll_s, "poll_interval_s", zero=False, allow_inf=True)
     deadline = time.monotonic() + timeout_s
     topic = room_topic(command.queue)
     with store.mark(topic if len(command.items) == 1 else f"{topic}:{command.items[0].id}") as mark:
