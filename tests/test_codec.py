@@ -361,6 +361,12 @@ def test_pickle_takes_objects_and_refuses_what_it_cannot_pickle() -> None:
     assert pickle.HIGHEST_PROTOCOL >= 5
 
 
+@pytest.mark.parametrize("microseconds", [1, -1, 999_999])
+def test_an_offset_of_less_than_a_second_is_refused(microseconds: int) -> None:
+    with pytest.raises(TypeError, match="less than a second"):
+        JSON.encode(time(tzinfo=timezone(timedelta(microseconds=microseconds))))
+
+
 def test_reference_hands_back_the_very_object() -> None:
     value = object()
     assert REFERENCE.decode(REFERENCE.encode(value)) is value

@@ -92,6 +92,9 @@ def _zone_name(value: datetime | time) -> str | None:
         return None
     if type(zone) is timezone:
         offset = zone.utcoffset(None)
+        if offset and abs(offset) < timedelta(seconds=1):
+            # Python 3.11 reads such an offset back as none.
+            raise Unfit("its offset of less than a second would be lost; use a plain offset of seconds")
         if zone.tzname(None) == timezone(offset).tzname(None):
             return None
         raise Unfit(f"the name of its fixed offset ({zone.tzname(None)}) would be lost; use zoneinfo or a plain offset")
