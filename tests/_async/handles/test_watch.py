@@ -1,0 +1,98 @@
+"""Watching through the handles: typed values, keys as they were written, and one form of event for queues, dicts and leases."""
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from holdfast._async.handles.mapping import AsyncDict
+from holdfast._async.handles.queue import AsyncQueue
+from holdfast.client import ControlPlaneClient
+from holdfast.commands import Prune
+from holdfast.errors import Closed, Compacted
+from holdfast.stores.memory import MemoryStore
+from holdfast.testing import FakeClock
+
+pytestmark = pytest.mark.anyio
+
+
+@dataclass
+class Job:
+    picture: str
+
+
+@pytest.fixture(params=["memory", "sqlite", "lmdb"])
+async def client(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[ControlPlaneClient]:
+    async with ControlPlaneClient("memory://" if request.param == "memory" else f"{request.param}:///{tmp_path}/store") as opened:
+        yield opened
+
+
+async def test_values_are_of_the_type_of_the_handle(client: ControlPlaneClient) -> None:
+    shared = await AsyncDict.create("state", type=Job, client=client)
+    jobs = await AsyncQueue.create("jobs", type=Job, client=client)
+    await shared.put(("user", 7), Job("cat.png"))
+    await jobs.put(Job("dog.png"), key=b"k")
+    entries = [event.data async for event in shared.watch(snapshot=True, timeout_s=0.0) if event.event == "snapshot"]
+    written = [event.data async for event in shared.watch(timeout_s=0.0) if event.event == "written"]
+    messages = [event.data async for event in jobs.watch(snapshot=True, timeout_s=0.0) if event.event == "snapshot"]
+    assert entries == written
+    assert (entries[0]["key"], entries[0]["value"]) == (("user", 7), Job("cat.png"))
+    assert (messages[0]["keys"], messages[0]["value"]) == ([b"k"], Job("dog.png"))
+
+
+async def test_tokens_and_revisions_are_those_of_the_calls(client: ControlPlaneClient) -> None:
+    shared = await AsyncDict.create("state", client=client)
+    jobs = await AsyncQueue.create("jobs", client=client)
+    await jobs.put("paint")
+    claim = await jobs.claim(claimer="w")
+    lease = await shared.acquire_lease("a", holder="h")
+    result = await shared.put_if_absent("a", 1)
+    assert claim is not None
+    assert [event.data["token"] async for event in jobs.watch(timeout_s=0.0) if event.event == "claimed"] == [claim.token]
+    events = [event async for event in shared.watch(key="a", timeout_s=0.0) if event.event != "configured"]
+    assert [(event.event, event.data.get("token"), event.data.get("revision")) for event in events] == [
+        ("acquired", lease.token, None),
+        ("written", None, result.revision),
+    ]
+
+
+async def test_a_lease_that_expired_has_a_holder_and_an_entry_that_expired_has_none() -> None:
+    clock = FakeClock()
+    async with ControlPlaneClient.on(MemoryStore(clock=clock)) as client:
+        shared = await AsyncDict.create("state", client=client)
+        await shared.put("a", 1, ttl_s=10.0)
+        await shared.acquire_lease("a", holder="first", lease_s=10.0)
+        clock.advance(10.0)
+        await shared.acquire_lease("a", holder="second", lease_s=10.0)
+        await client.async_store.execute(Prune())
+        expired = [event.data async for event in shared.watch(timeout_s=0.0) if event.event == "expired"]
+    assert expired == [{"key": "a", "holder": "first"}, {"key": "a"}]
+
+
+async def test_a_slow_watcher_learns_that_events_are_gone() -> None:
+    clock = FakeClock()
+    async with ControlPlaneClient.on(MemoryStore(clock=clock)) as client:
+        jobs = await AsyncQueue.create("jobs", client=client)
+
+        async def follow() -> None:
+            async for event in jobs.watch():
+                assert event.event == "configured"
+                await jobs.put("never seen")
+                clock.advance(600.0)
+                await jobs.put("seen by others")
+                await client.async_store.execute(Prune(keep_s=300.0))
+
+        with pytest.raises(Compacted):
+            await follow()
+
+
+async def test_closing_the_client_ends_a_watch(client: ControlPlaneClient) -> None:
+    jobs = await AsyncQueue.create("jobs", client=client)
+
+    async def follow() -> None:
+        async for _ in jobs.watch():
+            client.close()
+
+    with pytest.raises(Closed):
+        await follow()
