@@ -50,7 +50,8 @@ def here(database: Path) -> Iterator[Listening]:
 
 
 def sockets(database: Path) -> list[str]:
-    return [path.name for path in Path(f"{database}-wake").iterdir()]
+    folder = Path(f"{database}-wake")
+    return [path.name for path in folder.iterdir()] if folder.exists() else []
 
 
 # Hints arrive
@@ -175,11 +176,22 @@ def test_a_process_that_only_posts_makes_no_folder_and_no_thread(database: Path)
 def test_a_listing_is_read_once_while_the_folder_does_not_change(database: Path, here: Listening, monkeypatch: pytest.MonkeyPatch) -> None:
     there = Listening(database)
     there.wakeups.listen()
-    there.wakeups.close()
     os.utime(f"{database}-wake", (1, 1))
     here.wakeups.post([("queue:jobs", 1)])
     monkeypatch.setattr(os, "listdir", None)
     here.wakeups.post([("queue:jobs", 1)])
+    assert [there.heard.get(), there.heard.get()] == [("queue:jobs", 1), ("queue:jobs", 1)]
+    there.wakeups.close()
+
+
+def test_the_last_listener_to_leave_takes_the_folder_along(database: Path, here: Listening) -> None:
+    there = Listening(database)
+    there.wakeups.listen()
+    here.wakeups.listen()
+    there.wakeups.close()
+    assert len(sockets(database)) == 1
+    here.wakeups.close()
+    assert not Path(f"{database}-wake").exists()
 
 
 # The end of a listener

@@ -4,12 +4,11 @@ from collections import Counter
 from collections.abc import Sequence
 from sqlite3 import Cursor as SqlCursor
 
-from msgspec import Raw
+from msgspec import Raw, json
 
 from holdfast.commands.transaction import Draft
 from holdfast.records import Event
 from holdfast.stores.sqlite.queues import as_json
-from holdfast.stores.sqlite.rows import bindable
 from holdfast.stores.sqlite.statements import SQL
 
 STRETCH = 20_000
@@ -17,6 +16,16 @@ STRETCH = 20_000
 
 COUNTED = "counted"
 """The name in holdfast_meta under which the last event stands that is in the counts of holdfast_topics."""
+
+
+_encode_into = json.Encoder().encode_into
+
+
+def _text(draft: Draft) -> bytearray:
+    """The draft's facts as text, as `bindable` wants it."""
+    text = bytearray()
+    _encode_into(draft.facts, text)
+    return text
 
 
 class Log:
@@ -27,10 +36,10 @@ class Log:
 
     def append(self, drafts: Sequence[Draft]) -> int:
         first, rest = drafts[0], drafts[1:]
-        self.sql.execute(SQL["append"], (first.topic, first.event, bindable(first.data), self.now))
+        self.sql.execute(SQL["append"], (first.topic, first.event, _text(first), self.now))
         number = self.sql.lastrowid or 0
         if rest:
-            self.sql.executemany(SQL["append"], [(draft.topic, draft.event, bindable(draft.data), self.now) for draft in rest])
+            self.sql.executemany(SQL["append"], [(draft.topic, draft.event, _text(draft), self.now) for draft in rest])
         return number
 
     def latest(self) -> int:

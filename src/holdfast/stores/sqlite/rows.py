@@ -69,7 +69,7 @@ def write_message(m: Message) -> tuple[object, ...]:
 
 
 def bindable(value: Raw) -> bytearray:
-    """The value as a parameter: of what becomes a blob, `sqlite3` looks for an adapter first, which costs more than a copy, but for a bytearray."""
+    """The value as a parameter. For any other kind of bytes `sqlite3` looks for an adapter, which costs more than this copy."""
     return bytearray(value)
 
 

@@ -4,7 +4,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from stat import S_IMODE, S_ISDIR
 
@@ -50,6 +50,12 @@ def make_folder(folder: str, database: str | os.PathLike[str]) -> None:
     else:
         if is_beside:
             share_like(database, path)
+
+
+def remove_folder(folder: str | os.PathLike[str]) -> None:
+    """Remove the folder if no socket is left in it."""
+    with suppress(OSError):
+        Path(folder).rmdir()
 
 
 def _fits(folder: str) -> bool:

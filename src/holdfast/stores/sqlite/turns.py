@@ -71,6 +71,9 @@ class Turns:
     def take(self, timeout_s: float) -> None:
         """Wait for the turn; `StoreUnavailable` when others kept it for `timeout_s`."""
         with self._guard:
+            if self._in_line is None and self._open and self._locks.pass_now(GATE, TURN):
+                self._held = True
+                return
             if self._take_now():
                 return
             self._wanted = True
@@ -83,7 +86,9 @@ class Turns:
     def done(self) -> None:
         """Give the turn to who waits, after a commit or instead of one."""
         with self._guard:
-            self._release()
+            if self._held:
+                self._held = False
+                self._locks.unlock(TURN)
 
     def close(self) -> None:
         """Leave the line for good, once all who share this place have closed it."""
@@ -107,8 +112,7 @@ class Turns:
     def _take_now(self) -> bool:
         if not self._open:
             raise Closed(f"{self.path} was closed: open the store again.")
-        if self._in_line is None and self._locks.lock_now(GATE, TURN):
-            self._locks.unlock(GATE)
+        if self._in_line is None and self._locks.pass_now(GATE, TURN):
             self._held = True
         elif self._in_line == GATE and time.monotonic() - self._in_line_since_s > PATIENCE_S and self._locks.lock_now(TURN, TURN):
             self._held = True

@@ -20,13 +20,16 @@ from msgspec import DecodeError, msgpack
 
 from holdfast.errors import Closed
 from holdfast.stores.sqlite.beside import share_like
-from holdfast.stores.sqlite.socketfolder import folder_for, make_folder, way_to
+from holdfast.stores.sqlite.socketfolder import folder_for, make_folder, remove_folder, way_to
 from holdfast.stores.waiting import EVERYTHING
 
 Hint = tuple[str, int]
 """A topic, and how many waiters may find something there."""
 
 OnHint = Callable[[str, int], None]
+
+MOVES = 100
+"""How often the folder may vanish before we believe that it cannot be made."""
 
 DATAGRAM_BYTES = 2048
 RECEIVED_BYTES = 64 * DATAGRAM_BYTES
@@ -43,7 +46,7 @@ logger = logging.getLogger(__name__)
 class Wakeups:
     """This process's end of the wake-ups on one file. `on_hint` is called in the listener's thread; a forked child begins anew.
 
-    Costs a `stat` a post while nobody waits, and a thread only where somebody does.
+    Costs a look for the folder a post while nobody waits, and a thread only where somebody does.
     """
 
     def __init__(self, database: str | os.PathLike[str], on_hint: OnHint) -> None:
@@ -82,6 +85,8 @@ class Wakeups:
 
     def post(self, hints: Sequence[Hint]) -> None:
         """Tell every other process that listens, after the commit. Never blocks, never fails."""
+        if not os.access(self._folder, os.F_OK):
+            return  # Nobody listens: whoever leaves last removes the folder.
         try:
             changed_ns = os.stat(self._folder).st_mtime_ns  # noqa: PTH116 - half the cost of Path.stat, on every commit
         except OSError:
@@ -158,6 +163,7 @@ class Wakeups:
         """Remove the socket of a process that is gone. A name is never used twice, so it cannot be a newer one's."""
         with suppress(OSError):
             Path(self._folder, name).unlink()
+            remove_folder(self._folder)
 
     def _forget_peers(self) -> None:
         while self._peers:
@@ -186,14 +192,25 @@ class _Listener:
             raise
 
     def _start(self, folder: str, database: str | os.PathLike[str]) -> None:
-        make_folder(folder, database)
-        # Bound under a name that nobody sends to and then renamed: for a moment a socket is there and refuses, as if its process were gone.
-        with way_to(folder) as way:
-            self._socket.bind(f"{way}/{self._hidden.name}")
-            self._doorbell.connect(f"{way}/{self._hidden.name}")
+        self._bind(folder, database)
         share_like(database, self._hidden)
         self._hidden.rename(self._path)
         self._thread.start()
+
+    def _bind(self, folder: str, database: str | os.PathLike[str]) -> None:
+        for tries_left in reversed(range(MOVES)):
+            make_folder(folder, database)
+            try:
+                # Under a name that nobody sends to, then renamed: for a moment a socket is there and refuses, as if its process were gone.
+                with way_to(folder) as way:
+                    self._socket.bind(f"{way}/{self._hidden.name}")
+                    self._doorbell.connect(f"{way}/{self._hidden.name}")
+            except FileNotFoundError:
+                # The last to leave removed the folder in between.
+                if not tries_left:
+                    raise
+            else:
+                return
 
     def _read(self) -> None:
         # A sender that finds the queue full drops its hints. So many datagrams in a row that the queue may have been full therefore count
@@ -236,6 +253,7 @@ class _Listener:
         for path in (self._hidden, self._path):
             with suppress(OSError):
                 path.unlink()
+        remove_folder(self._path.parent)
 
     def drop(self) -> None:
         self._socket.close()
