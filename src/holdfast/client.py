@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Self
 
 from holdfast.codec.limits import Limits
 from holdfast.connect import connect, connect_shared
-from holdfast.errors import Closed
+from holdfast.errors import Closed, StoreError
 from holdfast.twins import load
 
 if TYPE_CHECKING:
@@ -100,6 +100,11 @@ class ControlPlaneClient:
             if self._keepalive is None:
                 self._keepalive = Keepalive(store)
             return self._keepalive
+
+    def check_renewal(self) -> None:
+        """Raise `StoreError` if nothing can be renewed in the background: a connection of your own belongs to its thread."""
+        if hasattr(self.store, "connection"):
+            raise StoreError("a sqlite3 connection belongs to its thread, so nothing can renew in the background: give auto_renew=False")
 
     def together(self) -> "Together":
         """Collect steps, and commit them all or none: see `Together`."""

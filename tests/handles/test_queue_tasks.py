@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from holdfast import ClaimLost, Closed, ControlPlaneClient, Queue, connect
+from holdfast import ClaimLost, Closed, ControlPlaneClient, Queue, StoreError, connect
 from holdfast.client import client_for
 from holdfast.commands.topics import queue_topic
 from holdfast.stores.memory import MemoryStore
@@ -162,7 +162,11 @@ def test_a_step_on_a_connection_of_ones_own(tmp_path: Path) -> None:
     connection.execute("rollback")
     assert jobs.length() == 0
     jobs.put(2)
-    assert jobs.get() == 2
+    with pytest.raises(StoreError, match="auto_renew=False"):
+        jobs.claimed(claimer="w").__enter__()
+    with jobs.claimed(claimer="w", auto_renew=False) as item:
+        assert item == 2
+    assert jobs.length() == 0
     client.close()
     connection.close()
 

@@ -60,6 +60,7 @@ def clients() -> None:
     assert_type(client.together(), Together)
     assert_type(client.aio.together(), aio.Together)
     assert_type(ControlPlaneClient.on(connect("memory://")), ControlPlaneClient)
+    client.check_renewal()
     client.keepalive.close()
     client.close()
 

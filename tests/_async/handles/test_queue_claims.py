@@ -281,6 +281,15 @@ async def test_a_body_may_settle_by_itself(jobs: AsyncQueue[Any], clock: FakeClo
     assert [message.value for message in await jobs.browse()] == [2]
 
 
+async def test_a_context_is_for_one_message_at_a_time(jobs: AsyncQueue[Any]) -> None:
+    await jobs.put_many([1, 2])
+    context = jobs.claimed(claimer="w")
+    async with context:
+        with pytest.raises(RuntimeError, match="entered already"):
+            await context.__aenter__()
+    assert await jobs.length() == 1
+
+
 async def test_nothing_is_settled_on_request(jobs: AsyncQueue[Any]) -> None:
     await jobs.put(1)
     async with jobs.claimed(claimer="w", ack_on_success=False):

@@ -279,6 +279,14 @@ def test_a_body_may_settle_by_itself(jobs: Queue[Any], clock: FakeClock) -> None
     assert [message.value for message in jobs.browse()] == [2]
 
 
+def test_a_context_is_for_one_message_at_a_time(jobs: Queue[Any]) -> None:
+    jobs.put_many([1, 2])
+    context = jobs.claimed(claimer="w")
+    with context, pytest.raises(RuntimeError, match="entered already"):
+        context.__enter__()
+    assert jobs.length() == 1
+
+
 def test_nothing_is_settled_on_request(jobs: Queue[Any]) -> None:
     jobs.put(1)
     with jobs.claimed(claimer="w", ack_on_success=False):

@@ -319,6 +319,10 @@ class AsyncQueueClaimContext(Generic[T]):
         self._holding: AsyncHolding | None = None
 
     async def __aenter__(self) -> T | None:
+        if self._holding is not None:
+            raise RuntimeError("this context is entered already: make another for another message")
+        if self._auto_renew:
+            self._client.check_renewal()
         self.claim = None
         keepalive = self._client.keepalive
         messages, started = await claim_since(self._client.async_store, self._command, self._timeout_s, self._poll_s, keepalive.now)

@@ -320,6 +320,10 @@ class QueueClaimContext(Generic[T]):
         self._holding: Holding | None = None
 
     def __enter__(self) -> T | None:
+        if self._holding is not None:
+            raise RuntimeError("this context is entered already: make another for another message")
+        if self._auto_renew:
+            self._client.check_renewal()
         self.claim = None
         keepalive = self._client.keepalive
         messages, started = claim_since(self._client.store, self._command, self._timeout_s, self._poll_s, keepalive.now)
