@@ -69,6 +69,7 @@ class Hold:
     ends_at: float
     interval_s: float
     is_over: bool
+    label: str
     lease_s: float | None
     max_hold_s: float | None
     name: Receipt | LeaseName
@@ -203,8 +204,7 @@ def trusted_until(started: float, lease_s: float | None) -> float:
     """Until when to trust a lease that was asked for at `started`."""
     if lease_s is None:
         return inf
-    margin_s = lease_s * MARGIN
-    return started + lease_s - (margin_s if margin_s < MARGIN_MAX_S else MARGIN_MAX_S)
+    return started + lease_s - min(lease_s * MARGIN, MARGIN_MAX_S)
 
 
 def stack_of(thread_id: int) -> str:

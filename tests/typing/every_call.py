@@ -1,7 +1,7 @@
 """Every public call, with the types a user sees; nothing here runs, type checkers read it."""
 
 import math
-from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator
+from collections.abc import AsyncGenerator, Generator, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, assert_type
@@ -236,7 +236,7 @@ def elections(client: ControlPlaneClient) -> None:
     assert_type(election.campaign(timeout_s=1.0), DictLock[Any])
     assert_type(election.is_leader, bool)
     assert_type(election.leader(), LeaseHolder | None)
-    assert_type(election.observe(), Iterator[LeaseHolder])
+    assert_type(election.observe(), Generator[LeaseHolder, None, None])
     assert_type(election.resign(), DictResponse)
 
 
@@ -319,7 +319,7 @@ async def for_tasks(client: ControlPlaneClient, jobs: Queue[Job], shared: Dict[J
     election = aio.Election("scheduler")
     async with election as leadership:
         leadership.check()
-    assert_type(election.observe(), AsyncIterator[LeaseHolder])
+    assert_type(election.observe(), AsyncGenerator[LeaseHolder, None])
     async with client.aio.together() as step:
         put = step.put(jobs, Job("x"))
     assert_type(put.result, MessageId)
