@@ -141,8 +141,10 @@ def waiting(store: Store, count: int) -> Iterator[None]:
     tasks = store.for_tasks()
     thread = threading.Thread(target=lambda: asyncio.run(all_wait()))
     thread.start()
-    ready.wait()
     try:
+        if not ready.wait(60.0):
+            message = "those who were to wait did not begin to"
+            raise TimeoutError(message)
         yield
     finally:
         stop.set()

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from multiprocessing import get_context
-from multiprocessing.process import BaseProcess
+from multiprocessing.connection import Connection
 from pathlib import Path
 from statistics import median
 from typing import Any, Literal
@@ -17,6 +17,9 @@ Rates = dict[str, float]
 
 FRESH = get_context("spawn")
 """Makes processes that inherit nothing."""
+
+PATIENCE_S = 300.0
+"""How long a process may take until it answers."""
 
 
 class Sizes(Struct, frozen=True):
@@ -185,25 +188,43 @@ def by_cpu(what: str) -> str:
     return f"{what}, of CPU time"
 
 
+class Child:
+    """A new process that runs a function: its heap and its garbage collector know of nobody else's things.
+
+    The function's first argument is the pipe on which it answers.
+    """
+
+    def __init__(self, do: Callable[..., None], *arguments: object) -> None:
+        self._answers, sender = FRESH.Pipe(duplex=False)
+        self._process = FRESH.Process(target=do, args=(sender, *arguments), daemon=True)
+        self._process.start()
+        # Only the child has it now, so that its death is seen.
+        sender.close()
+
+    def answer(self) -> Any:
+        """The next thing that it says. Raises if it died or says nothing for too long."""
+        if not self._answers.poll(PATIENCE_S):
+            self._process.kill()
+            message = f"a process said nothing for {PATIENCE_S:g} s and was ended"
+            raise TimeoutError(message)
+        return self._answers.recv()
+
+    def end(self) -> None:
+        """Wait for it to end, or end it."""
+        self._process.join(10.0)
+        if self._process.is_alive():
+            self._process.kill()
+            self._process.join()
+
+
 def in_fresh_process(do: Callable[..., Any], *arguments: object) -> Any:
-    """The answer of a function that a new process runs: its heap and its garbage collector know of nobody else's things."""
-    receiver, sender = FRESH.Pipe(duplex=False)
-    process = FRESH.Process(target=_send_answer, args=(sender, do, arguments))
-    process.start()
-    sender.close()
+    """The answer of a function that a new process runs."""
+    child = Child(_send_answer, do, arguments)
     try:
-        return receiver.recv()
+        return child.answer()
     finally:
-        end(process)
+        child.end()
 
 
-def end(process: BaseProcess) -> None:
-    """Wait for a process to end, or end it."""
-    process.join(10.0)
-    if process.is_alive():
-        process.kill()
-        process.join()
-
-
-def _send_answer(sender: Any, do: Callable[..., Any], arguments: tuple[object, ...]) -> None:
-    sender.send(do(*arguments))
+def _send_answer(answers: Connection, do: Callable[..., Any], arguments: tuple[object, ...]) -> None:
+    answers.send(do(*arguments))

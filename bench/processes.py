@@ -2,14 +2,15 @@
 
 import time
 from collections.abc import Callable, Iterator
+from multiprocessing.connection import Connection
+from multiprocessing.synchronize import Barrier
 from pathlib import Path
 from statistics import median
-from typing import Any
 
 from msgspec import Struct
 
 from bench import ours
-from bench.measure import FRESH, Figure, Run, at_least, at_most, compare, end
+from bench.measure import FRESH, Child, Figure, Run, at_least, at_most, compare
 from bench.ours import LEASE_S, QUEUE, Durability
 from bench.raw_sqlite import RawQueue
 from holdfast.commands import Claim, Settle
@@ -18,6 +19,9 @@ from holdfast.connect import connect
 PROCESSES = 4
 FASTEST = 12_000
 """More cycles than this a second are not expected: so many messages are put for each second of work."""
+
+START_S = 30.0
+"""How long a process waits for the others to be ready."""
 
 
 class Share(Struct, frozen=True):
@@ -67,15 +71,13 @@ def longest_ms(rounds: list[list[Share]]) -> float:
 
 def cycle_in(count: int, do: Callable[..., None], path: Path, durability: Durability, seconds: float) -> list[Share]:
     """What each of `count` processes got done in the same stretch of time."""
-    start, answers = FRESH.Barrier(count), FRESH.SimpleQueue()
+    start = FRESH.Barrier(count)
     do_fill = fill if do is work else raw_fill
     do_fill(path, durability, int(FASTEST * seconds))
-    workers = [FRESH.Process(target=do, args=(path, durability, seconds, start, answers)) for _ in range(count)]
+    workers = [Child(do, path, durability, seconds, start) for _ in range(count)]
+    shares = [worker.answer() for worker in workers]
     for worker in workers:
-        worker.start()
-    shares = [answers.get() for _ in workers]
-    for worker in workers:
-        end(worker)
+        worker.end()
     return shares
 
 
@@ -93,7 +95,7 @@ def raw_fill(path: Path, durability: Durability, count: int) -> None:
     raw.sql.close()
 
 
-def work(path: Path, durability: Durability, seconds: float, start: Any, answers: Any) -> None:
+def work(answers: Connection, path: Path, durability: Durability, seconds: float, start: Barrier) -> None:
     store = connect(f"sqlite:///{path.absolute()}?durability={durability}")
 
     def cycle(lap: Callable[[], None]) -> bool:
@@ -104,12 +106,12 @@ def work(path: Path, durability: Durability, seconds: float, start: Any, answers
             lap()
         return bool(messages)
 
-    start.wait()
-    answers.put(share_of(cycle, seconds))
+    start.wait(START_S)
+    answers.send(share_of(cycle, seconds))
     store.close()
 
 
-def raw_work(path: Path, durability: Durability, seconds: float, start: Any, answers: Any) -> None:
+def raw_work(answers: Connection, path: Path, durability: Durability, seconds: float, start: Barrier) -> None:
     raw = RawQueue(path, durability)
 
     def cycle(lap: Callable[[], None]) -> bool:
@@ -117,8 +119,8 @@ def raw_work(path: Path, durability: Durability, seconds: float, start: Any, ans
         lap()
         return True
 
-    start.wait()
-    answers.put(share_of(cycle, seconds))
+    start.wait(START_S)
+    answers.send(share_of(cycle, seconds))
     raw.sql.close()
 
 

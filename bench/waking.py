@@ -4,14 +4,14 @@ import random
 import resource
 import time
 from collections.abc import Iterator
+from multiprocessing.connection import Connection
 from pathlib import Path
 from statistics import quantiles
-from typing import Any
 
 from msgspec import Raw, json
 
 from bench import ours
-from bench.measure import FRESH, Figure, Run, at_most, end
+from bench.measure import Child, Figure, Run, at_most, in_fresh_process
 from bench.ours import LEASE_S, QUEUE
 from holdfast._sync.flows.claiming import claim
 from holdfast.commands import Claim, Item, Put, Settle
@@ -26,24 +26,22 @@ def wake_up(run: Run) -> Iterator[Figure]:
     run.tell(f"wake-up: {run.sizes.wakeups} times")
     path = run.folder / "wakeup.db"
     store = ours.open_file(path, "power")
-    receiver, sender = FRESH.Pipe(duplex=False)
-    process = FRESH.Process(target=wait_and_claim, args=(path, sender))
-    process.start()
-    receiver.recv()
+    waiter = Child(wait_and_claim, path)
+    waiter.answer()
     for _ in range(run.sizes.wakeups):
         time.sleep(random.uniform(0.005, 0.02))
         store.execute(Put(QUEUE, [Item(new_id(), Raw(json.encode(time.monotonic_ns())))]))
     time.sleep(0.05)
     store.execute(Put(QUEUE, [Item(new_id(), Raw(json.encode(STOP)))]))
-    latencies_ms = receiver.recv()
-    end(process)
+    latencies_ms = waiter.answer()
+    waiter.end()
     store.close()
     cuts = quantiles(latencies_ms, n=100, method="inclusive")
     yield Figure("put to claimed in another process, median", cuts[49], "ms", wanted=at_most(5.0, "ours"))
     yield Figure("put to claimed in another process, p99", cuts[98], "ms")
 
 
-def wait_and_claim(path: Path, answers: Any) -> None:
+def wait_and_claim(answers: Connection, path: Path) -> None:
     """Claim whatever comes, and say how long ago it was put: the monotonic clock is one for all processes."""
     store = connect(f"sqlite:///{path.absolute()}?durability=power")
     waiting = Claim(QUEUE, "bench", LEASE_S)
@@ -64,21 +62,18 @@ def idle(run: Run) -> Iterator[Figure]:
     run.tell(f"wake-up: idle for {run.sizes.idle_s:g} s")
     path = run.folder / "idle.db"
     store = ours.open_file(path, "power")
-    receiver, sender = FRESH.Pipe(duplex=False)
-    process = FRESH.Process(target=wait_for_nothing, args=(path, run.sizes.idle_s, sender))
-    process.start()
-    share = receiver.recv()
-    end(process)
+    share = in_fresh_process(wait_for_nothing, path, run.sizes.idle_s)
     store.close()
     yield Figure("CPU of a process that waits", 100 * share, "%", wanted=at_most(1.0, "ours"))
 
 
-def wait_for_nothing(path: Path, seconds: float, answers: Any) -> None:
+def wait_for_nothing(path: Path, seconds: float) -> float:
+    """The share of a core that a claim takes that finds nothing for so long."""
     store = connect(f"sqlite:///{path.absolute()}?durability=power")
     waiting = Claim(QUEUE, "bench", LEASE_S)
     claim(store, waiting, 0.05)
     before = resource.getrusage(resource.RUSAGE_SELF)
     claim(store, waiting, seconds)
     after = resource.getrusage(resource.RUSAGE_SELF)
-    answers.send((after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime) / seconds)
     store.close()
+    return (after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime) / seconds
