@@ -79,7 +79,11 @@ class Committer:
         ticket = _Ticket(jobs)
         try:
             try:
-                if self._comes_to_lead(ticket):
+                with self._mutex:
+                    is_leader = self._leader is None
+                    if is_leader:
+                        self._leader = ticket
+                if is_leader or self._comes_to_lead(ticket):
                     self._run_batch(self._gather(ticket) if self._company > 1 or self._waiting else jobs)
             finally:
                 self._leave(ticket)
@@ -124,6 +128,8 @@ class Committer:
         """Let go of what the ticket has, be it the lead or a place in the line; while its jobs are in another's hands, wait."""
         if ticket.has_left:
             return
+        if self._leader is ticket and not ticket.taken and self._leave_nobody(ticket):
+            return
         for taken in ticket.taken:
             if all(job.is_done for job in taken.jobs):
                 taken.has_left = True
@@ -131,6 +137,15 @@ class Committer:
         while not self._let_go(ticket):
             ticket.wait()
         ticket.has_left = True
+
+    def _leave_nobody(self, ticket: "_Ticket") -> bool:
+        """What a lone caller does: leave without an heir."""
+        with self._mutex:
+            if self._waiting:
+                return False
+            self._leader = None
+            ticket.has_left = True
+            return True
 
     def _let_go(self, ticket: "_Ticket") -> bool:
         with self._mutex:

@@ -6,7 +6,8 @@ from sqlite3 import Cursor as SqlCursor
 
 from msgspec import Raw, json
 
-from holdfast.commands.transaction import Draft
+from holdfast.commands.topics import watch_topic
+from holdfast.commands.transaction import ALL, Draft
 from holdfast.records import Event
 from holdfast.stores.sqlite.queues import as_json
 from holdfast.stores.sqlite.statements import SQL
@@ -33,8 +34,13 @@ class Log:
 
     sql: SqlCursor
     now: int
+    hints: dict[str, int]
+    appended: int
 
     def append(self, drafts: Sequence[Draft]) -> int:
+        self.appended += len(drafts)
+        for draft in drafts:
+            self.hints[watch_topic(draft.topic)] = ALL
         first, rest = drafts[0], drafts[1:]
         self.sql.execute(SQL["append"], (first.topic, first.event, _text(first), self.now))
         number = self.sql.lastrowid or 0

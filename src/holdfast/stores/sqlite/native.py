@@ -34,31 +34,39 @@ def answer(tx: NativeTransaction, command: Command[Any]) -> Puts | Held | None:
 def _put(tx: NativeTransaction, command: Put) -> Puts | None:
     """Messages without keys, of ordinary size, into a queue that exists and has no bounds."""
     items, queue = command.items, command.queue
-    if not items or any(item.key is not None or is_large(item.value) for item in items):
+    ids = [item.id for item in items]
+    is_put = _put_one(tx, queue, items[0]) if len(items) == 1 else _put_many(tx, queue, items, set(ids))
+    if not is_put:
         return None
-    sql, rows = _statement(tx, queue, items)
-    if len(rows) == 1:
-        if tx.sql.execute(sql, rows[0]).rowcount != 1:
-            return None
-    else:
-        ids = {item.id for item in items}
-        settings = tx.settings("queue", queue)
-        if settings is None or settings.maxsize is not None or len(ids) != len(items) or tx.taken_ids(queue, ids):
-            return None
-        tx.sql.executemany(sql, rows)
-    put = [item.id for item in items]
     topic = queue_topic(queue)
-    tx.append([Draft(topic, "put", {"ids": put})])
-    tx.wake(topic, len(put))
-    return Puts(put, [True] * len(put))
+    tx.append([Draft(topic, "put", {"ids": ids})])
+    tx.wake(topic, len(ids))
+    return Puts(ids, [True] * len(ids))
 
 
-def _statement(tx: NativeTransaction, queue: str, items: Sequence[Item]) -> tuple[str, list[tuple[object, ...]]]:
-    """What adds the items, and its rows."""
+def _put_one(tx: NativeTransaction, queue: str, item: Item) -> bool:
+    if item.key is not None or is_large(item.value):
+        return False
+    if _is_plain(item):
+        done = tx.sql.execute(SQL["put_plain"], (queue, item.id, item.priority, tx.now, tx.now, bindable(item.value)))
+    else:
+        done = tx.sql.execute(SQL["put"], _row(tx, queue, item))
+    return bool(done.rowcount == 1)
+
+
+def _put_many(tx: NativeTransaction, queue: str, items: Sequence[Item], ids: set[str]) -> bool:
+    if not items or len(ids) != len(items) or any(item.key is not None or is_large(item.value) for item in items):
+        return False
+    settings = tx.settings("queue", queue)
+    if settings is None or settings.maxsize is not None or tx.taken_ids(queue, ids):
+        return False
     now = tx.now
     if all(_is_plain(item) for item in items):
-        return SQL["put_plain"], [(queue, item.id, item.priority, now, now, bindable(item.value)) for item in items]
-    return SQL["put"], [_row(tx, queue, item) for item in items]
+        rows = [(queue, item.id, item.priority, now, now, bindable(item.value)) for item in items]
+        tx.sql.executemany(SQL["put_plain"], rows)
+    else:
+        tx.sql.executemany(SQL["put"], [_row(tx, queue, item) for item in items])
+    return True
 
 
 def _is_plain(item: Item) -> bool:

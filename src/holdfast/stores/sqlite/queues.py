@@ -21,10 +21,10 @@ FIRST: dict[State, Cursor] = {"ready": (-TOP - 1, 0, 0), "leased": (0, 0), "dead
 class Messages:
     """The queue half of a transaction."""
 
-    def __init__(self, sql: SqlCursor, now: int) -> None:
-        self.sql = sql
-        self.now = now
-        self._apart: set[int] = set()
+    sql: SqlCursor
+    now: int
+    _apart: frozenset[int] = frozenset()
+    """The rows read in this transaction whose values lie apart."""
 
     def settings(self, kind: str, name: str) -> Settings | None:
         row = self.sql.execute(SQL["settings"], {"kind": kind, "name": name}).fetchone()
@@ -129,14 +129,15 @@ class Messages:
     def _with_values(self, rows: list[tuple[Any, ...]]) -> list[Message]:
         """Messages of rows that end with the value, which is elsewhere if it is large."""
         large = [row[2] for row in rows if row[VALUE] is None]
-        self._apart.update(large)
+        if large:
+            self._apart |= set(large)
         values = dict(self.sql.execute(SQL["large_values"], (as_json(large),)).fetchall()) if large else {}
         return [read_message(row, Raw(values[row[2]] if row[VALUE] is None else row[VALUE])) for row in rows]
 
     def _bare(self, row: tuple[Any, ...]) -> Message:
         """The message of a row that ends with whether its value lies apart."""
         if row[IS_APART]:
-            self._apart.add(row[2])
+            self._apart |= {row[2]}
         return read_message(row)
 
     def add(self, messages: Sequence[Message]) -> None:

@@ -202,7 +202,7 @@ class SqliteStore:
             try:
                 turns.take(TURN_S)
                 with self.writing:
-                    hints = self._transact_all(jobs) if len(jobs) > 1 else self._transact_each(jobs)
+                    hints = self._transact_with_room(jobs[0]) if len(jobs) == 1 else self._transact_all(jobs)
                     if hints is None:
                         hints = self._transact_each(jobs)
             except StoreUnavailable as error:

@@ -6,8 +6,6 @@ from typing import Any
 
 from holdfast.clock import Clock
 from holdfast.commands import Command, run
-from holdfast.commands.topics import watch_topic
-from holdfast.commands.transaction import ALL, Draft
 from holdfast.records import Kind, Lease, Message, Settings
 from holdfast.stores.sqlite import native
 from holdfast.stores.sqlite.dicts import Entries
@@ -20,13 +18,15 @@ from holdfast.stores.sqlite.statements import SQL
 class SqliteTransaction(Messages, Entries, Log):
     """What commands ask for, as SQL; one for each batch of commands."""
 
+    reserved: dict[str, int]
+    has_renewed = False
+
     def __init__(self, sql: SqlCursor, clock: Clock) -> None:
-        super().__init__(sql, clock.now_us())
+        self.sql = sql
         self.clock = clock
-        self.reserved: dict[str, int] = {}
+        self.now = clock.now_us()
         self.hints: dict[str, int] = {}
         self.appended = 0
-        self.has_renewed = False
 
     @property
     def wall_offset(self) -> int:
@@ -36,14 +36,8 @@ class SqliteTransaction(Messages, Entries, Log):
         """Answer the command; the statements it takes are part of the open transaction."""
         if not command.id and (answer := native.answer(self, command)) is not None:
             return answer
-        self.reserved.clear()
+        self.reserved = {}
         return run(self, command)
-
-    def append(self, drafts: Sequence[Draft]) -> int:
-        self.appended += len(drafts)
-        for draft in drafts:
-            self.hints[watch_topic(draft.topic)] = ALL
-        return super().append(drafts)
 
     def extend(self, messages: Sequence[Message], until: int) -> None:
         self.has_renewed = True
