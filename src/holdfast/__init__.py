@@ -30,13 +30,15 @@ from holdfast.errors import (
 )
 
 if TYPE_CHECKING:
-    from holdfast._sync.handles.claims import QueueClaim, QueueClaimContext, QueueWorkItem
+    from holdfast._sync.handles.claimed import QueueClaimContext
+    from holdfast._sync.handles.claims import QueueClaim
     from holdfast._sync.handles.election import Election
     from holdfast._sync.handles.leases import DictLease, DictLock
     from holdfast._sync.handles.lock import Lock
     from holdfast._sync.handles.mapping import Dict
     from holdfast._sync.handles.queue import Queue
     from holdfast._sync.handles.together import Together
+    from holdfast._sync.handles.work import QueueWorkItem
     from holdfast.client import ControlPlaneClient
     from holdfast.results import (
         MISSING,
@@ -51,6 +53,7 @@ if TYPE_CHECKING:
         Stats,
         WatchEvent,
     )
+    from holdfast.steps import Step
 
 __version__ = "0.1.0"
 
@@ -89,6 +92,7 @@ __all__ = [
     "Refused",
     "SchemaTooNew",
     "Stats",
+    "Step",
     "StoreCorrupted",
     "StoreError",
     "StoreFull",
@@ -102,8 +106,8 @@ __all__ = [
 
 _LAZY = {
     "QueueClaim": "holdfast._sync.handles.claims",
-    "QueueClaimContext": "holdfast._sync.handles.claims",
-    "QueueWorkItem": "holdfast._sync.handles.claims",
+    "QueueClaimContext": "holdfast._sync.handles.claimed",
+    "QueueWorkItem": "holdfast._sync.handles.work",
     "Election": "holdfast._sync.handles.election",
     "DictLease": "holdfast._sync.handles.leases",
     "DictLock": "holdfast._sync.handles.leases",
@@ -123,6 +127,7 @@ _LAZY = {
     "QueueResponse": "holdfast.results",
     "Stats": "holdfast.results",
     "WatchEvent": "holdfast.results",
+    "Step": "holdfast.steps",
 }
 """Where a name is that is imported at its first use."""
 

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING
 from holdfast.connect import connect_async as connect
 
 if TYPE_CHECKING:
+    from holdfast._async.handles.claimed import AsyncQueueClaimContext as QueueClaimContext
     from holdfast._async.handles.claims import AsyncQueueClaim as QueueClaim
-    from holdfast._async.handles.claims import AsyncQueueClaimContext as QueueClaimContext
-    from holdfast._async.handles.claims import AsyncQueueWorkItem as QueueWorkItem
     from holdfast._async.handles.election import AsyncElection as Election
     from holdfast._async.handles.leases import AsyncDictLease as DictLease
     from holdfast._async.handles.leases import AsyncDictLock as DictLock
@@ -16,6 +15,7 @@ if TYPE_CHECKING:
     from holdfast._async.handles.mapping import AsyncDict as Dict
     from holdfast._async.handles.queue import AsyncQueue as Queue
     from holdfast._async.handles.together import AsyncTogether as Together
+    from holdfast._async.handles.work import AsyncQueueWorkItem as QueueWorkItem
 
 __all__ = [
     "Dict",
@@ -33,8 +33,8 @@ __all__ = [
 
 _LAZY = {
     "QueueClaim": "holdfast._async.handles.claims",
-    "QueueClaimContext": "holdfast._async.handles.claims",
-    "QueueWorkItem": "holdfast._async.handles.claims",
+    "QueueClaimContext": "holdfast._async.handles.claimed",
+    "QueueWorkItem": "holdfast._async.handles.work",
     "Election": "holdfast._async.handles.election",
     "DictLease": "holdfast._async.handles.leases",
     "DictLock": "holdfast._async.handles.leases",

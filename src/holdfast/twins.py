@@ -4,18 +4,20 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 if TYPE_CHECKING:
-    from holdfast._async.handles.claims import AsyncQueueClaim, AsyncQueueWorkItem
+    from holdfast._async.handles.claims import AsyncQueueClaim
     from holdfast._async.handles.election import AsyncElection
     from holdfast._async.handles.leases import AsyncHeldLease
     from holdfast._async.handles.lock import AsyncLock
     from holdfast._async.handles.mapping import AsyncDict
     from holdfast._async.handles.queue import AsyncQueue
-    from holdfast._sync.handles.claims import QueueClaim, QueueWorkItem
+    from holdfast._async.handles.work import AsyncQueueWorkItem
+    from holdfast._sync.handles.claims import QueueClaim
     from holdfast._sync.handles.election import Election
     from holdfast._sync.handles.leases import HeldLease
     from holdfast._sync.handles.lock import Lock
     from holdfast._sync.handles.mapping import Dict
     from holdfast._sync.handles.queue import Queue
+    from holdfast._sync.handles.work import QueueWorkItem
 
 T = TypeVar("T")
 
@@ -73,7 +75,7 @@ class ClaimTwin(Twin):
 class WorkTwin(Twin):
     """The twin of a work item: both hold the same."""
 
-    module = "holdfast._async.handles.claims"
+    module = "holdfast._async.handles.work"
     name = "AsyncQueueWorkItem"
 
     if TYPE_CHECKING:

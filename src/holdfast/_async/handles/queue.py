@@ -12,7 +12,9 @@ from holdfast._async.flows.claiming import claim_since
 from holdfast._async.flows.putting import put
 from holdfast._async.flows.settling import renew, settle
 from holdfast._async.flows.watching import watch
-from holdfast._async.handles.claims import AsyncQueueClaim, AsyncQueueClaimContext, AsyncQueueWorkItem
+from holdfast._async.handles.claimed import AsyncQueueClaimContext
+from holdfast._async.handles.claims import AsyncQueueClaim
+from holdfast._async.handles.work import AsyncQueueWorkItem
 from holdfast.client import ControlPlaneClient
 from holdfast.codec import JSON, Codec, check_duration, check_name, encode_key, key_prefix, typed
 from holdfast.commands import Browse, Browsed, Claim, Claimed, Clear, Configure, Count, Filter, Move, Names, Put, Stats

@@ -13,7 +13,9 @@ from holdfast._sync.flows.claiming import claim_since
 from holdfast._sync.flows.putting import put
 from holdfast._sync.flows.settling import renew, settle
 from holdfast._sync.flows.watching import watch
-from holdfast._sync.handles.claims import QueueClaim, QueueClaimContext, QueueWorkItem
+from holdfast._sync.handles.claimed import QueueClaimContext
+from holdfast._sync.handles.claims import QueueClaim
+from holdfast._sync.handles.work import QueueWorkItem
 from holdfast.client import ControlPlaneClient
 from holdfast.codec import JSON, Codec, check_duration, check_name, encode_key, key_prefix, typed
 from holdfast.commands import Browse, Browsed, Claim, Claimed, Clear, Configure, Count, Filter, Move, Names, Put, Stats

@@ -1,0 +1,121 @@
+"""The `with` of a worker: a message is claimed for the body, and settled as the body ends."""
+
+from types import TracebackType
+from typing import Generic, TypeVar
+
+from holdfast._async.flows.claiming import claim_since
+from holdfast._async.flows.holding import AsyncHolding
+from holdfast._async.flows.settling import settle
+from holdfast._async.handles.claims import AsyncQueueClaim
+from holdfast.client import ControlPlaneClient
+from holdfast.codec import Codec, check_duration
+from holdfast.commands import Claim
+from holdfast.holding import Hold, interval_of
+from holdfast.records import Message
+
+T = TypeVar("T")
+
+
+class AsyncQueueClaimContext(Generic[T]):
+    """Claims a message on entering, renews it while the body runs, and settles it on leaving.
+
+    Entering gives the value, None when nothing came; `claim` tells an empty queue from a stored None.
+    """
+
+    def __init__(
+        self,
+        client: ControlPlaneClient,
+        command: Claim,
+        codec: Codec,
+        *,
+        timeout_s: float | None,
+        poll_s: float,
+        auto_renew: bool,
+        renew_interval_s: float | None,
+        max_hold_s: float | None,
+        ack_on_success: bool,
+        release_on_error: bool,
+    ) -> None:
+        # Now: once a message is claimed it is too late to refuse.
+        interval_of(command.lease_s, renew_interval_s)
+        if max_hold_s is not None:
+            check_duration(max_hold_s, "max_hold_s", zero=False)
+        self.claim: AsyncQueueClaim[T] | None = None
+        self._client = client
+        self._command = command
+        self._codec = codec
+        self._timeout_s = timeout_s
+        self._poll_s = poll_s
+        self._auto_renew = auto_renew
+        self._renew_interval_s = renew_interval_s
+        self._max_hold_s = max_hold_s
+        self._ack_on_success = ack_on_success
+        self._release_on_error = release_on_error
+        self._holding: AsyncHolding | None = None
+
+    async def __aenter__(self) -> T | None:
+        if self._holding is not None:
+            raise RuntimeError("this context is entered already: make another for another message")
+        if self._auto_renew:
+            self._client.check_renewal()
+        self.claim = None
+        keepalive = self._client.keepalive
+        messages, started = await claim_since(self._client.async_store, self._command, self._timeout_s, self._poll_s, keepalive.now)
+        if not messages:
+            return None
+        hold = self._hold(messages[0], started)
+        self.claim = AsyncQueueClaim(messages[0], self._codec, self._client, hold)
+        try:
+            value = self.claim.value
+            self._holding = AsyncHolding(keepalive, hold)
+        except BaseException as error:
+            # It never reaches the body: one that cannot be read must not come back for ever.
+            await self._give_back(self.claim, error)
+            raise
+        self.claim.keepalive = keepalive
+        return value
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        holding, self._holding = self._holding, None
+        if holding is None:
+            return
+
+        async def settle_claim() -> bool:
+            return await self._settle(error)
+
+        await holding.leave(error, settle_claim)
+
+    def _hold(self, message: Message, started: float) -> Hold:
+        return Hold(
+            message.receipt,
+            self._command.lease_s,
+            started,
+            self._client.keepalive.now,
+            auto_renew=self._auto_renew,
+            renew_interval_s=self._renew_interval_s,
+            max_hold_s=self._max_hold_s,
+        )
+
+    async def _settle(self, error: BaseException | None) -> bool:
+        """Settle what may still be held, and answer whether it was."""
+        claim = self.claim
+        if claim is None:
+            return True
+        claim.keepalive = None
+        if error is None and claim.lost:
+            # Whatever the store thinks, this holder cannot vouch for its work: somebody else is to do it.
+            return (await claim.release()).count == 1
+        if error is None:
+            return not self._ack_on_success or (await settle(self._client, claim, None)).count == 1
+        return not self._release_on_error or await self._give_back(claim, error)
+
+    async def _give_back(self, claim: AsyncQueueClaim[T], error: BaseException) -> bool:
+        if isinstance(error, Exception):
+            return (await claim.fail(error=_shown(error))).count == 1
+        # Cancelled or interrupted, which says nothing about the message: nothing is burnt.
+        return (await claim.release()).count == 1
+
+
+def _shown(error: BaseException) -> str:
+    text = str(error)
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
