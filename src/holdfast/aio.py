@@ -46,11 +46,14 @@ _LAZY = {
 """Where a name is that is imported at its first use."""
 
 
-def __getattr__(name: str) -> object:
-    if name not in _LAZY:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    thing = globals()[name] = getattr(import_module(_LAZY[name]), f"Async{name}")
-    return thing
+if not TYPE_CHECKING:
+    # Hidden from type checkers, which would take every misspelt name for one of these.
+
+    def __getattr__(name: str) -> object:
+        if name not in _LAZY:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        thing = globals()[name] = getattr(import_module(_LAZY[name]), f"Async{name}")
+        return thing
 
 
 def __dir__() -> list[str]:
