@@ -6,12 +6,14 @@ Each answers as the command's own halves would, or None with nothing done where 
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from holdfast.commands import Command, Held, Item, Put, Puts, Settle
+from msgspec import Raw
+
+from holdfast.commands import Claim, Claimed, Command, Held, Item, Put, Puts, Settle
 from holdfast.commands.endings import promote_keys, told
 from holdfast.commands.topics import queue_topic
 from holdfast.commands.transaction import Draft, Transaction
-from holdfast.records import Receipt, moment_in
-from holdfast.stores.sqlite.queues import as_json
+from holdfast.records import Message, Receipt, end_of, moment_in
+from holdfast.stores.sqlite.queues import HAS_OVERDUE, IS_ODD, MAXSIZE, PAUSED, as_json
 from holdfast.stores.sqlite.rows import bindable, is_large
 from holdfast.stores.sqlite.statements import SQL
 
@@ -21,13 +23,19 @@ class NativeTransaction(Transaction, Protocol):
 
     sql: Any
 
+    heads_seen: list[tuple[Any, ...]] | None
 
-def answer(tx: NativeTransaction, command: Command[Any]) -> Puts | Held | None:
+    def head_rows(self, queue: str, limit: int) -> list[tuple[Any, ...]]: ...
+
+
+def answer(tx: NativeTransaction, command: Command[Any]) -> Puts | Claimed | Held | None:
     """The command's answer, if it is one of the commonest in its simple form."""
     if type(command) is Put:
         return _put(tx, command)
     if type(command) is Settle and command.to == "done":
         return _settle(tx, command)
+    if type(command) is Claim and command.key is None and not command.take:
+        return _claim(tx, command)
     return None
 
 
@@ -99,6 +107,45 @@ def _row(tx: NativeTransaction, queue: str, item: Item) -> tuple[object, ...]:
         item.metadata,
         bindable(item.value),
     )
+
+
+def _claim(tx: NativeTransaction, command: Claim) -> Claimed | None:
+    """As many messages as asked for, of one priority, that carry nothing unusual, while no lease has ended."""
+    queue, now = command.queue, tx.now
+    rows = tx.head_rows(queue, command.limit)
+    if len(rows) < command.limit or rows[0][HAS_OVERDUE] or rows[0][PAUSED] or rows[0][MAXSIZE] is not None or _has_odd(rows):
+        tx.heads_seen = rows
+        return None
+    ids = [row[1] for row in rows]
+    token = tx.append([Draft(queue_topic(queue), "claimed", told(ids, [row[2] for row in rows], {"holder": command.holder}))])
+    until = end_of(now, command.lease_s)
+    claim = (command.holder, token, now, until, command.expired_to)
+    messages = [
+        Message(
+            queue,
+            message_id,
+            Raw(value),
+            n,
+            key,
+            priority,
+            position,
+            "leased",
+            attempts + 1,
+            failures,
+            None,
+            None,
+            None,
+            created_at,
+            *claim,
+        )
+        for n, message_id, key, priority, position, attempts, failures, created_at, value, *_ in rows
+    ]
+    tx.lease(messages, command.holder, token, until, command.expired_to)
+    return Claimed(messages)
+
+
+def _has_odd(rows: list[tuple[Any, ...]]) -> bool:
+    return bool(rows[0][IS_ODD]) if len(rows) == 1 else any(row[IS_ODD] for row in rows)
 
 
 def _settle(tx: NativeTransaction, command: Settle) -> Held | None:

@@ -14,6 +14,9 @@ from holdfast.stores.sqlite.statements import SQL
 TOP = 2**31
 """Above every priority."""
 
+IS_ODD, HAS_OVERDUE, PAUSED, MAXSIZE = 9, 10, 11, 12
+"""Columns of `heads`."""
+
 FIRST: dict[State, Cursor] = {"ready": (-TOP - 1, 0, 0), "leased": (0, 0), "dead": (0, 0), "buffered": ("", 0)}
 """Before the first message of each state."""
 
@@ -23,6 +26,8 @@ class Messages:
 
     sql: SqlCursor
     now: int
+    heads_seen: list[tuple[Any, ...]] | None = None
+    """What `head_rows` gave for the claim at hand, if it has been asked."""
     _apart: frozenset[int] = frozenset()
     """The rows read in this transaction whose values lie apart."""
 
@@ -57,16 +62,32 @@ class Messages:
         return self._with_values(self.sql.execute(SQL["pick"], {"queue": queue, "ids": as_json(ids)}).fetchall())
 
     def line(self, queue: str, limit: int, overdue_limit: int) -> Line:
-        now = self.now
-        rows = self.sql.execute(SQL["heads"], (queue, now, limit)).fetchall()
-        settings = read_settings(("queue", queue, *rows[0][VALUE + 1 :])) if rows else self.settings("queue", queue)
+        # A claim that was tried natively has asked before.
+        rows, self.heads_seen = self.heads_seen, None
+        if rows is None:
+            rows = self.head_rows(queue, limit)
+        settings = Settings("queue", queue, bool(rows[0][PAUSED]), *rows[0][MAXSIZE:]) if rows else self.settings("queue", queue)
         if settings is None or settings.paused:
             return Line(settings, [], [])
-        overdue = [self._bare(row) for row in self.sql.execute(SQL["overdue"], (queue, now, overdue_limit))]
-        heads = self._with_values(rows)
+        overdue = []
+        if not rows or rows[0][HAS_OVERDUE]:
+            overdue = [self._bare(row) for row in self.sql.execute(SQL["overdue"], (queue, self.now, overdue_limit))]
+        heads = self._heads(queue, rows)
         if len(heads) < limit:
             heads += self._lower_heads(queue, limit - len(heads), heads[0].priority if heads else None)
         return Line(settings, heads, overdue)
+
+    def head_rows(self, queue: str, limit: int) -> list[tuple[Any, ...]]:
+        """The first of the highest priority in use, bare of what most messages leave out, beside what else a claim must know."""
+        return self.sql.execute(SQL["heads"], (queue, self.now, limit)).fetchall()
+
+    def _heads(self, queue: str, rows: list[tuple[Any, ...]]) -> list[Message]:
+        if any(row[IS_ODD] for row in rows):
+            return self.pick(queue, [row[1] for row in rows])
+        return [
+            Message(queue, message_id, Raw(value), n, key, priority, position, "ready", attempts, failures, created_at=created_at)
+            for n, message_id, key, priority, position, attempts, failures, created_at, value, *_ in rows
+        ]
 
     def _lower_heads(self, queue: str, limit: int, priority: int | None) -> list[Message]:
         """Walk the priorities in use below `priority`; below the highest, whose heads are not due, where it is None."""
