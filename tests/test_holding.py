@@ -2,6 +2,7 @@
 
 import asyncio
 import ctypes
+import gc
 import math
 import os
 import signal
@@ -302,6 +303,47 @@ def test_an_interrupted_program_gives_back_what_it_held(tmp_path: Path, program:
             holder.send_signal(signal.SIGINT)
             assert holder.wait(60) != 0
         assert lock.holding() is None
+
+
+def test_an_interrupt_between_taking_and_entering_gives_back(client: ControlPlaneClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    lock = Lock("reports", client=client, lease_s=600)
+
+    def interrupted(_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(client.keepalive, "add", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        lock.__enter__()
+    assert lock.holding() is None
+    assert lock._contexts == {}
+
+
+def test_an_interrupt_on_the_way_out_gives_back(client: ControlPlaneClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    lock = Lock("reports", client=client, lease_s=600)
+    lock.__enter__()
+    drop = client.keepalive.drop
+    drops: list[object] = []
+
+    def interrupted_once(hold: Any) -> None:
+        drops.append(hold)
+        if len(drops) == 1:
+            raise KeyboardInterrupt
+        drop(hold)
+
+    monkeypatch.setattr(client.keepalive, "drop", interrupted_once)
+    with pytest.raises(KeyboardInterrupt):
+        lock.__exit__(None, None, None)
+    assert lock.holding() is None
+    assert len(client.keepalive) == 0
+
+
+def test_a_context_that_was_never_left_is_renewed_no_more(client: ControlPlaneClient) -> None:
+    context = Dict.from_name("shared", client=client).lease("a", holder="w")
+    context.__enter__()
+    assert len(client.keepalive) == 1
+    del context
+    gc.collect()
+    assert len(client.keepalive) == 0
 
 
 # Forks

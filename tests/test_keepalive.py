@@ -319,6 +319,16 @@ def test_a_late_renewal_for_a_shorter_time_is_not_trusted_for_the_longer_one(
     assert [command.lease_s for command in store.asked] == [30.0, 300.0]
 
 
+def test_leases_are_known_by_name_as_long_as_anybody_has_them(store: Recording, keepalive: Keepalive) -> None:
+    kept = leased(store, keepalive, "kept")
+    keepalive.remember(LeaseName(None, "kept", "lease-kept"), kept)
+    for n in range(1_000):
+        keepalive.remember(LeaseName(None, "gone", str(n)), leased(store, keepalive, "gone"))
+    assert keepalive.recall(LeaseName(None, "kept", "lease-kept")) is kept
+    assert keepalive.recall(LeaseName(None, "gone", "0")) is None
+    assert len(keepalive._leases) < 200
+
+
 def test_on_a_real_clock_renewals_come_by_themselves() -> None:
     with closing(MemoryStore()) as memory:
         store = Recording(memory)

@@ -20,6 +20,9 @@ RETRY = 0.25
 
 RETRY_MIN_S = 0.02
 
+FORGET_MIN = 100
+"""From so many names on, those that nobody holds any more are forgotten."""
+
 _log = logging.getLogger("holdfast")
 
 
@@ -50,8 +53,10 @@ class Keepalive:
         self._holds: dict[int, Hold] = {}
         self._thread: threading.Thread | None = None
         self._sleeps_until = -inf
-        # What is known of leases by name, so that whoever renews or releases one by its id tells those who hold it.
-        self.leases: weakref.WeakValueDictionary[LeaseName, Hold] = weakref.WeakValueDictionary()
+        # Leases by name, so that whoever renews or releases one by its id tells those who hold it. No WeakValueDictionary: what that runs
+        # when a hold is gone swallows a Ctrl-C that comes meanwhile.
+        self._leases: dict[LeaseName, weakref.ref[Hold]] = {}
+        self._forget_at = FORGET_MIN
 
     def __len__(self) -> int:
         """How many it looks after."""
@@ -87,6 +92,21 @@ class Keepalive:
             hold.tell_lost("its client was closed")
         if thread is not None and thread is not threading.current_thread():
             thread.join()
+
+    def remember(self, name: LeaseName, hold: Hold) -> Hold:
+        """Keep in mind who holds a lease, as long as somebody has the hold."""
+        with self._changed:
+            self._leases[name] = weakref.ref(hold)
+            if len(self._leases) >= self._forget_at:
+                self._leases = {name: known for name, known in self._leases.items() if known() is not None}
+                self._forget_at = max(FORGET_MIN, 2 * len(self._leases))
+        return hold
+
+    def recall(self, name: LeaseName) -> Hold | None:
+        """The hold of a lease, if anybody in this process has it."""
+        with self._changed:
+            known = self._leases.get(name)
+        return None if known is None else known()
 
     def look_again(self) -> None:
         """Look at all of them now: one was renewed for another time, or a test moved the clock."""

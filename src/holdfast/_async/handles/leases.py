@@ -118,8 +118,13 @@ class AsyncLeaseContext(Generic[V]):
     async def __aenter__(self) -> AsyncHeldLease[V]:
         if self._holding is not None:
             raise RuntimeError(f"this context of {self._terms.describe()} was entered before: make another")
-        self.lease = await take(self._client, self._terms, self._timeout_s, self._poll_s)
-        self._holding = AsyncHolding(self._client.keepalive, self.lease._hold)  # noqa: SLF001 - a lease and its context are two halves
+        lease_id = new_id()
+        try:
+            self.lease = await take(self._client, self._terms, self._timeout_s, self._poll_s, lease_id)
+            self._holding = AsyncHolding(self._client.keepalive, self.lease._hold)  # noqa: SLF001 - a lease and its context are two halves
+        except BaseException as error:
+            await let_go(self._client, self._terms, lease_id, error)
+            raise
         return self.lease
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
@@ -130,9 +135,11 @@ class AsyncLeaseContext(Generic[V]):
         return self.lease is not None and (await self.lease.release()).count == 1
 
 
-async def take(client: ControlPlaneClient, terms: Terms, timeout_s: float | None = None, poll_s: float = POLL_S) -> AsyncHeldLease[Any]:
+async def take(
+    client: ControlPlaneClient, terms: Terms, timeout_s: float | None = None, poll_s: float = POLL_S, lease_id: str = ""
+) -> AsyncHeldLease[Any]:
     """Take a lease; raises `LeaseHeld` if somebody has it, or, after waiting, `LockTimeout`."""
-    acquired, lease = await try_take(client, terms, timeout_s, poll_s)
+    acquired, lease = await try_take(client, terms, timeout_s, poll_s, lease_id)
     if lease is not None:
         return lease
     ends = "" if acquired.ends_in_s is None else f" for {acquired.ends_in_s:.3g} seconds more"
@@ -143,28 +150,32 @@ async def take(client: ControlPlaneClient, terms: Terms, timeout_s: float | None
 
 
 async def try_take(
-    client: ControlPlaneClient, terms: Terms, timeout_s: float | None = None, poll_s: float = POLL_S
+    client: ControlPlaneClient, terms: Terms, timeout_s: float | None = None, poll_s: float = POLL_S, lease_id: str = ""
 ) -> tuple[Acquired, AsyncHeldLease[Any] | None]:
     """Take a lease if it is free, or becomes so in time; None if not."""
     if timeout_s is not None:
         check_duration(timeout_s, "wait_timeout_s", allow_inf=True, maximum=math.inf)
     check_duration(poll_s, "poll_interval_s", zero=False, allow_inf=True)
     keepalive = client.keepalive
-    command = terms.ask(new_id())
+    command = terms.ask(lease_id or new_id())
     try:
         acquired, started = await acquire(client.async_store, command, timeout_s, poll_s, keepalive.now)
         if acquired.lease.lease_id != command.lease_id:
             return acquired, None
         hold = terms.hold(acquired.lease, started, keepalive.now)
-        keepalive.leases[LeaseName(terms.dict, terms.key, command.lease_id)] = hold
+        keepalive.remember(LeaseName(terms.dict, terms.key, command.lease_id), hold)
         value = None if acquired.entry is None else terms.codec.decode(acquired.entry.value)
         return acquired, AsyncHeldLease(client, terms, acquired.lease, value, hold)
     except BaseException as error:
-        # Cancelled, interrupted, or the value cannot be read: perhaps it was granted, and nobody would look after it.
-        if not isinstance(error, HoldfastError | GeneratorExit):
-            with suppress(HoldfastError):
-                await client.async_store.execute(Release([LeaseName(terms.dict, terms.key, command.lease_id)]))
+        await let_go(client, terms, command.lease_id, error)
         raise
+
+
+async def let_go(client: ControlPlaneClient, terms: Terms, lease_id: str, error: BaseException) -> None:
+    """Release what was perhaps granted to whoever was cancelled or interrupted, or cannot read its value: nobody would look after it."""
+    if not isinstance(error, HoldfastError | GeneratorExit):
+        with suppress(HoldfastError):
+            await client.async_store.execute(Release([LeaseName(terms.dict, terms.key, lease_id)]))
 
 
 async def renew_by_name(client: ControlPlaneClient, name: LeaseName, lease_s: float | None, hold: Hold | None = None) -> tuple[Lease, Hold]:
@@ -172,9 +183,9 @@ async def renew_by_name(client: ControlPlaneClient, name: LeaseName, lease_s: fl
     keepalive = client.keepalive
     started = keepalive.now()
     (lease,) = (await client.async_store.execute(Renew([name], lease_s))).leases
-    hold = keepalive.leases.get(name) if hold is None else hold
+    hold = keepalive.recall(name) if hold is None else hold
     if hold is None:
-        hold = keepalive.leases[name] = Hold(name, lease_s, started, keepalive.now, auto_renew=False)
+        hold = keepalive.remember(name, Hold(name, lease_s, started, keepalive.now, auto_renew=False))
     if lease is None:
         hold.tell_lost("the store says that it is no longer held")
         raise hold.error()
@@ -184,7 +195,7 @@ async def renew_by_name(client: ControlPlaneClient, name: LeaseName, lease_s: fl
 
 async def release_by_name(client: ControlPlaneClient, name: LeaseName, hold: Hold | None = None) -> DictResponse:
     """Release a lease, and let its hold know; one that a parent process holds is left alone."""
-    hold = client.keepalive.leases.get(name) if hold is None else hold
+    hold = client.keepalive.recall(name) if hold is None else hold
     if hold is not None:
         if hold.is_inherited or hold.is_over:
             return DictResponse(0, 1)

@@ -51,8 +51,8 @@ class AsyncLock:
         self._poll_s = poll_interval_s
         self._client = client
         self._base_url = base_url
-        # One for each body that is inside or waits.
-        self._contexts: dict[object, AsyncLeaseContext[Any]] = {}
+        # Of each body that is inside or waits, the innermost last.
+        self._contexts: dict[object, list[AsyncLeaseContext[Any]]] = {}
 
     async def acquire(self, *, wait_timeout_s: float | None = None) -> AsyncHeldLease[Any]:
         """Wait for the lock, and hold it until the lease that is answered is released.
@@ -76,12 +76,18 @@ class AsyncLock:
     async def __aenter__(self) -> AsyncHeldLease[Any]:
         wait_s = math.inf if self._wait_timeout_s is None else self._wait_timeout_s
         context = AsyncLeaseContext[Any](self._reach(), self._terms, wait_s, self._poll_s)
-        held = await context.__aenter__()
-        self._contexts[AsyncBody.current()] = context
-        return held
+        self._contexts.setdefault(AsyncBody.current(), []).append(context)
+        try:
+            return await context.__aenter__()
+        except BaseException as error:
+            await self.__aexit__(type(error), error, None)
+            raise
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        context = self._contexts.pop(AsyncBody.current())
+        me = AsyncBody.current()
+        context = self._contexts[me].pop()
+        if not self._contexts[me]:
+            del self._contexts[me]
         await context.__aexit__(kind, error, trace)
 
     def _reach(self) -> ControlPlaneClient:

@@ -2,6 +2,8 @@
 """Holding on to a claim or lease while a body runs, and letting go of it however the body ends."""
 
 from collections.abc import Callable
+from contextlib import suppress
+from weakref import finalize
 
 from holdfast.bodies import Body
 from holdfast.errors import HoldfastError
@@ -15,6 +17,10 @@ class Holding:
     def __init__(self, keepalive: Keepalive, hold: Hold) -> None:
         self.hold = hold
         self._keepalive = keepalive
+        # Should an interrupt come at a moment that no code can guard, and nobody leave: it then ends by itself. Not `__del__`, which would
+        # run after every body, and swallow an interrupt that comes while it does.
+        self._never_left = finalize(self, keepalive.drop, hold)
+        self._never_left.atexit = False
         keepalive.add(hold)
         self._body = Body(hold)
 
@@ -22,10 +28,23 @@ class Holding:
         """End the hold as `settle` says, and raise if it was lost and the body does not raise anyway.
 
         `settle` gives back or settles what may still be held, and answers whether it was; it looks at `hold.lost` itself. It runs also
-        when the body was cancelled or interrupted.
-        Nothing happens if the body gave it back already, nor in a forked child, where the hold is the parent's.
+        when the body was cancelled or interrupted, and again if that happens to itself. Nothing happens if the body gave it back already,
+        nor in a forked child, where the hold is the parent's.
         """
-        self._keepalive.drop(self.hold)
+        try:
+            self._leave(error, settle)
+        except (Exception, GeneratorExit):
+            raise
+        except BaseException:
+            # Cancelled or interrupted on the way out: what was held must not stay behind.
+            self._drop()
+            if not self.hold.is_inherited and not self.hold.is_over:
+                with suppress(HoldfastError):
+                    settle()
+            raise
+
+    def _leave(self, error: BaseException | None, settle: Callable[[], bool]) -> None:
+        self._drop()
         is_ours = self._body.leave(error)
         if self.hold.is_inherited or (self.hold.is_over and not is_ours):
             return
@@ -42,3 +61,7 @@ class Holding:
             error.add_note(f"{self.hold.describe()} could not be given back, and ends by itself: {failure}")
         if was_lost:
             error.add_note(str(self.hold.error()))
+
+    def _drop(self) -> None:
+        self._keepalive.drop(self.hold)
+        self._never_left.detach()

@@ -52,8 +52,8 @@ class Lock:
         self._poll_s = poll_interval_s
         self._client = client
         self._base_url = base_url
-        # One for each body that is inside or waits.
-        self._contexts: dict[object, LeaseContext[Any]] = {}
+        # Of each body that is inside or waits, the innermost last.
+        self._contexts: dict[object, list[LeaseContext[Any]]] = {}
 
     def acquire(self, *, wait_timeout_s: float | None = None) -> HeldLease[Any]:
         """Wait for the lock, and hold it until the lease that is answered is released.
@@ -77,12 +77,18 @@ class Lock:
     def __enter__(self) -> HeldLease[Any]:
         wait_s = math.inf if self._wait_timeout_s is None else self._wait_timeout_s
         context = LeaseContext[Any](self._reach(), self._terms, wait_s, self._poll_s)
-        held = context.__enter__()
-        self._contexts[Body.current()] = context
-        return held
+        self._contexts.setdefault(Body.current(), []).append(context)
+        try:
+            return context.__enter__()
+        except BaseException as error:
+            self.__exit__(type(error), error, None)
+            raise
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        context = self._contexts.pop(Body.current())
+        me = Body.current()
+        context = self._contexts[me].pop()
+        if not self._contexts[me]:
+            del self._contexts[me]
         context.__exit__(kind, error, trace)
 
     def _reach(self) -> ControlPlaneClient:
