@@ -151,20 +151,31 @@ def _has_odd(rows: list[tuple[Any, ...]]) -> bool:
 def _settle(tx: NativeTransaction, command: Settle) -> Held | None:
     """Claims of one queue that are done; several only if each may be lost for itself."""
     receipts = command.receipts
-    if not receipts:
+    if len(receipts) == 1:
+        return _settle_one(tx, receipts[0])
+    if not receipts or command.all_or_none or any(receipt.queue != receipts[0].queue for receipt in receipts):
         return None
     queue = receipts[0].queue
-    if len(receipts) == 1:
-        one = receipts[0]
-        gone = tx.sql.execute(SQL["settle_one"], (queue, one.id, one.token, tx.now)).fetchall()
-    elif command.all_or_none or any(receipt.queue != queue for receipt in receipts):
-        return None
-    else:
-        wanted = as_json([(receipt.id, receipt.token) for receipt in receipts])
-        gone = tx.sql.execute(SQL["settle"], (wanted, queue, tx.now)).fetchall()
+    wanted = as_json([(receipt.id, receipt.token) for receipt in receipts])
+    gone = tx.sql.execute(SQL["settle"], (wanted, queue, tx.now)).fetchall()
+    return _tell_settled(tx, queue, receipts, gone) if gone else None
+
+
+def _settle_one(tx: NativeTransaction, receipt: Receipt) -> Held | None:
+    queue, message_id = receipt.queue, receipt.id
+    gone = tx.sql.execute(SQL["settle_one"], (queue, message_id, receipt.token, tx.now)).fetchall()
     if not gone:
         return None
-    return _tell_settled(tx, queue, receipts, gone)
+    number, key, is_apart = gone[0]
+    if is_apart:
+        tx.sql.execute(SQL["drop_values"], (as_json([number]),))
+    facts: dict[str, object] = {"ids": [message_id], "to": "done"}
+    if key is not None:
+        facts["keys"] = [key]
+    tx.append([Draft(queue_topic(queue), "settled", facts)])
+    if key is not None:
+        promote_keys(tx, queue, [key])
+    return Held([True])
 
 
 def _tell_settled(tx: NativeTransaction, queue: str, receipts: Sequence[Receipt], gone: list[tuple[Any, ...]]) -> Held:
@@ -172,7 +183,7 @@ def _tell_settled(tx: NativeTransaction, queue: str, receipts: Sequence[Receipt]
     if apart:
         tx.sql.execute(SQL["drop_values"], (as_json(apart),))
     keys = {message_id: key for _, message_id, _, key, _ in gone}
-    done = list(dict.fromkeys(receipt.id for receipt in receipts if receipt.id in keys)) if len(gone) > 1 else list(keys)
+    done = list(dict.fromkeys(receipt.id for receipt in receipts if receipt.id in keys))
     tx.append([Draft(queue_topic(queue), "settled", told(done, [keys[message_id] for message_id in done], {"to": "done"}))])
     promote_keys(tx, queue, [key for key in keys.values() if key is not None])
     if len(gone) == len(receipts):

@@ -175,7 +175,7 @@ where n in (select value from json_each(?))
 -- name: settle_one
 delete from holdfast_messages
 where queue = ? and id = ? and state = 'leased' and token = ? and until > ?
-returning n, id, token, key, value is null
+returning n, key, value is null
 
 -- name: settle
 delete from holdfast_messages
