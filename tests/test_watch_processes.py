@@ -35,15 +35,19 @@ def writer(url: str, key: str) -> Iterator[None]:
 
 
 def follow(url: str, seen: list[WatchEvent], count: int, chance: random.Random) -> None:
-    """See `count` events more, taking the watch up again and again, in clients of their own."""
-    wanted = len(seen) + count
-    while len(seen) < wanted:
-        pause = min(wanted, len(seen) + chance.randrange(1, 30))
+    """See `count` events more of each writer, taking the watch up again and again, in clients of their own."""
+    wanted = {key: written(seen, key) + count for key in WRITERS}
+    while any(written(seen, key) < wanted[key] for key in WRITERS):
+        pause = len(seen) + chance.randrange(1, 30)
         with ControlPlaneClient(url) as client:
             for event in Dict.from_name("state", client=client).watch(last_index=seen[-1].index if seen else -1, timeout_s=60.0):
                 seen.append(event)
                 if len(seen) >= pause:
                     break
+
+
+def written(seen: list[WatchEvent], key: str) -> int:
+    return sum(event.data["key"] == key for event in seen)
 
 
 @pytest.mark.parametrize("scheme", ["sqlite", "lmdb"])
@@ -55,7 +59,7 @@ def test_a_watch_resumed_anywhere_misses_nothing_of_writers_that_are_killed(sche
         with ExitStack() as running:
             for key in WRITERS:
                 running.enter_context(writer(url, key))
-            follow(url, seen, 60, chance)
+            follow(url, seen, 20, chance)
     with ControlPlaneClient(url) as client:
         shared = Dict.from_name("state", client=client)
         seen += shared.watch(last_index=seen[-1].index, timeout_s=0.0)
