@@ -26,6 +26,8 @@ class Terms(Struct, frozen=True):
     auto_renew: bool = True
     renew_interval_s: float | None = None
     max_hold_s: float | None = None
+    label: str = ""
+    """What messages call it, if not the lease on its key."""
 
     def __post_init__(self) -> None:
         check_name(self.holder, "holder")
@@ -54,6 +56,4 @@ class Terms(Struct, frozen=True):
 
     def describe(self) -> str:
         """What is asked for, for a message."""
-        if self.dict is None:
-            return f"{self.shown_key[0]} {self.shown_key[1]!r}" if isinstance(self.shown_key, tuple) else f"lease {self.shown_key!r}"
-        return f"the lease on key {self.shown_key!r} of dict {self.dict!r}"
+        return self.label or f"the lease on key {self.shown_key!r} of dict {self.dict!r}"

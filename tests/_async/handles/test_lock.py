@@ -57,6 +57,7 @@ async def test_who_holds_it_can_be_asked(client: ControlPlaneClient) -> None:
         found = await AsyncLock("reports", client=client).holding()
         assert found is not None
         assert (found.holder, found.token) == ("a", held.token)
+        assert held.key == "reports"
 
 
 async def test_it_is_not_reentrant_by_name(client: ControlPlaneClient) -> None:

@@ -44,8 +44,16 @@ class AsyncElection:
     ) -> None:
         self.name = check_name(name, "election")
         self.holder = this_process() if holder is None else holder
-        key = ("election", name)
-        self._terms = Terms(None, encode_key(key), key, self.holder, lease_s, renew_interval_s=renew_interval_s, max_hold_s=max_hold_s)
+        self._terms = Terms(
+            None,
+            encode_key(("election", name)),
+            name,
+            self.holder,
+            lease_s,
+            renew_interval_s=renew_interval_s,
+            max_hold_s=max_hold_s,
+            label=f"election {name!r}",
+        )
         self._poll_s = check_duration(poll_interval_s, "poll_interval_s", zero=False, allow_inf=True)
         self._client = client
         self._base_url = base_url

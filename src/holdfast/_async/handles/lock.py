@@ -45,8 +45,16 @@ class AsyncLock:
     ) -> None:
         self.name = check_name(name, "lock")
         self.holder = this_process() if holder is None else holder
-        key = ("lock", name)
-        self._terms = Terms(None, encode_key(key), key, self.holder, lease_s, renew_interval_s=renew_interval_s, max_hold_s=max_hold_s)
+        self._terms = Terms(
+            None,
+            encode_key(("lock", name)),
+            name,
+            self.holder,
+            lease_s,
+            renew_interval_s=renew_interval_s,
+            max_hold_s=max_hold_s,
+            label=f"lock {name!r}",
+        )
         self._wait_timeout_s = wait_timeout_s
         self._poll_s = poll_interval_s
         self._client = client
