@@ -1,4 +1,4 @@
-"""The floor: the fewest statements that do the job, on a table with the features, indexes, pages and settings of ours.
+"""The floor: the fewest statements that do the job, on the very tables, indexes, pages and settings that the store has.
 
 It writes no events and never looks for leases that have ended, so it is a little lower than any queue can stand.
 """
@@ -10,67 +10,37 @@ from pathlib import Path
 from bench.measure import Rates, rates_of
 from bench.ours import BATCH, LEASE_S, QUEUE, VALUE, Durability
 from holdfast.ids import new_id
-
-SCHEMA = """
-create table messages (
-  n integer primary key,
-  queue text not null,
-  id text not null,
-  state text not null,
-  priority integer not null,
-  position integer not null,
-  lease_end integer,
-  key text,
-  attempts integer not null,
-  failures integer not null,
-  holder text not null,
-  token integer not null,
-  max_attempts integer,
-  dead_letter text,
-  created_at integer not null,
-  last_error text,
-  value blob
-);
-create unique index messages_id on messages (queue, id);
-create index messages_ready on messages (queue, priority desc, position) where state = 'ready';
-create index messages_lease_end on messages (queue, lease_end) where lease_end is not null;
-create table entries (
-  n integer primary key,
-  dict text not null,
-  key text not null,
-  revision integer not null,
-  value blob
-);
-create unique index entries_key on entries (dict, key);
-"""
+from holdfast.stores.sqlite.file import migrations
 
 PUT = """
-insert into messages (queue, id, state, priority, position, attempts, failures, holder, token, created_at, value)
-values (?, ?, 'ready', 0, ?, 0, 0, '', 0, ?, ?)
+insert into holdfast_messages (
+  queue, id, state, priority, position, attempts, failures, holder, token, since, until, expired_to, created_at, endings, value
+)
+values (?, ?, 'ready', 0, ?, 0, 0, '', 0, 0, 0, 'place', ?, 0, ?)
 """
 
 CLAIM = """
-update messages
-set state = 'leased', attempts = attempts + 1, token = token + 1, holder = ?, lease_end = ?
+update holdfast_messages
+set state = 'leased', attempts = attempts + 1, token = token + 1, holder = ?1, alarm = ?2, until = ?2, since = ?4
 where n in (
   select n
-  from messages
-  where queue = ? and state = 'ready' and position <= ?
+  from holdfast_messages
+  where queue = ?3 and state = 'ready' and position <= ?4
   order by priority desc, position
-  limit ?
+  limit ?5
 )
 returning queue, id, token, attempts, value
 """
 
-CLAIM_ONE = CLAIM.replace("n in (", "n = (").replace("limit ?", "limit 1")
+CLAIM_ONE = CLAIM.replace("n in (", "n = (").replace("limit ?5", "limit 1")
 
 ACK = """
-delete from messages
-where queue = ? and id = ? and token = ?
+delete from holdfast_messages
+where queue = ? and id = ? and token = ? and state = 'leased' and until > ?
 """
 
 SWAP = """
-update entries
+update holdfast_entries
 set value = ?, revision = revision + 1
 where dict = ? and key = ? and value = ?
 """
@@ -85,8 +55,9 @@ class RawQueue:
         for setting in ("page_size = 2048", "journal_mode = wal", "wal_autocheckpoint = 10000"):
             self.sql.execute(f"pragma {setting}")
         self.sql.execute(f"pragma synchronous = {'full' if durability == 'power' else 'normal'}")
+        self.sql.execute("pragma secure_delete = off")
         if is_new:
-            self.sql.executescript(SCHEMA)
+            self.sql.executescript(migrations()[0])
 
     def put(self) -> None:
         self.sql.execute(PUT, row())
@@ -94,7 +65,7 @@ class RawQueue:
     def cycle(self) -> None:
         now = now_us()
         queue, message_id, token, _, _ = self.sql.execute(CLAIM_ONE, ("bench", now + int(LEASE_S * 1e6), QUEUE, now)).fetchone()
-        self.sql.execute(ACK, (queue, message_id, token))
+        self.sql.execute(ACK, (queue, message_id, token, now))
 
     def put_batch(self, count: int = BATCH) -> None:
         self.sql.execute("begin immediate")
@@ -105,7 +76,7 @@ class RawQueue:
         now = now_us()
         claimed = self.sql.execute(CLAIM, ("bench", now + int(LEASE_S * 1e6), QUEUE, now, BATCH)).fetchall()
         self.sql.execute("begin immediate")
-        self.sql.executemany(ACK, [claim[:3] for claim in claimed])
+        self.sql.executemany(ACK, [(*claim[:3], now) for claim in claimed])
         self.sql.execute("commit")
 
     def swap(self, key: str, before: bytes, after: bytes) -> bool:
@@ -113,7 +84,7 @@ class RawQueue:
 
     def singles(self, puts: int, cycles: int) -> Rates:
         rates = rates_of("put", puts, self.put) | rates_of("claim+ack", cycles, self.cycle)
-        self.sql.execute("delete from messages")
+        self.sql.execute("delete from holdfast_messages")
         return rates
 
     def batches(self, count: int) -> Rates:
