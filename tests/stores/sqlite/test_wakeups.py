@@ -13,12 +13,14 @@ import pytest
 
 from holdfast.errors import Closed
 from holdfast.stores.sqlite import socketfolder
-from holdfast.stores.sqlite.wakeups import DATAGRAM_BYTES, EVERYTHING, Hint, Wakeups
+from holdfast.stores.sqlite.wakeups import DATAGRAM_BYTES, Hint, Wakeups
+from holdfast.stores.waiting import EVERYTHING
 from tests.stores.sqlite.programs import Program
 
 OPENED = """
 import os, queue, threading
-from holdfast.stores.sqlite.wakeups import EVERYTHING, Wakeups
+from holdfast.stores.sqlite.wakeups import Wakeups
+from holdfast.stores.waiting import EVERYTHING
 heard = queue.SimpleQueue()
 wakeups = Wakeups(path, lambda topic, count: heard.put((topic, count)))
 

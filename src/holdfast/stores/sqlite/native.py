@@ -17,6 +17,8 @@ from holdfast.stores.sqlite.queues import HAS_OVERDUE, IS_ODD, MAXSIZE, PAUSED, 
 from holdfast.stores.sqlite.rows import bindable, is_large
 from holdfast.stores.sqlite.statements import SQL
 
+DONE = {"to": "done"}
+
 
 class NativeTransaction(Transaction, Protocol):
     """A transaction that also takes SQL."""
@@ -169,10 +171,7 @@ def _settle_one(tx: NativeTransaction, receipt: Receipt) -> Held | None:
     number, key, is_apart = gone[0]
     if is_apart:
         tx.sql.execute(SQL["drop_values"], (as_json([number]),))
-    facts: dict[str, object] = {"ids": [message_id], "to": "done"}
-    if key is not None:
-        facts["keys"] = [key]
-    tx.append([Draft(queue_topic(queue), "settled", facts)])
+    tx.append([Draft(queue_topic(queue), "settled", told([message_id], [key], DONE))])
     if key is not None:
         promote_keys(tx, queue, [key])
     return Held([True])
@@ -184,7 +183,7 @@ def _tell_settled(tx: NativeTransaction, queue: str, receipts: Sequence[Receipt]
         tx.sql.execute(SQL["drop_values"], (as_json(apart),))
     keys = {message_id: key for _, message_id, _, key, _ in gone}
     done = list(dict.fromkeys(receipt.id for receipt in receipts if receipt.id in keys))
-    tx.append([Draft(queue_topic(queue), "settled", told(done, [keys[message_id] for message_id in done], {"to": "done"}))])
+    tx.append([Draft(queue_topic(queue), "settled", told(done, [keys[message_id] for message_id in done], DONE))])
     promote_keys(tx, queue, [key for key in keys.values() if key is not None])
     if len(gone) == len(receipts):
         return Held([True] * len(receipts))
