@@ -23,7 +23,7 @@ def _measured(run: Run, durability: Durability, count: int) -> Iterator[Figure]:
     store = ours.open_file(run.folder / f"swaps_{durability}.db", durability)
     store.execute(Write(DICT, [Change(KEY, value=Raw(b"0"))]))
     raw = RawQueue(run.folder / f"raw_swaps_{durability}.db", durability)
-    raw.sql.execute("insert into entries (dict, key, revision, value) values (?, ?, 1, ?)", (DICT, KEY, b"0"))
+    raw.sql.execute("insert into holdfast_entries (dict, key, revision, fence, value) values (?, ?, 1, 0, ?)", (DICT, KEY, b"0"))
     rates = interleave(
         run, f"compare-and-set, durability={durability}", {"ours": lambda: our_swaps(store, count), "raw": lambda: raw_swaps(raw, count)}
     )

@@ -1,9 +1,13 @@
 """What holds for every test: a skipped test fails the run, and async tests run on asyncio."""
 
+import signal
 from collections.abc import Generator
 
 import hypothesis
 import pytest
+
+# A shell that runs the tests in the background lets them ignore Ctrl-C, and so every program that a test starts and interrupts.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # No deadline per example: on a busy machine it would fail tests that are right.
 hypothesis.settings.register_profile("holdfast", deadline=None)

@@ -14,6 +14,7 @@ from holdfast.commands.endings import Budget, Endings
 from holdfast.commands.leases import Acquire
 from holdfast.commands.putting import Placement, Put
 from holdfast.commands.together import Together
+from holdfast.commands.transaction import Line
 from holdfast.errors import HoldfastError
 from holdfast.records import Lease, Message
 from holdfast.stores.memory.transaction import MemoryTransaction as Tx
@@ -42,9 +43,12 @@ def without_the_overdue(original: Any, *given: Any) -> Any:
     return replace(original(*given), overdue=[])
 
 
-def never_paused(original: Any, *given: Any) -> Any:
-    line = original(*given)
-    return line if line.settings is None else replace(line, settings=replace(line.settings, paused=False))
+def never_paused(original: Any, tx: Any, queue: str, limit: int, overdue_limit: int) -> Any:
+    line = original(tx, queue, limit, overdue_limit)
+    if line.settings is None or not line.settings.paused:
+        return line
+    found = tx._found(queue)
+    return Line(replace(line.settings, paused=False), found.heads(limit), found.overdue(overdue_limit))
 
 
 def all_equal(original: Any, tx: Any, messages: Any) -> Any:
