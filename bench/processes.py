@@ -90,7 +90,7 @@ def fill(path: Path, durability: Durability, count: int) -> None:
 
 def raw_fill(path: Path, durability: Durability, count: int) -> None:
     raw = RawQueue(path, durability)
-    raw.sql.execute("delete from messages")
+    raw.sql.execute("delete from holdfast_messages")
     raw.put_batch(count)
     raw.sql.close()
 

@@ -165,7 +165,11 @@ def _settle(tx: NativeTransaction, command: Settle) -> Held | None:
 
 def _settle_one(tx: NativeTransaction, receipt: Receipt) -> Held | None:
     queue, message_id = receipt.queue, receipt.id
-    gone = tx.sql.execute(SQL["settle_one"], (queue, message_id, receipt.token, tx.now)).fetchall()
+    claim = (queue, message_id, receipt.token, tx.now)
+    if tx.sql.execute(SQL["settle_plain"], claim).rowcount == 1:
+        tx.append([Draft(queue_topic(queue), "settled", {"ids": [message_id], "to": "done"})])
+        return Held([True])
+    gone = tx.sql.execute(SQL["settle_one"], claim).fetchall()
     if not gone:
         return None
     number, key, is_apart = gone[0]
