@@ -17,7 +17,7 @@ R = TypeVar("R")
 MOST = 512
 """How many commands one transaction carries at most."""
 
-GATHER_S = 0.0002
+GATHER_S = 0.0004
 """How long a leader lets those it saw at work a moment ago catch up, so that they share its commit."""
 
 

@@ -5,6 +5,7 @@ import threading
 import weakref
 from pathlib import Path
 from typing import TypeVar
+from urllib.parse import quote
 
 import lmdb
 
@@ -59,7 +60,7 @@ class LmdbStore:
             message = f"durability is {durability!r}: choose 'power' or 'process'"
             raise ValueError(message)
         self.path = str(Path(path).absolute())
-        self.url = f"lmdb:///{self.path}?durability={durability}"
+        self.url = f"lmdb:///{quote(self.path)}?durability={durability}"
         self.limits = limits or Limits()
         self.map_size = map_size
         version = ".".join(str(part) for part in lmdb.version())
@@ -211,8 +212,8 @@ class LmdbStore:
         """Run the jobs in one transaction; if that fails for any reason but a refusal, each in one of its own."""
         with self._turns.mutex:
             self._refuse_if_closed()
-            self._turns.take(TURN_S)
             try:
+                self._turns.take(TURN_S)
                 hints = self._writer.transact(jobs)
                 if hints is None and len(jobs) > 1:
                     hints = {}
@@ -220,9 +221,8 @@ class LmdbStore:
                         hints |= self._writer.transact([job]) or {}
             finally:
                 self._turns.done()
-        for topic, count in (hints or {}).items():
-            self.waiters.hint(topic, count)
         if hints:
+            self.waiters.hint_each(hints.items())
             self._wakeups.post(list(hints.items()))
 
     def _refuse_if_closed(self) -> None:

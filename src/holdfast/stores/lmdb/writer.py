@@ -62,7 +62,8 @@ class Writer:
         tx = LmdbTransaction(txn, self._environment.tables, self._clock)
         try:
             self._check_room(txn, jobs)
-            answers = [(job, _attempt(tx, job)) for job in jobs]
+            for job in jobs:
+                _attempt(tx, job)
             self._prune_a_little(tx)
             self._commit(txn, jobs)
         finally:
@@ -70,23 +71,21 @@ class Writer:
             txn.abort()
             tx.end()
             del txn
-        for job, answer in answers:
-            if isinstance(answer, _Refusal):
-                job.fail(answer.error)
-            else:
-                job.succeed(answer)
         return tx.hints
 
     def _commit(self, txn: "lmdb.Transaction[bytes]", jobs: list[Job]) -> None:
-        """Commit, or tell everyone that nobody knows whether it is on disk."""
+        """Commit, and only then call the jobs done; or tell everyone that nobody knows whether it is on disk."""
         try:
             txn.commit()
+            for job in jobs:
+                job.is_done = True
         except BaseException as error:
             if isinstance(error, lmdb.Error) and is_for_lack_of_room(error):
                 raise
             message = f"the commit to {self._environment.folder} failed and may or may not be on disk: look before you repeat ({error})"
             for job in jobs:
-                job.fail(OutcomeUnknown(message))
+                if not job.is_done:
+                    job.fail(OutcomeUnknown(message))
             if isinstance(error, lmdb.Error):
                 raise _CommitFailed from error
             raise
@@ -130,19 +129,12 @@ class _CommitFailed(Exception):  # noqa: N818 - it is what happened, and nobody 
     """The jobs have the error, and the environment must be opened anew."""
 
 
-class _Refusal:
-    __slots__ = ("error",)
-
-    def __init__(self, error: HoldfastError) -> None:
-        self.error = error
-
-
-def _attempt(tx: LmdbTransaction, job: Job) -> object:
-    """The answer, or the refusal: raised before anything was written, so the others of the batch may go on."""
+def _attempt(tx: LmdbTransaction, job: Job) -> None:
+    """Work out the job's answer, or its refusal: raised before anything was written, so the others of the batch may go on."""
     before = tx.appended
     try:
-        return tx.execute(job.command)
+        job.answer, job.error = tx.execute(job.command), None
     except HoldfastError as error:
         if isinstance(error, StoreError | StoreUnavailable) or tx.appended != before:
             raise
-        return _Refusal(error)
+        job.error = error

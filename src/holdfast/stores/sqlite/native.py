@@ -3,7 +3,8 @@
 Each answers as the command's own halves would, or None with nothing done where it takes those to decide.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import groupby
 from typing import Any, Protocol
 
 from msgspec import Raw
@@ -12,7 +13,8 @@ from holdfast.commands import Claim, Claimed, Command, Held, Item, Put, Puts, Se
 from holdfast.commands.endings import promote_keys, told
 from holdfast.commands.topics import queue_topic
 from holdfast.commands.transaction import Draft, Transaction
-from holdfast.records import Message, Receipt, end_of, moment_in
+from holdfast.records import Message, Receipt, ReturnTo, end_of, moment_in
+from holdfast.stores.committing import Job
 from holdfast.stores.sqlite.queues import HAS_OVERDUE, IS_ODD, MAXSIZE, PAUSED, as_json
 from holdfast.stores.sqlite.rows import bindable, is_large
 from holdfast.stores.sqlite.statements import SQL
@@ -39,6 +41,32 @@ def answer(tx: NativeTransaction, command: Command[Any]) -> Puts | Claimed | Hel
     if type(command) is Claim and command.key is None and not command.take:
         return _claim(tx, command)
     return None
+
+
+def plain_puts(jobs: Sequence[Job]) -> Iterator[tuple[str | None, list[Job]]]:
+    """The jobs in their order, those in a row that put one plain message each into one queue together, under its name."""
+    for queue, alike in groupby(jobs, key=lambda job: _plain_queue(job.command)):
+        yield queue, list(alike)
+
+
+def _plain_queue(command: Command[Any]) -> str | None:
+    if type(command) is not Put or command.id or len(command.items) != 1:
+        return None
+    item = command.items[0]
+    return command.queue if item.key is None and not is_large(item.value) and _is_plain(item) else None
+
+
+def put_each(tx: NativeTransaction, queue: str, jobs: Sequence[Job]) -> bool:
+    """Carry several plain puts into one queue out together; False, with nothing done, where it takes the rules for one of them."""
+    items = [job.command.items[0] for job in jobs]  # type: ignore[attr-defined]  # `plain_puts` gives nothing but puts
+    if not _put_many(tx, queue, items, {item.id for item in items}):
+        return False
+    topic = queue_topic(queue)
+    tx.append([Draft(topic, "put", {"ids": [item.id]}) for item in items])
+    tx.wake(topic, len(items))
+    for job, item in zip(jobs, items, strict=True):
+        job.answer, job.error = Puts([item.id], [True]), None
+    return True
 
 
 def _put(tx: NativeTransaction, command: Put) -> Puts | None:
@@ -112,38 +140,26 @@ def _row(tx: NativeTransaction, queue: str, item: Item) -> tuple[object, ...]:
 
 
 def _claim(tx: NativeTransaction, command: Claim) -> Claimed | None:
-    """As many messages as asked for, of one priority, that carry nothing unusual, while no lease has ended."""
+    """As many messages as asked for, of one priority, while no lease has ended."""
     queue, now = command.queue, tx.now
     rows = tx.head_rows(queue, command.limit)
-    if len(rows) < command.limit or rows[0][HAS_OVERDUE] or rows[0][PAUSED] or rows[0][MAXSIZE] is not None or _has_odd(rows):
+    if len(rows) < command.limit or rows[0][HAS_OVERDUE] or rows[0][PAUSED] or rows[0][MAXSIZE] is not None:
         tx.heads_seen = rows
         return None
     ids = [row[1] for row in rows]
     token = tx.append([Draft(queue_topic(queue), "claimed", told(ids, [row[2] for row in rows], {"holder": command.holder}))])
     until = end_of(now, command.lease_s)
     claim = (command.holder, token, now, until, command.expired_to)
-    messages = [
-        Message(
-            queue,
-            message_id,
-            Raw(value),
-            n,
-            key,
-            priority,
-            position,
-            "leased",
-            attempts + 1,
-            failures,
-            None,
-            None,
-            None,
-            created_at,
-            *claim,
-        )
-        for n, message_id, key, priority, position, attempts, failures, created_at, value, *_ in rows
-    ]
+    messages = [_leased(queue, row, claim) for row in rows] if not _has_odd(rows) else [m.leased(*claim) for m in tx.pick(queue, ids)]
     tx.lease(messages, command.holder, token, until, command.expired_to)
     return Claimed(messages)
+
+
+def _leased(queue: str, row: tuple[Any, ...], claim: tuple[str, int, int, int, ReturnTo]) -> Message:
+    """The message of a row of `heads`, as the claim makes it."""
+    n, message_id, key, priority, position, attempts, failures, created_at, value = row[:IS_ODD]
+    rest: tuple[Any, ...] = (n, key, priority, position, "leased", attempts + 1, failures, None, None, None, created_at, *claim)
+    return Message(queue, message_id, Raw(value), *rest)
 
 
 def _has_odd(rows: list[tuple[Any, ...]]) -> bool:

@@ -13,7 +13,7 @@ from holdfast.commands import Command, Prune
 from holdfast.errors import Closed, HoldfastError, OutcomeUnknown, StoreError, StoreFull, StoreUnavailable
 from holdfast.stores import AsyncStore, Guarantees
 from holdfast.stores.committing import Committer, Job
-from holdfast.stores.sqlite import forks
+from holdfast.stores.sqlite import forks, native
 from holdfast.stores.sqlite.file import (
     Durability,
     check_folder,
@@ -260,8 +260,10 @@ class SqliteStore:
             sql = self._cursor()
             sql.execute("begin immediate")
             tx = SqliteTransaction(sql, self.clock)
-            for job in jobs:
-                _attempt(tx, job)
+            for queue, alike in native.plain_puts(jobs):
+                if queue is None or len(alike) == 1 or not native.put_each(tx, queue, alike):
+                    for job in alike:
+                        _attempt(tx, job)
             self._look_after(tx)
             self._commit(sql, jobs)
         except BaseException as error:
