@@ -75,7 +75,7 @@ class Endings(Struct):
         """A dead letter whose id is taken where it goes gets one of its own, so that neither is lost."""
         for place, messages in by_queue(self.moved).items():
             taken = tx.taken_ids(place, [message.id for message in messages])
-            number = tx.latest()
+            number = 1
             while taken:
                 number += 1
                 names = {message_id: f"{message_id}~{number}" for message_id in taken}

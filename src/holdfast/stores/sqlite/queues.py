@@ -104,7 +104,7 @@ class Messages:
         return None if row is None else row[0]
 
     def head_position(self, queue: str, priority: int) -> int | None:
-        row = self.sql.execute(SQL["head_position"], (queue, priority)).fetchone()
+        row = self.sql.execute(SQL["head_position"], (queue, priority, self.now)).fetchone()
         return None if row is None else row[0]
 
     def next_due(self, queue: str) -> int | None:

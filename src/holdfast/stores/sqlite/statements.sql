@@ -132,7 +132,7 @@ limit 1
 -- name: head_position
 select position
 from holdfast_messages
-where queue = ? and state = 'ready' and priority = ?
+where queue = ?1 and state = 'ready' and priority = ?2 and (start_by is null or start_by > ?3 or attempts > 0)
 order by position
 limit 1
 
@@ -238,7 +238,7 @@ where not exists (
 
 -- name: promote
 update holdfast_messages
-set state = 'ready', alarm = start_by
+set state = 'ready', alarm = case when attempts = 0 then start_by end
 where n in (select value from json_each(?))
 
 -- name: clear_messages
