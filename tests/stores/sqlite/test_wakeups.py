@@ -95,7 +95,9 @@ def test_many_hints_are_split_into_datagrams_that_fit(database: Path, here: List
     there.wakeups.listen()
     for first in range(0, 60, 20):
         here.wakeups.post(hints[first : first + 20])
-        assert [there.heard.get() for _ in range(20)] == hints[first : first + 20]
+        # So many datagrams in a row may have been more than the socket holds, and the listener then says so in between.
+        heard = (hint for hint in iter(there.heard.get, None) if hint != (EVERYTHING, 1))
+        assert [next(heard) for _ in range(20)] == hints[first : first + 20]
     there.wakeups.close()
 
 

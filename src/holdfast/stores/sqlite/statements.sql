@@ -153,7 +153,7 @@ limit 1
 -- name: next_position
 select position
 from holdfast_messages
-where queue = ? and state = 'ready' and priority = ? and position > ?
+where queue = ?1 and state = 'ready' and priority = ?2 and position > ?3 and (start_by is null or start_by > ?3 or attempts > 0)
 order by position
 limit 1
 
