@@ -1,0 +1,26 @@
+"""How long to wait before trying again: longer each time, up to a most, and never all at one moment."""
+
+from random import uniform
+
+from msgspec import Struct
+
+
+class Backoff(Struct, frozen=True):
+    """A growing delay between tries."""
+
+    first_s: float = 0.05
+    factor: float = 2.0
+    most_s: float = 5.0
+    jitter: float = 0.5
+    """The part of a delay that is drawn anew each time: 0.5 gives between half of it and all of it."""
+
+    def delay_s(self, tried: int) -> float:
+        """The delay after `tried` tries, the first of which is 1."""
+        return self.longest_s(tried) * uniform(1.0 - self.jitter, 1.0)  # noqa: S311 - spreads load, keeps no secret
+
+    def longest_s(self, tried: int) -> float:
+        """The same delay before anything is drawn from it."""
+        try:
+            return min(self.most_s, self.first_s * self.factor ** (tried - 1))
+        except OverflowError:  # a message on its two thousandth attempt
+            return self.most_s
