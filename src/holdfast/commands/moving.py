@@ -7,6 +7,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from holdfast.codec import Limits, check_batch, check_duration, check_name
+from holdfast.commands.claiming import with_values
 from holdfast.commands.command import Command, Resource
 from holdfast.commands.endings import Endings, announce, create_queue, event, promote, resize
 from holdfast.commands.refusals import STATES, check_choice, check_limit
@@ -26,7 +27,7 @@ class Browsed(Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 class Browse(Command[Browsed], frozen=True):
-    """Look at messages without touching them: by id, or all of one state in its own order, page by page."""
+    """Look at messages without touching them: by id, by key, or all of one state in its own order, page by page."""
 
     reads_only: ClassVar[bool] = True
     answer_type: ClassVar[Any] = Browsed
@@ -37,20 +38,32 @@ class Browse(Command[Browsed], frozen=True):
     which: Filter = Filter()
     after: Cursor | None = None
     limit: int = 100
+    keys: Sequence[str] | None = None
+    """The living messages under these keys, each before the copy that waits behind it."""
 
     def __post_init__(self) -> None:
         check_name(self.queue, "queue")
         check_choice(self.state, STATES, "state")
         check_limit(self.limit)
+        if self.ids is not None and self.keys is not None:
+            raise ValueError("give ids or keys, not both")
 
     def measure(self, limits: Limits) -> None:
-        check_batch(self.limit if self.ids is None else len(self.ids), 0, limits)
+        named = self.ids if self.keys is None else self.keys
+        check_batch(self.limit if named is None else len(named), 0, limits)
 
     def check(self, tx: Transaction) -> Browsed:
         if self.ids is not None:
             return Browsed(tx.pick(self.queue, self.ids), None, tx.latest(), tx.now)
+        if self.keys is not None:
+            return Browsed(self._keyed(tx, self.keys), None, tx.latest(), tx.now)
         page = tx.browse(self.queue, self.state, self.which, self.after, self.limit)
         return Browsed(page, cursor(page[-1]) if len(page) == self.limit else None, tx.latest(), tx.now)
+
+    def _keyed(self, tx: Transaction, keys: Sequence[str]) -> list[Message]:
+        found = {(message.key, message.state == "buffered"): message for message in tx.keyed(self.queue, keys)}
+        asked = [(key, is_copy) for key in dict.fromkeys(keys) for is_copy in (False, True)]
+        return with_values(tx, self.queue, [found[one] for one in asked if one in found])
 
     def write(self, tx: Transaction, plan: Browsed) -> Browsed:
         del tx

@@ -47,6 +47,24 @@ class LookConformance(Conformance):
         found = store.execute(Browse(JOBS, ids=asked)).messages
         assert [(m.id, m.state) for m in found] == [("dead-1", "dead"), ("copy", "buffered"), ("leased-1", "leased"), ("ready-1", "ready")]
 
+    def test_messages_are_found_by_key_with_the_copies_behind_them(self, store: Store) -> None:
+        put(store, "a", key="one")
+        claim(store)
+        put(store, "copy", key="one")
+        put(store, "b", key="two")
+        put(store, "without")
+        found = store.execute(Browse(JOBS, keys=["two", "missing", "one", "two"])).messages
+        assert [(m.id, m.state, value(m)) for m in found] == [("b", "ready", "b"), ("a", "leased", "a"), ("copy", "buffered", "copy")]
+
+    def test_a_dead_letter_is_not_found_by_its_key(self, store: Store) -> None:
+        put(store, "a", key="one")
+        settle(store, claim(store), to="dead")
+        assert store.execute(Browse(JOBS, keys=["one"])).messages == []
+
+    def test_browsing_by_id_and_by_key_at_once_is_refused(self) -> None:
+        with pytest.raises(ValueError, match="not both"):
+            Browse(JOBS, ids=["a"], keys=["a"])
+
     def test_stats_count_every_state(self, store: Store, clock: FakeClock) -> None:
         fill(store, clock)
         counted = stats(store)
