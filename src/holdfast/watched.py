@@ -1,21 +1,27 @@
 """What a watch can be of: how its present state is read, which events concern it, and how both are told."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any, Protocol, cast
 
 from msgspec import Raw, Struct, json
 
-from holdfast.codec import JSON, Codec, decode_key
-from holdfast.commands import Browse, Browsed, Command, Entries, Read
+from holdfast.codec import JSON, Codec, decode_key, encode_key, key_prefix
+from holdfast.commands import Browse, Browsed, Command, Entries, Filter, Read
 from holdfast.commands.topics import dict_topic, queue_topic
+from holdfast.commands.transaction import Cursor
 from holdfast.records import Entry, Event, Message, State
-from holdfast.results import WatchEvent, wall_time
+from holdfast.results import Missing, WatchEvent, wall_time
 
 STATES: tuple[State, ...] = ("buffered", "leased", "ready", "dead")
 """Buffered first: a copy that takes the place of another meanwhile is then known, and read again."""
 
 PAGE = 1_000
+
+PAIRS = {"ids": "keys", "updated": "updated_keys"}
+"""In the events of a queue: where the keys of the messages stand that are named by id."""
+
+PAIRED = {*PAIRS, *PAIRS.values()}
 
 Facts = dict[str, Any]
 """The data of an event; keys and values in it are still text."""
@@ -62,32 +68,50 @@ class Subject(Protocol):
         ...
 
 
+def narrowing(key: Hashable | Missing, prefix: str | tuple[Hashable, ...] | None) -> tuple[str | None, str]:
+    """The only key that is to be watched, and what the watched keys begin with, as text; by default all."""
+    if not isinstance(key, Missing) and prefix is not None:
+        raise ValueError("give key= or prefix=, not both")
+    return None if isinstance(key, Missing) else encode_key(key), "" if prefix is None else key_prefix(prefix)
+
+
 class QueueSubject(Struct, frozen=True):
-    """A queue; its events name messages by id and key, and only a snapshot shows values."""
+    """A queue, or the messages in it under one key, or under the keys whose text begins with a prefix.
+
+    Its events name messages by id and key, and only a snapshot shows values.
+    """
 
     name: str
     codec: Codec = JSON
+    key: str | None = None
+    """The text of the only key that matters."""
+    prefix: str = ""
 
     @property
     def topic(self) -> str:
         return queue_topic(self.name)
 
     def first_pages(self) -> list[Command[Any]]:
-        return [Browse(self.name, state=state, limit=PAGE) for state in STATES]
+        return [self._page(state) for state in STATES]
 
     def next_page(self, asked: Browse, page: Browsed) -> Command[Any] | None:
-        return Browse(self.name, state=asked.state, after=page.after, limit=PAGE) if page.after else None
+        return self._page(asked.state, page.after) if page.after else None
+
+    def _page(self, state: State, after: Cursor | None = None) -> Browse:
+        beginning = self.prefix if self.key is None else self.key
+        return Browse(self.name, state=state, which=Filter(key_prefix=beginning or None), after=after, limit=PAGE)
 
     def again(self, names: list[str]) -> Command[Any]:
         return Browse(self.name, ids=names)
 
     def items(self, page: Browsed) -> dict[str, Any]:
-        return {message.id: message for message in page.messages}
+        return {message.id: message for message in page.messages if self._is_meant(message.key)}
 
     def touched(self, facts: Iterable[tuple[int, Facts]], known: Mapping[str, Any]) -> dict[str, int]:
         names: dict[str, int] = {}
         keys: dict[str, int] = {}
-        for index, data in facts:
+        for index, everything in facts:
+            data = self._narrowed(everything)
             names |= dict.fromkeys((*data.get("ids", ()), *data.get("updated", ())), index)
             keys |= {key: index for key in data.get("keys", ()) if key is not None}
         # No event names the buffered copy that takes the place of a message under the same key.
@@ -95,12 +119,13 @@ class QueueSubject(Struct, frozen=True):
         return {name: max(names.get(name, 0), behind.get(name, 0)) for name in names | behind}
 
     def concerns(self, facts: Facts) -> bool:
-        del facts
-        return True
+        if self._is_whole or "ids" not in facts:
+            return True
+        return any(self._is_meant(key) for keys in PAIRS.values() for key in facts.get(keys, ()))
 
     def tell(self, event: Event, facts: Facts) -> Facts:
-        if "keys" in facts:
-            facts["keys"] = [shown(key) for key in facts["keys"]]
+        facts = self._narrowed(facts)
+        facts |= {keys: [shown(key) for key in facts[keys]] for keys in PAIRS.values() if keys in facts}
         if event.event == "claimed":
             facts["token"] = event.index
         return facts
@@ -111,6 +136,25 @@ class QueueSubject(Struct, frozen=True):
             facts["keys"] = [shown(item.key)]
         facts |= {"state": item.state, "value": self.codec.decode(item.value)}
         return facts | {"holder": item.holder, "token": item.token} if item.state == "leased" else facts
+
+    @property
+    def _is_whole(self) -> bool:
+        return self.key is None and not self.prefix
+
+    def _is_meant(self, key: str | None) -> bool:
+        return self._is_whole or (key is not None and is_meant(key, self.key, self.prefix))
+
+    def _narrowed(self, facts: Facts) -> Facts:
+        """The facts without the messages that others watch."""
+        if self._is_whole or "ids" not in facts:
+            return facts
+        narrow = {name: fact for name, fact in facts.items() if name not in PAIRED} | {"ids": []}
+        for ids, keys in PAIRS.items():
+            # Where no message has a key there are no keys.
+            named = zip(facts.get(ids, ()), facts.get(keys, ()), strict=False)
+            meant = [(one, key) for one, key in named if self._is_meant(key)]
+            narrow |= {ids: [one for one, _ in meant], keys: [key for _, key in meant]} if meant else {}
+        return narrow
 
 
 class DictSubject(Struct, frozen=True):
@@ -145,8 +189,7 @@ class DictSubject(Struct, frozen=True):
     def concerns(self, facts: Facts) -> bool:
         if "key" not in facts:
             return True
-        key: str = facts["key"]
-        return key.startswith(self.prefix) if self.key is None else key == self.key
+        return is_meant(facts["key"], self.key, self.prefix)
 
     def tell(self, event: Event, facts: Facts) -> Facts:
         if "key" in facts:
@@ -173,6 +216,11 @@ _read_value = json.Decoder(_Value).decode
 def facts_of(event: Event) -> Facts:
     """The data of an event, read."""
     return _read_facts(event.data)
+
+
+def is_meant(key: str, only: str | None, prefix: str) -> bool:
+    """Whether somebody wants to know of the key who watches only one, or those whose text begins with a prefix."""
+    return key.startswith(prefix) if only is None else key == only
 
 
 def shown(key: Any) -> Any:

@@ -105,6 +105,37 @@ async def test_one_key_or_a_prefix_is_watched_alone(store: AsyncStore) -> None:
     assert [event.data.get("key") for event in await seen(store, some, snapshot=True)] == ["a/1", "a/2", None]
 
 
+async def test_a_queue_is_watched_by_one_key_or_a_prefix_alone(store: AsyncStore) -> None:
+    for number, key in enumerate(["a", "a/1", "a/2", 1, 10, None]):
+        await store.execute(Put("jobs", [Item(f"m{number}", JSON.encode(number), key=None if key is None else encode_key(key))]))
+    claimed = await store.execute(Claim("jobs", "w", 30.0, limit=2))
+    await store.execute(Settle([message.receipt for message in claimed.messages]))
+    some = QueueSubject("jobs", prefix=key_prefix("a/"))
+    token = claimed.messages[0].token
+    assert [(event.event, event.data) for event in await seen(store, some)] == [
+        ("put", {"ids": ["m1"], "keys": ["a/1"]}),
+        ("put", {"ids": ["m2"], "keys": ["a/2"]}),
+        ("claimed", {"ids": ["m1"], "keys": ["a/1"], "holder": "w", "token": token}),
+        ("settled", {"ids": ["m1"], "keys": ["a/1"], "to": "done"}),
+    ]
+    one = QueueSubject("jobs", key=encode_key(1))
+    assert [event.data for event in await seen(store, one)] == [{"ids": ["m3"], "keys": [1]}]
+    assert [event.data.get("keys") for event in await seen(store, some, snapshot=True)] == [["a/2"], None]
+    assert [event.data.get("keys") for event in await seen(store, one, snapshot=True)] == [[1], None]
+
+
+async def test_a_watch_of_a_key_sees_new_values_and_what_happens_to_the_whole_queue(store: AsyncStore) -> None:
+    both = [Item(one, JSON.encode(one), key=encode_key(one)) for one in ("a", "b")]
+    await store.execute(Put("jobs", both))
+    await store.execute(Put("jobs", [Item(f"{item.id}2", item.value, key=item.key) for item in both]))
+    await store.execute(Clear("queue", "jobs"))
+    assert [(event.event, event.data) for event in await seen(store, QueueSubject("jobs", key=encode_key("b")))] == [
+        ("put", {"ids": ["b"], "keys": ["b"]}),
+        ("put", {"ids": [], "updated": ["b"], "updated_keys": ["b"]}),
+        ("cleared", {"count": 2, "dropped": False}),
+    ]
+
+
 async def test_leases_of_a_dict_are_seen_with_their_tokens(store: AsyncStore) -> None:
     granted = await store.execute(Acquire("state", encode_key("k"), "h", "l1", 30.0))
     await store.execute(Release([LeaseName("state", encode_key("k"), "l1")]))

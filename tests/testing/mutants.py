@@ -7,7 +7,7 @@ from msgspec import Raw, json
 from msgspec.structs import replace
 
 from holdfast import records
-from holdfast.commands import ALL, Claimed, events
+from holdfast.commands import ALL, Claimed, events, putting
 from holdfast.commands.claiming import Claim
 from holdfast.commands.dicts import Change, Write
 from holdfast.commands.endings import Budget, Endings
@@ -61,6 +61,11 @@ def all_due(original: Any, tx: Any, messages: Any) -> Any:
 
 def all_null(original: Any, tx: Any, messages: Any) -> Any:
     original(tx, [replace(message, value=Raw(b"null")) for message in messages])
+
+
+def forgetting_what_it_was(original: Any, endings: Any, *given: Any, **more: Any) -> Any:
+    original(endings, *given, **more)
+    endings.moved_from = list(endings.moved)
 
 
 def what_can_be(_: Any, step: Any, tx: Any) -> Any:
@@ -315,5 +320,19 @@ MUTANTS = [
         "ends every lease at once", Lease, "held_at", lambda *_: False, "test_a_held_lease_is_not_granted_and_the_answer_says_who_holds_it"
     ),
     Mutant("drops a dict and keeps its leases", Tx, "dict_leases", lambda *_: [], "test_dropping_the_dict_ends_its_leases"),
+    Mutant(
+        "tells of new values by id alone",
+        putting,
+        "told_updated",
+        lambda original, messages: {name: fact for name, fact in original(messages).items() if name == "updated"},
+        "test_an_update_by_key_is_an_event",
+    ),
+    Mutant(
+        "tells of a burial by what it became",
+        Endings,
+        "bury",
+        forgetting_what_it_was,
+        "test_a_message_buried_elsewhere_is_told_by_the_id_and_key_it_had",
+    ),
     Mutant("measures nothing", Put, "measure", nothing, "test_batches_over_the_limit_are_refused"),
 ]

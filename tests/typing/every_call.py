@@ -114,6 +114,8 @@ def queues(client: ControlPlaneClient) -> None:
     assert_type(jobs.dead_letters(limit=5), list[QueueMessage])
     assert_type(jobs.redrive(rate_per_s=10.0, to="other"), QueueResponse)
     assert_type(jobs.prune_dead_letters(86_400.0), QueueResponse)
+    assert_type(jobs.watch(key=("user", 1)), Generator[WatchEvent, None, None])
+    assert_type(jobs.watch(prefix=("user",)), Generator[WatchEvent, None, None])
     assert_type(jobs.watch(last_index=-1, timeout_s=0.0, poll_interval_s=0.5, snapshot=True), Generator[WatchEvent, None, None])
     assert_type(jobs.clear(), QueueResponse)
     assert_type(jobs.delete(), QueueResponse)

@@ -38,6 +38,8 @@ class Endings(Struct):
     gone: list[Message] = []
     dead: list[Message] = []
     moved: list[Message] = []
+    moved_from: list[Message] = []
+    """What each of `moved` was in this queue."""
     keys: list[str] = []
     """Whose buffered copy, if there is one, may now be claimed."""
     heads: dict[int, int | None] = {}
@@ -70,6 +72,7 @@ class Endings(Struct):
         else:
             moved = message.dead_lettered(tx.now, place, tx.now + tx.wall_offset, failed=failed, ending=ending)
             self.moved.append(moved)
+            self.moved_from.append(message)
 
     def rename_taken(self, tx: Transaction) -> None:
         """A dead letter whose id is taken where it goes gets one of its own, so that neither is lost."""
@@ -101,7 +104,9 @@ class Endings(Struct):
         """The events that tell of burials."""
         drafts = [event(self.queue, "buried", self.dead)] if self.dead else []
         for place, messages in by_queue(self.moved).items():
-            drafts += [event(self.queue, "buried", messages, dead_letter=place), event(place, "put", messages)]
+            # By the ids and keys that they had here.
+            before = [old for old, new in zip(self.moved_from, self.moved, strict=True) if new.queue == place]
+            drafts += [event(self.queue, "buried", before, dead_letter=place), event(place, "put", messages)]
         return drafts
 
 

@@ -124,8 +124,7 @@ class Put(Command[Puts], frozen=True):
         added, updated = list(plan.added.values()), list(plan.updated.values())
         drafts = [event(self.queue, "expired", plan.late, started=False)] if plan.late else []
         if added or updated:
-            more = {"updated": [message.id for message in updated]} if updated else {}
-            drafts.append(event(self.queue, "put", added, **more))
+            drafts.append(event(self.queue, "put", added, **told_updated(updated)))
         if drafts:
             tx.append(drafts)
         if plan.late:
@@ -140,6 +139,13 @@ class Put(Command[Puts], frozen=True):
         # The message that a copy waits behind may be settled by the same step.
         promote(tx, self.queue, [message for message in added if message.state == "buffered"])
         return Puts(plan.ids, plan.created)
+
+
+def told_updated(messages: Sequence[Message]) -> dict[str, list[Any]]:
+    """What the event of a put tells of messages that were there and got a new value: they have keys, all of them."""
+    if not messages:
+        return {}
+    return {"updated": [message.id for message in messages], "updated_keys": [message.key for message in messages]}
 
 
 class Placement(Struct):

@@ -40,6 +40,24 @@ def test_values_are_of_the_type_of_the_handle(client: ControlPlaneClient) -> Non
     assert (messages[0]["keys"], messages[0]["value"]) == ([b"k"], Job("dog.png"))
 
 
+def test_a_queue_is_watched_by_key_and_by_prefix(client: ControlPlaneClient) -> None:
+    jobs = Queue.create("jobs", client=client)
+    jobs.put_many(["cat", "dog", "ape"], keys=[("user", 1), ("user", 2), "user"])
+    one = [event.data for event in jobs.watch(key=("user", 2), timeout_s=0.0) if event.event == "put"]
+    some = [event.data["keys"] for event in jobs.watch(prefix=("user",), timeout_s=0.0) if event.event == "put"]
+    assert len(one[0]["ids"]) == 1
+    assert (one[0]["keys"], some) == ([("user", 2)], [[("user", 1), ("user", 2)]])
+    shown = [event.data["value"] for event in jobs.watch(key="user", snapshot=True, timeout_s=0.0) if event.event == "snapshot"]
+    assert shown == ["ape"]
+
+
+def test_a_key_and_a_prefix_at_once_are_refused(client: ControlPlaneClient) -> None:
+    with pytest.raises(ValueError, match="not both"):
+        Queue.from_name("jobs", client=client).watch(key="a", prefix="a")
+    with pytest.raises(ValueError, match="not both"):
+        Dict.from_name("state", client=client).watch(key="a", prefix="a")
+
+
 def test_tokens_and_revisions_are_those_of_the_calls(client: ControlPlaneClient) -> None:
     shared = Dict.create("state", client=client)
     jobs = Queue.create("jobs", client=client)

@@ -17,7 +17,7 @@ from holdfast.reaching import reach
 from holdfast.results import MISSING, DictCompareAndSetResult, DictEntry, DictResponse, LeaseHolder, Missing, WatchEvent, wall_time
 from holdfast.terms import Terms
 from holdfast.twins import DictTwin
-from holdfast.watched import DictSubject
+from holdfast.watched import DictSubject, narrowing
 
 V = TypeVar("V")
 W = TypeVar("W")
@@ -377,12 +377,7 @@ class AsyncDict(Generic[V]):
         first, then `synced`. Ends when nothing came for `timeout_s`; None follows for ever, 0.0 gives what is there. Raises `Compacted`
         when the events asked for are gone.
         """
-        subject = DictSubject(
-            self.name,
-            self._codec,
-            None if isinstance(key, Missing) else encode_key(key),
-            "" if prefix is None else key_prefix(prefix),
-        )
+        subject = DictSubject(self.name, self._codec, *narrowing(key, prefix))
         store = self._reach(client, base_url).async_store
         return watch(store, subject, last_index=last_index, timeout_s=timeout_s, poll_s=poll_interval_s, snapshot=snapshot)
 

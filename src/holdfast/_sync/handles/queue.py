@@ -25,11 +25,11 @@ from holdfast.items import IfPresent, ManyOptions, WorkOptions, make_item
 from holdfast.reaching import reach
 from holdfast.receipts import ClaimLike, Claims, raise_lost
 from holdfast.records import ReturnTo, State
-from holdfast.results import Explanation, MessageId, QueueMessage, QueueResponse, WatchEvent
+from holdfast.results import MISSING, Explanation, MessageId, QueueMessage, QueueResponse, WatchEvent
 from holdfast.stores import Store
 from holdfast.twins import QueueTwin
 from holdfast.views import explain, seen
-from holdfast.watched import QueueSubject
+from holdfast.watched import QueueSubject, narrowing
 
 T = TypeVar("T")
 V = TypeVar("V")
@@ -597,6 +597,8 @@ class Queue(Generic[T]):
     def watch(
         self,
         *,
+        key: Hashable | None = None,
+        prefix: str | tuple[Hashable, ...] | None = None,
         last_index: int = -1,
         timeout_s: float | None = None,
         poll_interval_s: float = 0.5,
@@ -606,13 +608,15 @@ class Queue(Generic[T]):
     ) -> Generator[WatchEvent, None]:
         """Follow what happens in the queue: which messages were put, claimed, settled, expired, buried, moved.
 
+        With `key` or `prefix` only those with that key, or with a key under the prefix, are told of.
+
         Begins after `last_index`, -1 being the oldest event that is still there; with `snapshot` an event `snapshot` for each message comes
         first, then `synced`. Ends when nothing came for `timeout_s`; None follows for ever, 0.0 gives what is there. Raises `Compacted`
         when the events asked for are gone.
         """
         return watch(
             self._store(client, base_url),
-            QueueSubject(self.name, self._codec),
+            QueueSubject(self.name, self._codec, *narrowing(MISSING if key is None else key, prefix)),
             last_index=last_index,
             timeout_s=timeout_s,
             poll_s=poll_interval_s,

@@ -18,7 +18,7 @@ FLOORS = 100_000
 
 NOTHING: Mapping[str, Any] = {}
 
-UNENCODED = frozenset({"key", "keys", "value"})
+UNENCODED = frozenset({"key", "keys", "updated_keys", "value"})
 """What an event leaves out where keys and values are the caller's own objects."""
 
 

@@ -3,7 +3,7 @@
 import pytest
 from msgspec import json
 
-from holdfast.commands import Browse, Change, Changes, Clear, Configure, Prune, Read, Together, Write
+from holdfast.commands import Browse, Change, Changes, Clear, Configure, Prune, Put, Read, Together, Write
 from holdfast.commands.events import OLDEST
 from holdfast.errors import Compacted
 from holdfast.stores import Store
@@ -17,6 +17,7 @@ from holdfast.testing.conformance.asking import (
     events,
     extend,
     grant,
+    item,
     last_event,
     move,
     put,
@@ -45,8 +46,43 @@ class EventConformance(Conformance):
     def test_an_update_by_key_is_an_event(self, store: Store) -> None:
         put(store, "a", key='"k"')
         put(store, "b", key='"k"')
-        name, data = last_event(store)
-        assert (name, data["ids"], data["updated"]) == ("put", [], ["a"])
+        assert last_event(store) == ("put", {"ids": [], "updated": ["a"], "updated_keys": ['"k"']})
+        store.execute(Put(JOBS, [item("c"), item("d", key='"k"'), item("e", key='"new"')]))
+        assert last_event(store) == ("put", {"ids": ["c", "e"], "keys": [None, '"new"'], "updated": ["a"], "updated_keys": ['"k"']})
+
+    def test_every_event_of_a_message_names_its_key(self, store: Store, clock: FakeClock) -> None:
+        put(store, "a", key='"k"')
+        settle(store, claim(store), to="ready")
+        claim(store, lease_s=1)
+        clock.advance(1)
+        settle(store, claim(store), to="dead")
+        move(store, "ready", ids=["a"])
+        settle(store, claim(store))
+        put(store, "b", key='"k"', start_within_s=1)
+        clock.advance(1)
+        put(store, "c", key='"k"')
+        found = [(event.event, json.decode(event.data)["keys"]) for event in events(store)]
+        names = ["put", "claimed", "settled", "claimed", "expired", "claimed", "settled", "buried", "moved", "claimed", "settled"]
+        assert found == [(name, ['"k"']) for name in (*names, "put", "expired", "put")]
+
+    def test_of_several_messages_each_has_its_key_or_none(self, store: Store) -> None:
+        put(store, "a")
+        put(store, "b", key='"k"')
+        settle(store, claim(store, 2))
+        assert [json.decode(event.data).get("keys") for event in events(store)] == [None, ['"k"'], [None, '"k"'], [None, '"k"']]
+
+    def test_a_message_buried_elsewhere_is_told_by_the_id_and_key_it_had(self, store: Store) -> None:
+        put(store, "a", queue="graves")
+        put(store, "a", key='"k"', dead_letter="graves")
+        settle(store, claim(store), to="dead")
+        assert last_event(store) == ("buried", {"ids": ["a"], "keys": ['"k"'], "dead_letter": "graves"})
+        assert last_event(store, "queue:graves") == ("put", {"ids": ["a~2"]})
+
+    def test_a_message_redriven_elsewhere_is_told_there_by_its_key(self, store: Store) -> None:
+        put(store, "a", key='"k"', queue="graves")
+        move(store, "ready", queue="graves", ids=["a"], to_queue=JOBS)
+        assert last_event(store, "queue:graves") == ("moved", {"ids": ["a"], "keys": ['"k"'], "to": "ready"})
+        assert last_event(store) == ("put", {"ids": ["a"], "keys": ['"k"']})
 
     def test_a_put_that_changes_nothing_is_no_event(self, store: Store) -> None:
         put(store, "a")
