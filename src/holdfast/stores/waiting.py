@@ -54,6 +54,10 @@ class Mark(msgspec.Struct, eq=False):
         if more or self.woken_by is not None:
             self.waiters._used(self, more=more)  # noqa: SLF001 - a mark and its Waiters are two halves of one thing
 
+    def nudge(self) -> None:
+        """Let the wait on this mark, or else the next one, return at once; from any thread. It is no hint, so nothing is passed on."""
+        self.waiters._nudge(self)  # noqa: SLF001 - a mark and its Waiters are two halves of one thing
+
     def leave(self) -> None:
         """Give up the place, passing on a wake-up that was not used. Again does nothing."""
         if self.line is not None:
@@ -240,6 +244,14 @@ class Waiters:
         """Sleep no longer: the wait was cancelled or interrupted."""
         with self._lock:
             to_ring = mark.line.get_up(mark) if mark.line else []
+        self._ring(to_ring)
+
+    def _nudge(self, mark: Mark) -> None:
+        with self._lock:
+            if mark.line is not None and mark in mark.line.asleep:
+                to_ring = [mark, *mark.line.get_up(mark)]
+            else:
+                mark.heard, to_ring = None, []  # Stale: the next wait returns.
         self._ring(to_ring)
 
     def _used(self, mark: Mark, *, more: bool) -> None:
