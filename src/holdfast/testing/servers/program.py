@@ -1,0 +1,87 @@
+"""A server's program, run as a child that ends with this process whatever kills it."""
+
+import os
+import pwd
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from holdfast.errors import StoreUnavailable
+
+START_S = 30.0
+
+# The shell waits for its input to end, which it does when this process stops the server or dies in whatever way.
+UNTIL_LET_GO = '"$@" & read _; kill -INT $! 2>/dev/null; wait'
+
+
+class Program:
+    """One server in a folder of its own; as root it runs as a user without rights, as PostgreSQL demands."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.folder = Path(tempfile.mkdtemp(prefix=f"holdfast-{name}-"))
+        self.user = unprivileged_user() if os.geteuid() == 0 else None
+        if self.user is not None:
+            shutil.chown(self.folder, self.user)
+        self.log = self.folder / "log"
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def run(self, *command: str | Path) -> None:
+        """Run a program that ends by itself."""
+        done = subprocess.run(command, user=self.user, cwd=self.folder, capture_output=True, check=False)  # noqa: S603 - our own
+        if done.returncode:
+            raise StoreUnavailable(f"{Path(command[0]).name} failed: {done.stderr.decode(errors='replace').strip()}")
+
+    def start(self, command: Sequence[str | Path], is_ready: Callable[[], bool]) -> None:
+        """Start the server and wait until it answers."""
+        with self.log.open("ab") as log:
+            shell = ["/bin/sh", "-c", UNTIL_LET_GO, self.name, *command]
+            self._process = subprocess.Popen(  # noqa: S603 - our own
+                shell, user=self.user, cwd=self.folder, stdin=subprocess.PIPE, stdout=log, stderr=log
+            )
+        deadline = time.monotonic() + START_S
+        while not is_ready():
+            if self._process.poll() is not None or time.monotonic() > deadline:
+                self.stop()
+                raise StoreUnavailable(f"{self.name} did not start: {self.log.read_text(errors='replace')[-2_000:].strip()}")
+            time.sleep(0.01)
+
+    def stop(self) -> None:
+        """End the server and wait until it is gone. Again does nothing."""
+        process, self._process = self._process, None
+        if process is not None and process.stdin is not None:
+            process.stdin.close()
+            process.wait()
+
+    def close(self) -> None:
+        """End the server and remove its folder."""
+        self.stop()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def unprivileged_user() -> str:
+    """A user of this machine that may do little."""
+    names = {entry.pw_name for entry in pwd.getpwall()}
+    for name in ("postgres", "nobody"):
+        if name in names:
+            return name
+    raise StoreUnavailable("as root a test server needs a user to run as, and this machine has neither postgres nor nobody")
+
+
+def free_port() -> int:
+    """A port of the loopback interface that nobody uses at this moment."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def answers_at(port: int) -> bool:
+    """Whether somebody accepts connections at the port of the loopback interface."""
+    with socket.socket() as probe:
+        probe.settimeout(1.0)
+        return probe.connect_ex(("127.0.0.1", port)) == 0
