@@ -970,3 +970,24 @@ def _wait_on(waiters: Waiters, topic: str) -> str:
     with waiters.mark(topic) as mark:
         waiters.wait(mark, math.inf)
     return topic
+
+
+def test_a_listener_is_told_of_every_hint_and_takes_nobodys_turn() -> None:
+    waiters, told = Watched(), list[int]()
+    stop = waiters.listen("a", told.append)
+    mark = waiters.mark("a")
+    waiter = threading.Thread(target=waiters.wait, args=(mark, PATIENCE_S))
+    waiter.start()
+    waiters.naps.get(timeout=PATIENCE_S)
+    waiters.hint("a", 3)
+    waiter.join(PATIENCE_S)
+    assert mark.woken_by == "hint"
+    waiters.hint("b")
+    waiters.hint(EVERYTHING)
+    assert told == [3, ALL]
+    mark.leave()
+    stop()
+    stop()
+    waiters.hint("a")
+    assert told == [3, ALL]
+    assert waiters.topics() == [], "a topic that nobody listens to is forgotten"

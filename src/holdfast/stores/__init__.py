@@ -18,7 +18,7 @@ from msgspec import Struct
 if TYPE_CHECKING:
     from holdfast.codec import Limits
     from holdfast.commands import Command
-    from holdfast.stores.waiting import Mark
+    from holdfast.stores.waiting import Mark, Waiters
 
 R = TypeVar("R")
 
@@ -41,6 +41,8 @@ class Store(Protocol):
     url: str
     limits: "Limits"
     guarantees: Guarantees
+    waiters: "Waiters"
+    """Everyone in this process who waits on it."""
 
     def execute(self, command: "Command[R]") -> R:
         """Apply the command, all or nothing and as if alone; durable, as `guarantees` says, when it returns."""
@@ -73,6 +75,7 @@ class AsyncStore(Protocol):
     url: str
     limits: "Limits"
     guarantees: Guarantees
+    waiters: "Waiters"
 
     async def execute(self, command: "Command[R]") -> R:
         """See `Store.execute`."""

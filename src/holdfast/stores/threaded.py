@@ -47,6 +47,7 @@ class ThreadedStore:
         self.url = store.url
         self.limits = store.limits
         self.guarantees = store.guarantees
+        self.waiters = store.waiters
         self._writer = _Writer(store.run)
         # One for each event loop that uses the store; a loop that is gone takes its own with it.
         self._gatherers: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Gatherer] = weakref.WeakKeyDictionary()

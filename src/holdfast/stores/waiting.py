@@ -129,7 +129,28 @@ class Waiters:
                 return
             line.heard = object()
             to_ring = line.wake(count, "hint")
+            listeners = list(line.listeners)
         self._ring(to_ring)
+        for told in listeners:
+            told(count)
+
+    def listen(self, topic: str, told: Callable[[int], None]) -> Callable[[], None]:
+        """Tell of every hint on the topic, with its count, until what is answered is called; it takes nobody's turn.
+
+        For whoever carries hints to another process. `told` is called in the thread that hints, and must not block.
+        """
+        self.is_marked = True
+        with self._lock:
+            line = self._lines.setdefault(topic, _Line())
+            line.members += 1
+            line.listeners.append(told)
+        return lambda: self._stop_listening(topic, line, told)
+
+    def _stop_listening(self, topic: str, line: "_Line", told: Callable[[int], None]) -> None:
+        with self._lock:
+            if told in line.listeners:
+                line.listeners.remove(told)
+                self._sign_off(topic, line)
 
     def wait(self, mark: Mark, timeout_s: float, due_in_s: float | None = None, poll_s: float | None = None) -> None:
         """Block this thread until a hint, the time-out, or, for the line's keeper alone, `due_in_s` or `poll_s`.
@@ -275,10 +296,14 @@ class Waiters:
             mark.heard = None  # Stale, should it be waited on again.
             if woken_by:
                 to_ring += self._pass_on(line, woken_by)
-            line.members -= 1
-            if not line.members and self._lines.get(mark.topic) is line:
-                del self._lines[mark.topic]
+            self._sign_off(mark.topic, line)
         return to_ring
+
+    def _sign_off(self, topic: str, line: "_Line") -> None:
+        """One member less; the last takes the line with it."""
+        line.members -= 1
+        if not line.members and self._lines.get(topic) is line:
+            del self._lines[topic]
 
     def _pass_on(self, line: "_Line", woken_by: WokenBy) -> list[Mark]:
         return line.wake(1, woken_by)
@@ -323,10 +348,11 @@ def waiters_for(clock: Clock) -> Waiters:
 class _Line:
     """Who waits on one topic. Every method runs under the lock of the Waiters and answers whose alarms to ring after it."""
 
-    __slots__ = ("asleep", "due_at", "heard", "keeper", "members")
+    __slots__ = ("asleep", "due_at", "heard", "keeper", "listeners", "members")
 
     def __init__(self) -> None:
         self.asleep: OrderedDict[Mark, None] = OrderedDict()
+        self.listeners: list[Callable[[int], None]] = []
         self.heard = object()
         self.members = 0
         # Wakes at due_at, for all. While somebody sleeps, the keeper is one of them, or somebody awake was woken by time: that one brings

@@ -28,6 +28,7 @@ class LoopStore:
         self.url = self.store.url
         self.limits = self.store.limits
         self.guarantees = self.store.guarantees
+        self.waiters = self.store.waiters
 
     def execute(self, command: Command[R]) -> R:
         self._refuse_if_closed()

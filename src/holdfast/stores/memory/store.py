@@ -121,6 +121,7 @@ class AsyncMemoryStore:
         self.url = store.url
         self.limits = store.limits
         self.guarantees = store.guarantees
+        self.waiters = store.waiters
 
     async def execute(self, command: Command[R]) -> R:
         return self.store.execute(command)
