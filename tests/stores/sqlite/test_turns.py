@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from holdfast.errors import Closed, StoreError
-from holdfast.stores.sqlite.turns import Turns
+from holdfast.stores.sqlite.turns import KEPT, Turns
 from tests.stores.sqlite.programs import Program
 
 OPENED = """
 import os, threading, time
 from holdfast.stores.sqlite import turns as module
-from holdfast.stores.sqlite.turns import GATE, PRESENCE, TURN, Turns
+from holdfast.stores.sqlite.turns import GATE, PEN, PRESENCE, TURN, Turns
 turns = Turns.shared(path)
 
 def locked_by_others(byte):
@@ -83,10 +83,10 @@ LIKE_A_BUSY_HANDLER = (
     COUNTING
     + """
 def take():
-    while not turns._locks.lock_now(TURN, TURN):
+    while not turns._locks.lock_now(PEN, PEN):
         time.sleep(0.1)
 def done():
-    turns._locks.unlock(TURN)
+    turns._locks.unlock(PEN)
 """
 )
 
@@ -161,6 +161,88 @@ def test_two_files_crosswise_are_no_deadlock(database: Path) -> None:
         two.ask("second.done()")
         assert one.ask("[thread.join(), second._held][1]") == "True"
         assert two.ask("[thread.join(), turns._held][1]") == "True"
+
+
+# A turn that is kept
+
+KEEPING = (
+    OPENED
+    + """
+import ctypes, signal
+module.IDLE_S = 60
+
+def use():
+    turns.take(60)
+    turns.done()
+
+def use_and_hold_the_interpreter():
+    use()
+    ctypes.PyDLL(None).sleep(3600)
+
+def use_and_stop():
+    use()
+    os.kill(os.getpid(), signal.SIGSTOP)
+"""
+)
+
+
+def keep_a_turn(database: Path, stack: ExitStack, using: str) -> tuple[Program, Program]:
+    """One program that waited for its turn, wrote once and kept it, and another that wants to write."""
+    other, keeper = others(database, stack, 2, KEEPING)
+    other.ask("turns.take(60)")
+    keeper.say(using)
+    other.ask_until("True", "locked_by_others(GATE)")
+    other.ask("turns.done()")
+    return keeper, other
+
+
+def test_a_turn_that_was_waited_for_is_kept(database: Path) -> None:
+    with ExitStack() as stack:
+        keeper, other = keep_a_turn(database, stack, "use()")
+        keeper.hear()
+        assert keeper.ask("turns._held") == "True"
+        assert other.ask("locked_by_others(TURN), locked_by_others(PEN)") == "(True, False)"
+
+
+def test_a_kept_turn_ends_with_its_last_commit(database: Path) -> None:
+    with ExitStack() as stack:
+        keeper, other = keep_a_turn(database, stack, "use()")
+        keeper.hear()
+        for _ in range(KEPT - 1):
+            keeper.ask("use()")
+        assert other.ask("locked_by_others(TURN), locked_by_others(PEN)") == "(False, False)"
+
+
+def test_a_kept_turn_that_is_not_used_is_given_up(database: Path) -> None:
+    with ExitStack() as stack:
+        _, other = keep_a_turn(database, stack, "[setattr(module, 'IDLE_S', 0.001), use()]")
+        other.ask_until("False", "locked_by_others(TURN)")
+
+
+@pytest.mark.parametrize("how", ["use_and_stop()", "use_and_hold_the_interpreter()"])
+def test_a_kept_turn_that_nobody_can_give_up_is_passed(database: Path, how: str) -> None:
+    with ExitStack() as stack:
+        _, other = keep_a_turn(database, stack, how)
+        for _ in range(3):
+            assert other.ask("use()") == TAKEN
+        assert other.ask("locked_by_others(TURN)") == "True"
+
+
+def test_nobody_passes_one_who_is_stopped_while_writing(database: Path) -> None:
+    with ExitStack() as stack:
+        _, other = keep_a_turn(database, stack, "[turns.take(60), os.kill(os.getpid(), signal.SIGSTOP)]")
+        other.ask_until("True", "locked_by_others(PEN)")
+        assert other.ask("turns.take(0.05)").startswith("StoreUnavailable: ")
+
+
+def test_who_was_passed_goes_back_to_the_line(database: Path) -> None:
+    with ExitStack() as stack:
+        keeper, other = keep_a_turn(database, stack, "use()")
+        keeper.hear()
+        other.ask("turns.take(60)")
+        assert keeper.ask("turns.take(0.05)").startswith("StoreUnavailable: ")
+        other.ask("turns.done()")
+        assert keeper.ask("use()") == TAKEN
 
 
 # Death, sleep and forks

@@ -37,14 +37,14 @@ class RecordLocks:
             return False
         return True
 
-    def pass_now(self, gate: int, byte: int) -> bool:
-        """Lock `byte`, the next after `gate`, unless another process has either of them."""
+    def pass_now(self, gate: int, last: int) -> bool:
+        """Lock what comes after `gate` up to `last`, unless another process has one of them or the gate."""
         fd = self._fd
         try:
-            lockf(fd, LOCK_EX | LOCK_NB, 2, gate)
+            lockf(fd, LOCK_EX | LOCK_NB, last - gate + 1, gate)
         except (BlockingIOError, PermissionError):
             return False
-        lockf(fd, LOCK_UN, byte - gate, gate)
+        lockf(fd, LOCK_UN, 1, gate)
         return True
 
     def wait_for(self, byte: int) -> None:
@@ -62,8 +62,8 @@ class RecordLocks:
     def share(self, byte: int) -> None:
         lockf(self._fd, LOCK_SH, 1, byte)
 
-    def unlock(self, byte: int) -> None:
-        lockf(self._fd, LOCK_UN, 1, byte)
+    def unlock(self, first: int, last: int | None = None) -> None:
+        lockf(self._fd, LOCK_UN, 1 if last is None else last - first + 1, first)
 
     def process_at(self, byte: int) -> int | None:
         """Return another process that has a lock on the byte, shared or not; 0 where its id is not ours to know."""

@@ -3,8 +3,9 @@
 Who wants a turn locks the gate, then the turn, then unlocks the gate. So the next in line holds the gate while the one before works, the
 others stand in the kernel's queue behind it, and nobody starves as under SQLite's busy handler.
 
-A turn lasts for one commit, even if this process wants the next one too. One that was kept for later would have to be given up by a thread,
-and no thread runs while a program's own code holds the interpreter: everybody would wait for it.
+A turn that had to be waited for is kept for up to `KEPT` commits: handing it over costs more than a commit. The pen, a third byte, is
+locked only while something is being written, and nobody writes without it. A kept turn that is not used is given up by a thread of ours;
+where no thread of ours can run (the program is stopped, or its own code holds the interpreter), others find the pen lying there and pass.
 
 A wait in the kernel's queue ends at once when the turn comes but knows no timeout, so a thread of ours, the attendant, stands in line and
 the caller waits for the attendant. Polling at the gate instead would lose the order of the line.
@@ -21,13 +22,16 @@ from holdfast.errors import Closed, StoreError, StoreUnavailable
 from holdfast.stores.sqlite.beside import beside, share_like
 from holdfast.stores.sqlite.recordlocks import RecordLocks
 
-LOOK_S = 0.01
-"""How often a waiting caller looks around."""
+KEPT = 8
+"""For how many commits a turn is kept when others want it too."""
 
-PATIENCE_S = 0.1
-"""When the gate stayed shut for so long, the process that holds it was stopped there, and we go past it."""
+IDLE_S = 0.001
+"""A kept turn that was not used for so long is given up."""
 
-GATE, TURN, PRESENCE = 0, 1, 2
+LOOK_S = 0.002
+"""How often a waiting caller looks around. If nothing is being written then, those before it are stopped or idle, and it passes them."""
+
+GATE, TURN, PEN, PRESENCE = 0, 1, 2, 3
 
 
 class Turns:
@@ -45,9 +49,10 @@ class Turns:
         self._open = False
         self._retired = False  # the side file is closed
         self._held = False  # the turn is ours
+        self._left = 0  # for how many commits more
+        self._writes = False  # the pen is ours
         self._wanted = False  # a caller waits
         self._in_line: int | None = None  # the byte that the attendant waits for
-        self._in_line_since_s = 0.0
         self._attendant: threading.Thread | None = None
         self._bell = _shut()
         self._granted = _shut()
@@ -69,26 +74,25 @@ class Turns:
         return self._locks.process_at(PRESENCE) is None
 
     def take(self, timeout_s: float) -> None:
-        """Wait for the turn; `StoreUnavailable` when others kept it for `timeout_s`."""
+        """Wait for the turn and take the pen; `StoreUnavailable` when others wrote for `timeout_s`."""
         with self._guard:
-            if self._in_line is None and self._open and self._locks.pass_now(GATE, TURN):
-                self._held = True
-                return
             if self._take_now():
                 return
             self._wanted = True
             if self._in_line is None and self._has_attendant():
                 self._in_line = GATE
-                self._in_line_since_s = time.monotonic()
                 self._ring()
         self._wait(timeout_s)
 
     def done(self) -> None:
-        """Give the turn to who waits, after a commit or instead of one."""
+        """Put the pen down, after a commit or instead of one; with it, unless it is kept for the next, the turn."""
         with self._guard:
-            if self._held:
-                self._held = False
-                self._locks.unlock(TURN)
+            if self._left > 1 and self._writes:
+                self._left -= 1
+                self._writes = False
+                self._locks.unlock(PEN)
+            else:
+                self._release()
 
     def close(self) -> None:
         """Leave the line for good, once all who share this place have closed it."""
@@ -112,12 +116,16 @@ class Turns:
     def _take_now(self) -> bool:
         if not self._open:
             raise Closed(f"{self.path} was closed: open the store again.")
-        if self._in_line is None and self._locks.pass_now(GATE, TURN):
-            self._held = True
-        elif self._in_line == GATE and time.monotonic() - self._in_line_since_s > PATIENCE_S and self._locks.lock_now(TURN, TURN):
-            self._held = True
+        if self._held:
+            self._writes = self._locks.lock_now(PEN, PEN)
+            if not self._writes:  # Somebody passed us.
+                self._release()
+        elif self._in_line is None:
+            self._held = self._writes = self._locks.pass_now(GATE, PEN)
+        elif self._wanted and self._locks.lock_now(PEN, PEN):
+            self._writes = True
             self._wanted = False
-        return self._held
+        return self._writes
 
     def _wait(self, timeout_s: float) -> None:
         deadline_s = time.monotonic() + timeout_s
@@ -137,7 +145,7 @@ class Turns:
     def _complain_after(self, deadline_s: float, timeout_s: float) -> None:
         if time.monotonic() < deadline_s:
             return
-        pid = self._locks.process_at(TURN) or self._locks.process_at(GATE)
+        pid = self._locks.process_at(PEN) or self._locks.process_at(TURN) or self._locks.process_at(GATE)
         who = f"process {pid}" if pid else "another process"
         raise StoreUnavailable(
             f"{self.path}: {who} kept the turn to write for {timeout_s:g} s. If it is stopped, continue it or end it; then try again."
@@ -158,7 +166,7 @@ class Turns:
     def _attend(self) -> None:
         while not self._retired:
             self._bell.acquire()
-            if self._in_line is not None:
+            while self._in_line is not None:
                 self._stand_in_line()
 
     def _stand_in_line(self) -> None:
@@ -170,28 +178,50 @@ class Turns:
                 self._locks.unlock(GATE)
         if through:
             self._locks.wait_for(TURN)
-            self._hand_over()
+            while not self._hand_over():
+                self._locks.wait_for(PEN)
+            self._look_after_kept()
         with _registry_lock:
             if not self._users:
                 self._retire()
 
-    def _hand_over(self) -> None:
+    def _hand_over(self) -> bool:
+        """Give the turn and the pen to the caller, or back if none waits any more; False where one who passed us has the pen."""
         with self._guard:
-            self._in_line = None
-            self._locks.unlock(GATE)
-            if self._wanted and self._open:
-                self._held = True
+            if not (self._wanted and self._open):
+                self._locks.unlock(TURN, TURN if self._writes else PEN)
+            elif self._locks.lock_now(PEN, PEN):
+                self._held = self._writes = True
+                self._left = KEPT
                 self._wanted = False
                 self._granted.release()
             else:
-                self._locks.unlock(TURN)
+                return False
+            self._in_line = None
+            self._locks.unlock(GATE)
+            return True
+
+    def _look_after_kept(self) -> None:
+        """Give up a kept turn when the program does not come back to use it."""
+        left = 0
+        while True:
+            self._bell.acquire(timeout=IDLE_S)
+            with self._guard:
+                if self._left == left and not self._writes and self._in_line is None:
+                    self._release()
+                left = self._left
+                if not self._held:
+                    return
 
     # What both do, under the guard.
 
     def _release(self) -> None:
         if self._held:
-            self._held = False
-            self._locks.unlock(TURN)
+            self._locks.unlock(TURN, PEN)
+        elif self._writes:
+            self._locks.unlock(PEN)
+        self._held = self._writes = False
+        self._left = 0
 
     def _ring(self) -> None:
         if self._bell.locked():
@@ -210,7 +240,7 @@ class Turns:
         self.mutex = threading.Lock()
         self._guard = threading.Lock()
         self._users = 0
-        self._open = self._held = False
+        self._open = self._held = self._writes = False
         self._retired = True
         self._locks.close()
 
