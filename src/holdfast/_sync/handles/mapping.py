@@ -1,22 +1,18 @@
 # Generated from src/holdfast/_async/handles/mapping.py by tools/unasync.py; do not edit.
 """Dict: keys and values that processes share, with leases on keys."""
 
-import math
 from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Mapping
-from typing import Any, ClassVar, Generic, TypeVar, overload
-
-from msgspec import Raw
+from typing import Any, ClassVar, TypeVar, overload
 
 from holdfast._sync.flows.watching import watch
-from holdfast._sync.handles.leases import DictLease, DictLock, LeaseContext, release_by_name, renew_by_name, take, try_take
+from holdfast._sync.handles.keyleases import DictLeases
 from holdfast.client import ControlPlaneClient
-from holdfast.codec import JSON, Codec, check_name, decode_key, encode_key, key_prefix, typed
-from holdfast.commands import Change, Clear, Configure, LeaseName, Length, Look, Names, Read, Write, Written
+from holdfast.codec import JSON, Codec, decode_key, encode_key, key_prefix, typed
+from holdfast.commands import Change, Clear, Configure, Length, Names, Read, Write, Written
 from holdfast.entries import change_of, expectation, pairs_of, raise_refused, same_keys
 from holdfast.errors import Refused
 from holdfast.reaching import reach
-from holdfast.results import MISSING, DictCompareAndSetResult, DictEntry, DictResponse, LeaseHolder, Missing, WatchEvent, wall_time
-from holdfast.terms import Terms
+from holdfast.results import MISSING, DictCompareAndSetResult, DictEntry, DictResponse, Missing, WatchEvent, wall_time
 from holdfast.twins import DictTwin
 from holdfast.watched import DictSubject, narrowing
 
@@ -32,7 +28,7 @@ TRIES = 1_000
 """How often `update_with` begins again before it gives up."""
 
 
-class Dict(Generic[V]):
+class Dict(DictLeases[V]):
     """A dict by name, shared by everyone who reaches the same store.
 
     Keys are str, int, float, bool, None, bytes, UUID, date, datetime and tuples of these, told apart by type: `1`, `1.0`, `True` and `"1"`
@@ -41,14 +37,6 @@ class Dict(Generic[V]):
     """
 
     aio: ClassVar[DictTwin] = DictTwin()
-
-    name: str
-
-    def __init__(self, name: str, *, codec: Codec = JSON, client: ControlPlaneClient | None = None, base_url: str | None = None) -> None:
-        self.name = check_name(name, "dict")
-        self._codec = codec
-        self._client = client
-        self._base_url = base_url
 
     @overload
     @classmethod
@@ -374,156 +362,8 @@ class Dict(Generic[V]):
         store = self._reach(client, base_url).store
         return watch(store, subject, last_index=last_index, timeout_s=timeout_s, poll_s=poll_interval_s, snapshot=snapshot)
 
-    def acquire_lease(
-        self,
-        key: Hashable,
-        *,
-        holder: str,
-        lease_s: float = 60.0,
-        client: ControlPlaneClient | None = None,
-        base_url: str | None = None,
-    ) -> DictLease[V]:
-        """Take the lease on a key for `lease_s`; renew and release it yourself.
-
-        Raises `LeaseHeld` if somebody has it, also under the same holder's name.
-        """
-        return take(self._reach(client, base_url), self._terms(key, holder, lease_s, auto_renew=False))
-
-    def lease(
-        self,
-        key: Hashable,
-        *,
-        holder: str,
-        lease_s: float = 60.0,
-        auto_renew: bool = True,
-        renew_interval_s: float | None = None,
-        max_hold_s: float | None = None,
-        client: ControlPlaneClient | None = None,
-        base_url: str | None = None,
-    ) -> LeaseContext[V]:
-        """Hold the lease on a key while a body runs: `with shared.lease(…) as lease:`. Raises `LeaseHeld` if somebody has it.
-
-        It is renewed in the background, by default every third of `lease_s`, until the body ends or has taken `max_hold_s`. When it is
-        lost, a task's body is cancelled, and leaving raises `LeaseLost`.
-        """
-        terms = self._terms(key, holder, lease_s, auto_renew=auto_renew, renew_interval_s=renew_interval_s, max_hold_s=max_hold_s)
-        return LeaseContext(self._reach(client, base_url), terms)
-
-    def release_lease(
-        self, key: Hashable, *, lease_id: str, client: ControlPlaneClient | None = None, base_url: str | None = None
-    ) -> DictResponse:
-        """Give a lease back. What was lost before raises nothing, and is in the answer's `lost`."""
-        return release_by_name(self._reach(client, base_url), LeaseName(self.name, encode_key(key), lease_id))
-
-    def renew_lease(
-        self,
-        key: Hashable,
-        *,
-        lease_id: str,
-        lease_s: float,
-        client: ControlPlaneClient | None = None,
-        base_url: str | None = None,
-    ) -> DictLease[V]:
-        """Keep a lease from now on for `lease_s`. Raises `LeaseLost` if it is no longer held."""
-        reached, text = self._reach(client, base_url), encode_key(key)
-        lease, hold = renew_by_name(reached, LeaseName(self.name, text, lease_id), lease_s)
-        found = (reached.store.execute(Read(self.name, [text]))).entries
-        value = self._codec.decode(found[0].value) if found else None
-        return DictLease(reached, self._terms(key, lease.holder, lease_s, auto_renew=False), lease, value, hold)
-
-    def lease_holder(self, key: Hashable, *, client: ControlPlaneClient | None = None, base_url: str | None = None) -> LeaseHolder | None:
-        """Who holds the lease on a key at this moment, None if nobody does."""
-        reached = self._reach(client, base_url)
-        (found,) = (reached.store.execute(Look(self.name, [encode_key(key)]))).leases
-        if found is None:
-            return None
-        return LeaseHolder(found.lease.holder, found.lease.token, wall_time(found.lease.since, reached.store.wall_offset_us()))
-
-    def locked(
-        self,
-        key: Hashable,
-        *,
-        holder: str,
-        lease_s: float = 60.0,
-        wait_timeout_s: float | None = None,
-        poll_interval_s: float = 0.5,
-        default_value: Any = True,
-        auto_renew: bool = True,
-        renew_interval_s: float | None = None,
-        max_hold_s: float | None = None,
-        client: ControlPlaneClient | None = None,
-        base_url: str | None = None,
-    ) -> LeaseContext[V]:
-        """Wait for the lease on a key, and hold it while a body runs; `default_value` is stored where the key is absent.
-
-        Where the dict has a type that does not allow `True`, that is not stored. Without `wait_timeout_s` it waits for ever; with it, it
-        raises `LockTimeout`. Not reentrant, whatever the holder's name. For the rest see `lease`.
-        """
-        terms = self._terms(
-            key,
-            holder,
-            lease_s,
-            default_value=default_value,
-            auto_renew=auto_renew,
-            renew_interval_s=renew_interval_s,
-            max_hold_s=max_hold_s,
-        )
-        timeout_s = math.inf if wait_timeout_s is None else wait_timeout_s
-        return LeaseContext(self._reach(client, base_url), terms, timeout_s, poll_interval_s)
-
-    def try_become_leader(
-        self,
-        key: Hashable,
-        *,
-        holder: str,
-        lease_s: float = 60.0,
-        default_value: Any = True,
-        auto_renew: bool = False,
-        renew_interval_s: float | None = None,
-        max_hold_s: float | None = None,
-        client: ControlPlaneClient | None = None,
-        base_url: str | None = None,
-    ) -> DictLock[V] | None:
-        """Take the lease on a key if it is free, else None; `default_value` is stored where the key is absent.
-
-        `renew()` it in time and `release()` it at the end, or with `auto_renew` only release it.
-        """
-        terms = self._terms(
-            key,
-            holder,
-            lease_s,
-            default_value=default_value,
-            auto_renew=auto_renew,
-            renew_interval_s=renew_interval_s,
-            max_hold_s=max_hold_s,
-        )
-        _, leader = try_take(self._reach(client, base_url), terms)
-        if leader is not None and auto_renew:
-            leader.keep()
-        return leader
-
-    def _reach(self, client: ControlPlaneClient | None, base_url: str | None) -> ControlPlaneClient:
-        return reach(client, base_url, self._client, self._base_url)
-
     def _write_one(self, reached: ControlPlaneClient, change: Change) -> Written:
         """Make one change; what its lease or fence refuses is raised, a comparison that failed is answered."""
         (written,) = reached.store.execute(Write(self.name, [change]))
         raise_refused(self.name, decode_key(change.key), change, written)
         return written
-
-    def _terms(self, key: Hashable, holder: str, lease_s: float, *, default_value: Any = MISSING, **how: Any) -> Terms:
-        return Terms(self.name, encode_key(key), key, holder, lease_s, self._codec, self._default(default_value), **how)
-
-    def _default(self, value: Any) -> Raw | None:
-        if isinstance(value, Missing):
-            return None
-        try:
-            return self._codec.encode(value)
-        except TypeError:
-            if value is not True:
-                raise
-            # Nobody chose it, and a dict of another type cannot hold it.
-            return None
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.name!r})"

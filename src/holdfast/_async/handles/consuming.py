@@ -1,0 +1,271 @@
+"""The half of a queue's handle that workers use: get, claim, settle."""
+
+from collections.abc import Hashable
+from typing import Any, Generic, TypeVar
+
+from holdfast._async.flows.claiming import claim_since
+from holdfast._async.flows.settling import renew, settle
+from holdfast._async.handles.claimed import AsyncQueueClaimContext
+from holdfast._async.handles.claims import AsyncQueueClaim
+from holdfast._async.handles.naming import AsyncNamedQueue
+from holdfast._async.handles.work import AsyncQueueWorkItem
+from holdfast.client import ControlPlaneClient
+from holdfast.codec import check_duration, check_name, encode_key
+from holdfast.commands import Claim, Claimed
+from holdfast.holding import Hold
+from holdfast.receipts import Claims, raise_lost
+from holdfast.records import ReturnTo
+from holdfast.results import QueueResponse
+
+T = TypeVar("T")
+
+
+class AsyncQueueConsumer(AsyncNamedQueue, Generic[T]):
+    """Takes messages out of a queue."""
+
+    async def get(
+        self,
+        *,
+        default: Any = None,
+        timeout_s: float | None = None,
+        poll_interval_s: float = 1.0,
+        client: ControlPlaneClient | None = None,
+        base_url: str | None = None,
+    ) -> T | Any:
+        """Remove the first message and answer its value, `default` when nothing came. At most once: whoever dies with it has lost it."""
+        values = await self._take(1, timeout_s, poll_interval_s, client, base_url)
+        return values[0] if values else default
+
+    async def get_many(
+        self,
+        limit: int,
+        *,
+        timeout_s: float | None = None,
+        poll_interval_s: float = 0.5,
+        client: ControlPlaneClient | None = None,
+        base_url: str | None = None,
+    ) -> list[T]:
+        """Remove up to `limit` messages and answer their values, as soon as there is one; [] when nothing came."""
+        return await self._take(limit, timeout_s, poll_interval_s, client, base_url)
+
+    async def claim(
+        self,
+        *,
+        claimer: str,
+        lease_s: float = 60.0,
+        timeout_s: float | None = None,
+        poll_interval_s: float = 0.5,
+        expired_to: ReturnTo = "place",
+        client: ControlPlaneClient | None = None,
+        base_url: str | None = None,
+    ) -> AsyncQueueClaim[T] | None:
+        """Claim the first message for `lease_s`, None when nothing came. Until then nobody else gets it; settle it, or renew it in time.
+
+        If the lease ends first, the message goes back to its place, or where `expired_to` says.
+        """
+        command = Claim(self.name, check_name(claimer, "claimer"), lease_s, expired_to=expired_to)
+        claims = await self._claim(command, timeout_s, poll_interval_s, client, base_url)
+        return claims[0] if claims else None
+
+    async def claim_many(
+        self,
+        limit: int,
+        *,
+        claimer: str,
+        lease_s: float = 60.0,
+        timeout_s: float | None = None,
+        poll_interval_s: float = 0.5,
+        expired_to: ReturnTo = "place",
+        client: ControlPlaneClient | None = None,
+        base_url: str | None = None,
+    ) -> list[AsyncQueueClaim[T]]:
+        """Claim up to `limit` messages in one step, as soon as there is one; [] when nothing came."""
+        command = Claim(self.name, check_name(claimer, "claimer"), lease_s, limit, expired_to=expired_to)
+        return await self._claim(command, timeout_s, poll_interval_s, client, base_url)
+
+    async def take(
+        self,
+        key: Hashable,
+        *,
+        claimer: str,
+        lease_s: float = 60.0,
+        timeout_s: float | None = None,
+        poll_interval_s: float = 0.5,
+        expired_to: ReturnTo = "place",
+        client: ControlPlaneClient | None = None,
+        base_url: str | None = None,
+    ) -> AsyncQueueClaim[T] | None:
+        """Claim the message under this key, wherever it stands in the line; None when there is none to be had."""
+        command = Claim(self.name, check_name(claimer, "claimer"), lease_s, key=encode_key(key), expired_to=expired_to)
+        claims = await self._claim(command, timeout_s, poll_interval_s, client, base_url)
+        return claims[0] if claims else None
+
+    def claimed(
+        self,
+        *,
+        claimer: str,
+        lease_s: float = 60.0,
+        timeout_s: float | None = None,
+        poll_interval_s: float = 0.5,
+        auto_renew: bool = True,
+        renew_interval_s: float | None = None,
+        ack_on_success: bool = True,
+        release_on_error: bool = True,
+        max_hold_s: float | None = None,
+        expired_to: ReturnTo = "place",
+        client: ControlPlaneClient | None = None,
+        base_url: str | None = None,
+    ) -> AsyncQueueClaimContext[T]:
+        """Claim a message for the body of a `with`, which gets its value, or None when nothing came.
+
+        While the body runs the claim is renewed, by a thread of its own and for at most `max_hold_s`. A body that ends acknowledges the
+        message; one that raises gives it back and counts as a failure of it; a cancelled or interrupted one gives it back and burns
+        nothing. If the claim is lost meanwhile, an async body is cancelled, a sync one can look at `context.claim.lost`, and leaving raises
+        `ClaimLost`.
+        """
+        return AsyncQueueClaimContext(
+            self._reach(client, base_url),
+            Claim(self.name, check_name(claimer, "claimer"), lease_s, expired_to=expired_to),
+            self._codec,
+            timeout_s=_patience(timeout_s),
+            poll_s=_poll(poll_interval_s),
+            auto_renew=auto_renew,
+            renew_interval_s=renew_interval_s,
+            max_hold_s=max_hold_s,
+            ack_on_success=ack_on_success,
+            release_on_error=release_on_error,
+        )
+
+    async def claim_work(
+        self,
+        *,
+        claimer: str,
+        lease_s: float = 60.0,
+        timeout_s: float | None = None,
+        poll_interval_s: float = 0.5,
+        dead_letter_queue: str | None = None,
+        max_attempts: int | None = None,
+        client: ControlPlaneClient | None = None,
+        base_url: str | None = None,
+    ) -> AsyncQueueWorkItem[T] | None:
+        """Claim a message as a work item, None when nothing came; `max_attempts` and `dead_letter_queue` are for messages without."""
+        command = Claim(
+            self.name, check_name(claimer, "claimer"), lease_s, max_attempts=max_attempts, dead_letter=self._other(dead_letter_queue)
+        )
+        claims = await self._claim(command, timeout_s, poll_interval_s, client, base_url)
+        return AsyncQueueWorkItem(claims[0], max_attempts, dead_letter_queue) if claims else None
+
+    async def ack(
+        self, claims: Claims, *, strict: bool = True, client: ControlPlaneClient | None = None, base_url: str | None = None
+    ) -> QueueResponse:
+        """Remove claimed messages: they are done.
+
+        Raises `ClaimLost` if any claim is no longer held, after settling the others; with `strict=False` the answer counts them instead.
+        """
+        response = await settle(self._reach(client, base_url), claims, self.name)
+        return raise_lost(response) if strict else response
+
+    async def release(
+        self,
+        claims: Claims,
+        *,
+        return_to: ReturnTo = "back",
+        delay_s: float = 0.0,
+        client: ControlPlaneClient | None = None,
+        base_url: str | None = None,
+    ) -> QueueResponse:
+        """Give claimed messages back, to the back of the line or where `return_to` says, not before `delay_s`; burns no attempt.
+
+        A claim that is no longer held raises nothing: it is in the answer's `lost`.
+        """
+        reached = self._reach(client, base_url)
+        return await settle(reached, claims, self.name, to="ready", return_to=return_to, delay_s=delay_s)
+
+    async def renew(
+        self,
+        claims: Claims,
+        *,
+        lease_s: float,
+        strict: bool = True,
+        client: ControlPlaneClient | None = None,
+        base_url: str | None = None,
+    ) -> QueueResponse:
+        """Keep claims from now on for `lease_s`.
+
+        Raises `ClaimLost` if any is no longer held, after renewing the others; with `strict=False` the answer counts them instead.
+        """
+        response = await renew(self._reach(client, base_url), claims, self.name, lease_s)
+        return raise_lost(response) if strict else response
+
+    async def fail(
+        self,
+        claims: Claims,
+        *,
+        error: str | None = None,
+        delay_s: float = 0.0,
+        max_attempts: int | None = None,
+        dead_letter_queue: str | None = None,
+        client: ControlPlaneClient | None = None,
+        base_url: str | None = None,
+    ) -> QueueResponse:
+        """Give claimed messages back as failed: to the back of the line, or, where a budget is spent, to the dead letters.
+
+        `max_attempts` and `dead_letter_queue` are for messages without. A claim that is no longer held raises nothing: it is in the
+        answer's `lost`.
+        """
+        return await settle(
+            self._reach(client, base_url),
+            claims,
+            self.name,
+            to="ready",
+            counts=True,
+            error=error,
+            delay_s=delay_s,
+            max_attempts=max_attempts,
+            dead_letter=self._other(dead_letter_queue),
+        )
+
+    async def bury(
+        self,
+        claims: Claims,
+        *,
+        error: str | None = None,
+        client: ControlPlaneClient | None = None,
+        base_url: str | None = None,
+    ) -> QueueResponse:
+        """Make claimed messages dead letters at once, whatever their budget. One no longer held is in the answer's `lost`."""
+        reached = self._reach(client, base_url)
+        return await settle(reached, claims, self.name, to="dead", counts=True, error=error)
+
+    async def _take(
+        self, limit: int, timeout_s: float | None, poll_s: float, client: ControlPlaneClient | None, base_url: str | None
+    ) -> list[T]:
+        store, command = self._store(client, base_url), Claim(self.name, limit=limit, take=True)
+        messages, _ = await claim_since(store, command, _patience(timeout_s), _poll(poll_s))
+        try:
+            return [self._codec.decode(message.value) for message in messages]
+        except ValueError:
+            # What does not fit the type must not be gone: it goes back, for whoever can read it.
+            back = command.undo(Claimed(messages))
+            if back is not None:
+                await store.execute(back)
+            raise
+
+    async def _claim(
+        self, command: Claim, timeout_s: float | None, poll_s: float, client: ControlPlaneClient | None, base_url: str | None
+    ) -> list[AsyncQueueClaim[T]]:
+        reached = self._reach(client, base_url)
+        now = reached.keepalive.now
+        messages, started = await claim_since(reached.async_store, command, _patience(timeout_s), _poll(poll_s), now)
+        return [
+            AsyncQueueClaim(message, self._codec, reached, Hold(message.receipt, command.lease_s, started, now, auto_renew=False))
+            for message in messages
+        ]
+
+
+def _patience(timeout_s: float | None) -> float | None:
+    return None if timeout_s is None else check_duration(timeout_s, "timeout_s", allow_inf=True)
+
+
+def _poll(poll_interval_s: float) -> float:
+    return check_duration(poll_interval_s, "poll_interval_s", zero=False, allow_inf=True)

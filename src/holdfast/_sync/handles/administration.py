@@ -1,0 +1,224 @@
+# Generated from src/holdfast/_async/handles/administration.py by tools/unasync.py; do not edit.
+"""What people do with a queue as a whole, and with messages that nobody holds: set it up, look, watch, cancel, redrive."""
+
+from collections.abc import Generator, Hashable, Iterable
+
+from msgspec import UNSET, UnsetType
+
+from holdfast._sync.flows import browsing
+from holdfast._sync.flows.watching import watch
+from holdfast._sync.handles.naming import NamedQueue
+from holdfast.client import ControlPlaneClient
+from holdfast.codec import check_duration, key_prefix
+from holdfast.commands import Browse, Browsed, Clear, Configure, Count, Filter, Move, Names, Stats
+from holdfast.receipts import ClaimLike
+from holdfast.records import State
+from holdfast.results import MISSING, Explanation, QueueMessage, QueueResponse, WatchEvent
+from holdfast.stores import Store
+from holdfast.views import explain, seen
+from holdfast.watched import QueueSubject, narrowing
+
+
+class QueueAdministration(NamedQueue):
+    """The half of a queue's handle that neither puts nor claims."""
+
+    def configure(
+        self,
+        *,
+        maxsize: int | UnsetType | None = UNSET,
+        paused: bool | UnsetType = UNSET,
+        client: ControlPlaneClient | None = None,
+        base_url: str | None = None,
+    ) -> None:
+        """Change what is given; what is left out stays."""
+        self._store(client, base_url).execute(Configure("queue", self.name, paused, maxsize))
+
+    def pause(self, *, client: ControlPlaneClient | None = None, base_url: str | None = None) -> None:
+        """Hand nothing out until `resume`; puts and claims that run go on."""
+        self.configure(paused=True, client=client, base_url=base_url)
+
+    def resume(self, *, client: ControlPlaneClient | None = None, base_url: str | None = None) -> None:
+        """Hand out again."""
+        self.configure(paused=False, client=client, base_url=base_url)
+
+    def delete(self, *, client: ControlPlaneClient | None = None, base_url: str | None = None) -> QueueResponse:
+        """Remove the queue with everything in it, in one step; claims on its messages are lost."""
+        return QueueResponse(self._store(client, base_url).execute(Clear("queue", self.name, drop=True)))
+
+    def clear(self, *, client: ControlPlaneClient | None = None, base_url: str | None = None) -> QueueResponse:
+        """Remove every message, in one step; claims on them are lost."""
+        return QueueResponse(self._store(client, base_url).execute(Clear("queue", self.name)))
+
+    def length(self, *, client: ControlPlaneClient | None = None, base_url: str | None = None) -> int:
+        """How many messages wait: ready, delayed and buffered, not the claimed and the dead."""
+        stats = self.stats(client=client, base_url=base_url)
+        return stats.ready + stats.delayed + stats.buffered
+
+    def stats(self, *, client: ControlPlaneClient | None = None, base_url: str | None = None) -> Stats:
+        """Sizes, ages and holders at one moment."""
+        return self._store(client, base_url).execute(Count(self.name))
+
+    def peek(self, *, client: ControlPlaneClient | None = None, base_url: str | None = None) -> QueueMessage | None:
+        """Look at the first message that is ready and due, without touching it."""
+        store = self._store(client, base_url)
+        for page in browsing.pages(store, self.name, "ready"):
+            due = [message for message in page.messages if message.position <= page.now and not message.is_late(page.now)]
+            if due:
+                return seen(due[0], self._codec, page.now, store.wall_offset_us())
+        return None
+
+    def browse(
+        self,
+        *,
+        state: State = "ready",
+        older_than_s: float | None = None,
+        error_contains: str | None = None,
+        prefix: str | tuple[Hashable, ...] | None = None,
+        after: QueueMessage | None = None,
+        limit: int = 100,
+        client: ControlPlaneClient | None = None,
+        base_url: str | None = None,
+    ) -> list[QueueMessage]:
+        """Look at messages of one state without touching them: `ready` in line, `leased` by lease end, `dead` by burial, `buffered` by key.
+
+        `older_than_s` counts from the burial of a dead letter and from the put of any other; `prefix` is of their keys. For the next page
+        give the last message as `after`.
+        """
+        which = _which(older_than_s, error_contains, prefix)
+        command = Browse(self.name, state=state, which=which, after=after.cursor if after else None, limit=limit)
+        store = self._store(client, base_url)
+        return self._seen(store.execute(command), store)
+
+    def explain(
+        self, message: str | QueueMessage | ClaimLike, *, client: ControlPlaneClient | None = None, base_url: str | None = None
+    ) -> Explanation:
+        """Say why a message, given itself or by its id, is not running: claimed by whom, delayed until when, dead because of what."""
+        store = self._store(client, base_url)
+        message_id = str(message) if isinstance(message, str) else message.id
+        found = store.execute(Browse(self.name, ids=[message_id]))
+        keys = [one.key for one in found.messages if one.state == "buffered" and isinstance(one.key, str)]
+        first = store.execute(Browse(self.name, state="leased", which=Filter(key_prefix=keys[0]))) if keys else Browsed([])
+        named = store.execute(Names("queue", self.name, limit=1))
+        settings = next((one for one in named.settings if one.name == self.name), None)
+        return explain(found, first.messages, settings, message_id, store.wall_offset_us())
+
+    def cancel(
+        self,
+        ids: str | Iterable[str] | None = None,
+        *,
+        state: State = "ready",
+        older_than_s: float | None = None,
+        error_contains: str | None = None,
+        prefix: str | tuple[Hashable, ...] | None = None,
+        client: ControlPlaneClient | None = None,
+        base_url: str | None = None,
+    ) -> QueueResponse:
+        """Remove messages that nobody holds, by id, or all of one state that a filter finds; the answer counts them."""
+        which = _which(older_than_s, error_contains, prefix)
+        if ids is None and which == Filter():
+            raise ValueError("cancel needs ids or a filter: clear() empties the queue")
+        return self._move(Move(self.name, "gone", _ids(ids), state, which), client, base_url)
+
+    def dead_letters(
+        self,
+        *,
+        older_than_s: float | None = None,
+        error_contains: str | None = None,
+        after: QueueMessage | None = None,
+        limit: int = 100,
+        client: ControlPlaneClient | None = None,
+        base_url: str | None = None,
+    ) -> list[QueueMessage]:
+        """Look at the dead messages of this queue, the longest dead first; page as with `browse`."""
+        return self.browse(
+            state="dead",
+            older_than_s=older_than_s,
+            error_contains=error_contains,
+            after=after,
+            limit=limit,
+            client=client,
+            base_url=base_url,
+        )
+
+    def redrive(
+        self,
+        ids: str | Iterable[str] | None = None,
+        *,
+        rate_per_s: float | None = None,
+        delay_s: float = 0.0,
+        to: str | None = None,
+        older_than_s: float | None = None,
+        error_contains: str | None = None,
+        client: ControlPlaneClient | None = None,
+        base_url: str | None = None,
+    ) -> QueueResponse:
+        """Give dead letters another chance, all or those named: same id, to the back of the line, a fresh budget.
+
+        `rate_per_s` spaces them out from `delay_s` on. With `to=`, the name of another queue, this one is a dead-letter queue: its waiting
+        messages go there. One stays where it is whose key, or id, is taken there; the answer counts those that went.
+        """
+        if rate_per_s is not None and not rate_per_s > 0:
+            raise ValueError(f"rate_per_s is {rate_per_s}: give more than 0")
+        move = Move(
+            self.name,
+            "ready",
+            _ids(ids),
+            "dead" if self._other(to) is None else "ready",
+            _which(older_than_s, error_contains, None),
+            to_queue=to,
+            delay_s=delay_s,
+            spacing_s=0.0 if rate_per_s is None else 1 / rate_per_s,
+        )
+        return self._move(move, client, base_url)
+
+    def prune_dead_letters(
+        self, older_than_s: float, *, client: ControlPlaneClient | None = None, base_url: str | None = None
+    ) -> QueueResponse:
+        """Remove the messages that have been dead for longer; the answer counts them."""
+        check_duration(older_than_s, "older_than_s")
+        return self._move(Move(self.name, "gone", None, "dead", Filter(older_than_s)), client, base_url)
+
+    def watch(
+        self,
+        *,
+        key: Hashable | None = None,
+        prefix: str | tuple[Hashable, ...] | None = None,
+        last_index: int = -1,
+        timeout_s: float | None = None,
+        poll_interval_s: float = 0.5,
+        snapshot: bool = False,
+        client: ControlPlaneClient | None = None,
+        base_url: str | None = None,
+    ) -> Generator[WatchEvent, None]:
+        """Follow what happens in the queue: which messages were put, claimed, settled, expired, buried, moved.
+
+        With `key` or `prefix` only those with that key, or with a key under the prefix, are told of.
+
+        Begins after `last_index`, -1 being the oldest event that is still there; with `snapshot` an event `snapshot` for each message comes
+        first, then `synced`. Ends when nothing came for `timeout_s`; None follows for ever, 0.0 gives what is there. Raises `Compacted`
+        when the events asked for are gone.
+        """
+        return watch(
+            self._store(client, base_url),
+            QueueSubject(self.name, self._codec, *narrowing(MISSING if key is None else key, prefix)),
+            last_index=last_index,
+            timeout_s=timeout_s,
+            poll_s=poll_interval_s,
+            snapshot=snapshot,
+        )
+
+    def _move(self, move: Move, client: ControlPlaneClient | None, base_url: str | None) -> QueueResponse:
+        return QueueResponse(browsing.move_all(self._store(client, base_url), move))
+
+    def _seen(self, page: Browsed, store: Store) -> list[QueueMessage]:
+        offset_us = store.wall_offset_us()
+        return [seen(message, self._codec, page.now, offset_us) for message in page.messages]
+
+
+def _ids(ids: str | Iterable[str] | None) -> list[str] | None:
+    # Plain text of a MessageId: that is what stores take.
+    return ids if ids is None else [str(ids)] if isinstance(ids, str) else [str(one) for one in ids]
+
+
+def _which(older_than_s: float | None, error_contains: str | None, prefix: str | tuple[Hashable, ...] | None) -> Filter:
+    return Filter(older_than_s, error_contains, None if prefix is None else key_prefix(prefix))

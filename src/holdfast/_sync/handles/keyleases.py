@@ -1,0 +1,178 @@
+# Generated from src/holdfast/_async/handles/keyleases.py by tools/unasync.py; do not edit.
+"""The leases on a dict's keys: take, hold, renew and give back, lock, and lead."""
+
+import math
+from collections.abc import Hashable
+from typing import Any, Generic, TypeVar
+
+from msgspec import Raw
+
+from holdfast._sync.handles.leases import DictLease, DictLock, LeaseContext, release_by_name, renew_by_name, take, try_take
+from holdfast.client import ControlPlaneClient
+from holdfast.codec import JSON, Codec, check_name, encode_key
+from holdfast.commands import LeaseName, Look, Read
+from holdfast.reaching import reach
+from holdfast.results import MISSING, DictResponse, LeaseHolder, Missing, wall_time
+from holdfast.terms import Terms
+
+V = TypeVar("V")
+
+
+class DictLeases(Generic[V]):
+    """The half of a dict's handle that is about leases."""
+
+    name: str
+
+    def __init__(self, name: str, *, codec: Codec = JSON, client: ControlPlaneClient | None = None, base_url: str | None = None) -> None:
+        self.name = check_name(name, "dict")
+        self._codec = codec
+        self._client = client
+        self._base_url = base_url
+
+    def acquire_lease(
+        self,
+        key: Hashable,
+        *,
+        holder: str,
+        lease_s: float = 60.0,
+        client: ControlPlaneClient | None = None,
+        base_url: str | None = None,
+    ) -> DictLease[V]:
+        """Take the lease on a key for `lease_s`; renew and release it yourself.
+
+        Raises `LeaseHeld` if somebody has it, also under the same holder's name.
+        """
+        return take(self._reach(client, base_url), self._terms(key, holder, lease_s, auto_renew=False))
+
+    def lease(
+        self,
+        key: Hashable,
+        *,
+        holder: str,
+        lease_s: float = 60.0,
+        auto_renew: bool = True,
+        renew_interval_s: float | None = None,
+        max_hold_s: float | None = None,
+        client: ControlPlaneClient | None = None,
+        base_url: str | None = None,
+    ) -> LeaseContext[V]:
+        """Hold the lease on a key while a body runs: `with shared.lease(…) as lease:`. Raises `LeaseHeld` if somebody has it.
+
+        It is renewed in the background, by default every third of `lease_s`, until the body ends or has taken `max_hold_s`. When it is
+        lost, a task's body is cancelled, and leaving raises `LeaseLost`.
+        """
+        terms = self._terms(key, holder, lease_s, auto_renew=auto_renew, renew_interval_s=renew_interval_s, max_hold_s=max_hold_s)
+        return LeaseContext(self._reach(client, base_url), terms)
+
+    def release_lease(
+        self, key: Hashable, *, lease_id: str, client: ControlPlaneClient | None = None, base_url: str | None = None
+    ) -> DictResponse:
+        """Give a lease back. What was lost before raises nothing, and is in the answer's `lost`."""
+        return release_by_name(self._reach(client, base_url), LeaseName(self.name, encode_key(key), lease_id))
+
+    def renew_lease(
+        self,
+        key: Hashable,
+        *,
+        lease_id: str,
+        lease_s: float,
+        client: ControlPlaneClient | None = None,
+        base_url: str | None = None,
+    ) -> DictLease[V]:
+        """Keep a lease from now on for `lease_s`. Raises `LeaseLost` if it is no longer held."""
+        reached, text = self._reach(client, base_url), encode_key(key)
+        lease, hold = renew_by_name(reached, LeaseName(self.name, text, lease_id), lease_s)
+        found = (reached.store.execute(Read(self.name, [text]))).entries
+        value = self._codec.decode(found[0].value) if found else None
+        return DictLease(reached, self._terms(key, lease.holder, lease_s, auto_renew=False), lease, value, hold)
+
+    def lease_holder(self, key: Hashable, *, client: ControlPlaneClient | None = None, base_url: str | None = None) -> LeaseHolder | None:
+        """Who holds the lease on a key at this moment, None if nobody does."""
+        reached = self._reach(client, base_url)
+        (found,) = (reached.store.execute(Look(self.name, [encode_key(key)]))).leases
+        if found is None:
+            return None
+        return LeaseHolder(found.lease.holder, found.lease.token, wall_time(found.lease.since, reached.store.wall_offset_us()))
+
+    def locked(
+        self,
+        key: Hashable,
+        *,
+        holder: str,
+        lease_s: float = 60.0,
+        wait_timeout_s: float | None = None,
+        poll_interval_s: float = 0.5,
+        default_value: Any = True,
+        auto_renew: bool = True,
+        renew_interval_s: float | None = None,
+        max_hold_s: float | None = None,
+        client: ControlPlaneClient | None = None,
+        base_url: str | None = None,
+    ) -> LeaseContext[V]:
+        """Wait for the lease on a key, and hold it while a body runs; `default_value` is stored where the key is absent.
+
+        Where the dict has a type that does not allow `True`, that is not stored. Without `wait_timeout_s` it waits for ever; with it, it
+        raises `LockTimeout`. Not reentrant, whatever the holder's name. For the rest see `lease`.
+        """
+        terms = self._terms(
+            key,
+            holder,
+            lease_s,
+            default_value=default_value,
+            auto_renew=auto_renew,
+            renew_interval_s=renew_interval_s,
+            max_hold_s=max_hold_s,
+        )
+        timeout_s = math.inf if wait_timeout_s is None else wait_timeout_s
+        return LeaseContext(self._reach(client, base_url), terms, timeout_s, poll_interval_s)
+
+    def try_become_leader(
+        self,
+        key: Hashable,
+        *,
+        holder: str,
+        lease_s: float = 60.0,
+        default_value: Any = True,
+        auto_renew: bool = False,
+        renew_interval_s: float | None = None,
+        max_hold_s: float | None = None,
+        client: ControlPlaneClient | None = None,
+        base_url: str | None = None,
+    ) -> DictLock[V] | None:
+        """Take the lease on a key if it is free, else None; `default_value` is stored where the key is absent.
+
+        `renew()` it in time and `release()` it at the end, or with `auto_renew` only release it.
+        """
+        terms = self._terms(
+            key,
+            holder,
+            lease_s,
+            default_value=default_value,
+            auto_renew=auto_renew,
+            renew_interval_s=renew_interval_s,
+            max_hold_s=max_hold_s,
+        )
+        _, leader = try_take(self._reach(client, base_url), terms)
+        if leader is not None and auto_renew:
+            leader.keep()
+        return leader
+
+    def _reach(self, client: ControlPlaneClient | None, base_url: str | None) -> ControlPlaneClient:
+        return reach(client, base_url, self._client, self._base_url)
+
+    def _terms(self, key: Hashable, holder: str, lease_s: float, *, default_value: Any = MISSING, **how: Any) -> Terms:
+        return Terms(self.name, encode_key(key), key, holder, lease_s, self._codec, self._default(default_value), **how)
+
+    def _default(self, value: Any) -> Raw | None:
+        if isinstance(value, Missing):
+            return None
+        try:
+            return self._codec.encode(value)
+        except TypeError:
+            if value is not True:
+                raise
+            # Nobody chose it, and a dict of another type cannot hold it.
+            return None
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r})"
