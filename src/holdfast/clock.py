@@ -56,7 +56,7 @@ elif sys.platform == "darwin":
         return text.value.decode("ascii")
 
 else:
-    boot_ns = time.monotonic_ns
+    boot_ns: Callable[[], int] = time.monotonic_ns
 
     def boot_us() -> int:
         """Return the time since an arbitrary moment before this process began."""
@@ -127,4 +127,4 @@ class SystemClock:
         shift_ns = (clock.anchor.wall_us - clock.anchor.boot_us) * 1000
         # One call instead of three: every command asks, and in memory that is noticed.
         self.now_us: Callable[[], int] = (lambda: (boot_ns() + shift_ns) // 1000) if host is HOST else clock.now_us
-        self.wall_offset_us = clock.wall_offset_us
+        self.wall_offset_us: Callable[[], int] = clock.wall_offset_us

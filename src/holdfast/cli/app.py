@@ -8,7 +8,7 @@ import typer
 from holdfast import __version__
 from holdfast.cli.demo.command import demo
 
-app = typer.Typer(name="holdfast", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+app: typer.Typer = typer.Typer(name="holdfast", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 
 
 def print_version(asked: bool) -> None:  # noqa: FBT001  typer calls an option's callback with its value

@@ -27,10 +27,10 @@ class Job:
     __slots__ = ("answer", "command", "error", "is_done")
 
     def __init__(self, command: Command[Any]) -> None:
-        self.command = command
+        self.command: Command[Any] = command
         self.answer: Any = None
         self.error: BaseException | None = None
-        self.is_done = False
+        self.is_done: bool = False
 
     def succeed(self, answer: object) -> None:
         self.answer, self.is_done = answer, True

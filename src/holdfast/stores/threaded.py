@@ -44,10 +44,10 @@ class ThreadedStore:
 
     def __init__(self, store: FileStore) -> None:
         self.store = store
-        self.url = store.url
-        self.limits = store.limits
-        self.guarantees = store.guarantees
-        self.waiters = store.waiters
+        self.url: str = store.url
+        self.limits: Limits = store.limits
+        self.guarantees: Guarantees = store.guarantees
+        self.waiters: Waiters = store.waiters
         self._writer = _Writer(store.run)
         # One for each event loop that uses the store; a loop that is gone takes its own with it.
         self._gatherers: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Gatherer] = weakref.WeakKeyDictionary()

@@ -81,7 +81,7 @@ class Waiters:
         self._now = now
         self._due_now = due_now or now
         # Whether anyone has ever taken a mark: until then no hint is for anyone. Set before the mark's owner asks, read after the commit.
-        self.is_marked = False
+        self.is_marked: bool = False
         # Guards _lines, every line in it and its marks, and _closed. Reentrant, because the garbage collector may finalize an abandoned
         # generator, and so leave its mark, in a thread that holds it.
         self._lock = threading.RLock()
@@ -353,12 +353,12 @@ class _Line:
     def __init__(self) -> None:
         self.asleep: OrderedDict[Mark, None] = OrderedDict()
         self.listeners: list[Callable[[int], None]] = []
-        self.heard = object()
-        self.members = 0
+        self.heard: object = object()
+        self.members: int = 0
         # Wakes at due_at, for all. While somebody sleeps, the keeper is one of them, or somebody awake was woken by time: that one brings
         # the next due moment when it sleeps again, or wakes another who will.
         self.keeper: Mark | None = None
-        self.due_at = math.inf
+        self.due_at: float = math.inf
 
     def lie_down(self, mark: Mark, due_at: float, due_now: float) -> None:
         is_keeper_stuck = self.due_at + STUCK_S < due_now

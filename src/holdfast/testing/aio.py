@@ -5,10 +5,11 @@ import threading
 from collections.abc import Callable
 from typing import TypeVar
 
+from holdfast.codec import Limits
 from holdfast.commands import Command
 from holdfast.errors import Closed
-from holdfast.stores import AsyncStore
-from holdfast.stores.waiting import Mark
+from holdfast.stores import AsyncStore, Guarantees
+from holdfast.stores.waiting import Mark, Waiters
 
 R = TypeVar("R")
 
@@ -21,14 +22,14 @@ class LoopStore:
         self._thread = threading.Thread(target=self._loop.run_forever, name="holdfast-testing-loop", daemon=True)
         self._thread.start()
         try:
-            self.store = self._on_loop(make)
+            self.store: AsyncStore = self._on_loop(make)
         except BaseException:
             self._stop()
             raise
-        self.url = self.store.url
-        self.limits = self.store.limits
-        self.guarantees = self.store.guarantees
-        self.waiters = self.store.waiters
+        self.url: str = self.store.url
+        self.limits: Limits = self.store.limits
+        self.guarantees: Guarantees = self.store.guarantees
+        self.waiters: Waiters = self.store.waiters
 
     def execute(self, command: Command[R]) -> R:
         self._refuse_if_closed()

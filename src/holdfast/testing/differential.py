@@ -76,7 +76,7 @@ class Twins:
     """The memory store and the store under test, on one clock."""
 
     def __init__(self, factory: Opens) -> None:
-        self.clock = FakeClock()
+        self.clock: FakeClock = FakeClock()
         self._factory = factory
         self._oracle = MemoryStore(clock=self.clock)
         self._store = factory.make(self.clock)
@@ -214,11 +214,11 @@ def replay(factory: Opens, history: Iterable[Step]) -> None:
 class Player:
     """Makes random steps from what the answers so far gave to work with."""
 
-    kinds = (*MAKERS, "advance", "repeat", "reopen")
+    kinds: tuple[str, ...] = (*MAKERS, "advance", "repeat", "reopen")
 
     def __init__(self, twins: Twins, chance: Random) -> None:
         self.twins = twins
-        self.world = World(chance)
+        self.world: World = World(chance)
         self._weights = [weight for _, weight in MAKERS.values()] + [20, 4, 1]
         self._named: list[tuple[int, AnyCommand]] = []
 

@@ -49,9 +49,9 @@ class World:
         self.leases: list[LeaseName] = []
         self.ids: list[str] = []
         self.numbers: list[int] = [1]
-        self.made = 0
+        self.made: int = 0
         # Whether a message that was not started in time is still the head of its line is a store's own affair, and the front is before it.
-        self.can_be_late = chance.random() < 0.5
+        self.can_be_late: bool = chance.random() < 0.5
 
     def learn(self, answer: object) -> None:
         """Remember what an answer gives to work with later."""

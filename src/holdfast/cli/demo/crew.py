@@ -24,7 +24,7 @@ class Member:
         self.name = name
         self.process = process
         self._inbox = inbox
-        self.reader = threading.Thread(target=self._read, name=f"reports of {name}", daemon=True)
+        self.reader: threading.Thread = threading.Thread(target=self._read, name=f"reports of {name}", daemon=True)
         self.reader.start()
 
     def _read(self) -> None:

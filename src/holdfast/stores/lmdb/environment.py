@@ -36,13 +36,13 @@ class Environment:
     def __init__(self, folder: str, durability: Durability, map_size: int) -> None:
         self.folder = folder
         self.durability = durability
-        self.gate = Gate()
-        self.users = 0
+        self.gate: Gate = Gate()
+        self.users: int = 0
         self._open(min(map_size, FIRST_MAP_BYTES))
-        self.identity = identity(folder)
+        self.identity: tuple[int, int] = identity(folder)
 
     def _open(self, map_bytes: int) -> None:
-        self.lmdb = lmdb.open(
+        self.lmdb: lmdb.Environment = lmdb.open(
             self.folder,
             map_size=map_bytes,
             max_dbs=len(TABLES),
@@ -56,7 +56,7 @@ class Environment:
             self.lmdb.reader_check()
             self.mapped_bytes: int = self.lmdb.info()["map_size"]
             self.page_bytes: int = self.lmdb.stat()["psize"]
-            self.tables = self._open_tables()
+            self.tables: Tables = self._open_tables()
         except BaseException:
             self.lmdb.close()
             raise

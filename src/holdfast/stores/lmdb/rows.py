@@ -1,5 +1,7 @@
 """Messages as they are kept: a row that every change rewrites, and apart from it a large value and the history."""
 
+from collections.abc import Callable
+
 from msgspec import Raw, Struct, msgpack
 
 from holdfast.records import NEVER, NO_VALUE, Ending, Message, ReturnTo, State
@@ -59,9 +61,9 @@ class History(Struct, frozen=True, gc=False, array_like=True):
 
 NO_HISTORY = History(None, ())
 
-encode = msgpack.Encoder().encode
-decode_row = msgpack.Decoder(Row).decode
-decode_history = msgpack.Decoder(History).decode
+encode: Callable[[object], bytes] = msgpack.Encoder().encode
+decode_row: Callable[[bytes], Row] = msgpack.Decoder(Row).decode
+decode_history: Callable[[bytes], History] = msgpack.Decoder(History).decode
 
 
 def row_of(message: Message, n: int, value: bytes | None) -> Row:

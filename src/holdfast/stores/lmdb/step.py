@@ -19,7 +19,7 @@ class Step:
     def __init__(self, txn: "lmdb.Transaction[bytes]", tables: Tables, clock: Clock) -> None:
         self.txn = txn
         self.tables = tables
-        self.now = clock.now_us()
+        self.now: int = clock.now_us()
         self._clock = clock
         self.reserved: dict[str, int] = {}
         self.hints: dict[str, int] = {}

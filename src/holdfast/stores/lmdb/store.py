@@ -23,7 +23,7 @@ from holdfast.stores.lmdb.writer import Writer
 from holdfast.stores.sqlite.turns import Turns
 from holdfast.stores.sqlite.wakeups import Wakeups
 from holdfast.stores.threaded import ThreadedStore
-from holdfast.stores.waiting import Mark, waiters_for
+from holdfast.stores.waiting import Mark, Waiters, waiters_for
 
 R = TypeVar("R")
 
@@ -59,12 +59,12 @@ class LmdbStore:
         if durability not in ("power", "process"):
             message = f"durability is {durability!r}: choose 'power' or 'process'"
             raise ValueError(message)
-        self.path = str(Path(path).absolute())
-        self.url = f"lmdb:///{quote(self.path)}?durability={durability}"
-        self.limits = limits or Limits()
+        self.path: str = str(Path(path).absolute())
+        self.url: str = f"lmdb:///{quote(self.path)}?durability={durability}"
+        self.limits: Limits = limits or Limits()
         self.map_size = map_size
         version = ".".join(str(part) for part in lmdb.version())
-        self.guarantees = Guarantees(durability, "processes", "the host's, since its boot", f"LMDB {version}")
+        self.guarantees: Guarantees = Guarantees(durability, "processes", "the host's, since its boot", f"LMDB {version}")
         self._durability = durability
         self._host = host
         self._given_clock = clock
@@ -89,7 +89,7 @@ class LmdbStore:
         except BaseException:
             self._turns.close()
             raise
-        self.waiters = waiters_for(self.clock)
+        self.waiters: Waiters = waiters_for(self.clock)
         self._wakeups = Wakeups(data, self.waiters.hint)
 
     def _make_folder(self) -> None:

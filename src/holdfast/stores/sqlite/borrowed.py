@@ -35,10 +35,10 @@ class BorrowedStore:
             raise ValueError(message)
         self.connection = connection
         self.limits = limits
-        self.path = str(self._cursor().execute("pragma database_list").fetchone()[2])
-        self.url = f"sqlite:///{quote(self.path)}"
-        self.guarantees = Guarantees("process", "processes", "the host's, since its boot", f"SQLite {sqlite3.sqlite_version}")
-        self.waiters = Waiters()
+        self.path: str = str(self._cursor().execute("pragma database_list").fetchone()[2])
+        self.url: str = f"sqlite:///{quote(self.path)}"
+        self.guarantees: Guarantees = Guarantees("process", "processes", "the host's, since its boot", f"SQLite {sqlite3.sqlite_version}")
+        self.waiters: Waiters = Waiters()
         self._clock: AnchoredClock | None = None
         # A database in memory has no other writers.
         self._turns = Turns.shared(self.path) if self.path else None

@@ -29,7 +29,7 @@ class Forkable(Protocol):
 
 open_stores: "weakref.WeakSet[Forkable]" = weakref.WeakSet()
 
-opening = threading.Lock()
+opening: threading.Lock = threading.Lock()
 """Held while a connection is opened, or closed for good."""
 
 _paused: list[threading.Lock] = []

@@ -27,7 +27,7 @@ class RecordLocks:
     def __init__(self, fd: int) -> None:
         self._fd = fd
         status = os.fstat(fd)
-        self.identity = status.st_dev, status.st_ino
+        self.identity: tuple[int, int] = status.st_dev, status.st_ino
 
     def lock_now(self, first: int, last: int) -> bool:
         """Lock all the bytes from `first` to `last`, or none if another process has one of them."""

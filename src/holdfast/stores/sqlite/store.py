@@ -27,7 +27,7 @@ from holdfast.stores.sqlite.transaction import SqliteTransaction
 from holdfast.stores.sqlite.turns import Turns
 from holdfast.stores.sqlite.wakeups import Wakeups
 from holdfast.stores.threaded import ThreadedStore
-from holdfast.stores.waiting import Mark, waiters_for
+from holdfast.stores.waiting import Mark, Waiters, waiters_for
 
 R = TypeVar("R")
 
@@ -61,11 +61,11 @@ class SqliteStore:
             message = f"durability is {durability!r}: choose 'power' or 'process'"
             raise ValueError(message)
         check_library()
-        self.path = str(Path(path).absolute())
-        self.url = f"sqlite:///{quote(self.path)}?durability={durability}"
+        self.path: str = str(Path(path).absolute())
+        self.url: str = f"sqlite:///{quote(self.path)}?durability={durability}"
         self.limits = limits
         self.durability = durability
-        self.guarantees = Guarantees(durability, "processes", "the host's, since its boot", f"SQLite {sqlite3.sqlite_version}")
+        self.guarantees: Guarantees = Guarantees(durability, "processes", "the host's, since its boot", f"SQLite {sqlite3.sqlite_version}")
         self._host = host
         self._given_clock = clock
         self._is_closed = False
@@ -73,8 +73,8 @@ class SqliteStore:
         # Held while the store is opened anew in a child.
         self._beginning = threading.Lock()
         # Guard _writer and _reader; a fork waits for both.
-        self.writing = threading.Lock()
-        self.reading = threading.Lock()
+        self.writing: threading.Lock = threading.Lock()
+        self.reading: threading.Lock = threading.Lock()
         self._open()
         forks.open_stores.add(self)
 
@@ -95,7 +95,7 @@ class SqliteStore:
         except BaseException:
             self._turns.close()
             raise
-        self.waiters = waiters_for(self.clock)
+        self.waiters: Waiters = waiters_for(self.clock)
         self._wakeups = Wakeups(self.path, self.waiters.hint)
 
     def _connect(self) -> None:

@@ -19,12 +19,12 @@ class SqliteTransaction(Messages, Entries, Log):
     """What commands ask for, as SQL; one for each batch of commands."""
 
     reserved: dict[str, int]
-    has_renewed = False
+    has_renewed: bool = False
 
     def __init__(self, sql: SqlCursor, clock: Clock) -> None:
         self.sql = sql
         self.clock = clock
-        self.now = clock.now_us()
+        self.now: int = clock.now_us()
         self.hints: dict[str, int] = {}
         self.appended = 0
 

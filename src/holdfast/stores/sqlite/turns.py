@@ -42,7 +42,7 @@ class Turns:
 
     def __init__(self, path: str, locks: RecordLocks) -> None:
         self.path = path
-        self.mutex = threading.Lock()
+        self.mutex: threading.Lock = threading.Lock()
         self._locks = locks
         self._users = 0  # guarded by the registry's lock
         self._guard = threading.Lock()  # guards what follows; nothing that blocks is called under it

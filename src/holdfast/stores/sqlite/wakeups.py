@@ -40,7 +40,7 @@ seconds), so such a listing is not trusted twice."""
 
 _encoder = msgpack.Encoder()
 _decoder = msgpack.Decoder(list[Hint])
-logger = logging.getLogger(__name__)
+logger: logging.Logger = logging.getLogger(__name__)
 
 
 class Wakeups:

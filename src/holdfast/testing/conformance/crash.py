@@ -146,7 +146,7 @@ class Kept:
         self.put: set[str] = set()
         self.ending: set[str] = set()
         self.done: set[str] = set()
-        self.pair = -1
+        self.pair: int = -1
 
     def add(self, acks: list[Ack]) -> None:
         for what, name in acks:

@@ -19,7 +19,7 @@ class Doing(Generic[R]):
         self._act = act
         self._answers: list[R] = []
         self._error: BaseException | None = None
-        self.thread = threading.Thread(target=self._run, daemon=True)
+        self.thread: threading.Thread = threading.Thread(target=self._run, daemon=True)
         self.thread.start()
 
     def _run(self) -> None:
