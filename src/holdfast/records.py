@@ -4,6 +4,7 @@ Every moment (`position`, `until`, `created_at`, …) is a whole number of micro
 codec made it; nothing here looks inside one.
 """
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Literal
 from urllib.parse import quote, unquote
 
@@ -138,8 +139,6 @@ class Message(Struct, frozen=True, gc=False, omit_defaults=True):
         }
         if isinstance(self.key, str):  # By reference it may be anything.
             report["key"] = self.key
-        metadata: dict[str, object] = json.decode(self.metadata) if self.metadata else {}
-        metadata["dead_letter"] = report
         return Message(
             queue=to,
             id=self.id,
@@ -147,7 +146,7 @@ class Message(Struct, frozen=True, gc=False, omit_defaults=True):
             n=self.n,
             priority=self.priority,
             position=now,
-            metadata=Raw(json.encode(metadata, order="sorted")),
+            metadata=with_letter(self.metadata, report),
             created_at=self.created_at,
         )
 
@@ -171,6 +170,12 @@ class Message(Struct, frozen=True, gc=False, omit_defaults=True):
             "endings": self.endings + 1,
             "last_error": ending.error if ending.error is not None else self.last_error,
         }
+
+
+def with_letter(metadata: Raw | None, report: Mapping[str, object]) -> Raw:
+    """A dead letter's metadata: what was put beside the value, and the report on where it comes from and why."""
+    known: dict[str, object] = json.decode(metadata) if metadata else {}
+    return Raw(json.encode(known | {"dead_letter": report}, order="sorted"))
 
 
 class Receipt(Struct, frozen=True, gc=False, array_like=True):

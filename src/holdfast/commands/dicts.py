@@ -9,9 +9,9 @@ from msgspec.structs import replace
 from holdfast.codec import Limits, check_batch, check_duration, check_name, check_value_size
 from holdfast.commands.command import Command, Resource
 from holdfast.commands.refusals import check_choice, check_key, check_limit
+from holdfast.commands.refused import no_number, not_written, out_of_range
 from holdfast.commands.topics import dict_topic
 from holdfast.commands.transaction import Draft, Transaction
-from holdfast.errors import LeaseLost, Refused
 from holdfast.records import Entry, Lease, MaybeRaw, Settings, moment_in
 
 NULL = Raw(b"null")
@@ -205,26 +205,19 @@ class Write(Command[list[Written]], frozen=True):
             return change.value or NULL
         number = json.decode(entry.value) if entry else 0
         if isinstance(number, bool) or not isinstance(number, int | float):
-            message = f"key {change.key} of dict {self.dict!r} holds no number to increment; nothing was written"
-            raise Refused(message)
+            raise no_number(self.dict, change.key)
         try:
             total = Raw(json.encode(number + change.by))
         except OverflowError:
             total = NULL
         if total == NULL:
-            message = f"key {change.key} of dict {self.dict!r} would leave the range of numbers; nothing was written"
-            raise Refused(message)
+            raise out_of_range(self.dict, change.key)
         return total
 
     def _refuse(self, answers: list[Written]) -> None:
         for change, answer in zip(self.changes, answers, strict=True):
-            if answer.because == "lease":
-                message = f"lease {change.lease} on key {change.key} of dict {self.dict!r} is no longer held; nothing was written"
-                raise LeaseLost(message)
             if not answer.written:
-                reason = "a higher token has written it" if answer.because == "fence" else "it is not as expected"
-                message = f"key {change.key} of dict {self.dict!r}: {reason}; nothing was written"
-                raise Refused(message)
+                raise not_written(self.dict, change.key, answer.because, change.lease)
 
     def write(self, tx: Transaction, plan: "WritePlan") -> list[Written]:
         # Deleting what is absent and comparing change nothing, so they are no events.

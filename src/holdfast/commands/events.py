@@ -7,9 +7,9 @@ from msgspec import Struct
 from holdfast.codec import Limits, check_batch, check_duration
 from holdfast.commands.command import Command
 from holdfast.commands.refusals import check_limit
+from holdfast.commands.refused import compacted
 from holdfast.commands.topics import dict_topic
 from holdfast.commands.transaction import Draft, Transaction
-from holdfast.errors import Compacted
 from holdfast.records import Event, moment_in
 
 OLDEST = -1
@@ -50,12 +50,8 @@ class Changes(Command[Page], frozen=True):
         floor, latest = tx.floor(self.topic), tx.latest()
         if self.after == OLDEST:
             return Page(*tx.changes(self.topic, floor, self.limit), latest)
-        if self.after < floor:
-            message = f"events of {self.topic} up to {floor} are gone, and {self.after} was asked for: take a fresh snapshot"
-            raise Compacted(message, floor)
-        if self.after > latest:
-            message = f"{self.topic} was asked for events after {self.after}, but this store's newest is {latest}: take a fresh snapshot"
-            raise Compacted(message, floor)
+        if self.after < floor or self.after > latest:
+            raise compacted(self.topic, self.after, floor, latest)
         return Page(*tx.changes(self.topic, self.after, self.limit), latest)
 
     def write(self, tx: Transaction, plan: Page) -> Page:

@@ -10,9 +10,9 @@ from holdfast.codec import Limits, check_batch, check_duration, check_name
 from holdfast.commands.command import Command, Resource
 from holdfast.commands.dicts import Change, Write
 from holdfast.commands.refusals import check_key
+from holdfast.commands.refused import lease_held, lease_lost
 from holdfast.commands.topics import lease_topic, log_topic
 from holdfast.commands.transaction import Draft, Transaction
-from holdfast.errors import LeaseHeld, LeaseLost
 from holdfast.records import NEVER, Entry, Lease, MaybeRaw, end_of, seconds_in
 
 
@@ -70,8 +70,7 @@ class Acquire(Command[Acquired], frozen=True):
         current = tx.leases([(self.dict, self.key)]).get((self.dict, self.key))
         held = current if current is not None and current.held_at(tx.now) else None
         if self.all_or_none and held is not None and held.lease_id != self.lease_id:
-            message = f"{describe(self.dict, self.key)} is held by {held.holder!r}; nothing was changed"
-            raise LeaseHeld(message, held, seconds_in(held.until - tx.now))
+            raise lease_held(held, seconds_in(held.until - tx.now))
         entry = None if self.dict is None else tx.entries(self.dict, [self.key]).get(self.key)
         return AcquirePlan(held, current, entry, self._default(tx, entry) if held is None else None)
 
@@ -209,8 +208,7 @@ def check_held(tx: Transaction, names: Sequence[LeaseName], *, all_or_none: bool
         lease = found.get((name.dict, name.key))
         leases.append(lease if lease is not None and lease.lease_id == name.lease_id and lease.held_at(tx.now) else None)
         if all_or_none and leases[-1] is None:
-            message = f"{describe(name.dict, name.key)} is no longer held under {name.lease_id}; nothing was changed: acquire it again"
-            raise LeaseLost(message)
+            raise lease_lost(name.dict, name.key, name.lease_id)
     return leases
 
 
@@ -219,11 +217,6 @@ def touched(names: Sequence[LeaseName]) -> Iterator[tuple[Resource, bool]]:
     for name in names:
         yield ("dict", name.dict), False
         yield ("lease", name.dict, name.key), True
-
-
-def describe(name: str | None, key: str) -> str:
-    """The lease, for a message."""
-    return f"lease {key}" if name is None else f"the lease on key {key} of dict {name!r}"
 
 
 def ends_in_s(tx: Transaction, lease: Lease) -> float | None:

@@ -10,8 +10,8 @@ from holdfast.codec import Limits, check_batch, check_duration, check_name, chec
 from holdfast.commands.command import Command, Resource
 from holdfast.commands.endings import announce, create_queue, event, promote, resize
 from holdfast.commands.refusals import SHORT, check_budget, check_key, check_queue
+from holdfast.commands.refused import key_in_flight, queue_full
 from holdfast.commands.transaction import Transaction
-from holdfast.errors import KeyInFlight, QueueFull
 from holdfast.records import MaybeRaw, Message, Settings, moment_in
 
 IfReady = Literal["keep", "update", "reject"]
@@ -194,8 +194,7 @@ class Placement(Struct):
         held = first.held_at(self.now)
         policy = item.if_leased if held else item.if_ready
         if policy == "reject":
-            problem = f"key {key} of queue {queue!r} is {'claimed' if held else 'waiting'}, and this put was to be rejected then"
-            raise KeyInFlight(problem)
+            raise key_in_flight(queue, key, held=held)
         if policy == "keep":
             self._answer((copy or first).id, created=False)
         elif copy is not None or policy == "update":
@@ -246,8 +245,5 @@ class Placement(Struct):
         wanted, maxsize = self.ready_count, self.settings.maxsize
         used = self.settings.size - len(self.late) + tx.reserved.get(queue, 0)
         if wanted and used + wanted > maxsize:
-            message = (
-                f"queue {queue!r} is full: {used} of {maxsize} messages wait and {wanted} more were put; wait for room or raise maxsize"
-            )
-            raise QueueFull(message)
+            raise queue_full(queue, used, maxsize, wanted)
         tx.reserved[queue] = tx.reserved.get(queue, 0) + wanted

@@ -10,8 +10,8 @@ from holdfast.codec import Limits, check_batch, check_duration
 from holdfast.commands.command import Command, Resource
 from holdfast.commands.endings import Budget, Endings, announce, by_queue, event, plan_endings, promote
 from holdfast.commands.refusals import RETURNS, check_budget, check_choice
+from holdfast.commands.refused import claims_lost
 from holdfast.commands.transaction import Transaction
-from holdfast.errors import ClaimLost
 from holdfast.records import Message, Receipt, ReturnTo, end_of, moment_in
 
 ENDINGS = ("done", "ready", "dead")
@@ -136,10 +136,7 @@ def check_held(tx: Transaction, receipts: Sequence[Receipt], *, all_or_none: boo
         claims = [found.pop(receipt, None) for receipt in receipts]
     if all_or_none and None in claims:
         lost = [receipt for receipt, claim in zip(receipts, claims, strict=True) if claim is None]
-        message = (
-            f"{len(lost)} of {len(receipts)} claims are no longer held, the first {lost[0].claim_id}; nothing was changed: claim again"
-        )
-        raise ClaimLost(message, lost)
+        raise claims_lost(lost, len(receipts))
     return claims
 
 

@@ -1,0 +1,64 @@
+"""What a step is refused for, in words: every store that answers natively raises the same."""
+
+from collections.abc import Sequence
+
+from holdfast.errors import ClaimLost, Compacted, KeyInFlight, LeaseHeld, LeaseLost, QueueFull, Refused
+from holdfast.records import Lease, Receipt
+
+
+def queue_full(queue: str, used: int, maxsize: int, wanted: int) -> QueueFull:
+    """More was put than there is room for."""
+    message = f"queue {queue!r} is full: {used} of {maxsize} messages wait and {wanted} more were put; wait for room or raise maxsize"
+    return QueueFull(message)
+
+
+def key_in_flight(queue: str, key: str, *, held: bool) -> KeyInFlight:
+    """A put with `reject` met a message under its key."""
+    return KeyInFlight(f"key {key} of queue {queue!r} is {'claimed' if held else 'waiting'}, and this put was to be rejected then")
+
+
+def claims_lost(lost: Sequence[Receipt], of: int) -> ClaimLost:
+    """Some of the claims that had to be held together are lost."""
+    message = f"{len(lost)} of {of} claims are no longer held, the first {lost[0].claim_id}; nothing was changed: claim again"
+    return ClaimLost(message, lost)
+
+
+def lease_held(lease: Lease, ends_in_s: float) -> LeaseHeld:
+    """Somebody else has the lease."""
+    return LeaseHeld(f"{describe(lease.dict, lease.key)} is held by {lease.holder!r}; nothing was changed", lease, ends_in_s)
+
+
+def lease_lost(dict: str | None, key: str, lease_id: str) -> LeaseLost:
+    """The lease is not held, or not under this id."""
+    return LeaseLost(f"{describe(dict, key)} is no longer held under {lease_id}; nothing was changed: acquire it again")
+
+
+def not_written(dict: str, key: str, because: str, lease: str | None) -> LeaseLost | Refused:
+    """A condition of a change was not met."""
+    if because == "lease":
+        return LeaseLost(f"lease {lease} on key {key} of dict {dict!r} is no longer held; nothing was written")
+    reason = "a higher token has written it" if because == "fence" else "it is not as expected"
+    return Refused(f"key {key} of dict {dict!r}: {reason}; nothing was written")
+
+
+def no_number(dict: str, key: str) -> Refused:
+    """An increment met something else."""
+    return Refused(f"key {key} of dict {dict!r} holds no number to increment; nothing was written")
+
+
+def out_of_range(dict: str, key: str) -> Refused:
+    """An increment would leave what a JSON number can be here."""
+    return Refused(f"key {key} of dict {dict!r} would leave the range of numbers; nothing was written")
+
+
+def compacted(topic: str, after: int, floor: int, latest: int) -> Compacted:
+    """The events asked for are gone, or of another store."""
+    if after < floor:
+        return Compacted(f"events of {topic} up to {floor} are gone, and {after} was asked for: take a fresh snapshot", floor)
+    message = f"{topic} was asked for events after {after}, but this store's newest is {latest}: take a fresh snapshot"
+    return Compacted(message, floor)
+
+
+def describe(name: str | None, key: str) -> str:
+    """The lease, for a message."""
+    return f"lease {key}" if name is None else f"the lease on key {key} of dict {name!r}"
