@@ -24,7 +24,7 @@ RULES: dict[str, str] = {
     r"\bawait ": "",
     r"\bAwaitable\[([^][]+)\]": r"\1",
     r"\b__a(enter|exit)__\b": r"__\1__",
-    r"\basync_store\b": "store",
+    r"\basync_store(?=_on\b|\b)": "store",
     r"\bconnect_async\b": "connect",
     r"\baclose\b": "close",
     r"\.for_tasks\(\)": "",

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from holdfast._async.handles.together import AsyncTogether
     from holdfast._sync.handles.together import Together
     from holdfast.keepalive import Keepalive
-    from holdfast.stores import AsyncStore, Store
+    from holdfast.stores import AsyncExecutor, AsyncStore, Executor, Store
+    from holdfast.stores.lending import AsyncConnection, Connection
 
 _PASSWORD = re.compile(r"(?<=//)[^/@]*@")
 
@@ -88,6 +89,25 @@ class ControlPlaneClient:
                 self._async_store = store.for_tasks()
             return self._async_store
 
+    def store_on(self, connection: "Connection | None") -> "Executor":
+        """Give what executes commands in the open transaction of a connection of yours to the same database; without one, the store.
+
+        What is executed there commits or vanishes with your work. A connection that commits every statement by itself does so here, too.
+        """
+        if connection is None:
+            return self.store
+        from holdfast.stores.lending import within  # noqa: PLC0415 - see the top
+
+        return within(self.store, connection)
+
+    def async_store_on(self, connection: "AsyncConnection | None") -> "AsyncExecutor":
+        """Give the same for tasks."""
+        if connection is None:
+            return self.async_store
+        from holdfast.stores.lending import within_async  # noqa: PLC0415 - see the top
+
+        return within_async(self.store, self.async_store, connection)
+
     @property
     def keepalive(self) -> "Keepalive":
         """What renews the claims and leases that are held through this client."""
@@ -106,9 +126,9 @@ class ControlPlaneClient:
         if hasattr(self.store, "connection"):
             raise StoreError("a sqlite3 connection belongs to its thread, so nothing can renew in the background: give auto_renew=False")
 
-    def together(self) -> "Together":
-        """Collect steps, and commit them all or none: see `Together`."""
-        together: Together = load("holdfast._sync.handles.together", "Together")(self)
+    def together(self, *, connection: "Connection | None" = None) -> "Together":
+        """Collect steps, and commit them all or none, with a connection of yours together with your own transaction: see `Together`."""
+        together: Together = load("holdfast._sync.handles.together", "Together")(self, connection)
         return together
 
     @property
@@ -155,9 +175,9 @@ class ClientForTasks:
     def __init__(self, client: ControlPlaneClient) -> None:
         self._client = client
 
-    def together(self) -> "AsyncTogether":
-        """Collect steps, and commit them all or none: see `Together`."""
-        together: AsyncTogether = load("holdfast._async.handles.together", "AsyncTogether")(self._client)
+    def together(self, *, connection: "AsyncConnection | None" = None) -> "AsyncTogether":
+        """Collect steps, and commit them all or none, with a connection of yours together with your own transaction: see `Together`."""
+        together: AsyncTogether = load("holdfast._async.handles.together", "AsyncTogether")(self._client, connection)
         return together
 
     async def close(self) -> None:

@@ -1,6 +1,7 @@
 """Every public call, with the types a user sees; nothing here runs, type checkers read it."""
 
 import math
+import sqlite3
 from collections.abc import AsyncGenerator, Generator, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -39,7 +40,7 @@ from holdfast import (
 from holdfast.codec import MSGPACK, Limits
 from holdfast.commands import Claim, Put
 from holdfast.records import Lease, Receipt
-from holdfast.stores import AsyncStore, Guarantees, Store
+from holdfast.stores import AsyncExecutor, AsyncStore, Executor, Guarantees, Store
 from holdfast.testing import FakeClock
 
 
@@ -57,7 +58,10 @@ def clients() -> None:
     assert_type(client.is_closed, bool)
     assert_type(client.store, Store)
     assert_type(client.async_store, AsyncStore)
+    assert_type(client.store_on(sqlite3.connect("app.db")), Executor)
+    assert_type(client.async_store_on(sqlite3.connect("app.db")), AsyncExecutor)
     assert_type(client.together(), Together)
+    assert_type(client.together(connection=sqlite3.connect("app.db")), Together)
     assert_type(client.aio.together(), aio.Together)
     assert_type(ControlPlaneClient.on(connect("memory://")), ControlPlaneClient)
     client.check_renewal()
@@ -138,6 +142,8 @@ def claims(jobs: Queue[Job], claim: QueueClaim[Job], work: QueueWorkItem[Job]) -
     assert_type(claim.release(return_to="front", delay_s=1.0), QueueResponse)
     assert_type(claim.fail(error="x", delay_s=1.0), QueueResponse)
     assert_type(claim.ack().count, int)
+    assert_type(claim.ack(connection=sqlite3.connect("app.db")).count, int)
+    assert_type(jobs.put(Job("a"), connection=sqlite3.connect("app.db")), MessageId)
     assert_type(jobs.ack([claim, claim.claim_id], strict=False).lost, int)
     assert_type(jobs.release(claim, return_to="place"), QueueResponse)
     assert_type(jobs.renew(claim, lease_s=60.0), QueueResponse)

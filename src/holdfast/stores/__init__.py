@@ -35,6 +35,22 @@ class Guarantees(Struct, frozen=True):
     """The engine underneath, with its version."""
 
 
+class Executor(Protocol):
+    """What carries commands out: a store, or a transaction of the caller's own in one."""
+
+    def execute(self, command: "Command[R]") -> R:
+        """Apply the command, all or nothing."""
+        ...
+
+
+class AsyncExecutor(Protocol):
+    """What carries commands out, for tasks."""
+
+    async def execute(self, command: "Command[R]") -> R:
+        """Apply the command, all or nothing."""
+        ...
+
+
 class Store(Protocol):
     """A store, for threads."""
 

@@ -48,6 +48,15 @@ class Job:
         return self.answer
 
 
+def read_each(jobs: list[Job], read: Callable[[Command[Any]], Any]) -> None:
+    """Answer jobs that only read, which takes no commit and no turn."""
+    for job in jobs:
+        try:
+            job.succeed(read(job.command))
+        except Exception as error:  # noqa: BLE001 - whatever it is, the job's caller must have it
+            job.fail(error)
+
+
 class Committer:
     """Lets threads share transactions. `run_batch` must leave every job done, or raise with none of those left applied.
 

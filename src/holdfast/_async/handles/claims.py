@@ -11,6 +11,7 @@ from holdfast.keepalive import Keepalive
 from holdfast.receipts import raise_lost
 from holdfast.records import Message, ReturnTo
 from holdfast.results import MISSING, Missing, QueueResponse, wall_time
+from holdfast.stores.lending import AsyncConnection
 from holdfast.twins import ClaimTwin
 from holdfast.views import key_of, metadata_of
 
@@ -117,21 +118,23 @@ class AsyncQueueClaim(Generic[T]):
         """Raise `ClaimLost` if it is lost: what a long body does before anything that cannot be undone."""
         self.hold.check()
 
-    async def ack(self) -> QueueResponse:
+    async def ack(self, *, connection: AsyncConnection | None = None) -> QueueResponse:
         """Remove the message: it is done. Raises `ClaimLost`."""
-        return raise_lost(await settle(self._client, self, None))
+        return raise_lost(await settle(self._client, self, None, connection))
 
-    async def release(self, *, return_to: ReturnTo = "back", delay_s: float = 0.0) -> QueueResponse:
+    async def release(
+        self, *, return_to: ReturnTo = "back", delay_s: float = 0.0, connection: AsyncConnection | None = None
+    ) -> QueueResponse:
         """Give the message back, to the back of the line or where `return_to` says; burns no attempt. A lost one is counted in `lost`."""
-        return await settle(self._client, self, None, to="ready", return_to=return_to, delay_s=delay_s)
+        return await settle(self._client, self, None, connection, to="ready", return_to=return_to, delay_s=delay_s)
 
     async def renew(self, *, lease_s: float) -> QueueResponse:
         """Keep it from now on for `lease_s`. Raises `ClaimLost`."""
         return raise_lost(await renew(self._client, self, None, lease_s))
 
-    async def fail(self, *, error: str | None = None, delay_s: float = 0.0) -> QueueResponse:
+    async def fail(self, *, error: str | None = None, delay_s: float = 0.0, connection: AsyncConnection | None = None) -> QueueResponse:
         """Give it back as failed: its budget decides whether it is tried again. A lost one is counted in `lost`."""
-        return await settle(self._client, self, None, to="ready", counts=True, error=error, delay_s=delay_s)
+        return await settle(self._client, self, None, connection, to="ready", counts=True, error=error, delay_s=delay_s)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.claim_id} by {self.claimer!r}{', lost' if self.lost else ''}>"

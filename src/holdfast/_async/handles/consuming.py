@@ -16,6 +16,7 @@ from holdfast.holding import Hold
 from holdfast.receipts import Claims, raise_lost
 from holdfast.records import ReturnTo
 from holdfast.results import QueueResponse
+from holdfast.stores.lending import AsyncConnection
 
 T = TypeVar("T")
 
@@ -156,13 +157,19 @@ class AsyncQueueConsumer(AsyncNamedQueue, Generic[T]):
         return AsyncQueueWorkItem(claims[0], max_attempts, dead_letter_queue) if claims else None
 
     async def ack(
-        self, claims: Claims, *, strict: bool = True, client: ControlPlaneClient | None = None, base_url: str | None = None
+        self,
+        claims: Claims,
+        *,
+        strict: bool = True,
+        connection: AsyncConnection | None = None,
+        client: ControlPlaneClient | None = None,
+        base_url: str | None = None,
     ) -> QueueResponse:
         """Remove claimed messages: they are done.
 
         Raises `ClaimLost` if any claim is no longer held, after settling the others; with `strict=False` the answer counts them instead.
         """
-        response = await settle(self._reach(client, base_url), claims, self.name)
+        response = await settle(self._reach(client, base_url), claims, self.name, connection)
         return raise_lost(response) if strict else response
 
     async def release(
@@ -171,6 +178,7 @@ class AsyncQueueConsumer(AsyncNamedQueue, Generic[T]):
         *,
         return_to: ReturnTo = "back",
         delay_s: float = 0.0,
+        connection: AsyncConnection | None = None,
         client: ControlPlaneClient | None = None,
         base_url: str | None = None,
     ) -> QueueResponse:
@@ -179,7 +187,7 @@ class AsyncQueueConsumer(AsyncNamedQueue, Generic[T]):
         A claim that is no longer held raises nothing: it is in the answer's `lost`.
         """
         reached = self._reach(client, base_url)
-        return await settle(reached, claims, self.name, to="ready", return_to=return_to, delay_s=delay_s)
+        return await settle(reached, claims, self.name, connection, to="ready", return_to=return_to, delay_s=delay_s)
 
     async def renew(
         self,
@@ -205,6 +213,7 @@ class AsyncQueueConsumer(AsyncNamedQueue, Generic[T]):
         delay_s: float = 0.0,
         max_attempts: int | None = None,
         dead_letter_queue: str | None = None,
+        connection: AsyncConnection | None = None,
         client: ControlPlaneClient | None = None,
         base_url: str | None = None,
     ) -> QueueResponse:
@@ -217,6 +226,7 @@ class AsyncQueueConsumer(AsyncNamedQueue, Generic[T]):
             self._reach(client, base_url),
             claims,
             self.name,
+            connection,
             to="ready",
             counts=True,
             error=error,
@@ -230,12 +240,13 @@ class AsyncQueueConsumer(AsyncNamedQueue, Generic[T]):
         claims: Claims,
         *,
         error: str | None = None,
+        connection: AsyncConnection | None = None,
         client: ControlPlaneClient | None = None,
         base_url: str | None = None,
     ) -> QueueResponse:
         """Make claimed messages dead letters at once, whatever their budget. One no longer held is in the answer's `lost`."""
         reached = self._reach(client, base_url)
-        return await settle(reached, claims, self.name, to="dead", counts=True, error=error)
+        return await settle(reached, claims, self.name, connection, to="dead", counts=True, error=error)
 
     async def _take(
         self, limit: int, timeout_s: float | None, poll_s: float, client: ControlPlaneClient | None, base_url: str | None

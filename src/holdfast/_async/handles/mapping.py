@@ -12,6 +12,8 @@ from holdfast.entries import change_of, expectation, pairs_of, raise_refused, sa
 from holdfast.errors import Refused
 from holdfast.reaching import reach
 from holdfast.results import MISSING, DictCompareAndSetResult, DictEntry, DictResponse, Missing, WatchEvent, wall_time
+from holdfast.stores import AsyncExecutor
+from holdfast.stores.lending import AsyncConnection
 from holdfast.twins import DictTwin
 from holdfast.watched import DictSubject, narrowing
 
@@ -32,7 +34,8 @@ class AsyncDict(AsyncDictLeases[V]):
 
     Keys are str, int, float, bool, None, bytes, UUID, date, datetime and tuples of these, told apart by type: `1`, `1.0`, `True` and `"1"`
     are four keys. Every call takes `client=` or `base_url=`, else the handle's own are used, else `HOLDFAST_URL`, else a file in the user's
-    data folder.
+    data folder. What writes takes `connection=`, too, a connection of yours to the same database: the write is then part of its open
+    transaction, and is committed, or vanishes, with it.
     """
 
     aio: ClassVar[DictTwin] = DictTwin()
@@ -106,6 +109,7 @@ class AsyncDict(AsyncDictLeases[V]):
         revision: int | None = None,
         lease_id: str | None = None,
         fence: int | None = None,
+        connection: AsyncConnection | None = None,
         client: ControlPlaneClient | None = None,
         base_url: str | None = None,
     ) -> DictResponse:
@@ -114,17 +118,19 @@ class AsyncDict(AsyncDictLeases[V]):
         With `revision=` only what still has that revision: the answer's `count` says whether it was. Raises `LeaseLost` and `Refused` as
         `put` does.
         """
-        reached = self._reach(client, base_url)
+        store = self._reach(client, base_url).async_store_on(connection)
         if isinstance(key, Missing):
             if revision is not None or lease_id is not None or fence is not None:
                 raise ValueError("revision=, lease_id= and fence= are about one key: give the key, too")
-            return DictResponse(await reached.async_store.execute(Clear("dict", self.name, drop=True)))
-        written = await self._write_one(reached, change_of(key, do="delete", revision=revision, lease=lease_id, fence=fence))
+            return DictResponse(await store.execute(Clear("dict", self.name, drop=True)))
+        written = await self._write_one(store, change_of(key, do="delete", revision=revision, lease=lease_id, fence=fence))
         return DictResponse(int(written.written and written.entry is not None))
 
-    async def clear(self, *, client: ControlPlaneClient | None = None, base_url: str | None = None) -> DictResponse:
+    async def clear(
+        self, *, connection: AsyncConnection | None = None, client: ControlPlaneClient | None = None, base_url: str | None = None
+    ) -> DictResponse:
         """Remove every key, in one step; leases stay."""
-        return DictResponse(await self._reach(client, base_url).async_store.execute(Clear("dict", self.name)))
+        return DictResponse(await self._reach(client, base_url).async_store_on(connection).execute(Clear("dict", self.name)))
 
     async def length(self, *, client: ControlPlaneClient | None = None, base_url: str | None = None) -> int:
         """How many keys there are."""
@@ -138,6 +144,7 @@ class AsyncDict(AsyncDictLeases[V]):
         ttl_s: float | None = None,
         lease_id: str | None = None,
         fence: int | None = None,
+        connection: AsyncConnection | None = None,
         client: ControlPlaneClient | None = None,
         base_url: str | None = None,
     ) -> V:
@@ -147,7 +154,7 @@ class AsyncDict(AsyncDictLeases[V]):
         token, it is `Refused` once a higher token has written the key; an equal one passes.
         """
         change = change_of(key, value=self._codec.encode(value), ttl_s=ttl_s, lease=lease_id, fence=fence)
-        await self._write_one(self._reach(client, base_url), change)
+        await self._write_one(self._reach(client, base_url).async_store_on(connection), change)
         return value
 
     async def put_if_absent(
@@ -158,12 +165,13 @@ class AsyncDict(AsyncDictLeases[V]):
         ttl_s: float | None = None,
         lease_id: str | None = None,
         fence: int | None = None,
+        connection: AsyncConnection | None = None,
         client: ControlPlaneClient | None = None,
         base_url: str | None = None,
     ) -> DictCompareAndSetResult:
         """Store a value if the key is absent; `updated` says whether it was, and `current_value` what is there now."""
         return await self.compare_and_set(
-            key, MISSING, value, ttl_s=ttl_s, lease_id=lease_id, fence=fence, client=client, base_url=base_url
+            key, MISSING, value, ttl_s=ttl_s, lease_id=lease_id, fence=fence, connection=connection, client=client, base_url=base_url
         )
 
     async def update(
@@ -172,6 +180,7 @@ class AsyncDict(AsyncDictLeases[V]):
         *,
         ttl_s: float | None = None,
         fence: int | None = None,
+        connection: AsyncConnection | None = None,
         client: ControlPlaneClient | None = None,
         base_url: str | None = None,
     ) -> dict[Any, V]:
@@ -179,7 +188,7 @@ class AsyncDict(AsyncDictLeases[V]):
         pairs = pairs_of(values)
         changes = [Change(text, value=self._codec.encode(value), fence=fence, ttl_s=ttl_s) for text, (_, value) in pairs.items()]
         if changes:
-            await self._reach(client, base_url).async_store.execute(Write(self.name, changes, all_or_none=True))
+            await self._reach(client, base_url).async_store_on(connection).execute(Write(self.name, changes, all_or_none=True))
         return dict(pairs.values())
 
     async def get(
@@ -264,11 +273,14 @@ class AsyncDict(AsyncDictLeases[V]):
         default: Any = None,
         lease_id: str | None = None,
         fence: int | None = None,
+        connection: AsyncConnection | None = None,
         client: ControlPlaneClient | None = None,
         base_url: str | None = None,
     ) -> V | Any:
         """Remove a key, and give the value it had, or the default."""
-        written = await self._write_one(self._reach(client, base_url), change_of(key, do="delete", lease=lease_id, fence=fence))
+        written = await self._write_one(
+            self._reach(client, base_url).async_store_on(connection), change_of(key, do="delete", lease=lease_id, fence=fence)
+        )
         return self._codec.decode(written.entry.value) if written.entry is not None else default
 
     async def increment(
@@ -279,12 +291,13 @@ class AsyncDict(AsyncDictLeases[V]):
         ttl_s: float | None = None,
         lease_id: str | None = None,
         fence: int | None = None,
+        connection: AsyncConnection | None = None,
         client: ControlPlaneClient | None = None,
         base_url: str | None = None,
     ) -> Any:
         """Add to the number under a key, from 0 where it is missing, and give the sum. `Refused` where there is no number."""
         change = change_of(key, do="increment", by=by, ttl_s=ttl_s, lease=lease_id, fence=fence)
-        written = await self._write_one(self._reach(client, base_url), change)
+        written = await self._write_one(self._reach(client, base_url).async_store_on(connection), change)
         return None if written.entry is None else self._codec.decode(written.entry.value)
 
     async def compare_and_set(
@@ -297,6 +310,7 @@ class AsyncDict(AsyncDictLeases[V]):
         ttl_s: float | None = None,
         lease_id: str | None = None,
         fence: int | None = None,
+        connection: AsyncConnection | None = None,
         client: ControlPlaneClient | None = None,
         base_url: str | None = None,
     ) -> DictCompareAndSetResult:
@@ -314,7 +328,7 @@ class AsyncDict(AsyncDictLeases[V]):
             revision=revision,
             **(expectation(expected, self._codec) if revision is None else {}),
         )
-        (written,) = await self._reach(client, base_url).async_store.execute(Write(self.name, [change]))
+        (written,) = await self._reach(client, base_url).async_store_on(connection).execute(Write(self.name, [change]))
         current = None if written.entry is None else self._codec.decode(written.entry.value)
         return DictCompareAndSetResult(written.written, current, 0 if written.entry is None else written.entry.revision)
 
@@ -327,6 +341,7 @@ class AsyncDict(AsyncDictLeases[V]):
         ttl_s: float | None = None,
         lease_id: str | None = None,
         fence: int | None = None,
+        connection: AsyncConnection | None = None,
         client: ControlPlaneClient | None = None,
         base_url: str | None = None,
     ) -> V:
@@ -335,13 +350,13 @@ class AsyncDict(AsyncDictLeases[V]):
         `change` gets the default where the key is missing. It is called again, with the newer value, as long as others were faster, so
         it must only compute. Raises `LeaseLost` and `Refused` as `put` does.
         """
-        reached, text = self._reach(client, base_url), encode_key(key)
+        store, text = self._reach(client, base_url).async_store_on(connection), encode_key(key)
         for _ in range(TRIES):
-            found = (await reached.async_store.execute(Read(self.name, [text]))).entries
+            found = (await store.execute(Read(self.name, [text]))).entries
             value = change(self._codec.decode(found[0].value) if found else default)
             revision = found[0].revision if found else 0
             step = change_of(key, value=self._codec.encode(value), ttl_s=ttl_s, lease=lease_id, fence=fence, revision=revision)
-            if (await self._write_one(reached, step)).written:
+            if (await self._write_one(store, step)).written:
                 return value
         raise Refused(
             f"key {key!r} of dict {self.name!r} was changed by others {TRIES:,} times in a row; nothing was written: hold a lease"
@@ -369,8 +384,8 @@ class AsyncDict(AsyncDictLeases[V]):
         store = self._reach(client, base_url).async_store
         return watch(store, subject, last_index=last_index, timeout_s=timeout_s, poll_s=poll_interval_s, snapshot=snapshot)
 
-    async def _write_one(self, reached: ControlPlaneClient, change: Change) -> Written:
+    async def _write_one(self, store: AsyncExecutor, change: Change) -> Written:
         """Make one change; what its lease or fence refuses is raised, a comparison that failed is answered."""
-        (written,) = await reached.async_store.execute(Write(self.name, [change]))
+        (written,) = await store.execute(Write(self.name, [change]))
         raise_refused(self.name, decode_key(change.key), change, written)
         return written

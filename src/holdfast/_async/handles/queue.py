@@ -12,11 +12,12 @@ from holdfast._async.handles.administration import AsyncQueueAdministration
 from holdfast._async.handles.consuming import AsyncQueueConsumer
 from holdfast.client import ControlPlaneClient
 from holdfast.codec import JSON, Codec, typed
-from holdfast.commands import Names, Put
+from holdfast.commands import Item, Names, Put, Puts
 from holdfast.commands.putting import IfLeased, IfReady
 from holdfast.items import IfPresent, ManyOptions, WorkOptions, make_item
 from holdfast.reaching import reach
 from holdfast.results import MessageId
+from holdfast.stores.lending import AsyncConnection
 from holdfast.twins import QueueTwin
 
 T = TypeVar("T")
@@ -131,6 +132,7 @@ class AsyncQueue(AsyncQueueConsumer[T], AsyncQueueAdministration):
         id: str | None = None,
         timeout_s: float | None = None,
         poll_interval_s: float = 0.5,
+        connection: AsyncConnection | None = None,
         client: ControlPlaneClient | None = None,
         base_url: str | None = None,
     ) -> MessageId:
@@ -142,6 +144,8 @@ class AsyncQueue(AsyncQueueConsumer[T], AsyncQueueAdministration):
         first. With `max_attempts` it is dead after so many failures and expiries, and goes to `dead_letter_queue` if there is one. If
         nobody has started it `start_within_s` after it was due, it is dropped. `metadata` travels beside the value. A put under an `id`
         that exists changes nothing. Into a full queue it waits for room as `timeout_s` says, then raises `QueueFull`.
+
+        With a `connection` of yours to the same database the put is part of its open transaction: it is committed, or vanishes, with it.
         """
         item = make_item(
             value,
@@ -159,7 +163,7 @@ class AsyncQueue(AsyncQueueConsumer[T], AsyncQueueAdministration):
             metadata=metadata,
             id=id,
         )
-        puts = await put(self._store(client, base_url), Put(self.name, [item]), timeout_s, poll_interval_s)
+        puts = await self._put(self._reach(client, base_url), [item], timeout_s, poll_interval_s, connection)
         return MessageId(puts.ids[0], created=puts.created[0])
 
     async def put_many(
@@ -169,6 +173,7 @@ class AsyncQueue(AsyncQueueConsumer[T], AsyncQueueAdministration):
         keys: Iterable[Hashable | None] | None = None,
         timeout_s: float | None = None,
         poll_interval_s: float = 0.5,
+        connection: AsyncConnection | None = None,
         client: ControlPlaneClient | None = None,
         base_url: str | None = None,
         **options: Unpack[ManyOptions],
@@ -179,7 +184,7 @@ class AsyncQueue(AsyncQueueConsumer[T], AsyncQueueAdministration):
         items = [make_item(value, self._codec, key=key, **options) for value, key in zip(values, each, strict=True)]
         if not items:
             return []
-        puts = await put(self._store(client, base_url), Put(self.name, items), timeout_s, poll_interval_s)
+        puts = await self._put(self._reach(client, base_url), items, timeout_s, poll_interval_s, connection)
         return [MessageId(message_id, created=created) for message_id, created in zip(puts.ids, puts.created, strict=True)]
 
     async def put_work(
@@ -189,6 +194,7 @@ class AsyncQueue(AsyncQueueConsumer[T], AsyncQueueAdministration):
         max_attempts: int | None = 3,
         dead_letter_queue: str | None = None,
         metadata: Mapping[str, Any] | None = None,
+        connection: AsyncConnection | None = None,
         client: ControlPlaneClient | None = None,
         base_url: str | None = None,
         **options: Unpack[WorkOptions],
@@ -199,6 +205,7 @@ class AsyncQueue(AsyncQueueConsumer[T], AsyncQueueAdministration):
             max_attempts=max_attempts,
             dead_letter_queue=dead_letter_queue,
             metadata=metadata,
+            connection=connection,
             client=client,
             base_url=base_url,
             **options,
@@ -216,6 +223,21 @@ class AsyncQueue(AsyncQueueConsumer[T], AsyncQueueAdministration):
             page = await store.execute(Names("queue", prefix, names[-1]))
             names += [one.name for one in page.settings]
         return [AsyncQueue(name, client=client, base_url=base_url) for name in names]
+
+    async def _put(
+        self,
+        reached: ControlPlaneClient,
+        items: builtins.list[Item],
+        timeout_s: float | None,
+        poll_s: float,
+        connection: AsyncConnection | None,
+    ) -> Puts:
+        command = Put(self.name, items)
+        if connection is None:
+            return await put(reached.async_store, command, timeout_s, poll_s)
+        if timeout_s is not None:
+            raise ValueError("timeout_s= waits for others to make room, and they may wait for your transaction: give no connection=")
+        return await reached.async_store_on(connection).execute(command)
 
 
 def _codec(type: Any, codec: Codec | None) -> Codec:

@@ -7,16 +7,22 @@ from holdfast.client import ControlPlaneClient
 from holdfast.commands import Extend, Settle
 from holdfast.receipts import Claims, NamedClaims
 from holdfast.results import QueueResponse
+from holdfast.stores.lending import Connection
 
 
-def settle(client: ControlPlaneClient, claims: Claims, queue: str | None, **how: Any) -> QueueResponse:
-    """End claims as a `Settle` with these fields does; answer how many were still held."""
+def settle(
+    client: ControlPlaneClient, claims: Claims, queue: str | None, connection: Connection | None = None, **how: Any
+) -> QueueResponse:
+    """End claims as a `Settle` with these fields does; answer how many were still held.
+
+    With a connection it is part of that one's transaction; if that is rolled back, the claims are as they were, but nobody renews them.
+    """
     named = NamedClaims(claims, queue)
     command = Settle(named.receipts, **how)
     if not command.receipts:
         return named.settled([])
     with named.let_go():
-        answer = client.store.execute(command)
+        answer = client.store_on(connection).execute(command)
     return named.settled(answer.held)
 
 

@@ -12,6 +12,7 @@ from holdfast.keepalive import Keepalive
 from holdfast.receipts import raise_lost
 from holdfast.records import Message, ReturnTo
 from holdfast.results import MISSING, Missing, QueueResponse, wall_time
+from holdfast.stores.lending import Connection
 from holdfast.twins import ClaimTwin
 from holdfast.views import key_of, metadata_of
 
@@ -118,21 +119,21 @@ class QueueClaim(Generic[T]):
         """Raise `ClaimLost` if it is lost: what a long body does before anything that cannot be undone."""
         self.hold.check()
 
-    def ack(self) -> QueueResponse:
+    def ack(self, *, connection: Connection | None = None) -> QueueResponse:
         """Remove the message: it is done. Raises `ClaimLost`."""
-        return raise_lost(settle(self._client, self, None))
+        return raise_lost(settle(self._client, self, None, connection))
 
-    def release(self, *, return_to: ReturnTo = "back", delay_s: float = 0.0) -> QueueResponse:
+    def release(self, *, return_to: ReturnTo = "back", delay_s: float = 0.0, connection: Connection | None = None) -> QueueResponse:
         """Give the message back, to the back of the line or where `return_to` says; burns no attempt. A lost one is counted in `lost`."""
-        return settle(self._client, self, None, to="ready", return_to=return_to, delay_s=delay_s)
+        return settle(self._client, self, None, connection, to="ready", return_to=return_to, delay_s=delay_s)
 
     def renew(self, *, lease_s: float) -> QueueResponse:
         """Keep it from now on for `lease_s`. Raises `ClaimLost`."""
         return raise_lost(renew(self._client, self, None, lease_s))
 
-    def fail(self, *, error: str | None = None, delay_s: float = 0.0) -> QueueResponse:
+    def fail(self, *, error: str | None = None, delay_s: float = 0.0, connection: Connection | None = None) -> QueueResponse:
         """Give it back as failed: its budget decides whether it is tried again. A lost one is counted in `lost`."""
-        return settle(self._client, self, None, to="ready", counts=True, error=error, delay_s=delay_s)
+        return settle(self._client, self, None, connection, to="ready", counts=True, error=error, delay_s=delay_s)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.claim_id} by {self.claimer!r}{', lost' if self.lost else ''}>"

@@ -17,6 +17,7 @@ from holdfast.holding import Hold
 from holdfast.receipts import Claims, raise_lost
 from holdfast.records import ReturnTo
 from holdfast.results import QueueResponse
+from holdfast.stores.lending import Connection
 
 T = TypeVar("T")
 
@@ -157,13 +158,19 @@ class QueueConsumer(NamedQueue, Generic[T]):
         return QueueWorkItem(claims[0], max_attempts, dead_letter_queue) if claims else None
 
     def ack(
-        self, claims: Claims, *, strict: bool = True, client: ControlPlaneClient | None = None, base_url: str | None = None
+        self,
+        claims: Claims,
+        *,
+        strict: bool = True,
+        connection: Connection | None = None,
+        client: ControlPlaneClient | None = None,
+        base_url: str | None = None,
     ) -> QueueResponse:
         """Remove claimed messages: they are done.
 
         Raises `ClaimLost` if any claim is no longer held, after settling the others; with `strict=False` the answer counts them instead.
         """
-        response = settle(self._reach(client, base_url), claims, self.name)
+        response = settle(self._reach(client, base_url), claims, self.name, connection)
         return raise_lost(response) if strict else response
 
     def release(
@@ -172,6 +179,7 @@ class QueueConsumer(NamedQueue, Generic[T]):
         *,
         return_to: ReturnTo = "back",
         delay_s: float = 0.0,
+        connection: Connection | None = None,
         client: ControlPlaneClient | None = None,
         base_url: str | None = None,
     ) -> QueueResponse:
@@ -180,7 +188,7 @@ class QueueConsumer(NamedQueue, Generic[T]):
         A claim that is no longer held raises nothing: it is in the answer's `lost`.
         """
         reached = self._reach(client, base_url)
-        return settle(reached, claims, self.name, to="ready", return_to=return_to, delay_s=delay_s)
+        return settle(reached, claims, self.name, connection, to="ready", return_to=return_to, delay_s=delay_s)
 
     def renew(
         self,
@@ -206,6 +214,7 @@ class QueueConsumer(NamedQueue, Generic[T]):
         delay_s: float = 0.0,
         max_attempts: int | None = None,
         dead_letter_queue: str | None = None,
+        connection: Connection | None = None,
         client: ControlPlaneClient | None = None,
         base_url: str | None = None,
     ) -> QueueResponse:
@@ -218,6 +227,7 @@ class QueueConsumer(NamedQueue, Generic[T]):
             self._reach(client, base_url),
             claims,
             self.name,
+            connection,
             to="ready",
             counts=True,
             error=error,
@@ -231,12 +241,13 @@ class QueueConsumer(NamedQueue, Generic[T]):
         claims: Claims,
         *,
         error: str | None = None,
+        connection: Connection | None = None,
         client: ControlPlaneClient | None = None,
         base_url: str | None = None,
     ) -> QueueResponse:
         """Make claimed messages dead letters at once, whatever their budget. One no longer held is in the answer's `lost`."""
         reached = self._reach(client, base_url)
-        return settle(reached, claims, self.name, to="dead", counts=True, error=error)
+        return settle(reached, claims, self.name, connection, to="dead", counts=True, error=error)
 
     def _take(self, limit: int, timeout_s: float | None, poll_s: float, client: ControlPlaneClient | None, base_url: str | None) -> list[T]:
         store, command = self._store(client, base_url), Claim(self.name, limit=limit, take=True)

@@ -13,6 +13,8 @@ from holdfast.entries import change_of, expectation, pairs_of, raise_refused, sa
 from holdfast.errors import Refused
 from holdfast.reaching import reach
 from holdfast.results import MISSING, DictCompareAndSetResult, DictEntry, DictResponse, Missing, WatchEvent, wall_time
+from holdfast.stores import Executor
+from holdfast.stores.lending import Connection
 from holdfast.twins import DictTwin
 from holdfast.watched import DictSubject, narrowing
 
@@ -33,7 +35,8 @@ class Dict(DictLeases[V]):
 
     Keys are str, int, float, bool, None, bytes, UUID, date, datetime and tuples of these, told apart by type: `1`, `1.0`, `True` and `"1"`
     are four keys. Every call takes `client=` or `base_url=`, else the handle's own are used, else `HOLDFAST_URL`, else a file in the user's
-    data folder.
+    data folder. What writes takes `connection=`, too, a connection of yours to the same database: the write is then part of its open
+    transaction, and is committed, or vanishes, with it.
     """
 
     aio: ClassVar[DictTwin] = DictTwin()
@@ -103,6 +106,7 @@ class Dict(DictLeases[V]):
         revision: int | None = None,
         lease_id: str | None = None,
         fence: int | None = None,
+        connection: Connection | None = None,
         client: ControlPlaneClient | None = None,
         base_url: str | None = None,
     ) -> DictResponse:
@@ -111,17 +115,19 @@ class Dict(DictLeases[V]):
         With `revision=` only what still has that revision: the answer's `count` says whether it was. Raises `LeaseLost` and `Refused` as
         `put` does.
         """
-        reached = self._reach(client, base_url)
+        store = self._reach(client, base_url).store_on(connection)
         if isinstance(key, Missing):
             if revision is not None or lease_id is not None or fence is not None:
                 raise ValueError("revision=, lease_id= and fence= are about one key: give the key, too")
-            return DictResponse(reached.store.execute(Clear("dict", self.name, drop=True)))
-        written = self._write_one(reached, change_of(key, do="delete", revision=revision, lease=lease_id, fence=fence))
+            return DictResponse(store.execute(Clear("dict", self.name, drop=True)))
+        written = self._write_one(store, change_of(key, do="delete", revision=revision, lease=lease_id, fence=fence))
         return DictResponse(int(written.written and written.entry is not None))
 
-    def clear(self, *, client: ControlPlaneClient | None = None, base_url: str | None = None) -> DictResponse:
+    def clear(
+        self, *, connection: Connection | None = None, client: ControlPlaneClient | None = None, base_url: str | None = None
+    ) -> DictResponse:
         """Remove every key, in one step; leases stay."""
-        return DictResponse(self._reach(client, base_url).store.execute(Clear("dict", self.name)))
+        return DictResponse(self._reach(client, base_url).store_on(connection).execute(Clear("dict", self.name)))
 
     def length(self, *, client: ControlPlaneClient | None = None, base_url: str | None = None) -> int:
         """How many keys there are."""
@@ -135,6 +141,7 @@ class Dict(DictLeases[V]):
         ttl_s: float | None = None,
         lease_id: str | None = None,
         fence: int | None = None,
+        connection: Connection | None = None,
         client: ControlPlaneClient | None = None,
         base_url: str | None = None,
     ) -> V:
@@ -144,7 +151,7 @@ class Dict(DictLeases[V]):
         token, it is `Refused` once a higher token has written the key; an equal one passes.
         """
         change = change_of(key, value=self._codec.encode(value), ttl_s=ttl_s, lease=lease_id, fence=fence)
-        self._write_one(self._reach(client, base_url), change)
+        self._write_one(self._reach(client, base_url).store_on(connection), change)
         return value
 
     def put_if_absent(
@@ -155,11 +162,14 @@ class Dict(DictLeases[V]):
         ttl_s: float | None = None,
         lease_id: str | None = None,
         fence: int | None = None,
+        connection: Connection | None = None,
         client: ControlPlaneClient | None = None,
         base_url: str | None = None,
     ) -> DictCompareAndSetResult:
         """Store a value if the key is absent; `updated` says whether it was, and `current_value` what is there now."""
-        return self.compare_and_set(key, MISSING, value, ttl_s=ttl_s, lease_id=lease_id, fence=fence, client=client, base_url=base_url)
+        return self.compare_and_set(
+            key, MISSING, value, ttl_s=ttl_s, lease_id=lease_id, fence=fence, connection=connection, client=client, base_url=base_url
+        )
 
     def update(
         self,
@@ -167,6 +177,7 @@ class Dict(DictLeases[V]):
         *,
         ttl_s: float | None = None,
         fence: int | None = None,
+        connection: Connection | None = None,
         client: ControlPlaneClient | None = None,
         base_url: str | None = None,
     ) -> dict[Any, V]:
@@ -174,7 +185,7 @@ class Dict(DictLeases[V]):
         pairs = pairs_of(values)
         changes = [Change(text, value=self._codec.encode(value), fence=fence, ttl_s=ttl_s) for text, (_, value) in pairs.items()]
         if changes:
-            self._reach(client, base_url).store.execute(Write(self.name, changes, all_or_none=True))
+            self._reach(client, base_url).store_on(connection).execute(Write(self.name, changes, all_or_none=True))
         return dict(pairs.values())
 
     def get(
@@ -257,11 +268,14 @@ class Dict(DictLeases[V]):
         default: Any = None,
         lease_id: str | None = None,
         fence: int | None = None,
+        connection: Connection | None = None,
         client: ControlPlaneClient | None = None,
         base_url: str | None = None,
     ) -> V | Any:
         """Remove a key, and give the value it had, or the default."""
-        written = self._write_one(self._reach(client, base_url), change_of(key, do="delete", lease=lease_id, fence=fence))
+        written = self._write_one(
+            self._reach(client, base_url).store_on(connection), change_of(key, do="delete", lease=lease_id, fence=fence)
+        )
         return self._codec.decode(written.entry.value) if written.entry is not None else default
 
     def increment(
@@ -272,12 +286,13 @@ class Dict(DictLeases[V]):
         ttl_s: float | None = None,
         lease_id: str | None = None,
         fence: int | None = None,
+        connection: Connection | None = None,
         client: ControlPlaneClient | None = None,
         base_url: str | None = None,
     ) -> Any:
         """Add to the number under a key, from 0 where it is missing, and give the sum. `Refused` where there is no number."""
         change = change_of(key, do="increment", by=by, ttl_s=ttl_s, lease=lease_id, fence=fence)
-        written = self._write_one(self._reach(client, base_url), change)
+        written = self._write_one(self._reach(client, base_url).store_on(connection), change)
         return None if written.entry is None else self._codec.decode(written.entry.value)
 
     def compare_and_set(
@@ -290,6 +305,7 @@ class Dict(DictLeases[V]):
         ttl_s: float | None = None,
         lease_id: str | None = None,
         fence: int | None = None,
+        connection: Connection | None = None,
         client: ControlPlaneClient | None = None,
         base_url: str | None = None,
     ) -> DictCompareAndSetResult:
@@ -307,7 +323,7 @@ class Dict(DictLeases[V]):
             revision=revision,
             **(expectation(expected, self._codec) if revision is None else {}),
         )
-        (written,) = self._reach(client, base_url).store.execute(Write(self.name, [change]))
+        (written,) = self._reach(client, base_url).store_on(connection).execute(Write(self.name, [change]))
         current = None if written.entry is None else self._codec.decode(written.entry.value)
         return DictCompareAndSetResult(written.written, current, 0 if written.entry is None else written.entry.revision)
 
@@ -320,6 +336,7 @@ class Dict(DictLeases[V]):
         ttl_s: float | None = None,
         lease_id: str | None = None,
         fence: int | None = None,
+        connection: Connection | None = None,
         client: ControlPlaneClient | None = None,
         base_url: str | None = None,
     ) -> V:
@@ -328,13 +345,13 @@ class Dict(DictLeases[V]):
         `change` gets the default where the key is missing. It is called again, with the newer value, as long as others were faster, so
         it must only compute. Raises `LeaseLost` and `Refused` as `put` does.
         """
-        reached, text = self._reach(client, base_url), encode_key(key)
+        store, text = self._reach(client, base_url).store_on(connection), encode_key(key)
         for _ in range(TRIES):
-            found = (reached.store.execute(Read(self.name, [text]))).entries
+            found = (store.execute(Read(self.name, [text]))).entries
             value = change(self._codec.decode(found[0].value) if found else default)
             revision = found[0].revision if found else 0
             step = change_of(key, value=self._codec.encode(value), ttl_s=ttl_s, lease=lease_id, fence=fence, revision=revision)
-            if (self._write_one(reached, step)).written:
+            if (self._write_one(store, step)).written:
                 return value
         raise Refused(
             f"key {key!r} of dict {self.name!r} was changed by others {TRIES:,} times in a row; nothing was written: hold a lease"
@@ -362,8 +379,8 @@ class Dict(DictLeases[V]):
         store = self._reach(client, base_url).store
         return watch(store, subject, last_index=last_index, timeout_s=timeout_s, poll_s=poll_interval_s, snapshot=snapshot)
 
-    def _write_one(self, reached: ControlPlaneClient, change: Change) -> Written:
+    def _write_one(self, store: Executor, change: Change) -> Written:
         """Make one change; what its lease or fence refuses is raised, a comparison that failed is answered."""
-        (written,) = reached.store.execute(Write(self.name, [change]))
+        (written,) = store.execute(Write(self.name, [change]))
         raise_refused(self.name, decode_key(change.key), change, written)
         return written

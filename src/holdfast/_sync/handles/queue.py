@@ -13,11 +13,12 @@ from holdfast._sync.handles.administration import QueueAdministration
 from holdfast._sync.handles.consuming import QueueConsumer
 from holdfast.client import ControlPlaneClient
 from holdfast.codec import JSON, Codec, typed
-from holdfast.commands import Names, Put
+from holdfast.commands import Item, Names, Put, Puts
 from holdfast.commands.putting import IfLeased, IfReady
 from holdfast.items import IfPresent, ManyOptions, WorkOptions, make_item
 from holdfast.reaching import reach
 from holdfast.results import MessageId
+from holdfast.stores.lending import Connection
 from holdfast.twins import QueueTwin
 
 T = TypeVar("T")
@@ -132,6 +133,7 @@ class Queue(QueueConsumer[T], QueueAdministration):
         id: str | None = None,
         timeout_s: float | None = None,
         poll_interval_s: float = 0.5,
+        connection: Connection | None = None,
         client: ControlPlaneClient | None = None,
         base_url: str | None = None,
     ) -> MessageId:
@@ -143,6 +145,8 @@ class Queue(QueueConsumer[T], QueueAdministration):
         first. With `max_attempts` it is dead after so many failures and expiries, and goes to `dead_letter_queue` if there is one. If
         nobody has started it `start_within_s` after it was due, it is dropped. `metadata` travels beside the value. A put under an `id`
         that exists changes nothing. Into a full queue it waits for room as `timeout_s` says, then raises `QueueFull`.
+
+        With a `connection` of yours to the same database the put is part of its open transaction: it is committed, or vanishes, with it.
         """
         item = make_item(
             value,
@@ -160,7 +164,7 @@ class Queue(QueueConsumer[T], QueueAdministration):
             metadata=metadata,
             id=id,
         )
-        puts = put(self._store(client, base_url), Put(self.name, [item]), timeout_s, poll_interval_s)
+        puts = self._put(self._reach(client, base_url), [item], timeout_s, poll_interval_s, connection)
         return MessageId(puts.ids[0], created=puts.created[0])
 
     def put_many(
@@ -170,6 +174,7 @@ class Queue(QueueConsumer[T], QueueAdministration):
         keys: Iterable[Hashable | None] | None = None,
         timeout_s: float | None = None,
         poll_interval_s: float = 0.5,
+        connection: Connection | None = None,
         client: ControlPlaneClient | None = None,
         base_url: str | None = None,
         **options: Unpack[ManyOptions],
@@ -180,7 +185,7 @@ class Queue(QueueConsumer[T], QueueAdministration):
         items = [make_item(value, self._codec, key=key, **options) for value, key in zip(values, each, strict=True)]
         if not items:
             return []
-        puts = put(self._store(client, base_url), Put(self.name, items), timeout_s, poll_interval_s)
+        puts = self._put(self._reach(client, base_url), items, timeout_s, poll_interval_s, connection)
         return [MessageId(message_id, created=created) for message_id, created in zip(puts.ids, puts.created, strict=True)]
 
     def put_work(
@@ -190,6 +195,7 @@ class Queue(QueueConsumer[T], QueueAdministration):
         max_attempts: int | None = 3,
         dead_letter_queue: str | None = None,
         metadata: Mapping[str, Any] | None = None,
+        connection: Connection | None = None,
         client: ControlPlaneClient | None = None,
         base_url: str | None = None,
         **options: Unpack[WorkOptions],
@@ -200,6 +206,7 @@ class Queue(QueueConsumer[T], QueueAdministration):
             max_attempts=max_attempts,
             dead_letter_queue=dead_letter_queue,
             metadata=metadata,
+            connection=connection,
             client=client,
             base_url=base_url,
             **options,
@@ -217,6 +224,21 @@ class Queue(QueueConsumer[T], QueueAdministration):
             page = store.execute(Names("queue", prefix, names[-1]))
             names += [one.name for one in page.settings]
         return [Queue(name, client=client, base_url=base_url) for name in names]
+
+    def _put(
+        self,
+        reached: ControlPlaneClient,
+        items: builtins.list[Item],
+        timeout_s: float | None,
+        poll_s: float,
+        connection: Connection | None,
+    ) -> Puts:
+        command = Put(self.name, items)
+        if connection is None:
+            return put(reached.store, command, timeout_s, poll_s)
+        if timeout_s is not None:
+            raise ValueError("timeout_s= waits for others to make room, and they may wait for your transaction: give no connection=")
+        return reached.store_on(connection).execute(command)
 
 
 def _codec(type: Any, codec: Codec | None) -> Codec:

@@ -19,6 +19,7 @@ from holdfast.receipts import Claims, NamedClaims
 from holdfast.records import Lease, ReturnTo
 from holdfast.results import DictCompareAndSetResult, MessageId, QueueResponse
 from holdfast.steps import Handle, Step, named, value_of
+from holdfast.stores.lending import Connection
 
 Part = tuple[Any, Callable[[Any], None]]
 """A command, and who is told its answer."""
@@ -31,10 +32,13 @@ class Together:
     held (`ClaimLost`, `LeaseLost`, `LeaseHeld`), when a compare fails or a fence is outdated (`Refused`), or when a queue is full or a key
     rejected (`QueueFull`, `KeyInFlight`). Two parts that change one message, key or lease are a `ValueError` before anything is sent. A
     block left by an exception commits nothing. Queues and dicts are handles, or names for those without a type.
+
+    With a connection of your own, leaving the block executes the step in its open transaction: it is committed, or vanishes, with that.
     """
 
-    def __init__(self, client: ControlPlaneClient) -> None:
+    def __init__(self, client: ControlPlaneClient, connection: Connection | None = None) -> None:
         self._client = client
+        self._connection = connection
         self._is_over = False
         self._settles: dict[tuple[tuple[str, Any], ...], list[tuple[NamedClaims, Step[QueueResponse]]]] = {}
         self._puts: dict[str, list[tuple[Item, Step[MessageId]]]] = {}
@@ -163,7 +167,7 @@ class Together:
         with ExitStack() as letting_go:
             for claim in claims:
                 letting_go.enter_context(claim.let_go())
-            answers = self._client.store.execute(command)
+            answers = self._client.store_on(self._connection).execute(command)
         for (_, tell), answer in zip(parts, answers, strict=True):
             tell(answer)
 

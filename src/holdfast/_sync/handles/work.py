@@ -13,6 +13,7 @@ from holdfast.keepalive import Keepalive
 from holdfast.receipts import raise_lost
 from holdfast.records import ReturnTo
 from holdfast.results import MISSING, Missing, QueueResponse
+from holdfast.stores.lending import Connection
 from holdfast.twins import WorkTwin
 
 T = TypeVar("T")
@@ -100,24 +101,25 @@ class QueueWorkItem(Generic[T]):
         """Raise `ClaimLost` if it is lost."""
         self.claim.check()
 
-    def ack(self) -> QueueResponse:
+    def ack(self, *, connection: Connection | None = None) -> QueueResponse:
         """Remove the message: it is done. Raises `ClaimLost`."""
-        return raise_lost(settle(self._client, self, None))
+        return raise_lost(settle(self._client, self, None, connection))
 
-    def release(self, *, return_to: ReturnTo = "back", delay_s: float = 0.0) -> QueueResponse:
+    def release(self, *, return_to: ReturnTo = "back", delay_s: float = 0.0, connection: Connection | None = None) -> QueueResponse:
         """Give it back; burns no attempt. A lost one is counted in `lost`."""
-        return settle(self._client, self, None, to="ready", return_to=return_to, delay_s=delay_s)
+        return settle(self._client, self, None, connection, to="ready", return_to=return_to, delay_s=delay_s)
 
     def renew(self, *, lease_s: float) -> QueueResponse:
         """Keep it from now on for `lease_s`. Raises `ClaimLost`."""
         return raise_lost(renew(self._client, self, None, lease_s))
 
-    def fail(self, error: str | None = None, *, delay_s: float = 0.0) -> QueueResponse:
+    def fail(self, error: str | None = None, *, delay_s: float = 0.0, connection: Connection | None = None) -> QueueResponse:
         """Give it back as failed: to the back of the line, or, with the budget spent, to the dead letters. A lost one is in `lost`."""
         return settle(
             self._client,
             self,
             None,
+            connection,
             to="ready",
             counts=True,
             error=error,
@@ -134,14 +136,15 @@ class QueueWorkItem(Generic[T]):
         writes: Mapping[Any, Mapping[Any, Any]] | None = None,
         results: str | None = None,
         keep_result_s: float | None = KEEP_RESULT_S,
+        connection: Connection | None = None,
     ) -> None:
         """Acknowledge, and in the same atomic step store the result, put what comes next and write what changed.
 
         The result is stored under the message's id in the dict `results`, by default named after the queue with `-results` behind it, for
         `keep_result_s` (None: for ever). `puts` maps queues, handles or names, to values; `writes` maps dicts to their new entries. Raises
-        `ClaimLost`, with nothing done, if the message is no longer held.
+        `ClaimLost`, with nothing done, if the message is no longer held. With a connection of yours it is all part of its transaction.
         """
-        with Together(self._client) as step:
+        with Together(self._client, connection) as step:
             step.ack(self)
             if not isinstance(result, Missing):
                 step.write(results or f"{self.claim.queue}-results", self.id, result, ttl_s=keep_result_s)

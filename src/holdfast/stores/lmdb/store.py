@@ -14,7 +14,7 @@ from holdfast.codec import Limits
 from holdfast.commands import Command
 from holdfast.errors import Closed, StoreError, StoreUnavailable
 from holdfast.stores import AsyncStore, Guarantees
-from holdfast.stores.committing import Committer, Job
+from holdfast.stores.committing import Committer, Job, read_each
 from holdfast.stores.lmdb.anchor import read_anchor
 from holdfast.stores.lmdb.environment import Durability, Environment
 from holdfast.stores.lmdb.failures import translate
@@ -139,7 +139,10 @@ class LmdbStore:
         """Have the jobs done, for callers who gather several; their commands were measured before."""
         if self._is_inherited:
             self._begin_in_child()
-        self._committer.run(jobs)
+        if all(job.command.reads_only for job in jobs):
+            read_each(jobs, self._read)
+        else:
+            self._committer.run(jobs)
 
     def mark(self, topic: str) -> Mark:
         self.listen()

@@ -8,12 +8,13 @@ from holdfast.clock import HOST, AnchoredClock
 from holdfast.codec import Limits
 from holdfast.commands import Command
 from holdfast.errors import StoreError
-from holdfast.stores import AsyncStore, Guarantees
+from holdfast.stores import AsyncStore, Executor, Guarantees
 from holdfast.stores.sqlite.file import check_library, migrate, read_anchor, translate
 from holdfast.stores.sqlite.store import TURN_S
 from holdfast.stores.sqlite.transaction import SqliteTransaction
 from holdfast.stores.sqlite.turns import Turns
 from holdfast.stores.sqlite.wakeups import Wakeups
+from holdfast.stores.sqlite.within import CallersTransaction, commits_each, cursor_of, path_of, roll_back, run, run_within
 from holdfast.stores.waiting import Mark, Waiters
 
 R = TypeVar("R")
@@ -27,15 +28,9 @@ class BorrowedStore:
 
     def __init__(self, connection: sqlite3.Connection, *, limits: Limits = Limits()) -> None:
         check_library()
-        if not isinstance(connection, sqlite3.Connection):
-            message = f"connect takes a URL or a sqlite3 connection, not {type(connection).__name__}"
-            raise TypeError(message)
-        if connection.text_factory is not str:
-            message = "the connection has a text_factory of its own, and Holdfast reads text: give it another connection"
-            raise ValueError(message)
         self.connection = connection
         self.limits = limits
-        self.path: str = str(self._cursor().execute("pragma database_list").fetchone()[2])
+        self.path: str = path_of(connection)
         self.url: str = f"sqlite:///{quote(self.path)}"
         self.guarantees: Guarantees = Guarantees("process", "processes", "the host's, since its boot", f"SQLite {sqlite3.sqlite_version}")
         self.waiters: Waiters = Waiters()
@@ -47,23 +42,11 @@ class BorrowedStore:
     def execute(self, command: Command[R]) -> R:
         command.measure(self.limits)
         try:
-            return self._execute_within(command) if self.connection.in_transaction else self._execute_alone(command)
+            if self.connection.in_transaction:
+                return run_within(cursor_of(self.connection), self._transaction, command)
+            return self._execute_alone(command)
         except sqlite3.Error as error:
             raise translate(error, self.path) from error
-
-    def _execute_within(self, command: Command[R]) -> R:
-        sql = self._cursor()
-        sql.execute("savepoint holdfast")
-        try:
-            answer: R = self._transaction(sql).execute(command)
-        except BaseException:
-            # SQLite may have rolled the whole transaction back itself, on a full disk for one.
-            if self.connection.in_transaction:
-                sql.execute("rollback to holdfast")
-                sql.execute("release holdfast")
-            raise
-        sql.execute("release holdfast")
-        return answer
 
     def _execute_alone(self, command: Command[R]) -> R:
         if self._turns is None:
@@ -80,23 +63,17 @@ class BorrowedStore:
         return answer
 
     def _commit(self, command: Command[R]) -> tuple[R, dict[str, int]]:
-        sql = self._cursor()
+        sql = cursor_of(self.connection)
         sql.execute("begin immediate")
         try:
             tx = self._transaction(sql)
-            answer: R = tx.execute(command)
+            answer = run(tx, command)
             sql.execute("commit")
             self._clock = self._clock or AnchoredClock(self._anchor)
         except BaseException:
-            if self.connection.in_transaction:
-                sql.execute("rollback")
+            roll_back(sql, "rollback")
             raise
         return answer, tx.hints
-
-    def _cursor(self) -> sqlite3.Cursor:
-        sql = self.connection.cursor()
-        sql.row_factory = None
-        return sql
 
     def _transaction(self, sql: sqlite3.Cursor) -> SqliteTransaction:
         clock = self._clock
@@ -117,6 +94,12 @@ class BorrowedStore:
 
     def wall_offset_us(self) -> int:
         return 0 if self._clock is None else self._clock.wall_offset_us()
+
+    def within(self, connection: sqlite3.Connection) -> Executor:
+        """See `SqliteStore.within`; this store has only the one connection."""
+        if connection is not self.connection:
+            raise ValueError("the store is on a connection of yours, and connection= is another: leave it out, or connect to the file")
+        return self if commits_each(connection) else CallersTransaction(connection, self.path, self.limits, self._transaction)
 
     def for_tasks(self) -> AsyncStore:
         message = "a sqlite3 connection belongs to its thread: use it there, or connect to the file"

@@ -11,8 +11,8 @@ from holdfast.clock import HOST, AnchoredClock, Clock, Host
 from holdfast.codec import Limits
 from holdfast.commands import Command, Prune
 from holdfast.errors import Closed, HoldfastError, OutcomeUnknown, StoreError, StoreFull, StoreUnavailable
-from holdfast.stores import AsyncStore, Guarantees
-from holdfast.stores.committing import Committer, Job
+from holdfast.stores import AsyncStore, Executor, Guarantees
+from holdfast.stores.committing import Committer, Job, read_each
 from holdfast.stores.sqlite import forks, native
 from holdfast.stores.sqlite.file import (
     Durability,
@@ -26,6 +26,7 @@ from holdfast.stores.sqlite.file import (
 from holdfast.stores.sqlite.transaction import SqliteTransaction
 from holdfast.stores.sqlite.turns import Turns
 from holdfast.stores.sqlite.wakeups import Wakeups
+from holdfast.stores.sqlite.within import CallersTransaction, check_same_file, commits_each
 from holdfast.stores.threaded import ThreadedStore
 from holdfast.stores.waiting import Mark, Waiters, waiters_for
 
@@ -137,7 +138,10 @@ class SqliteStore:
         """Have the jobs done, for callers who gather several; their commands were measured before."""
         if self._is_inherited:
             self._begin_in_child()
-        self._committer.run(jobs)
+        if all(job.command.reads_only for job in jobs):
+            read_each(jobs, self._read)
+        else:
+            self._committer.run(jobs)
 
     def mark(self, topic: str) -> Mark:
         self.listen()
@@ -154,6 +158,16 @@ class SqliteStore:
 
     def wall_offset_us(self) -> int:
         return self.clock.wall_offset_us()
+
+    def within(self, connection: sqlite3.Connection) -> Executor:
+        """What executes in the transaction of a connection to the same file; on one that commits every statement, the store itself."""
+        if self._is_inherited:
+            self._begin_in_child()
+        self._refuse_if_closed()
+        check_same_file(connection, self.path)
+        if commits_each(connection):
+            return self
+        return CallersTransaction(connection, self.path, self.limits, lambda sql: SqliteTransaction(sql, self.clock))
 
     def for_tasks(self) -> AsyncStore:
         return ThreadedStore(self)

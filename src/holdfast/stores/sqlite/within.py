@@ -1,0 +1,106 @@
+"""Commands inside a transaction of the caller's own `sqlite3` connection: they commit or vanish with the caller's work."""
+
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+from holdfast.codec import Limits
+from holdfast.commands import Command
+from holdfast.stores.sqlite.file import translate
+from holdfast.stores.sqlite.transaction import SqliteTransaction
+
+R = TypeVar("R")
+
+LEGACY = -1
+"""What `autocommit` says of a connection that goes by its `isolation_level`; before Python 3.12 all do."""
+
+
+class CallersTransaction:
+    """Executes commands in the open transaction of a connection, or in one that it begins, and never commits it.
+
+    A transaction is begun where Python would begin one for a statement of the caller's own.
+    """
+
+    def __init__(
+        self, connection: sqlite3.Connection, path: str, limits: Limits, begin: Callable[[sqlite3.Cursor], SqliteTransaction]
+    ) -> None:
+        self._connection = connection
+        self._path = path
+        self._limits = limits
+        self._begin = begin
+
+    def execute(self, command: Command[R]) -> R:
+        command.measure(self._limits)
+        sql = cursor_of(self._connection)
+        try:
+            if self._connection.in_transaction:
+                return run_within(sql, self._begin, command)
+            return self._run_first(sql, command)
+        except sqlite3.Error as error:
+            raise translate(error, self._path) from error
+
+    def _run_first(self, sql: sqlite3.Cursor, command: Command[R]) -> R:
+        sql.execute("begin immediate")
+        try:
+            return run(self._begin(sql), command)
+        except BaseException:
+            roll_back(sql, "rollback")
+            raise
+
+
+def run_within(sql: sqlite3.Cursor, begin: Callable[[sqlite3.Cursor], SqliteTransaction], command: Command[R]) -> R:
+    """Execute the command in the transaction that is open; if it fails, what the caller did before is as it was."""
+    sql.execute("savepoint holdfast")
+    try:
+        answer = run(begin(sql), command)
+    except BaseException:
+        roll_back(sql, "rollback to holdfast", "release holdfast")
+        raise
+    sql.execute("release holdfast")
+    return answer
+
+
+def run(tx: SqliteTransaction, command: Command[R]) -> R:
+    """Execute the command. Renewals are no events, yet after a reboot time must not go back behind them."""
+    answer: R = tx.execute(command)
+    if tx.has_renewed:
+        tx.note_time()
+    return answer
+
+
+def roll_back(sql: sqlite3.Cursor, *statements: str) -> None:
+    """Undo, unless SQLite has rolled the whole transaction back itself, as on a full disk."""
+    for statement in statements if sql.connection.in_transaction else ():
+        sql.execute(statement)
+
+
+def cursor_of(connection: sqlite3.Connection) -> sqlite3.Cursor:
+    """A cursor that gives plain rows, whatever the caller's others give."""
+    sql = connection.cursor()
+    sql.row_factory = None
+    return sql
+
+
+def commits_each(connection: sqlite3.Connection) -> bool:
+    """Whether a statement of the caller's would be committed by itself now."""
+    if connection.in_transaction:
+        return False
+    autocommit = getattr(connection, "autocommit", LEGACY)
+    return connection.isolation_level is None if autocommit == LEGACY else bool(autocommit)
+
+
+def path_of(connection: sqlite3.Connection) -> str:
+    """The connection's file, empty where it has none; refuses a connection that no store can use."""
+    if not isinstance(connection, sqlite3.Connection):
+        raise TypeError(f"a connection to this store is one of sqlite3, not {type(connection).__module__}.{type(connection).__name__}")
+    if connection.text_factory is not str:
+        raise ValueError("the connection has a text_factory of its own, and Holdfast reads text: give it another connection")
+    return str(cursor_of(connection).execute("pragma database_list").fetchone()[2])
+
+
+def check_same_file(connection: sqlite3.Connection, path: str) -> None:
+    """Refuse a connection to another file than the store's."""
+    found = path_of(connection)
+    if not found or not Path(found).samefile(path):
+        raise ValueError(f"the connection is to {found or 'a database in memory'}, and the store is {path}: connect to that file")
