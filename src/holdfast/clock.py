@@ -107,24 +107,18 @@ class AnchoredClock:
 
     def __init__(self, anchor: Anchor, host: Host = HOST) -> None:
         self.anchor = anchor
-        self._shift_us = anchor.wall_us - anchor.boot_us
-        self._boot_us = host.boot_us
+        shift_us, boot_us, shift_ns = anchor.wall_us - anchor.boot_us, host.boot_us, 1000 * (anchor.wall_us - anchor.boot_us)
+        # On this very host one call instead of three: every command asks, and it is noticed.
+        self.now_us: Callable[[], int] = (lambda: (boot_ns() + shift_ns) // 1000) if host is HOST else (lambda: boot_us() + shift_us)
         self._wall_us = host.wall_us
-
-    def now_us(self) -> int:
-        return self._boot_us() + self._shift_us
 
     def wall_offset_us(self) -> int:
         """Return what to add to a moment of the store for people to recognise it."""
         return self._wall_us() - self.now_us()
 
 
-class SystemClock:
+class SystemClock(AnchoredClock):
     """Store time of one process alone, for the memory store."""
 
     def __init__(self, host: Host = HOST) -> None:
-        clock = AnchoredClock(Anchor(host.wall_us(), host.boot_us(), boot_id="of no file"), host)
-        shift_ns = (clock.anchor.wall_us - clock.anchor.boot_us) * 1000
-        # One call instead of three: every command asks, and in memory that is noticed.
-        self.now_us: Callable[[], int] = (lambda: (boot_ns() + shift_ns) // 1000) if host is HOST else clock.now_us
-        self.wall_offset_us: Callable[[], int] = clock.wall_offset_us
+        super().__init__(Anchor(host.wall_us(), host.boot_us(), boot_id="of no file"), host)

@@ -1,7 +1,7 @@
 """The events of a SQLite file and the answers to repeated commands, as a transaction sees them."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from sqlite3 import Cursor as SqlCursor
 
 from msgspec import Raw, json
@@ -19,13 +19,15 @@ COUNTED = "counted"
 """The name in holdfast_meta under which the last event stands that is in the counts of holdfast_topics."""
 
 
+APPEND = SQL["append"]
+
 _encode_into = json.Encoder().encode_into
 
 
-def _text(draft: Draft) -> bytearray:
-    """The draft's facts as text, as `bindable` wants it."""
+def _text(facts: Mapping[str, object]) -> bytearray:
+    """An event's facts as text, as `bindable` wants it."""
     text = bytearray()
-    _encode_into(draft.facts, text)
+    _encode_into(facts, text)
     return text
 
 
@@ -38,15 +40,20 @@ class Log:
     appended: int
 
     def append(self, drafts: Sequence[Draft]) -> int:
-        self.appended += len(drafts)
-        for draft in drafts:
-            self.hints[watch_topic(draft.topic)] = ALL
         first, rest = drafts[0], drafts[1:]
-        self.sql.execute(SQL["append"], (first.topic, first.event, _text(first), self.now))
-        number = self.sql.lastrowid or 0
+        number = self.tell(first.topic, first.event, first.facts)
         if rest:
-            self.sql.executemany(SQL["append"], [(draft.topic, draft.event, _text(draft), self.now) for draft in rest])
+            self.appended += len(rest)
+            self.hints.update((watch_topic(draft.topic), ALL) for draft in rest)
+            self.sql.executemany(APPEND, [(draft.topic, draft.event, _text(draft.facts), self.now) for draft in rest])
         return number
+
+    def tell(self, topic: str, event: str, facts: Mapping[str, object]) -> int:
+        """Append one event; answer its number."""
+        self.appended += 1
+        self.hints[watch_topic(topic)] = ALL
+        self.sql.execute(APPEND, (topic, event, _text(facts), self.now))
+        return self.sql.lastrowid or 0
 
     def latest(self) -> int:
         row = self.sql.execute(SQL["latest"]).fetchone()

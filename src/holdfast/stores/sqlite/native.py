@@ -3,7 +3,7 @@
 Each answers as the command's own halves would, or None with nothing done where it takes those to decide.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any, Protocol
 
@@ -28,6 +28,8 @@ class NativeTransaction(Transaction, Protocol):
     sql: Any
 
     heads_seen: list[tuple[Any, ...]] | None
+
+    def tell(self, topic: str, event: str, facts: Mapping[str, object]) -> int: ...
 
     def head_rows(self, queue: str, limit: int) -> list[tuple[Any, ...]]: ...
 
@@ -77,7 +79,7 @@ def _put(tx: NativeTransaction, command: Put) -> Puts | None:
     if not is_put:
         return None
     topic = queue_topic(queue)
-    tx.append([Draft(topic, "put", {"ids": ids})])
+    tx.tell(topic, "put", {"ids": ids})
     tx.wake(topic, len(ids))
     return Puts(ids, [True] * len(ids))
 
@@ -147,7 +149,7 @@ def _claim(tx: NativeTransaction, command: Claim) -> Claimed | None:
         tx.heads_seen = rows
         return None
     ids = [row[1] for row in rows]
-    token = tx.append([Draft(queue_topic(queue), "claimed", told(ids, [row[2] for row in rows], {"holder": command.holder}))])
+    token = tx.tell(queue_topic(queue), "claimed", told(ids, [row[2] for row in rows], {"holder": command.holder}))
     until = end_of(now, command.lease_s)
     claim = (command.holder, token, now, until, command.expired_to)
     messages = [_leased(queue, row, claim) for row in rows] if not _has_odd(rows) else [m.leased(*claim) for m in tx.pick(queue, ids)]
@@ -183,7 +185,7 @@ def _settle_one(tx: NativeTransaction, receipt: Receipt) -> Held | None:
     queue, message_id = receipt.queue, receipt.id
     claim = (queue, message_id, receipt.token, tx.now)
     if tx.sql.execute(SQL["settle_plain"], claim).rowcount == 1:
-        tx.append([Draft(queue_topic(queue), "settled", {"ids": [message_id], "to": "done"})])
+        tx.tell(queue_topic(queue), "settled", {"ids": [message_id], "to": "done"})
         return Held([True])
     gone = tx.sql.execute(SQL["settle_one"], claim).fetchall()
     if not gone:
@@ -191,7 +193,7 @@ def _settle_one(tx: NativeTransaction, receipt: Receipt) -> Held | None:
     number, key, is_apart = gone[0]
     if is_apart:
         tx.sql.execute(SQL["drop_values"], (as_json([number]),))
-    tx.append([Draft(queue_topic(queue), "settled", told([message_id], [key], DONE))])
+    tx.tell(queue_topic(queue), "settled", told([message_id], [key], DONE))
     if key is not None:
         promote_keys(tx, queue, [key])
     return Held([True])
@@ -203,7 +205,7 @@ def _tell_settled(tx: NativeTransaction, queue: str, receipts: Sequence[Receipt]
         tx.sql.execute(SQL["drop_values"], (as_json(apart),))
     keys = {message_id: key for _, message_id, _, key, _ in gone}
     done = list(dict.fromkeys(receipt.id for receipt in receipts if receipt.id in keys))
-    tx.append([Draft(queue_topic(queue), "settled", told(done, [keys[message_id] for message_id in done], DONE))])
+    tx.tell(queue_topic(queue), "settled", told(done, [keys[message_id] for message_id in done], DONE))
     promote_keys(tx, queue, [key for key in keys.values() if key is not None])
     if len(gone) == len(receipts):
         return Held([True] * len(receipts))
