@@ -157,7 +157,7 @@ def statements(run: Run) -> Iterator[Figure]:
     ours.put(store)
     ours.cycle(store)
     traced: list[str] = []
-    writer = store._writer  # noqa: SLF001 - no store offers to count its statements
+    writer = store._writer.connection  # noqa: SLF001 - no store offers to count its statements
     writer.set_trace_callback(traced.append)
     puts = counted(traced, lambda: ours.put(store))
     claimed: list[Message] = []

@@ -54,7 +54,7 @@ def test_a_relative_path_stays_where_it_was_when_the_process_moves(tmp_path: Pat
     store = connect("sqlite:///jobs.db")
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
-    store._writer.close()  # type: ignore[attr-defined]  # as after a failed commit: the next one opens it again
+    store._writer.connection.close()  # type: ignore[attr-defined]  # as after a failed commit: the next one opens it again
     put(store, "a")
     store.close()
     assert list((tmp_path / "elsewhere").iterdir()) == []

@@ -40,7 +40,7 @@ class CountedSqliteFactory:
 
     def make(self, clock: Clock) -> Store:
         store = SqliteStore(self.folder / "store.db", clock=clock, durability="process")
-        store._writer = Counted(store._writer, self.counts)  # type: ignore[assignment]
+        store._writer.connection = Counted(store._writer.connection, self.counts)  # type: ignore[assignment]
         return store
 
     def statements(self, store: Store) -> int:

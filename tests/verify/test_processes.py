@@ -185,6 +185,6 @@ def test_the_checker_sees_a_message_held_twice(tmp_path: Path) -> None:
         program.ask("put('a')")
         program.ask("claim()")
     with closing(SqliteStore(path)) as store:
-        store._writer.execute("update holdfast_messages set state = 'ready', alarm = null")
+        store._writer.connection.execute("update holdfast_messages set state = 'ready', alarm = null")
         assert [message.id for message in store.execute(Claim("jobs")).messages] == ["a"]
     assert Counter(held_twice(path)) == {"a": 1}

@@ -8,9 +8,10 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from holdfast.commands import Command
+from holdfast.errors import HoldfastError, StoreError, StoreUnavailable
 
 R = TypeVar("R")
 
@@ -55,6 +56,38 @@ def read_each(jobs: list[Job], read: Callable[[Command[Any]], Any]) -> None:
             job.succeed(read(job.command))
         except Exception as error:  # noqa: BLE001 - whatever it is, the job's caller must have it
             job.fail(error)
+
+
+class Attempting(Protocol):
+    """A transaction that counts the events it wrote."""
+
+    appended: int
+
+    def execute(self, command: Command[Any]) -> Any: ...
+
+
+def attempt(tx: Attempting, job: Job) -> None:
+    """Work out the job's answer, or its refusal: raised before anything was written, so the others of the batch may go on."""
+    before = tx.appended
+    try:
+        job.answer, job.error = tx.execute(job.command), None
+    except HoldfastError as error:
+        if isinstance(error, StoreError | StoreUnavailable) or tx.appended != before:
+            raise
+        job.error = error
+
+
+def call_done(jobs: list[Job]) -> None:
+    """Say that what the jobs did is committed."""
+    for job in jobs:
+        job.is_done = True
+
+
+def fail_all(jobs: list[Job], error: Exception) -> dict[str, int]:
+    """Everyone gets the error, and nobody a hint."""
+    for job in jobs:
+        job.fail(error)
+    return {}
 
 
 class Committer:

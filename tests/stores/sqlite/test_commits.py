@@ -41,7 +41,7 @@ def store(tmp_path: Path) -> Iterator[SqliteStore]:
 
 def count_commits(store: SqliteStore) -> list[str]:
     commits: list[str] = []
-    store._writer.set_trace_callback(lambda statement: commits.append(statement) if statement == "commit" else None)
+    store._writer.connection.set_trace_callback(lambda statement: commits.append(statement) if statement == "commit" else None)
     return commits
 
 
@@ -91,7 +91,7 @@ def test_a_command_that_fails_in_the_middle_fails_alone(store: SqliteStore) -> N
     with pytest.raises(RuntimeError, match="in the middle"):
         failing.result()
     assert waiting(store) == ["a", "b"]
-    assert "half" not in str(store._writer.execute("select cast(data as text) from holdfast_events").fetchall())
+    assert "half" not in str(store._writer.connection.execute("select cast(data as text) from holdfast_events").fetchall())
 
 
 def test_a_lone_command_that_fails_leaves_nothing(store: SqliteStore) -> None:
@@ -100,7 +100,7 @@ def test_a_lone_command_that_fails_leaves_nothing(store: SqliteStore) -> None:
         store.execute(Failing())
     put(store, "b")
     assert waiting(store) == ["a", "b"]
-    assert "half" not in str(store._writer.execute("select cast(data as text) from holdfast_events").fetchall())
+    assert "half" not in str(store._writer.connection.execute("select cast(data as text) from holdfast_events").fetchall())
 
 
 def test_a_refusal_disturbs_nobody_and_costs_no_second_commit(store: SqliteStore) -> None:
@@ -144,7 +144,7 @@ def test_a_commit_that_fails_is_an_unknown_outcome_for_all_and_the_store_goes_on
     def fail_at_commit(action: int, operation: str | None, *_: object) -> int:
         return sqlite3.SQLITE_DENY if action == sqlite3.SQLITE_TRANSACTION and operation == "COMMIT" else sqlite3.SQLITE_OK
 
-    store._writer.set_authorizer(fail_at_commit)
+    store._writer.connection.set_authorizer(fail_at_commit)
     jobs = run_together(store, put_of("b"), put_of("c"))
     for job in jobs:
         with pytest.raises(OutcomeUnknown):
@@ -157,7 +157,7 @@ def test_a_foreign_writer_costs_a_whole_batch_one_wait(tmp_path: Path, monkeypat
     monkeypatch.setattr("holdfast.stores.sqlite.file.BUSY_S", 0.05)
     store = SqliteStore(tmp_path / "jobs.db")
     begins: list[str] = []
-    store._writer.set_trace_callback(lambda statement: begins.append(statement) if statement == "begin immediate" else None)
+    store._writer.connection.set_trace_callback(lambda statement: begins.append(statement) if statement == "begin immediate" else None)
     foreign = sqlite3.connect(store.path, isolation_level=None)
     foreign.execute("begin immediate")
     jobs = run_together(store, *[put_of(str(n)) for n in range(20)])
@@ -282,13 +282,13 @@ DURABILITY = {"power": 2, "process": 1}
 @pytest.mark.parametrize("durability", ["power", "process"])
 def test_the_writer_syncs_as_promised(tmp_path: Path, durability: Any) -> None:
     store = SqliteStore(tmp_path / "jobs.db", durability=durability)
-    assert store._writer.execute("pragma synchronous").fetchone() == (DURABILITY[durability],)
-    assert store._writer.execute("pragma journal_mode").fetchone() == ("wal",)
+    assert store._writer.connection.execute("pragma synchronous").fetchone() == (DURABILITY[durability],)
+    assert store._writer.connection.execute("pragma journal_mode").fetchone() == ("wal",)
     assert store.guarantees.survives == durability
     store.close()
 
 
 def test_a_writer_opened_again_syncs_as_the_first(store: SqliteStore) -> None:
-    store._writer.close()
+    store._writer.connection.close()
     put(store, "a")
-    assert store._writer.execute("pragma synchronous").fetchone() == (2,)
+    assert store._writer.connection.execute("pragma synchronous").fetchone() == (2,)

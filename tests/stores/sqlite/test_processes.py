@@ -115,7 +115,7 @@ def stop_before_commit(statement):
         threading.Event().wait()
 
 def stop_there():
-    store._writer.set_trace_callback(stop_before_commit)
+    store._writer.connection.set_trace_callback(stop_before_commit)
 """
     )
     with ExitStack() as stack:

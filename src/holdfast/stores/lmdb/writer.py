@@ -6,8 +6,8 @@ import lmdb
 
 from holdfast.clock import Clock
 from holdfast.commands import Claim, Clear, Command, Extend, Move, Prune, Release, Renew, Settle, Together, Write
-from holdfast.errors import HoldfastError, OutcomeUnknown, StoreError, StoreFull, StoreUnavailable
-from holdfast.stores.committing import Job
+from holdfast.errors import OutcomeUnknown, StoreFull, StoreUnavailable
+from holdfast.stores.committing import Job, attempt, call_done
 from holdfast.stores.lmdb.environment import Environment
 from holdfast.stores.lmdb.failures import is_for_lack_of_room, translate
 from holdfast.stores.lmdb.transaction import LmdbTransaction
@@ -63,7 +63,7 @@ class Writer:
         try:
             self._check_room(txn, jobs)
             for job in jobs:
-                _attempt(tx, job)
+                attempt(tx, job)
             self._prune_a_little(tx)
             self._commit(txn, jobs)
         finally:
@@ -77,8 +77,7 @@ class Writer:
         """Commit, and only then call the jobs done; or tell everyone that nobody knows whether it is on disk."""
         try:
             txn.commit()
-            for job in jobs:
-                job.is_done = True
+            call_done(jobs)
         except BaseException as error:
             if isinstance(error, lmdb.Error) and is_for_lack_of_room(error):
                 raise
@@ -127,14 +126,3 @@ def makes_room(command: Command[Any]) -> bool:
 
 class _CommitFailed(Exception):  # noqa: N818 - it is what happened, and nobody outside sees it
     """The jobs have the error, and the environment must be opened anew."""
-
-
-def _attempt(tx: LmdbTransaction, job: Job) -> None:
-    """Work out the job's answer, or its refusal: raised before anything was written, so the others of the batch may go on."""
-    before = tx.appended
-    try:
-        job.answer, job.error = tx.execute(job.command), None
-    except HoldfastError as error:
-        if isinstance(error, StoreError | StoreUnavailable) or tx.appended != before:
-            raise
-        job.error = error

@@ -9,11 +9,11 @@ from urllib.parse import quote
 
 from holdfast.clock import HOST, AnchoredClock, Clock, Host
 from holdfast.codec import Limits
-from holdfast.commands import Command, Prune
-from holdfast.errors import Closed, HoldfastError, OutcomeUnknown, StoreError, StoreFull, StoreUnavailable
+from holdfast.commands import Command
+from holdfast.errors import Closed, StoreUnavailable
 from holdfast.stores import AsyncStore, Executor, Guarantees
-from holdfast.stores.committing import Committer, Job, read_each
-from holdfast.stores.sqlite import forks, native
+from holdfast.stores.committing import Committer, Job, fail_all, read_each
+from holdfast.stores.sqlite import forks
 from holdfast.stores.sqlite.file import (
     Durability,
     check_folder,
@@ -27,6 +27,7 @@ from holdfast.stores.sqlite.transaction import SqliteTransaction
 from holdfast.stores.sqlite.turns import Turns
 from holdfast.stores.sqlite.wakeups import Wakeups
 from holdfast.stores.sqlite.within import CallersTransaction, check_same_file, commits_each
+from holdfast.stores.sqlite.writer import Writer
 from holdfast.stores.threaded import ThreadedStore
 from holdfast.stores.waiting import Mark, Waiters, waiters_for
 
@@ -34,10 +35,6 @@ R = TypeVar("R")
 
 TURN_S = 30.0
 """How long other processes may keep a turn before we give up."""
-
-PRUNE_EVERY = 100
-NOTE_EVERY_US = 1_000_000
-PRUNE = Prune(limit=2 * PRUNE_EVERY)
 
 _left_behind: list[object] = []
 """Connections that a forked child inherited in the middle of their work: closing them would undo it, and so would forgetting them."""
@@ -82,8 +79,6 @@ class SqliteStore:
     def _open(self) -> None:
         check_folder(self.path)
         self._committer = Committer(self._run_batch)
-        self._since_prune = 0
-        self._noted_at = 0
         self._turns = Turns.shared(self.path)
         try:
             with self._turns.mutex:
@@ -118,8 +113,9 @@ class SqliteStore:
             if isinstance(error, sqlite3.Error):
                 raise translate(error, self.path) from error
             raise
-        self._writer, self._reader = connections
         self.clock: Clock = self._given_clock or AnchoredClock(anchor, self._host)
+        self._writer = Writer(connections[0], self.path, self.durability, self.clock)
+        self._reader = connections[1]
 
     def _refuse_two_kernels(self) -> None:
         if not self._turns.alone():
@@ -209,130 +205,21 @@ class SqliteStore:
                 raise translate(error, self.path) from error
 
     def _run_batch(self, jobs: list[Job]) -> None:
-        """Run the jobs in one transaction; if that fails for any reason but a refusal, each in one of its own."""
+        """Have the jobs done during a turn, and tell who waits for what they did."""
         turns = self._turns
         with turns.mutex:
             self._refuse_if_closed()
             try:
                 turns.take(TURN_S)
                 with self.writing:
-                    hints = self._transact_with_room(jobs[0]) if len(jobs) == 1 else self._transact_all(jobs)
-                    if hints is None:
-                        hints = self._transact_each(jobs)
+                    hints = self._writer.transact(jobs)
             except StoreUnavailable as error:
-                hints = _fail_all(jobs, error)
+                hints = fail_all(jobs, error)
             finally:
                 turns.done()
         if hints:
             self.waiters.hint_each(hints.items())
             self._wakeups.post(list(hints.items()))
-
-    def _transact_with_room(self, job: Job) -> dict[str, int]:
-        try:
-            return self._transact_one(job)
-        except StoreFull:
-            if not self._empty_log():
-                raise
-            return self._transact_one(job)
-
-    def _empty_log(self) -> bool:
-        """On a full disk: let the log be written from its beginning again, in the room it has."""
-        try:
-            _, pages, moved = self._cursor().execute("pragma wal_checkpoint(passive)").fetchone()
-        except sqlite3.Error:
-            return False
-        return bool(pages == moved)
-
-    def _transact_one(self, job: Job) -> dict[str, int]:
-        """Commit what the job does; answer the hints it gives. Raises with nothing written, unless the job is done or nobody knows."""
-        try:
-            sql = self._cursor()
-            sql.execute("begin immediate")
-            tx = SqliteTransaction(sql, self.clock)
-            job.answer = tx.execute(job.command)
-            self._look_after(tx)
-            self._commit(sql, [job])
-        except BaseException as error:
-            self._roll_back()
-            if isinstance(error, sqlite3.Error):
-                raise translate(error, self.path) from error
-            raise
-        return tx.hints
-
-    def _transact_each(self, jobs: list[Job]) -> dict[str, int]:
-        hints: dict[str, int] = {}
-        for job in jobs:
-            try:
-                hints |= self._transact_with_room(job)
-            except Exception as error:  # noqa: BLE001 - whatever it is, the job's caller must have it
-                job.fail(error)
-        return hints
-
-    def _transact_all(self, jobs: list[Job]) -> dict[str, int] | None:
-        """Commit what the jobs do together; None, with nothing done, when one of them fails it."""
-        try:
-            sql = self._cursor()
-            sql.execute("begin immediate")
-            tx = SqliteTransaction(sql, self.clock)
-            for queue, alike in native.plain_puts(jobs):
-                if queue is None or len(alike) == 1 or not native.put_each(tx, queue, alike):
-                    for job in alike:
-                        _attempt(tx, job)
-            self._look_after(tx)
-            self._commit(sql, jobs)
-        except BaseException as error:
-            self._roll_back()
-            if not isinstance(error, Exception):
-                raise
-            failed = translate(error, self.path) if isinstance(error, sqlite3.Error) else error
-            # Alone, each would wait as long again; and what is perhaps written must not be written twice.
-            return _fail_all(jobs, failed) if isinstance(failed, StoreUnavailable) else None
-        return tx.hints
-
-    def _commit(self, sql: sqlite3.Cursor, jobs: list[Job]) -> None:
-        """Commit, and only then call the jobs done."""
-        try:
-            sql.execute("commit")
-            _call_done(jobs)
-        except sqlite3.Error as error:
-            # Its state is not to be trusted; the next transaction opens another. A cursor left open would keep it, and its lock.
-            self._roll_back()
-            sql.close()
-            self._writer.close()
-            if (error.sqlite_errorcode & 0xFF) in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_BUSY):
-                raise
-            message = f"the commit to {self.path} failed and may or may not be on disk: look before you repeat it ({error})"
-            raise OutcomeUnknown(message) from error
-        except BaseException:
-            # A Ctrl-C strikes before SQLite begins or after it has ended, never in between.
-            if not self._writer.in_transaction:
-                _call_done(jobs)
-            raise
-
-    def _cursor(self) -> sqlite3.Cursor:
-        try:
-            return self._writer.cursor()
-        except sqlite3.ProgrammingError:
-            self._writer = open_connection(self.path, self.durability)
-            return self._writer.cursor()
-
-    def _look_after(self, tx: SqliteTransaction) -> None:
-        """Prune a little. And renewals are no events, yet after a reboot time must not go back behind them."""
-        if tx.has_renewed and tx.now >= self._noted_at + NOTE_EVERY_US:
-            self._noted_at = tx.now
-            tx.note_time()
-        self._since_prune += tx.appended
-        if self._since_prune >= PRUNE_EVERY:
-            self._since_prune = 0
-            tx.execute(PRUNE)
-
-    def _roll_back(self) -> None:
-        # A full disk has rolled back already.
-        try:
-            if self._writer.in_transaction:
-                self._writer.execute("rollback")
-        except sqlite3.Error:
-            self._writer.close()
 
     def _refuse_if_closed(self) -> None:
         if self._is_closed:
@@ -348,7 +235,7 @@ class SqliteStore:
             self._reader.close()
             self._writer.close()
         else:
-            _left_behind.extend((self._writer, self._reader))
+            _left_behind.extend((self._writer.connection, self._reader))
             self._is_closed = True
             self.writing, self.reading = threading.Lock(), threading.Lock()
         self.waiters.reset()
@@ -360,27 +247,3 @@ class SqliteStore:
                 self._refuse_if_closed()
                 self._open()
                 self._is_inherited = False
-
-
-def _attempt(tx: SqliteTransaction, job: Job) -> None:
-    """Work out the job's answer, or its refusal: raised before anything was written, so the others of the batch may go on."""
-    before = tx.appended
-    try:
-        job.answer = tx.execute(job.command)
-        job.error = None
-    except HoldfastError as error:
-        if isinstance(error, StoreError | StoreUnavailable) or tx.appended != before:
-            raise
-        job.error = error
-
-
-def _call_done(jobs: list[Job]) -> None:
-    for job in jobs:
-        job.is_done = True
-
-
-def _fail_all(jobs: list[Job], error: Exception) -> dict[str, int]:
-    """Everyone gets the error, and nobody a hint."""
-    for job in jobs:
-        job.fail(error)
-    return {}
