@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from holdfast import ClaimLost, Closed, ControlPlaneClient, Queue, StoreError, connect
+from holdfast import ClaimLost, Closed, ControlPlaneClient, Dict, Queue, StoreError, connect
 from holdfast.client import client_for
 from holdfast.commands.topics import queue_topic
 from holdfast.stores.memory import MemoryStore
@@ -167,6 +167,18 @@ def test_a_step_on_a_connection_of_ones_own(tmp_path: Path) -> None:
     with jobs.claimed(claimer="w", auto_renew=False) as item:
         assert item == 2
     assert jobs.length() == 0
+    client.close()
+    connection.close()
+
+
+def test_a_lease_on_a_connection_of_ones_own_is_not_held_on_to_in_the_background(tmp_path: Path) -> None:
+    connection = sqlite3.connect(tmp_path / "app.db", isolation_level=None)
+    client = ControlPlaneClient.on(connect(connection))
+    shared: Dict[object] = Dict.from_name("shared", client=client)
+    with pytest.raises(StoreError, match="auto_renew=False"):
+        shared.lease("a", holder="w").__enter__()
+    with shared.lease("a", holder="w", auto_renew=False) as lease, pytest.raises(StoreError, match="auto_renew=False"):
+        lease.keep()
     client.close()
     connection.close()
 

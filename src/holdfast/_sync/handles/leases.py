@@ -71,6 +71,7 @@ class HeldLease(Generic[V]):
 
     def keep(self) -> Self:
         """Renew it in the background until it is released or lost; nothing is cancelled then, so look at `lost`."""
+        self._client.check_renewal()
         self._hold.auto_renew = True
         self._client.keepalive.add(self._hold)
         return self
@@ -119,6 +120,8 @@ class LeaseContext(Generic[V]):
     def __enter__(self) -> HeldLease[V]:
         if self._holding is not None:
             raise RuntimeError(f"this context of {self._terms.describe()} was entered before: make another")
+        if self._terms.auto_renew:
+            self._client.check_renewal()
         lease_id = new_id()
         try:
             self.lease = take(self._client, self._terms, self._timeout_s, self._poll_s, lease_id)
