@@ -1,6 +1,6 @@
 """Every error Holdfast raises, in one tree.
 
-A message says what happened, to what, and what to do. Bad arguments are the built-in `ValueError` and `TypeError`, raised before
+A message names the event, the thing it befell, and the way out. Bad arguments are the built-in `ValueError` and `TypeError`, raised before
 anything is sent.
 """
 

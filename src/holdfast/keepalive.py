@@ -1,4 +1,4 @@
-"""The one thread a client that renews all its claims and leases, and tells their holders of a loss."""
+"""A client's one thread for renewing what is held through it, and for telling holders of a loss."""
 
 import logging
 import os

@@ -30,7 +30,7 @@ DEFAULT_LIMITS: Final = Limits()
 
 
 def check_name(name: object, what: str = "queue", limits: Limits = DEFAULT_LIMITS) -> str:
-    """Give the name back if it can be one: 1 to 200 bytes of UTF-8, no control characters."""
+    """Give the name back if it can be one: not empty, at most 200 bytes as UTF-8, nothing unprintable."""
     if type(name) is str and 0 < len(name) <= limits.name_bytes and name.isascii() and name.isprintable():
         return name  # Nearly all of them, and this is asked for every command.
     if not isinstance(name, str):

@@ -33,9 +33,9 @@ class Acquired(Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 class Acquire(Command[Acquired], frozen=True):
-    """Take a lease if it is free; either way, answer the lease now in force.
+    """Take a lease unless somebody holds it; the answer is whichever lease holds afterwards.
 
-    It was granted if and only if the lease in force has this command's `lease_id`.
+    It is the caller's exactly when it carries this command's `lease_id`.
     """
 
     answer_type: ClassVar[Any] = Acquired

@@ -7,7 +7,7 @@ A flow takes a mark, executes a command, and waits on the mark when there was no
             store.wait(mark, timeout_s, claimed.due_in_s)
         mark.used()
 
-The mark comes before the question, so no wake-up is lost in between. A wake-up is a hint, never the data; one that comes for nothing
+The mark comes before the question, so no wake-up is lost in between. A wake-up carries nothing but a hint; one that comes for nothing
 does no harm, and a slow poll covers one that is missed.
 """
 

@@ -33,7 +33,7 @@ TRIES = 1_000
 class Dict(DictLeases[V]):
     """A dict by name, shared by everyone who reaches the same store.
 
-    Keys are str, int, float, bool, None, bytes, UUID, date, datetime and tuples of these, told apart by type: `1`, `1.0`, `True` and `"1"`
+    Keys are str, int, float, bool, None, bytes, UUID, date, datetime and tuples of these, each type apart: `1`, `1.0`, `True` and `"1"`
     are four keys. Every call takes `client=` or `base_url=`, else the handle's own are used, else `HOLDFAST_URL`, else a file in the user's
     data folder. What writes takes `connection=`, too, a connection of yours to the same database: the write is then part of its open
     transaction, and is committed, or vanishes, with it.
@@ -311,7 +311,7 @@ class Dict(DictLeases[V]):
     ) -> DictCompareAndSetResult:
         """Store a value if the key holds the expected one.
 
-        `expected=None` is a missing key or a stored None, `MISSING` only a missing key. With `revision=` that decides instead, and
+        `expected=None` stands for None and for no entry, `MISSING` for no entry alone. With `revision=` that decides instead, and
         `expected` is not looked at; 0 is a missing key. A lease that is lost, or a fence that is too low, is `updated=False` too.
         """
         change = change_of(

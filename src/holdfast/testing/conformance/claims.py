@@ -28,7 +28,7 @@ ENDINGS = [{"to": "done"}, {"to": "ready"}, {"to": "dead"}, {"to": "ready", "cou
 
 
 class ClaimConformance(Conformance):
-    """Until a lease ends nobody else gets the message; after that its claim is lost, whoever asks."""
+    """A leased message is its holder's alone; with the end of the lease the claim is lost, whoever asks."""
 
     def test_a_claim_says_who_holds_the_message_and_until_when(self, store: Store, clock: FakeClock) -> None:
         put(store, "a")

@@ -12,7 +12,7 @@ from holdfast.testing.conformance.factory import Conformance
 
 
 class LeaseConformance(Conformance):
-    """A lease is granted if and only if the lease in force has the id it was asked for under."""
+    """A lease is its asker's exactly when it carries the id that was asked for."""
 
     @pytest.mark.parametrize("of", [None, DICT])
     def test_a_free_lease_is_granted(self, store: Store, clock: FakeClock, of: str | None) -> None:

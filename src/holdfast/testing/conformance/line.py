@@ -8,7 +8,7 @@ from holdfast.testing.conformance.factory import Conformance
 
 
 class LineConformance(Conformance):
-    """Priority first, then position; a delayed message stands where its due moment puts it."""
+    """Priority first, then position; what is delayed lines up at the moment it becomes due."""
 
     def test_messages_come_out_in_the_order_they_went_in(self, store: Store, clock: FakeClock) -> None:
         for message_id in "abc":

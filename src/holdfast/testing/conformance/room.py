@@ -11,7 +11,7 @@ from holdfast.testing.conformance.factory import Conformance
 
 
 class RoomConformance(Conformance):
-    """`maxsize` counts what is ready, also ahead in time; a release, an expiry or a redrive is never refused."""
+    """`maxsize` counts what is ready, also ahead in time; what comes back by release, expiry or redrive always finds room."""
 
     def test_a_full_queue_refuses_a_put_and_keeps_nothing_of_it(self, store: Store) -> None:
         limit(store, 2)
