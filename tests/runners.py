@@ -88,3 +88,30 @@ def waiting_on(store: Any, topic: str) -> int:
     """How many wait on the topic, whichever face of the store it is."""
     count: int = getattr(store, "store", store).waiters.waiting(topic)
     return count
+
+
+class AsyncGate:
+    """Lets tasks wait for each other."""
+
+    def __init__(self) -> None:
+        self._event = asyncio.Event()
+
+    async def wait(self) -> None:
+        await asyncio.wait_for(self._event.wait(), 60)
+
+    def open(self) -> None:
+        self._event.set()
+
+
+class Gate:
+    """Lets threads wait for each other."""
+
+    def __init__(self) -> None:
+        self._event = threading.Event()
+
+    def wait(self) -> None:
+        if not self._event.wait(60):
+            raise TimeoutError
+
+    def open(self) -> None:
+        self._event.set()

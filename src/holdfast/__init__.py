@@ -11,7 +11,11 @@ from holdfast.errors import (
     ClaimLost,
     Closed,
     Compacted,
+    ExecutionRunning,
+    ExecutionUnknown,
     HoldfastError,
+    JobCancelled,
+    JobFailed,
     KeyInFlight,
     LeaseHeld,
     LeaseLost,
@@ -21,24 +25,30 @@ from holdfast.errors import (
     OutcomeUnknown,
     QueueFull,
     Refused,
+    ResultMissing,
     SchemaTooNew,
     StoreCorrupted,
     StoreError,
     StoreFull,
     StoreMoved,
     StoreUnavailable,
+    TimeLimitExceeded,
+    WorkerStopping,
 )
 
 if TYPE_CHECKING:
     from holdfast._sync.handles.claimed import QueueClaimContext
     from holdfast._sync.handles.claims import QueueClaim
     from holdfast._sync.handles.election import Election
+    from holdfast._sync.handles.job import Job
     from holdfast._sync.handles.leases import DictLease, DictLock
     from holdfast._sync.handles.lock import Lock
     from holdfast._sync.handles.mapping import Dict
     from holdfast._sync.handles.queue import Queue
     from holdfast._sync.handles.together import Together
     from holdfast._sync.handles.work import QueueWorkItem
+    from holdfast._sync.handles.worker import Worker, worker
+    from holdfast.backoff import Backoff
     from holdfast.client import ControlPlaneClient
     from holdfast.results import (
         MISSING,
@@ -54,11 +64,19 @@ if TYPE_CHECKING:
         WatchEvent,
     )
     from holdfast.steps import Step
+    from holdfast.workers.breaker import Breaker
+    from holdfast.workers.jobs import JobContext
+    from holdfast.workers.orders import WorkerOptions
+    from holdfast.workers.outcomes import Bury, Retry, Snooze
+    from holdfast.workers.registry import WorkerHealth, WorkerInfo
 
 __version__ = "0.1.0"
 
 __all__ = [
     "MISSING",
+    "Backoff",
+    "Breaker",
+    "Bury",
     "ClaimLost",
     "Closed",
     "Compacted",
@@ -70,8 +88,14 @@ __all__ = [
     "DictLock",
     "DictResponse",
     "Election",
+    "ExecutionRunning",
+    "ExecutionUnknown",
     "Explanation",
     "HoldfastError",
+    "Job",
+    "JobCancelled",
+    "JobContext",
+    "JobFailed",
     "KeyInFlight",
     "LeaseHeld",
     "LeaseHolder",
@@ -90,7 +114,10 @@ __all__ = [
     "QueueResponse",
     "QueueWorkItem",
     "Refused",
+    "ResultMissing",
+    "Retry",
     "SchemaTooNew",
+    "Snooze",
     "Stats",
     "Step",
     "StoreCorrupted",
@@ -98,10 +125,17 @@ __all__ = [
     "StoreFull",
     "StoreMoved",
     "StoreUnavailable",
+    "TimeLimitExceeded",
     "Together",
     "WatchEvent",
+    "Worker",
+    "WorkerHealth",
+    "WorkerInfo",
+    "WorkerOptions",
+    "WorkerStopping",
     "__version__",
     "connect",
+    "worker",
 ]
 
 _LAZY = {
@@ -113,6 +147,7 @@ _LAZY = {
     "DictLock": "holdfast._sync.handles.leases",
     "Lock": "holdfast._sync.handles.lock",
     "Dict": "holdfast._sync.handles.mapping",
+    "Job": "holdfast._sync.handles.job",
     "Queue": "holdfast._sync.handles.queue",
     "Together": "holdfast._sync.handles.together",
     "ControlPlaneClient": "holdfast.client",
@@ -128,6 +163,17 @@ _LAZY = {
     "Stats": "holdfast.results",
     "WatchEvent": "holdfast.results",
     "Step": "holdfast.steps",
+    "Worker": "holdfast._sync.handles.worker",
+    "worker": "holdfast._sync.handles.worker",
+    "Backoff": "holdfast.backoff",
+    "Breaker": "holdfast.workers.breaker",
+    "JobContext": "holdfast.workers.jobs",
+    "WorkerOptions": "holdfast.workers.orders",
+    "Bury": "holdfast.workers.outcomes",
+    "Retry": "holdfast.workers.outcomes",
+    "Snooze": "holdfast.workers.outcomes",
+    "WorkerHealth": "holdfast.workers.registry",
+    "WorkerInfo": "holdfast.workers.registry",
 }
 """Where a name is that is imported at its first use."""
 

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from holdfast._async.handles.claimed import AsyncQueueClaimContext as QueueClaimContext
     from holdfast._async.handles.claims import AsyncQueueClaim as QueueClaim
     from holdfast._async.handles.election import AsyncElection as Election
+    from holdfast._async.handles.job import AsyncJob as Job
     from holdfast._async.handles.leases import AsyncDictLease as DictLease
     from holdfast._async.handles.leases import AsyncDictLock as DictLock
     from holdfast._async.handles.lock import AsyncLock as Lock
@@ -16,19 +17,24 @@ if TYPE_CHECKING:
     from holdfast._async.handles.queue import AsyncQueue as Queue
     from holdfast._async.handles.together import AsyncTogether as Together
     from holdfast._async.handles.work import AsyncQueueWorkItem as QueueWorkItem
+    from holdfast._async.handles.worker import AsyncWorker as Worker
+    from holdfast._async.handles.worker import worker
 
 __all__ = [
     "Dict",
     "DictLease",
     "DictLock",
     "Election",
+    "Job",
     "Lock",
     "Queue",
     "QueueClaim",
     "QueueClaimContext",
     "QueueWorkItem",
     "Together",
+    "Worker",
     "connect",
+    "worker",
 ]
 
 _LAZY = {
@@ -42,6 +48,9 @@ _LAZY = {
     "Dict": "holdfast._async.handles.mapping",
     "Queue": "holdfast._async.handles.queue",
     "Together": "holdfast._async.handles.together",
+    "Job": "holdfast._async.handles.job",
+    "Worker": "holdfast._async.handles.worker",
+    "worker": "holdfast._async.handles.worker",
 }
 """Where a name is that is imported at its first use."""
 
@@ -52,7 +61,7 @@ if not TYPE_CHECKING:
     def __getattr__(name: str) -> object:
         if name not in _LAZY:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        thing = globals()[name] = getattr(import_module(_LAZY[name]), f"Async{name}")
+        thing = globals()[name] = getattr(import_module(_LAZY[name]), f"Async{name}" if name[0].isupper() else name)
         return thing
 
 

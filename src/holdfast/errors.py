@@ -72,6 +72,34 @@ class NotAllowed(HoldfastError):
     """The caller may not do this."""
 
 
+class JobFailed(HoldfastError):
+    """The job whose result was asked for is dead: it failed for good."""
+
+
+class JobCancelled(HoldfastError):
+    """The job was cancelled by somebody who asked for it."""
+
+
+class ResultMissing(HoldfastError):
+    """The job is gone and left no result: its worker keeps none, it was kept long enough, or there never was such a job."""
+
+
+class TimeLimitExceeded(HoldfastError, TimeoutError):
+    """The job ran for longer than it may."""
+
+
+class WorkerStopping(HoldfastError):
+    """The worker ends, and the job is to end with it; it will be run again."""
+
+
+class ExecutionUnknown(HoldfastError):
+    """Something that must happen once was begun by somebody who died: perhaps it happened, perhaps not."""
+
+
+class ExecutionRunning(HoldfastError):
+    """Something that must happen once is being done by somebody else at this moment."""
+
+
 class StoreMoved(HoldfastError):
     """The data was copied to another store; open that one instead."""
 

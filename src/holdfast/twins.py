@@ -1,25 +1,30 @@
 """`.aio`: from what threads use to the same thing for tasks."""
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, overload
 
 if TYPE_CHECKING:
     from holdfast._async.handles.claims import AsyncQueueClaim
     from holdfast._async.handles.election import AsyncElection
+    from holdfast._async.handles.job import AsyncJob
     from holdfast._async.handles.leases import AsyncHeldLease
     from holdfast._async.handles.lock import AsyncLock
     from holdfast._async.handles.mapping import AsyncDict
     from holdfast._async.handles.queue import AsyncQueue
     from holdfast._async.handles.work import AsyncQueueWorkItem
+    from holdfast._async.handles.worker import AsyncWorker
     from holdfast._sync.handles.claims import QueueClaim
     from holdfast._sync.handles.election import Election
+    from holdfast._sync.handles.job import Job
     from holdfast._sync.handles.leases import HeldLease
     from holdfast._sync.handles.lock import Lock
     from holdfast._sync.handles.mapping import Dict
     from holdfast._sync.handles.queue import Queue
     from holdfast._sync.handles.work import QueueWorkItem
+    from holdfast._sync.handles.worker import Worker
 
 T = TypeVar("T")
+P = ParamSpec("P")
 
 
 def load(module: str, name: str) -> Any:
@@ -144,4 +149,34 @@ class ElectionTwin(Twin):
         def __get__(self, handle: None, owner: type) -> "type[AsyncElection]": ...
         @overload
         def __get__(self, handle: "Election | AsyncElection", owner: type) -> "AsyncElection": ...
+        def __get__(self, handle: Any, owner: type) -> Any: ...
+
+
+class JobTwin(Twin):
+    """The twin of a job."""
+
+    module = "holdfast._async.handles.job"
+    name = "AsyncJob"
+
+    if TYPE_CHECKING:
+
+        @overload
+        def __get__(self, handle: None, owner: type) -> "type[AsyncJob]": ...
+        @overload
+        def __get__(self, handle: "Job | AsyncJob", owner: type) -> "AsyncJob": ...
+        def __get__(self, handle: Any, owner: type) -> Any: ...
+
+
+class WorkerTwin(Twin):
+    """The twin of a worker; each runs by itself."""
+
+    module = "holdfast._async.handles.worker"
+    name = "AsyncWorker"
+
+    if TYPE_CHECKING:
+
+        @overload
+        def __get__(self, handle: None, owner: type) -> "type[AsyncWorker[Any, Any]]": ...
+        @overload
+        def __get__(self, handle: "Worker[P, T] | AsyncWorker[P, T]", owner: type) -> "AsyncWorker[P, T]": ...
         def __get__(self, handle: Any, owner: type) -> Any: ...

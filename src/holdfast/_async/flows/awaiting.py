@@ -1,0 +1,74 @@
+"""Waiting for the result of a job."""
+
+import time
+from typing import Any
+
+from msgspec import Raw, Struct, json
+
+from holdfast.codec import Codec, check_duration, encode_key
+from holdfast.commands import Browse, Browsed, Entries, Read, Together
+from holdfast.commands.topics import dict_topic, watch_topic
+from holdfast.errors import JobCancelled, JobFailed, ResultMissing
+from holdfast.records import Message
+from holdfast.stores import AsyncStore
+from holdfast.workers.orders import results_of
+from holdfast.workers.settling import failure_key
+
+POLL_S = 1.0
+"""How much a missed wake-up can cost, and a burial by the store itself, which writes no result."""
+
+
+class _Failure(Struct):
+    state: str
+    error: str | None = None
+
+
+async def result(store: AsyncStore, queue: str, message_id: str, codec: Codec, timeout_s: float | None) -> Any:
+    """The result of a job, once it is there; with a time-out wait for it so long, `math.inf` for ever.
+
+    Raises `TimeoutError`, or, when there will never be one, `JobFailed`, `JobCancelled` or `ResultMissing`.
+    """
+    if timeout_s is not None:
+        check_duration(timeout_s, "timeout_s", allow_inf=True)
+    deadline = time.monotonic() + (timeout_s or 0.0)
+    with store.mark(watch_topic(dict_topic(results_of(queue)))) as mark:
+        while True:
+            found = await _look(store, queue, message_id)
+            if found is not None:
+                mark.used()
+                return codec.decode(found)
+            remaining_s = deadline - time.monotonic()
+            if remaining_s <= 0:
+                raise TimeoutError(f"job {message_id} of queue {queue!r} has no result yet")
+            await store.wait(mark, remaining_s, None, POLL_S)
+
+
+async def _look(store: AsyncStore, queue: str, message_id: str) -> Raw | None:
+    """The stored result, None while there may be one later."""
+    keys = [encode_key(message_id), failure_key(message_id)]
+    entries, browsed = await _read(store, queue, message_id, keys)
+    found = {entry.key: entry.value for entry in entries.entries}
+    if keys[0] in found:
+        return found[keys[0]]
+    if keys[1] in found:
+        failure = json.decode(found[keys[1]], type=_Failure)
+        kind = JobCancelled if failure.state == "cancelled" else JobFailed
+        raise kind(f"job {message_id} of queue {queue!r} has no result: {failure.error or failure.state}")
+    _refuse_dead(queue, message_id, browsed.messages)
+    return None
+
+
+async def _read(store: AsyncStore, queue: str, message_id: str, keys: list[str]) -> tuple[Entries, Browsed]:
+    # In one step: between two the job could be done and gone.
+    answers: list[Any] = await store.execute(Together([Read(results_of(queue), keys), Browse(queue, ids=[message_id])]))
+    return answers[0], answers[1]
+
+
+def _refuse_dead(queue: str, message_id: str, messages: list[Message]) -> None:
+    if not messages:
+        raise ResultMissing(
+            f"job {message_id} of queue {queue!r} is gone and left no result: its worker keeps none (results=True keeps them), "
+            "it was kept long enough, or there never was such a job"
+        )
+    if messages[0].state == "dead":
+        raise JobFailed(f"job {message_id} of queue {queue!r} is dead: {messages[0].last_error or 'its worker died every time'}")

@@ -1,0 +1,94 @@
+"""Before a job runs whose effects must happen once: note that it begins, unless it was done or nobody knows."""
+
+from collections.abc import Sequence
+
+from holdfast.codec import encode_key
+from holdfast.commands import Browse, Change, Write
+from holdfast.records import Entry, Receipt
+from holdfast.stores import AsyncStore
+from holdfast.workers.ledger import LedgerEntry, entry_of
+from holdfast.workers.orders import Orders
+from holdfast.workers.outcomes import Outcome, shown
+from holdfast.workers.runs import Finished, Run
+
+BUSY_S = 1.0
+"""When to look again at a job whose effects somebody else is about to have."""
+
+BUSY = Outcome("snoozed", delay_s=BUSY_S)
+
+
+async def admit(store: AsyncStore, orders: Orders, runs: Sequence[Run]) -> tuple[list[Run], list[Finished]]:
+    """Say which of the runs may begin, and how the others end: a repetition is done with the stored result.
+
+    Raises `StoreUnavailable`; asking again is safe.
+    """
+    wanted, ended = _keyed(orders, runs)
+    if not wanted:
+        return [], ended
+    changes = [Change(key, value=_begun(run).raw, expect="absent", ttl_s=orders.remember_s) for key, run in wanted.items()]
+    written = await store.execute(Write(orders.ledger, changes))
+    admitted: list[Run] = []
+    for (key, run), answer in zip(wanted.items(), written, strict=True):
+        outcome = None if answer.written else await _look(store, orders, run, answer.entry)
+        if outcome is None:
+            run.ledger_key = key
+            admitted.append(run)
+        else:
+            ended.append((run, outcome))
+    return admitted, ended
+
+
+def _keyed(orders: Orders, runs: Sequence[Run]) -> tuple[dict[str, Run], list[Finished]]:
+    """The runs by what their effects are remembered under; one of several with the same begins, the others look again later."""
+    wanted: dict[str, Run] = {}
+    ended: list[Finished] = []
+    for run in runs:
+        try:
+            key = encode_key(run.message.id if orders.idempotency_key is None else orders.idempotency_key(run.job.value))
+        except Exception as error:  # noqa: BLE001 - foreign code, of a value that may not even be readable
+            ended.append((run, Outcome("failed", error=f"its idempotency key could not be told: {shown(error)}")))
+            continue
+        if wanted.setdefault(key, run) is not run:
+            ended.append((run, BUSY))
+    return wanted, ended
+
+
+async def _look(store: AsyncStore, orders: Orders, run: Run, entry: Entry | None) -> Outcome | None:
+    """How a run ends whose effects somebody has begun, or had, before; None if it may begin all the same."""
+    if entry is None:
+        return None
+    found = entry_of(entry.value)
+    if found.state == "done":
+        return Outcome("done", found.result)
+    if found.by == run.receipt.claim_id:
+        return None  # Its own note, written by a request whose answer was lost.
+    if await _is_running(store, run, found):
+        return BUSY
+    if orders.reconcile is None:
+        return Outcome("buried", error=_unknown(found))
+    taken = Change(entry.key, value=_begun(run).raw, expect="revision", revision=entry.revision, ttl_s=orders.remember_s)
+    (answer,) = await store.execute(Write(orders.ledger, [taken]))
+    if not answer.written:
+        return BUSY
+    run.is_unknown = True
+    return None
+
+
+async def _is_running(store: AsyncStore, run: Run, found: LedgerEntry) -> bool:
+    """Whether the claim under which it was begun is still held."""
+    receipt = Receipt.parse(found.by)
+    if receipt.queue == run.message.queue and receipt.id == run.message.id:
+        return False  # An earlier claim on the very message that this run holds.
+    page = await store.execute(Browse(receipt.queue, ids=[receipt.id]))
+    return any(message.token == receipt.token and message.held_at(page.now) for message in page.messages)
+
+
+def _begun(run: Run) -> LedgerEntry:
+    return LedgerEntry("started", run.receipt.claim_id, run.message.holder)
+
+
+def _unknown(found: LedgerEntry) -> str:
+    return (
+        f"ExecutionUnknown: {found.holder} began it under claim {found.by} and died, so perhaps it happened; "
+        "find out, then resolve() or forget() it in the ledger and redrive the message"
+    )

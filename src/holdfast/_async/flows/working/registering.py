@@ -1,0 +1,57 @@
+"""A worker shows that it lives: an entry that its heartbeats keep, and its end removes."""
+
+import os
+import platform
+from datetime import UTC, datetime
+
+from holdfast.codec import encode_key
+from holdfast.commands import Change, Read, Write
+from holdfast.stores import AsyncStore
+from holdfast.workers.orders import Orders
+from holdfast.workers.registry import MISSED_BEATS, WORKERS, WorkerHealth, WorkerInfo, info_of
+
+
+class AsyncRegistration:
+    """One incarnation of a worker in the registry."""
+
+    def __init__(self, store: AsyncStore, orders: Orders, incarnation: str) -> None:
+        self._store = store
+        self._orders = orders
+        self._incarnation = incarnation
+        self._key = encode_key((orders.name, incarnation))
+        self._started_at = datetime.now(UTC)
+
+    async def beat(self, health: WorkerHealth) -> None:
+        """Show that it lives, and how it is."""
+        orders = self._orders
+        if orders.heartbeat_s is None:
+            return
+        info = WorkerInfo(
+            name=orders.name,
+            incarnation=self._incarnation,
+            queue=orders.queue,
+            host=platform.node(),
+            pid=os.getpid(),
+            execution=orders.execution,
+            concurrency=orders.concurrency,
+            started_at=self._started_at,
+            seen_at=datetime.now(UTC),
+            health=health,
+        )
+        change = Change(self._key, value=info.raw, ttl_s=MISSED_BEATS * orders.heartbeat_s)
+        await self._store.execute(Write(WORKERS, [change]))
+
+    async def end(self) -> None:
+        """Leave the registry."""
+        if self._orders.heartbeat_s is not None:
+            await self._store.execute(Write(WORKERS, [Change(self._key, "delete")]))
+
+
+async def workers(store: AsyncStore) -> list[WorkerInfo]:
+    """Every worker that lives, in order of their names."""
+    page = await store.execute(Read(WORKERS))
+    entries = page.entries
+    while page.more:
+        page = await store.execute(Read(WORKERS, after=entries[-1].key))
+        entries += page.entries
+    return [info_of(entry.value) for entry in entries]

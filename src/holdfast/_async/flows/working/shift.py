@@ -1,0 +1,266 @@
+"""One shift of a worker: from its first claim to the last job settled."""
+
+import logging
+import math
+
+from holdfast._async.flows.working.admitting import admit
+from holdfast._async.flows.working.cancelling import hear_cancellations
+from holdfast._async.flows.working.registering import AsyncRegistration
+from holdfast._async.flows.working.stepping import NOTHING, step
+from holdfast.backoff import Backoff
+from holdfast.client import ControlPlaneClient
+from holdfast.commands import Claim, Claimed
+from holdfast.commands.topics import queue_topic
+from holdfast.errors import Closed, StoreFull, StoreUnavailable
+from holdfast.ids import new_id
+from holdfast.stores.waiting import Mark
+from holdfast.workers.bell import Bell
+from holdfast.workers.crew import Crew
+from holdfast.workers.orders import Orders
+from holdfast.workers.outcomes import shown
+from holdfast.workers.registry import WorkerHealth, WorkerState
+from holdfast.workers.runs import Finished, Run
+from holdfast.workers.sides import AsyncSide
+
+AWAY = Backoff(first_s=0.1, factor=2.0, most_s=5.0)
+"""How long to wait before trying a store again that could not be reached."""
+
+LAST_CALL_S = 2.0
+"""How long jobs that were told to end have for that."""
+
+_log = logging.getLogger("holdfast.worker")
+
+
+class AsyncShift:
+    """Claims, runs and settles until it is told to stop.
+
+    `stop`, `pause`, `resume`, `cancel` and `health` may be called from any thread.
+    """
+
+    def __init__(self, client: ControlPlaneClient, orders: Orders, *, until_empty: bool = False, max_jobs: int | None = None) -> None:
+        self.incarnation = new_id()
+        self.orders = orders
+        self._client = client
+        self._store = client.async_store
+        self._until_empty = until_empty
+        self._max_jobs = max_jobs
+        self._claimer = f"{orders.name}/{self.incarnation[-12:]}"
+        self._registration = AsyncRegistration(self._store, orders, self.incarnation)
+        self._crew = Crew(orders, client.keepalive, self._store.limits, getattr(client.store, "clock", None))
+        self._unsettled: list[Finished] = []
+        self._unadmitted: list[Run] = []
+        self._cancelled: set[str] = set()
+        self._is_paused = False
+        self._is_over = False
+        self._grace_s: float | None = None
+        self._beat_at = -math.inf
+        self._failed_asks = 0
+        self._error: str | None = None
+        self._outages = 0
+
+    def stop(self, grace_s: float | None = None) -> None:
+        """Claim no more; let what runs finish within `grace_s`, by default as the worker was told. Again: at once."""
+        if self._grace_s is not None:
+            self._grace_s = 0.0
+        else:
+            self._grace_s = self.orders.grace_s if grace_s is None else grace_s
+        self._crew.bell.ring()
+
+    def pause(self) -> None:
+        """Claim no more until `resume`."""
+        self._is_paused = True
+
+    def resume(self) -> None:
+        """Claim again."""
+        self._is_paused = False
+        self._crew.bell.ring()
+
+    def cancel(self, message_id: str) -> None:
+        """Tell the run of a message to end."""
+        self._crew.cancel([message_id])
+
+    @property
+    def health(self) -> WorkerHealth:
+        """How it is at this moment."""
+        crew = self._crew
+        return WorkerHealth(self._state(), len(crew.running), crew.done, crew.failed, crew.abandoned, self._error, self._outages)
+
+    def _state(self) -> WorkerState:
+        if self._is_over:
+            return "stopped"
+        if self._failed_asks:
+            return "away"
+        if self._grace_s is not None:
+            return "stopping"
+        if self._is_paused:
+            return "paused"
+        return "open" if self._crew.circuit.state(self._crew.now()) == "open" else "working"
+
+    async def run(self) -> None:
+        """Work until `stop`, until the queue is empty or until so many jobs were run, as it was told."""
+        bell = Bell()
+
+        async def hear() -> None:
+            await hear_cancellations(self._store, self._crew, bell, self._cancelled)
+
+        listener = AsyncSide(hear, "holdfast-cancellations")
+        try:
+            while self._grace_s is None and not self._has_done_its_share():
+                await self._turn(claims=True)
+            await self._wind_down()
+        except BaseException:
+            # Cancelled, interrupted, or closed: nothing is waited for, and what is held is given back if the store can still be asked.
+            await self._give_back(self._crew.give_up_all())
+            raise
+        finally:
+            self._is_over = True
+            self._crew.close()
+            bell.ring()
+            await self._leave()
+            await listener.join()
+
+    def _has_done_its_share(self) -> bool:
+        is_idle = not self._crew.running and not self._unsettled
+        return is_idle and self._max_jobs is not None and self._crew.started >= self._max_jobs
+
+    async def _turn(self, *, claims: bool, until: float = math.inf) -> None:
+        """Settle what is done, claim what there is room for, and wait for more of either."""
+        # First of all: what rings from now on was not looked at yet.
+        self._crew.bell.clear()
+        if claims and self._grace_s is not None:
+            return
+        try:
+            await self._beat()
+            self._unsettled += self._crew.collect()
+            room = self._room() if claims else 0
+            # With no room it stands in no line: a wake-up there is for somebody who can use it.
+            topic = queue_topic(self.orders.queue) if room else f"worker:{self.incarnation}"
+            with self._store.mark(topic) as mark:
+                claimed = await self._ask(room)
+                if claimed.messages:
+                    mark.used()
+                elif self._until_empty and room and not self._crew.running:
+                    self.stop()
+                elif claimed.due_in_s != 0.0:
+                    await self._rest(mark, claimed.due_in_s, until)
+        except (StoreUnavailable, StoreFull) as error:
+            await self._wait_for_store(error, until)
+
+    def _room(self) -> int:
+        if self._is_paused or self._unadmitted:
+            return 0
+        room = self._crew.room()
+        return room if self._max_jobs is None else min(room, self._max_jobs - self._crew.started)
+
+    async def _ask(self, room: int) -> Claimed:
+        """Take the one step, and begin what it claimed."""
+        crew, orders = self._crew, self.orders
+        claim = None
+        if room:
+            claim = Claim(
+                orders.queue,
+                self._claimer,
+                orders.lease_s,
+                room,
+                expired_to=orders.expired_to,
+                max_attempts=orders.max_attempts,
+                dead_letter=orders.dead_letter_queue,
+            )
+        progress = crew.desk.take_progress()
+        claimed = NOTHING
+        started = crew.now()
+        crew.stop_holding(self._unsettled)
+        if self._unsettled or progress or claim:
+            claimed = await step(self._store, orders, self._unsettled, progress, claim)
+            self._unsettled = []
+            self._came_back()
+        await self._begin([crew.prepare(message, started) for message in claimed.messages])
+        return claimed
+
+    async def _begin(self, runs: list[Run]) -> None:
+        if self._cancelled:
+            self._crew.cancel(self._cancelled)
+        if not self.orders.idempotent:
+            self._crew.begin(runs)
+            return
+        self._unadmitted += runs
+        if not self._unadmitted:
+            return
+        admitted, ended = await admit(self._store, self.orders, self._unadmitted)
+        self._unadmitted = []
+        self._crew.begin(admitted)
+        for run, outcome in ended:
+            self._crew.desk.finish(run, outcome)
+
+    async def _rest(self, mark: Mark, due_in_s: float | None, until: float) -> None:
+        """Wait for a wake-up of the store, the end of a job, or a moment."""
+        if not self._crew.bell.listen(mark):
+            return
+        now = self._crew.now()
+        moments = [until - now, self._beat_at - now]
+        if (room_in_s := self._crew.room_in_s()) is not None:
+            moments.append(room_in_s)
+        try:
+            await self._store.wait(mark, max(0.0, min(moments)), due_in_s, self.orders.poll_interval_s)
+        finally:
+            self._crew.bell.ignore()
+
+    async def _beat(self) -> None:
+        now = self._crew.now()
+        if now < self._beat_at:
+            return
+        heartbeat_s = self.orders.heartbeat_s
+        self._beat_at = math.inf if heartbeat_s is None else now + heartbeat_s
+        await self._registration.beat(self.health)
+
+    async def _wait_for_store(self, error: Exception, until: float) -> None:
+        """Go on by itself when the store is there again."""
+        if not self._failed_asks:
+            _log.warning("worker %s cannot reach its store, and will go on once it can: %s", self.orders.name, error)
+        self._failed_asks += 1
+        self._error = shown(error)
+        self._beat_at = -math.inf
+        self._crew.keep_holding(self._unsettled)
+        delay_s = min(AWAY.delay_s(self._failed_asks), max(0.0, until - self._crew.now()))
+        with self._store.mark(f"worker:{self.incarnation}") as mark:
+            if self._crew.bell.listen(mark):
+                await self._store.wait(mark, delay_s)
+        self._crew.bell.ignore()
+
+    def _came_back(self) -> None:
+        if self._failed_asks:
+            _log.warning("worker %s reaches its store again, after %d tries", self.orders.name, self._failed_asks)
+            self._outages += 1
+            self._failed_asks = 0
+
+    async def _wind_down(self) -> None:
+        """Let jobs finish within the grace time, tell the rest to end, and give back what still does not."""
+        crew = self._crew
+        self._grace_s = self.orders.grace_s if self._grace_s is None else self._grace_s
+        began = crew.now()
+        while self._is_busy() and crew.now() < began + self._grace_s:
+            await self._turn(claims=False, until=began + self._grace_s)
+        crew.stop_all()
+        last_call = crew.now() + LAST_CALL_S
+        while self._is_busy() and crew.now() < last_call:
+            await self._turn(claims=False, until=last_call)
+        await self._give_back(crew.give_up_all())
+
+    def _is_busy(self) -> bool:
+        return bool(self._crew.running or self._unsettled)
+
+    async def _give_back(self, finished: list[Finished]) -> None:
+        self._unsettled += finished
+        if not self._unsettled:
+            return
+        try:
+            await step(self._store, self.orders, self._unsettled)
+        except (StoreUnavailable, StoreFull, Closed) as error:
+            _log.warning("%d jobs could not be given back, and will be run again when their leases end: %s", len(self._unsettled), error)
+        self._unsettled = []
+
+    async def _leave(self) -> None:
+        try:
+            await self._registration.end()
+        except (StoreUnavailable, StoreFull, Closed) as error:
+            _log.debug("worker %s could not leave the registry; its entry ends by itself: %s", self.orders.name, error)

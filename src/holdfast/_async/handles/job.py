@@ -1,0 +1,53 @@
+"""A job that somebody put: wait for its result, follow it, cancel it."""
+
+from typing import Any, ClassVar, Literal
+
+from holdfast._async.flows.awaiting import result
+from holdfast._async.flows.working.cancelling import cancel
+from holdfast.client import ControlPlaneClient
+from holdfast.codec import JSON, Codec, check_name, encode_key
+from holdfast.commands import Read
+from holdfast.reaching import reach
+from holdfast.twins import JobTwin
+from holdfast.workers.orders import progress_of
+
+
+class AsyncJob:
+    """One message of a queue as a job: `id` names it, from any process."""
+
+    aio: ClassVar[JobTwin] = JobTwin()
+
+    queue: str
+    id: str
+
+    def __init__(
+        self, queue: str, id: str, *, codec: Codec = JSON, client: ControlPlaneClient | None = None, base_url: str | None = None
+    ) -> None:
+        self.queue = check_name(queue, "queue")
+        self.id = str(id)
+        self._codec = codec
+        self._client = client
+        self._base_url = base_url
+
+    async def result(self, *, timeout_s: float | None = None) -> Any:
+        """What the handler returned; None asks once, a number waits so long, `math.inf` for ever.
+
+        Needs a worker that keeps results. Raises `TimeoutError` while there is none, `JobFailed` if the job is dead, `JobCancelled`, and
+        `ResultMissing` if it is gone without a result.
+        """
+        return await result(self._reach().async_store, self.queue, self.id, self._codec, timeout_s)
+
+    async def progress(self) -> Any:
+        """What the handler reported last, None if it did not."""
+        entries = await self._reach().async_store.execute(Read(progress_of(self.queue), [encode_key(self.id)]))
+        return JSON.decode(entries.entries[0].value) if entries.entries else None
+
+    async def cancel(self) -> Literal["cancelled", "requested", "absent"]:
+        """Remove it if it waits; if it runs, ask its worker to end it. A thread can only be told, through its `job`."""
+        return await cancel(self._reach().async_store, self.queue, self.id)
+
+    def _reach(self) -> ControlPlaneClient:
+        return reach(None, None, self._client, self._base_url)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.queue!r}, {self.id!r})"

@@ -1,0 +1,159 @@
+"""A worker: a function that consumes a queue."""
+
+import builtins
+from collections.abc import Callable, Iterable
+from types import TracebackType
+from typing import Any, ClassVar, Generic, ParamSpec, Self, TypeVar, Unpack
+
+from holdfast._async.flows.putting import put
+from holdfast._async.flows.working.registering import workers
+from holdfast._async.flows.working.shift import AsyncShift
+from holdfast._async.handles.job import AsyncJob
+from holdfast.client import ControlPlaneClient
+from holdfast.commands import Put
+from holdfast.items import ManyOptions, PutOptions, make_item
+from holdfast.reaching import reach
+from holdfast.twins import WorkerTwin
+from holdfast.workers.orders import Orders, WorkerOptions, make_orders
+from holdfast.workers.registry import WorkerHealth, WorkerInfo
+from holdfast.workers.sides import AsyncSide
+from holdfast.workers.signals import AsyncStopSignals
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+STOPPED = WorkerHealth("stopped", 0, 0, 0, 0)
+
+
+class AsyncWorker(Generic[P, R]):
+    """Consumes a queue with a function, under leases that are renewed while it runs; calling the worker calls the function.
+
+    The function takes the value, and the job too if it has a parameter named `job`. When it returns, the message is acknowledged; when it
+    raises, the message is tried again after a back-off, kept in the store, until `max_attempts` failures make it a dead letter. `Snooze`,
+    `Retry` and `Bury` choose otherwise. The options are those of `WorkerOptions`.
+    """
+
+    aio: ClassVar[WorkerTwin] = WorkerTwin()
+
+    orders: Orders
+
+    def __init__(
+        self,
+        function: Callable[P, R],
+        queue: str,
+        *,
+        client: ControlPlaneClient | None = None,
+        base_url: str | None = None,
+        **options: Unpack[WorkerOptions],
+    ) -> None:
+        self.function = function
+        self.orders = make_orders(function, queue, **options)
+        self._client = client
+        self._base_url = base_url
+        self._shift: AsyncShift | None = None
+        self._side: AsyncSide | None = None
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Call the function itself, here and now: no queue takes part."""
+        return self.function(*args, **kwargs)
+
+    @property
+    def queue(self) -> str:
+        """The name of the queue."""
+        return self.orders.queue
+
+    async def put(self, value: Any, **options: Unpack[PutOptions]) -> AsyncJob:
+        """Put a job for this worker; the options are those of `Queue.put`."""
+        item = make_item(value, self.orders.codec, **options)
+        puts = await put(self._reach().async_store, Put(self.queue, [item]))
+        return self.job(puts.ids[0])
+
+    async def put_many(self, values: Iterable[Any], **options: Unpack[ManyOptions]) -> builtins.list[AsyncJob]:
+        """Put several jobs, all or none."""
+        items = [make_item(value, self.orders.codec, **options) for value in values]
+        if not items:
+            return []
+        puts = await put(self._reach().async_store, Put(self.queue, items))
+        return [self.job(message_id) for message_id in puts.ids]
+
+    def job(self, id: str) -> AsyncJob:
+        """The job with this id."""
+        return AsyncJob(self.queue, id, codec=self.orders.result_codec, client=self._client, base_url=self._base_url)
+
+    async def run(self, *, until_empty: bool = False, max_jobs: int | None = None, signals: bool = True) -> None:
+        """Work until `stop`, or until nothing is due and nothing runs, or until so many jobs were run.
+
+        With `signals`, in the main thread, SIGTERM and SIGINT stop it: what runs may finish within `grace_s`, the rest is given back and
+        burns nothing; the second signal gives no grace.
+        """
+        shift = self._begin(until_empty=until_empty, max_jobs=max_jobs)
+        if not signals:
+            await shift.run()
+            return
+        with AsyncStopSignals(shift.stop):
+            await shift.run()
+
+    async def start(self) -> None:
+        """Work beside the caller, until `stop`."""
+        shift = self._begin()
+        self._side = AsyncSide(shift.run, f"holdfast-worker {self.orders.name}")
+
+    async def stop(self, *, grace_s: float | None = None) -> None:
+        """Claim no more, let jobs finish within the grace time, give back the rest, and return when that is done."""
+        if self._shift is not None:
+            self._shift.stop(grace_s)
+        side, self._side = self._side, None
+        if side is not None:
+            await side.join()
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        await self.stop()
+
+    def pause(self) -> None:
+        """Claim no more until `resume`, this worker alone; `Queue.pause` is for all of them."""
+        if self._shift is not None:
+            self._shift.pause()
+
+    def resume(self) -> None:
+        """Claim again."""
+        if self._shift is not None:
+            self._shift.resume()
+
+    @property
+    def health(self) -> WorkerHealth:
+        """How it is at this moment."""
+        return STOPPED if self._shift is None else self._shift.health
+
+    @classmethod
+    async def list(cls, *, client: ControlPlaneClient | None = None, base_url: str | None = None) -> "builtins.list[WorkerInfo]":
+        """Every worker of the store that lives, in order of their names."""
+        return await workers(reach(client, base_url).async_store)
+
+    def _begin(self, *, until_empty: bool = False, max_jobs: int | None = None) -> AsyncShift:
+        if self._shift is not None and self._shift.health.state != "stopped":
+            raise RuntimeError(f"worker {self.orders.name} works already: make another, or stop it first")
+        client = self._reach()
+        client.check_renewal()
+        self._shift = AsyncShift(client, self.orders, until_empty=until_empty, max_jobs=max_jobs)
+        return self._shift
+
+    def _reach(self) -> ControlPlaneClient:
+        return reach(None, None, self._client, self._base_url)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.orders.name!r} of queue {self.queue!r}: {self.orders.handler.name}>"
+
+
+def worker(
+    queue: str, *, client: ControlPlaneClient | None = None, base_url: str | None = None, **options: Unpack[WorkerOptions]
+) -> Callable[[Callable[P, R]], AsyncWorker[P, R]]:
+    """Make a worker of the function below: `@worker("mail", concurrency=4)`."""
+
+    def made(function: Callable[P, R]) -> AsyncWorker[P, R]:
+        return AsyncWorker(function, queue, client=client, base_url=base_url, **options)
+
+    return made

@@ -1,0 +1,65 @@
+# Generated from src/holdfast/_async/flows/working/cancelling.py by tools/unasync.py; do not edit.
+"""Cancelling jobs by id: those that wait are removed, those that run are told through a dict that their workers watch."""
+
+import logging
+import math
+from typing import Any, Literal
+
+from msgspec import Raw, json
+
+from holdfast.codec import decode_key, encode_key, key_prefix
+from holdfast.commands import Browse, Change, Move, Read, Write
+from holdfast.commands.topics import dict_topic, watch_topic
+from holdfast.errors import StoreUnavailable
+from holdfast.stores import Store
+from holdfast.workers.bell import Bell
+from holdfast.workers.crew import Crew
+from holdfast.workers.orders import results_of
+from holdfast.workers.settling import CANCELS, failure_key
+
+REQUEST_TTL_S = 3_600.0
+"""How long a request to cancel waits for whoever runs the job."""
+
+KEEP_S = 86_400.0
+
+POLL_S = 5.0
+"""How much a missed wake-up can cost."""
+
+_log = logging.getLogger("holdfast.worker")
+
+
+def cancel(store: Store, queue: str, message_id: str) -> Literal["cancelled", "requested", "absent"]:
+    """Remove a job that waits, or ask whoever runs it to end it."""
+    moved = store.execute(Move(queue, "gone", [message_id]))
+    if moved.ids:
+        report = Raw(json.encode({"state": "cancelled", "error": "it was cancelled before it was run"}))
+        store.execute(Write(results_of(queue), [Change(failure_key(message_id), value=report, ttl_s=KEEP_S)]))
+        return "cancelled"
+    found = (store.execute(Browse(queue, ids=[message_id]))).messages
+    if not found:
+        return "absent"
+    request = Change(encode_key((queue, message_id)), value=Raw(b"true"), ttl_s=REQUEST_TTL_S)
+    store.execute(Write(CANCELS, [request]))
+    return "requested"
+
+
+def hear_cancellations(store: Store, crew: Crew, bell: Bell, requested: set[str]) -> None:
+    """Tell the runs of a crew whose cancellation is asked for, until `bell` rings; `requested` is kept up to date."""
+    prefix = key_prefix((crew.orders.queue,))
+    with store.mark(watch_topic(dict_topic(CANCELS))) as mark:
+        while bell.listen(mark):
+            try:
+                entries = (store.execute(Read(CANCELS, prefix=prefix))).entries
+                ids = {_id_of(entry.key) for entry in entries}
+                requested.intersection_update(ids)
+                requested.update(ids)
+                crew.cancel(ids)
+            except StoreUnavailable as error:
+                _log.debug("cancellations cannot be heard at this moment: %s", error)
+            store.wait(mark, math.inf, None, POLL_S)
+    bell.ignore()
+
+
+def _id_of(key: str) -> str:
+    name: Any = decode_key(key)
+    return str(name[1])

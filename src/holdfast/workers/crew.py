@@ -1,0 +1,212 @@
+"""The jobs that a worker runs at this moment, and how many more it may take on."""
+
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import Any
+
+from holdfast.codec import Limits
+from holdfast.holding import Hold
+from holdfast.keepalive import Keepalive
+from holdfast.records import Message, Receipt
+from holdfast.stores.waiting import MovableClock
+from holdfast.workers.bell import Bell
+from holdfast.workers.breaker import Circuit
+from holdfast.workers.execution import Execution
+from holdfast.workers.execution.tasks import TaskExecution
+from holdfast.workers.execution.threads import ThreadExecution
+from holdfast.workers.handlers import Performance, Rules
+from holdfast.workers.jobs import JobContext, StopReason
+from holdfast.workers.orders import Orders
+from holdfast.workers.outcomes import LOST, RELEASED, Outcome
+from holdfast.workers.runs import Desk, Finished, Run
+from holdfast.workers.timekeeper import Timekeeper
+
+CLAIM_MOST = 500
+"""How many messages one step claims at most."""
+
+SETTLE_MOST = 500
+"""How many runs one step settles at most."""
+
+_log = logging.getLogger("holdfast.worker")
+
+
+class Crew:
+    """Runs jobs and keeps track of them; knows no store.
+
+    One flow calls `prepare`, `begin`, `collect` and `room`; everything else may be called from any thread.
+    """
+
+    now: Callable[[], float]
+    bell: Bell
+    desk: Desk
+    circuit: Circuit
+    done: int
+    failed: int
+    abandoned: int
+    started: int
+
+    def __init__(self, orders: Orders, keepalive: Keepalive, limits: Limits, clock: Any) -> None:
+        self.orders = orders
+        self.now = keepalive.now
+        self.bell = Bell()
+        self.desk = Desk(self.bell)
+        self.circuit = Circuit(orders.breaker)
+        self.running: dict[Receipt, Run] = {}
+        self.done = self.failed = self.abandoned = self.started = 0
+        self._keepalive = keepalive
+        self._next_start_at = 0.0
+        rules = Rules(orders.results or orders.idempotent, orders.result_codec, limits, orders.judge, orders.reconcile)
+        self._performance = Performance(orders.handler, rules)
+        self._timekeeper = Timekeeper(self.now, clock, (orders.soft_limit_s, self._is_late), (orders.hard_limit_s, self._is_too_late))
+        self._execution = self._make_execution()
+        # A test owns the time: what waits for a moment looks again when it has moved.
+        self._forget_clock: Any = clock.subscribe(self.bell.ring) if isinstance(clock, MovableClock) else None
+
+    def _make_execution(self) -> Execution:
+        if self.orders.execution == "tasks":
+            return TaskExecution(self._performance, self._timekeeper.began, self.desk.finish)
+        return ThreadExecution(self._performance, self.orders.concurrency, self._timekeeper.began, self.desk.finish)
+
+    def room(self) -> int:
+        """How many more messages it may take on now."""
+        now, orders = self.now(), self.orders
+        free = min(orders.concurrency + orders.prefetch - len(self.running), CLAIM_MOST)
+        if orders.breaker is not None:
+            free = int(min(free, self.circuit.room(now, len(self.running))))
+        if orders.min_interval_s and free > 0:
+            # The pause is before the claim, so that nothing is held while nothing is done.
+            free = 1 if now >= self._next_start_at else 0
+        return max(0, free)
+
+    def room_in_s(self) -> float | None:
+        """How long time alone keeps it from taking on more, None if it does not."""
+        now = self.now()
+        pause_s = self._next_start_at - now if self.orders.min_interval_s else 0.0
+        return self.circuit.closes_in_s(now) or (pause_s if pause_s > 0 else None)
+
+    def prepare(self, message: Message, started: float) -> Run:
+        """Hold on to a message that was claimed by a request of that moment."""
+        orders = self.orders
+        hold = Hold(
+            message.receipt,
+            orders.lease_s,
+            started,
+            self.now,
+            renew_interval_s=orders.renew_interval_s,
+            max_hold_s=orders.max_hold_s,
+        )
+        job = JobContext(message, orders.codec)
+        run = Run(message, hold, job)
+        job.reports_to(partial(self.desk.report, run))
+        hold.on_lost(partial(self._is_lost, run))
+        self.running[run.receipt] = run
+        self._keepalive.add(hold)
+        self._next_start_at = self.now() + orders.min_interval_s
+        self.started += 1
+        return run
+
+    def begin(self, runs: Sequence[Run]) -> None:
+        """Let handlers run these."""
+        if runs:
+            self._execution.start(runs)
+
+    def collect(self) -> list[Finished]:
+        """Those that ended, each once; they are renewed no longer."""
+        collected: list[Finished] = []
+        for run, outcome in self.desk.take(SETTLE_MOST):
+            if run.is_over:
+                continue
+            self._end(run)
+            self._count(outcome)
+            if outcome.how != "lost":
+                collected.append((run, outcome))
+        return collected
+
+    def _end(self, run: Run) -> None:
+        run.is_over = True
+        self.running.pop(run.receipt, None)
+        self._keepalive.drop(run.hold)
+
+    def _count(self, outcome: Outcome) -> None:
+        if outcome.how == "done":
+            self.done += 1
+            self.circuit.succeeded()
+        elif outcome.how in ("failed", "buried"):
+            self.failed += 1
+            self.circuit.failed(self.now())
+
+    def keep_holding(self, finished: Iterable[Finished]) -> None:
+        """Renew again what could not be settled yet."""
+        for run, _ in finished:
+            self._keepalive.add(run.hold)
+
+    def stop_holding(self, finished: Iterable[Finished]) -> None:
+        """Renew no longer what is about to be settled: no renewal may take it for lost."""
+        for run, _ in finished:
+            self._keepalive.drop(run.hold)
+
+    def stop(self, run: Run, reason: StopReason) -> None:
+        """Tell a run to end; the first reason counts."""
+        if run.job.stop_reason is None:
+            run.job.stop_reason = reason
+            self._execution.stop(run)
+
+    def cancel(self, ids: Iterable[str]) -> None:
+        """Tell the runs of these messages to end."""
+        wanted = set(ids)
+        for run in list(self.running.values()):
+            if run.message.id in wanted:
+                self.stop(run, "cancelled")
+
+    def stop_all(self) -> None:
+        """Tell every run to end with its worker."""
+        for run in list(self.running.values()):
+            self.stop(run, "stopping")
+
+    def give_up_all(self) -> list[Finished]:
+        """Wait no longer for anything that runs; what is answered is to be given back."""
+        given_up = []
+        for run in list(self.running.values()):
+            self._waste_no_more_on(run)
+            self._end(run)
+            if not run.hold.lost:
+                given_up.append((run, RELEASED))
+        return given_up
+
+    def close(self) -> None:
+        """End what runs handlers."""
+        if self._forget_clock is not None:
+            self._forget_clock()
+        self._timekeeper.close()
+        self._execution.close()
+
+    def _is_lost(self, run: Run) -> None:
+        max_hold_s = self.orders.max_hold_s
+        self.stop(run, "lost")
+        if max_hold_s is not None and self.now() >= run.hold.since + max_hold_s:
+            # It hangs: whatever runs it is not coming back.
+            self._give_up(run, LOST)
+
+    def _is_late(self, run: Run) -> None:
+        self.stop(run, "time")
+
+    def _is_too_late(self, run: Run) -> None:
+        limit_s = self.orders.hard_limit_s
+        _log.error(
+            "job %s of queue %r has run for hard_limit_s=%s; it is at:\n%s", run.message.id, run.message.queue, limit_s, run.hold.stack()
+        )
+        run.job.stop_reason = run.job.stop_reason or "time"
+        self._give_up(run, Outcome("failed", error=f"TimeLimitExceeded: it ran for more than hard_limit_s={limit_s}"))
+
+    def _give_up(self, run: Run, outcome: Outcome) -> None:
+        self.abandoned += self.orders.execution != "processes"
+        self._execution.stop(run)
+        self._waste_no_more_on(run)
+        self.desk.finish(run, outcome)
+
+    def _waste_no_more_on(self, run: Run) -> None:
+        self._execution.abandon(run)
+        if run.began_at is not None:
+            # Nobody knows how far it came, or will come: what was noted when it began stays.
+            run.ledger_key = None

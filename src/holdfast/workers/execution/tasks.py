@@ -1,0 +1,82 @@
+"""Handlers as tasks of an event loop: the caller's own, or one in a thread."""
+
+import asyncio
+import io
+import threading
+from collections.abc import Sequence
+
+from holdfast.workers.execution import Began, Finish
+from holdfast.workers.handlers import Performance
+from holdfast.workers.runs import Run
+
+
+class TaskExecution:
+    """One task a run. Without a running event loop it makes one, in a thread of its own."""
+
+    def __init__(self, performance: Performance, began: Began, finish: Finish) -> None:
+        self._performance = performance
+        self._began = began
+        self._finish = finish
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._thread: threading.Thread | None = None
+        try:
+            self._loop = asyncio.get_running_loop()
+        except RuntimeError:
+            self._loop = asyncio.new_event_loop()
+            self._thread = threading.Thread(target=self._loop.run_forever, name="holdfast-jobs", daemon=True)
+            self._thread.start()
+
+    def start(self, runs: Sequence[Run]) -> None:
+        self._call(self._create, list(runs))
+
+    def stop(self, run: Run) -> None:
+        self._call(self._cancel, run)
+
+    def abandon(self, run: Run) -> None:
+        """A task that ignores its cancellation goes on; there is no other way to end one."""
+
+    def close(self) -> None:
+        self._call(self._cancel_all)
+        if self._thread is not None:
+            self._call(self._loop.create_task, self._end())
+            self._thread = None
+
+    def _call(self, act: object, *args: object) -> None:
+        try:
+            self._loop.call_soon_threadsafe(act, *args)  # type: ignore[arg-type] # as the callers give them
+        except RuntimeError:
+            return  # The loop is closed, and every task ended with it.
+
+    def _create(self, runs: list[Run]) -> None:
+        for run in runs:
+            task = run.handle = self._loop.create_task(self._perform(run), name=f"holdfast job {run.message.id}")
+            run.hold.where = lambda task=task: _stack(task)
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    async def _perform(self, run: Run) -> None:
+        if run.is_over:
+            return
+        self._began(run)
+        self._finish(run, await self._performance.run_async(run.job, unknown=run.is_unknown))
+
+    def _cancel(self, run: Run) -> None:
+        if run.handle is not None:
+            run.handle.cancel()
+
+    def _cancel_all(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+
+    async def _end(self) -> None:
+        others = asyncio.all_tasks() - {asyncio.current_task()}
+        if others:
+            await asyncio.wait(others, timeout=1.0)
+        await self._loop.shutdown_asyncgens()
+        self._loop.stop()
+
+
+def _stack(task: asyncio.Task[None]) -> str:
+    text = io.StringIO()
+    task.print_stack(file=text)
+    return text.getvalue()

@@ -1,0 +1,123 @@
+"""A handler: the user's function, how to call it, and what its ending means."""
+
+import asyncio
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from msgspec import Raw, Struct
+
+from holdfast.codec import JSON, Codec, Limits, check_value_size
+from holdfast.results import MISSING
+from holdfast.workers.jobs import JobContext, StopReason, stop_error
+from holdfast.workers.outcomes import DONE, LOST, RELEASED, Bury, Outcome, Retry, Snooze, shown
+
+Judge = Callable[[BaseException, JobContext], BaseException | None]
+"""May turn what a handler raised into something else: a `Snooze`, `Retry` or `Bury`."""
+
+
+class Handler:
+    """The function that does the work of one job, sync or async; it takes the value and, if it has a parameter `job`, the job."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        if not callable(function):
+            raise TypeError(f"a handler is a function of one value, not {type(function).__name__}")
+        self.function = function
+        self.is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None))  # noqa: B004 - asked of an object with a method __call__
+        self._wants_job = "job" in _parameters(function)
+
+    @property
+    def name(self) -> str:
+        """What people call it."""
+        return getattr(self.function, "__qualname__", type(self.function).__qualname__)
+
+    def __call__(self, job: JobContext) -> Any:
+        """Call the function; the answer of an async one is awaitable."""
+        return self.function(job.value, job=job) if self._wants_job else self.function(job.value)
+
+
+class Rules(Struct):
+    """What the ending of a handler means: kept wherever handlers run."""
+
+    keeps_results: bool = False
+    codec: Codec = JSON
+    limits: Limits = Limits()
+    judge: Judge | None = None
+    reconcile: Callable[..., Any] | None = None
+
+
+class Performance:
+    """A handler with its rules: runs one job, and answers how that ended. It raises nothing."""
+
+    def __init__(self, handler: Handler, rules: Rules) -> None:
+        self.handler = handler
+        self.rules = rules
+        self._reconcile = None if rules.reconcile is None else Handler(rules.reconcile)
+
+    def run(self, job: JobContext, *, unknown: bool = False) -> Outcome:
+        """Run a job in this thread."""
+        try:
+            result = MISSING if not unknown or self._reconcile is None else self._reconcile(job)
+            return self._succeeded(self.handler(job) if result is MISSING else result)
+        except BaseException as error:  # noqa: BLE001 - whatever a handler raises ends its job, not its worker
+            return self._judged(error, job)
+
+    async def run_async(self, job: JobContext, *, unknown: bool = False) -> Outcome:
+        """Run a job in this task."""
+        try:
+            result = MISSING if not unknown or self._reconcile is None else await _awaited(self._reconcile(job))
+            return self._succeeded(await self.handler(job) if result is MISSING else result)
+        except BaseException as error:  # noqa: BLE001 - as above
+            return self._judged(error, job)
+
+    def _succeeded(self, result: Any) -> Outcome:
+        return Outcome("done", self._kept(result)) if self.rules.keeps_results else DONE
+
+    def _kept(self, result: Any) -> Raw:
+        # Here, where the handler's own failures are caught: a result that cannot be kept is one of them.
+        stored = self.rules.codec.encode(result)
+        check_value_size(stored, self.rules.limits)
+        return stored
+
+    def _judged(self, error: BaseException, job: JobContext) -> Outcome:
+        reason = job.stop_reason
+        if reason is not None and isinstance(error, asyncio.CancelledError | type(stop_error(job))):
+            return _stopped(reason, job)
+        if self.rules.judge is not None:
+            try:
+                error = self.rules.judge(error, job) or error
+            except Exception as failure:  # noqa: BLE001 - it is foreign code, and the job must end somehow
+                failure.__context__ = error
+                error = failure
+        match error:
+            case Snooze():
+                return Outcome("snoozed", error=error.reason, delay_s=error.delay_s)
+            case Retry():
+                return Outcome("failed", error=str(error) or "the handler asked to be tried again", delay_s=error.delay_s)
+            case Bury():
+                return Outcome("buried", error=str(error) or "the handler buried it")
+            case _:
+                return Outcome("failed", error=shown(error))
+
+
+def _stopped(reason: StopReason, job: JobContext) -> Outcome:
+    match reason:
+        case "cancelled":
+            return Outcome("cancelled", error=str(stop_error(job)))
+        case "time":
+            return Outcome("failed", error=shown(stop_error(job)))
+        case "stopping":
+            return RELEASED
+        case "lost":
+            return LOST
+
+
+def _parameters(function: Callable[..., Any]) -> set[str]:
+    try:
+        return set(inspect.signature(function).parameters)
+    except (TypeError, ValueError):  # Some built-in functions have none to show.
+        return set()
+
+
+async def _awaited(answer: Any) -> Any:
+    return await answer if inspect.isawaitable(answer) else answer

@@ -1,0 +1,178 @@
+"""What a worker is told to do."""
+
+from collections.abc import Callable, Hashable
+from typing import Any, TypedDict, Unpack
+
+from msgspec import Struct
+
+from holdfast.backoff import Backoff
+from holdfast.codec import JSON, Codec, check_duration, check_name
+from holdfast.commands.refusals import RETURNS, check_budget, check_choice
+from holdfast.holding import this_process
+from holdfast.records import ReturnTo
+from holdfast.workers.breaker import Breaker
+from holdfast.workers.execution import Kind
+from holdfast.workers.handlers import Handler, Judge
+
+KINDS = ("threads", "tasks", "processes")
+
+DAY_S = 86_400.0
+
+RETRIES = Backoff(first_s=1.0, factor=2.0, most_s=300.0)
+
+
+class WorkerOptions(TypedDict, total=False):
+    """What may be said to a worker besides its function and its queue."""
+
+    name: str
+    """What people call it, by default the machine and the process; several may share one."""
+    execution: Kind
+    """Where handlers run: `threads` (the default of sync functions), `tasks` (of async ones), or `processes`."""
+    concurrency: int
+    """How many jobs run at once, by default 1."""
+    prefetch: int
+    """How many messages to claim beyond those that run: faster for short jobs, but a worker that dies burns an attempt of these too."""
+    lease_s: float
+    """How long others must wait after this worker died; a job may take as long as it likes."""
+    renew_interval_s: float | None
+    max_hold_s: float | None
+    """How long a claim is renewed at most: a handler that hangs then loses its message, and its stack is logged."""
+    expired_to: ReturnTo
+    max_attempts: int | None
+    """After how many failures a message is dead, for messages that say nothing themselves; None is no limit."""
+    dead_letter_queue: str | None
+    backoff: Backoff
+    """How long a message waits, in the store, before it is tried again."""
+    soft_limit_s: float | None
+    """When a job is told to end: a task is cancelled, a process interrupted; a thread is told by its `job` alone."""
+    hard_limit_s: float | None
+    """When a job has failed, whatever it does: a process is killed, a thread replaced and left to itself."""
+    min_interval_s: float
+    """How far apart jobs begin at least."""
+    breaker: Breaker | None
+    """When to pause because jobs fail one after the other."""
+    results: bool
+    """Whether to keep what the function returns, for `Job.result`."""
+    keep_result_s: float | None
+    idempotent: bool
+    """Whether the effects of a job must not happen twice: see `Once` for what that promises."""
+    idempotency_key: Callable[[Any], Hashable] | None
+    """Tells from a value what its effects are remembered under, by default the id of the message."""
+    remember_s: float | None
+    """How long it is remembered that a job was done; None is for ever."""
+    reconcile: Callable[..., Any] | None
+    """Asked, like the function, when an execution died: it answers the result if the effects happened, and `MISSING` if not."""
+    judge: Judge | None
+    """Asked what an exception means; it may answer a `Snooze`, a `Retry`, a `Bury`, or None."""
+    grace_s: float
+    """How long jobs may go on when the worker is told to stop."""
+    heartbeat_s: float | None
+    """How often the worker shows in the registry that it lives; None keeps it out of it."""
+    poll_interval_s: float
+    codec: Codec
+    result_codec: Codec
+
+
+class Orders(Struct, frozen=True, kw_only=True):
+    """The options of a worker, checked; `WorkerOptions` explains them."""
+
+    queue: str
+    handler: Handler
+    name: str
+    execution: Kind
+    concurrency: int = 1
+    prefetch: int = 0
+    lease_s: float = 60.0
+    renew_interval_s: float | None = None
+    max_hold_s: float | None = None
+    expired_to: ReturnTo = "place"
+    max_attempts: int | None = 3
+    dead_letter_queue: str | None = None
+    backoff: Backoff = RETRIES
+    soft_limit_s: float | None = None
+    hard_limit_s: float | None = None
+    min_interval_s: float = 0.0
+    breaker: Breaker | None = None
+    results: bool = False
+    keep_result_s: float | None = DAY_S
+    idempotent: bool = False
+    idempotency_key: Callable[[Any], Hashable] | None = None
+    remember_s: float | None = 7 * DAY_S
+    reconcile: Callable[..., Any] | None = None
+    judge: Judge | None = None
+    grace_s: float = 30.0
+    heartbeat_s: float | None = 10.0
+    poll_interval_s: float = 1.0
+    codec: Codec = JSON
+    result_codec: Codec = JSON
+
+    def __post_init__(self) -> None:
+        check_name(self.queue, "queue")
+        check_name(self.name, "worker")
+        check_choice(self.execution, KINDS, "execution")
+        check_choice(self.expired_to, RETURNS, "expired_to")
+        check_budget(self.max_attempts, self.dead_letter_queue)
+        if self.concurrency < 1:
+            raise ValueError(f"concurrency is {self.concurrency}: give 1 or more")
+        if self.prefetch < 0:
+            raise ValueError(f"prefetch is {self.prefetch}: give 0 or more")
+        if self.dead_letter_queue == self.queue:
+            raise ValueError(f"queue {self.queue!r} cannot be its own dead-letter queue: name another")
+        if self.execution == ("threads" if self.handler.is_async else "tasks"):
+            raise ValueError(_mismatch(self.handler, self.execution))
+        if self.reconcile is not None and not self.idempotent:
+            raise ValueError("reconcile= says what became of an execution that died; it needs idempotent=True")
+        self._check_durations()
+
+    def _check_durations(self) -> None:
+        for name in ("lease_s", "poll_interval_s"):
+            check_duration(getattr(self, name), name, zero=False)
+        for name in ("min_interval_s", "grace_s"):
+            check_duration(getattr(self, name), name)
+        for name in ("renew_interval_s", "max_hold_s", "soft_limit_s", "hard_limit_s", "keep_result_s", "remember_s", "heartbeat_s"):
+            value = getattr(self, name)
+            if value is not None:
+                check_duration(value, name, zero=False)
+
+    @property
+    def results_dict(self) -> str:
+        """Where results are kept, by the id of their message."""
+        return results_of(self.queue)
+
+    @property
+    def progress_dict(self) -> str:
+        """Where reports are kept, by the id of their message."""
+        return progress_of(self.queue)
+
+    @property
+    def ledger(self) -> str:
+        """Where it is remembered what was done."""
+        return ledger_of(self.queue)
+
+
+def results_of(queue: str) -> str:
+    """The dict of a queue's results."""
+    return f"{queue}-results"
+
+
+def progress_of(queue: str) -> str:
+    """The dict of a queue's reports."""
+    return f"{queue}-progress"
+
+
+def ledger_of(queue: str) -> str:
+    """The dict that remembers which effects of a queue's jobs have happened."""
+    return f"{queue}-once"
+
+
+def make_orders(function: Callable[..., Any], queue: str, **options: Unpack[WorkerOptions]) -> Orders:
+    """Fill in what suits the function where nothing was said."""
+    handler = Handler(function)
+    options.setdefault("name", this_process())
+    options.setdefault("execution", "tasks" if handler.is_async else "threads")
+    return Orders(queue=queue, handler=handler, **options)
+
+
+def _mismatch(handler: Handler, execution: Kind) -> str:
+    kind, fit = ("an async", "tasks") if handler.is_async else ("a sync", "threads")
+    return f"{handler.name} is {kind} function and cannot run in {execution}: choose {fit} or processes"

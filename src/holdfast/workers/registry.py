@@ -1,0 +1,58 @@
+"""Who works: an entry for each worker that lives, kept alive by heartbeats."""
+
+from datetime import datetime
+from typing import Literal
+
+from msgspec import Raw, Struct, json
+
+WORKERS = "holdfast-workers"
+"""The dict of living workers, by name and incarnation."""
+
+MISSED_BEATS = 3
+"""After so many missed heartbeats a worker counts as dead."""
+
+WorkerState = Literal["working", "paused", "open", "stopping", "away", "stopped"]
+
+
+class WorkerHealth(Struct, frozen=True):
+    """How a worker is at this moment.
+
+    `state` is `working`, `paused`, `open` (its circuit breaker is), `stopping`, `away` (it cannot reach its store, and goes on by itself
+    once it can) or `stopped`.
+    """
+
+    state: WorkerState
+    running: int
+    done: int
+    failed: int
+    abandoned: int
+    """Handlers that ran over their hard limit, or lost their message, in threads that cannot be ended."""
+    error: str | None = None
+    """Why the store was not reached, the last time that happened."""
+    outages: int = 0
+    """How often the store went away and came back."""
+
+
+class WorkerInfo(Struct, frozen=True, omit_defaults=True):
+    """A worker as others see it; `incarnation` tells a restarted one from the one before, whatever its name."""
+
+    name: str
+    incarnation: str
+    queue: str
+    host: str
+    pid: int
+    execution: str
+    concurrency: int
+    started_at: datetime
+    seen_at: datetime
+    health: WorkerHealth
+
+    @property
+    def raw(self) -> Raw:
+        """The entry as it is stored."""
+        return Raw(json.encode(self))
+
+
+def info_of(raw: Raw) -> WorkerInfo:
+    """An entry as it was stored."""
+    return json.decode(raw, type=WorkerInfo)

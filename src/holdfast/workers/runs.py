@@ -1,0 +1,87 @@
+"""One execution of a job as its worker sees it, and the desk where executions report."""
+
+from collections import deque
+from typing import Any
+
+from holdfast.codec import JSON
+from holdfast.holding import Hold
+from holdfast.records import Message, Receipt
+from holdfast.workers.bell import Bell
+from holdfast.workers.jobs import JobContext
+from holdfast.workers.outcomes import Outcome
+
+
+class Run:
+    """A claimed message on its way through a handler."""
+
+    __slots__ = ("began_at", "handle", "has_reported", "hold", "is_over", "is_unknown", "job", "ledger_key", "message", "receipt")
+
+    message: Message
+    hold: Hold
+    job: JobContext
+    is_over: bool
+    """Whether its end was noticed, or decided; what its handler does from then on is of no interest."""
+    is_unknown: bool
+    """Whether an earlier execution died, and nobody knows how far it came."""
+    has_reported: bool
+
+    def __init__(self, message: Message, hold: Hold, job: JobContext) -> None:
+        self.message = message
+        self.receipt: Receipt = message.receipt
+        self.hold = hold
+        self.job = job
+        self.began_at: float | None = None
+        self.is_over = False
+        self.handle: Any = None
+        """What runs it: a thread, a task, a process."""
+        self.ledger_key: str | None = None
+        """What its effects are remembered under, if they must happen once."""
+        self.is_unknown = False
+        self.has_reported = False
+
+
+Finished = tuple[Run, Outcome]
+
+
+class Desk:
+    """Where executions say, from any thread, how they ended and how far they are."""
+
+    def __init__(self, bell: Bell) -> None:
+        self._bell = bell
+        self._finished: deque[Finished] = deque()
+        self._progress: dict[Run, Any] = {}
+
+    def finish(self, run: Run, outcome: Outcome) -> None:
+        """Say how a run ended; only the first word counts."""
+        self._finished.append((run, outcome))
+        self._bell.ring()
+
+    def report(self, run: Run, progress: Any) -> None:
+        """Say how far a run is; only the last word counts. A value that cannot be stored raises here, in the handler."""
+        self._progress[run] = JSON.encode(progress)
+        self._bell.ring()
+
+    def put_back(self, finished: list[Finished]) -> None:
+        """Keep for the next step what this one could not settle."""
+        self._finished.extendleft(reversed(finished))
+
+    def take(self, most: int) -> list[Finished]:
+        """What ended since the last time, the oldest first."""
+        finished: list[Finished] = []
+        while self._finished and len(finished) < most:
+            finished.append(self._finished.popleft())
+        return finished
+
+    def take_progress(self) -> dict[Run, Any]:
+        """The newest reports since the last time."""
+        if not self._progress:
+            return {}
+        progress = {}
+        for run in list(self._progress):
+            progress[run] = self._progress.pop(run)
+        return progress
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nobody has said anything."""
+        return not self._finished and not self._progress

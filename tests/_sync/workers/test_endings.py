@@ -1,0 +1,225 @@
+# Generated from tests/_async/workers/test_endings.py by tools/unasync.py; do not edit.
+"""How a handler ends decides what becomes of its message."""
+
+import math
+from typing import Any
+
+import pytest
+
+from holdfast import Backoff, Bury, JobContext, JobFailed, QueueFull, ResultMissing, Retry, Snooze
+from holdfast._sync.handles.mapping import Dict
+from holdfast._sync.handles.queue import Queue
+from holdfast._sync.handles.worker import Worker
+from holdfast.client import ControlPlaneClient
+from holdfast.testing.clock import FakeClock
+from tests.runners import Runner
+
+
+def test_a_message_is_gone_once_its_handler_returned(client: ControlPlaneClient) -> None:
+    seen: list[int] = []
+
+    def handle(value: int) -> None:
+        seen.append(value)
+
+    worker = Worker(handle, "jobs", client=client)
+    worker.put_many([1, 2, 3])
+    worker.run(until_empty=True)
+    assert seen == [1, 2, 3]
+    assert (Queue[int]("jobs", client=client).stats()).total == 0
+    assert (worker.health.done, worker.health.state) == (3, "stopped")
+
+
+def test_a_handler_that_asks_for_its_job_is_given_it(client: ControlPlaneClient) -> None:
+    seen: list[Any] = []
+
+    def handle(value: int, job: JobContext) -> None:
+        seen.append((value, job.value, job.id, job.attempts, job.failures, job.key, job.metadata))
+
+    worker = Worker(handle, "jobs", client=client)
+    worker.put(7, id="seven", key="k", metadata={"from": "a test"})
+    worker.run(until_empty=True)
+    assert seen == [(7, 7, "seven", 1, 0, "k", {"from": "a test"})]
+
+
+def test_a_failure_waits_in_the_store_and_is_tried_again(client: ControlPlaneClient, clock: FakeClock) -> None:
+    attempts: list[int] = []
+
+    def handle(value: int, job: JobContext) -> None:
+        attempts.append(job.attempts)
+        if job.attempts < 3:
+            raise ValueError("not yet")
+
+    worker = Worker(handle, "jobs", client=client, backoff=Backoff(10.0, 3.0, 1000.0, jitter=0.0))
+    queue = Queue[int]("jobs", client=client)
+    worker.put(1)
+    worker.run(until_empty=True)
+    assert (queue.stats()).delayed == 1
+    clock.advance(9.9)
+    worker.run(until_empty=True)
+    assert attempts == [1]
+    clock.advance(0.2)
+    worker.run(until_empty=True)
+    assert attempts == [1, 2]
+    clock.advance(29.0)
+    worker.run(until_empty=True)
+    assert attempts == [1, 2]
+    clock.advance(1.1)
+    worker.run(until_empty=True)
+    assert attempts == [1, 2, 3]
+    assert (queue.stats()).total == 0
+
+
+def test_a_message_is_dead_at_its_budget_and_keeps_the_error(client: ControlPlaneClient, clock: FakeClock) -> None:
+    def handle(value: int) -> None:
+        raise ValueError(f"no {value} today")
+
+    worker = Worker(handle, "jobs", client=client, max_attempts=2, backoff=Backoff(0.0, jitter=0.0))
+    worker.put(1)
+    worker.put(2, max_attempts=1)
+    worker.run(until_empty=True)
+    letters = Queue[int]("jobs", client=client).dead_letters()
+    assert sorted((one.value, one.failures, one.last_error) for one in letters) == [
+        (1, 2, "ValueError: no 1 today"),
+        (2, 1, "ValueError: no 2 today"),
+    ]
+
+
+def test_a_dead_letter_goes_to_its_queue(client: ControlPlaneClient) -> None:
+    def handle(value: int) -> None:
+        raise ValueError("never")
+
+    worker = Worker(handle, "jobs", client=client, max_attempts=1, dead_letter_queue="dead")
+    worker.put(1)
+    worker.run(until_empty=True)
+    claim = Queue[int]("dead", client=client).claim(claimer="me")
+    assert claim is not None
+    assert claim.metadata is not None
+    assert claim.metadata["dead_letter"]["error"] == "ValueError: never"
+
+
+def test_a_snooze_comes_back_later_and_burns_nothing(client: ControlPlaneClient, clock: FakeClock) -> None:
+    failures: list[int] = []
+
+    def handle(value: int, job: JobContext) -> None:
+        failures.append(job.failures)
+        if len(failures) < 5:
+            raise Snooze(60.0)
+
+    worker = Worker(handle, "jobs", client=client, max_attempts=1)
+    worker.put(1)
+    for _ in range(5):
+        worker.run(until_empty=True)
+        clock.advance(60.0)
+    assert failures == [0] * 5
+    assert (Queue[int]("jobs", client=client).stats()).total == 0
+
+
+def test_a_retry_says_when_and_a_burial_ends_it_at_once(client: ControlPlaneClient, clock: FakeClock) -> None:
+    def handle(value: str) -> None:
+        if value == "retry":
+            raise Retry("busy", delay_s=5.0)
+        raise Bury("nonsense")
+
+    worker = Worker(handle, "jobs", client=client, max_attempts=9)
+    worker.put_many(["retry", "bury"])
+    worker.run(until_empty=True)
+    queue = Queue[str]("jobs", client=client)
+    assert [(one.value, one.last_error) for one in queue.dead_letters()] == [("bury", "nonsense")]
+    clock.advance(4.9)
+    assert (queue.stats()).delayed == 1
+    clock.advance(0.2)
+    assert (queue.stats()).ready == 1
+
+
+def test_a_judge_decides_what_an_exception_means(client: ControlPlaneClient) -> None:
+    def handle(value: int) -> None:
+        raise KeyError(value)
+
+    def judge(error: BaseException, job: JobContext) -> BaseException | None:
+        return Bury(f"{type(error).__name__} of {job.value}") if isinstance(error, KeyError) else None
+
+    worker = Worker(handle, "jobs", client=client, judge=judge)
+    worker.put(4)
+    worker.run(until_empty=True)
+    assert [one.last_error for one in Queue[int]("jobs", client=client).dead_letters()] == ["KeyError of 4"]
+
+
+def test_a_result_is_there_with_the_acknowledgement_and_until_its_time_is_over(client: ControlPlaneClient, clock: FakeClock) -> None:
+    def double(value: int) -> int:
+        return 2 * value
+
+    worker = Worker(double, "jobs", client=client, results=True, keep_result_s=60.0)
+    job = worker.put(21)
+    with pytest.raises(TimeoutError):
+        job.result()
+    with Runner() as runner:
+        waiting = runner.start(lambda: job.result(timeout_s=math.inf))
+        worker.run(until_empty=True)
+        assert waiting.result() == 42
+    clock.advance(61.0)
+    with pytest.raises(ResultMissing, match="left no result"):
+        job.result()
+
+
+def test_a_failed_job_has_no_result_and_says_why(client: ControlPlaneClient) -> None:
+    def handle(value: int) -> None:
+        raise ValueError("never")
+
+    for results in (True, False):
+        worker = Worker(handle, f"jobs {results}", client=client, max_attempts=1, results=results)
+        job = worker.put(1)
+        worker.run(until_empty=True)
+        with pytest.raises(JobFailed, match="ValueError: never"):
+            job.result()
+
+
+def test_a_result_that_cannot_be_kept_is_a_failure(client: ControlPlaneClient) -> None:
+    def handle(value: int) -> object:
+        return object()
+
+    worker = Worker(handle, "jobs", client=client, max_attempts=1, results=True)
+    job = worker.put(1)
+    worker.run(until_empty=True)
+    with pytest.raises(JobFailed, match="TypeError"):
+        job.result()
+
+
+def test_what_a_job_puts_and_writes_happens_with_its_end(client: ControlPlaneClient) -> None:
+    def handle(value: int, job: JobContext) -> None:
+        job.put("next", value + 1)
+        job.write("totals", "sum", value)
+        if value < 0:
+            raise ValueError("no")
+
+    worker = Worker(handle, "jobs", client=client, max_attempts=1)
+    worker.put_many([5, -1])
+    worker.run(until_empty=True)
+    assert Queue[int]("next", client=client).get_many(10) == [6]
+    assert Dict[int]("totals", client=client).get("sum") == 5
+
+
+def test_a_job_whose_followers_are_refused_has_failed(client: ControlPlaneClient) -> None:
+    full = Queue.create("next", maxsize=1, client=client)
+    full.put("first")
+
+    def handle(value: int, job: JobContext) -> None:
+        job.put("next", value)
+
+    worker = Worker(handle, "jobs", client=client, max_attempts=1)
+    worker.put(1)
+    worker.run(until_empty=True)
+    (letter,) = Queue[int]("jobs", client=client).dead_letters()
+    assert (letter.last_error or "").startswith(QueueFull.__name__)
+
+
+def test_a_value_that_does_not_fit_its_type_is_dead_at_its_budget(client: ControlPlaneClient) -> None:
+    from holdfast.codec import typed
+
+    def handle(value: int) -> None:
+        raise AssertionError("not reached")
+
+    worker = Worker(handle, "jobs", client=client, codec=typed(int), max_attempts=1)
+    Queue[str]("jobs", client=client).put("text")
+    worker.run(until_empty=True)
+    (letter,) = Queue[Any]("jobs", client=client).dead_letters()
+    assert "does not fit int" in (letter.last_error or "")
