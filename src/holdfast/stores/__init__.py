@@ -56,9 +56,13 @@ class Store(Protocol):
 
     url: str
     limits: "Limits"
-    guarantees: Guarantees
     waiters: "Waiters"
     """Everyone in this process who waits on it."""
+
+    @property
+    def guarantees(self) -> Guarantees:
+        """What it promises beyond what all stores do."""
+        ...
 
     def execute(self, command: "Command[R]") -> R:
         """Apply the command, all or nothing and as if alone; durable, as `guarantees` says, when it returns."""
@@ -90,8 +94,12 @@ class AsyncStore(Protocol):
 
     url: str
     limits: "Limits"
-    guarantees: Guarantees
     waiters: "Waiters"
+
+    @property
+    def guarantees(self) -> Guarantees:
+        """See `Store.guarantees`."""
+        ...
 
     async def execute(self, command: "Command[R]") -> R:
         """See `Store.execute`."""
