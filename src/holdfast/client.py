@@ -75,7 +75,7 @@ class ControlPlaneClient:
             self._refuse_if_closed()
             if self._store is None:
                 opened_by = connect_shared if self._is_shared else connect
-                self._store = opened_by(self._url, limits=self._limits)
+                self._store = opened_by(self._url, token=self.token, limits=self._limits)
             return self._store
 
     @property

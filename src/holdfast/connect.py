@@ -24,9 +24,14 @@ STORES = {
     "memory": ("holdfast.stores.memory", "MemoryStore"),
     "sqlite": ("holdfast.stores.sqlite.store", "SqliteStore"),
     "lmdb": ("holdfast.stores.lmdb", "LmdbStore"),
+    "http": ("holdfast.stores.http.store", "HttpStore"),
+    "https": ("holdfast.stores.http.store", "HttpStore"),
 }
-EXTRAS = {"lmdb"}
-"""Stores that need what the base install leaves out; the extra has their name."""
+EXTRAS = {"lmdb": "lmdb", "http": "http", "https": "http"}
+"""Stores that need what the base install leaves out, and the extra that brings it."""
+
+SERVERS = {"http", "https"}
+"""What names a server, not a file."""
 
 OPTIONS: dict[str, dict[str, dict[str, object]]] = {
     "memory": {"values": {"copy": False, "reference": True}},
@@ -43,18 +48,21 @@ _named: "dict[str, Store]" = {}
 _has_told = False
 
 
-def connect(target: "str | sqlite3.Connection | None" = None, *, limits: Limits = Limits()) -> "Store":
-    """Open a store: `memory://`, `sqlite:///jobs.db`, `sqlite:////var/lib/jobs.db?durability=process`, `lmdb:///jobs`.
+def connect(target: "str | sqlite3.Connection | None" = None, *, token: str | None = None, limits: Limits = Limits()) -> "Store":
+    """Open a store: `memory://`, `sqlite:///jobs.db`, `sqlite:////var/lib/jobs.db?durability=process`, `lmdb:///jobs`, `https://host`.
 
     As with other libraries, three slashes begin a relative path and four an absolute one. Without a URL it is that of `HOLDFAST_URL`, else
     a SQLite file in the user's data folder. `memory://` is a new store each time, `memory://name` one for the whole process. A `sqlite3`
-    connection of your own works too: in its open transaction commands never commit, and an idle one they commit.
+    connection of your own works too: in its open transaction commands never commit, and an idle one they commit. `token` is for a server,
+    and without it that of `HOLDFAST_TOKEN`.
     """
     if not isinstance(target, str | None):
         return _class_of("holdfast.stores.sqlite.borrowed", "BorrowedStore", "sqlite")(target, limits=limits)
     if target is None:
-        return _connect_default(limits)
+        return _connect_default(token, limits)
     url = _split(target)
+    if url.scheme in SERVERS:
+        return _class_of(*STORES[url.scheme], url.scheme)(target, token=token, limits=limits)
     options = _options_of(url)
     if url.scheme != "memory":
         return _class_of(*STORES[url.scheme], url.scheme)(_path_of(url), limits=limits, **options)
@@ -63,16 +71,16 @@ def connect(target: "str | sqlite3.Connection | None" = None, *, limits: Limits 
     return _shared_memory(target, limits, options)
 
 
-def connect_shared(target: str | None = None, *, limits: Limits = Limits()) -> "Store":
+def connect_shared(target: str | None = None, *, token: str | None = None, limits: Limits = Limits()) -> "Store":
     """Open a store as `HOLDFAST_URL` or a `base_url` names it: whoever says `memory://` there means the same store of this process."""
     if target is not None and target.partition("?")[0] == "memory://":
         return _shared_memory(target, limits, _options_of(_split(target)))
-    return connect(target, limits=limits)
+    return connect(target, token=token, limits=limits)
 
 
-def connect_async(target: str | None = None, *, limits: Limits = Limits()) -> "AsyncStore":
+def connect_async(target: str | None = None, *, token: str | None = None, limits: Limits = Limits()) -> "AsyncStore":
     """Open a store for tasks; see `connect`."""
-    return connect(target, limits=limits).for_tasks()
+    return connect(target, token=token, limits=limits).for_tasks()
 
 
 @contextmanager
@@ -87,7 +95,7 @@ def shared_as(url: str, store: "Store") -> Iterator[None]:
             del _named[url]
 
 
-def _connect_default(limits: Limits) -> "Store":
+def _connect_default(token: str | None, limits: Limits) -> "Store":
     url = os.environ.get("HOLDFAST_URL")
     if url is None:
         from platformdirs import user_data_path  # noqa: PLC0415 - see the top
@@ -95,7 +103,7 @@ def _connect_default(limits: Limits) -> "Store":
         path = user_data_path("holdfast", ensure_exists=True) / "holdfast.sqlite3"
         _tell_once(path)
         return connect(f"sqlite:///{quote(str(path))}", limits=limits)
-    return connect_shared(url, limits=limits)
+    return connect_shared(url, token=token, limits=limits)
 
 
 def _tell_once(path: Path) -> None:
@@ -132,7 +140,10 @@ def _split(text: str) -> SplitResult:
         shown = f"{scheme}://…" if mark and scheme.isalnum() else "this"
         message = f"{shown} is no store that this version knows; it knows {', '.join(f'{known}://' for known in STORES)}"
         raise ValueError(message)
-    return urlsplit(text)
+    try:
+        return urlsplit(text)
+    except ValueError:
+        raise ValueError(f"{scheme}://… is no URL of a store; one is like sqlite:///file, memory:// or https://host") from None
 
 
 def _path_of(url: SplitResult) -> Path:
@@ -165,6 +176,6 @@ def _class_of(module: str, name: str, scheme: str) -> "Callable[..., Store]":
     except ModuleNotFoundError as error:
         if scheme not in EXTRAS:
             raise
-        message = f"{scheme}:// needs the package {error.name!r}: pip install 'holdfast[{scheme}]'"
+        message = f"{scheme}:// needs the package {error.name!r}: pip install 'holdfast[{EXTRAS[scheme]}]'"
         raise MissingExtra(message) from error
     return made_by

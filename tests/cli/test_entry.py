@@ -6,7 +6,7 @@ import pytest
 from holdfast import __version__
 from holdfast.cli import main
 
-EXTRAS = ["lmdb", "psycopg", "redis", "rich", "sse_starlette", "starlette", "tenacity", "typer", "uvicorn"]
+EXTRAS = ["aiohttp", "lmdb", "psycopg", "redis", "rich", "tenacity", "typer", "urllib3", "uvicorn"]
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:

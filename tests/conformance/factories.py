@@ -6,9 +6,12 @@ from msgspec import Struct
 
 from holdfast.clock import Clock
 from holdfast.stores import Store
+from holdfast.stores.http.store import HttpStore
 from holdfast.stores.lmdb import LmdbStore
 from holdfast.stores.memory import MemoryStore
 from holdfast.stores.sqlite.store import SqliteStore
+from holdfast.testing.conformance import StoreFactory
+from tests.server.serving import Served
 
 
 class MemoryFactory(Struct, frozen=True):
@@ -28,3 +31,25 @@ class LmdbFactory(Struct, frozen=True):
 
     def make(self, clock: Clock) -> Store:
         return LmdbStore(self.folder / "store.lmdb", clock=clock, durability="process")
+
+
+class ServedStore(HttpStore):
+    """Ends its server with itself."""
+
+    def __init__(self, served: Served, clock: Clock) -> None:
+        super().__init__(served.url, clock=clock)
+        self._served = served
+
+    def close(self) -> None:
+        if not self._closing.is_set():
+            super().close()
+            self._served.close()
+
+
+class HttpFactory(Struct, frozen=True):
+    """A store behind a server; both end when the client is closed."""
+
+    factory: StoreFactory
+
+    def make(self, clock: Clock) -> Store:
+        return ServedStore(Served(self.factory.make(clock)), clock)

@@ -7,6 +7,7 @@ import typer
 
 from holdfast import __version__
 from holdfast.cli.demo.command import demo
+from holdfast.cli.serve import serve
 
 app: typer.Typer = typer.Typer(name="holdfast", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 
@@ -27,3 +28,4 @@ def holdfast(
 
 
 app.command()(demo)
+app.command()(serve)

@@ -1,0 +1,1 @@
+"""The control plane: any store, served over HTTP."""

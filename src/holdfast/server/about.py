@@ -1,0 +1,55 @@
+"""What a server says of itself: what it serves, whether it lives, and how to talk to it."""
+
+from collections.abc import Callable
+
+from msgspec import json
+
+from holdfast import __version__
+from holdfast.commands import Names
+from holdfast.errors import HoldfastError
+from holdfast.server.asgi import JSON_TYPE, Receive, Scope, Send, answer
+from holdfast.server.openapi import openapi
+from holdfast.stores import AsyncStore
+from holdfast.stores.http.problems import WireError
+from holdfast.stores.http.protocol import VERSION, About
+
+_encode: Callable[[object], bytes] = json.Encoder().encode
+
+
+class AboutRoute:
+    """The server's version, and what the store behind it promises."""
+
+    def __init__(self, store: AsyncStore) -> None:
+        self._store = store
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        del scope, receive
+        about = About(__version__, VERSION, self._store.guarantees, self._store.limits, self._store.wall_offset_us())
+        await answer(send, 200, _encode(about), JSON_TYPE)
+
+
+class OpenApiRoute:
+    """The OpenAPI document."""
+
+    def __init__(self) -> None:
+        self._document = _encode(openapi())
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        del scope, receive
+        await answer(send, 200, self._document, JSON_TYPE)
+
+
+class HealthRoute:
+    """Says that the server lives, and with a store that it answers; nothing else."""
+
+    def __init__(self, store: AsyncStore | None = None) -> None:
+        self._store = store
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        del scope, receive
+        if self._store is not None:
+            try:
+                await self._store.execute(Names("queue", limit=1))
+            except HoldfastError as error:
+                raise WireError("store_unavailable", 503, "the store does not answer") from error
+        await answer(send, 200, b'{"ok":true}', JSON_TYPE)

@@ -1,0 +1,130 @@
+"""The server as an ASGI app: the layers around the routes, and what begins and ends with them."""
+
+from collections.abc import Collection, Mapping
+
+from msgspec import Struct
+
+from holdfast.server.about import AboutRoute, HealthRoute, OpenApiRoute
+from holdfast.server.asgi import App, Receive, Scope, Send
+from holdfast.server.bodies import BODY_BYTES
+from holdfast.server.callers import ANYONE, KEY
+from holdfast.server.commanding import CommandRoute
+from holdfast.server.lasting import Lasting
+from holdfast.server.layers.hosts import LOOPBACK, Hosts
+from holdfast.server.layers.problems import Problems
+from holdfast.server.topics import Topics
+from holdfast.server.waiting import WaitRoute
+from holdfast.server.watching import HEARTBEAT_S, WatchRoute
+from holdfast.stores import AsyncStore, Store
+from holdfast.stores.http.problems import WireError
+from holdfast.stores.http.protocol import ABOUT_PATH, HEALTH_PATH, OPENAPI_PATH, READY_PATH, ROUTES, WAIT_PATH, WATCH_PATH
+
+
+class Options(Struct, frozen=True):
+    """How a server is run."""
+
+    hosts: Collection[str] = LOOPBACK
+    """The names in a Host header that it answers to; `*` is any."""
+    body_bytes: int = BODY_BYTES
+    heartbeat_s: float = HEARTBEAT_S
+    """How often a watch shows that it lives."""
+
+
+DEFAULT_OPTIONS = Options()
+
+
+class ControlPlane:
+    """Serves one store, on one event loop.
+
+    It begins when the ASGI server tells it that it lives. Before the requests there are are drained, end the waits; closing, at the end
+    of its life, closes the store.
+    """
+
+    def __init__(self, store: Store, options: Options = DEFAULT_OPTIONS) -> None:
+        self._store = store
+        self._options = options
+        self._lasting = Lasting()
+        self._served: _Served | None = None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self._live(receive, send)
+        elif scope["type"] == "http" and self._served is not None:
+            await self._served.app(scope, receive, send)
+
+    def begin(self) -> None:
+        """Make the routes, on the running event loop."""
+        store, topics = self._store.for_tasks(), Topics(self._store)
+        routes = Routes(_gets(store, self._lasting, self._options), _posts(store, topics, self._lasting, self._options))
+        self._served = _Served(store, topics, Problems(Hosts(KnowCaller(routes), self._options.hosts)))
+
+    def end_waits(self) -> None:
+        """Let every request that waits answer now, and no other wait any more."""
+        self._lasting.end()
+
+    async def close(self) -> None:
+        """Give back what it holds, and the store."""
+        self.end_waits()
+        if self._served is not None:
+            self._served.topics.close()
+            await self._served.store.aclose()
+
+    async def _live(self, receive: Receive, send: Send) -> None:
+        await receive()
+        self.begin()
+        await send({"type": "lifespan.startup.complete"})
+        await receive()
+        await self.close()
+        await send({"type": "lifespan.shutdown.complete"})
+
+
+class _Served(Struct):
+    store: AsyncStore
+    topics: Topics
+    app: App
+
+
+class KnowCaller:
+    """The layer of a server that asks for no token: whoever asks is anyone."""
+
+    def __init__(self, app: App) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        scope[KEY] = ANYONE
+        await self._app(scope, receive, send)
+
+
+class Routes:
+    """Finds the route by its whole path."""
+
+    def __init__(self, gets: Mapping[str, App], posts: Mapping[str, App]) -> None:
+        self._methods = {"POST": posts, "GET": gets}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        path = scope["path"]
+        route = self._methods.get(scope["method"], {}).get(path)
+        if route is None:
+            raise self._nowhere(path)
+        await route(scope, receive, send)
+
+    def _nowhere(self, path: str) -> WireError:
+        allowed = ", ".join(method for method, routes in self._methods.items() if path in routes)
+        if not allowed:
+            return WireError("no_such_route", 404, "there is nothing here: see /openapi.json")
+        return WireError("wrong_method", 405, f"this takes {allowed}", ((b"allow", allowed.encode()),))
+
+
+def _posts(store: AsyncStore, topics: Topics, lasting: Lasting, options: Options) -> dict[str, App]:
+    routes: dict[str, App] = {route.path: CommandRoute(route.command, store, lasting, options.body_bytes) for route in ROUTES}
+    return routes | {WAIT_PATH: WaitRoute(topics, lasting)}
+
+
+def _gets(store: AsyncStore, lasting: Lasting, options: Options) -> dict[str, App]:
+    return {
+        WATCH_PATH: WatchRoute(store, lasting, options.heartbeat_s),
+        ABOUT_PATH: AboutRoute(store),
+        OPENAPI_PATH: OpenApiRoute(),
+        HEALTH_PATH: HealthRoute(),
+        READY_PATH: HealthRoute(store),
+    }

@@ -1,0 +1,28 @@
+"""The few words of ASGI that the server's parts share."""
+
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any
+
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+JSON_TYPE = (b"content-type", b"application/json")
+
+
+async def answer(send: Send, status: int, body: bytes, *headers: tuple[bytes, bytes]) -> None:
+    """Send a whole response."""
+    length = (b"content-length", str(len(body)).encode())
+    await send({"type": "http.response.start", "status": status, "headers": [length, *headers]})
+    await send({"type": "http.response.body", "body": body})
+
+
+def header(scope: Scope, name: bytes) -> bytes | None:
+    """The value of a request's header; None if it is missing."""
+    for key, value in scope["headers"]:
+        if key == name:
+            found: bytes = value
+            return found
+    return None

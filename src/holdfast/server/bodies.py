@@ -1,0 +1,77 @@
+"""Reading the body of a request: no longer than allowed, no deeper, and text."""
+
+import re
+from typing import Final
+
+from msgspec import json
+
+from holdfast.server.asgi import Receive, Scope, header
+from holdfast.stores.http.problems import WireError
+
+BODY_BYTES: Final = 24 * 1024 * 1024
+"""A batch of 16 MiB of values, with room for their ids and options."""
+
+DEPTH: Final = 100
+
+_STRING = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
+_SPACE = re.compile(rb"[ \t\r\n]")
+_NO_BRACKET = bytes(byte for byte in range(256) if byte not in b"[]{}")
+
+
+async def read_body(scope: Scope, receive: Receive, most_bytes: int = BODY_BYTES) -> bytes:
+    """The body, refused as soon as it is too long, whatever its length was said to be."""
+    encoding = header(scope, b"content-encoding")
+    if encoding not in (None, b"identity"):
+        raise WireError("too_large", 415, "the body is compressed, and a small one may hide a large one: send it as it is")
+    said = header(scope, b"content-length")
+    if said is not None and (not said.isdigit() or len(said) > len(str(most_bytes)) or int(said) > most_bytes):
+        raise _too_large(most_bytes)
+    message = await receive()
+    body: bytes = message.get("body", b"")
+    if message.get("more_body"):
+        body = await _read_on(body, receive, most_bytes)
+    return check_json(body)
+
+
+async def _read_on(first: bytes, receive: Receive, most_bytes: int) -> bytes:
+    chunks, size = [first], len(first)
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise WireError("not_json", 400, "the body ended before it was whole")
+        chunks.append(message.get("body", b""))
+        size += len(chunks[-1])
+        if size > most_bytes:
+            raise _too_large(most_bytes)
+        if not message.get("more_body"):
+            return b"".join(chunks)
+
+
+def check_json(body: bytes) -> bytes:
+    """Give the body back, without the white space between its parts, if it is JSON, UTF-8 and not nested too deep.
+
+    Values are kept as the text they came in and compared by it, so `{"a": 1}` and `{"a":1}` must be one.
+    """
+    if not body.isascii():
+        try:
+            body.decode()
+        except UnicodeDecodeError as error:
+            raise WireError("not_json", 400, "the body is not UTF-8") from error
+    if body.count(b"[") + body.count(b"{") > DEPTH and _is_deep(body):
+        raise WireError("too_deep", 422, f"the body is nested more than {DEPTH} levels deep: send it as a text")
+    return json.format(body, indent=-1) if _SPACE.search(body) else body
+
+
+def _is_deep(body: bytes) -> bool:
+    """Whether brackets are left when innermost pairs were taken away as often as it may be deep."""
+    brackets = _STRING.sub(b"", body).translate(None, delete=_NO_BRACKET)
+    for _ in range(DEPTH):
+        fewer = brackets.replace(b"[]", b"").replace(b"{}", b"")
+        if len(fewer) == len(brackets):
+            break  # Nothing, or no JSON.
+        brackets = fewer
+    return len(brackets) > 0
+
+
+def _too_large(most_bytes: int) -> WireError:
+    return WireError("too_large", 413, f"the body is longer than {most_bytes:,} bytes: send several")

@@ -1,0 +1,64 @@
+"""A route a command: decode, check, execute, encode; each once."""
+
+from collections.abc import Callable
+from typing import Any, Final
+from urllib.parse import parse_qs
+
+from msgspec import json
+
+from holdfast._async.flows.claiming import claim as claim_patiently
+from holdfast.codec import check_duration
+from holdfast.commands import Claim, Claimed, Command
+from holdfast.server.asgi import JSON_TYPE, Receive, Scope, Send, answer
+from holdfast.server.bodies import read_body
+from holdfast.server.callers import ANYONE, caller_of, check
+from holdfast.server.lasting import Lasting
+from holdfast.server.needs import needs_of
+from holdfast.stores import AsyncStore
+from holdfast.stores.http.protocol import WAIT_MAX_S, WALL_OFFSET
+
+POLL_S: Final = 5.0
+"""How often a claim that waits here asks in vain, once for all that wait on its queue."""
+
+_encode: Callable[[object], bytes] = json.Encoder().encode
+_WALL_OFFSET = WALL_OFFSET.encode()
+
+
+class CommandRoute:
+    """Executes one kind of command on the store."""
+
+    def __init__(self, command: type[Command[Any]], store: AsyncStore, lasting: Lasting, body_bytes: int) -> None:
+        self._decode = json.Decoder(command).decode
+        self._store = store
+        self._lasting = lasting
+        self._body_bytes = body_bytes
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        command = self._decode(await read_body(scope, receive, self._body_bytes))
+        caller = caller_of(scope)
+        if caller is not ANYONE:
+            for need in needs_of(command):
+                check(caller, need)
+        if scope["query_string"] and isinstance(command, Claim):
+            answered: object = await self._claim(command, wait_s(scope), receive)
+        else:
+            answered = await self._store.execute(command)
+        offset = (_WALL_OFFSET, b"%d" % self._store.wall_offset_us())
+        await answer(send, 200, _encode(answered), JSON_TYPE, offset)
+
+    async def _claim(self, command: Claim, wait_s: float, receive: Receive) -> Claimed:
+        """Claim, waiting for something to be there; what comes when the client has gone is given back."""
+        messages = await self._lasting.run(receive, claim_patiently(self._store, command, wait_s, POLL_S))
+        return Claimed(messages or [])
+
+
+def wait_s(scope: Scope) -> float:
+    """How long the request is to wait, from its query."""
+    asked = parse_qs(scope["query_string"].decode("latin-1"), keep_blank_values=True)
+    if asked.keys() != {"wait_s"}:
+        raise ValueError(f"the query has {', '.join(sorted(asked))}; a claim takes only wait_s")
+    try:
+        seconds = float(asked["wait_s"][-1])
+    except ValueError:
+        raise ValueError("wait_s is no number of seconds") from None
+    return check_duration(seconds, "wait_s", maximum=WAIT_MAX_S)

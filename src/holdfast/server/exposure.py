@@ -1,0 +1,62 @@
+"""How far a server is exposed, and what that takes: nobody finds themselves open to the world by accident."""
+
+import ipaddress
+from collections.abc import Collection
+from pathlib import Path
+
+from msgspec import Struct
+
+from holdfast.server.layers.hosts import LOOPBACK
+
+
+class Exposure(Struct, frozen=True, kw_only=True):
+    """Where a server listens, and what protects it there."""
+
+    host: str = "127.0.0.1"
+    port: int = 7077
+    hosts: Collection[str] = ()
+    """The names it is known by, beside those of this host and the address it listens on."""
+    certificate: Path | None = None
+    key: Path | None = None
+    is_tls_terminated: bool = False
+    """A proxy in front of it speaks TLS."""
+    is_insecure: bool = False
+
+    def check(self, *, asks_for_tokens: bool) -> None:
+        """Refuse, with a ValueError, to be reached from elsewhere without a token and TLS."""
+        if (self.certificate is None) != (self.key is None):
+            raise ValueError("a certificate needs its key: give --tls-cert and --tls-key")
+        if self.is_loopback or self.is_insecure:
+            return
+        if not asks_for_tokens:
+            raise ValueError(
+                f"{self.host} can be reached from elsewhere, and no token was made: make one with `holdfast token create`, "
+                "listen on 127.0.0.1, or say --insecure"
+            )
+        if self.certificate is None and not self.is_tls_terminated:
+            raise ValueError(
+                f"{self.host} can be reached from elsewhere, and tokens would cross the wire in the clear: give --tls-cert and --tls-key, "
+                "--tls-terminated behind a proxy that speaks TLS, or --insecure"
+            )
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether only this host can reach it."""
+        if self.host == "localhost":
+            return True
+        try:
+            return ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return False
+
+    @property
+    def known_hosts(self) -> frozenset[str]:
+        """What may stand in a Host header."""
+        return LOOPBACK | {self.shown_host} | frozenset(self.hosts)
+
+    @property
+    def shown_host(self) -> str:
+        return f"[{self.host}]" if ":" in self.host else self.host
+
+    def url(self, port: int) -> str:
+        return f"{'http' if self.certificate is None else 'https'}://{self.shown_host}:{port}"

@@ -1,0 +1,32 @@
+"""Only requests for a host that this server is known by: a page in a browser must not reach it under a name of its own."""
+
+from collections.abc import Collection
+
+from holdfast.server.asgi import App, Receive, Scope, Send, header
+from holdfast.stores.http.problems import WireError
+
+LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
+
+
+class Hosts:
+    """Refuses a request whose Host header names none of these; `*` allows any."""
+
+    def __init__(self, app: App, allowed: Collection[str]) -> None:
+        self._app = app
+        self._allowed = frozenset(host.lower() for host in allowed)
+        # Nearly all requests bring the same few headers.
+        self._known: set[bytes] = set()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        host = header(scope, b"host") or b""
+        if host not in self._known and "*" not in self._allowed:
+            self._check(host)
+        await self._app(scope, receive, send)
+
+    def _check(self, host: bytes) -> None:
+        name = host.decode("latin-1").lower()
+        name = name if name.endswith("]") else name.rpartition(":")[0] or name
+        if name not in self._allowed:
+            raise WireError("wrong_host", 400, "this server is not known by the name in the Host header: start it with --allow-host")
+        if len(self._known) < len(self._allowed) * 4:
+            self._known.add(host)

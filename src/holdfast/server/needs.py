@@ -1,0 +1,179 @@
+"""What a request takes, worked out of the command itself: a verb on each thing it names."""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Final, Literal
+
+from msgspec import Struct
+
+from holdfast.commands import (
+    Acquire,
+    Browse,
+    Changes,
+    Claim,
+    Clear,
+    Command,
+    Configure,
+    Count,
+    Extend,
+    LeaseName,
+    Length,
+    Look,
+    Move,
+    Names,
+    Prune,
+    Put,
+    Read,
+    Release,
+    Renew,
+    Settle,
+    Together,
+    Write,
+)
+from holdfast.stores.http.protocol import ROUTES, Verb
+
+Kind = Literal["queue", "dict", "lease", "server"]
+
+
+class Need(Struct, frozen=True):
+    """A verb on one thing."""
+
+    kind: Kind
+    name: str
+    verb: Verb
+
+    @property
+    def scope(self) -> str:
+        """The scope that allows just this."""
+        return "admin" if self.verb == "admin" else f"{self.kind}:{self.name}:{self.verb}"
+
+
+SERVER: Final = Need("server", "", "admin")
+VERBS: Final[dict[type[Command[Any]], Verb]] = {route.command: route.verb for route in ROUTES}
+
+
+def needs_of(command: Command[Any]) -> Iterator[Need]:
+    """Everything that the command takes."""
+    return _NEEDS[type(command)](command, VERBS[type(command)])
+
+
+def topic_needs(topic: str) -> list[Need]:
+    """What a topic is about, to wait on it or read its events; more than one where its text can be read in more than one way."""
+    kind, _, name = topic.partition(":")
+    if kind == "watch":
+        return topic_needs(name)
+    if kind in ("queue", "room"):
+        return [Need("queue", name, "read")]
+    if kind == "dict":
+        return [Need("dict", name, "read")]
+    if kind == "lease" and name.startswith(":"):
+        return [Need("lease", name[1:], "read")]
+    if kind in ("key", "lease"):
+        about: Kind = "queue" if kind == "key" else "dict"
+        return [Need(about, name[:end], "read") for end, letter in enumerate(name) if letter == ":" and end]
+    return [SERVER]
+
+
+def _queues(queues: Iterable[str | None], verb: Verb) -> Iterator[Need]:
+    return (Need("queue", queue, verb) for queue in dict.fromkeys(queues) if queue is not None)
+
+
+def _put(command: Put, verb: Verb) -> Iterator[Need]:
+    # Whoever names a dead-letter queue puts into it, if later.
+    return _queues((command.queue, *(item.dead_letter for item in command.items)), verb)
+
+
+def _claim(command: Claim, verb: Verb) -> Iterator[Need]:
+    yield Need("queue", command.queue, verb)
+    yield from _queues((command.dead_letter,), "put")
+
+
+def _extend(command: Extend, verb: Verb) -> Iterator[Need]:
+    return _queues((receipt.queue for receipt in command.receipts), verb)
+
+
+def _settle(command: Settle, verb: Verb) -> Iterator[Need]:
+    yield from _queues((receipt.queue for receipt in command.receipts), verb)
+    yield from _queues((command.dead_letter,), "put")
+
+
+def _move(command: Move, verb: Verb) -> Iterator[Need]:
+    yield Need("queue", command.queue, verb)
+    yield from _queues((command.to_queue,), "put")
+
+
+def _queue(command: Browse | Count, verb: Verb) -> Iterator[Need]:
+    yield Need("queue", command.queue, verb)
+
+
+def _dict(command: Read | Length | Write, verb: Verb) -> Iterator[Need]:
+    yield Need("dict", command.dict, verb)
+
+
+def _lease(name: str | None, key: str, verb: Verb) -> Need:
+    return Need("lease", key, verb) if name is None else Need("dict", name, verb)
+
+
+def _acquire(command: Acquire, verb: Verb) -> Iterator[Need]:
+    yield _lease(command.dict, command.key, verb)
+    if command.default is not None:
+        yield _lease(command.dict, command.key, "write")
+
+
+def _names(command: Renew | Release, verb: Verb) -> Iterator[Need]:
+    def need(name: LeaseName) -> Need:
+        return _lease(name.dict, name.key, verb)
+
+    return iter(dict.fromkeys(map(need, command.names)))
+
+
+def _look(command: Look, verb: Verb) -> Iterator[Need]:
+    return iter(dict.fromkeys(_lease(command.dict, key, verb) for key in command.keys))
+
+
+def _whole(command: Configure | Clear, verb: Verb) -> Iterator[Need]:
+    yield Need(command.kind, command.name, verb)
+
+
+def _list(command: Names, verb: Verb) -> Iterator[Need]:
+    # A pattern that allows every name with this prefix matches the prefix with a star, too.
+    yield Need(command.kind, f"{command.prefix}*", verb)
+
+
+def _changes(command: Changes, verb: Verb) -> Iterator[Need]:
+    del verb
+    return iter(topic_needs(command.topic))
+
+
+def _prune(command: Prune, verb: Verb) -> Iterator[Need]:
+    del command, verb
+    yield SERVER
+
+
+def _together(command: Together, verb: Verb) -> Iterator[Need]:
+    del verb
+    for step in command.commands:
+        yield from needs_of(step)
+
+
+_NEEDS: Final[dict[type[Command[Any]], Callable[[Any, Verb], Iterator[Need]]]] = {
+    Put: _put,
+    Claim: _claim,
+    Extend: _extend,
+    Settle: _settle,
+    Move: _move,
+    Browse: _queue,
+    Count: _queue,
+    Read: _dict,
+    Length: _dict,
+    Write: _dict,
+    Acquire: _acquire,
+    Renew: _names,
+    Release: _names,
+    Look: _look,
+    Configure: _whole,
+    Clear: _whole,
+    Names: _list,
+    Changes: _changes,
+    Prune: _prune,
+    Together: _together,
+}

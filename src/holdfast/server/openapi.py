@@ -1,0 +1,99 @@
+"""The OpenAPI document, made from the table of routes and the types of the commands."""
+
+from copy import deepcopy
+from typing import Any, Final
+
+from msgspec.json import schema_components
+
+from holdfast import __version__
+from holdfast.commands import Claim, Together
+from holdfast.stores.http.problems import CONTENT_TYPE, Problem
+from holdfast.stores.http.protocol import (
+    ABOUT_PATH,
+    HEALTH_PATH,
+    READY_PATH,
+    ROUTES,
+    WAIT_MAX_S,
+    WAIT_PATH,
+    WATCH_PATH,
+    About,
+    Route,
+    Waited,
+    WaitFor,
+)
+
+REFS: Final = "#/components/schemas/{name}"
+Json = dict[str, Any]
+
+
+def openapi() -> Json:
+    """The whole document."""
+    schemas = _Schemas()
+    paths = {route.path: {"post": _command(route, schemas)} for route in ROUTES}
+    paths[WAIT_PATH] = {"post": _operation("Wait until a topic was hinted after its mark.", Waited, schemas, body=schemas.of(WaitFor))}
+    paths[ABOUT_PATH] = {"get": _operation("What the server is, and what the store behind it promises.", About, schemas)}
+    paths[WATCH_PATH] = {"get": _watch(schemas)}
+    for path, what in ((HEALTH_PATH, "Whether the server lives."), (READY_PATH, "Whether its store answers.")):
+        paths[path] = {"get": _operation(what, dict[str, bool], schemas)}
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "Holdfast", "version": __version__, "description": "Queues, dicts, leases and watches over HTTP."},
+        "paths": paths,
+        "components": {"schemas": schemas.components, "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}}},
+        "security": [{}, {"token": []}],
+    }
+
+
+class _Schemas:
+    """The schemas of all types that are named, each once."""
+
+    def __init__(self) -> None:
+        self.components: Json = {}
+
+    def of(self, each: Any) -> Json:
+        (schema,), components = schema_components([each], ref_template=REFS)
+        self.components |= components
+        return dict(schema)
+
+    def body_of(self, route: Route) -> Json:
+        """A command's schema, but that the path names it already: its type may be left out, which it may not in a step of several."""
+        self.of(route.command)
+        body: Json = deepcopy(self.components[route.command.__name__])
+        body["required"] = [name for name in body["required"] if name != "type"]
+        return body
+
+
+def _command(route: Route, schemas: _Schemas) -> Json:
+    answers = Any if route.command is Together else route.command.answer_type
+    operation = _operation((route.command.__doc__ or "").partition("\n")[0], answers, schemas, body=schemas.body_of(route))
+    operation["operationId"] = route.command.__name__.lower()
+    operation["x-holdfast-verb"] = route.verb
+    if route.command is Claim:
+        wait_s = {"type": "number", "minimum": 0, "maximum": WAIT_MAX_S}
+        operation["parameters"] = [{"name": "wait_s", "in": "query", "description": "How long to wait for a message.", "schema": wait_s}]
+    return operation
+
+
+def _watch(schemas: _Schemas) -> Json:
+    operation = _operation("Follow the events of a topic as Server-Sent Events.", str, schemas, content_type="text/event-stream")
+    after = {"type": "integer", "minimum": -1, "maximum": 2**62}
+    operation["parameters"] = [
+        {"name": "topic", "in": "query", "required": True, "schema": {"type": "string", "minLength": 1}},
+        {"name": "after", "in": "query", "description": "The index of the last event seen.", "schema": after},
+        {"name": "Last-Event-ID", "in": "header", "description": "As `after`, and before it.", "schema": after},
+    ]
+    return operation
+
+
+def _operation(summary: str, answers: Any, schemas: _Schemas, body: Json | None = None, content_type: str = "application/json") -> Json:
+    problem = {"description": "What is wrong, with a stable code.", "content": {CONTENT_TYPE: {"schema": schemas.of(Problem)}}}
+    operation: Json = {
+        "summary": summary,
+        "responses": {
+            "200": {"description": "Done.", "content": {content_type: {"schema": schemas.of(answers)}}},
+            "default": problem,
+        },
+    }
+    if body is not None:
+        operation["requestBody"] = {"required": True, "content": {"application/json": {"schema": body}}}
+    return operation

@@ -1,0 +1,23 @@
+"""From the options of `holdfast serve` to a server that runs."""
+
+import logging
+
+from holdfast.connect import connect_shared
+from holdfast.server.app import ControlPlane, Options
+from holdfast.server.exposure import Exposure
+from holdfast.server.serving import Server
+
+__all__ = ["Exposure", "run"]
+
+_log = logging.getLogger("holdfast.server")
+
+
+def run(store_url: str | None, exposure: Exposure) -> None:
+    """Serve the store until a signal comes; ValueError if it would be exposed without protection."""
+    exposure.check(asks_for_tokens=False)
+    store = connect_shared(store_url)
+    server = Server(ControlPlane(store, Options(hosts=exposure.known_hosts)), exposure)
+    # The engine, not the URL: that may hold a password.
+    _log.info("serving %s at %s", store.guarantees.engine, server.url)
+    server.serve_forever()
+    _log.info("ended: every request was answered")

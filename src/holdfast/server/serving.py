@@ -1,0 +1,77 @@
+"""Running the server: uvicorn on uvloop and httptools, with an end that drains."""
+
+import logging
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+import uvicorn
+
+from holdfast.server.app import ControlPlane
+from holdfast.server.exposure import Exposure
+
+KEEP_ALIVE_S: Final = 75
+DRAIN_S: Final = 30
+"""How long the requests under way may take when the server ends."""
+
+HEADER_BYTES: Final = 32 * 1024
+
+_log = logging.getLogger(__name__)
+
+
+class Server(uvicorn.Server):
+    """A server of one process, on a socket that listens already. At its end the waits end first: else it would drain as long as they."""
+
+    def __init__(self, plane: ControlPlane, exposure: Exposure = Exposure(), drain_s: int = DRAIN_S) -> None:  # noqa: B008 - frozen
+        super().__init__(_config(plane, exposure, drain_s))
+        self._plane = plane
+        self._exposure = exposure
+        family = socket.AF_INET6 if ":" in exposure.host else socket.AF_INET
+        # Whoever connects from here on waits until the server runs.
+        self._listener = socket.create_server((exposure.host, exposure.port), family=family)
+
+    @property
+    def url(self) -> str:
+        """Where it listens."""
+        return self._exposure.url(self._listener.getsockname()[1])
+
+    def serve_forever(self) -> None:
+        """Run until a signal comes or `should_exit` is set, then drain."""
+        self.run([self._listener])
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._plane.end_waits()
+        await super().shutdown(sockets)
+        # Drained as it was asked to: no reason to die of the signal as well.
+        self._captured_signals.clear()
+
+
+@contextmanager
+def serving(server: Server) -> Iterator[str]:
+    """Run the server in a thread while the block runs; gives its URL."""
+    thread = threading.Thread(target=server.serve_forever, name="holdfast-server", daemon=True)
+    thread.start()
+    try:
+        yield server.url
+    finally:
+        server.should_exit = True
+        thread.join()
+
+
+def _config(plane: ControlPlane, exposure: Exposure, drain_s: int) -> uvicorn.Config:
+    return uvicorn.Config(
+        plane,
+        lifespan="on",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        timeout_keep_alive=KEEP_ALIVE_S,
+        timeout_graceful_shutdown=drain_s,
+        h11_max_incomplete_event_size=HEADER_BYTES,
+        ws="none",
+        ssl_certfile=exposure.certificate,
+        ssl_keyfile=exposure.key,
+    )

@@ -1,0 +1,80 @@
+"""`GET /v1/watch`: the events of a topic as Server-Sent Events, each with its index as id, so that a client can go on where it was."""
+
+import time
+from collections.abc import AsyncIterator, Callable
+from typing import Final
+from urllib.parse import parse_qs
+
+from msgspec import json
+
+from holdfast.commands import Changes, Page
+from holdfast.commands.events import OLDEST
+from holdfast.commands.topics import watch_topic
+from holdfast.records import Event
+from holdfast.server.asgi import Receive, Scope, Send, header
+from holdfast.server.callers import caller_of, check
+from holdfast.server.lasting import Lasting
+from holdfast.server.needs import needs_of
+from holdfast.stores import AsyncStore
+from holdfast.stores.waiting import Mark
+
+HEARTBEAT_S: Final = 15.0
+PAGE: Final = 500
+_HEADERS = [(b"content-type", b"text/event-stream"), (b"cache-control", b"no-store"), (b"x-accel-buffering", b"no")]
+_encode: Callable[[object], bytes] = json.Encoder().encode
+
+
+class WatchRoute:
+    """Streams what happens on a topic; a comment now and then shows that the stream lives."""
+
+    def __init__(self, store: AsyncStore, lasting: Lasting, heartbeat_s: float = HEARTBEAT_S) -> None:
+        self._store = store
+        self._lasting = lasting
+        self._heartbeat_s = heartbeat_s
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        first = asked_for(scope)
+        for need in needs_of(first):
+            check(caller_of(scope), need)
+        with self._store.mark(watch_topic(first.topic)) as mark:
+            page = await self._store.execute(first)  # What is wrong with it is still an error, not a stream.
+            await send({"type": "http.response.start", "status": 200, "headers": _HEADERS})
+            await self._lasting.run(receive, self._stream(mark, first.topic, page, send))
+        await send({"type": "http.response.body", "body": b""})
+
+    async def _stream(self, mark: Mark, topic: str, page: Page, send: Send) -> None:
+        async for part in self._parts(mark, topic, page):
+            await send({"type": "http.response.body", "body": part, "more_body": True})
+
+    async def _parts(self, mark: Mark, topic: str, page: Page) -> AsyncIterator[bytes]:
+        """What to send: events, or a heartbeat when there were none for a while."""
+        yield b": watching\n\n"
+        while True:
+            if page.events:
+                mark.used()
+                offset = self._store.wall_offset_us()
+                yield b"".join(framed(event, offset) for event in page.events)
+            if page.upto >= page.latest:
+                waited_from = time.monotonic()
+                await self._store.wait(mark, self._heartbeat_s)
+                if time.monotonic() - waited_from >= self._heartbeat_s:
+                    yield b": still here\n\n"
+            page = await self._store.execute(Changes(topic, page.upto, PAGE))
+
+
+def asked_for(scope: Scope) -> Changes:
+    """What is to be watched, from the query and the Last-Event-ID that a client sends when it comes again."""
+    query = parse_qs(scope["query_string"].decode("latin-1"), keep_blank_values=True)
+    if not {"topic"} <= query.keys() <= {"topic", "after"}:
+        raise ValueError("a watch takes topic=queue:NAME, dict:NAME or lease::NAME, and after=INDEX if it is to go on somewhere")
+    last = header(scope, b"last-event-id")
+    after = last.decode("latin-1") if last is not None else query.get("after", [str(OLDEST)])[-1]
+    if not after.removeprefix("-").isdecimal() or not after.isascii() or len(after) > len(str(2**63)):
+        raise ValueError("the index to go on after is not a whole number")
+    return Changes(query["topic"][-1], max(int(after), OLDEST), PAGE)
+
+
+def framed(event: Event, wall_offset_us: int) -> bytes:
+    """One event as a frame; `at` is a moment of the wall clock, in microseconds."""
+    data = _encode({"index": event.index, "event": event.event, "data": event.data, "at": event.at + wall_offset_us})
+    return b"id: %d\nevent: %s\ndata: %s\n\n" % (event.index, event.event.encode(), data)

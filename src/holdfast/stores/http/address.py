@@ -1,0 +1,56 @@
+"""Where a server is, and how a client says who it is."""
+
+import os
+import re
+from typing import Self
+from urllib.parse import SplitResult, urlsplit
+
+from msgspec import Struct
+
+_TOKEN = re.compile(r"[\x21-\x7e]+")
+
+
+class Address(Struct, frozen=True):
+    """The parts of a server's URL, and the token, which no `repr` shows."""
+
+    scheme: str
+    host: str
+    port: int
+    path: str
+    token: str | None
+
+    @classmethod
+    def parse(cls, url: str, token: str | None = None) -> Self:
+        """Take a URL apart; without a token it is that of `HOLDFAST_TOKEN`."""
+        parts = urlsplit(url)
+        if parts.username is not None or parts.password is not None:
+            raise ValueError(f"the {parts.scheme}:// URL holds a user or a password, and the server knows neither: give token=")
+        if not parts.hostname or parts.query or parts.fragment or _port_of(parts) is None:
+            raise ValueError(f"{parts.scheme}://… names no server: write {parts.scheme}://host:port, or with a path in front of a proxy")
+        token = os.environ.get("HOLDFAST_TOKEN") if token is None else token
+        if token is not None and not _TOKEN.fullmatch(token):
+            raise ValueError("the token has a space or a character that no token has: copy it again")
+        return cls(parts.scheme, parts.hostname, _port_of(parts) or 0, parts.path.rstrip("/"), token)
+
+    @property
+    def url(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{self.scheme}://{host}:{self.port}{self.path}"
+
+    def headers(self) -> dict[str, str]:
+        """What goes with every request."""
+        headers = {"content-type": "application/json"}
+        if self.token is not None:
+            headers["authorization"] = f"Bearer {self.token}"
+        return headers
+
+    def __repr__(self) -> str:
+        return f"Address({self.url!r})"
+
+
+def _port_of(parts: SplitResult) -> int | None:
+    """The port, that of the scheme where none is named; None for what is none, and may be a password in the wrong place."""
+    try:
+        return parts.port or (443 if parts.scheme == "https" else 80)
+    except ValueError:
+        return None

@@ -1,0 +1,56 @@
+"""Connections of threads to one server: kept open, and used again."""
+
+import ssl
+from typing import Any
+
+import urllib3
+from urllib3.connection import HTTPConnection, HTTPSConnection
+from urllib3.exceptions import ConnectTimeoutError, HTTPError, NewConnectionError
+
+from holdfast.stores.http.address import Address
+from holdfast.stores.http.replies import Reply
+from holdfast.stores.retrying import Lost
+
+CONNECT_S = 5.0
+READ_S = 30.0
+"""How long a server may take to answer a command."""
+
+KEPT = 64
+"""How many connections are kept open; more threads than that open others for a moment."""
+
+
+class Connections:
+    """Sends requests to one server, from any thread."""
+
+    def __init__(self, address: Address) -> None:
+        self._address = address
+        self._headers = address.headers()
+        self._timeout = urllib3.Timeout(connect=CONNECT_S, read=READ_S)
+        pool = urllib3.HTTPSConnectionPool if address.scheme == "https" else urllib3.HTTPConnectionPool
+        self._pool = pool(address.host, address.port, maxsize=KEPT, retries=False, timeout=self._timeout, **_tls(address))
+
+    def send(self, method: str, path: str, body: bytes | None = None) -> Reply:
+        """Send a request and read the reply; raises `Lost` if there is none."""
+        try:
+            reply = self._pool.urlopen(method, self._address.path + path, body, self._headers, redirect=False)
+        except (NewConnectionError, ConnectTimeoutError) as error:
+            raise Lost(f"{self._address.url} cannot be reached: {error}", maybe_applied=False) from error
+        except (HTTPError, OSError) as error:
+            raise Lost(f"{self._address.url} was cut off before it answered: {error}", maybe_applied=True) from error
+        return Reply(reply.status, reply.headers, reply.data)
+
+    def close(self) -> None:
+        self._pool.close()
+
+
+def one_connection(address: Address, read_s: float) -> HTTPConnection:
+    """A connection outside the pool, for requests that last."""
+    timeout = urllib3.Timeout(connect=CONNECT_S, read=read_s)
+    if address.scheme == "https":
+        return HTTPSConnection(address.host, address.port, timeout=timeout.read_timeout, **_tls(address))
+    return HTTPConnection(address.host, address.port, timeout=timeout.read_timeout)
+
+
+def _tls(address: Address) -> dict[str, Any]:
+    """Verified by the system's certificates, and those that SSL_CERT_FILE names."""
+    return {"ssl_context": ssl.create_default_context()} if address.scheme == "https" else {}

@@ -1,0 +1,178 @@
+"""Hears of hints from the server: one request that lasts, for all who wait in this process.
+
+The server answers it when one of its topics was hinted, and says up to which mark it has told of each; the next request goes on from
+there, so nothing between two of them is lost. A topic without a mark is answered at once, and everyone who waits on it asks again.
+"""
+
+import logging
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from http.client import HTTPException
+from typing import Protocol
+
+from msgspec import json
+from urllib3.connection import HTTPConnection
+from urllib3.exceptions import HTTPError
+
+from holdfast.backoff import Backoff
+from holdfast.errors import HoldfastError
+from holdfast.stores.http.address import Address
+from holdfast.stores.http.connections import one_connection
+from holdfast.stores.http.protocol import POLL_S, WAIT_PATH, Asked, Heard, Waited, WaitFor
+from holdfast.stores.http.replies import Reply, body_of
+from holdfast.stores.retrying import Lost
+from holdfast.stores.waiting import ALL
+
+READ_S = POLL_S + 15.0
+TOPICS_MAX = 1_000
+"""How many topics one request waits on; those asked for longest ago are left to the slow poll of whoever waits there."""
+
+BACKOFF = Backoff(first_s=0.05, most_s=2.0)
+
+_log = logging.getLogger(__name__)
+_encode = json.Encoder().encode
+_decode = json.Decoder(Waited).decode
+
+
+class OnHint(Protocol):
+    """Gives a hint to those who wait here."""
+
+    def __call__(self, topic: str, count: int) -> None: ...
+
+
+class Listener:
+    """Listens on the topics that somebody waits on, in a thread that starts with the first of them."""
+
+    def __init__(self, address: Address, on_hint: OnHint) -> None:
+        self._address = address
+        self._on_hint = on_hint
+        # Guards what is below.
+        self._changed = threading.Condition()
+        self._waiting: dict[str, int] = {}
+        # Up to where each topic was heard, of those that are or were lately waited on: the youngest last.
+        self._marks: dict[str, str | None] = {}
+        self._asked: frozenset[str] = frozenset()
+        self._lately: frozenset[str] = frozenset()
+        self._socket: socket.socket | None = None
+        self._thread: threading.Thread | None = None
+        self._is_closed = False
+        # Only the thread's.
+        self._connection: HTTPConnection | None = None
+        self.is_hearing = False
+        """Whether the server answers; while it does not, only asking again finds out."""
+
+    @contextmanager
+    def on(self, topic: str) -> Iterator[None]:
+        """Listen on the topic while the block waits."""
+        with self._changed:
+            self._waiting[topic] = self._waiting.get(topic, 0) + 1
+            if topic not in self._asked:
+                self._ask_again()
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._waiting[topic] -= 1
+                if not self._waiting[topic]:
+                    del self._waiting[topic]
+
+    def close(self) -> None:
+        """End the thread."""
+        with self._changed:
+            self._is_closed = True
+            self._ask_again()
+            thread, self._thread = self._thread, None
+        if thread is not None and thread is not threading.current_thread():
+            thread.join()
+
+    def _ask_again(self) -> None:
+        """Let the thread ask for all that is wanted now, cutting short what it asked before."""
+        if self._thread is None and not self._is_closed:
+            self._thread = threading.Thread(target=self._listen, name="holdfast-listener", daemon=True)
+            self._thread.start()
+        self._changed.notify_all()
+        if self._socket is not None:
+            # The thread sleeps in a read: this is what wakes it.
+            with suppress(OSError):
+                self._socket.shutdown(socket.SHUT_RDWR)
+
+    def _listen(self) -> None:
+        failed = 0
+        while (wanted := self._next()) is not None:
+            try:
+                heard = self._ask(wanted)
+            except (Lost, HoldfastError, ValueError) as error:
+                failed = 0 if self._is_outdated() else failed + 1
+                self._rest(failed, error)
+            else:
+                failed = 0
+                self._tell(heard)
+        self._hang_up()
+
+    def _next(self) -> list[Asked] | None:
+        """What to ask for next, once anybody waits; None at the end."""
+        with self._changed:
+            self._asked = frozenset()
+            while not self._waiting and not self._is_closed:
+                self._changed.wait()
+            if self._is_closed:
+                return None
+            for topic in (*self._lately, *self._waiting):
+                self._marks[topic] = self._marks.pop(topic, None)
+            while len(self._marks) > TOPICS_MAX:
+                del self._marks[next(iter(self._marks))]
+            wanted = [Asked(topic, mark) for topic, mark in self._marks.items() if topic in self._waiting or topic in self._lately]
+            self._lately = frozenset()
+            self._asked = frozenset(asked.topic for asked in wanted)
+            return wanted
+
+    def _ask(self, wanted: list[Asked]) -> list[Heard]:
+        """Ask the server, and sleep until it answers or somebody wants to hear of another topic."""
+        try:
+            if self._connection is None:
+                self._connection = one_connection(self._address, READ_S)
+                self._connection.connect()
+            with self._changed:
+                self._socket = self._connection.sock
+                if self._is_outdated():
+                    return []
+            path, body = self._address.path + WAIT_PATH, _encode(WaitFor(wanted, POLL_S))
+            self._connection.request("POST", path, body, self._address.headers())
+            reply = self._connection.getresponse()
+            heard = _decode(body_of(Reply(reply.status, reply.headers, reply.data))).topics
+        except (HTTPError, HTTPException, OSError) as error:
+            self._hang_up()
+            raise Lost(f"{self._address.url} was cut off: {error}", maybe_applied=False) from error
+        finally:
+            with self._changed:
+                self._socket = None
+        return heard
+
+    def _tell(self, heard: list[Heard]) -> None:
+        with self._changed:
+            self.is_hearing = True
+            self._marks.update((each.topic, each.mark) for each in heard)
+            # Whoever is woken asks, and mostly waits again: until then the topic stays asked for, so that nothing has to be cut short.
+            self._lately = frozenset(each.topic for each in heard if each.topic in self._waiting)
+        for each in heard:
+            self._on_hint(each.topic, ALL if each.count is None else each.count)
+
+    def _rest(self, failed: int, error: Exception) -> None:
+        if not failed:
+            return
+        with self._changed:
+            self.is_hearing = False
+            if failed == 1:
+                _log.info("no wake-ups come from %s, and asking for them is tried again: %s", self._address.url, error)
+            self._changed.wait(BACKOFF.delay_s(failed))
+
+    def _is_outdated(self) -> bool:
+        """Whether somebody wants to hear of a topic that was not asked for, or nobody of any."""
+        return self._is_closed or not self._waiting.keys() <= self._asked
+
+    def _hang_up(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None

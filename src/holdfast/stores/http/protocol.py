@@ -1,0 +1,149 @@
+"""The wire between the HTTP store and the server: one table, a route a command.
+
+The server takes its routes, its scopes and its OpenAPI document from here, and the client its paths. A body is the command's own JSON;
+an answer is the JSON of what the command answers.
+"""
+
+from collections.abc import Callable
+from typing import Any, Final, Literal
+
+from msgspec import Raw, Struct, json
+
+from holdfast.codec import Limits
+from holdfast.commands import (
+    Acquire,
+    Browse,
+    Changes,
+    Claim,
+    Clear,
+    Command,
+    Configure,
+    Count,
+    Extend,
+    Length,
+    Look,
+    Move,
+    Names,
+    Prune,
+    Put,
+    Read,
+    Release,
+    Renew,
+    Settle,
+    Together,
+    Write,
+)
+from holdfast.stores import Guarantees
+
+VERSION: Final = 1
+PREFIX: Final = f"/v{VERSION}"
+
+ABOUT_PATH: Final = f"{PREFIX}/about"
+WAIT_PATH: Final = f"{PREFIX}/wait"
+WATCH_PATH: Final = f"{PREFIX}/watch"
+OPENAPI_PATH: Final = "/openapi.json"
+HEALTH_PATH: Final = "/healthz"
+READY_PATH: Final = "/readyz"
+
+WALL_OFFSET: Final = "holdfast-wall-offset-us"
+"""The header that says, with every answer, what to add to a moment of the store's clock to get one of the wall clock."""
+
+POLL_S: Final = 25.0
+"""How long a client lets one wait last; below what proxies allow a request that says nothing."""
+
+WAIT_MAX_S: Final = 300.0
+"""How long the server lets one wait last."""
+
+Verb = Literal["read", "put", "claim", "write", "hold", "manage", "admin"]
+"""What a route does to what it names, in the word that a token's scope allows it by."""
+
+
+class Route(Struct, frozen=True):
+    """Where a command is sent, and what sending it takes."""
+
+    command: type[Command[Any]]
+    verb: Verb
+
+    @property
+    def path(self) -> str:
+        return f"{PREFIX}/{self.command.__name__.lower()}"
+
+
+ROUTES: Final = (
+    Route(Put, "put"),
+    Route(Claim, "claim"),
+    Route(Extend, "claim"),
+    Route(Settle, "claim"),
+    Route(Move, "manage"),
+    Route(Browse, "read"),
+    Route(Count, "read"),
+    Route(Read, "read"),
+    Route(Length, "read"),
+    Route(Write, "write"),
+    Route(Acquire, "hold"),
+    Route(Renew, "hold"),
+    Route(Release, "hold"),
+    Route(Look, "read"),
+    Route(Configure, "manage"),
+    Route(Clear, "manage"),
+    Route(Names, "read"),
+    Route(Changes, "read"),
+    Route(Prune, "admin"),
+    Route(Together, "read"),  # And what each of its commands takes.
+)
+
+PATHS: Final[dict[type[Command[Any]], str]] = {route.command: route.path for route in ROUTES}
+
+
+class About(Struct, frozen=True):
+    """What a server says of itself and of the store behind it."""
+
+    version: str
+    protocol: int
+    guarantees: Guarantees
+    limits: Limits
+    wall_offset_us: int
+
+
+class Asked(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """A topic to wait on, and the mark up to which the client has heard of it; without one the answer comes at once."""
+
+    topic: str
+    mark: str | None = None
+
+
+class WaitFor(Struct, frozen=True, forbid_unknown_fields=True):
+    """The body of a wait: it ends when any of the topics was hinted after its mark, or at the time-out."""
+
+    topics: list[Asked]
+    timeout_s: float = POLL_S
+
+
+class Heard(Struct, frozen=True, array_like=True):
+    """What came of a topic: the mark to wait from next, and how many waiters may find something, None for all of them."""
+
+    topic: str
+    mark: str
+    count: int | None = None
+
+
+class Waited(Struct, frozen=True):
+    """The topics that were hinted; none at the time-out."""
+
+    topics: list[Heard]
+
+
+encode_command: Callable[[object], bytes] = json.Encoder().encode
+
+_decoders: dict[Any, json.Decoder[Any]] = {}
+
+
+def decode_answer(command: Command[Any], body: bytes | Raw) -> Any:
+    """What the server answered to the command."""
+    if isinstance(command, Together):
+        parts = json.decode(body, type=list[Raw])
+        return [decode_answer(step, part) for step, part in zip(command.commands, parts, strict=True)]
+    decoder = _decoders.get(command.answer_type)
+    if decoder is None:
+        decoder = _decoders[command.answer_type] = json.Decoder(command.answer_type)
+    return decoder.decode(body)

@@ -1,0 +1,180 @@
+"""A store behind a server, for threads: it sends commands over HTTP, and hears of hints through one request that lasts."""
+
+import logging
+import os
+import threading
+import weakref
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from msgspec import json
+
+from holdfast.clock import Clock
+from holdfast.codec import Limits
+from holdfast.commands import Command
+from holdfast.errors import Closed, HoldfastError, StoreError
+from holdfast.stores import Guarantees
+from holdfast.stores.http.address import Address
+from holdfast.stores.http.connections import Connections
+from holdfast.stores.http.listening import Listener
+from holdfast.stores.http.protocol import ABOUT_PATH, PATHS, VERSION, WALL_OFFSET, About, decode_answer, encode_command
+from holdfast.stores.http.replies import Reply, body_of
+from holdfast.stores.retrying import Patience, Tries, named, retry
+from holdfast.stores.waiting import Mark, Waiters, waiters_for
+
+if TYPE_CHECKING:
+    from holdfast.stores.http.aio import AsyncHttpStore
+
+R = TypeVar("R")
+
+SLOW_POLL_S = 30.0
+"""How long a wait may sleep while the server answers: it tells of every hint, so asking again is only a backstop."""
+
+DEFAULT_LIMITS = Limits()
+DEFAULT_PATIENCE = Patience()
+UNDO_PATIENCE = Patience(most_s=5.0)
+
+_log = logging.getLogger(__name__)
+
+_open_stores: "weakref.WeakSet[HttpStore]" = weakref.WeakSet()
+
+
+class HttpStore:
+    """The store that a server at this URL serves.
+
+    Nothing is sent before the first command. A command is tried again under its own id while the server is away, for as long as
+    `patience` says. `clock` is for a test that owns the server's clock too.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        token: str | None = None,
+        limits: Limits = DEFAULT_LIMITS,
+        patience: Patience = DEFAULT_PATIENCE,
+        clock: Clock | None = None,
+    ) -> None:
+        self.address = Address.parse(url, token)
+        self.url = self.address.url
+        self.limits = limits
+        self.patience = patience
+        self.clock = clock
+        self.waiters = Waiters() if clock is None else waiters_for(clock)
+        self._about: About | None = None
+        self._wall_offset_us: int | None = None
+        self._closing = threading.Event()
+        self._begin()
+        _open_stores.add(self)
+
+    def _begin(self) -> None:
+        """Start without a connection, in a forked child again: those there are belong to the parent."""
+        self._connections = Connections(self.address)
+        self.listener = Listener(self.address, self.waiters.hint)
+        self._undoer = ThreadPoolExecutor(1, "holdfast-undo")
+
+    @property
+    def about(self) -> About:
+        """What the server says of itself; asked for once."""
+        if self._about is None:
+            self.refuse_if_closed()
+            self._about = self.greeted(retry(lambda: self._connections.send("GET", ABOUT_PATH), Tries(self.patience)))
+        return self._about
+
+    @property
+    def guarantees(self) -> Guarantees:
+        """Those of the store behind the server."""
+        return self.about.guarantees
+
+    def execute(self, command: Command[R]) -> R:
+        self.refuse_if_closed()
+        command.measure(self.limits)
+        command = named(command)
+        try:
+            return self._execute(command, self.patience)
+        except BaseException as error:
+            if not isinstance(error, Exception):  # A Ctrl-C: nobody will look after what it gets.
+                self.take_back(command)
+            raise
+
+    def _execute(self, command: Command[R], patience: Patience) -> R:
+        path, body = PATHS[type(command)], encode_command(command)
+        return retry(lambda: self.answer(command, self._connections.send("POST", path, body)), Tries(patience), self._pause)
+
+    def take_back(self, command: Command[Any]) -> None:
+        """Undo, in the background, what a command got whose caller is gone; it may have been applied or not."""
+        if type(command).undo is not Command.undo:
+            self._undoer.submit(self._undo, command)
+
+    def _undo(self, command: Command[Any]) -> None:
+        try:
+            # Sent again under its id it is applied now if it was not before, and either way says what there is to undo.
+            undo = command.undo(self._execute(command, UNDO_PATIENCE))
+            if undo is not None:
+                self._execute(named(undo), UNDO_PATIENCE)
+        except HoldfastError as error:
+            _log.warning("what a cancelled caller got is kept until its lease ends, for it could not be given back: %s", error)
+
+    def answer(self, command: Command[R], reply: Reply) -> R:
+        """What the reply answers to the command."""
+        body = body_of(reply)
+        if (offset := reply.headers.get(WALL_OFFSET)) is not None:
+            self._wall_offset_us = int(offset)
+        answer: R = decode_answer(command, body)
+        return answer
+
+    def greeted(self, reply: Reply) -> About:
+        """What the server's greeting says; raises if it speaks another protocol."""
+        about = json.decode(body_of(reply), type=About)
+        if about.protocol != VERSION:
+            raise StoreError(f"{self.url} speaks protocol {about.protocol}, and this client {VERSION}: install the same version on both")
+        return about
+
+    def mark(self, topic: str) -> Mark:
+        return self.waiters.mark(topic)
+
+    def wait(self, mark: Mark, timeout_s: float, due_in_s: float | None = None, poll_s: float | None = None) -> None:
+        with self.listener.on(mark.topic):
+            self.waiters.wait(mark, timeout_s, due_in_s, self.poll_s(poll_s))
+
+    def poll_s(self, poll_s: float | None) -> float | None:
+        """How often to ask in vain: seldom, while the server tells when there is something."""
+        return max(poll_s, SLOW_POLL_S) if poll_s is not None and self.listener.is_hearing else poll_s
+
+    def wall_offset_us(self) -> int:
+        return self.about.wall_offset_us if self._wall_offset_us is None else self._wall_offset_us
+
+    def for_tasks(self) -> "AsyncHttpStore":
+        from holdfast.stores.http.aio import AsyncHttpStore  # noqa: PLC0415 - threads need no aiohttp
+
+        return AsyncHttpStore(self)
+
+    def close(self) -> None:
+        """End every wait with `Closed`, and hang up. What the server keeps stays."""
+        self._closing.set()
+        self.waiters.close()
+        self.listener.close()
+        self._undoer.shutdown()
+        self._connections.close()
+
+    def refuse_if_closed(self) -> None:
+        if self._closing.is_set():
+            raise Closed("The store was closed; open it again.")
+
+    def _pause(self, pause_s: float) -> None:
+        """Let time pass before the next try, unless the store is closed meanwhile."""
+        self._closing.wait(pause_s)
+        self.refuse_if_closed()
+
+    def _begin_in_child(self) -> None:
+        self.waiters.reset()
+        self._begin()
+
+
+def _begin_in_child() -> None:
+    for store in list(_open_stores):
+        store._begin_in_child()  # noqa: SLF001 - a store of this module
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_begin_in_child)

@@ -1,0 +1,34 @@
+"""Stores behind a server keep the contract over a real socket: in every run for threads on one store and for tasks on another."""
+
+from pathlib import Path
+
+import pytest
+
+from holdfast.testing.conformance import FileConformance, ForTasks, StoreConformance, StoreFactory
+from tests.conformance.factories import HttpFactory, MemoryFactory, SqliteFactory
+
+
+class TestHttpOverMemory(StoreConformance):
+    @pytest.fixture
+    def factory(self) -> StoreFactory:
+        return HttpFactory(MemoryFactory())
+
+
+@pytest.mark.verify
+class TestHttpForTasksOverMemory(StoreConformance):
+    @pytest.fixture
+    def factory(self) -> StoreFactory:
+        return ForTasks(HttpFactory(MemoryFactory()))
+
+
+@pytest.mark.verify
+class TestHttpOverSqlite(StoreConformance, FileConformance):
+    @pytest.fixture
+    def factory(self, tmp_path: Path) -> StoreFactory:
+        return HttpFactory(SqliteFactory(tmp_path))
+
+
+class TestHttpForTasksOverSqlite(StoreConformance, FileConformance):
+    @pytest.fixture
+    def factory(self, tmp_path: Path) -> StoreFactory:
+        return ForTasks(HttpFactory(SqliteFactory(tmp_path)))

@@ -1,0 +1,57 @@
+"""The server against its own OpenAPI document: whatever is generated from it never breaks the server nor the document's word."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, settings
+from schemathesis.checks import not_a_server_error
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    negative_data_rejection,
+    response_schema_conformance,
+    status_code_conformance,
+    unsupported_method,
+)
+
+from holdfast.server.openapi import openapi
+from holdfast.stores.sqlite.store import SqliteStore
+from tests.server.serving import Served
+
+Case = schemathesis.Case[Any]
+
+DOCUMENT = schemathesis.openapi.from_dict(openapi())
+CHECKS = [
+    not_a_server_error,
+    status_code_conformance,
+    content_type_conformance,
+    response_schema_conformance,
+    negative_data_rejection,
+    unsupported_method,
+]
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    served = Served(SqliteStore(tmp_path_factory.mktemp("served") / "store.db", durability="process"))
+    yield served
+    served.close()
+
+
+def check(case: Case, served: Served) -> None:
+    case.query.pop("wait_s", None)  # Nothing would come, so it would only wait.
+    case.call_and_validate(base_url=served.url, checks=CHECKS)
+
+
+@DOCUMENT.exclude(path="/v1/watch").parametrize()
+@settings(max_examples=6, deadline=None, suppress_health_check=list(HealthCheck))
+def test_the_server_keeps_to_its_document(case: Case, served: Served) -> None:
+    check(case, served)
+
+
+@pytest.mark.verify
+@DOCUMENT.exclude(path="/v1/watch").parametrize()
+@settings(max_examples=2_000, deadline=None, suppress_health_check=list(HealthCheck))
+def test_the_server_keeps_to_its_document_for_long(case: Case, served: Served) -> None:
+    check(case, served)
