@@ -34,13 +34,13 @@ SERVERS = {"http", "https"}
 """What names a server, not a file."""
 
 OPTIONS: dict[str, dict[str, dict[str, object]]] = {
-    "memory": {"values": {"copy": False, "reference": True}},
+    "memory": {"values": {"copy": False, "reference": True}, "events": {"keep": True, "none": False}},
     "sqlite": {"durability": {"power": "power", "process": "process"}},
     "lmdb": {"durability": {"power": "power", "process": "process"}},
 }
 """What may stand behind the question mark of a URL, and what it means."""
 
-NAMES = {"values": "by_reference"}
+NAMES = {"values": "by_reference", "events": "keeps_events"}
 
 # Guards _named and _has_told.
 _lock = threading.Lock()

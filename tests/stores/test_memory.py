@@ -11,9 +11,26 @@ import pytest
 from msgspec import Raw, json
 
 from holdfast.codec import Limits
-from holdfast.commands import Browse, Change, Changes, Claim, Command, Count, Extend, Item, Move, Prune, Put, Read, Settle, Write
+from holdfast.commands import (
+    Browse,
+    Change,
+    Changes,
+    Claim,
+    Clear,
+    Command,
+    Configure,
+    Count,
+    Extend,
+    Item,
+    Move,
+    Prune,
+    Put,
+    Read,
+    Settle,
+    Write,
+)
 from holdfast.commands.topics import key_topic
-from holdfast.errors import Closed
+from holdfast.errors import Closed, Compacted
 from holdfast.records import Message, Receipt
 from holdfast.stores.memory import AsyncMemoryStore, MemoryStore
 from holdfast.stores.memory.log import Log
@@ -135,14 +152,14 @@ def test_events_beyond_what_is_retained_go_little_by_little(monkeypatch: pytest.
 def test_nothing_younger_than_two_minutes_is_dropped_on_the_way() -> None:
     clock = FakeClock()
     store = MemoryStore(clock=clock)
-    for n in range(500):
+    for n in range(2_000):
         put(store, str(n))
-    assert len(store.execute(Changes("queue:jobs")).events) == 500
+    assert len(store.execute(Changes("queue:jobs", limit=9_999)).events) == 2_000
     clock.advance(86_400 + 1)
-    for n in range(500, 1_000):
+    for n in range(2_000, 4_000):
         put(store, str(n))
-    assert [json.decode(event.data)["ids"] for event in store.execute(Changes("queue:jobs")).events] == [
-        [str(n)] for n in range(500, 1_000)
+    assert [json.decode(event.data)["ids"] for event in store.execute(Changes("queue:jobs", limit=9_999)).events] == [
+        [str(n)] for n in range(2_000, 4_000)
     ]
 
 
@@ -381,3 +398,65 @@ def test_a_forked_child_goes_on_with_a_copy_of_its_own() -> None:
             os._exit(0 if ids == ["a"] else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     assert [message.id for message in claim(store)] == ["a"]
+
+
+# Shortcuts
+
+
+def test_a_message_put_without_an_id_has_its_number_and_is_found_by_it(references: MemoryStore) -> None:
+    references.execute(Configure("queue", "jobs"))
+    shortcuts = references.shortcuts("jobs")
+    assert shortcuts.put("x", 1)
+    (message,) = references.execute(Browse("jobs", ids=["1"])).messages
+    assert (message.id, message.n, message.key) == ("1", 1, "x")
+    assert not references.execute(Put("jobs", [Item("1", anything(2))])).created[0], "the id is taken"
+    references.execute(Put("jobs", [Item("2", anything(3))]))
+    references.execute(Put("jobs", [Item("4", anything(3))]))
+    assert shortcuts.put("y", 4) is None, "its number would be an id that somebody gave"
+    assert references.execute(Clear("queue", "jobs")) == 3
+
+
+def test_shortcuts_do_nothing_where_a_command_has_more_to_decide(references: MemoryStore) -> None:
+    shortcuts = references.shortcuts("jobs")
+    assert shortcuts.put("x", 1) is None, "nobody created the queue"
+    references.execute(Configure("queue", "jobs", maxsize=1))
+    assert shortcuts.put("x", 1) is None, "it is bounded"
+    references.execute(Configure("queue", "jobs", maxsize=None))
+    assert shortcuts.put("x", 1)
+    assert shortcuts.put("x", 2) is None, "the key is taken"
+    references.execute(Configure("queue", "jobs", paused=True))
+    assert shortcuts.claim(None, "me", None, "front") is None, "it is paused"
+
+
+def test_shortcuts_of_a_queue_that_is_gone_do_nothing(references: MemoryStore) -> None:
+    references.execute(Configure("queue", "jobs"))
+    shortcuts = references.shortcuts("jobs")
+    assert shortcuts.put("x", 1)
+    message = shortcuts.claim("x", "me", None, "front")
+    assert message is not None
+    references.execute(Clear("queue", "jobs"))
+    assert shortcuts.ack(message.n, message.token) is None
+    assert shortcuts.put("x", 1) is None
+    assert references.shortcuts("jobs").put("x", 1), "after a clear the queue goes on under new ones"
+    references.close()
+    assert references.shortcuts("jobs").put("y", 1) is None
+    with pytest.raises(Closed):
+        references.execute(Count("jobs"))
+
+
+def test_a_store_that_keeps_no_events_says_that_they_are_gone() -> None:
+    store = MemoryStore(keeps_events=False)
+    put(store, "a")
+    claim(store)
+    assert store.execute(Changes("queue:jobs")).events == []
+    with pytest.raises(Compacted):
+        store.execute(Changes("queue:jobs", 0))
+
+
+def test_a_forked_child_goes_on_though_another_thread_held_the_lock(references: MemoryStore) -> None:
+    references.execute(Configure("queue", "jobs"))
+    shortcuts = references.shortcuts("jobs")
+    with references._lock:
+        references._begin_in_child()
+        assert shortcuts.put("x", 1), "as in a child, where whoever has the lock is not"
+        references._lock.acquire()

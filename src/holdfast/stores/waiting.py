@@ -11,7 +11,7 @@ import math
 import sys
 import threading
 import time
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable
 from typing import Final, Literal, Protocol, Self, runtime_checkable
 
@@ -48,6 +48,8 @@ class Mark(msgspec.Struct, eq=False):
     woken_by: WokenBy | None = None
     deadline: float = 0.0
     alarm: "_ThreadAlarm | _TaskAlarm | None" = None
+    is_out: bool = False
+    """Whether it counts among those that hints may be for."""
 
     def used(self, *, more: bool = False) -> None:
         """Say that the last ask found something; with `more`, that it left something for the next in line."""
@@ -60,8 +62,14 @@ class Mark(msgspec.Struct, eq=False):
 
     def leave(self) -> None:
         """Give up the place, passing on a wake-up that was not used. Again does nothing."""
+        if self.is_out:
+            self.waiters._take_in(self)  # noqa: SLF001 - a mark and its Waiters are two halves of one thing
         if self.line is not None:
-            self.waiters._ring(self.waiters._leave(self))  # noqa: SLF001 - a mark and its Waiters are two halves of one thing
+            self.waiters._ring(self.waiters._leave(self))  # noqa: SLF001 - as above
+
+    def interrupt(self) -> None:
+        """Let the wait on it return, or the next one if there is none; from any thread."""
+        self.waiters._interrupt(self)  # noqa: SLF001 - a mark and its Waiters are two halves of one thing
 
     def __enter__(self) -> Self:
         return self
@@ -80,8 +88,9 @@ class Waiters:
     def __init__(self, now: Callable[[], float] = time.monotonic, due_now: Callable[[], float] | None = None) -> None:
         self._now = now
         self._due_now = due_now or now
-        # Whether anyone has ever taken a mark: until then no hint is for anyone. Set before the mark's owner asks, read after the commit.
-        self.is_marked: bool = False
+        # One for each mark that is out: while there is none, no hint is for anyone. Grows before the mark's owner asks, is read after the
+        # commit. Not a number, because adding and taking away are one step of the interpreter each, also for a finalizer in the middle.
+        self.marked: deque[None] = deque()
         # Guards _lines, every line in it and its marks, and _closed. Reentrant, because the garbage collector may finalize an abandoned
         # generator, and so leave its mark, in a thread that holds it.
         self._lock = threading.RLock()
@@ -92,8 +101,8 @@ class Waiters:
 
     def mark(self, topic: str) -> Mark:
         """Take a point to wait from, before asking the store."""
-        self.is_marked = True
-        return Mark(self, topic, self._heard[hash(topic) % SLOTS])
+        self.marked.append(None)
+        return Mark(self, topic, self._heard[hash(topic) % SLOTS], is_out=True)
 
     def hint(self, topic: str, count: int = 1) -> None:
         """Say, after the commit, that `count` waiters may find something: the oldest are woken, and every earlier mark is stale.
@@ -107,7 +116,7 @@ class Waiters:
 
     def hint_each(self, hints: Iterable[tuple[str, int]]) -> None:
         """Give several hints."""
-        if not self.is_marked:
+        if not self.marked:
             return
         heard, lines = self._heard, self._lines
         for topic, count in hints:
@@ -139,7 +148,7 @@ class Waiters:
 
         For whoever carries hints to another process. `told` is called in the thread that hints, and must not block.
         """
-        self.is_marked = True
+        self.marked.append(None)
         with self._lock:
             line = self._lines.setdefault(topic, _Line())
             line.members += 1
@@ -150,6 +159,7 @@ class Waiters:
         with self._lock:
             if told in line.listeners:
                 line.listeners.remove(told)
+                self.marked.pop()
                 self._sign_off(topic, line)
 
     def wait(self, mark: Mark, timeout_s: float, due_in_s: float | None = None, poll_s: float | None = None) -> None:
@@ -228,7 +238,14 @@ class Waiters:
                 line.lie_down(mark, due_at, due_now)
         return not is_stale
 
+    def _take_in(self, mark: Mark) -> None:
+        mark.is_out = False
+        self.marked.pop()
+
     def _join(self, mark: Mark) -> "_Line":
+        if not mark.is_out:
+            mark.is_out = True
+            self.marked.append(None)
         line = mark.line
         if line is not None and self._lines.get(mark.topic) is line:
             return line
@@ -274,6 +291,12 @@ class Waiters:
             else:
                 mark.heard, to_ring = None, []  # Stale: the next wait returns.
         self._ring(to_ring)
+
+    def _interrupt(self, mark: Mark) -> None:
+        with self._lock:
+            to_ring = mark.line.get_up(mark) if mark.line else []
+            mark.heard = None  # Stale, so that it does not lie down if it was about to.
+        self._ring([*to_ring, mark])
 
     def _used(self, mark: Mark, *, more: bool) -> None:
         with self._lock:

@@ -22,6 +22,16 @@ def put(store: Store, command: Put, timeout_s: float | None = None, poll_s: floa
     check_duration(timeout_s, "timeout_s", allow_inf=True)
     check_duration(poll_s, "poll_interval_s", zero=False, allow_inf=True)
     deadline = time.monotonic() + timeout_s
+    try:
+        # Nearly always there is room, and nobody needs to be told of this put's wait.
+        return store.execute(command)
+    except QueueFull:
+        if timeout_s <= 0:
+            raise
+    return _put_patiently(store, command, deadline, poll_s)
+
+
+def _put_patiently(store: Store, command: Put, deadline: float, poll_s: float) -> Puts:
     topic = room_topic(command.queue)
     with store.mark(topic if len(command.items) == 1 else f"{topic}:{command.items[0].id}") as mark:
         while True:

@@ -54,7 +54,9 @@ Kept = KeptAny | KeptOne
 class Log:
     """Every event that is still known, each in the log of its topic."""
 
-    def __init__(self, *, by_reference: bool) -> None:
+    def __init__(self, *, by_reference: bool, keeps: bool = True) -> None:
+        self.keeps = keeps
+        """Whether any event is kept; without, they are only numbered, and count as dropped at once."""
         self._encode: Callable[[Mapping[str, Any]], bytes] = encode_partly if by_reference else json.encode
         self.latest = 0
         self.tidy_at = 0
@@ -79,10 +81,11 @@ class Log:
 
     def append(self, topic: str, event: str, data: Mapping[str, Any], now: int) -> None:
         self.latest += 1
-        self.topic(topic, now).append(KeptAny(self.latest, now, event, data))
+        if self.keeps:
+            self.topic(topic, now).append(KeptAny(self.latest, now, event, data))
 
     def floor(self, topic: str) -> int:
-        return self._floors.get(topic, self._forgotten_floor)
+        return self._floors.get(topic, self._forgotten_floor) if self.keeps else self.latest
 
     def read(self, topic: str, after: int, limit: int) -> tuple[list[Event], int]:
         """Events behind a number, and up to where the log was read."""

@@ -24,7 +24,7 @@ class Messages:
 
     def taken_ids(self, queue: str, ids: Collection[str]) -> set[str]:
         found = self._found(queue)
-        return {message_id for message_id in ids if message_id in found.ids} if found else set()
+        return {message_id for message_id in ids if found.find(message_id) is not None} if found else set()
 
     def keyed(self, queue: str, keys: Collection[str]) -> list[Message]:
         found = self._found(queue)
@@ -74,17 +74,16 @@ class Messages:
         found, now = self._found(queue), self.now
         if found is None:
             return Stats()
-        ready = [message.position for message in self._of_state(queue, "ready")]
-        held = [message for message in self._of_state(queue, "leased") if message.held_at(now)]
-        delayed = sum(position > now for position in ready)
-        first, since = min(ready, default=now + 1), [message.since for message in held]
+        held = [message for message in self._of_state(queue, "leased") if message.held_at(now)] if found.leased_count else []
+        first, delayed = found.first_position(), found.delayed_count()
+        since = [message.since for message in held]
         return Stats(
-            ready=len(ready) - delayed + found.leased_count - len(held),
+            ready=found.ready_count() - delayed + found.leased_count - len(held),
             delayed=delayed,
             buffered=len(found.copies),
             leased=len(held),
             dead=len(found.dead),
-            oldest_ready_s=None if first > now else seconds_in(now - first),
+            oldest_ready_s=None if first is None or first > now else seconds_in(now - first),
             oldest_leased_s=seconds_in(now - min(since)) if since else None,
             average_leased_s=(now - sum(since) / len(since)) / 1_000_000 if since else None,
             oldest_dead_s=seconds_in(now - min(self.tables.messages[n].dead_at or 0 for n in found.dead)) if found.dead else None,
@@ -157,9 +156,11 @@ class Messages:
         found = self.tables.queues.pop(queue, None)
         if found is None:
             return 0
-        for n in found.ids.values():
+        numbers = found.numbers()
+        for n in numbers:
             del self.tables.messages[n]
-        return len(found.ids)
+        found.retire()
+        return len(numbers)
 
     def _found(self, name: str) -> MemoryQueue | None:
         queue = self.tables.queues.get(name)
@@ -174,7 +175,7 @@ class Messages:
 
     def _message(self, queue: str, message_id: str) -> Message | None:
         found = self.tables.queues.get(queue)
-        n = found.ids.get(message_id) if found else None
+        n = found.find(message_id) if found else None
         return None if n is None else self.tables.messages[n]
 
     def _current(self, messages: Sequence[Message]) -> list[Message]:
@@ -186,7 +187,7 @@ class Messages:
         found = self._found(queue)
         if found is None:
             return ()
-        numbers = found.dead if state == "dead" else found.copies.values() if state == "buffered" else found.ids.values()
+        numbers = found.dead if state == "dead" else found.copies.values() if state == "buffered" else found.numbers()
         return (message for n in numbers if (message := self.tables.messages[n]).state == state)
 
     def _change(self, before: Message, after: Message) -> None:

@@ -1,12 +1,16 @@
 """One queue in memory: its messages, found by id, by key, in claim order and by what time does to them."""
 
 from bisect import insort
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
+from typing import TYPE_CHECKING
 
 from holdfast.commands.topics import queue_topic, watch_topic
 from holdfast.commands.transaction import ALL
 from holdfast.records import NEVER, Message, Settings
 from holdfast.stores.memory.schedule import Schedule
+
+if TYPE_CHECKING:
+    from holdfast.stores.memory.shortcuts import Shortcuts
 
 EMPTY_LINES = 16
 """So many priorities may be out of use before it is worth looking which are."""
@@ -15,7 +19,7 @@ EMPTY_LINES = 16
 class MemoryQueue:
     """Which messages there are, by number; the messages themselves are in a table that all queues share."""
 
-    # The store's lock guards all of it; native answers reach into these fields themselves.
+    # The store's lock guards all of it; shortcuts reach into these fields themselves.
     __slots__ = (
         "_sweep_at",
         "copies",
@@ -33,6 +37,7 @@ class MemoryQueue:
         "now",
         "priorities",
         "put_hints",
+        "shortcuts",
         "topic",
         "watch_hints",
     )
@@ -50,6 +55,7 @@ class MemoryQueue:
         self.now = 0
         """The moment of the step that looks at the queue."""
         self.ids: dict[str, int] = {}
+        """The messages whose id was given; the others' is their number."""
         self.live: dict[Hashable, int] = {}
         """The ready or leased message under each key."""
         self.copies: dict[Hashable, int] = {}
@@ -64,12 +70,31 @@ class MemoryQueue:
         """The leased messages by lease end, but for those whose lease has none."""
         self.late = Schedule(self._is_late_at)
         """The ready messages that were never handed out and must be by a moment, by that moment."""
+        self.shortcuts: Shortcuts | None = None
         self._sweep_at = EMPTY_LINES
+
+    def retire(self) -> None:
+        """Forget everything, and obey nobody who still has hold of it."""
+        self.obey(None)
+        self.ids.clear()
+        self.live.clear()
 
     def obey(self, settings: Settings | None) -> None:
         """Remember what the settings say that every put and claim asks."""
         self.is_unbounded = settings is not None and settings.maxsize is None
         self.is_plain = settings is not None and settings.maxsize is None and not settings.paused
+
+    def find(self, message_id: str) -> int | None:
+        """The number of the message with this id."""
+        n = self.ids.get(message_id)
+        if n is None and message_id.isdecimal():
+            message = self.messages.get(int(message_id))
+            n = message.n if message is not None and message.id == message_id and message.queue == self.name else None
+        return n
+
+    def numbers(self) -> set[int]:
+        """Of all its messages."""
+        return {*self.ids.values(), *self.live.values(), *self.copies.values(), *self.dead}
 
     def enter(self, message: Message) -> None:
         """Keep a message, new or changed; a changed one has left before."""
@@ -99,7 +124,7 @@ class MemoryQueue:
         """Forget a message, as it was when it entered."""
         n, key = message.n, message.key
         del self.messages[n]
-        del self.ids[message.id]
+        self.ids.pop(message.id, None)
         match message.state:
             case "ready":
                 self.lines[message.priority].leave(n)
@@ -132,6 +157,19 @@ class MemoryQueue:
     def ready_count(self) -> int:
         return sum(line.count for line in self.lines.values())
 
+    def first_position(self) -> int | None:
+        """The earliest position of a ready message, late or not."""
+        if self.late.count:
+            return min(self._positions(), default=None)
+        firsts = [line.first() for line in self.lines.values()]
+        return min((first[0] for first in firsts if first is not None), default=None)
+
+    def delayed_count(self) -> int:
+        """How many ready messages are not due yet."""
+        if all(not line.heap and (not line.line or line.line[-1][0] <= self.now) for line in self.lines.values()):
+            return 0
+        return sum(position > self.now for position in self._positions())
+
     def heads(self, limit: int) -> list[Message]:
         """The first messages that are due, in claim order."""
         found: list[Message] = []
@@ -152,6 +190,9 @@ class MemoryQueue:
         """When, after now, the next message becomes due or its lease ends."""
         moments = [schedule.after(self.now) for schedule in (self.ends, *self.lines.values())]
         return min((moment for moment in moments if moment is not None), default=None)
+
+    def _positions(self) -> Iterator[int]:
+        return (message.position for n in self.numbers() if (message := self.messages[n]).state == "ready")
 
     def _sweep(self) -> None:
         """Forget the lines that nobody stands in."""

@@ -10,14 +10,15 @@ from holdfast.codec import Limits
 from holdfast.commands import Command, Prune, run
 from holdfast.errors import Closed
 from holdfast.stores import Guarantees
-from holdfast.stores.memory.native import natives
+from holdfast.stores.memory.native import Native, natives, shortcuts_of
+from holdfast.stores.memory.shortcuts import Ground, Shortcuts
 from holdfast.stores.memory.tables import Tables
 from holdfast.stores.memory.transaction import MemoryTransaction
 from holdfast.stores.waiting import Mark, waiters_for
 
 R = TypeVar("R")
 
-PRUNE_EVERY = 100
+PRUNE_EVERY = 1_000
 PRUNE = Prune(limit=2 * PRUNE_EVERY)
 DEFAULT_LIMITS = Limits()
 
@@ -28,13 +29,20 @@ class MemoryStore:
     """A store in memory, for the threads and event loops of one process.
 
     With `by_reference` values are the caller's own objects, never copied or encoded, and a message's key is anything hashable. Events
-    then leave keys and values out, nothing is measured, and command ids, which only a wire needs, are ignored.
+    then leave keys and values out, nothing is measured, and command ids, which only a wire needs, are ignored. Without `keeps_events` there
+    is nothing to watch: for a queue that one program keeps to itself.
 
     A forked child has a copy of its own: what the parent does from then on it does not see, and nobody of the parent's waits in it.
     """
 
     def __init__(
-        self, *, clock: Clock | None = None, by_reference: bool = False, limits: Limits = DEFAULT_LIMITS, url: str = "memory://"
+        self,
+        *,
+        clock: Clock | None = None,
+        by_reference: bool = False,
+        keeps_events: bool = True,
+        limits: Limits = DEFAULT_LIMITS,
+        url: str = "memory://",
     ) -> None:
         self.url = url
         self.limits = limits
@@ -45,10 +53,12 @@ class MemoryStore:
         self._now_us = self.clock.now_us
         # Guards _tables and _is_closed.
         self._lock = threading.Lock()
-        self._tables = Tables(limits, by_reference=by_reference)
+        self._tables = Tables(limits, by_reference=by_reference, keeps_events=keeps_events)
         self._log = self._tables.log
         self._is_closed = False
-        self._native = natives(self._tables, self._lock, self._now_us, self.waiters)
+        now_ns = getattr(self.clock, "now_ns", None) or (lambda: 1000 * self._now_us())
+        self._ground = Ground(self._tables, self._lock, now_ns, self.waiters, self._tidy)
+        self._native: Native = natives(self._ground)
         _open_stores.add(self)
 
     def execute(self, command: Command[R]) -> R:
@@ -56,9 +66,6 @@ class MemoryStore:
         if native is not None:
             answer: R | None = native(command)
             if answer is not None:
-                log = self._log
-                if log.latest >= log.tidy_at:
-                    self._tidy()
                 return answer
         return self._run(command)
 
@@ -81,6 +88,11 @@ class MemoryStore:
         self._log.tidy_at = self._log.latest + PRUNE_EVERY
         self._run(PRUNE)
 
+    def shortcuts(self, queue: str) -> Shortcuts:
+        """What spares a handle of this queue the commands, in the simplest cases; see there."""
+        with self._lock:
+            return shortcuts_of(self._tables.queue(queue), self._ground)
+
     def mark(self, topic: str) -> Mark:
         return self.waiters.mark(topic)
 
@@ -98,6 +110,8 @@ class MemoryStore:
         with self._lock:
             self._is_closed = True
             self._native = {}
+            for queue in self._tables.queues.values():
+                queue.retire()
             self._tables = Tables(self.limits, by_reference=self.by_reference)
         self.waiters.close()
 
@@ -107,9 +121,8 @@ class MemoryStore:
 
     def _begin_in_child(self) -> None:
         """Go on after a fork: whoever held the lock or waited stayed in the parent."""
-        self._lock = threading.Lock()
-        if not self._is_closed:
-            self._native = natives(self._tables, self._lock, self._now_us, self.waiters)
+        # The same lock, made anew: the shortcuts keep it.
+        self._lock._at_fork_reinit()  # type: ignore[attr-defined] # noqa: SLF001 - as the standard library does after a fork
         self.waiters.reset()
 
 
@@ -118,13 +131,17 @@ class AsyncMemoryStore:
 
     def __init__(self, store: MemoryStore) -> None:
         self.store = store
+        self._native, self._run = store._native, store._run  # noqa: SLF001 - its other face
         self.url = store.url
         self.limits = store.limits
         self.guarantees = store.guarantees
         self.waiters = store.waiters
 
     async def execute(self, command: Command[R]) -> R:
-        return self.store.execute(command)
+        # As the store's own does, without another call; natives of a store that was closed answer None.
+        native = self._native.get(type(command))
+        answer: R | None = None if native is None else native(command)
+        return self._run(command) if answer is None else answer
 
     def mark(self, topic: str) -> Mark:
         return self.store.mark(topic)

@@ -10,7 +10,7 @@ from holdfast.stores.memory.queue import MemoryQueue
 class Tables:
     """The tables of one store, which its lock guards."""
 
-    def __init__(self, limits: Limits, *, by_reference: bool) -> None:
+    def __init__(self, limits: Limits, *, by_reference: bool, keeps_events: bool = True) -> None:
         self.by_reference = by_reference
         self.value_bytes = min(limits.value_bytes, limits.batch_bytes)
         self.messages: dict[int, Message] = {}
@@ -21,7 +21,7 @@ class Tables:
         self.dicts = Dicts()
         self.leases: dict[str | None, dict[str, Lease]] = {}
         """The last lease of each key, by dict."""
-        self.log = Log(by_reference=by_reference)
+        self.log = Log(by_reference=by_reference, keeps=keeps_events)
         self.answers = Answers()
 
     def queue(self, name: str) -> MemoryQueue:

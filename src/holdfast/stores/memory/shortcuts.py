@@ -1,0 +1,346 @@
+"""The commonest steps on one queue in their simplest cases, without a transaction and without a command.
+
+Each does what a command's `check` and `write` would, or answers None with nothing done: then the command's own rules are asked. They are
+written for speed: no call that can be spared, and what never changes is bound once. Slots go in before the message they stand for and
+come out after it: a Ctrl-C in the middle leaves a stale slot, never a message that nobody finds.
+"""
+
+from collections.abc import Callable, Mapping
+from threading import Lock
+from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from holdfast.commands.events import RETAINED
+from holdfast.commands.topics import key_topic
+from holdfast.records import HISTORY, NEVER, Ending, Message, ReturnTo
+from holdfast.stores.memory.log import NOTHING, KeptOne
+from holdfast.stores.memory.queue import MemoryQueue
+from holdfast.stores.memory.tables import Tables
+from holdfast.stores.waiting import Waiters
+
+DONE: Final[Mapping[str, Any]] = {"to": "done"}
+READY: Final[Mapping[str, Any]] = {"to": "ready"}
+
+
+class Ground(Struct, frozen=True):
+    """What the queues of one store stand on."""
+
+    tables: Tables
+    lock: Lock
+    now_ns: Callable[[], int]
+    waiters: Waiters
+    tidy: Callable[[], None]
+    """To be called, without the lock, when the log is due for it."""
+
+
+class Shortcuts(Struct, frozen=True):
+    """What a queue offers to whoever has no command at hand: ask here first, and send the command when the answer is None."""
+
+    put: Callable[[Any, Any], bool | None]
+    """(key, value): a new message under a free key, with its number for an id."""
+    add: Callable[..., bool | None]
+    """(key, value, id, priority, max_attempts, dead_letter, metadata): a new message."""
+    claim: Callable[[Any, str, float | None, ReturnTo], Message | None]
+    """(key or None, holder, lease_s, expired_to): the first message that is due, or the one under the key."""
+    ack: Callable[[int, int], bool | None]
+    """(number of the message, token)."""
+    release: Callable[[int, int, ReturnTo], bool | None]
+    """(number of the message, token, return_to)."""
+    sizes: Callable[[], tuple[int, int] | None]
+    """How many messages wait, buffered ones too, and how many are leased."""
+
+
+def shortcuts(queue: MemoryQueue, ground: Ground) -> Shortcuts:
+    """The shortcuts of one queue. They are good for as long as the queue is: one that is dropped obeys nobody."""
+    return Shortcuts(
+        putting(queue, ground),
+        adding(queue, ground),
+        claiming(queue, ground),
+        acknowledging(queue, ground),
+        releasing(queue, ground),
+        counting(queue, ground),
+    )
+
+
+def putting(queue: MemoryQueue, ground: Ground) -> Callable[[Any, Any], bool | None]:
+    """Put one message under a key that is free into a queue without bounds, in the fewest steps."""
+    tables, lock, now_ns, tidy = ground.tables, ground.lock, ground.now_ns, ground.tidy
+    waiters, marked = ground.waiters, ground.waiters.marked
+    messages, log, keeps_events = tables.messages, tables.log, tables.log.keeps
+    name, topic, ids, live = queue.name, queue.topic, queue.ids, queue.live
+
+    def put(key: Any, value: Any) -> bool | None:
+        with lock:
+            if key in live or not queue.is_unbounded:
+                return None
+            n = tables.last_number + 1
+            message_id = f"{n}"
+            if message_id in ids:
+                return None
+            now = now_ns() // 1000
+            tables.last_number = n
+            if keeps_events:
+                events = log.topic(topic, now)
+                log.latest = index = log.latest + 1
+                events.append(KeptOne(index, now, "put", message_id, key, NOTHING))
+            line = queue.lines.get(0) or queue.line(0)
+            slots = line.line
+            if slots and slots[-1][0] > now:
+                line.add(now, n)
+            else:
+                slots.append((now, n))
+                line.count += 1
+            live[key] = n
+            messages[n] = Message(name, message_id, value, n, key, 0, now, "ready", 0, 0, None, None, None, now)
+        if marked:
+            waiters.hint_each((*queue.put_hints, (key_topic(name, key), 1)))
+        if keeps_events and log.latest >= log.tidy_at:
+            tidy()
+        return True
+
+    return put
+
+
+def adding(queue: MemoryQueue, ground: Ground) -> Callable[..., bool | None]:
+    """Put one message that is due at once, under an id and a key that are free, into a queue without bounds."""
+    tables, lock, now_ns, tidy = ground.tables, ground.lock, ground.now_ns, ground.tidy
+    waiters, marked = ground.waiters, ground.waiters.marked
+    messages, log, topics, keeps_events = tables.messages, tables.log, tables.log.topics, tables.log.keeps
+    name, topic, ids, live = queue.name, queue.topic, queue.ids, queue.live
+
+    def add(
+        key: Any, value: Any, message_id: str, priority: int, max_attempts: int | None, dead_letter: str | None, metadata: Any
+    ) -> bool | None:
+        with lock:
+            if key in live or not queue.is_unbounded or message_id in ids or (message_id.isdecimal() and queue.find(message_id)):
+                return None
+            now = now_ns() // 1000
+            tables.last_number = n = tables.last_number + 1
+            if keeps_events:
+                events = topics.get(topic)
+                if events is None or len(events) >= RETAINED:
+                    events = log.topic(topic, now)
+                log.latest = index = log.latest + 1
+                events.append(KeptOne(index, now, "put", message_id, key, NOTHING))
+            line = queue.lines.get(priority) or queue.line(priority)
+            slots = line.line
+            if slots and slots[-1][0] > now:
+                line.add(now, n)
+            else:
+                slots.append((now, n))
+                line.count += 1
+            ids[message_id] = n
+            if key is not None:
+                live[key] = n
+            # By position, because names would cost as much again.
+            messages[n] = Message(
+                name, message_id, value, n, key, priority, now, "ready", 0, 0, max_attempts, dead_letter, None, now, "", 0, 0, 0, "place",
+                None, None, 0, (), metadata,
+            )  # fmt: skip
+        if marked:
+            waiters.hint_each(queue.put_hints if key is None else (*queue.put_hints, (key_topic(name, key), 1)))
+        if keeps_events and log.latest >= log.tidy_at:
+            tidy()
+        return True
+
+    return add
+
+
+def claiming(queue: MemoryQueue, ground: Ground) -> Callable[[Any, str, float | None, ReturnTo], Message | None]:
+    """Claim the first message that is due, where time has overtaken nobody, or the one under a key."""
+    tables, lock, now_ns, tidy = ground.tables, ground.lock, ground.now_ns, ground.tidy
+    waiters, marked = ground.waiters, ground.waiters.marked
+    messages, log, topics, keeps_events = tables.messages, tables.log, tables.log.topics, tables.log.keeps
+    topic, live, late, ends = queue.topic, queue.live, queue.late, queue.ends
+
+    def claim(key: Any, holder: str, lease_s: float | None, expired_to: ReturnTo) -> Message | None:
+        with lock:
+            if late.count or not queue.is_plain:
+                return None
+            now, slots = now_ns() // 1000, ends.line
+            if key is not None:
+                message = messages.get(live.get(key, 0))
+                if message is None or message.state != "ready" or message.position > now:
+                    return None
+            elif (ends.heap or (slots and slots[0][0] <= now)) and ends.is_due(now):
+                return None
+            else:
+                message = first_due(queue, now)
+                if message is None:
+                    return None
+            n = message.n
+            log.latest = token = log.latest + 1
+            if keeps_events:
+                events = topics.get(topic)
+                if events is None or len(events) >= RETAINED:
+                    events = log.topic(topic, now)
+                events.append(KeptOne(token, now, "claimed", message.id, message.key, {"holder": holder}))
+            until = NEVER if lease_s is None else now + round(lease_s * 1_000_000)
+            held = replace(
+                message,
+                state="leased",
+                holder=holder,
+                token=token,
+                since=now,
+                until=until,
+                expired_to=expired_to,
+                attempts=message.attempts + 1,
+            )
+            if until < NEVER:
+                slot = (until, n)
+                if slots and slots[-1] > slot:
+                    ends.add(until, n)
+                else:
+                    slots.append(slot)
+                    ends.count += 1
+            messages[n] = held
+            queue.leased_count += 1
+            line = queue.lines[message.priority]
+            if line.line and line.line[0][1] == n:
+                line.line.popleft()
+                line.count -= 1
+            else:
+                line.leave(n)
+        if marked:
+            waiters.hint_each(queue.watch_hints)
+        if keeps_events and token >= log.tidy_at:
+            tidy()
+        return held
+
+    return claim
+
+
+def acknowledging(queue: MemoryQueue, ground: Ground) -> Callable[[int, int], bool | None]:
+    """Remove one message that is held and has no copy waiting behind it."""
+    tables, lock, now_ns, tidy = ground.tables, ground.lock, ground.now_ns, ground.tidy
+    waiters, marked = ground.waiters, ground.waiters.marked
+    messages, log, topics, keeps_events = tables.messages, tables.log, tables.log.topics, tables.log.keeps
+    name, topic, ids, live, copies, ends = queue.name, queue.topic, queue.ids, queue.live, queue.copies, queue.ends
+
+    def ack(n: int, token: int) -> bool | None:
+        with lock:
+            message = messages.get(n)
+            if message is None or message.queue != name:
+                return None
+            key, until = message.key, message.until
+            # Where no event is kept and the lease has no end, nobody needs to know what time it is.
+            now = now_ns() // 1000 if keeps_events or until < NEVER else 0
+            if message.token != token or until <= now or message.state != "leased" or key in copies:
+                return None
+            if keeps_events:
+                events = topics.get(topic)
+                if events is None or len(events) >= RETAINED:
+                    events = log.topic(topic, now)
+                log.latest = index = log.latest + 1
+                events.append(KeptOne(index, now, "settled", message.id, key, DONE))
+            del messages[n]
+            queue.leased_count -= 1
+            if ids:
+                ids.pop(message.id, None)
+            if key is not None:
+                del live[key]
+            if until < NEVER:
+                if ends.line and ends.line[0][1] == n:
+                    ends.line.popleft()
+                    ends.count -= 1
+                else:
+                    ends.leave(n)
+        if marked:
+            waiters.hint_each(queue.watch_hints)
+        if keeps_events and log.latest >= log.tidy_at:
+            tidy()
+        return True
+
+    return ack
+
+
+def releasing(queue: MemoryQueue, ground: Ground) -> Callable[[int, int, ReturnTo], bool | None]:
+    """Give back one message that is held and has no copy waiting behind it, to a queue without bounds."""
+    tables, lock, now_ns, tidy = ground.tables, ground.lock, ground.now_ns, ground.tidy
+    waiters, marked = ground.waiters, ground.waiters.marked
+    messages, log, keeps_events = tables.messages, tables.log, tables.log.keeps
+    name, topic, copies, ends = queue.name, queue.topic, queue.copies, queue.ends
+
+    def release(n: int, token: int, return_to: ReturnTo) -> bool | None:
+        with lock:
+            message = messages.get(n)
+            if message is None or message.queue != name or not queue.is_unbounded:
+                return None
+            now = now_ns() // 1000
+            key, until, history = message.key, message.until, message.history
+            if message.token != token or until <= now or message.state != "leased" or key in copies:
+                return None
+            if keeps_events:
+                events = log.topic(topic, now)
+                log.latest = index = log.latest + 1
+                events.append(KeptOne(index, now, "settled", message.id, key, READY))
+            line = queue.lines.get(message.priority) or queue.line(message.priority)
+            slots = line.line
+            position = now if return_to == "back" else message.position if return_to == "place" else front_of(queue, message.priority, now)
+            slot = (position, n)
+            if slots and slots[-1] > slot:
+                line.add(position, n)
+            else:
+                slots.append(slot)
+                line.count += 1
+            ending = Ending(message.holder, token, message.since, now, "released")
+            messages[n] = replace(
+                message,
+                state="ready",
+                position=position,
+                endings=message.endings + 1,
+                history=(*history, ending)[-HISTORY:] if history else (ending,),
+            )
+            queue.leased_count -= 1
+            if until < NEVER:
+                ends.leave(n)
+        if marked:
+            waiters.hint_each(queue.put_hints if key is None else (*queue.put_hints, (key_topic(name, key), 1)))
+        if keeps_events and log.latest >= log.tidy_at:
+            tidy()
+        return True
+
+    return release
+
+
+def counting(queue: MemoryQueue, ground: Ground) -> Callable[[], tuple[int, int] | None]:
+    """Count the messages where time has overtaken nobody."""
+    lock, now_ns = ground.lock, ground.now_ns
+
+    def sizes() -> tuple[int, int] | None:
+        with lock:
+            if queue.late.count or queue.ends.is_due(now_ns() // 1000):
+                return None
+            return queue.ready_count() + len(queue.copies), queue.leased_count
+
+    return sizes
+
+
+def first_due(queue: MemoryQueue, now: int) -> Message | None:
+    """The first message that is due, where none is late."""
+    queue.now = now
+    messages, lines = queue.messages, queue.lines
+    for negated in queue.priorities:
+        line = lines[-negated]
+        slots = line.line
+        if slots and not line.heap:
+            # Nearly always: nobody stands out of order, and the first slot is no stale one.
+            position, n = slots[0]
+            message = messages.get(n)
+            if message is not None and message.state == "ready" and message.position == position and message.queue == queue.name:
+                if position <= now:
+                    return message
+                continue
+        slot = line.first() if line.count else None
+        if slot is not None and slot[0] <= now:
+            return messages[slot[1]]
+    return None
+
+
+def front_of(queue: MemoryQueue, priority: int, now: int) -> int:
+    """The position before the head of a line."""
+    queue.now = now
+    head = queue.line(priority).first()
+    return now if head is None else min(head[0] - 1, now)
