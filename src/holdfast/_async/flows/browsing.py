@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator, Sequence
 
-from holdfast.commands import Browse, Browsed, Filter, Move
+from holdfast.commands import Browse, Browsed, Filter, Move, Settle
 from holdfast.records import State
 from holdfast.stores import AsyncStore
 
@@ -27,6 +27,17 @@ async def move_all(store: AsyncStore, move: Move) -> int:
     async for page in pages(store, move.queue, move.state, move.which):
         count += await _move(store, move, [message.id for message in page.messages], count)
     return count
+
+
+async def give_back(store: AsyncStore, queue: str, holder: str) -> None:
+    """Release what somebody holds in a queue to the front of the line, in the order in which it stood there."""
+    held = []
+    async for page in pages(store, queue, "leased"):
+        held += [message for message in page.messages if message.holder == holder]
+    receipts = [message.receipt for message in sorted(held, key=lambda message: message.order)]
+    # The last first: each lot goes before the one before.
+    for end in range(len(receipts), 0, -PAGE):
+        await store.execute(Settle(receipts[max(0, end - PAGE) : end], "ready", "front"))
 
 
 async def _move(store: AsyncStore, move: Move, ids: Sequence[str], before: int) -> int:

@@ -3,7 +3,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from holdfast.commands import Browse, Browsed, Filter, Move
+from holdfast.commands import Browse, Browsed, Filter, Move, Settle
 from holdfast.records import State
 from holdfast.stores import Store
 
@@ -28,6 +28,17 @@ def move_all(store: Store, move: Move) -> int:
     for page in pages(store, move.queue, move.state, move.which):
         count += _move(store, move, [message.id for message in page.messages], count)
     return count
+
+
+def give_back(store: Store, queue: str, holder: str) -> None:
+    """Release what somebody holds in a queue to the front of the line, in the order in which it stood there."""
+    held = []
+    for page in pages(store, queue, "leased"):
+        held += [message for message in page.messages if message.holder == holder]
+    receipts = [message.receipt for message in sorted(held, key=lambda message: message.order)]
+    # The last first: each lot goes before the one before.
+    for end in range(len(receipts), 0, -PAGE):
+        store.execute(Settle(receipts[max(0, end - PAGE) : end], "ready", "front"))
 
 
 def _move(store: Store, move: Move, ids: Sequence[str], before: int) -> int:

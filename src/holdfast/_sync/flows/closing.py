@@ -1,0 +1,63 @@
+# Generated from src/holdfast/_async/flows/closing.py by tools/unasync.py; do not edit.
+"""A handle's own end: what it waits for ends when it is closed, while others wait on at the same store."""
+
+from typing import TypeVar
+
+from holdfast.commands import Command
+from holdfast.errors import Closed
+from holdfast.stores import Store
+from holdfast.stores.waiting import Mark
+
+R = TypeVar("R")
+
+
+class Closable:
+    """A store as one handle uses it: after `end`, which any thread may call, every wait of the handle raises `Closed` at once.
+
+    Commands still pass: closing the handle closes nothing for anybody else.
+    """
+
+    def __init__(self, store: Store, problem: str) -> None:
+        self.url = store.url
+        self.limits = store.limits
+        self.guarantees = store.guarantees
+        self.waiters = store.waiters
+        self.is_ended = False
+        self._store = store
+        self._problem = problem
+        # Each change to it is one step of the interpreter.
+        self._waiting: set[Mark] = set()
+
+    def execute(self, command: Command[R]) -> R:
+        return self._store.execute(command)
+
+    def mark(self, topic: str) -> Mark:
+        return self._store.mark(topic)
+
+    def wait(self, mark: Mark, timeout_s: float, due_in_s: float | None = None, poll_s: float | None = None) -> None:
+        self._waiting.add(mark)
+        try:
+            # After it was added: whoever ends the handle from now on interrupts it.
+            self.check()
+            self._store.wait(mark, timeout_s, due_in_s, poll_s)
+        finally:
+            self._waiting.discard(mark)
+        self.check()
+
+    def wall_offset_us(self) -> int:
+        return self._store.wall_offset_us()
+
+    def close(self) -> None:
+        """End the handle; the store stays open."""
+        self.end()
+
+    def check(self) -> None:
+        """Raise `Closed` if the handle was ended."""
+        if self.is_ended:
+            raise Closed(self._problem)
+
+    def end(self) -> None:
+        """Let every wait raise `Closed`."""
+        self.is_ended = True
+        for mark in list(self._waiting):
+            mark.interrupt()

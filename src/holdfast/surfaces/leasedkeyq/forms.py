@@ -1,0 +1,51 @@
+"""How keys and values travel: as they are to a store that keeps references, encoded to any other."""
+
+from collections.abc import Hashable
+from typing import Any, Final, Protocol
+
+from holdfast.codec import Codec, decode_key, encode_key
+
+
+class Form(Protocol):
+    """From a caller's keys and values to the store's, and back."""
+
+    def key_in(self, key: Hashable) -> Any: ...
+
+    def key_out(self, key: Any) -> Any: ...
+
+    def value_in(self, value: Any) -> Any: ...
+
+    def value_out(self, value: Any) -> Any: ...
+
+
+class NoneKey:
+    """Stands for the key None, which to a store means no key."""
+
+
+NONE_KEY: Final = NoneKey()
+
+
+class ByReference:
+    """Keys and values are the caller's own objects."""
+
+    def key_in(self, key: Hashable) -> Any:
+        return NONE_KEY if key is None else key
+
+    def key_out(self, key: Any) -> Any:
+        return None if key is NONE_KEY else key
+
+    def value_in(self, value: Any) -> Any:
+        return value
+
+    def value_out(self, value: Any) -> Any:
+        return value
+
+
+class Encoded:
+    """Keys are text that tells types apart; values are what the codec makes of them."""
+
+    def __init__(self, codec: Codec) -> None:
+        self.value_in = codec.encode
+        self.value_out = codec.decode
+        self.key_in = encode_key
+        self.key_out = decode_key

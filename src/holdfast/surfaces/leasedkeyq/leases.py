@@ -1,0 +1,90 @@
+"""What a consumer is handed with an item, and what is in flight."""
+
+from collections.abc import Hashable
+from time import monotonic
+from typing import Generic, Literal, NamedTuple, Self, TypeVar
+
+from msgspec import Struct
+
+from holdfast.ids import new_id
+from holdfast.records import Receipt
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+
+
+class Held(NamedTuple):
+    """What a lease is to the store."""
+
+    queue: str
+    n: int
+    id: str
+    token: int
+
+
+class Lease(Generic[K]):
+    """The right to one item, until it is settled or its time is up. `token` names it, also to other processes on the same store."""
+
+    __slots__ = ("_token", "attempts", "ended", "held", "key")
+
+    key: K
+    attempts: int
+    """How often the item was handed out, this time included; 0 where only the token is known."""
+    ended: Literal["", "acknowledged", "released"]
+    """What its holder did with it."""
+    held: Held | None
+
+    def __init__(self, token: str, key: K) -> None:
+        self._token = token
+        self.key = key
+        self.attempts = 0
+        self.ended = ""
+        self.held = None
+
+    @classmethod
+    def create(cls, key: K) -> Self:
+        """Make a lease that no queue gave out."""
+        return cls(new_id(), key)
+
+    @classmethod
+    def of(cls, key: K, held: Held, attempts: int) -> Self:
+        """Make the lease of an item that was just handed out; its token becomes text when somebody reads it."""
+        lease = cls("", key)
+        lease.held = held
+        lease.attempts = attempts
+        return lease
+
+    @property
+    def token(self) -> str:
+        """The text that names it."""
+        if not self._token and self.held is not None:
+            self._token = Receipt(self.held.queue, self.held.id, self.held.token).claim_id
+        return self._token
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Lease) and (self.token, self.key) == (other.token, other.key)
+
+    def __hash__(self) -> int:
+        return hash((self.token, self.key))
+
+    def __repr__(self) -> str:
+        return f"Lease(token={self.token!r}, key={self.key!r})"
+
+
+class LeaseRecord(Struct, Generic[K, V]):
+    """An item in flight. `created_at` is a moment of `time.monotonic`; `timeout` is how many seconds the lease lasts, None for no end."""
+
+    lease: Lease[K]
+    key: K
+    value: V
+    acknowledged: bool = False
+    created_at: float = 0.0
+    timeout: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.created_at == 0.0:
+            self.created_at = monotonic()
+
+    def is_expired(self, now: float) -> bool:
+        """Whether its time is up at a moment of `time.monotonic`."""
+        return self.timeout is not None and now - self.created_at >= self.timeout
