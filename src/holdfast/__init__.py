@@ -39,6 +39,7 @@ from holdfast.errors import (
 if TYPE_CHECKING:
     from holdfast._sync.handles.claimed import QueueClaimContext
     from holdfast._sync.handles.claims import QueueClaim
+    from holdfast._sync.handles.copying import copy
     from holdfast._sync.handles.election import Election
     from holdfast._sync.handles.job import Job
     from holdfast._sync.handles.leases import DictLease, DictLock
@@ -52,6 +53,8 @@ if TYPE_CHECKING:
     from holdfast.client import ControlPlaneClient
     from holdfast.results import (
         MISSING,
+        CopyProgress,
+        CopyResult,
         DictCompareAndSetResult,
         DictEntry,
         DictResponse,
@@ -81,6 +84,8 @@ __all__ = [
     "Closed",
     "Compacted",
     "ControlPlaneClient",
+    "CopyProgress",
+    "CopyResult",
     "Dict",
     "DictCompareAndSetResult",
     "DictEntry",
@@ -135,6 +140,7 @@ __all__ = [
     "WorkerStopping",
     "__version__",
     "connect",
+    "copy",
     "worker",
 ]
 
@@ -151,7 +157,10 @@ _LAZY = {
     "Queue": "holdfast._sync.handles.queue",
     "Together": "holdfast._sync.handles.together",
     "ControlPlaneClient": "holdfast.client",
+    "copy": "holdfast._sync.handles.copying",
     "MISSING": "holdfast.results",
+    "CopyProgress": "holdfast.results",
+    "CopyResult": "holdfast.results",
     "DictCompareAndSetResult": "holdfast.results",
     "DictEntry": "holdfast.results",
     "DictResponse": "holdfast.results",

@@ -8,6 +8,7 @@ from holdfast.connect import connect_async as connect
 if TYPE_CHECKING:
     from holdfast._async.handles.claimed import AsyncQueueClaimContext as QueueClaimContext
     from holdfast._async.handles.claims import AsyncQueueClaim as QueueClaim
+    from holdfast._async.handles.copying import copy
     from holdfast._async.handles.election import AsyncElection as Election
     from holdfast._async.handles.job import AsyncJob as Job
     from holdfast._async.handles.leases import AsyncDictLease as DictLease
@@ -34,6 +35,7 @@ __all__ = [
     "Together",
     "Worker",
     "connect",
+    "copy",
     "worker",
 ]
 
@@ -41,6 +43,7 @@ _LAZY = {
     "QueueClaim": "holdfast._async.handles.claims",
     "QueueClaimContext": "holdfast._async.handles.claimed",
     "QueueWorkItem": "holdfast._async.handles.work",
+    "copy": "holdfast._async.handles.copying",
     "Election": "holdfast._async.handles.election",
     "DictLease": "holdfast._async.handles.leases",
     "DictLock": "holdfast._async.handles.leases",

@@ -11,6 +11,8 @@ from holdfast.records import NEVER, Ending, State
 
 __all__ = [
     "MISSING",
+    "CopyProgress",
+    "CopyResult",
     "DictCompareAndSetResult",
     "DictEntry",
     "DictResponse",
@@ -152,3 +154,28 @@ class Explanation(Struct, frozen=True):
 def wall_time(moment: int | None, wall_offset_us: int) -> datetime | None:
     """Give a moment of the store's clock as people know it; None for none, and for the end of a lease without end."""
     return None if moment is None or moment >= NEVER else datetime.fromtimestamp((moment + wall_offset_us) / 1_000_000, UTC)
+
+
+class CopyProgress(Struct, frozen=True):
+    """How far a copy has come, in messages and entries."""
+
+    done: int
+    total: int
+    what: str
+    """The queue or dict that is being copied."""
+
+
+class CopyResult(Struct, frozen=True):
+    """What was moved from one store to another."""
+
+    source: str
+    target: str
+    """Both without passwords."""
+    queues: int
+    dicts: int
+    messages: int
+    entries: int
+    checksum: str
+    """Of every message and entry, as it is in the target."""
+    resumed: bool = False
+    """Whether an earlier copy was interrupted, and this one went on from there."""

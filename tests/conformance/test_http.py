@@ -4,31 +4,31 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.testing.conformance import FileConformance, ForTasks, StoreConformance, StoreFactory
+from holdfast.testing.conformance import CopyConformance, FileConformance, ForTasks, StoreConformance, StoreFactory
 from tests.conformance.factories import HttpFactory, MemoryFactory, SqliteFactory
 
 
-class TestHttpOverMemory(StoreConformance):
+class TestHttpOverMemory(StoreConformance, CopyConformance):
     @pytest.fixture
     def factory(self) -> StoreFactory:
         return HttpFactory(MemoryFactory())
 
 
 @pytest.mark.verify
-class TestHttpForTasksOverMemory(StoreConformance):
+class TestHttpForTasksOverMemory(StoreConformance, CopyConformance):
     @pytest.fixture
     def factory(self) -> StoreFactory:
         return ForTasks(HttpFactory(MemoryFactory()))
 
 
 @pytest.mark.verify
-class TestHttpOverSqlite(StoreConformance, FileConformance):
+class TestHttpOverSqlite(StoreConformance, CopyConformance, FileConformance):
     @pytest.fixture
     def factory(self, tmp_path: Path) -> StoreFactory:
         return HttpFactory(SqliteFactory(tmp_path))
 
 
-class TestHttpForTasksOverSqlite(StoreConformance, FileConformance):
+class TestHttpForTasksOverSqlite(StoreConformance, CopyConformance, FileConformance):
     @pytest.fixture
     def factory(self, tmp_path: Path) -> StoreFactory:
         return ForTasks(HttpFactory(SqliteFactory(tmp_path)))

@@ -4,17 +4,17 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.testing.conformance import FileConformance, ForTasks, StoreConformance, StoreFactory
+from holdfast.testing.conformance import CopyConformance, FileConformance, ForTasks, StoreConformance, StoreFactory
 from tests.conformance.factories import LmdbFactory
 
 
-class TestLmdb(StoreConformance, FileConformance):
+class TestLmdb(StoreConformance, CopyConformance, FileConformance):
     @pytest.fixture
     def factory(self, tmp_path: Path) -> StoreFactory:
         return LmdbFactory(tmp_path)
 
 
-class TestLmdbForTasks(StoreConformance, FileConformance):
+class TestLmdbForTasks(StoreConformance, CopyConformance, FileConformance):
     @pytest.fixture
     def factory(self, tmp_path: Path) -> StoreFactory:
         return ForTasks(LmdbFactory(tmp_path))

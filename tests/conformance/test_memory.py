@@ -2,17 +2,17 @@
 
 import pytest
 
-from holdfast.testing.conformance import ForTasks, StoreConformance, StoreFactory
+from holdfast.testing.conformance import CopyConformance, ForTasks, StoreConformance, StoreFactory
 from tests.conformance.factories import MemoryFactory
 
 
-class TestMemory(StoreConformance):
+class TestMemory(StoreConformance, CopyConformance):
     @pytest.fixture
     def factory(self) -> StoreFactory:
         return MemoryFactory()
 
 
-class TestMemoryForTasks(StoreConformance):
+class TestMemoryForTasks(StoreConformance, CopyConformance):
     @pytest.fixture
     def factory(self) -> StoreFactory:
         return ForTasks(MemoryFactory())

@@ -15,6 +15,7 @@ from holdfast.stores import Store
 from holdfast.stores.memory import MemoryStore
 from holdfast.testing.clock import FakeClock
 from holdfast.testing.conformance import THEMES, Conformance, StoreFactory
+from holdfast.testing.conformance.copying import elsewhere
 
 Breaks = Callable[..., Any]
 """Takes the whole method's place: it is given the method as it was, then what the method is given."""
@@ -73,7 +74,7 @@ def run(name: str, factory: StoreFactory) -> Iterator[BaseException]:
     for parameters in parameters_of(test):
         clock = FakeClock()
         store = factory.make(clock)
-        known = {"store": store, "clock": clock, "factory": factory, **parameters}
+        known = {"store": store, "clock": clock, "factory": factory, "other": elsewhere(), **parameters}
         asked = {name: known[name] for name in inspect.signature(test).parameters if name != "self"}
         try:
             test(theme(), **asked)

@@ -12,6 +12,7 @@ from holdfast import (
     ClaimLost,
     Compacted,
     ControlPlaneClient,
+    CopyResult,
     Dict,
     DictCompareAndSetResult,
     DictEntry,
@@ -36,6 +37,7 @@ from holdfast import (
     WatchEvent,
     aio,
     connect,
+    copy,
 )
 from holdfast.codec import MSGPACK, Limits
 from holdfast.commands import Claim, Put
@@ -70,6 +72,7 @@ def clients() -> None:
 
 
 def stores() -> None:
+    assert_type(copy("memory://a", "memory://b", merge=True, progress=lambda so_far: so_far.done), CopyResult)
     store = connect("memory://", limits=Limits())
     assert_type(store, Store)
     assert_type(store.guarantees, Guarantees)

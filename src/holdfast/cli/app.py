@@ -6,6 +6,7 @@ import rich  # noqa: F401  imported here so that a missing extra is noticed befo
 import typer
 
 from holdfast import __version__
+from holdfast.cli.copy import copy
 from holdfast.cli.demo.command import demo
 from holdfast.cli.serve import serve
 
@@ -27,5 +28,6 @@ def holdfast(
     """Queues, dicts, locks and elections with leases and fencing tokens."""
 
 
+app.command()(copy)
 app.command()(demo)
 app.command()(serve)

@@ -2,6 +2,7 @@
 
 from holdfast.commands.claiming import Claim, Claimed
 from holdfast.commands.command import Command, run
+from holdfast.commands.copying import BeginImport, Copying, EndImport, Fences, Import, Seal, Survey, Surveyed
 from holdfast.commands.dicts import Change, Entries, Length, Read, Write, Written
 from holdfast.commands.events import Changes, Page, Prune
 from holdfast.commands.leases import Acquire, Acquired, LeaseName, Release, Released, Renew, Renewed
@@ -11,13 +12,14 @@ from holdfast.commands.objects import Clear, Configure, Named, Names
 from holdfast.commands.putting import Item, Put, Puts
 from holdfast.commands.settling import Extend, Held, Settle
 from holdfast.commands.together import AnyCommand, Together, decode_command, encode_command
-from holdfast.commands.transaction import ALL, Filter, Stats, Transaction
+from holdfast.commands.transaction import ALL, Fenced, Filter, Stats, Transaction
 
 __all__ = [
     "ALL",
     "Acquire",
     "Acquired",
     "AnyCommand",
+    "BeginImport",
     "Browse",
     "Browsed",
     "Change",
@@ -27,11 +29,16 @@ __all__ = [
     "Clear",
     "Command",
     "Configure",
+    "Copying",
     "Count",
+    "EndImport",
     "Entries",
     "Extend",
+    "Fenced",
+    "Fences",
     "Filter",
     "Held",
+    "Import",
     "Item",
     "LeaseName",
     "Length",
@@ -50,8 +57,11 @@ __all__ = [
     "Released",
     "Renew",
     "Renewed",
+    "Seal",
     "Settle",
     "Stats",
+    "Survey",
+    "Surveyed",
     "Together",
     "Transaction",
     "Write",

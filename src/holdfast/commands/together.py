@@ -8,6 +8,7 @@ from msgspec import json
 from holdfast.codec import Limits
 from holdfast.commands.claiming import Claim
 from holdfast.commands.command import Command, Resource
+from holdfast.commands.copying import BeginImport, EndImport, Fences, Import, Seal, Survey
 from holdfast.commands.dicts import Length, Read, Write
 from holdfast.commands.events import Changes, Prune
 from holdfast.commands.leases import Acquire, Release, Renew
@@ -80,7 +81,7 @@ class Together(Command[list[Any]], frozen=True):
         return [command.recall(tx, part) for command, part in zip(self.commands, notes, strict=True)]
 
 
-AnyCommand = Step | Together
+AnyCommand = Step | Together | Survey | Fences | BeginImport | Import | EndImport | Seal
 
 decode_command: Callable[[bytes | str], AnyCommand] = json.Decoder(AnyCommand).decode
 encode_command: Callable[[Command[Any]], bytes] = json.Encoder().encode

@@ -5,11 +5,14 @@ writes (`write`); a store that cannot roll back relies on that order.
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Raw, Struct, json
 
 from holdfast.records import Entry, Event, Kind, Lease, Message, Receipt, ReturnTo, Settings, State
+
+if TYPE_CHECKING:
+    from holdfast.commands.copying import Copying
 
 ALL = 1 << 30
 """Wakes every waiter of a topic."""
@@ -56,6 +59,14 @@ class Stats(Struct, frozen=True, gc=False):
     @property
     def total(self) -> int:
         return self.ready + self.delayed + self.buffered + self.leased + self.dead
+
+
+class Fenced(Struct, frozen=True, gc=False, array_like=True):
+    """The highest fence that wrote a key, deleted or not."""
+
+    dict: str
+    key: str
+    fence: int
 
 
 class Line(Struct, frozen=True, gc=False):
@@ -212,7 +223,41 @@ class EventTransaction(Protocol):
     def record(self, command_id: str, note: bytes) -> None: ...
 
 
-class Transaction(QueueTransaction, DictTransaction, EventTransaction, Protocol):
+class CopyTransaction(Protocol):
+    """The part of a transaction that moving to another store uses."""
+
+    def next_n(self) -> int:
+        """A number above every message's `n`, which the next message that is added will have or exceed."""
+        ...
+
+    def held_leases(self, limit: int) -> list[Lease]:
+        """Leases that somebody holds, of any dict or none."""
+        ...
+
+    def fenced(self, after: tuple[str, str], limit: int) -> list[Fenced]:
+        """The fences of all keys that have one, by dict and key, behind a dict and key."""
+        ...
+
+    def adopt(self, messages: Sequence[Message]) -> None:
+        """Add messages as they are, `n` and state and all."""
+        ...
+
+    def raise_numbers(self, number: int, n: int) -> None:
+        """Go on above `number` with events and above `n` with messages; what was told up to now counts as pruned, in every topic."""
+        ...
+
+    def copying(self) -> "Copying | None":
+        """The copy that this store is the target of."""
+        ...
+
+    def save_copying(self, copying: "Copying | None") -> None: ...
+
+    def seal(self, to: str) -> None:
+        """Let every later transaction, in whatever process, raise `StoreMoved` with this URL."""
+        ...
+
+
+class Transaction(QueueTransaction, DictTransaction, EventTransaction, CopyTransaction, Protocol):
     """One atomic step on an embedded store."""
 
     now: int

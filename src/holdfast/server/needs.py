@@ -7,6 +7,7 @@ from msgspec import Struct
 
 from holdfast.commands import (
     Acquire,
+    BeginImport,
     Browse,
     Changes,
     Claim,
@@ -14,7 +15,10 @@ from holdfast.commands import (
     Command,
     Configure,
     Count,
+    EndImport,
     Extend,
+    Fences,
+    Import,
     LeaseName,
     Length,
     Look,
@@ -25,7 +29,9 @@ from holdfast.commands import (
     Read,
     Release,
     Renew,
+    Seal,
     Settle,
+    Survey,
     Together,
     Write,
 )
@@ -144,7 +150,7 @@ def _changes(command: Changes, verb: Verb) -> Iterator[Need]:
     return iter(topic_needs(command.topic))
 
 
-def _prune(command: Prune, verb: Verb) -> Iterator[Need]:
+def _everything(command: Prune | Survey | Fences | BeginImport | Import | EndImport | Seal, verb: Verb) -> Iterator[Need]:
     del command, verb
     yield SERVER
 
@@ -174,6 +180,12 @@ _NEEDS: Final[dict[type[Command[Any]], Callable[[Any, Verb], Iterator[Need]]]] =
     Clear: _whole,
     Names: _list,
     Changes: _changes,
-    Prune: _prune,
+    Prune: _everything,
+    Survey: _everything,
+    Fences: _everything,
+    BeginImport: _everything,
+    Import: _everything,
+    EndImport: _everything,
+    Seal: _everything,
     Together: _together,
 }

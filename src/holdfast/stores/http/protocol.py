@@ -12,6 +12,7 @@ from msgspec import Raw, Struct, json
 from holdfast.codec import Limits
 from holdfast.commands import (
     Acquire,
+    BeginImport,
     Browse,
     Changes,
     Claim,
@@ -19,7 +20,10 @@ from holdfast.commands import (
     Command,
     Configure,
     Count,
+    EndImport,
     Extend,
+    Fences,
+    Import,
     Length,
     Look,
     Move,
@@ -29,7 +33,9 @@ from holdfast.commands import (
     Read,
     Release,
     Renew,
+    Seal,
     Settle,
+    Survey,
     Together,
     Write,
 )
@@ -89,6 +95,12 @@ ROUTES: Final = (
     Route(Names, "read"),
     Route(Changes, "read"),
     Route(Prune, "admin"),
+    Route(Survey, "admin"),
+    Route(Fences, "admin"),
+    Route(BeginImport, "admin"),
+    Route(Import, "admin"),
+    Route(EndImport, "admin"),
+    Route(Seal, "admin"),
     Route(Together, "read"),  # And what each of its commands takes.
 )
 

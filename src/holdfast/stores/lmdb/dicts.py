@@ -1,6 +1,6 @@
 """The entries and leases of an environment, as a transaction sees them."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import islice
 from struct import Struct as Form
 
@@ -14,7 +14,7 @@ _HEAD = Form(">qqq")
 """End, revision and fence, before the value; a value of no bytes is a deleted key, of which only the fence is remembered."""
 
 _encode = msgpack.Encoder().encode
-_decode = msgpack.Decoder(Lease).decode
+read_lease: Callable[[bytes], Lease] = msgpack.Decoder(Lease).decode
 
 
 class Dicts(Step):
@@ -32,7 +32,7 @@ class Dicts(Step):
         start, found = scope(name), dict[str, int]()
         for key in keys:
             encoded = self.txn.get(text_key(start, key), db=self.tables.entries)
-            fence = _HEAD.unpack_from(encoded)[2] if encoded is not None else 0
+            fence = fence_of(encoded) if encoded is not None else 0
             if fence:
                 found[key] = fence
         return found
@@ -111,7 +111,7 @@ class Dicts(Step):
         for name, key in keys:
             encoded = self.txn.get(text_key(scope(name), key), db=self.tables.leases)
             if encoded is not None:
-                found[name, key] = _decode(encoded)
+                found[name, key] = read_lease(encoded)
         return found
 
     def save_leases(self, leases: Sequence[Lease]) -> None:
@@ -123,7 +123,12 @@ class Dicts(Step):
             self.txn.delete(text_key(scope(name), key), db=self.tables.leases)
 
     def dict_leases(self, name: str) -> list[Lease]:
-        return [_decode(encoded) for _, encoded in items_within(self.txn.cursor(self.tables.leases), scope(name))]
+        return [read_lease(encoded) for _, encoded in items_within(self.txn.cursor(self.tables.leases), scope(name))]
+
+
+def fence_of(encoded: bytes) -> int:
+    """The fence of an entry, deleted or not."""
+    return int(_HEAD.unpack_from(encoded)[2])
 
 
 def _entry(name: str, key: str, encoded: bytes) -> Entry:

@@ -15,12 +15,15 @@ import lmdb
 from holdfast.errors import SchemaTooNew, StoreCorrupted, StoreError, StoreMoved
 from holdfast.stores.lmdb.gate import Gate
 from holdfast.stores.lmdb.layout import LONGEST
-from holdfast.stores.lmdb.tables import TABLES, Tables
+from holdfast.stores.lmdb.tables import TABLES, Handle, Tables
 
 Durability = Literal["power", "process"]
 
 FORMAT = 1
 """What the tables look like; another number is another layout."""
+
+MOVED = b"moved"
+"""In `about`: where everything was copied to."""
 
 FIRST_MAP_BYTES = 2**26
 READERS = 1_024
@@ -71,8 +74,19 @@ class Environment:
         elif durability == "power" and found.durability != "power":
             message = f"{folder} is open in this process with durability 'process': close that store, or open it with 'power' too"
             raise StoreError(message)
+        else:
+            found.check_moved()
         found.users += 1
         return found
+
+    def check_moved(self) -> None:
+        """Refuse an environment that was sealed while this process has it open."""
+        self.gate.enter()
+        try:
+            with self.lmdb.begin() as txn:
+                self.refuse_if_moved(txn)
+        finally:
+            self.gate.leave()
 
     def release(self) -> None:
         """Close it with its last user."""
@@ -122,6 +136,15 @@ class Environment:
         stats = [txn.stat(getattr(self.tables, name)) for name in TABLES]
         return self.page_bytes * sum(stat["branch_pages"] + stat["leaf_pages"] + stat["overflow_pages"] for stat in stats)
 
+    def refuse_if_moved(self, txn: "lmdb.Transaction[bytes]") -> None:
+        """Raise where everything was copied elsewhere, be it while we had it open."""
+        self._refuse_if_moved(txn, self.tables.about)
+
+    def _refuse_if_moved(self, txn: "lmdb.Transaction[bytes]", about: Handle) -> None:
+        moved = txn.get(MOVED, db=about)
+        if moved is not None:
+            raise StoreMoved(f"{self.folder} was copied to {moved.decode()}: open that instead", moved.decode())
+
     def _open_tables(self) -> Tables:
         if self.lmdb.max_key_size() < LONGEST:
             message = f"this LMDB takes keys of {self.lmdb.max_key_size()} bytes, and {LONGEST} are needed: install the package from PyPI"
@@ -154,10 +177,7 @@ class Environment:
                 raise StoreCorrupted(message)
             return
         about = self.lmdb.open_db(b"about", txn=txn, create=False)
-        moved = txn.get(b"moved", db=about)
-        if moved is not None:
-            message = f"{self.folder} was copied to {moved.decode()}: open that instead"
-            raise StoreMoved(message, moved.decode())
+        self._refuse_if_moved(txn, about)
         version = int(txn.get(b"format", b"0", db=about))
         if version > FORMAT:
             message = f"{self.folder} has format {version}, and this Holdfast knows up to {FORMAT}: upgrade Holdfast; nothing was changed"

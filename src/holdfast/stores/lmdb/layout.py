@@ -41,6 +41,16 @@ def scope(name: str | None) -> bytes:
     return _NO_TEXT + blake2b(text, digest_size=_DIGEST_BYTES).digest()
 
 
+def scope_in(key: bytes) -> bytes:
+    """The scope that a key begins with."""
+    return key[: 1 + (_DIGEST_BYTES if key[:1] == _NO_TEXT else key[0])]
+
+
+def name_in(start: bytes) -> str | None:
+    """The name of a scope, None where only its digest is there."""
+    return None if start[:1] == _NO_TEXT else start[1:].decode()
+
+
 def text_key(start: bytes, text: str) -> bytes:
     """The key of a text within a scope, in the order of texts."""
     return fitted(start, text.encode())

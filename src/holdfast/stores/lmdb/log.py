@@ -25,8 +25,9 @@ _HEAD = Form(">qHB")
 _TOPIC = Form(">QQ")
 """How many events a topic has, as far as they were counted, and the highest number that was pruned."""
 
-_COUNTED, _PRUNED = b"counted", b"pruned"
-"""In `about`: up to which number events are in the counts of topics, and at which topic the last pruning stopped."""
+_COUNTED, _PRUNED, _FLOOR = b"counted", b"pruned", b"floor"
+"""In `about`: up to which number events are in the counts of topics, at which topic the last pruning stopped, and up to which number events
+count as pruned whatever their topic."""
 
 Found = tuple[int, bytes, int]
 """Number, topic and moment of an event."""
@@ -55,8 +56,16 @@ class Log(Step):
             self._latest = NUMBER.unpack(cursor.key())[0] if cursor.last() else 0
         return self._latest
 
+    def append_at(self, number: int) -> None:
+        """Let the log go on above a number, and everything told before count as pruned."""
+        self.txn.put(NUMBER.pack(number), _HEAD.pack(self.now, 0, 0), db=self.tables.events)
+        self.txn.put(_FLOOR, NUMBER.pack(number), db=self.tables.about)
+        self.appended += 1
+        self._latest = number
+
     def floor(self, topic: str) -> int:
-        return self._counts(scope(topic))[1]
+        everywhere: int = NUMBER.unpack(self.txn.get(_FLOOR, NUMBER.pack(0), db=self.tables.about))[0]
+        return max(everywhere, self._counts(scope(topic))[1])
 
     def changes(self, topic: str, after: int, limit: int) -> tuple[list[Event], int]:
         wanted, events, upto = topic.encode(), list[Event](), self.latest()

@@ -205,6 +205,7 @@ class LmdbStore:
     def _answer(self, txn: "lmdb.Transaction[bytes]", command: Command[R]) -> R:
         tx = LmdbTransaction(txn, self._environment.tables, self.clock)
         try:
+            self._environment.refuse_if_moved(txn)
             return command.write(tx, command.check(tx))
         finally:
             txn.abort()

@@ -4,11 +4,11 @@ from typing import Any
 
 from holdfast.commands import Claim, Command, Put, Settle, run
 from holdfast.stores.lmdb.browsing import Browsing
-from holdfast.stores.lmdb.dicts import Dicts
+from holdfast.stores.lmdb.copying import Copies
 from holdfast.stores.lmdb.native import Native
 
 
-class LmdbTransaction(Native, Browsing, Dicts):
+class LmdbTransaction(Native, Browsing, Copies):
     """What commands ask for, in LMDB's tables; one for each batch of commands."""
 
     def execute(self, command: Command[Any]) -> Any:

@@ -61,6 +61,7 @@ class Writer:
     def _fill(self, txn: "lmdb.Transaction[bytes]", jobs: list[Job]) -> dict[str, int]:
         tx = LmdbTransaction(txn, self._environment.tables, self._clock)
         try:
+            self._environment.refuse_if_moved(txn)
             self._check_room(txn, jobs)
             for job in jobs:
                 attempt(tx, job)

@@ -1,7 +1,7 @@
 """The dicts in memory: entries, in order of their key text where somebody asks for it, and what they know of fences."""
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from holdfast.records import Entry
 from holdfast.stores.memory.schedule import Schedule
@@ -61,6 +61,9 @@ class Dicts:
         # The entries with a time to live, by their revisions, which no two entries share.
         self._timed: dict[int, Entry] = {}
         self._expiries = Schedule(lambda _, revision: revision in self._timed)
+
+    def each(self) -> Iterable[tuple[str, MemoryDict]]:
+        return self._dicts.items()
 
     def get(self, name: str) -> MemoryDict | None:
         return self._dicts.get(name)

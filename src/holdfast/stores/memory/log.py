@@ -87,6 +87,13 @@ class Log:
     def floor(self, topic: str) -> int:
         return self._floors.get(topic, self._forgotten_floor) if self.keeps else self.latest
 
+    def raise_floors(self, number: int, now: int) -> None:
+        """Go on above a number, and let everything told before count as dropped."""
+        self.latest = number - 1
+        self.append("store", "copied", NOTHING, now)
+        self._forgotten_floor = number
+        self._floors.clear()
+
     def read(self, topic: str, after: int, limit: int) -> tuple[list[Event], int]:
         """Events behind a number, and up to where the log was read."""
         kept = self.topics.get(topic, deque())

@@ -1,6 +1,7 @@
 """Everything a memory store keeps."""
 
 from holdfast.codec import Limits
+from holdfast.commands import Copying
 from holdfast.records import Kind, Lease, Message, Settings
 from holdfast.stores.memory.dicts import Dicts
 from holdfast.stores.memory.log import Answers, Log
@@ -23,6 +24,10 @@ class Tables:
         """The last lease of each key, by dict."""
         self.log = Log(by_reference=by_reference, keeps=keeps_events)
         self.answers = Answers()
+        self.copying: Copying | None = None
+        """The copy that this store is the target of."""
+        self.moved_to: str | None = None
+        """Where everything was copied to."""
 
     def queue(self, name: str) -> MemoryQueue:
         """The queue's messages; a new, empty queue if need be."""

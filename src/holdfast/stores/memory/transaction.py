@@ -6,12 +6,13 @@ from heapq import nsmallest
 from holdfast.commands.topics import watch_topic
 from holdfast.commands.transaction import ALL, Draft
 from holdfast.records import Event, Kind, Settings
+from holdfast.stores.memory.copying import Copies
 from holdfast.stores.memory.entries import Entries
 from holdfast.stores.memory.messages import Messages
 from holdfast.stores.memory.tables import Tables
 
 
-class MemoryTransaction(Messages, Entries):
+class MemoryTransaction(Messages, Entries, Copies):
     """What commands ask for. It cannot roll back: a command refuses before it writes."""
 
     def __init__(self, tables: Tables, now: int, wall_offset: int) -> None:

@@ -2,9 +2,11 @@
 
 import os
 import sqlite3
+from contextlib import closing
 from importlib.resources import files
 from pathlib import Path
 from typing import Literal, TypeVar
+from urllib.parse import quote
 
 from msgspec import DecodeError, json
 
@@ -61,8 +63,7 @@ def migrate(sql: sqlite3.Cursor, path: str) -> None:
     version = _read_note(row, int, path) or 0
     moved = sql.execute(SQL["meta"], ("moved",)).fetchone()
     if moved:
-        message = f"{path} was copied to {moved[0]}: open that instead"
-        raise StoreMoved(message, moved[0])
+        raise moved_to(path, moved[0])
     steps = migrations()
     if version > len(steps):
         message = f"{path} has format {version}, and this Holdfast knows up to {len(steps)}: upgrade Holdfast; the file was not changed"
@@ -122,10 +123,17 @@ def check_folder(path: str) -> None:
         raise StoreError(message)
 
 
+def moved_to(path: str, url: str) -> StoreMoved:
+    """What tells of a file that was copied elsewhere."""
+    return StoreMoved(f"{path} was copied to {url}: open that instead", url)
+
+
 def translate(error: sqlite3.Error, path: str) -> HoldfastError:
     """What SQLite reports, as one of ours."""
     code = (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF
     match code:
+        case sqlite3.SQLITE_ERROR if "no such table: holdfast_" in str(error) and (url := _read_moved(path)):
+            return moved_to(path, url)
         case sqlite3.SQLITE_FULL:
             return StoreFull(f"no room is left for {path}: free some; nothing was written ({error})")
         case sqlite3.SQLITE_CORRUPT | sqlite3.SQLITE_NOTADB:
@@ -136,3 +144,13 @@ def translate(error: sqlite3.Error, path: str) -> HoldfastError:
             return StoreError(f"{path} cannot be written: check the permissions of the file and its folder ({error})")
         case _:
             return StoreError(f"{path}: SQLite reports {error}; nothing was written")
+
+
+def _read_moved(path: str) -> str | None:
+    """Where the file was copied to, if it was sealed while we had it open."""
+    try:
+        with closing(sqlite3.connect(f"file:{quote(path)}?mode=ro", uri=True)) as reader:
+            row = reader.execute(SQL["meta"], ("moved",)).fetchone()
+    except sqlite3.Error:
+        return None
+    return None if row is None else str(row[0])

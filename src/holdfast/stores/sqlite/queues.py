@@ -17,7 +17,7 @@ TOP = 2**31
 IS_ODD, HAS_OVERDUE, PAUSED, MAXSIZE = 9, 10, 11, 12
 """Columns of `heads`."""
 
-FIRST: dict[State, Cursor] = {"ready": (-TOP - 1, 0, 0), "leased": (0, 0), "dead": (0, 0), "buffered": ("", 0)}
+FIRST: dict[State, Cursor] = {"ready": (-TOP - 1, 0, 0), "leased": (-NEVER, 0), "dead": (-NEVER, 0), "buffered": ("", 0)}
 """Before the first message of each state."""
 
 

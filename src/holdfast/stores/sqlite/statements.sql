@@ -393,9 +393,11 @@ order by n
 limit 1
 
 -- name: floor
-select floor
-from holdfast_topics
-where topic = ?
+-- Of the topic, or of the whole store where it took another's data over.
+select max(
+  coalesce((select floor from holdfast_topics where topic = ?), 0),
+  coalesce((select cast(value as integer) from holdfast_meta where name = 'floor'), 0)
+)
 
 -- name: changes
 -- Walks the log by number; a bounded stretch at a time, since most of it may be of other topics.
@@ -473,3 +475,36 @@ where name = ?
 insert into holdfast_meta (name, value)
 values (?, ?)
 on conflict (name) do update set value = excluded.value
+
+-- name: next_n
+select coalesce(max(n), 0) + 1
+from holdfast_messages
+
+-- name: held_leases
+select dict, key, holder, lease_id, token, since, until
+from holdfast_leases
+where until > ?
+limit ?
+
+-- name: fenced
+-- Walks holdfast_entries_key.
+select dict, key, fence
+from holdfast_entries
+where (dict, key) > (?, ?) and fence > 0
+order by dict, key
+limit ?
+
+-- name: adopt
+insert into holdfast_messages (
+  n, queue, id, state, priority, position, alarm, key, attempts, failures, holder, token, since, until, expired_to,
+  max_attempts, dead_letter, start_by, created_at, dead_at, last_error, endings, history, metadata, value
+)
+values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+
+-- name: append_at
+insert into holdfast_events (n, topic, event, data, at)
+values (?, ?, ?, ?, ?)
+
+-- name: drop_meta
+delete from holdfast_meta
+where name = ?

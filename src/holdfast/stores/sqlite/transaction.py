@@ -8,14 +8,14 @@ from holdfast.clock import Clock
 from holdfast.commands import Command, run
 from holdfast.records import Kind, Lease, Message, Settings
 from holdfast.stores.sqlite import native
+from holdfast.stores.sqlite.copying import Copies
 from holdfast.stores.sqlite.dicts import Entries
 from holdfast.stores.sqlite.file import LATEST
-from holdfast.stores.sqlite.log import Log
 from holdfast.stores.sqlite.queues import Messages, read_settings
 from holdfast.stores.sqlite.statements import SQL
 
 
-class SqliteTransaction(Messages, Entries, Log):
+class SqliteTransaction(Messages, Entries, Copies):
     """What commands ask for, as SQL; one for each batch of commands."""
 
     reserved: dict[str, int]

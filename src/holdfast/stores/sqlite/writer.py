@@ -131,7 +131,7 @@ class Writer:
             self._noted_at = tx.now
             tx.note_time()
         self._since_prune += tx.appended
-        if self._since_prune >= PRUNE_EVERY:
+        if self._since_prune >= PRUNE_EVERY and not tx.is_sealed:
             self._since_prune = 0
             tx.execute(PRUNE)
 

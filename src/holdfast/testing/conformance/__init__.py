@@ -7,8 +7,8 @@ A store joins with a few lines:
         def factory(self, tmp_path):
             return MyFactory(tmp_path)
 
-`StoreConformance` is what every store must keep, `FileConformance` what it must keep as well if it survives its process, and
-`StatementConformance` is for stores whose statements can be counted.
+`StoreConformance` is what every store must keep, `CopyConformance` what it must keep to be moved from and to, `FileConformance` what it
+must keep as well if it survives its process, and `StatementConformance` is for stores whose statements can be counted.
 """
 
 from holdfast.testing.conformance.bad_input import BadInputConformance
@@ -16,6 +16,7 @@ from holdfast.testing.conformance.batches import BatchConformance
 from holdfast.testing.conformance.budgets import BudgetConformance
 from holdfast.testing.conformance.claims import ClaimConformance
 from holdfast.testing.conformance.concurrency import ConcurrencyConformance
+from holdfast.testing.conformance.copying import CopyConformance
 from holdfast.testing.conformance.cost import StatementConformance
 from holdfast.testing.conformance.crash import FileConformance
 from holdfast.testing.conformance.dicts import DictConformance
@@ -32,7 +33,16 @@ from holdfast.testing.conformance.room import RoomConformance
 from holdfast.testing.conformance.together import TogetherConformance
 from holdfast.testing.conformance.waiting import WaitingConformance
 
-__all__ = ["THEMES", "Conformance", "FileConformance", "ForTasks", "StatementConformance", "StoreConformance", "StoreFactory"]
+__all__ = [
+    "THEMES",
+    "Conformance",
+    "CopyConformance",
+    "FileConformance",
+    "ForTasks",
+    "StatementConformance",
+    "StoreConformance",
+    "StoreFactory",
+]
 
 
 class StoreConformance(
@@ -57,4 +67,4 @@ class StoreConformance(
     """Everything that every store must keep."""
 
 
-THEMES: tuple[type[Conformance], ...] = (*StoreConformance.__bases__, FileConformance, StatementConformance)
+THEMES: tuple[type[Conformance], ...] = (*StoreConformance.__bases__, CopyConformance, FileConformance, StatementConformance)

@@ -1,0 +1,192 @@
+"""Moving everything from one store to another: page by page, each read back and compared, and the source sealed at the end."""
+
+from collections.abc import AsyncGenerator, Callable, Iterator
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from holdfast.commands import BeginImport, Browse, Copying, Count, EndImport, Fences, Import, Length, Names, Read, Seal, Survey
+from holdfast.commands.copying import checksum_of
+from holdfast.commands.moving import cursor
+from holdfast.copies import PAGE, STATES, Page, Place, in_portions
+from holdfast.errors import Refused, StoreCorrupted
+from holdfast.records import Entry, Kind, Message, Settings
+from holdfast.results import CopyProgress
+from holdfast.stores import AsyncStore
+
+Progress = Callable[[CopyProgress], object]
+
+
+class Contents(Struct):
+    """What there is to copy: the queues and dicts, and how much is in each."""
+
+    queues: list[Settings]
+    dicts: list[Settings]
+    messages: dict[str, int]
+    entries: dict[str, int]
+
+    @property
+    def total(self) -> int:
+        return sum(self.messages.values()) + sum(self.entries.values())
+
+
+async def copy_all(
+    source: AsyncStore,
+    target: AsyncStore,
+    source_name: str,
+    target_name: str,
+    *,
+    merge: bool = False,
+    progress: Progress | None = None,
+    page: int = PAGE,
+) -> tuple[Copying, Contents, bool]:
+    """Copy, compare, and seal the source; answer what the target remembers, what there was, and whether it went on from an earlier try.
+
+    Refuses while claims or leases live in the source, a target that is not empty unless `merge`, and to seal a source that was written to
+    meanwhile. Interrupted anywhere, it goes on from there when it is called again.
+    """
+    survey = await source.execute(Survey())
+    if survey.held:
+        names = ", ".join(f"{lease.key} by {lease.holder!r}" for lease in survey.held)
+        raise Refused(f"leases are held in the source ({names}); nothing was copied: stop who holds them, and copy again")
+    contents = await _contents(source)
+    copying = await target.execute(BeginImport(f"{source_name}@{survey.latest}", survey, merge))
+    is_resumed = bool(copying.place)
+    async for one in _pages(source, contents, Place.parse(copying.place), page):
+        copying = await _copy(target, copying, one)
+        if progress is not None and one.count:
+            progress(CopyProgress(copying.messages + copying.entries, contents.total, one.place.name))
+    await _compare_counts(target, contents, merge=merge)
+    await source.execute(Seal(target_name, survey.latest))
+    await target.execute(EndImport())
+    return copying, contents, is_resumed
+
+
+async def _contents(store: AsyncStore) -> Contents:
+    queues, dicts = await list_names(store, "queue"), await list_names(store, "dict")
+    messages, entries = dict[str, int](), dict[str, int]()
+    for queue in queues:
+        stats = await store.execute(Count(queue.name))
+        if stats.leased:
+            holders = ", ".join(sorted(stats.holders)[:3])
+            raise Refused(
+                f"{stats.leased} messages of queue {queue.name!r} are claimed ({holders}); nothing was copied: "
+                "let the claims end, stop who makes them, and copy again"
+            )
+        messages[queue.name] = stats.total
+    for one in dicts:
+        entries[one.name] = await store.execute(Length(one.name))
+    return Contents(queues, dicts, messages, entries)
+
+
+async def list_names(store: AsyncStore, kind: Kind) -> list[Settings]:
+    """Every queue or dict of a store."""
+    page = await store.execute(Names(kind))
+    found = [*page.settings]
+    while page.more:
+        page = await store.execute(Names(kind, after=found[-1].name))
+        found += page.settings
+    # In this very order places are compared, whatever order the store lists names in.
+    return sorted(found, key=lambda settings: settings.name)
+
+
+async def _pages(store: AsyncStore, contents: Contents, place: Place, limit: int) -> AsyncGenerator[Page, None]:
+    """Everything in the source behind a place. Fences come before entries, which may raise them."""
+    for page in _settings_pages([*contents.queues, *contents.dicts], place.within("settings"), limit):
+        yield page
+    for queue in contents.queues:
+        for state in STATES:
+            async for page in _message_pages(store, place.within("messages", queue.name, state), limit):
+                yield page
+    async for page in _fence_pages(store, place.within("fences"), limit):
+        yield page
+    for one in contents.dicts:
+        async for page in _entry_pages(store, place.within("entries", one.name), limit):
+            yield page
+
+
+def _settings_pages(settings: list[Settings], place: Place | None, limit: int) -> Iterator[Page]:
+    if place is None:
+        return
+    first = place.after[0] if place.after else 0
+    for start in range(int(first), len(settings), limit):
+        yield Page(replace(place, after=(start + limit,)), settings=settings[start : start + limit])
+
+
+async def _message_pages(store: AsyncStore, place: Place | None, limit: int) -> AsyncGenerator[Page, None]:
+    while place is not None:
+        page = await store.execute(Browse(place.name, state=place.state or "ready", after=place.after, limit=limit))
+        for portion in in_portions(page.messages):
+            yield Page(replace(place, after=cursor(portion[-1])), messages=portion)
+        place = replace(place, after=page.after) if page.after else None
+
+
+async def _fence_pages(store: AsyncStore, place: Place | None, limit: int) -> AsyncGenerator[Page, None]:
+    while place is not None:
+        after = ("", "") if place.after is None else (str(place.after[0]), str(place.after[1]))
+        fences = await store.execute(Fences(after, limit))
+        if not fences:
+            return
+        place = replace(place, after=(fences[-1].dict, fences[-1].key))
+        yield Page(place, fences=fences)
+
+
+async def _entry_pages(store: AsyncStore, place: Place | None, limit: int) -> AsyncGenerator[Page, None]:
+    while place is not None:
+        after = None if place.after is None else str(place.after[0])
+        page = await store.execute(Read(place.name, after=after, limit=limit))
+        for portion in in_portions(page.entries):
+            yield Page(replace(place, after=(portion[-1].key,)), entries=portion)
+        place = replace(place, after=(page.entries[-1].key,)) if page.more else None
+
+
+async def _copy(target: AsyncStore, copying: Copying, page: Page) -> Copying:
+    """Have the target take a page in, then read it there and compare."""
+    expected: list[Message | Entry] = [*map(copying.message, page.messages), *map(copying.entry, page.entries)]
+    command = Import(
+        copying.source,
+        copying.place,
+        page.place.text,
+        checksum_of(expected, copying.checksum),
+        page.settings,
+        page.messages,
+        page.fences,
+        page.entries,
+    )
+    after = await target.execute(command)
+    found = await _read_back(target, page)
+    # What has a time to live may have come to its end since.
+    there = {record.key for record in found if isinstance(record, Entry)}
+    expected = [one for one in expected if not isinstance(one, Entry) or one.expires_at is None or one.key in there]
+    if checksum_of(expected) != checksum_of(found):
+        raise StoreCorrupted(
+            f"what was copied of {page.place.name!r} is not in the target as it was sent: does somebody use the target already? "
+            "The source was not changed; empty the target, and copy again"
+        )
+    return after
+
+
+async def _read_back(target: AsyncStore, page: Page) -> list[Message | Entry]:
+    if page.messages:
+        return [*(await target.execute(Browse(page.place.name, ids=[message.id for message in page.messages]))).messages]
+    if page.entries:
+        return [*(await target.execute(Read(page.place.name, [entry.key for entry in page.entries]))).entries]
+    return []
+
+
+async def _compare_counts(target: AsyncStore, contents: Contents, *, merge: bool) -> None:
+    """Refuse a target that has not as much in it; where it was merged it may have more, and entries may have come to their end."""
+    for queue, count in contents.messages.items():
+        found = (await target.execute(Count(queue))).total
+        if found < count or (found > count and not merge):
+            raise StoreCorrupted(
+                f"queue {queue!r} has {count} messages in the source and {found} in the target; "
+                "the source was not changed: empty the target, and copy again"
+            )
+    for name, count in contents.entries.items():
+        found = await target.execute(Length(name))
+        if found > count and not merge:
+            raise StoreCorrupted(
+                f"dict {name!r} has {count} entries in the source and {found} in the target; "
+                "the source was not changed: empty the target, and copy again"
+            )

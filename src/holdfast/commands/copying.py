@@ -1,0 +1,307 @@
+"""Moving everything to another store: what the source is asked beyond reading, and what the target takes in.
+
+The pages themselves are read with `Names`, `Browse` and `Read`, as anybody could. The target works out once how the two stores' clocks and
+counters relate, keeps that beside how far the copy has come, and so an interrupted copy goes on as it began.
+"""
+
+from collections.abc import Iterator, Sequence
+from hashlib import blake2b
+from typing import Any, ClassVar
+
+from msgspec import Struct, json
+from msgspec.structs import astuple, replace
+
+from holdfast.codec import Limits, check_batch
+from holdfast.commands.command import Command, Resource
+from holdfast.commands.endings import by_queue, resize
+from holdfast.commands.refusals import check_limit
+from holdfast.commands.transaction import Fenced, Transaction
+from holdfast.errors import Refused
+from holdfast.records import NEVER, Ending, Entry, Lease, Message, Settings
+
+SHOWN = 3
+"""So many of the leases that stand in a copy's way are named."""
+
+CHECKSUM_BYTES = 16
+
+
+class Copying(Struct, frozen=True, gc=False, omit_defaults=True):
+    """What the target of a copy remembers until the copy is complete."""
+
+    source: str
+    """What is copied: its name, and behind an @ the number of its newest event."""
+    offset: int
+    """What to add to a moment of the source: the due moment of a delayed message is as far ahead as it was."""
+    shift: int = 0
+    """What to add to tokens, revisions and fences; nothing where the target was empty."""
+    base: int = 0
+    """What to add to the numbers that order messages of one position."""
+    place: str = ""
+    """How far the copy has come, in the words of whoever copies."""
+    messages: int = 0
+    entries: int = 0
+    checksum: str = ""
+    """Of all that came so far, as it is here."""
+
+    def message(self, message: Message) -> Message:
+        """The message as it will be in the target."""
+        return replace(
+            message,
+            n=message.n + self.base,
+            position=message.position + self.offset,
+            start_by=self._moment(message.start_by),
+            created_at=message.created_at + self.offset,
+            token=self._number(message.token),
+            since=message.since + self.offset if message.token else 0,
+            until=message.until + self.offset if message.token and message.until < NEVER else message.until,
+            dead_at=self._moment(message.dead_at),
+            history=tuple(self._ending(ending) for ending in message.history),
+        )
+
+    def entry(self, entry: Entry) -> Entry:
+        """The entry as it will be in the target."""
+        return replace(
+            entry, revision=entry.revision + self.shift, fence=self._number(entry.fence), expires_at=self._moment(entry.expires_at)
+        )
+
+    def settings(self, settings: Settings) -> Settings:
+        """The settings as they will be in the target; messages are counted as they come."""
+        return replace(settings, size=0, created_at=settings.created_at + self.offset)
+
+    def _ending(self, ending: Ending) -> Ending:
+        return replace(ending, token=self._number(ending.token), since=ending.since + self.offset, until=ending.until + self.offset)
+
+    def _moment(self, moment: int | None) -> int | None:
+        return None if moment is None else moment + self.offset
+
+    def _number(self, number: int) -> int:
+        return number + self.shift if number else 0
+
+
+class Surveyed(Struct, frozen=True, gc=False, omit_defaults=True):
+    """A store as a whole, at one moment."""
+
+    now: int
+    latest: int
+    """The newest event's number."""
+    next_n: int
+    """Above every number that orders messages."""
+    held: list[Lease] = []
+    """Leases that live, up to a few."""
+
+
+class Survey(Command[Surveyed], frozen=True):
+    """Ask what a copy of this store must know before it begins."""
+
+    reads_only: ClassVar[bool] = True
+    answer_type: ClassVar[Any] = Surveyed
+
+    def check(self, tx: Transaction) -> Surveyed:
+        return Surveyed(tx.now, tx.latest(), tx.next_n(), tx.held_leases(SHOWN))
+
+    def write(self, tx: Transaction, plan: Surveyed) -> Surveyed:
+        del tx
+        return plan
+
+
+class Fences(Command[list[Fenced]], frozen=True):
+    """List the fences of keys, deleted ones too, by dict and key, page by page: a stale holder must stay refused after a move."""
+
+    reads_only: ClassVar[bool] = True
+    answer_type: ClassVar[Any] = list[Fenced]
+
+    after: tuple[str, str] = ("", "")
+    limit: int = 1_000
+
+    def __post_init__(self) -> None:
+        check_limit(self.limit)
+
+    def measure(self, limits: Limits) -> None:
+        check_batch(self.limit, 0, limits)
+
+    def check(self, tx: Transaction) -> list[Fenced]:
+        return tx.fenced(self.after, self.limit)
+
+    def write(self, tx: Transaction, plan: list[Fenced]) -> list[Fenced]:
+        del tx
+        return plan
+
+
+class BeginImport(Command[Copying], frozen=True):
+    """Make the store the target of a copy, or go on with one that was interrupted.
+
+    From now on its tokens are above all of the source's, and whoever followed events, of either store, is told to begin anew.
+    """
+
+    answer_type: ClassVar[Any] = Copying
+
+    source: str
+    survey: Surveyed
+    merge: bool = False
+    """Into what is there already; else the target must be empty."""
+
+    def check(self, tx: Transaction) -> tuple[Copying, bool]:
+        running = tx.copying()
+        if running is not None and running.source == self.source:
+            return running, False
+        if running is not None:
+            raise Refused(
+                f"this store holds a part of a copy of {running.source}, and {self.source} is to be copied: "
+                "that is another, or has been written to since; empty this store and begin again"
+            )
+        is_empty = not (tx.names("queue", "", None, 1) or tx.names("dict", "", None, 1) or tx.held_leases(1))
+        if not is_empty and not self.merge:
+            raise Refused("the target of the copy is not empty; nothing was changed: name another, or say that it is to be merged")
+        offset = tx.now - self.survey.now
+        return (Copying(self.source, offset) if is_empty else Copying(self.source, offset, tx.latest(), tx.next_n())), True
+
+    def write(self, tx: Transaction, plan: tuple[Copying, bool]) -> Copying:
+        copying, is_new = plan
+        if is_new:
+            tx.raise_numbers(copying.shift + self.survey.latest + 1, copying.base + self.survey.next_n)
+            tx.save_copying(copying)
+        return copying
+
+
+class Import(Command[Copying], frozen=True):
+    """Take a page of a copy in, as the source gave it; a page that came before changes nothing."""
+
+    answer_type: ClassVar[Any] = Copying
+
+    source: str
+    after: str
+    """The place of the page before this one."""
+    place: str
+    checksum: str
+    """Of everything up to this page, which whoever copies keeps here in case of an interruption."""
+    settings: Sequence[Settings] = ()
+    messages: Sequence[Message] = ()
+    fences: Sequence[Fenced] = ()
+    entries: Sequence[Entry] = ()
+
+    def measure(self, limits: Limits) -> None:
+        count = len(self.settings) + len(self.messages) + len(self.fences) + len(self.entries)
+        values = [*(message.value for message in self.messages), *(entry.value for entry in self.entries)]
+        check_batch(count, sum(len(memoryview(value)) for value in values), limits)
+
+    def touches(self) -> Iterator[tuple[Resource, bool]]:
+        yield ("copy",), True
+
+    def check(self, tx: Transaction) -> Copying | None:
+        running = tx.copying()
+        if running is None or running.source != self.source:
+            raise Refused(f"no copy of {self.source} is under way here; nothing was changed: begin it first")
+        if running.place == self.place:
+            return None
+        if running.place != self.after:
+            raise Refused(f"the copy of {self.source} has come to {running.place!r}, not to {self.after!r}: somebody else copies it, too")
+        self._refuse_taken(tx)
+        return running
+
+    def _refuse_taken(self, tx: Transaction) -> None:
+        """Refuse what is here already; only where the copy is merged with something can anything be."""
+        for queue, messages in by_queue(self.messages).items():
+            taken = tx.taken_ids(queue, [message.id for message in messages])
+            if taken:
+                raise both_have(f"message {min(taken)} of queue {queue!r}")
+            keys = {(message.key, message.state == "buffered") for message in messages if message.key and message.state != "dead"}
+            for other in tx.keyed(queue, {key for key, _ in keys}) if keys else ():
+                if (other.key, other.state == "buffered") in keys:
+                    raise both_have(f"key {other.key} of queue {queue!r}")
+        for name, entries in by_dict(self.entries).items():
+            there = tx.entries(name, [entry.key for entry in entries])
+            if there:
+                raise both_have(f"key {min(there)} of dict {name!r}")
+
+    def write(self, tx: Transaction, plan: Copying | None) -> Copying:
+        if plan is None:
+            return tx.copying() or Copying(self.source, 0)
+        for settings in self.settings:
+            if tx.settings(settings.kind, settings.name) is None:
+                tx.save_settings(plan.settings(settings))
+        if self.messages:
+            tx.adopt([plan.message(message) for message in self.messages])
+        for queue, messages in by_queue(self.messages).items():
+            resize(tx, queue, sum(message.state == "ready" for message in messages))
+        self._raise_fences(tx, plan)
+        if self.entries:
+            tx.save_entries([plan.entry(entry) for entry in self.entries])
+        copying = replace(
+            plan,
+            place=self.place,
+            checksum=self.checksum,
+            messages=plan.messages + len(self.messages),
+            entries=plan.entries + len(self.entries),
+        )
+        tx.save_copying(copying)
+        return copying
+
+    def _raise_fences(self, tx: Transaction, plan: Copying) -> None:
+        fences: dict[str, dict[str, int]] = {}
+        for one in self.fences:
+            fences.setdefault(one.dict, {})[one.key] = one.fence + plan.shift
+        for name, raised in fences.items():
+            there = tx.entries(name, list(raised))
+            tx.save_entries([replace(entry, fence=max(entry.fence, raised[key])) for key, entry in there.items()])
+            gone = {key: fence for key, fence in raised.items() if key not in there}
+            tx.delete_entries(name, list(gone), gone)
+
+
+class EndImport(Command[Copying | None], frozen=True):
+    """Make the store one as any other, and answer what it remembered of the copy; None where none is under way."""
+
+    answer_type: ClassVar[Any] = Copying | None
+
+    def check(self, tx: Transaction) -> Copying | None:
+        return tx.copying()
+
+    def write(self, tx: Transaction, plan: Copying | None) -> Copying | None:
+        if plan is not None:
+            tx.save_copying(None)
+        return plan
+
+
+class Seal(Command[None], frozen=True):
+    """Mark the store as moved: from now on it answers nothing but `StoreMoved`, with the new URL, to whoever has it open or opens it."""
+
+    to: str
+    """Without a password."""
+    at: int
+    """The newest event's number when the copy began: refused if it is another now."""
+
+    def check(self, tx: Transaction) -> None:
+        if tx.latest() != self.at:
+            raise Refused("the source was written to while it was copied; it was not sealed: stop who writes, empty the target, copy again")
+
+    def write(self, tx: Transaction, plan: None) -> None:
+        del plan
+        tx.seal(self.to)
+
+
+def both_have(what: str) -> Refused:
+    """The refusal of a page that would overwrite something."""
+    return Refused(f"{what} is in the source and in the target; the page was not taken in: remove it from the target, and copy again")
+
+
+def by_dict(entries: Sequence[Entry]) -> dict[str, list[Entry]]:
+    """The entries of each dict, in the order given."""
+    groups: dict[str, list[Entry]] = {}
+    for entry in entries:
+        groups.setdefault(entry.dict, []).append(entry)
+    return groups
+
+
+def checksum_of(records: Sequence[Message | Entry], before: str = "") -> str:
+    """A checksum of records in whatever order, going on from that of others."""
+    total = int(before or "0", 16)
+    for record in records:
+        digest = blake2b(json.encode(astuple(comparable(record))), digest_size=CHECKSUM_BYTES).digest()
+        total += int.from_bytes(digest, "big")
+    return f"{total % 2 ** (8 * CHECKSUM_BYTES):0{2 * CHECKSUM_BYTES}x}"
+
+
+def comparable(record: Message | Entry) -> Message | Entry:
+    """The record without what a message that nobody holds may remember of its last claim: stores differ in that."""
+    if isinstance(record, Entry) or record.state == "leased":
+        return record
+    return replace(record, holder="", token=0, since=0, until=0, expired_to="place")

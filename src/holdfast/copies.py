@@ -1,0 +1,90 @@
+"""The pages of a copy: which there are, in which order, and how large they may be."""
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import TypeVar
+
+from msgspec import Struct, json
+
+from holdfast.commands.transaction import Cursor, Fenced
+from holdfast.records import Entry, Message, Settings, State
+
+PAGE = 500
+PAGE_BYTES = 4 * 2**20
+"""What is sent at once: well below every store's limits."""
+
+STATES: tuple[State, ...] = ("buffered", "leased", "ready", "dead")
+SECTIONS = ("", "settings", "messages", "fences", "entries")
+
+R = TypeVar("R", Message, Entry)
+
+
+class Place(Struct, frozen=True, array_like=True):
+    """How far a copy has come; its text is what the target remembers."""
+
+    section: str = ""
+    name: str = ""
+    state: State | None = None
+    after: Cursor | None = None
+
+    @property
+    def text(self) -> str:
+        return json.encode(self).decode() if self.section else ""
+
+    @classmethod
+    def parse(cls, text: str) -> "Place":
+        return json.decode(text, type=cls) if text else cls()
+
+    @property
+    def part(self) -> tuple[int, str, int]:
+        """Sorts places by section, queue or dict, and state."""
+        return SECTIONS.index(self.section), self.name, 0 if self.state is None else STATES.index(self.state)
+
+    def within(self, section: str, name: str = "", state: State | None = None) -> "Place | None":
+        """Where to go on in a part: at its beginning, somewhere in it, or, None, no more."""
+        beginning = Place(section, name, state)
+        if self.part < beginning.part:
+            return beginning
+        return self if self.part == beginning.part else None
+
+
+class Page(Struct, frozen=True):
+    """What one command takes into the target, and how far that is."""
+
+    place: Place
+    settings: Sequence[Settings] = ()
+    messages: Sequence[Message] = ()
+    fences: Sequence[Fenced] = ()
+    entries: Sequence[Entry] = ()
+
+    @property
+    def count(self) -> int:
+        return len(self.messages) + len(self.entries)
+
+
+def in_portions(records: Sequence[R]) -> Iterator[Sequence[R]]:
+    """The records in their order, as many at a time as may be sent at once."""
+    portion: list[R] = []
+    size = 0
+    for record in records:
+        bytes_more = len(memoryview(record.value))
+        if portion and size + bytes_more > PAGE_BYTES:
+            yield portion
+            portion, size = [], 0
+        portion.append(record)
+        size += bytes_more
+    if portion:
+        yield portion
+
+
+def without_password(url: str) -> str:
+    """The URL with its user but without what nobody else may see."""
+    scheme, mark, rest = url.partition("://")
+    before, _, behind = ("", "", rest) if rest.startswith("/") else rest.rpartition("@")
+    user = before.partition(":")[0]
+    address, _, query = behind.partition("?")
+    shown = "&".join(option for option in query.split("&") if not _SECRET.search(option.partition("=")[0]))
+    return f"{scheme}{mark}{user}{'@' if user else ''}{address}{'?' if shown else ''}{shown}"
+
+
+_SECRET = re.compile("pass|secret|token", re.IGNORECASE)

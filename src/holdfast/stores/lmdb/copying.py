@@ -1,0 +1,81 @@
+"""What moving to another store asks of an environment."""
+
+from collections.abc import Iterator, Sequence
+from itertools import islice
+
+from msgspec import json
+
+from holdfast.commands import Copying
+from holdfast.commands.transaction import Fenced
+from holdfast.records import Lease, Message
+from holdfast.stores.lmdb.dicts import Dicts, fence_of, read_lease
+from holdfast.stores.lmdb.environment import MOVED
+from holdfast.stores.lmdb.layout import NUMBER, items_within, name_in, scope, scope_in
+from holdfast.stores.lmdb.messages import BATCH, Messages
+from holdfast.stores.lmdb.rows import History, encode, is_large, row_of
+
+COPYING = b"copying"
+"""In `about`."""
+
+EVERY = 2**31
+
+
+class Copies(Messages, Dicts):
+    """The copying half of a transaction."""
+
+    def next_n(self) -> int:
+        return (self.latest() + 1) * BATCH
+
+    def held_leases(self, limit: int) -> list[Lease]:
+        leases = (read_lease(encoded) for _, encoded in items_within(self.txn.cursor(self.tables.leases), b""))
+        return list(islice((lease for lease in leases if lease.held_at(self.now)), limit))
+
+    def fenced(self, after: tuple[str, str], limit: int) -> list[Fenced]:
+        return list(islice(self._fences_behind(*after), limit))
+
+    def _fences_behind(self, name: str, key: str) -> Iterator[Fenced]:
+        behind = scope(name) + key.encode() if name else b""
+        for place, encoded in items_within(self.txn.cursor(self.tables.entries), b"", behind):
+            fence = fence_of(encoded)
+            start = scope_in(place)
+            found = self._dict_name(start) if fence else None
+            if found is not None:
+                yield Fenced(found, place[len(start) :].decode(), fence)
+
+    def _dict_name(self, start: bytes) -> str | None:
+        """The name of a scope. A long one is only a digest there: if the dict was dropped, nobody knows its name."""
+        name = name_in(start)
+        if name is not None:
+            return name
+        return next((settings.name for settings in self.names("dict", "", None, EVERY) if scope(settings.name) == start), None)
+
+    def adopt(self, messages: Sequence[Message]) -> None:
+        rows = []
+        for message in messages:
+            is_apart = is_large(message.value)
+            if is_apart:
+                self.txn.put(NUMBER.pack(message.n), bytes(message.value), db=self.tables.values)
+            if message.endings:
+                history = History(message.last_error, message.history)
+                self.txn.put(NUMBER.pack(message.n), encode(history), db=self.tables.histories)
+            rows.append(row_of(message, message.n, None if is_apart else bytes(message.value)))
+        self._save(rows)
+        self._stand(rows)
+        self._name(rows)
+
+    def raise_numbers(self, number: int, n: int) -> None:
+        # A message's number is that of an event and a little.
+        self.append_at(max(number, self.latest() + 1, -(-n // BATCH)))
+
+    def copying(self) -> Copying | None:
+        encoded = self.txn.get(COPYING, db=self.tables.about)
+        return None if encoded is None else json.decode(encoded, type=Copying)
+
+    def save_copying(self, copying: Copying | None) -> None:
+        if copying is None:
+            self.txn.delete(COPYING, db=self.tables.about)
+        else:
+            self.txn.put(COPYING, json.encode(copying), db=self.tables.about)
+
+    def seal(self, to: str) -> None:
+        self.txn.put(MOVED, to.encode(), db=self.tables.about)

@@ -1,0 +1,56 @@
+"""What moving to another store asks of a store in memory."""
+
+from collections.abc import Sequence
+from heapq import nsmallest
+from itertools import islice
+
+from msgspec.structs import replace
+
+from holdfast.commands import Copying
+from holdfast.commands.transaction import Fenced
+from holdfast.errors import StoreError
+from holdfast.records import Lease, Message
+from holdfast.stores.memory.tables import Tables
+
+
+class Copies:
+    """The copying half of a transaction."""
+
+    tables: Tables
+    now: int
+
+    def next_n(self) -> int:
+        if self.tables.by_reference:
+            raise StoreError("values by reference are objects of this process and cannot be copied: put them into a store by value")
+        return self.tables.last_number + 1
+
+    def held_leases(self, limit: int) -> list[Lease]:
+        leases = (lease for group in self.tables.leases.values() for lease in group.values())
+        return list(islice((lease for lease in leases if lease.held_at(self.now)), limit))
+
+    def fenced(self, after: tuple[str, str], limit: int) -> list[Fenced]:
+        found = ((name, key, fence) for name, one in self.tables.dicts.each() for key, fence in one.fences.items() if (name, key) > after)
+        return [Fenced(*row) for row in nsmallest(limit, found)]
+
+    def adopt(self, messages: Sequence[Message]) -> None:
+        for message in messages:
+            self.tables.last_number = max(self.tables.last_number, message.n)
+            metadata = message.metadata and message.metadata.copy()
+            queue = self.tables.queue(message.queue)
+            queue.now = self.now
+            queue.enter(replace(message, value=message.value.copy(), metadata=metadata))
+
+    def raise_numbers(self, number: int, n: int) -> None:
+        self.tables.last_number = max(self.tables.last_number, n)
+        self.tables.log.raise_floors(max(number, self.tables.log.latest + 1), self.now)
+
+    def copying(self) -> Copying | None:
+        return self.tables.copying
+
+    def save_copying(self, copying: Copying | None) -> None:
+        self.tables.copying = copying
+
+    def seal(self, to: str) -> None:
+        self.tables.moved_to = to
+        # Native answers, which ask nobody, find no queue from now on.
+        self.tables.queues.clear()

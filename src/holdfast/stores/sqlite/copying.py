@@ -1,0 +1,63 @@
+"""What moving to another store asks of a SQLite file."""
+
+from collections.abc import Sequence
+
+from msgspec import json
+
+from holdfast.commands.copying import Copying
+from holdfast.commands.transaction import Fenced
+from holdfast.records import Lease, Message
+from holdfast.stores.sqlite.dicts import read_lease
+from holdfast.stores.sqlite.log import Log
+from holdfast.stores.sqlite.rows import bindable, is_large, write_message
+from holdfast.stores.sqlite.statements import SQL
+
+TABLES = ("names", "messages", "values", "entries", "leases", "events", "topics")
+"""What a sealed file has under other names: so whoever has it open notices at the next statement, and nobody else pays for that."""
+
+COPYING, FLOOR, MOVED = "copying", "floor", "moved"
+"""Names in holdfast_meta."""
+
+
+class Copies(Log):
+    """The copying half of a transaction."""
+
+    is_sealed: bool = False
+
+    def next_n(self) -> int:
+        return int(self.sql.execute(SQL["next_n"]).fetchone()[0])
+
+    def held_leases(self, limit: int) -> list[Lease]:
+        return [read_lease(row) for row in self.sql.execute(SQL["held_leases"], (self.now, limit))]
+
+    def fenced(self, after: tuple[str, str], limit: int) -> list[Fenced]:
+        return [Fenced(*row) for row in self.sql.execute(SQL["fenced"], (*after, limit))]
+
+    def adopt(self, messages: Sequence[Message]) -> None:
+        large = [message for message in messages if is_large(message.value)]
+        self.sql.executemany(SQL["add_value"], [(message.n, message.value) for message in large])
+        rows = [(m.n, *write_message(m), None if is_large(m.value) else bindable(m.value)) for m in messages]
+        self.sql.executemany(SQL["adopt"], rows)
+
+    def raise_numbers(self, number: int, n: int) -> None:
+        del n  # The next row's is above that of every row there.
+        number = max(number, self.latest() + 1)
+        self.appended += 1
+        self.sql.execute(SQL["append_at"], (number, "store", "copied", b"{}", self.now))
+        self.sql.execute(SQL["save_meta"], (FLOOR, str(number)))
+
+    def copying(self) -> Copying | None:
+        row = self.sql.execute(SQL["meta"], (COPYING,)).fetchone()
+        return None if row is None else json.decode(row[0], type=Copying)
+
+    def save_copying(self, copying: Copying | None) -> None:
+        if copying is None:
+            self.sql.execute(SQL["drop_meta"], (COPYING,))
+        else:
+            self.sql.execute(SQL["save_meta"], (COPYING, json.encode(copying).decode()))
+
+    def seal(self, to: str) -> None:
+        self.sql.execute(SQL["save_meta"], (MOVED, to))
+        for table in TABLES:
+            self.sql.execute(f"alter table holdfast_{table} rename to holdfast_moved_{table}")
+        self.is_sealed = True
