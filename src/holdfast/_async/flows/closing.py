@@ -2,10 +2,11 @@
 
 from typing import TypeVar
 
+from holdfast.codec import Limits
 from holdfast.commands import Command
 from holdfast.errors import Closed
-from holdfast.stores import AsyncStore
-from holdfast.stores.waiting import Mark
+from holdfast.stores import AsyncStore, Guarantees
+from holdfast.stores.waiting import Mark, Waiters
 
 R = TypeVar("R")
 
@@ -17,15 +18,18 @@ class AsyncClosable:
     """
 
     def __init__(self, store: AsyncStore, problem: str) -> None:
-        self.url = store.url
-        self.limits = store.limits
-        self.guarantees = store.guarantees
-        self.waiters = store.waiters
         self.is_ended = False
+        self.url: str = store.url
+        self.limits: Limits = store.limits
+        self.waiters: Waiters = store.waiters
         self._store = store
         self._problem = problem
         # Each change to it is one step of the interpreter.
         self._waiting: set[Mark] = set()
+
+    @property
+    def guarantees(self) -> Guarantees:
+        return self._store.guarantees
 
     async def execute(self, command: Command[R]) -> R:
         return await self._store.execute(command)

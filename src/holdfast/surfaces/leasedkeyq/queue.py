@@ -8,7 +8,7 @@ from holdfast._async.flows.browsing import give_back, pages
 from holdfast._async.flows.claiming import claim
 from holdfast._async.flows.closing import AsyncClosable
 from holdfast._async.flows.putting import put
-from holdfast.client import ControlPlaneClient, client_for
+from holdfast.client import ControlPlaneClient
 from holdfast.codec import JSON, Codec, check_duration, check_name
 from holdfast.commands import Browse, Claim, Command, Configure, Count, Extend, Item, Put, Settle
 from holdfast.commands.refusals import check_budget
@@ -25,6 +25,7 @@ from holdfast.surfaces.leasedkeyq.errors import (
 )
 from holdfast.surfaces.leasedkeyq.forms import ByReference, Encoded, Form
 from holdfast.surfaces.leasedkeyq.leases import Held, Lease, LeaseRecord
+from holdfast.surfaces.opening import client_of, is_by_reference
 
 if TYPE_CHECKING:
     from holdfast.stores import Store
@@ -36,7 +37,6 @@ InFlightPolicy = Literal["update", "reject", "buffer"]
 
 POLICIES: Final = ("update", "reject", "buffer")
 FOREVER: Final = float("inf")
-OWN_STORE: Final = "memory://?values=reference&events=none"
 
 
 class LeasedKeyQueue(Generic[K, V]):
@@ -65,7 +65,7 @@ class LeasedKeyQueue(Generic[K, V]):
         self.name = check_name((f"leasedkeyq-{new_id()}" if store is None else "leasedkeyq") if name is None else name, "queue")
         self._lease_s = lease_s_of(default_lease_timeout, None, "default_lease_timeout")
         self._client = client_of(store)
-        by_reference = getattr(self._client.store, "by_reference", False)
+        by_reference = is_by_reference(self._client)
         self._form: Form = ByReference() if by_reference else Encoded(codec)
         self._store = AsyncClosable(self._client.async_store, f"queue {self.name!r} was closed: make a new one")
         self._holder = f"{this_process()}:{new_id()}"
@@ -290,12 +290,3 @@ def not_now(*_: object) -> None:
 def lease_s_of(timeout: float | None, default_s: float | None, what: str = "lease_timeout") -> float | None:
     """How long a lease lasts, None for ever."""
     return default_s if timeout is None else check_duration(timeout, what, zero=False)
-
-
-def client_of(store: "str | ControlPlaneClient | Store | None") -> ControlPlaneClient:
-    """The client of whatever names a store; with none a store of its own, in memory."""
-    if store is None:
-        return ControlPlaneClient(OWN_STORE)
-    if isinstance(store, str):
-        return client_for(store)
-    return store if isinstance(store, ControlPlaneClient) else ControlPlaneClient.on(store)
