@@ -20,18 +20,24 @@ if TYPE_CHECKING:
 
     from holdfast.stores import AsyncStore, Store
 
+REDIS = ("redis", "rediss", "redis+unix", "valkey", "valkeys", "valkey+unix")
+
 STORES = {
     "memory": ("holdfast.stores.memory", "MemoryStore"),
     "sqlite": ("holdfast.stores.sqlite.store", "SqliteStore"),
     "lmdb": ("holdfast.stores.lmdb", "LmdbStore"),
     "http": ("holdfast.stores.http.store", "HttpStore"),
     "https": ("holdfast.stores.http.store", "HttpStore"),
+    **dict.fromkeys(REDIS, ("holdfast.stores.redis", "RedisStore")),
 }
-EXTRAS = {"lmdb": "lmdb", "http": "http", "https": "http"}
+EXTRAS = {"lmdb": "lmdb", "http": "http", "https": "http", **dict.fromkeys(REDIS, "redis")}
 """Stores that need what the base install leaves out, and the extra that brings it."""
 
 SERVERS = {"http", "https"}
-"""What names a server, not a file."""
+"""What names a server of ours, not a file."""
+
+DATABASES = {*REDIS}
+"""What names a database server; its store reads the URL itself."""
 
 OPTIONS: dict[str, dict[str, dict[str, object]]] = {
     "memory": {"values": {"copy": False, "reference": True}, "events": {"keep": True, "none": False}},
@@ -49,7 +55,7 @@ _has_told = False
 
 
 def connect(target: "str | sqlite3.Connection | None" = None, *, token: str | None = None, limits: Limits = Limits()) -> "Store":
-    """Open a store: `memory://`, `sqlite:///jobs.db`, `sqlite:////var/lib/jobs.db?durability=process`, `lmdb:///jobs`, `https://host`.
+    """Open a store: `memory://`, `sqlite:///jobs.db`, `sqlite:////var/lib/jobs.db`, `lmdb:///jobs`, `redis://host/0`, `https://host`.
 
     As with other libraries, three slashes begin a relative path and four an absolute one. Without a URL it is that of `HOLDFAST_URL`, else
     a SQLite file in the user's data folder. `memory://` is a new store each time, `memory://name` one for the whole process. A `sqlite3`
@@ -63,6 +69,8 @@ def connect(target: "str | sqlite3.Connection | None" = None, *, token: str | No
     url = _split(target)
     if url.scheme in SERVERS:
         return _class_of(*STORES[url.scheme], url.scheme)(target, token=token, limits=limits)
+    if url.scheme in DATABASES:
+        return _class_of(*STORES[url.scheme], url.scheme)(target, limits=limits)
     options = _options_of(url)
     if url.scheme != "memory":
         return _class_of(*STORES[url.scheme], url.scheme)(_path_of(url), limits=limits, **options)
@@ -137,7 +145,7 @@ def _split(text: str) -> SplitResult:
     # Only the scheme is shown: the rest may hold a password, and what urlsplit says about it too.
     scheme, mark, _ = text.partition("://")
     if not mark or scheme not in STORES:
-        shown = f"{scheme}://…" if mark and scheme.isalnum() else "this"
+        shown = f"{scheme}://…" if mark and scheme.replace("+", "").isalnum() else "this"
         message = f"{shown} is no store that this version knows; it knows {', '.join(f'{known}://' for known in STORES)}"
         raise ValueError(message)
     try:

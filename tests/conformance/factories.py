@@ -9,6 +9,7 @@ from holdfast.stores import Store
 from holdfast.stores.http.store import HttpStore
 from holdfast.stores.lmdb import LmdbStore
 from holdfast.stores.memory import MemoryStore
+from holdfast.stores.redis import RedisStore
 from holdfast.stores.sqlite.store import SqliteStore
 from holdfast.testing.conformance import StoreFactory
 from tests.server.serving import Served
@@ -53,3 +54,10 @@ class HttpFactory(Struct, frozen=True):
 
     def make(self, clock: Clock) -> Store:
         return ServedStore(Served(self.factory.make(clock)), clock)
+
+
+class RedisFactory(Struct, frozen=True):
+    url: str
+
+    def make(self, clock: Clock) -> Store:
+        return RedisStore(self.url, clock=clock)

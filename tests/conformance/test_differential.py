@@ -1,4 +1,4 @@
-"""The stores in files answer random histories as the memory store does."""
+"""Every store answers random histories as the memory store does."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -8,9 +8,15 @@ from hypothesis import HealthCheck, settings
 
 from holdfast.testing.differential import Opens, run
 from holdfast.testing.stateful import machine_for
-from tests.conformance.factories import LmdbFactory, SqliteFactory
+from tests.conformance.factories import LmdbFactory, RedisFactory, SqliteFactory
+from tests.servers import own_redis_url
 
-FACTORIES: list[Callable[[Path], Opens]] = [SqliteFactory, LmdbFactory]
+
+def redis_in(_: Path) -> RedisFactory:
+    return RedisFactory(own_redis_url())
+
+
+FACTORIES: list[Callable[[Path], Opens]] = [SqliteFactory, LmdbFactory, redis_in]
 SHORT = settings(max_examples=15, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck))
 
 
@@ -31,3 +37,5 @@ TestSqliteMachine = machine_for(SqliteFactory).TestCase
 TestSqliteMachine.settings = SHORT
 TestLmdbMachine = machine_for(LmdbFactory).TestCase
 TestLmdbMachine.settings = SHORT
+TestRedisMachine = machine_for(redis_in).TestCase
+TestRedisMachine.settings = SHORT

@@ -150,13 +150,16 @@ class Claim(Command[Claimed], frozen=True):
             return Claimed(json.decode(note, type=list[Message]))
         claims = json.decode(note, type=list[tuple[str, int]])
         if not claims:
-            return Claimed([], self._due_in_s(tx, 0) if self._finds_nothing(tx) else 0.0)
+            return Claimed([], self._due_again(tx))
         held = tx.claims([Receipt(self.queue, message_id, token) for message_id, token in claims])
         return Claimed(with_values(tx, self.queue, [message for message in held if message is not None]))
 
-    def _finds_nothing(self, tx: Transaction) -> bool:
+    def _due_again(self, tx: Transaction) -> float | None:
+        """When a claim that found nothing may find something, of those it could find now at once."""
         line = tx.line(self.queue, 1, 1) if self.key is None else key_line(tx, self.queue, self.key)
-        return line.settings is None or line.settings.paused or not (line.heads or line.overdue)
+        if line.settings is None or line.settings.paused:
+            return None
+        return 0.0 if line.heads or line.overdue else self._due_in_s(tx, 0)
 
 
 class ClaimPlan(Struct):

@@ -179,6 +179,7 @@ class Placement(Struct):
                 self.late.append(message)
                 continue
             (self.copies if message.state == "buffered" else self.live)[message.key] = message
+        self.late.sort(key=lambda message: message.n)  # Stores find keys in an order of their own.
 
     def place(self, queue: str, item: Item, wall_offset: int) -> None:
         if item.id in self.taken:

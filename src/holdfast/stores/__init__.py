@@ -33,6 +33,8 @@ class Guarantees(Struct, frozen=True):
     """Whose clock ends leases."""
     engine: str
     """The engine underneath, with its version."""
+    settings: dict[str, str] = {}
+    """The engine's own settings that the promises follow from, where it has any."""
 
 
 class Executor(Protocol):

@@ -94,7 +94,8 @@ class Twins:
         if isinstance(step, Reopen):
             self._reopen()
             return None
-        expected, actual = _ask(self._oracle, step), _ask(self._store, self._translated(step))
+        translated = self._translated(step)
+        expected, actual = _ask(self._oracle, step), _ask(self._store, translated)
         if not isinstance(step, Prune):
             self._compare(_plain(expected), _plain(actual), "the answer")
         return expected
@@ -142,6 +143,8 @@ class Twins:
 
     def _number(self, number: int) -> int:
         """The number that the other store gave out for the same thing, or one of the same place among those known."""
+        if number not in self._numbers:
+            self.look()  # It may stand in a log that no answer has told of yet.
         if number in self._numbers:
             return self._numbers[number]
         known = sorted(self._numbers)

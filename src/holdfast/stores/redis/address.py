@@ -1,0 +1,72 @@
+"""Where a Redis is, as a URL says it, and how to show that without its password."""
+
+from typing import Any
+from urllib.parse import SplitResult, parse_qsl, urlencode, urlsplit
+
+from msgspec import Struct
+from redis.backoff import NoBackoff
+from redis.connection import parse_url
+from redis.retry import Retry
+
+SCHEMES = {"redis": "redis", "rediss": "rediss", "redis+unix": "unix", "valkey": "redis", "valkeys": "rediss", "valkey+unix": "unix"}
+"""Ours, and what the library calls the same."""
+
+EVICTIONS = {"refuse": False, "allow": True}
+
+DEFAULTS = {
+    # What does not answer in so long is asked again on another connection, under the same id.
+    "socket_timeout": 10.0,
+    "socket_connect_timeout": 5.0,
+    "socket_keepalive": True,
+    "protocol": 2,
+}
+
+
+class Address(Struct, frozen=True):
+    """One store in one Redis."""
+
+    shown: str
+    """The URL without its password."""
+    prefix: str
+    """What the names of all our keys begin with."""
+    allows_eviction: bool
+    options: dict[str, Any]
+    """What the library's connections are made with."""
+
+
+def read_url(text: str) -> Address:
+    """Read a URL such as `redis://user:password@host:6379/0?prefix=jobs`; ValueError for one that cannot be meant."""
+    url = urlsplit(text)
+    if url.scheme not in SCHEMES:
+        raise ValueError(f"{url.scheme}:// is no Redis; write one of {', '.join(f'{scheme}://' for scheme in SCHEMES)}")
+    options = dict(parse_qsl(url.query, keep_blank_values=True))
+    prefix, eviction = options.pop("prefix", "holdfast"), options.pop("eviction", "refuse")
+    if not prefix or any(mark in prefix for mark in "{}"):
+        raise ValueError(f"prefix is {prefix!r}: give the beginning of our keys, without braces")
+    if eviction not in EVICTIONS:
+        raise ValueError(f"eviction is {eviction!r}: choose of {', '.join(EVICTIONS)}")
+    _check_database(url)
+    theirs = url._replace(scheme=SCHEMES[url.scheme], query=urlencode(options)).geturl()
+    return Address(_shown(url), prefix, EVICTIONS[eviction], _connection_options(theirs))
+
+
+def _check_database(url: SplitResult) -> None:
+    if SCHEMES[url.scheme] != "unix" and url.path.strip("/") and not url.path.strip("/").isdecimal():
+        raise ValueError(f"{url.scheme}://…{url.path} names no database: write its number, as in {url.scheme}://host:6379/0")
+
+
+def _connection_options(url: str) -> dict[str, Any]:
+    try:
+        options: dict[str, Any] = {**DEFAULTS, **parse_url(url)}  # type: ignore[no-untyped-call]
+    except ValueError as error:
+        # The library's own words name the option, never the password.
+        raise ValueError(f"this URL of a Redis cannot be read: {error}") from None
+    options["retry"] = Retry(NoBackoff(), 0)  # We try again ourselves.
+    return options
+
+
+def _shown(url: SplitResult) -> str:
+    place = url.netloc.rpartition("@")[2]
+    user = (url.username or "") if url.password is not None or url.username else None
+    query = urlencode([(name, value) for name, value in parse_qsl(url.query, keep_blank_values=True) if "pass" not in name])
+    return url._replace(netloc=place if not user else f"{user}@{place}", query=query).geturl()

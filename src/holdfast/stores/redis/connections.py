@@ -1,0 +1,133 @@
+"""Connections to Redis, for threads: each command takes one that is idle, or a new one."""
+
+import os
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+import redis
+import redis.exceptions as theirs
+
+from holdfast.errors import Closed
+from holdfast.stores.redis.address import Address
+from holdfast.stores.redis.failures import translate
+from holdfast.stores.redis.scripts import script
+
+Words = Sequence[str | bytes | int]
+
+
+class Wire(Protocol):
+    """What we use of the library's connections."""
+
+    def connect(self) -> None: ...
+
+    def disconnect(self) -> None: ...
+
+    def pack_commands(self, commands: Sequence[Words]) -> list[bytes]: ...
+
+    def send_packed_command(self, command: list[bytes]) -> None: ...
+
+    def send_command(self, *words: str | bytes | int) -> None: ...
+
+    def read_response(self, *, disconnect_on_error: bool = True) -> Any: ...
+
+
+def make_connection(address: Address, **more: Any) -> Wire:
+    """A connection that is opened when it is first used."""
+    options = {**address.options, **more}
+    made_by: Callable[..., Wire] = options.pop("connection_class", redis.Connection)
+    try:
+        return made_by(**options)
+    except TypeError as error:
+        raise ValueError(f"this URL of a Redis has an option that it cannot have: {error}") from None
+
+
+class Connections:
+    """The idle connections of one store."""
+
+    def __init__(self, address: Address) -> None:
+        self._address = address
+        # Guards _idle and _is_closed.
+        self._lock = threading.Lock()
+        self._idle: list[Wire] = []
+        self._is_closed = False
+        self._pid = os.getpid()
+
+    def run(self, name: str, arguments: Words) -> Any:
+        """Run a script; its reply. Raises `Lost` where another try may help."""
+        connection = self._take()
+        was_sent = False
+        try:
+            connection.connect()
+            was_sent = True
+            reply = _run(connection, name, arguments)
+        except (theirs.RedisError, OSError) as error:
+            connection.disconnect()
+            raise translate(error, self._address.shown, was_sent=was_sent) from None
+        except BaseException:
+            connection.disconnect()
+            raise
+        self._put_back(connection)
+        return reply
+
+    def ask(self, *commands: Words) -> list[Any]:
+        """Send plain commands together; their replies, of which each may be an error."""
+        connection = self._take()
+        was_sent = False
+        try:
+            connection.connect()
+            was_sent = True
+            connection.send_packed_command(connection.pack_commands(commands))
+            replies = [_reply(connection) for _ in commands]
+        except (theirs.RedisError, OSError) as error:
+            connection.disconnect()
+            raise translate(error, self._address.shown, was_sent=was_sent) from None
+        self._put_back(connection)
+        return replies
+
+    def _take(self) -> Wire:
+        with self._lock:
+            if self._is_closed:
+                raise Closed(f"{self._address.shown} was closed: open the store again")
+            if self._idle:
+                return self._idle.pop()
+        return make_connection(self._address)
+
+    def _put_back(self, connection: Wire) -> None:
+        with self._lock:
+            if not self._is_closed and self._pid == os.getpid():
+                self._idle.append(connection)
+                return
+        connection.disconnect()
+
+    def close(self) -> None:
+        with self._lock:
+            self._is_closed = True
+            idle, self._idle = self._idle, []
+        for connection in idle:
+            connection.disconnect()
+
+    def begin_in_child(self) -> None:
+        """Forget the parent's connections, in a forked child, without closing what is still in use there."""
+        self._lock = threading.Lock()
+        self._idle = []
+        self._pid = os.getpid()
+
+
+def _run(connection: Wire, name: str, arguments: Words) -> Any:
+    wanted = script(name)
+    connection.send_command("EVALSHA", wanted.sha, *arguments)
+    try:
+        return connection.read_response()
+    except theirs.NoScriptError:
+        # It was started anew, or its scripts were flushed.
+        connection.send_packed_command(connection.pack_commands([("SCRIPT", "LOAD", wanted.text), ("EVALSHA", wanted.sha, *arguments)]))
+        connection.read_response()
+        return connection.read_response()
+
+
+def _reply(connection: Wire) -> Any:
+    try:
+        return connection.read_response()
+    except theirs.ResponseError as error:
+        return error

@@ -1,0 +1,215 @@
+--- Claim: lease what is due, or with `take` remove it; what others let expire comes back in the same step.
+--
+-- KEYS  1 the store  2 the queue
+-- ARGV  1 the command: queue, holder, limit and, where it is not the default, lease (none: without end), key, take, expired_to,
+--         max_attempts, dead_letter
+--       2 its id, or ''  3 the moment, in tests  4 the offset of the wall clock, in tests
+-- Answers messages and their values, or, when that is nothing, due_in: when time alone will make something claimable.
+-- @include endings
+
+local claim = {}
+
+local SWEEP = 100 -- how many ended leases a claim looks after beyond as many as it may hand out
+
+--- The line as a claim of one key sees it: at most one message long.
+local function key_line(queue, key)
+  load_keys(queue, { key })
+  local message = live_of(queue, key)
+  if not message then
+    return {}, {}
+  end
+  if is_late(message) or (message.state == "leased" and not is_held(message)) then
+    return {}, { message }
+  end
+  return state_of(message) == "ready" and message.position <= now and { message } or {}, {}
+end
+
+--- When time alone will make the message under a key claimable.
+local function key_due(queue, key)
+  local message = live_of(queue, key)
+  local due = message and (message.state == "leased" and message["until"] or message.position)
+  return due and due < NEVER and due or nil
+end
+
+local function due_in(queue, key, swept, limit)
+  if swept >= limit + SWEEP then
+    -- More ended than one claim looks after, and all it saw was buried: ask again at once.
+    return 0
+  end
+  local due
+  if key then
+    due = key_due(queue, key)
+  else
+    due = next_due(queue)
+  end
+  return due and math.max(0, due - now)
+end
+
+local function claims_before(one, other)
+  local priority, other_priority = one.priority or 0, other.priority or 0
+  if priority ~= other_priority then
+    return priority > other_priority
+  end
+  return one.position < other.position or (one.position == other.position and one.n < other.n)
+end
+
+--- The first in line, among them what this very step puts back into it, each as it will stand.
+local function choose(endings, line, limit)
+  local standing_at = {}
+  for _, message in ipairs(line) do
+    standing_at[#standing_at + 1] = { message = message, priority = message.priority, position = message.position, n = message.n }
+  end
+  for _, one in ipairs(endings.back) do
+    local message = one.message
+    standing_at[#standing_at + 1] = { message = message, priority = message.priority, position = one.position, n = message.n }
+  end
+  for _, key in ipairs(endings.keys) do
+    local copy = copy_of(endings.queue, key)
+    if copy then
+      standing_at[#standing_at + 1] = { message = copy, priority = copy.priority, position = copy.position, n = copy.n, is_copy = true }
+    end
+  end
+  table.sort(standing_at, claims_before)
+  local chosen = {}
+  for _, one in ipairs(standing_at) do
+    local late = one.is_copy and one.message.start_by and one.message.start_by <= now
+    if #chosen < limit and one.position <= now and not late then
+      chosen[#chosen + 1] = one.message
+    end
+  end
+  return chosen
+end
+
+--- What becomes of leases that have ended.
+local function expire(command, queue, expired)
+  local endings = plan_endings(queue, expired)
+  for _, message in ipairs(expired) do
+    local ended_at = message["until"]
+    local ending = ending_of(message, ended_at, "expired")
+    if is_spent(message, (message.failures or 0) + 1, command) then
+      plan_burial(endings, message, message.dead_letter or command.dead_letter, ending, true)
+    else
+      plan_release(endings, message, position_after(endings, message, message.expired_to or "place", ended_at, 0), ending, true)
+    end
+  end
+  return endings
+end
+
+function claim.check(command)
+  local queue = open_queue(command.queue)
+  local settings = settings_of(queue)
+  if not settings or settings.paused then
+    return { chosen = {} }
+  end
+  local line, swept
+  if command.key then
+    line, swept = key_line(queue, command.key)
+  else
+    swept = overdue(queue, command.limit + SWEEP)
+    line = heads(queue, command.limit)
+  end
+  if #swept == 0 and #line > 0 then
+    return { chosen = line }
+  end
+  local plan = { expired = {}, late = {} }
+  for _, message in ipairs(swept) do
+    table.insert(message.state == "leased" and plan.expired or plan.late, message)
+  end
+  plan.endings = expire(command, queue, plan.expired)
+  plan.chosen = choose(plan.endings, line, command.limit)
+  if #plan.chosen == 0 then
+    plan.due_in = due_in(queue, command.key, #swept, command.limit)
+  end
+  return plan
+end
+
+--- A message as it is now, whatever becomes of it.
+local function copied(message)
+  local copy = {}
+  for field, value in pairs(message) do
+    copy[field] = value
+  end
+  return copy
+end
+
+--- Remove messages, and let the copies behind them take their place.
+local function remove_and_promote(queue, messages)
+  remove(queue, messages)
+  promote(queue, keys_of(messages))
+end
+
+local function write_sweep(queue, plan)
+  if plan.expired and #plan.expired > 0 then
+    local tell_burials = end_claims(plan.endings)
+    tell(queue, "expired", told(plan.expired))
+    tell_burials()
+  end
+  if plan.late and #plan.late > 0 then
+    tell(queue, "expired", told(plan.late, { started = false }))
+    remove_and_promote(queue, plan.late)
+    make_room(queue, #plan.late)
+  end
+end
+
+function claim.write(command, plan)
+  local queue = open_queue(command.queue)
+  write_sweep(queue, plan)
+  if #plan.chosen == 0 then
+    return { messages = {}, values = {}, due_in = plan.due_in }, { ids = {} }
+  end
+  local values = values_of(queue, plan.chosen)
+  local token = tell(queue, "claimed", told(plan.chosen, { holder = command.holder }))
+  for _, message in ipairs(plan.chosen) do
+    change_state(queue, message, "leased")
+    message.holder, message.token, message.since = command.holder, token, now
+    message["until"] = command.lease and now + command.lease or NEVER
+    message.expired_to = command.expired_to
+    message.attempts = (message.attempts or 0) + 1
+  end
+  make_room(queue, #plan.chosen)
+  if not command.take then
+    return { messages = plan.chosen, values = values }, { token = token, ids = ids_of(plan.chosen) }
+  end
+  local taken = {}
+  for i, message in ipairs(plan.chosen) do
+    taken[i] = copied(message)
+  end
+  remove_and_promote(queue, plan.chosen)
+  return { messages = taken, values = values }
+end
+
+--- When a claim that found nothing may find something, of those it could find now at once.
+local function due_again(command, queue)
+  local settings = settings_of(queue)
+  if not settings or settings.paused then
+    return nil
+  end
+  local line, swept
+  if command.key then
+    line, swept = key_line(queue, command.key)
+  else
+    line, swept = heads(queue, 1), overdue(queue, 1)
+  end
+  return #line + #swept > 0 and 0 or due_in(queue, command.key, 0, command.limit)
+end
+
+--- The same messages again, but for those that the claim no longer holds.
+--
+-- Their ids and token are enough to read them again; only of what was taken, and so is gone, the note is the answer itself.
+function claim.recall(command, note)
+  if command.take and note.messages then
+    return note
+  end
+  local queue, held = open_queue(command.queue), {}
+  if #note.ids == 0 then
+    return { messages = {}, values = {}, due_in = due_again(command, queue) }
+  end
+  for _, message in ipairs(pick(queue, note.ids)) do
+    if is_held(message) and message.token == note.token then
+      held[#held + 1] = message
+    end
+  end
+  return { messages = held, values = values_of(queue, held) }
+end
+
+commands.Claim = claim

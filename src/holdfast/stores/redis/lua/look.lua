@@ -1,0 +1,25 @@
+--- Look: who holds the leases on keys of a dict, or with no dict on names of their own.
+--
+-- KEYS  1 the store  2… the dict, or the leases' own keys
+-- ARGV  1 the command: dict (none: names of their own), keys  2 ''  3 the moment, in tests  4 the offset of the wall clock, in tests
+-- Answers leases, each {lease, ends_in} or false where nobody holds it, and the newest event's number.
+-- @include leases
+
+local look = {}
+
+function look.check(command)
+  local found = {}
+  for i, key in ipairs(command.keys) do
+    local lease = held_lease(command.dict, key)
+    found[i] = lease
+        and { lease = shown(command.dict, key, lease), ends_in = lease["until"] < NEVER and lease["until"] - now or nil }
+      or false
+  end
+  return { leases = found, index = numbers.latest() }
+end
+
+function look.write(_, plan)
+  return plan
+end
+
+commands.Look = look

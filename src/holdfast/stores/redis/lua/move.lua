@@ -1,0 +1,127 @@
+--- Move: redrive (`ready`), bury (`dead`) or remove (`gone`) messages, by id or by state and filter; those somebody holds stay.
+--
+-- KEYS  1 the store  2 the queue  3 the queue to redrive into, if another
+-- ARGV  1 the command: queue, to and ids, or state, which {older_than, error_contains, key_prefix}, limit; to_queue, delay, spacing,
+--         error
+--       2 its id, or ''  3 the moment, in tests  4 the offset of the wall clock, in tests
+-- Answers ids.
+-- @include browsing
+-- @include endings
+
+local move = {}
+
+--- What redriven messages will be: ready; behind a living message of their key buffered; where that place is taken too, they stay.
+local function plan_redrive(command, queue, messages)
+  local target = open_queue(command.to_queue or command.queue)
+  load_messages(target, ids_of(messages))
+  load_keys(target, keys_of(messages))
+  local plan, lives, copies = { messages = {}, after = {} }, {}, {}
+  for _, message in ipairs(messages) do
+    local key, state = message.key, "ready"
+    if key then
+      lives[key] = lives[key] or (live_of(target, key) or message).id
+      if lives[key] ~= message.id then
+        state = not (copies[key] or copy_of(target, key)) and "buffered" or nil
+        copies[key] = true
+      end
+    end
+    local is_taken = target ~= queue and target.messages[message.id]
+    if state and not is_taken then
+      local position = now + command.delay + command.spacing * #plan.after
+      table.insert(plan.messages, message)
+      table.insert(plan.after, { state = state, position = math.min(position, LAST - 1) })
+    end
+  end
+  return plan
+end
+
+local function plan_burials(command, queue, messages)
+  local endings = plan_endings(queue, messages)
+  for _, message in ipairs(messages) do
+    plan_burial(endings, message, message.dead_letter, ending_of(message, now, "buried", command.error), false)
+  end
+  return { messages = messages, endings = endings }
+end
+
+function move.check(command)
+  local queue = open_queue(command.queue)
+  local found = command.ids and pick(queue, command.ids) or browse_state(queue, command.state, command.which, nil, command.limit)
+  local free = {}
+  for _, message in ipairs(found) do
+    local state = state_of(message)
+    local fits = command.to == "gone"
+      or (command.to == "ready" and state ~= "buffered")
+      or (command.to == "dead" and (state == "ready" or state == "leased"))
+    if fits and not is_held(message) then
+      free[#free + 1] = message
+    end
+  end
+  if command.to == "ready" then
+    return plan_redrive(command, queue, free)
+  elseif command.to == "dead" then
+    return plan_burials(command, queue, free)
+  end
+  return { messages = free }
+end
+
+--- A message given another chance, here or in another queue, with its id, its history and a fresh budget.
+local function redrive(queue, target, message, after, value)
+  local next_one = message
+  if target ~= queue then
+    next_one = {}
+    for field, content in pairs(message) do
+      next_one[field] = content
+    end
+    remove(queue, { message })
+    next_one.state = after.state ~= "ready" and after.state or nil
+    target.values[message.id] = value
+  else
+    change_state(queue, message, after.state)
+  end
+  next_one.position, next_one.failures, next_one.dead_at = after.position, nil, nil
+  if target ~= queue then
+    add(target, next_one)
+  end
+  return next_one
+end
+
+local function write_redrive(command, queue, plan)
+  local target = open_queue(command.to_queue or command.queue)
+  local values = target ~= queue and values_of(queue, plan.messages) or {}
+  local moved, ready = {}, {}
+  create(target)
+  for i, message in ipairs(plan.messages) do
+    moved[i] = redrive(queue, target, message, plan.after[i], values[i])
+    if state_of(moved[i]) == "ready" then
+      ready[#ready + 1] = moved[i]
+    end
+  end
+  announce(target, ready)
+  if target ~= queue then
+    tell(target, "put", told(moved))
+  end
+end
+
+function move.write(command, plan)
+  if #plan.messages == 0 then
+    return { ids = {} }
+  end
+  local queue = open_queue(command.queue)
+  local ids, was_ready = ids_of(plan.messages), 0
+  for _, message in ipairs(plan.messages) do
+    was_ready = was_ready + (state_of(message) == "ready" and 1 or 0)
+  end
+  make_room(queue, was_ready)
+  tell(queue, "moved", told(plan.messages, { to = command.to }))
+  if command.to == "gone" then
+    remove(queue, plan.messages)
+    promote(queue, keys_of(plan.messages))
+  elseif command.to == "ready" then
+    write_redrive(command, queue, plan)
+  else
+    end_claims(plan.endings)()
+  end
+  return { ids = ids }
+end
+
+commands.Move = move

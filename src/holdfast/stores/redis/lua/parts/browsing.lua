@@ -1,0 +1,51 @@
+--- Going through the messages of one state, in its order.
+-- @include line
+
+local PAGE = 500 -- how many members one look at an order takes
+
+--- The place in its order behind which a page goes on: {negated priority, position, n}, {moment, n} or {key, n}.
+local function behind(state, cursor)
+  if state == "ready" then
+    return "(" .. priority_digits(-cursor[1]) .. digits(cursor[2]) .. digits(cursor[3]) .. AFTER_ALL
+  elseif state == "buffered" then
+    return "(" .. cursor[1] .. "\0" .. digits(cursor[2]) .. AFTER_ALL
+  end
+  return "(" .. digits(cursor[1]) .. digits(cursor[2]) .. AFTER_ALL
+end
+
+local function id_in(state, member)
+  if state == "buffered" then
+    return string.sub(member, string.find(member, "\0", 1, true) + 17)
+  end
+  return string.sub(member, ID_AT[state])
+end
+
+--- Whether a filter lets a message through.
+local function matches(message, which)
+  local since = message.state == "dead" and message.dead_at or message.created_at
+  return (not which.older_than or since < now - which.older_than)
+    and (not which.error_contains or string.find(message.last_error or "", which.error_contains, 1, true) ~= nil)
+    and (not which.key_prefix or (message.key ~= nil and string.sub(message.key, 1, #which.key_prefix) == which.key_prefix))
+end
+
+--- Up to `limit` messages of one state that the filter lets through, behind a place in its order.
+local function browse_state(queue, state, which, after, limit)
+  local found, from = {}, after and behind(state, after) or "-"
+  while #found < limit do
+    local members = call("ZRANGEBYLEX", queue.key .. ":" .. state, from, "+", "LIMIT", 0, PAGE)
+    local ids = {}
+    for i, member in ipairs(members) do
+      ids[i] = id_in(state, member)
+    end
+    for _, message in ipairs(pick(queue, ids)) do
+      if #found < limit and matches(message, which) then
+        found[#found + 1] = message
+      end
+    end
+    if #members < PAGE then
+      break
+    end
+    from = "(" .. members[#members]
+  end
+  return found
+end

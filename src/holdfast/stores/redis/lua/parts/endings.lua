@@ -1,0 +1,161 @@
+--- How claims end other than done: back in line, given way to a buffered copy, buried, or moved to a dead-letter queue.
+--
+-- Settle ends claims because their holder says so, Claim because their time is up, Move by hand; what follows is the same.
+-- @include line
+
+local HISTORY = 20 -- how many endings a message remembers; older ones are only counted
+
+--- What will become of messages of one queue whose claims end; a check fills it in, `end_claims` carries it out.
+local function plan_endings(queue, messages)
+  load_keys(queue, keys_of(messages))
+  return { queue = queue, back = {}, gone = {}, dead = {}, moved = {}, keys = {}, heads = {} }
+end
+
+--- Where a message goes that is no longer held; `back` is the moment that the back of the line means.
+local function position_after(endings, message, return_to, back, delay)
+  if return_to == "back" then
+    return back + delay
+  end
+  if return_to == "place" then
+    return delay > 0 and math.max(message.position, now + delay) or message.position
+  end
+  local priority = message.priority or 0
+  if endings.heads[priority] == nil then
+    endings.heads[priority] = head_position(endings.queue, priority) or false
+  end
+  local head = endings.heads[priority]
+  return (head and math.min(head - 1, now) or now) + delay
+end
+
+--- What a message remembers of one claim on it.
+local function ending_of(message, at, how, error_text)
+  return { message.holder or "", message.token or 0, message.since or 0, at, how, error_text }
+end
+
+--- Plan the way back into the line, unless a buffered copy takes the place.
+local function plan_release(endings, message, position, ending, failed)
+  if message.key and copy_of(endings.queue, message.key) then
+    table.insert(endings.gone, message)
+    table.insert(endings.keys, message.key)
+  else
+    table.insert(endings.back, { message = message, position = position, ending = ending, failed = failed })
+  end
+end
+
+--- Plan a burial: here, or in the dead-letter queue `place`.
+local function plan_burial(endings, message, place, ending, failed)
+  table.insert(endings.keys, message.key)
+  local list = (place == nil or place == endings.queue.name) and endings.dead or endings.moved
+  table.insert(list, { message = message, place = place, ending = ending, failed = failed })
+end
+
+--- Whether so many failures use up a message's budget, its own or else the claimer's.
+local function is_spent(message, failures, fallback)
+  local limit = message.max_attempts or fallback.max_attempts
+  return limit ~= nil and failures >= limit
+end
+
+--- Write an ending into a message.
+local function remember(message, one)
+  local history = message.history or {}
+  table.insert(history, one.ending)
+  if #history > HISTORY then
+    table.remove(history, 1)
+  end
+  message.history, message.endings = history, (message.endings or 0) + 1
+  message.last_error = one.ending[6] or message.last_error
+  if one.failed then
+    message.failures = (message.failures or 0) + 1
+  end
+end
+
+--- The id under which a message can enter another queue: its own, or one that is free, so that neither is lost.
+local function free_id(queue, id)
+  local name, number = id, 1
+  load_messages(queue, { name })
+  while queue.messages[name] do
+    number = number + 1
+    name = id .. "~" .. number
+    load_messages(queue, { name })
+  end
+  return name
+end
+
+--- A message as it arrives in its dead-letter queue: fresh work, with a letter that says where it came from and why.
+local function dead_letter_of(queue, one)
+  local message = one.message
+  remember(message, one)
+  return {
+    id = free_id(open_queue(one.place), message.id),
+    n = message.n,
+    priority = message.priority,
+    position = now,
+    created_at = message.created_at,
+    metadata = message.metadata,
+    letter = {
+      queue = queue.name,
+      attempts = message.attempts or 0,
+      failures = message.failures or 0,
+      error = message.last_error,
+      at = now + wall_offset,
+      key = message.key,
+    },
+  }
+end
+
+--- Move the buried to their dead-letter queues; answer, a queue at a time, what left and what arrived.
+local function write_moved(endings)
+  local places, by_place, leaving = {}, {}, {}
+  for i, one in ipairs(endings.moved) do
+    leaving[i] = one.message
+    if not by_place[one.place] then
+      by_place[one.place] = { left = {}, arrived = {} }
+      places[#places + 1] = one.place
+    end
+    table.insert(by_place[one.place].left, one.message)
+  end
+  local values = values_of(endings.queue, leaving)
+  for i, one in ipairs(endings.moved) do
+    local place, letter = open_queue(one.place), dead_letter_of(endings.queue, one)
+    create(place)
+    add(place, letter)
+    place.values[letter.id] = values[i]
+    table.insert(by_place[one.place].arrived, letter)
+  end
+  remove(endings.queue, leaving)
+  for _, name in ipairs(places) do
+    announce(open_queue(name), by_place[name].arrived)
+  end
+  return places, by_place
+end
+
+--- Carry the endings out. Answers a function that tells of the burials, for events come in an order of their own.
+local function end_claims(endings)
+  local queue = endings.queue
+  local back, dead = {}, {}
+  remove(queue, endings.gone)
+  for i, one in ipairs(endings.back) do
+    change_state(queue, one.message, "ready")
+    one.message.position = one.position
+    remember(one.message, one)
+    back[i] = one.message
+  end
+  for i, one in ipairs(endings.dead) do
+    change_state(queue, one.message, "dead")
+    one.message.dead_at = now
+    remember(one.message, one)
+    dead[i] = one.message
+  end
+  local places, by_place = write_moved(endings)
+  promote(queue, endings.keys)
+  announce(queue, back)
+  return function()
+    if #dead > 0 then
+      tell(queue, "buried", told(dead))
+    end
+    for _, name in ipairs(places) do
+      tell(queue, "buried", told(by_place[name].left, { dead_letter = name }))
+      tell(open_queue(name), "put", told(by_place[name].arrived))
+    end
+  end
+end

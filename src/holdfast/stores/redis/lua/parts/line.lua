@@ -1,0 +1,106 @@
+--- The line of a queue: who is first, what time has overtaken, and when it will do so next.
+-- @include queue
+
+--- The first `limit` due messages in claim order, among those that are not too late.
+--
+-- Walks the priorities in use from the top: behind the first message of a priority that is not due, none of it is.
+local function heads(queue, limit)
+  local found, from = {}, "-"
+  while #found < limit do
+    local wanted = math.min(limit - #found, CHUNK)
+    local members = call("ZRANGEBYLEX", queue.key .. ":ready", from, "+", "LIMIT", 0, wanted)
+    local ids = {}
+    from = nil
+    for i, member in ipairs(members) do
+      if tonumber(string.sub(member, 11, 26)) > now then
+        from = "(" .. string.sub(member, 1, 10) .. AFTER_ALL
+        break
+      end
+      ids[i] = string.sub(member, ID_AT.ready)
+    end
+    for _, message in ipairs(pick(queue, ids)) do
+      if not is_late(message) then
+        found[#found + 1] = message
+      end
+    end
+    if not from then
+      if #members < wanted then
+        break
+      end
+      from = "(" .. members[#members]
+    end
+  end
+  return found
+end
+
+--- Ids of the order `leased` or `late` whose moment has come.
+local function ids_overdue(queue, order, limit)
+  local ids = call("ZRANGEBYLEX", queue.key .. ":" .. order, "-", "(" .. digits(now + 1), "LIMIT", 0, limit)
+  for i, member in ipairs(ids) do
+    ids[i] = string.sub(member, ID_AT[order])
+  end
+  return ids
+end
+
+--- Since when time has overtaken a message.
+local function overdue_since(message)
+  return message.state == "leased" and message["until"] or message.start_by
+end
+
+--- Leased messages whose lease has ended and ready ones that are late, the longest overdue first.
+local function overdue(queue, limit)
+  local found = pick(queue, ids_overdue(queue, "leased", limit))
+  local late = pick(queue, ids_overdue(queue, "late", limit))
+  if #late == 0 then
+    return found
+  end
+  for _, message in ipairs(late) do
+    found[#found + 1] = message
+  end
+  table.sort(found, function(one, other)
+    local since, other_since = overdue_since(one), overdue_since(other)
+    return since < other_since or (since == other_since and one.n < other.n)
+  end)
+  for i = #found, limit + 1, -1 do
+    found[i] = nil
+  end
+  return found
+end
+
+--- The first member of the ready messages from a bound on, or nil.
+local function first_ready(queue, from)
+  return call("ZRANGEBYLEX", queue.key .. ":ready", from, "+", "LIMIT", 0, 1)[1]
+end
+
+--- Where the line of one priority begins, nil where nobody stands in it.
+local function head_position(queue, priority)
+  local prefix = priority_digits(priority)
+  local member = first_ready(queue, "[" .. prefix)
+  return member and string.sub(member, 1, 10) == prefix and tonumber(string.sub(member, 11, 26)) or nil
+end
+
+--- Call `visit` with the first ten digits of each priority in use and the position where its line begins.
+local function each_priority(queue, visit)
+  local member = first_ready(queue, "-")
+  while member do
+    local prefix = string.sub(member, 1, 10)
+    visit(prefix, tonumber(string.sub(member, 11, 26)))
+    member = first_ready(queue, "(" .. prefix .. AFTER_ALL)
+  end
+end
+
+--- The first moment after now at which a message becomes due or a lease ends, nil for none.
+local function next_due(queue)
+  local due = LAST
+  local member = call("ZRANGEBYLEX", queue.key .. ":leased", "[" .. digits(now + 1), "+", "LIMIT", 0, 1)[1]
+  if member then
+    due = tonumber(string.sub(member, 1, 16))
+  end
+  each_priority(queue, function(prefix)
+    local ahead = first_ready(queue, "[" .. prefix .. digits(now + 1))
+    if ahead and string.sub(ahead, 1, 10) == prefix then
+      due = math.min(due, tonumber(string.sub(ahead, 11, 26)))
+    end
+  end)
+  return due < LAST and due or nil
+end

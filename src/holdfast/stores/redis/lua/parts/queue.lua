@@ -1,0 +1,396 @@
+--- One queue: its messages, found by id, by key, and in the order of each state.
+--
+-- Under the key of a queue Q lie
+--   Q            its settings                            hash
+--   Q:messages   id -> the message, packed               hash
+--   Q:values     id -> its value                         hash
+--   Q:keys       key -> id of the ready or leased one    hash
+--   Q:ready      priority, position, n, id               in claim order; a delayed message is one whose position lies ahead
+--   Q:leased     until, n, id                            by lease end
+--   Q:late       start_by, n, id                         the ready ones that have to be started by then and never were
+--   Q:dead       dead_at, n, id                          by burial
+--   Q:buffered   key, NUL, n, id                         copies behind a living message, by key
+--   Q:events, Q:floor                                    its log
+-- Those in an order are sorted sets of score 0: their members begin with what they are ordered by, in digits of one width, so one
+-- command finds any range of them in O(log n).
+--
+-- A message is loaded once and changed in place; how it stood before is noted at its first change, and `write_queue` brings every
+-- order up to date.
+-- @include objects
+
+local queues = {}
+
+local function open_queue(name)
+  return open(queues, "queue", name, function()
+    return {
+      messages = {}, -- by id; false: there is none
+      values = {}, -- by id: new ones, to be written
+      live = {}, -- by key: the id of the ready or leased message, false: there is none
+      copies = {}, -- by key: the id of the buffered message
+      rekeyed = {}, -- keys whose living message changed
+      changed = {}, -- messages, in the order of their first change
+      before = {}, -- by message: how it stood
+      is_cleared = false,
+    }
+  end)
+end
+
+--- What the members of a line of one priority begin with: the highest priority first.
+local function priority_digits(priority)
+  return string.format("%010.0f", 2147483647 - priority)
+end
+
+local order_of = {
+  ready = function(message)
+    return priority_digits(message.priority or 0) .. digits(message.position)
+  end,
+  leased = function(message)
+    return digits(message["until"])
+  end,
+  dead = function(message)
+    return digits(message.dead_at)
+  end,
+  buffered = function(message)
+    return message.key .. "\0"
+  end,
+}
+
+--- Where the id begins in a member.
+local ID_AT = { ready = 43, leased = 33, late = 33, dead = 33 }
+
+local function state_of(message)
+  return message.state or "ready"
+end
+
+--- The order a message stands in, and the member it has there.
+local function standing(message)
+  local state = state_of(message)
+  if state == "gone" then
+    return nil
+  end
+  return state, order_of[state](message) .. digits(message.n) .. message.id
+end
+
+--- Whether it has to be started by some moment and never was.
+local function can_be_late(message)
+  return message.start_by and state_of(message) == "ready" and (message.attempts or 0) == 0
+end
+
+local function is_late(message)
+  return can_be_late(message) and message.start_by <= now
+end
+
+local function is_held(message)
+  return message.state == "leased" and message["until"] > now
+end
+
+local function late_member(message)
+  return can_be_late(message) and digits(message.start_by) .. digits(message.n) .. message.id
+end
+
+--- Read those messages of the queue that were not read yet.
+local function load_messages(queue, ids)
+  local missing = {}
+  for _, id in ipairs(ids) do
+    if queue.messages[id] == nil then
+      missing[#missing + 1] = id
+      queue.messages[id] = false
+    end
+  end
+  if #missing == 0 or queue.is_cleared then
+    return
+  end
+  for i, packed in ipairs(fields_of(queue.key .. ":messages", missing)) do
+    if packed then
+      local message = cmsgpack.unpack(packed)
+      message.id = missing[i]
+      queue.messages[message.id] = message
+    end
+  end
+end
+
+--- The messages with these ids, in the order asked, but for those that do not exist.
+local function pick(queue, ids)
+  load_messages(queue, ids)
+  local found = {}
+  for _, id in ipairs(ids) do
+    found[#found + 1] = queue.messages[id] or nil
+  end
+  return found
+end
+
+--- Find the living messages and the buffered copies under these keys, for `live_of` and `copy_of`.
+local function load_keys(queue, keys)
+  local missing, ids = {}, {}
+  for _, key in ipairs(keys) do
+    if queue.live[key] == nil or queue.copies[key] == nil then
+      missing[#missing + 1] = key
+    end
+  end
+  local has_copies = #missing > 0 and not queue.is_cleared and call("EXISTS", queue.key .. ":buffered") == 1
+  local found = queue.is_cleared and {} or fields_of(queue.key .. ":keys", missing)
+  for i, key in ipairs(missing) do
+    if queue.live[key] == nil then
+      queue.live[key] = found[i] or false
+      ids[#ids + 1] = found[i] or nil
+    end
+    if queue.copies[key] == nil then
+      local member = has_copies
+        and call("ZRANGEBYLEX", queue.key .. ":buffered", "[" .. key .. "\0", "(" .. key .. "\1", "LIMIT", 0, 1)[1]
+      queue.copies[key] = member and string.sub(member, #key + 18) or false
+      ids[#ids + 1] = queue.copies[key] or nil
+    end
+  end
+  load_messages(queue, ids)
+end
+
+--- The ready or leased message under a key that was looked up, or nil.
+local function live_of(queue, key)
+  return queue.live[key] and queue.messages[queue.live[key]] or nil
+end
+
+--- The buffered copy under a key that was looked up, or nil.
+local function copy_of(queue, key)
+  return queue.copies[key] and queue.messages[queue.copies[key]] or nil
+end
+
+--- The keys of messages that have one.
+local function keys_of(messages)
+  local keys = {}
+  for _, message in ipairs(messages) do
+    keys[#keys + 1] = message.key
+  end
+  return keys
+end
+
+local function ids_of(messages)
+  local ids = {}
+  for i, message in ipairs(messages) do
+    ids[i] = message.id
+  end
+  return ids
+end
+
+--- The values of messages of this queue.
+local function values_of(queue, messages)
+  local ids = ids_of(messages)
+  local values = fields_of(queue.key .. ":values", ids)
+  for i, id in ipairs(ids) do
+    values[i] = queue.values[id] or values[i]
+  end
+  return values
+end
+
+--- Note how a message stands, before it is changed.
+local function touch(queue, message)
+  if queue.before[message] then
+    return
+  end
+  local state, member = standing(message)
+  queue.before[message] = { state = state, member = member, late = late_member(message) }
+  queue.changed[#queue.changed + 1] = message
+end
+
+local IS_ALIVE = { ready = true, leased = true }
+
+--- Let a key name what follows from the state that one of its messages had, or has now.
+local function rekey(queue, message, was, state)
+  local key, id = message.key, message.id
+  if not key then
+    return
+  end
+  if IS_ALIVE[state] or (IS_ALIVE[was] and (queue.live[key] or id) == id) then
+    queue.live[key] = IS_ALIVE[state] and id or false
+    queue.rekeyed[key] = true
+  end
+  if state == "buffered" or (was == "buffered" and (queue.copies[key] or id) == id) then
+    queue.copies[key] = state == "buffered" and id
+  end
+end
+
+--- Give a message another state, and its key what follows from that.
+local function change_state(queue, message, state)
+  touch(queue, message)
+  local was = state_of(message)
+  message.state = state ~= "ready" and state or nil
+  rekey(queue, message, was, state)
+end
+
+--- Add a new message.
+local function add(queue, message)
+  queue.messages[message.id] = message
+  queue.before[message] = {}
+  queue.changed[#queue.changed + 1] = message
+  rekey(queue, message, nil, state_of(message))
+end
+
+--- Remove messages; those that are gone already are passed over.
+local function remove(queue, messages)
+  for _, message in ipairs(messages) do
+    if queue.messages[message.id] == message then
+      change_state(queue, message, "gone")
+      queue.messages[message.id] = false
+    end
+  end
+end
+
+--- Remove everything; answer how much there was.
+local function clear_queue(queue)
+  local count = queue.is_cleared and 0 or call("HLEN", queue.key .. ":messages")
+  for _, message in ipairs(queue.changed) do
+    count = count + (message.state ~= "gone" and 1 or 0) - (queue.before[message].state and 1 or 0)
+  end
+  queue.is_cleared = true
+  for _, cache in ipairs({ "messages", "values", "live", "copies", "rekeyed", "changed", "before" }) do
+    queue[cache] = {}
+  end
+  return count
+end
+
+--- Wake those who wait for what became ready, now or later.
+local function announce(queue, messages)
+  if #messages > 0 then
+    wake(queue.topic, #messages)
+  end
+  for _, message in ipairs(messages) do
+    if message.key then
+      wake("key:" .. queue.name .. ":" .. message.key, 1)
+    end
+  end
+end
+
+--- Tell producers who wait that there is room; there is always room where there is no limit, and nobody waits.
+local function make_room(queue, count)
+  local settings = settings_of(queue)
+  if count > 0 and settings and settings.maxsize then
+    wake("room:" .. queue.name, count)
+  end
+end
+
+--- How many messages are ready, now or later, as the queue stood before this step.
+local function ready_count(queue)
+  return call("ZCARD", queue.key .. ":ready")
+end
+
+--- Let the buffered copies under these keys be claimed, where no other message of the key is alive; answer those.
+local function promote(queue, keys)
+  local promoted = {}
+  load_keys(queue, keys)
+  for _, key in ipairs(keys) do
+    local copy = copy_of(queue, key)
+    if copy and not live_of(queue, key) then
+      change_state(queue, copy, "ready")
+      promoted[#promoted + 1] = copy
+    end
+  end
+  announce(queue, promoted)
+  return promoted
+end
+
+--- What an event tells of messages: their ids, their keys if any has one (false for null), and more.
+local function told(messages, more)
+  local data = more or {}
+  data.ids, data.keys = {}, {}
+  local has_keys = false
+  for i, message in ipairs(messages) do
+    data.ids[i] = message.id
+    data.keys[i] = message.key or false
+    has_keys = has_keys or message.key ~= nil
+  end
+  data.keys = has_keys and data.keys or nil
+  return data
+end
+
+--- What leaves and what enters each order, for the messages that were changed.
+local function write_orders(queue)
+  local leaving, entering = {}, {}
+  local function move(order, member, into)
+    into[order] = into[order] or {}
+    if into == entering then
+      table.insert(into[order], 0)
+    end
+    table.insert(into[order], member)
+  end
+  for _, message in ipairs(queue.changed) do
+    local before = queue.before[message]
+    local state, member = standing(message)
+    if before.state ~= state or before.member ~= member then
+      if before.state then
+        move(before.state, before.member, leaving)
+      end
+      if state then
+        move(state, member, entering)
+      end
+    end
+    local late = late_member(message)
+    if before.late ~= late then
+      if before.late then
+        move("late", before.late, leaving)
+      end
+      if late then
+        move("late", late, entering)
+      end
+    end
+  end
+  for order, members in pairs(leaving) do
+    call_with("ZREM", queue.key .. ":" .. order, members)
+  end
+  for order, members in pairs(entering) do
+    call_with("ZADD", queue.key .. ":" .. order, members)
+  end
+end
+
+local function write_messages(queue)
+  local gone, kept, valued = {}, {}, {}
+  for _, message in ipairs(queue.changed) do
+    local id = message.id
+    if message.state == "gone" then
+      gone[#gone + 1] = id
+      queue.values[id] = nil
+    else
+      message.id = nil -- it is the name of the field
+      kept[#kept + 1], kept[#kept + 2] = id, cmsgpack.pack(message)
+      message.id = id
+    end
+  end
+  for id, value in pairs(queue.values) do
+    valued[#valued + 1], valued[#valued + 2] = id, value
+  end
+  call_with("HDEL", queue.key .. ":messages", gone)
+  call_with("HDEL", queue.key .. ":values", gone)
+  call_with("HSET", queue.key .. ":messages", kept)
+  call_with("HSET", queue.key .. ":values", valued)
+end
+
+local function write_keys(queue)
+  local gone, kept = {}, {}
+  for key in pairs(queue.rekeyed) do
+    if queue.live[key] then
+      kept[#kept + 1], kept[#kept + 2] = key, queue.live[key]
+    else
+      gone[#gone + 1] = key
+    end
+  end
+  call_with("HDEL", queue.key .. ":keys", gone)
+  call_with("HSET", queue.key .. ":keys", kept)
+end
+
+local function write_queue(queue)
+  if queue.is_cleared then
+    for _, part in ipairs({ "messages", "values", "keys", "ready", "leased", "late", "dead", "buffered" }) do
+      call("UNLINK", queue.key .. ":" .. part)
+    end
+  end
+  if #queue.changed > 0 then
+    write_orders(queue)
+    write_messages(queue)
+    write_keys(queue)
+  end
+  write_settings(queue)
+end
+
+writers[#writers + 1] = function()
+  for _, queue in pairs(queues) do
+    write_queue(queue)
+  end
+end

@@ -1,0 +1,100 @@
+--- Changing entries of a dict, each on its own conditions: what Write does, and Acquire for its default.
+-- @include dict
+-- @include leases
+-- @include sums
+
+local meets = {
+  any = function()
+    return true
+  end,
+  absent = function(entry)
+    return entry == nil
+  end,
+  present = function(entry)
+    return entry ~= nil
+  end,
+  null = function(entry)
+    return entry == nil or entry.value == "null"
+  end,
+  value = function(entry, change)
+    return entry ~= nil and entry.value == change.expected
+  end,
+  revision = function(entry, change)
+    return (entry and entry.revision or 0) == change.revision
+  end,
+}
+
+--- What stands in the way of a change, nil for nothing.
+local function obstacle(dict, change, entry)
+  if change.lease and not held_lease(dict.name, change.key, change.lease) then
+    return "lease"
+  elseif change.fence and fence_of(dict, change.key) > change.fence then
+    return "fence"
+  elseif not meets[change.expect or "any"](entry, change) then
+    return "compare"
+  end
+  return nil
+end
+
+local function incremented(dict, change, entry)
+  local value = entry and entry.value or "0"
+  if not string.match(value, "^%-?%d") then
+    refuse("NoNumber", { dict = dict.name, key = change.key })
+  end
+  local total = sum_of(value, change.by)
+  if not total then
+    refuse("NumberRange", { dict = dict.name, key = change.key })
+  end
+  return total
+end
+
+--- Each change with its outcome: {because, entry}; the revision of what will be written is not known yet.
+local function plan_changes(dict, changes)
+  local keys, plan = {}, {}
+  for i, change in ipairs(changes) do
+    keys[i] = change.key
+  end
+  load_entries(dict, keys)
+  for i, change in ipairs(changes) do
+    local entry = dict.entries[change.key] or nil
+    local because = obstacle(dict, change, entry)
+    local is_write = change["do"] == nil or change["do"] == "increment"
+    if not because and is_write then
+      local fence = math.max(change.fence or 0, entry and entry.fence or 0)
+      plan[i] = {
+        entry = {
+          key = change.key,
+          value = change["do"] == "increment" and incremented(dict, change, entry) or change.value,
+          fence = fence > 0 and fence or nil,
+          expires_at = change.ttl and now + change.ttl,
+        },
+      }
+    else
+      plan[i] = { because = because, entry = entry }
+    end
+  end
+  return plan
+end
+
+--- Carry a planned change out; deleting what is absent and comparing change nothing, so they are no events.
+local function write_change(dict, change, one)
+  local is_delete = change["do"] == "delete"
+  if one.because or change["do"] == "compare" then
+    return
+  end
+  if is_delete then
+    if one.entry then
+      create(dict)
+      tell(dict, "deleted", { key = change.key })
+      save_entry(dict, change.key, false)
+    end
+  else
+    create(dict)
+    one.entry.revision = tell(dict, "written", { key = change.key, value = one.entry.value })
+    save_entry(dict, change.key, one.entry)
+  end
+  if change.fence then
+    -- Also where there was nothing to delete: a stale holder must not write it afterwards.
+    raise_fence(dict, change.key, change.fence)
+  end
+end

@@ -1,0 +1,188 @@
+--- Put: add messages to a queue, all or none.
+--
+-- KEYS  1 the store  2 the queue
+-- ARGV  1 the command: queue, items, of which each has id, value and, where it is not the default,
+--         key, if_ready, if_leased, delay, at, priority, max_attempts, dead_letter, start_within, metadata
+--       2 its id, or ''  3 the moment, in tests  4 the offset of the wall clock, in tests
+-- Answers ids and created, an item each.
+-- @include queue
+
+local put = {}
+
+--- Where each item of a put goes, worked out one after the other as if each were put alone.
+local function look_up(queue, items)
+  local ids, keys = {}, {}
+  for i, item in ipairs(items) do
+    ids[i] = item.id
+    keys[#keys + 1] = item.key
+  end
+  load_messages(queue, ids)
+  load_keys(queue, keys)
+  local placement = { ids = {}, created = {}, added = {}, added_by_id = {}, updated = {}, late = {}, live = {}, copies = {} }
+  for _, key in ipairs(keys) do
+    local live = live_of(queue, key)
+    if live and is_late(live) then
+      -- Too late to be started: it swallows no new work.
+      if placement.live[key] == nil then
+        table.insert(placement.late, live)
+      end
+      live = nil
+    end
+    placement.live[key] = live or false
+    placement.copies[key] = copy_of(queue, key) or false
+  end
+  table.sort(placement.late, function(one, other)
+    return one.n < other.n
+  end)
+  return placement
+end
+
+local function answer(placement, id, created)
+  table.insert(placement.ids, id)
+  table.insert(placement.created, created)
+end
+
+local function new_message(item)
+  local position = now + (item.delay or 0)
+  if item.at then
+    position = math.min(math.max(position, item.at - wall_offset), LAST - 1)
+  end
+  return {
+    id = item.id,
+    key = item.key,
+    priority = item.priority,
+    position = position,
+    max_attempts = item.max_attempts,
+    dead_letter = item.dead_letter,
+    start_by = item.start_within and math.min(position + item.start_within, LAST),
+    metadata = item.metadata,
+    created_at = now,
+  }
+end
+
+local function place_new(placement, message, value)
+  local one = { message = message, value = value }
+  table.insert(placement.added, one)
+  placement.added_by_id[message.id] = one
+  if message.key then
+    (message.state == "buffered" and placement.copies or placement.live)[message.key] = message
+  end
+  answer(placement, message.id, true)
+end
+
+--- Put a new value into a message that is there, or that this put adds.
+local function place_update(placement, message, item)
+  local one = placement.added_by_id[message.id]
+  if one then
+    one.value, message.metadata = item.value, item.metadata
+  else
+    if not placement.updated[message.id] then
+      placement.updated[message.id] = { message = message }
+      table.insert(placement.updated, placement.updated[message.id])
+    end
+    placement.updated[message.id].value, placement.updated[message.id].metadata = item.value, item.metadata
+  end
+  answer(placement, message.id, false)
+end
+
+--- The key is taken: the item's policy decides.
+local function place_behind(placement, queue, item)
+  local first, copy = placement.live[item.key], placement.copies[item.key]
+  local held = is_held(first)
+  local policy = held and (item.if_leased or "buffer") or (not held and (item.if_ready or "update"))
+  if policy == "reject" then
+    refuse("KeyInFlight", { queue = queue.name, key = item.key, held = held })
+  elseif policy == "keep" then
+    answer(placement, (copy or first).id, false)
+  elseif copy or policy == "update" then
+    place_update(placement, copy or first, item)
+  else
+    local message = new_message(item)
+    message.state = "buffered"
+    if message.position <= now then
+      message.position = first.position
+    end
+    place_new(placement, message, item.value)
+  end
+end
+
+local reserved = {} -- room that earlier commands of the same step will use up, by queue
+
+local function check_room(placement, queue)
+  local settings = settings_of(queue)
+  if not (settings and settings.maxsize) then
+    return
+  end
+  local wanted = 0
+  for _, one in ipairs(placement.added) do
+    wanted = wanted + (one.message.state == "buffered" and 0 or 1)
+  end
+  local used = ready_count(queue) - #placement.late + (reserved[queue.name] or 0)
+  if wanted > 0 and used + wanted > settings.maxsize then
+    refuse("QueueFull", { queue = queue.name, used = used, maxsize = settings.maxsize, wanted = wanted })
+  end
+  reserved[queue.name] = (reserved[queue.name] or 0) + wanted
+end
+
+function put.check(command)
+  local queue = open_queue(command.queue)
+  local placement = look_up(queue, command.items)
+  for _, item in ipairs(command.items) do
+    if queue.messages[item.id] or placement.added_by_id[item.id] then
+      answer(placement, item.id, false)
+    elseif not (item.key and placement.live[item.key]) then
+      place_new(placement, new_message(item), item.value)
+    else
+      place_behind(placement, queue, item)
+    end
+  end
+  check_room(placement, queue)
+  return placement
+end
+
+--- Save value and metadata of messages that were there; one that the same step has ended is passed over.
+local function update(queue, changes)
+  local more
+  for _, change in ipairs(changes) do
+    local message = change.message
+    if queue.messages[message.id] == message then
+      touch(queue, message)
+      message.metadata, message.letter = change.metadata, nil
+      queue.values[message.id] = change.value
+    end
+    more = more or { updated = {}, updated_keys = {} }
+    table.insert(more.updated, message.id)
+    table.insert(more.updated_keys, message.key)
+  end
+  return more
+end
+
+function put.write(command, placement)
+  local queue = open_queue(command.queue)
+  create(queue)
+  if #placement.late > 0 then
+    tell(queue, "expired", told(placement.late, { started = false }))
+    remove(queue, placement.late)
+    make_room(queue, #placement.late)
+  end
+  local added, ready, copied = {}, {}, {}
+  local n = #placement.added > 0 and numbers.draw(#placement.added)
+  for i, one in ipairs(placement.added) do
+    local message = one.message
+    message.n = n + i - 1
+    queue.values[message.id] = one.value
+    add(queue, message)
+    added[i] = message
+    table.insert(message.state == "buffered" and copied or ready, message)
+  end
+  local more = update(queue, placement.updated)
+  if #added > 0 or more then
+    tell(queue, "put", told(added, more))
+  end
+  announce(queue, ready)
+  -- The message that a copy waits behind may be settled by the same step.
+  promote(queue, keys_of(copied))
+  return { ids = placement.ids, created = placement.created }
+end
+
+commands.Put = put

@@ -1,0 +1,59 @@
+--- Settle: end claims. Acknowledge, release, fail, snooze and dead-letter are this one command.
+--
+-- KEYS  1 the store  2… the queues of the receipts
+-- ARGV  1 the command: receipts {queue, id, token}, to, return_to, delay, error, counts, max_attempts, dead_letter, all_or_none
+--       2 its id, or ''  3 the moment, in tests  4 the offset of the wall clock, in tests
+-- Answers held, a flag each.
+-- @include claims
+-- @include endings
+
+local settle = {}
+
+--- What will become of the claims of one queue.
+local function plan_end(command, group)
+  local endings = plan_endings(group.queue, group.messages)
+  for _, message in ipairs(group.messages) do
+    if command.to == "dead" or (command.counts and is_spent(message, (message.failures or 0) + 1, command)) then
+      local ending = ending_of(message, now, "buried", command.error)
+      plan_burial(endings, message, message.dead_letter or command.dead_letter, ending, command.counts)
+    else
+      local ending = ending_of(message, now, command.counts and "failed" or "released", command.error)
+      local position = position_after(endings, message, command.return_to, now, command.delay)
+      plan_release(endings, message, position, ending, command.counts)
+    end
+  end
+  return endings
+end
+
+function settle.check(command)
+  local held = held_by(command)
+  local plan = { held = held, groups = by_queue(command, held), endings = {} }
+  if command.to ~= "done" then
+    for i, group in ipairs(plan.groups) do
+      plan.endings[i] = plan_end(command, group)
+    end
+  end
+  return plan
+end
+
+function settle.write(command, plan)
+  local later = {}
+  for _, group in ipairs(plan.groups) do
+    tell(group.queue, "settled", told(group.messages, { to = command.to }))
+  end
+  for i, endings in ipairs(plan.endings) do
+    later[i] = end_claims(endings)
+  end
+  for _, tell_burials in ipairs(later) do
+    tell_burials()
+  end
+  if command.to == "done" then
+    for _, group in ipairs(plan.groups) do
+      remove(group.queue, group.messages)
+      promote(group.queue, keys_of(group.messages))
+    end
+  end
+  return flags(plan.held)
+end
+
+commands.Settle = settle

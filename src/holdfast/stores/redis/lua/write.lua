@@ -1,0 +1,41 @@
+--- Write: change entries of a dict, each on its own conditions.
+--
+-- KEYS  1 the store  2 the dict
+-- ARGV  1 the command: dict, all_or_none, changes, of which each has key and, where it is not the default, do (none: put), value,
+--         by (as text), expect, expected, revision, lease, fence, ttl
+--       2 its id, or ''  3 the moment, in tests  4 the offset of the wall clock, in tests
+-- Answers a list of {entry, because}: the entry now in force, or the one a delete removed, and what stood in the way.
+-- @include writing
+
+local write = {}
+
+local EXPIRE = 20 -- how many entries past their time a write sometimes clears away
+
+function write.check(command)
+  local plan = plan_changes(open_dict(command.dict), command.changes)
+  for i, one in ipairs(plan) do
+    if command.all_or_none and one.because then
+      local change = command.changes[i]
+      refuse("NotWritten", { dict = command.dict, key = change.key, because = one.because, lease = change.lease })
+    end
+  end
+  return plan
+end
+
+function write.write(command, plan)
+  local dict = open_dict(command.dict)
+  if numbers.latest() % 100 == 0 then
+    expire_entries(dict, EXPIRE)
+  end
+  for i, change in ipairs(command.changes) do
+    write_change(dict, change, plan[i])
+  end
+  -- A table without fields would be packed as a list.
+  local answer = {}
+  for i, one in ipairs(plan) do
+    answer[i] = { entry = one.entry or false, because = one.because or "" }
+  end
+  return answer
+end
+
+commands.Write = write

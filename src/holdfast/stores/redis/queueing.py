@@ -1,0 +1,197 @@
+"""How commands on queues go to Redis and come back."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from msgspec import Struct, msgpack
+
+from holdfast.commands import Browse, Browsed, Claim, Claimed, Count, Extend, Filter, Held, Item, Move, Moved, Put, Puts, Settle, Stats
+from holdfast.commands.moving import cursor
+from holdfast.records import ERROR_CHARACTERS, Message, Receipt, moment_in, seconds_in
+from holdfast.stores.redis.plans import PLANS, Fields, Object, Plan, given, text
+from holdfast.stores.redis.wire import KeptMessage
+
+
+def span(seconds: float | None) -> int | None:
+    """A duration in microseconds."""
+    return None if seconds is None else moment_in(seconds)
+
+
+def _put(command: Put) -> Fields:
+    return {"queue": command.queue, "items": [_item(item) for item in command.items]}
+
+
+def _item(item: Item) -> Fields:
+    fields: Fields = {"id": item.id, "value": text(item.value)}
+    if item.key is not None:
+        fields |= {"key": item.key, "if_ready": item.if_ready, "if_leased": item.if_leased}
+    if item.delay_s:
+        fields["delay"] = moment_in(item.delay_s)
+    if item.at is not None:
+        fields["at"] = item.at
+    if item.priority:
+        fields["priority"] = item.priority
+    if item.max_attempts is not None:
+        fields["max_attempts"] = item.max_attempts
+    if item.dead_letter is not None:
+        fields["dead_letter"] = item.dead_letter
+    if item.start_within_s is not None:
+        fields["start_within"] = moment_in(item.start_within_s)
+    if item.metadata is not None:
+        fields["metadata"] = text(item.metadata)
+    return fields
+
+
+def _claim(command: Claim) -> Fields:
+    return given(
+        queue=command.queue,
+        holder=command.holder,
+        limit=command.limit,
+        lease=span(command.lease_s),
+        key=command.key,
+        take=command.take or None,
+        expired_to=None if command.expired_to == "place" else command.expired_to,
+        max_attempts=command.max_attempts,
+        dead_letter=command.dead_letter,
+    )
+
+
+def _receipts(receipts: Sequence[Receipt]) -> list[tuple[str, str, int]]:
+    return [(receipt.queue, receipt.id, receipt.token) for receipt in receipts]
+
+
+def _extend(command: Extend) -> Fields:
+    return given(receipts=_receipts(command.receipts), lease=span(command.lease_s), all_or_none=command.all_or_none)
+
+
+def _settle(command: Settle) -> Fields:
+    if command.to == "done":
+        return {"receipts": _receipts(command.receipts), "to": "done", "all_or_none": command.all_or_none}
+    return given(
+        receipts=_receipts(command.receipts),
+        to=command.to,
+        return_to=command.return_to,
+        delay=moment_in(command.delay_s),
+        error=command.error[:ERROR_CHARACTERS] if command.error is not None else None,
+        counts=command.counts,
+        max_attempts=command.max_attempts,
+        dead_letter=command.dead_letter,
+        all_or_none=command.all_or_none,
+    )
+
+
+def _which(which: Filter) -> Fields:
+    return given(older_than=span(which.older_than_s), error_contains=which.error_contains or None, key_prefix=which.key_prefix)
+
+
+def _browse(command: Browse) -> Fields:
+    if command.ids is not None:
+        return {"queue": command.queue, "ids": list(command.ids)}
+    if command.keys is not None:
+        return {"queue": command.queue, "keys": list(command.keys)}
+    which = _which(command.which)
+    return given(queue=command.queue, state=command.state, which=which, after=command.after, limit=command.limit)
+
+
+def _move(command: Move) -> Fields:
+    return given(
+        queue=command.queue,
+        to=command.to,
+        ids=None if command.ids is None else list(dict.fromkeys(command.ids)),
+        state=command.state,
+        which=_which(command.which),
+        limit=command.limit,
+        to_queue=command.to_queue,
+        delay=moment_in(command.delay_s),
+        spacing=moment_in(command.spacing_s),
+        error=command.error[:ERROR_CHARACTERS] if command.error is not None else None,
+    )
+
+
+class _Messages(Struct, frozen=True):
+    """Messages, their values, and what else comes with them."""
+
+    messages: list[KeptMessage]
+    values: list[str]
+    due_in: int | None = None
+    index: int = 0
+    now: int = 0
+
+    def of(self, queue: str) -> list[Message]:
+        return [kept.message(queue, value) for kept, value in zip(self.messages, self.values, strict=True)]
+
+
+class _Counted(Struct, frozen=True):
+    """The sizes of a queue, and its ages in microseconds."""
+
+    ready: int
+    delayed: int
+    buffered: int
+    leased: int
+    dead: int
+    oldest_ready: int | None = None
+    oldest_leased: int | None = None
+    average_leased: float | None = None
+    oldest_dead: int | None = None
+    holders: dict[str, int] = {}
+
+
+_decode_messages = msgpack.Decoder(_Messages).decode
+_decode_counted = msgpack.Decoder(_Counted).decode
+
+
+def _claimed(command: Claim, reply: bytes) -> Claimed:
+    found = _decode_messages(reply)
+    return Claimed(found.of(command.queue), None if found.due_in is None else seconds_in(found.due_in))
+
+
+def _browsed(command: Browse, reply: bytes) -> Browsed:
+    found = _decode_messages(reply)
+    messages = found.of(command.queue)
+    is_page = command.ids is None and command.keys is None and len(messages) == command.limit
+    return Browsed(messages, cursor(messages[-1]) if is_page else None, found.index, found.now)
+
+
+def _counted(_: Count, reply: bytes) -> Stats:
+    found = _decode_counted(reply)
+    return Stats(
+        ready=found.ready,
+        delayed=found.delayed,
+        buffered=found.buffered,
+        leased=found.leased,
+        dead=found.dead,
+        oldest_ready_s=_age_s(found.oldest_ready),
+        oldest_leased_s=_age_s(found.oldest_leased),
+        average_leased_s=_age_s(found.average_leased),
+        oldest_dead_s=_age_s(found.oldest_dead),
+        holders=found.holders,
+    )
+
+
+def _age_s(age: float | None) -> float | None:
+    return None if age is None else age / 1_000_000
+
+
+def _queue_of(command: Any) -> list[Object]:
+    return [("queue", command.queue)]
+
+
+def _queues_of(command: Extend | Settle) -> list[Object]:
+    return [("queue", receipt.queue) for receipt in command.receipts]
+
+
+def _moved_queues(command: Move) -> list[Object]:
+    return [("queue", command.queue), *([("queue", command.to_queue)] if command.to_queue is not None else [])]
+
+
+_decode_puts = msgpack.Decoder(Puts).decode
+_decode_held = msgpack.Decoder(Held).decode
+_decode_moved = msgpack.Decoder(Moved).decode
+
+PLANS[Put] = Plan(_queue_of, _put, lambda _, reply: _decode_puts(reply))
+PLANS[Claim] = Plan(_queue_of, _claim, _claimed)
+PLANS[Extend] = Plan(_queues_of, _extend, lambda _, reply: _decode_held(reply))
+PLANS[Settle] = Plan(_queues_of, _settle, lambda _, reply: _decode_held(reply))
+PLANS[Browse] = Plan(_queue_of, _browse, _browsed)
+PLANS[Count] = Plan(_queue_of, lambda command: {"queue": command.queue}, _counted)
+PLANS[Move] = Plan(_moved_queues, _move, lambda _, reply: _decode_moved(reply))

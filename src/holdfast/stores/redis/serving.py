@@ -1,0 +1,71 @@
+"""What a Redis says about itself: whether we may trust it with data, and what it promises."""
+
+from typing import Any, Literal
+
+from msgspec import Struct
+
+from holdfast.errors import StoreError
+from holdfast.stores import Guarantees
+
+OLDEST = (6, 2)
+CLOCK = "the Redis server's wall clock"
+
+
+class Server(Struct, frozen=True):
+    """The settings that decide what it promises."""
+
+    engine: str
+    version: tuple[int, ...]
+    role: str
+    is_cluster: bool
+    policy: str
+    has_log: bool
+    fsync: str
+    """`always`, `everysec` or `no`; empty where we may not ask."""
+
+    def guarantees(self) -> Guarantees:
+        survives: Literal["power", "nothing"] = "power" if self.has_log and self.fsync == "always" else "nothing"
+        settings = {
+            "appendonly": "yes" if self.has_log else "no",
+            "appendfsync": self.fsync or "unknown",
+            "maxmemory-policy": self.policy,
+            "cluster": "yes" if self.is_cluster else "no",
+        }
+        return Guarantees(survives, "hosts", CLOCK, f"{self.engine} {'.'.join(map(str, self.version))}", settings)
+
+
+def read_server(info: bytes, config: list[bytes]) -> Server:
+    """Read the answers to INFO and to CONFIG GET, which may be empty."""
+    facts = dict(line.split(":", 1) for line in info.decode().splitlines() if ":" in line)
+    settings = dict(zip(map(bytes.decode, config[::2]), map(bytes.decode, config[1::2]), strict=True))
+    is_valkey = facts.get("server_name") == "valkey" or "valkey_version" in facts
+    version = facts.get("valkey_version") if is_valkey else facts.get("redis_version")
+    return Server(
+        engine="Valkey" if is_valkey else "Redis",
+        version=tuple(int(part) for part in (version or "0").split(".") if part.isdecimal()),
+        role=facts.get("role", "master"),
+        is_cluster=facts.get("cluster_enabled") == "1" or facts.get("redis_mode") == "cluster",
+        policy=settings.get("maxmemory-policy") or facts.get("maxmemory_policy") or "unknown",
+        has_log=facts.get("aof_enabled") == "1",
+        fsync=settings.get("appendfsync", ""),
+    )
+
+
+def check(server: Server, where: str, *, allows_eviction: bool) -> None:
+    """Refuse a server that would lose data or cannot run the scripts."""
+    if server.version < OLDEST and server.engine == "Redis":
+        raise StoreError(f"{where} is Redis {'.'.join(map(str, server.version))}: Holdfast needs 6.2 or newer, or Valkey")
+    if server.is_cluster:
+        raise StoreError(f"{where} is part of a Redis Cluster, which this version does not support: use a single Redis")
+    if server.role != "master":
+        raise StoreError(f"{where} is a read-only replica: give the address of the primary")
+    if server.policy not in ("noeviction", "unknown") and not allows_eviction:
+        raise StoreError(
+            f"{where} may throw data away when its memory is full (maxmemory-policy is {server.policy}): "
+            "set it to noeviction, or accept the loss with ?eviction=allow"
+        )
+
+
+def reply_or(reply: Any, otherwise: Any) -> Any:
+    """A reply, or something else where the server refused to answer."""
+    return otherwise if isinstance(reply, Exception) else reply

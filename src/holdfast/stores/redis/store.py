@@ -1,0 +1,116 @@
+"""The store in a Redis or Valkey server, for threads."""
+
+import os
+import weakref
+from typing import Any, TypeVar
+
+from holdfast.clock import Clock
+from holdfast.codec import Limits
+from holdfast.commands import Command
+from holdfast.errors import Closed
+from holdfast.stores import Guarantees
+from holdfast.stores.redis import whole
+from holdfast.stores.redis.address import read_url
+from holdfast.stores.redis.connections import Connections
+from holdfast.stores.redis.listening import Listener
+from holdfast.stores.redis.plans import request_for
+from holdfast.stores.redis.refusing import read_reply
+from holdfast.stores.redis.serving import check, read_server, reply_or
+from holdfast.stores.redis.tasks import RedisTasks
+from holdfast.stores.retrying import Patience, Tries, named, retry
+from holdfast.stores.waiting import Mark, Waiters, waiters_for
+
+R = TypeVar("R")
+
+_ = whole  # Knows how every command goes and comes back.
+
+OPENING = Patience(most_s=5.0)
+"""How long to try to reach a server that was never reached before."""
+
+_open_stores: "weakref.WeakSet[RedisStore]" = weakref.WeakSet()
+
+
+class RedisStore:
+    """A store in a Redis or Valkey server.
+
+    Every command is one script, so it is atomic, and one round trip. A connection that fails is made anew, and the command sent again
+    under its id, for at most a minute.
+    """
+
+    def __init__(self, url: str, *, limits: Limits = Limits(), clock: Clock | None = None, patience: Patience = Patience()) -> None:  # noqa: B008 - frozen
+        self._address = read_url(url)
+        self.url: str = self._address.shown
+        self.limits = limits
+        self.clock = clock
+        self.patience = patience
+        self.connections = Connections(self._address)
+        self.guarantees: Guarantees = self._check_server()
+        self.waiters: Waiters = Waiters() if clock is None else waiters_for(clock)
+        self.listener = Listener(self._address, self.waiters)
+        self._is_closed = False
+        _open_stores.add(self)
+
+    def _check_server(self) -> Guarantees:
+        asked = retry(
+            lambda: self.connections.ask(("INFO",), ("CONFIG", "GET", "appendfsync"), ("CONFIG", "GET", "maxmemory-policy")),
+            Tries(OPENING),
+        )
+        info, *config = [reply_or(reply, []) for reply in asked]
+        server = read_server(info or b"", [part for reply in config for part in reply])
+        check(server, self.url, allows_eviction=self._address.allows_eviction)
+        return server.guarantees()
+
+    def execute(self, command: Command[R]) -> R:
+        command.measure(self.limits)
+        command = named(command)
+        name, arguments = self.words(command)
+        reply = retry(lambda: self.connections.run(name, arguments), Tries(self.patience))
+        return read_reply(command, reply)
+
+    def words(self, command: Command[Any]) -> tuple[str, list[str | bytes | int]]:
+        """The script of a command, and what it is called with; tests that own the clock also say what it shows."""
+        request = request_for(command, self._address.prefix)
+        moment, offset = ("", "") if self.clock is None else (self.clock.now_us(), self.clock.wall_offset_us())
+        return request.name, [len(request.keys), *request.keys, request.argument, command.id, moment, offset]
+
+    def mark(self, topic: str) -> Mark:
+        self.listener.want(topic)
+        return self.waiters.mark(topic)
+
+    def wait(self, mark: Mark, timeout_s: float, due_in_s: float | None = None, poll_s: float | None = None) -> None:
+        self.waiters.wait(mark, timeout_s, due_in_s, poll_s)
+
+    def wall_offset_us(self) -> int:
+        """Nothing: the server's clock is a wall clock."""
+        return 0 if self.clock is None else self.clock.wall_offset_us()
+
+    def for_tasks(self) -> RedisTasks:
+        return RedisTasks(self, self._address)
+
+    def close(self) -> None:
+        if self._is_closed:
+            return
+        self._is_closed = True
+        _open_stores.discard(self)
+        self.waiters.close()
+        self.listener.close()
+        self.connections.close()
+
+    def refuse_if_closed(self) -> None:
+        if self._is_closed:
+            raise Closed(f"{self.url} was closed: open the store again")
+
+    def begin_in_child(self) -> None:
+        """Go on after a fork: connections, the listening thread and whoever waited stayed in the parent."""
+        self.connections.begin_in_child()
+        self.listener.begin()
+        self.waiters.reset()
+
+
+def _begin_in_child() -> None:
+    for store in list(_open_stores):
+        store.begin_in_child()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_begin_in_child)

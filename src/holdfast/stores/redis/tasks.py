@@ -1,0 +1,216 @@
+"""The same store, for tasks: those of one event loop share a connection, and what they ask together goes out together."""
+
+import asyncio
+import threading
+import weakref
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+import redis.asyncio
+import redis.exceptions as theirs
+
+from holdfast.codec import Limits
+from holdfast.commands import Acquire, Claim, Command, Together
+from holdfast.errors import Closed, HoldfastError
+from holdfast.stores import Guarantees
+from holdfast.stores.redis.address import Address
+from holdfast.stores.redis.connections import Words
+from holdfast.stores.redis.failures import translate
+from holdfast.stores.redis.refusing import read_reply
+from holdfast.stores.redis.scripts import script
+from holdfast.stores.retrying import Tries, named, retry_async
+from holdfast.stores.waiting import Mark, Waiters
+
+if TYPE_CHECKING:
+    from holdfast.stores.redis.store import RedisStore
+
+R = TypeVar("R")
+
+HOLDING = (Claim, Acquire, Together)
+"""Commands that may leave something held, which a caller that was cancelled does not know of."""
+
+
+class RedisTasks:
+    """The async face of a Redis store."""
+
+    def __init__(self, store: "RedisStore", address: Address) -> None:
+        self.store = store
+        self.url: str = store.url
+        self.limits: Limits = store.limits
+        self.guarantees: Guarantees = store.guarantees
+        self.waiters: Waiters = store.waiters
+        self._address = address
+        # One for each event loop that uses the store; a loop that is gone takes its own with it.
+        self._pipes: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Pipe] = weakref.WeakKeyDictionary()
+
+    async def execute(self, command: Command[R]) -> R:
+        command.measure(self.limits)
+        command = named(command)
+        name, arguments = self.store.words(command)
+        pipe = self._pipe()
+        try:
+            reply = await retry_async(lambda: pipe.ask(name, arguments), Tries(self.store.patience))
+        except asyncio.CancelledError:
+            if isinstance(command, HOLDING):
+                threading.Thread(target=self._take_back, args=(command,), name="holdfast-redis-take-back", daemon=True).start()
+            raise
+        return read_reply(command, reply)
+
+    def _take_back(self, command: Command[Any]) -> None:
+        """Give back what a cancelled caller got, or will get: sent again under its id, the command tells what that is."""
+        try:
+            undo = command.undo(self.store.execute(command))
+            if undo is not None:
+                self.store.execute(undo)
+        except HoldfastError:
+            return  # Its lease ends by itself.
+
+    def _pipe(self) -> "Pipe":
+        loop = asyncio.get_running_loop()
+        pipe = self._pipes.get(loop)
+        if pipe is None:
+            self.store.refuse_if_closed()
+            pipe = self._pipes[loop] = Pipe(self._address)
+        return pipe
+
+    def mark(self, topic: str) -> Mark:
+        return self.store.mark(topic)
+
+    async def wait(self, mark: Mark, timeout_s: float, due_in_s: float | None = None, poll_s: float | None = None) -> None:
+        await self.waiters.wait_async(mark, timeout_s, due_in_s, poll_s)
+
+    def wall_offset_us(self) -> int:
+        return self.store.wall_offset_us()
+
+    async def aclose(self) -> None:
+        pipe = self._pipes.pop(asyncio.get_running_loop(), None)
+        if pipe is not None:
+            await pipe.close()
+        await asyncio.to_thread(self.store.close)
+
+
+class _Asked:
+    """A script that was asked for, and the future of its reply."""
+
+    __slots__ = ("arguments", "future", "name")
+
+    def __init__(self, name: str, arguments: list[Any], future: "asyncio.Future[Any]") -> None:
+        self.name = name
+        self.arguments = arguments
+        self.future = future
+
+    def answer(self, reply: Any) -> None:
+        if not self.future.done():
+            self.future.set_result(reply)
+
+    def fail(self, error: BaseException) -> None:
+        if not self.future.done():
+            self.future.set_exception(error)
+
+
+class Pipe:
+    """One connection of one event loop. Redis does one thing at a time, so its tasks lose nothing by sharing it.
+
+    While the replies to what was sent are on their way, what is asked gathers, and goes out as one.
+    """
+
+    def __init__(self, address: Address) -> None:
+        self._address = address
+        self._connection = _make_connection(address)
+        self._gathered: list[_Asked] = []
+        self._worker: asyncio.Task[None] | None = None
+        self._is_closed = False
+
+    def ask(self, name: str, arguments: list[Any]) -> "asyncio.Future[Any]":
+        """Run a script; its reply. Raises `Lost` where another try may help."""
+        if self._is_closed:
+            raise Closed(f"{self._address.shown} was closed: open the store again")
+        asked = _Asked(name, arguments, asyncio.get_running_loop().create_future())
+        self._gathered.append(asked)
+        if self._worker is None:
+            self._worker = asyncio.get_running_loop().create_task(self._work())
+        return asked.future
+
+    async def close(self) -> None:
+        self._is_closed = True
+        if self._worker is not None:
+            self._worker.cancel()
+            await asyncio.gather(self._worker, return_exceptions=True)
+        await self._connection.disconnect()
+
+    async def _work(self) -> None:
+        """Send and read until nothing is asked any more."""
+        batch: list[_Asked] = []
+        try:
+            while self._gathered:
+                batch, self._gathered = [one for one in self._gathered if not one.future.done()], []
+                await self._exchange(batch)
+        except BaseException as error:
+            # The loop ends, or the store was closed: nobody may be left waiting.
+            lost = Closed(f"{self._address.shown} was closed while it was asked") if self._is_closed else error
+            for one in [*batch, *self._gathered]:
+                one.fail(lost)
+            raise
+        finally:
+            self._worker = None
+
+    async def _exchange(self, batch: list[_Asked]) -> None:
+        """Send a batch and answer all of it."""
+        was_sent = False
+        try:
+            await self._connection.connect()
+            was_sent = True
+            unknown = await self._send(batch, [("EVALSHA", script(one.name).sha, *one.arguments) for one in batch])
+            if unknown:
+                # It was started anew, or its scripts were flushed.
+                texts = {one.name: script(one.name).text for one in unknown}
+                await self._load(list(texts.values()))
+                await self._send(unknown, [("EVALSHA", script(one.name).sha, *one.arguments) for one in unknown])
+        except (theirs.RedisError, OSError) as error:
+            await self._connection.disconnect(nowait=True)
+            for one in batch:
+                one.fail(translate(error, self._address.shown, was_sent=was_sent))
+
+    async def _send(self, batch: list[_Asked], commands: Sequence[Words]) -> list[_Asked]:
+        """Send commands and give out their replies; answer those whose script the server does not know."""
+        await self._connection.send_packed_command(self._connection.pack_commands(commands))
+        unknown = []
+        for one in batch:
+            try:
+                one.answer(await self._connection.read_response())
+            except theirs.NoScriptError:
+                unknown.append(one)
+            except theirs.ResponseError as error:
+                one.fail(translate(error, self._address.shown, was_sent=True))
+        return unknown
+
+    async def _load(self, texts: list[str]) -> None:
+        await self._connection.send_packed_command(self._connection.pack_commands([("SCRIPT", "LOAD", text) for text in texts]))
+        for _ in texts:
+            await self._connection.read_response()
+
+
+class Wire(Protocol):
+    """What we use of the library's connections."""
+
+    async def connect(self) -> None: ...
+
+    async def disconnect(self, *, nowait: bool = False) -> None: ...
+
+    def pack_commands(self, commands: Sequence[Words]) -> list[bytes]: ...
+
+    async def send_packed_command(self, command: list[bytes]) -> None: ...
+
+    async def read_response(self) -> Any: ...
+
+
+def _make_connection(address: Address) -> Wire:
+    kinds: dict[str, Callable[..., Any]] = {
+        "Connection": redis.asyncio.Connection,
+        "SSLConnection": redis.asyncio.SSLConnection,
+        "UnixDomainSocketConnection": redis.asyncio.UnixDomainSocketConnection,
+    }
+    options = dict(address.options)
+    kind = options.pop("connection_class", None)
+    connection: Wire = kinds["Connection" if kind is None else kind.__name__](**options)
+    return connection

@@ -1,0 +1,106 @@
+"""Records as the scripts keep and answer them, in msgpack: what is left out is the default, and false stands for null."""
+
+from msgspec import Raw, Struct
+
+from holdfast.records import Ending, Entry, Lease, Message, ReturnTo, State, with_letter
+
+
+class Letter(Struct, frozen=True, gc=False):
+    """Where a dead letter comes from and why; it becomes part of the metadata when somebody reads it."""
+
+    queue: str
+    attempts: int
+    failures: int
+    at: int
+    error: str | None = None
+    key: str | None = None
+
+    def report(self) -> dict[str, object]:
+        told: dict[str, object] = {"queue": self.queue, "attempts": self.attempts, "failures": self.failures, "error": self.error}
+        told["at"] = self.at / 1_000_000
+        return told if self.key is None else {**told, "key": self.key}
+
+
+class KeptMessage(Struct, frozen=True, gc=False):
+    """A message without its value."""
+
+    id: str
+    n: int
+    position: int
+    created_at: int
+    key: str | None = None
+    priority: int = 0
+    state: State = "ready"
+    attempts: int = 0
+    failures: int = 0
+    max_attempts: int | None = None
+    dead_letter: str | None = None
+    start_by: int | None = None
+    holder: str = ""
+    token: int = 0
+    since: int = 0
+    until: int = 0
+    expired_to: ReturnTo = "place"
+    dead_at: int | None = None
+    last_error: str | None = None
+    endings: int = 0
+    history: tuple[Ending, ...] = ()
+    metadata: str | None = None
+    letter: Letter | None = None
+
+    def message(self, queue: str, value: str) -> Message:
+        metadata = None if self.metadata is None else Raw(self.metadata)
+        return Message(
+            queue,
+            self.id,
+            Raw(value),
+            self.n,
+            self.key,
+            self.priority,
+            self.position,
+            self.state,
+            self.attempts,
+            self.failures,
+            self.max_attempts,
+            self.dead_letter,
+            self.start_by,
+            self.created_at,
+            self.holder,
+            self.token,
+            self.since,
+            self.until,
+            self.expired_to,
+            self.dead_at,
+            self.last_error,
+            self.endings,
+            self.history,
+            metadata if self.letter is None else with_letter(metadata, self.letter.report()),
+        )
+
+
+class KeptEntry(Struct, frozen=True, gc=False):
+    """An entry of a dict."""
+
+    key: str
+    value: str
+    revision: int
+    fence: int = 0
+    expires_at: int | None = None
+
+    def entry(self, name: str) -> Entry:
+        return Entry(name, self.key, Raw(self.value), self.revision, self.fence, self.expires_at)
+
+
+class KeptLease(Struct, frozen=True, gc=False):
+    """A lease."""
+
+    key: str
+    holder: str
+    lease_id: str
+    token: int
+    since: int
+    until: int
+    dict: str | None = None
+
+    def lease(self) -> Lease:
+        return Lease(self.dict, self.key, self.holder, self.lease_id, self.token, self.since, self.until)

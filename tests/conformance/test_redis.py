@@ -1,0 +1,19 @@
+"""The Redis store keeps the contract, for threads and for tasks."""
+
+import pytest
+
+from holdfast.testing.conformance import FileConformance, ForTasks, StoreConformance, StoreFactory
+from tests.conformance.factories import RedisFactory
+from tests.servers import own_redis_url
+
+
+class TestRedis(StoreConformance, FileConformance):
+    @pytest.fixture
+    def factory(self) -> StoreFactory:
+        return RedisFactory(own_redis_url())
+
+
+class TestRedisForTasks(StoreConformance, FileConformance):
+    @pytest.fixture
+    def factory(self) -> StoreFactory:
+        return ForTasks(RedisFactory(own_redis_url()))
