@@ -6,13 +6,14 @@ import threading
 import weakref
 from collections.abc import Callable, Iterable, Sequence
 from math import inf
-from typing import Any
+from typing import Any, Protocol
 
+from holdfast.codec import Limits
 from holdfast.commands import Extend, LeaseName, Renew
 from holdfast.errors import Closed
 from holdfast.holding import Hold, monotonic_s
 from holdfast.records import Receipt
-from holdfast.stores import Store
+from holdfast.stores import Executor
 from holdfast.stores.waiting import LONGEST_NAP_S, MovableClock
 
 RETRY = 0.25
@@ -26,15 +27,22 @@ FORGET_MIN = 100
 _log = logging.getLogger("holdfast")
 
 
+class Renewing(Executor, Protocol):
+    """What renewals go through: a store, or what reaches one."""
+
+    limits: Limits
+
+
 class Keepalive:
     """Renews holds until they are dropped.
 
     It uses the store for threads, so a blocked event loop loses nothing. Holds that are due, and those that soon will be, are renewed by
-    one command for claims and one for leases of each length.
+    one command for claims and one for leases of each length. `at_end` is called in its thread when that ends, if there was one.
     """
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Renewing, at_end: Callable[[], None] | None = None) -> None:
         self._store = store
+        self._at_end = at_end
         self.now: Callable[[], float] = monotonic_s
         self._is_closed = False
         self.begin()
@@ -81,8 +89,8 @@ class Keepalive:
         with self._changed:
             self._holds.pop(id(hold), None)
 
-    def close(self) -> None:
-        """End the thread; what is still held is lost."""
+    def close(self, *, wait: bool = True) -> None:
+        """End the thread, without `wait` as soon as it is done with a renewal under way; what is still held is lost."""
         with self._changed:
             self._is_closed = True
             holds, self._holds = list(self._holds.values()), {}
@@ -90,7 +98,7 @@ class Keepalive:
             self._changed.notify()
         for hold in holds:
             hold.tell_lost("its client was closed")
-        if thread is not None and thread is not threading.current_thread():
+        if wait and thread is not None and thread is not threading.current_thread():
             thread.join()
 
     def remember(self, name: LeaseName, hold: Hold) -> Hold:
@@ -114,9 +122,13 @@ class Keepalive:
             self._changed.notify()
 
     def _work(self) -> None:
-        while (holds := self._next()) is not None:
-            self._end_lost(holds)
-            self._renew(holds)
+        try:
+            while (holds := self._next()) is not None:
+                self._end_lost(holds)
+                self._renew(holds)
+        finally:
+            if self._at_end is not None:
+                self._at_end()
 
     def _next(self) -> list[Hold] | None:
         """Sleep until a hold needs to be looked at; answer all of them, or None at the end."""

@@ -1,0 +1,1 @@
+"""The calls and the context, for tasks; their twins for threads are generated."""

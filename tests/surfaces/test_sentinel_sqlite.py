@@ -1,0 +1,308 @@
+"""sentinel's API on `sqlite3` connections: one holder, growing tokens, and the caller's transactions left alone."""
+
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast import HoldfastError, LeaseHeld, LeaseLost, LockTimeout
+from holdfast.surfaces import sentinel
+
+KEY = "order_123"
+
+
+@pytest.fixture
+def get_conn(tmp_path: Path) -> Iterator[Callable[[], sqlite3.Connection]]:
+    """Makes connections to one file, for any thread; those left over are closed."""
+    made: list[sqlite3.Connection] = []
+
+    def connected() -> sqlite3.Connection:
+        made.append(sqlite3.connect(tmp_path / "app.db", check_same_thread=False))
+        return made[-1]
+
+    yield connected
+    for connection in made:
+        connection.close()
+
+
+@pytest.fixture
+def conn(get_conn: Callable[[], sqlite3.Connection]) -> sqlite3.Connection:
+    return get_conn()
+
+
+def until(condition: Callable[[], bool]) -> None:
+    """Wait for something that happens by itself."""
+    pause, looks = threading.Event(), 0
+    while not condition():
+        looks += 1
+        assert looks < 6_000, "it did not happen"
+        pause.wait(0.01)
+
+
+# Single calls
+
+
+def test_the_second_worker_is_told_at_once_that_the_lease_is_held(conn: Any, get_conn: Callable[[], Any]) -> None:
+    first = sentinel.acquire(conn, KEY, ttl_ms=60_000, owner_id="one")
+    second = sentinel.acquire(get_conn(), KEY, ttl_ms=60_000)
+    assert (first.acquired, second.acquired) == (True, False)
+    assert (second.owner_id, second.expires_at, second.fencing_token, second.held_by) == (None, None, None, "one")
+    assert second.free_in_ms is not None
+    assert 0 < second.free_in_ms <= 60_000
+    assert first.expires_at is not None
+    assert first.expires_at.tzinfo is not None
+
+
+def test_tokens_grow_and_owners_differ_from_grant_to_grant(conn: Any) -> None:
+    tokens, owners = [], set()
+    for _ in range(3):
+        result = sentinel.acquire(conn, KEY, owner_id="worker")
+        assert result.owner_id is not None
+        assert sentinel.release(conn, KEY, result.owner_id).released
+        tokens.append(result.fencing_token)
+        owners.add(result.owner_id)
+    assert tokens == sorted(set(tokens), key=int)  # type: ignore[arg-type]
+    assert len(owners) == 3
+
+
+def test_a_lease_that_ended_is_taken_over_and_its_holder_told(conn: Any, get_conn: Callable[[], Any]) -> None:
+    late = sentinel.acquire(conn, KEY, ttl_ms=1)
+    other = get_conn()
+    taken = sentinel.acquire(other, KEY, ttl_ms=60_000, wait_ms=30_000)
+    assert (late.acquired, taken.acquired) == (True, True)
+    assert late.owner_id is not None
+    assert late.fencing_token is not None
+    assert taken.fencing_token is not None
+    assert taken.fencing_token > late.fencing_token
+    assert not sentinel.heartbeat(conn, KEY, late.owner_id).extended
+    assert not sentinel.release(conn, KEY, late.owner_id).released
+    assert not sentinel.acquire(conn, KEY).acquired, "the stale holder changed nothing"
+
+
+def test_a_lease_that_ended_is_not_revived(conn: Any) -> None:
+    late = sentinel.acquire(conn, KEY, ttl_ms=1)
+    assert late.owner_id is not None
+    until(lambda: not sentinel.heartbeat(conn, KEY, late.owner_id or "", ttl_ms=1).extended)
+    assert not sentinel.heartbeat(conn, KEY, late.owner_id).success
+
+
+def test_a_heartbeat_on_another_connection_extends(conn: Any, get_conn: Callable[[], Any]) -> None:
+    held = sentinel.acquire(conn, KEY, ttl_ms=30_000)
+    beat = sentinel.heartbeat(get_conn(), KEY, held.owner_id or "", 60_000)
+    assert (beat.extended, beat.success) == (True, True)
+    assert beat.expires_at is not None
+    assert held.expires_at is not None
+    assert beat.expires_at > held.expires_at
+
+
+def test_an_owner_may_have_a_name_of_its_own_with_its_token(conn: Any) -> None:
+    held = sentinel.acquire(conn, KEY, owner_id="worker-1")
+    token = held.fencing_token or 0
+    assert not sentinel.heartbeat(conn, KEY, "worker-1").extended, "the name alone may be another grant's"
+    assert not sentinel.heartbeat(conn, KEY, "worker-1", fencing_token=token + 1).extended
+    assert sentinel.heartbeat(conn, KEY, owner_id="worker-1", fencing_token=token).extended
+    assert not sentinel.release(conn, KEY, "worker-2", fencing_token=token).released
+    assert sentinel.release(conn, KEY, "worker-1", fencing_token=token).success
+
+
+def test_an_open_transaction_is_never_committed(conn: Any, get_conn: Callable[[], Any]) -> None:
+    sentinel.init_db(conn)
+    conn.execute("create table orders (id integer primary key)")
+    conn.execute("begin")
+    conn.execute("insert into orders values (1)")
+    assert sentinel.acquire(conn, KEY, ttl_ms=60_000).acquired
+    assert conn.in_transaction
+    conn.rollback()
+    other = get_conn()
+    assert other.execute("select count(*) from orders").fetchone() == (0,)
+    assert sentinel.acquire(other, KEY).acquired, "what was rolled back is free"
+
+
+def test_the_first_call_creates_what_is_missing_even_in_a_transaction(conn: Any, get_conn: Callable[[], Any]) -> None:
+    conn.execute("begin")
+    held = sentinel.acquire(conn, KEY, ttl_ms=60_000)
+    conn.commit()
+    assert sentinel.heartbeat(get_conn(), KEY, held.owner_id or "").extended
+
+
+@pytest.mark.parametrize("ttl_ms", [0, -5, float("nan")])
+def test_a_lease_of_no_time_is_refused(conn: Any, ttl_ms: float) -> None:
+    with pytest.raises(ValueError, match="ttl_ms"):
+        sentinel.acquire(conn, KEY, ttl_ms)
+
+
+# The context
+
+
+def test_a_lease_is_held_kept_alive_and_released(conn: Any, get_conn: Callable[[], Any]) -> None:
+    threads: list[str] = []
+
+    def heartbeats() -> Any:
+        threads.append(threading.current_thread().name)
+        return get_conn()
+
+    other = get_conn()
+    with sentinel.lease(conn, KEY, ttl_ms=500, get_conn=heartbeats) as lease:
+        lease.assert_valid()
+        assert lease.fencing_token is not None
+        assert not sentinel.acquire(other, KEY, wait_ms=1_200).acquired, "it outlived twice its length"
+        assert lease.is_valid
+    assert not lease.is_valid
+    assert threads[0] != threading.current_thread().name
+    assert sentinel.acquire(other, KEY).acquired
+
+
+def test_a_lease_needs_no_second_connection_of_the_callers(conn: Any, get_conn: Callable[[], Any]) -> None:
+    other = get_conn()
+    with sentinel.lease(conn, KEY, ttl_ms=500):
+        assert not sentinel.acquire(other, KEY, wait_ms=800).acquired
+    assert sentinel.acquire(other, KEY).acquired
+
+
+def test_a_lease_that_is_held_raises_and_says_by_whom(conn: Any, get_conn: Callable[[], Any]) -> None:
+    sentinel.acquire(conn, KEY, ttl_ms=60_000, owner_id="the other")
+    with pytest.raises(LeaseHeld, match="'the other'") as raised, sentinel.lease(get_conn(), KEY):
+        pass
+    assert raised.value.holder == "the other"
+    with pytest.raises(LockTimeout), sentinel.lease(get_conn(), KEY, wait_ms=1):
+        pass
+
+
+def test_without_a_heartbeat_it_turns_invalid_in_time(conn: Any, get_conn: Callable[[], Any]) -> None:
+    def dead() -> Any:
+        raise sqlite3.OperationalError("the connection was killed")
+
+    def work() -> None:
+        with sentinel.lease(conn, KEY, ttl_ms=300, get_conn=dead) as lease:
+            until(lambda: sentinel.acquire(other, KEY, ttl_ms=60_000).acquired)
+            assert not lease.is_valid, "two holders"
+            with pytest.raises(LeaseLost):
+                lease.assert_valid()
+
+    other = get_conn()
+    with pytest.raises(LeaseLost):
+        work()
+    assert not sentinel.acquire(conn, KEY).acquired, "leaving took nothing from the new holder"
+
+
+def test_a_connection_that_failed_once_is_made_anew(conn: Any, get_conn: Callable[[], Any]) -> None:
+    tries: list[bool] = []
+
+    def shaky() -> Any:
+        tries.append(True)
+        if len(tries) == 1:
+            raise sqlite3.OperationalError("not now")
+        return get_conn()
+
+    with sentinel.lease(conn, KEY, ttl_ms=600, get_conn=shaky) as lease:
+        assert not sentinel.acquire(get_conn(), KEY, wait_ms=1_500).acquired
+        assert lease.is_valid
+    assert len(tries) >= 2
+
+
+def test_leaving_waits_for_no_heartbeat(conn: Any, get_conn: Callable[[], Any]) -> None:
+    asked, answered = threading.Event(), threading.Event()
+
+    def hanging() -> Any:
+        asked.set()
+        answered.wait(60)
+        return get_conn()
+
+    with sentinel.lease(conn, KEY, ttl_ms=30_000, get_conn=hanging) as lease:
+        lease._holding.hold.renew_at = 0.0  # type: ignore[union-attr]
+        lease._keepalive.look_again()  # type: ignore[union-attr]
+        assert asked.wait(60)
+    assert not answered.is_set(), "the heartbeat hangs, and the body has left"
+    assert sentinel.acquire(conn, KEY).acquired
+    answered.set()
+
+
+def test_a_job_that_hangs_is_kept_alive_no_longer_than_it_may(conn: Any, get_conn: Callable[[], Any], caplog: Any) -> None:
+    def hang() -> None:
+        with sentinel.lease(conn, KEY, ttl_ms=200, get_conn=get_conn, max_hold_ms=250) as lease:
+            assert sentinel.acquire(other, KEY, ttl_ms=60_000, wait_ms=60_000).acquired
+            assert not lease.is_valid
+
+    other = get_conn()
+    with pytest.raises(LeaseLost):
+        hang()
+    assert "max_hold_s" in caplog.text
+
+
+def test_inside_a_transaction_a_lease_lives_on_a_connection_apart(conn: Any, get_conn: Callable[[], Any]) -> None:
+    sentinel.init_db(conn)
+    conn.execute("begin")
+    assert conn.execute("select 1").fetchone() == (1,)
+    with pytest.raises(HoldfastError, match="get_conn"), sentinel.lease(conn, KEY):
+        pass
+    with sentinel.lease(conn, KEY, ttl_ms=60_000, get_conn=get_conn):
+        assert conn.in_transaction
+        assert not sentinel.acquire(get_conn(), KEY).acquired
+    assert conn.in_transaction
+    assert sentinel.acquire(get_conn(), KEY).acquired
+
+
+def test_a_database_in_memory_has_no_second_connection() -> None:
+    conn = sqlite3.connect(":memory:")
+    assert sentinel.acquire(conn, KEY, ttl_ms=60_000).acquired
+    with pytest.raises(HoldfastError, match="get_conn"), sentinel.lease(conn, "another"):
+        pass
+    conn.close()
+
+
+def test_run_checks_before_and_after(conn: Any, get_conn: Callable[[], Any]) -> None:
+    with sentinel.lease(conn, KEY, get_conn=get_conn) as lease:
+        assert lease.run(lambda held: held.fencing_token) == lease.fencing_token
+        with pytest.raises(LeaseLost):
+            lease.run(lambda held: held.release())
+        assert not lease.release(), "it was given back before"
+    with pytest.raises(RuntimeError, match="with"):
+        sentinel.lease(conn, KEY).assert_valid()
+
+
+def test_without_auto_release_it_ends_by_itself(conn: Any, get_conn: Callable[[], Any]) -> None:
+    with sentinel.lease(conn, KEY, 500, get_conn, auto_release=False) as lease:
+        assert lease.is_valid
+    assert not sentinel.acquire(conn, KEY).acquired
+    assert sentinel.acquire(conn, KEY, wait_ms=60_000).acquired
+
+
+def test_a_body_that_raises_gives_the_lease_back(conn: Any, get_conn: Callable[[], Any]) -> None:
+    with pytest.raises(RuntimeError, match="out of paint"), sentinel.lease(conn, KEY, ttl_ms=60_000, get_conn=get_conn):
+        raise RuntimeError("out of paint")
+    assert sentinel.acquire(conn, KEY).acquired
+
+
+# Fencing
+
+
+def test_a_fence_keeps_a_stale_worker_from_writing(conn: Any) -> None:
+    conn.execute("create table orders (id integer primary key, status text, fencing_token integer)")
+    conn.execute("insert into orders values (7, 'new', null)")
+    conn.commit()
+
+    def pay(token: int, status: str) -> int:
+        fence = sentinel.fence(token, placeholder="?")
+        sql = f"update orders set status = ?, {fence.assignment} where id = ? and {fence.condition}"  # noqa: S608 - made by us
+        count: int = conn.execute(sql, (status, fence.token, 7, fence.token)).rowcount
+        conn.commit()
+        return count
+
+    stale = sentinel.acquire(conn, KEY, ttl_ms=1)
+    fresh = sentinel.acquire(conn, KEY, wait_ms=60_000)
+    assert pay(fresh.fencing_token or 0, "paid") == 1
+    assert pay(stale.fencing_token or 0, "cancelled") == 0
+    assert pay(fresh.fencing_token or 0, "sent") == 1
+    assert conn.execute("select status from orders").fetchone() == ("sent",)
+
+
+def test_a_fence_takes_only_names_of_columns() -> None:
+    assert sentinel.fence(5, "orders.token").condition == "coalesce(orders.token, 0) <= %s"
+    for bad in ("token; drop table orders", "", "a.b.c"):
+        with pytest.raises(ValueError, match="column"):
+            sentinel.fence(5, bad)
+    with pytest.raises(ValueError, match="placeholder"):
+        sentinel.fence(5, placeholder=":token")
