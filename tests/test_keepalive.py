@@ -56,7 +56,7 @@ def store(clock: FakeClock) -> Iterator[Recording]:
 
 @pytest.fixture
 def keepalive(store: Recording) -> Iterator[Keepalive]:
-    with closing(Keepalive(store)) as made:  # type: ignore[arg-type] # as much of a store as it needs
+    with closing(Keepalive(store)) as made:
         yield made
 
 
@@ -116,7 +116,7 @@ def test_a_batch_is_no_larger_than_the_store_takes(clock: FakeClock) -> None:
 
     with closing(MemoryStore(clock=clock, limits=Limits(batch_items=2))) as memory:
         store = Recording(memory)
-        with closing(Keepalive(store)) as keepalive:  # type: ignore[arg-type] # as above
+        with closing(Keepalive(store)) as keepalive:
             holds = [leased(store, keepalive, f"lease {n}") for n in range(5)]
             for hold in holds:
                 keepalive.add(hold)
@@ -332,7 +332,7 @@ def test_leases_are_known_by_name_as_long_as_anybody_has_them(store: Recording, 
 def test_on_a_real_clock_renewals_come_by_themselves() -> None:
     with closing(MemoryStore()) as memory:
         store = Recording(memory)
-        with closing(Keepalive(store)) as keepalive:  # type: ignore[arg-type] # as above
+        with closing(Keepalive(store)) as keepalive:
             hold = leased(store, keepalive, lease_s=60.0, renew_interval_s=0.001)
             keepalive.add(hold)
             until(lambda: len(store.asked) > 2)
