@@ -15,7 +15,12 @@ from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
-FOLDERS = ("src/holdfast/_async", "src/holdfast/surfaces/sentinel/_async", "tests/_async")
+FOLDERS = (
+    "src/holdfast/_async",
+    "src/holdfast/surfaces/localqueue/_async",
+    "src/holdfast/surfaces/sentinel/_async",
+    "tests/_async",
+)
 
 # Applied in this order, to whole files.
 RULES: dict[str, str] = {
@@ -25,7 +30,7 @@ RULES: dict[str, str] = {
     r"\bAwaitable\[([^][]+)\]": r"\1",
     r"\basynccontextmanager\b": "contextmanager",
     r"\b__a(enter|exit)__\b": r"__\1__",
-    r"\basync_store(?=_on\b|\b)": "store",
+    r"\basync_(store|records|answer)(?=_on\b|\b)": r"\1",
     r"\bconnect_async\b": "connect",
     r"\baclose\b": "close",
     r"\.for_tasks\(\)": "",

@@ -44,12 +44,13 @@ def named(handle: Handle | str, client: ControlPlaneClient) -> tuple[str, Codec]
     own: dict[str, Any] = vars(handle)
     if own["_client"] is not None or own["_base_url"] is not None:
         reached = reach(None, None, own["_client"], own["_base_url"])
-        if not _is_same_store(reached, client):
+        if not is_same_store(reached, client):
             raise ValueError(f"{handle.name!r} is in another store than this step, and one step is of one store")
     return handle.name, own["_codec"]
 
 
-def _is_same_store(one: ControlPlaneClient, other: ControlPlaneClient) -> bool:
+def is_same_store(one: ControlPlaneClient, other: ControlPlaneClient) -> bool:
+    """Whether one atomic step can have parts of both."""
     if one is other or one.store is other.store:
         return True
     return one.store.url == other.store.url and one.store.guarantees.shared_by != "threads"

@@ -1,10 +1,11 @@
 """Putting with patience: while a bounded queue is full, wait until it may have room."""
 
 import time
+from collections.abc import Callable, Sequence
 
 from holdfast.codec import check_duration
-from holdfast.commands import Names, Put, Puts
-from holdfast.commands.topics import room_topic
+from holdfast.commands import Count, Names, Put, Puts, Together
+from holdfast.commands.topics import queue_topic, room_topic, watch_topic
 from holdfast.errors import QueueFull
 from holdfast.stores import AsyncStore
 
@@ -53,3 +54,50 @@ async def _can_never_fit(store: AsyncStore, command: Put) -> bool:
         return False
     found = (await store.execute(Names("queue", command.queue, limit=1))).settings
     return any(one.name == command.queue and one.maxsize is not None and one.maxsize < count for one in found)
+
+
+async def put_together(store: AsyncStore, commands: Sequence[Put], timeout_s: float | None = None, poll_s: float = POLL_S) -> list[Puts]:
+    """Put to several queues, all or none; while any of them is full, wait as `put` does."""
+    if len(commands) == 1:
+        return [await put(store, commands[0], timeout_s, poll_s)]
+    command, full = Together(commands), commands[0].queue
+    deadline = time.monotonic() + (timeout_s or 0.0)
+    while True:
+        with store.mark(room_topic(full)) as mark:
+            try:
+                puts: list[Puts] = await store.execute(command)
+            except QueueFull:
+                remaining_s = deadline - time.monotonic()
+                if remaining_s <= 0:
+                    raise
+            else:
+                mark.used()
+                return puts
+            was_full, full = full, await _full_of(store, commands) or full
+            if full == was_full:
+                await store.wait(mark, remaining_s, None, poll_s)
+
+
+async def wait_for_room(
+    store: AsyncStore, queue: str, is_full: Callable[[int], bool], timeout_s: float | None = None, poll_s: float = POLL_S
+) -> None:
+    """Wait, as `put` does, while somebody's own rule says of the number of ready messages that the queue is full; then `QueueFull`."""
+    deadline = time.monotonic() + (timeout_s or 0.0)
+    with store.mark(watch_topic(queue_topic(queue))) as mark:
+        while True:
+            stats = await store.execute(Count(queue))
+            if not is_full(stats.ready + stats.delayed):
+                return
+            remaining_s = deadline - time.monotonic()
+            if remaining_s <= 0:
+                raise QueueFull(f"queue {queue!r} is full, says its strategy, with {stats.ready + stats.delayed} messages ready")
+            await store.wait(mark, remaining_s, None, poll_s)
+
+
+async def _full_of(store: AsyncStore, commands: Sequence[Put]) -> str | None:
+    """The first of the queues that has no room."""
+    for command in commands:
+        found = (await store.execute(Names("queue", command.queue, limit=1))).settings
+        if any(one.name == command.queue and one.maxsize is not None and one.size + len(command.items) > one.maxsize for one in found):
+            return command.queue
+    return None

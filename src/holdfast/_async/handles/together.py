@@ -66,6 +66,10 @@ class AsyncTogether:
             claims, to="ready", counts=True, error=error, delay_s=delay_s, max_attempts=max_attempts, dead_letter=dead_letter_queue
         )
 
+    def bury(self, claims: Claims, *, error: str | None = None) -> Step[QueueResponse]:
+        """Make claimed messages dead letters at once, whatever their budget."""
+        return self._settle(claims, to="dead", counts=True, error=error)
+
     def put(self, queue: Handle | str, value: Any, **options: Unpack[PutOptions]) -> Step[MessageId]:
         """Put a message; the options are those of `Queue.put`."""
         name, codec = named(queue, self._client)

@@ -1,0 +1,1 @@
+"""What tasks call; the twins for threads are generated."""

@@ -1,0 +1,193 @@
+"""What is kept of an effectively-once message besides its acknowledgement: ledger, result, envelopes.
+
+What is in the queue's own store goes into one atomic step with the acknowledgement. What is elsewhere, or in a store of the user's own,
+is saved before that step, and a save that fails prevents it.
+"""
+
+import logging
+from typing import Any
+
+from holdfast._async.handles.claims import AsyncQueueClaim
+from holdfast._async.handles.together import AsyncTogether
+from holdfast.clock import wall_us
+from holdfast.codec import JSON
+from holdfast.commands import Move
+from holdfast.results import MISSING, Missing
+from holdfast.steps import is_same_store
+from holdfast.surfaces.localqueue.commits import (
+    LOCAL_ATOMIC_COMMIT,
+    NO_RESULT_POLICY,
+    CommitPolicy,
+    ResultPolicy,
+    SagaCommit,
+    TransactionalOutboxCommit,
+    TwoPhaseCommit,
+)
+from holdfast.surfaces.localqueue.idempotency import IdempotencyRecord, IdempotencyStore, URLIdempotencyStore, kept, record_of
+from holdfast.surfaces.localqueue.messages import error_of, error_text
+from holdfast.surfaces.localqueue.places import Place, fitting
+from holdfast.surfaces.localqueue.queues import PersistentQueue
+from holdfast.surfaces.localqueue.results import ResultStore, URLResultStore
+
+_log = logging.getLogger("holdfast")
+
+
+class AsyncCommitting:
+    """The commit of one claimed message; without a dedupe key there is nothing to keep."""
+
+    def __init__(self, queue: PersistentQueue[Any], claim: AsyncQueueClaim[Any]) -> None:
+        delivery: Any = queue.delivery_policy
+        self._queue = queue
+        self._claim = claim
+        self._key = f"dedupe:{queue.name}:{claim.key}"
+        self._ledger: IdempotencyStore | None = self._keyed(getattr(delivery, "idempotency_store", None))
+        self._results: ResultPolicy = getattr(delivery, "result_policy", NO_RESULT_POLICY)
+        self._policy: CommitPolicy = getattr(delivery, "commit_policy", LOCAL_ATOMIC_COMMIT)
+        self._record: IdempotencyRecord | None = None
+        self._rest: dict[str, Any] | None = None
+        """What is to be committed in the second phase."""
+
+    async def begin(self) -> Any | Missing:
+        """The result of work that was done before, None where it was not kept; MISSING where it is still to be done."""
+        if self._ledger is None:
+            return MISSING
+        self._record = await self._load_record(self._ledger)
+        if self._record is not None and self._record.status == "succeeded":
+            return await self._stored(self._record)
+        if self._record is None:
+            self._record = IdempotencyRecord.pending()
+            self._record.metadata.update(self._facts)
+            await self._save_record(None, self._ledger, self._record)
+        return MISSING
+
+    async def succeed(self, step: AsyncTogether, result: Any) -> None:
+        """Keep what a success leaves, in the step or before it."""
+        result_key, metadata = await self._keep_result(step, result)
+        if self._ledger is not None and self._record is not None:
+            metadata = {**self._facts, **metadata}
+            done = IdempotencyRecord("succeeded", self._record.first_seen_at, wall_us() / 1_000_000, result_key, metadata)
+            await self._save_record(step, self._ledger, done)
+        if self._claim.key is not None:
+            await self._wrap(step, {**self._facts, "dedupe_key": self._claim.key, "result_key": result_key, "result": _plain(result)})
+
+    async def _wrap(self, step: AsyncTogether, envelope: dict[str, Any]) -> None:
+        """Keep the envelopes that the policy asks for."""
+        match self._policy:
+            case TransactionalOutboxCommit(outbox_store=store) if store is not None:
+                await self._keep(step, store, f"outbox:{self._key}", envelope)
+                self._relay(step, "deliver", f"outbox:{self._key}", envelope)
+            case TwoPhaseCommit(prepare_store=first, commit_store=second):
+                if first is not None:
+                    await self._keep(step, first, f"prepare:{self._key}", {**envelope, "phase": "prepare"})
+                if second is not None:
+                    self._rest = {**envelope, "phase": "commit"}
+                    # Not at once: this worker is about to do it, and does unless it dies.
+                    self._relay(step, "commit", f"commit:{self._key}", self._rest, delay_s=self._queue.lease_timeout)
+            case SagaCommit(saga_store=store) if store is not None:
+                await self._keep(step, store, f"saga:forward:{self._key}", {**envelope, "phase": "forward"})
+            case _:
+                pass
+
+    async def finish(self) -> None:
+        """Carry the second phase out, and take back what a success makes needless."""
+        if self._rest is not None and isinstance(self._policy, TwoPhaseCommit):
+            await self._keep(None, self._policy.commit_store, f"commit:{self._key}", self._rest)
+            await self._cancel(f"commit:{self._key}")
+        if self._saga is not None and self._may_have_failed:
+            await self._cancel(f"saga:compensate:{self._key}")
+
+    async def fail(self, step: AsyncTogether, error: Exception, *, is_final: bool) -> None:
+        """Keep what a failure leaves; a final one is handed to whoever compensates it."""
+        told = error_of(error_text(error) or "")
+        if self._ledger is not None and self._record is not None:
+            metadata = {**self._facts, "last_error": told}
+            failed = IdempotencyRecord("failed", self._record.first_seen_at, wall_us() / 1_000_000, None, metadata)
+            await self._save_record(step, self._ledger, failed)
+        if self._saga is not None:
+            envelope = {**self._facts, "dedupe_key": self._claim.key, "phase": "compensate", "error": told}
+            await self._keep(step, self._saga, f"saga:compensate:{self._key}", envelope)
+            if is_final:
+                self._relay(step, "compensate", f"saga:compensate:{self._key}", envelope)
+
+    @property
+    def _facts(self) -> dict[str, Any]:
+        return {"queue": self._queue.name, "message_id": self._claim.id}
+
+    @property
+    def _saga(self) -> ResultStore | None:
+        store: ResultStore | None = self._keyed(getattr(self._policy, "saga_store", None))
+        return store
+
+    @property
+    def _may_have_failed(self) -> bool:
+        return self._ledger is None or (self._record is not None and self._record.status == "failed")
+
+    def _keyed(self, store: Any) -> Any:
+        return store if self._claim.key is not None else None
+
+    async def _stored(self, record: IdempotencyRecord) -> Any | None:
+        if not self._results.returns_cached_result or record.result_key is None:
+            return None
+        store = getattr(self._results, "result_store", None)
+        if record.result_key == "inline" or store is None:
+            return record.metadata.get("result")
+        return await store.async_records.load(record.result_key) if isinstance(store, URLResultStore) else store.load(record.result_key)
+
+    async def _keep_result(self, step: AsyncTogether, result: Any) -> tuple[str | None, dict[str, Any]]:
+        """Under which key the result is kept, and what the ledger says of it; one that cannot be kept is no reason to do it all again."""
+        store = self._keyed(getattr(self._results, "result_store", None))
+        if not self._results.stores_result or (self._ledger is None and store is None):
+            return None, {}
+        try:
+            if store is None:
+                return "inline", {"result": JSON.decode(JSON.encode(result)) if isinstance(self._ledger, Place) else result}
+            await self._keep(step, store, self._key, result)
+        except (TypeError, ValueError) as error:
+            _log.warning(
+                "the result of message %s of %s is not kept, and a repetition gets None: %s", self._claim.id, self._queue.name, error
+            )
+            return None, {"result_error": str(error)}
+        return self._key, {}
+
+    async def _keep(self, step: AsyncTogether | None, store: ResultStore | None, key: str, value: Any) -> None:
+        if not isinstance(store, URLResultStore):
+            if store is not None:
+                store.save(key, value)
+        elif step is not None and is_same_store(store.client, self._queue.client):
+            store.async_records.write(step, key, value)
+        else:
+            await store.async_records.save(key, value)
+
+    async def _load_record(self, ledger: IdempotencyStore) -> IdempotencyRecord | None:
+        if isinstance(ledger, URLIdempotencyStore):
+            return record_of(await ledger.async_records.load(self._key))
+        return ledger.load(self._key)
+
+    async def _save_record(self, step: AsyncTogether | None, ledger: IdempotencyStore, record: IdempotencyRecord) -> None:
+        if not isinstance(ledger, URLIdempotencyStore):
+            ledger.save(self._key, record)
+        elif step is not None and is_same_store(ledger.client, self._queue.client):
+            ledger.async_records.write(step, self._key, *kept(record))
+        else:
+            await ledger.async_records.save(self._key, *kept(record))
+
+    def _relay(self, step: AsyncTogether, do: str, key: str, envelope: dict[str, Any], delay_s: float = 0.0) -> None:
+        work = {"do": do, "key": key, "envelope": envelope}
+        step.put(relay_queue(self._queue), work, id=fitting(key), key=fitting(key), if_present="update", delay_s=delay_s)
+
+    async def _cancel(self, key: str) -> None:
+        await self._queue.client.async_store.execute(Move(relay_queue(self._queue), "gone", [fitting(key)]))
+
+
+def relay_queue(queue: PersistentQueue[Any]) -> str:
+    """The queue of what is left to be delivered, committed or compensated; users' queues have no colon."""
+    return f"{queue.name}:relay"
+
+
+def _plain(result: Any) -> Any:
+    """The result where a store can keep it, else None."""
+    try:
+        JSON.encode(result)
+    except (TypeError, ValueError):
+        return None
+    return result

@@ -1,0 +1,62 @@
+"""Retries that outlive the process, on tenacity: the extra `retry`."""
+
+from typing import Any
+
+from holdfast.errors import MissingExtra
+
+try:
+    from holdfast.surfaces.localqueue._async.retrying import PersistentAsyncRetrying
+    from holdfast.surfaces.localqueue._sync.retrying import PersistentRetrying
+    from holdfast.surfaces.localqueue.retry.settings import PersistentRetryExhausted
+except ModuleNotFoundError as missing:
+    if missing.name != "tenacity":
+        raise
+    raise MissingExtra("holdfast.surfaces.localqueue.retry needs the package 'tenacity': pip install 'holdfast[retry]'") from missing
+from holdfast.surfaces.localqueue.retry.defaults import close_default_store, configure_default_store, configure_default_store_factory
+from holdfast.surfaces.localqueue.retry.keys import idempotency_key_from_id, key_from_argument, key_from_attr
+from holdfast.surfaces.localqueue.retry.stores import (
+    AttemptStore,
+    AttemptStoreLockedError,
+    LMDBAttemptStore,
+    MemoryAttemptStore,
+    RetryRecord,
+    SQLiteAttemptStore,
+    URLAttemptStore,
+)
+
+__all__ = [
+    "AttemptStore",
+    "AttemptStoreLockedError",
+    "LMDBAttemptStore",
+    "MemoryAttemptStore",
+    "PersistentAsyncRetrying",
+    "PersistentRetryExhausted",
+    "PersistentRetrying",
+    "RetryRecord",
+    "SQLiteAttemptStore",
+    "URLAttemptStore",
+    "close_default_store",
+    "configure_default_store",
+    "configure_default_store_factory",
+    "idempotency_key_from_id",
+    "key_from_argument",
+    "key_from_attr",
+    "persistent_async_retry",
+    "persistent_retry",
+]
+
+
+def persistent_retry(**kwargs: Any) -> Any:
+    """Make a decorator of a function: `PersistentRetrying(…).wraps`."""
+    return PersistentRetrying(**_keyed(kwargs)).wraps
+
+
+def persistent_async_retry(**kwargs: Any) -> Any:
+    """Make a decorator of a coroutine function: `PersistentAsyncRetrying(…).wraps`."""
+    return PersistentAsyncRetrying(**_keyed(kwargs)).wraps
+
+
+def _keyed(kwargs: dict[str, Any]) -> dict[str, Any]:
+    if kwargs.get("key") is None and kwargs.get("key_fn") is None:
+        raise ValueError("persistent retries require an explicit key= or key_fn=")
+    return kwargs

@@ -1,0 +1,15 @@
+"""What a strategy of tenacity's answers: for tasks it may have to be awaited."""
+
+from collections.abc import Awaitable
+from inspect import isawaitable
+from typing import Any
+
+
+async def async_answer(answered: Any | Awaitable[Any]) -> Any:
+    """The answer of a function or of a coroutine function."""
+    return await answered if isawaitable(answered) else answered
+
+
+def answer(answered: Any) -> Any:
+    """The answer of a function."""
+    return answered
