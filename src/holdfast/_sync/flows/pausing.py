@@ -2,12 +2,14 @@
 """Pausing: a wait that time alone ends, or the closing of the client."""
 
 from holdfast.client import ControlPlaneClient
-from holdfast.ids import new_id
+
+TOPIC = "pause"
+"""Nobody ever hints at it."""
 
 
 def pause_until(client: ControlPlaneClient, moment: float) -> None:
     """Wait for a moment on the clock of the client's holders; raises `Closed` when the client is closed meanwhile."""
     store, now = client.store, client.keepalive.now
-    with store.mark(f"pause:{new_id()}") as mark:
+    with store.mark(TOPIC) as mark:
         while (left_s := moment - now()) > 0:
             store.wait(mark, left_s, left_s)

@@ -6,9 +6,9 @@ from typing import Any, TypeVar
 
 from tenacity import AsyncRetrying, RetryCallState
 
-from holdfast.surfaces.localqueue.retry.awaiting import async_answer
-from holdfast.surfaces.localqueue.retry.settings import PersistentRetryExhausted, PersistentSettings
-from holdfast.surfaces.localqueue.retry.stores import AttemptStore, RetryRecord, URLAttemptStore, kept, record_of
+from holdfast.surfaces.localqueue.attempts.awaiting import async_answer
+from holdfast.surfaces.localqueue.attempts.settings import PersistentRetryExhausted, PersistentSettings
+from holdfast.surfaces.localqueue.attempts.stores import AttemptStore, RetryRecord, URLAttemptStore, kept, record_of
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -7,9 +7,9 @@ from typing import Any, TypeVar
 
 from tenacity import RetryCallState, Retrying
 
-from holdfast.surfaces.localqueue.retry.awaiting import answer
-from holdfast.surfaces.localqueue.retry.settings import PersistentRetryExhausted, PersistentSettings
-from holdfast.surfaces.localqueue.retry.stores import AttemptStore, RetryRecord, URLAttemptStore, kept, record_of
+from holdfast.surfaces.localqueue.attempts.awaiting import answer
+from holdfast.surfaces.localqueue.attempts.settings import PersistentRetryExhausted, PersistentSettings
+from holdfast.surfaces.localqueue.attempts.stores import AttemptStore, RetryRecord, URLAttemptStore, kept, record_of
 
 F = TypeVar("F", bound=Callable[..., Any])
 

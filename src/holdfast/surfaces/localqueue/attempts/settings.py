@@ -6,9 +6,9 @@ from typing import Any, Self
 
 from tenacity import stop_after_attempt, stop_never, wait_exponential
 
-from holdfast.surfaces.localqueue.retry.defaults import default_store
-from holdfast.surfaces.localqueue.retry.keys import KeyFn
-from holdfast.surfaces.localqueue.retry.stores import AttemptStore, RetryRecord, SQLiteAttemptStore
+from holdfast.surfaces.localqueue.attempts.defaults import default_store
+from holdfast.surfaces.localqueue.attempts.keys import KeyFn
+from holdfast.surfaces.localqueue.attempts.stores import AttemptStore, RetryRecord, SQLiteAttemptStore
 
 DEFAULTS: dict[str, Any] = {"wait": wait_exponential(multiplier=1, min=2, max=10), "stop": stop_never, "reraise": True}
 

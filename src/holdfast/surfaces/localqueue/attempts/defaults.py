@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from holdfast.bodies import Body
-from holdfast.surfaces.localqueue.retry.stores import AttemptStore, URLAttemptStore
+from holdfast.surfaces.localqueue.attempts.stores import AttemptStore, URLAttemptStore
 
 _chosen: list[AttemptStore] = []
 _factories: list[Callable[[], AttemptStore]] = []

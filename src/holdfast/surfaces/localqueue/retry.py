@@ -1,20 +1,21 @@
 """Retries that outlive the process, on tenacity: the extra `retry`."""
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from holdfast.errors import MissingExtra
 
 try:
     from holdfast.surfaces.localqueue._async.retrying import PersistentAsyncRetrying
     from holdfast.surfaces.localqueue._sync.retrying import PersistentRetrying
-    from holdfast.surfaces.localqueue.retry.settings import PersistentRetryExhausted
+    from holdfast.surfaces.localqueue.attempts.settings import PersistentRetryExhausted
 except ModuleNotFoundError as missing:
     if missing.name != "tenacity":
         raise
     raise MissingExtra("holdfast.surfaces.localqueue.retry needs the package 'tenacity': pip install 'holdfast[retry]'") from missing
-from holdfast.surfaces.localqueue.retry.defaults import close_default_store, configure_default_store, configure_default_store_factory
-from holdfast.surfaces.localqueue.retry.keys import idempotency_key_from_id, key_from_argument, key_from_attr
-from holdfast.surfaces.localqueue.retry.stores import (
+from holdfast.surfaces.localqueue.attempts.defaults import close_default_store, configure_default_store, configure_default_store_factory
+from holdfast.surfaces.localqueue.attempts.keys import idempotency_key_from_id, key_from_argument, key_from_attr
+from holdfast.surfaces.localqueue.attempts.stores import (
     AttemptStore,
     AttemptStoreLockedError,
     LMDBAttemptStore,
@@ -23,6 +24,8 @@ from holdfast.surfaces.localqueue.retry.stores import (
     SQLiteAttemptStore,
     URLAttemptStore,
 )
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 __all__ = [
     "AttemptStore",
@@ -46,12 +49,12 @@ __all__ = [
 ]
 
 
-def persistent_retry(**kwargs: Any) -> Any:
+def persistent_retry(**kwargs: Any) -> Callable[[F], F]:
     """Make a decorator of a function: `PersistentRetrying(…).wraps`."""
     return PersistentRetrying(**_keyed(kwargs)).wraps
 
 
-def persistent_async_retry(**kwargs: Any) -> Any:
+def persistent_async_retry(**kwargs: Any) -> Callable[[F], F]:
     """Make a decorator of a coroutine function: `PersistentAsyncRetrying(…).wraps`."""
     return PersistentAsyncRetrying(**_keyed(kwargs)).wraps
 

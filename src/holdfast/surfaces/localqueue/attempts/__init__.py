@@ -1,0 +1,1 @@
+"""What retries are made of: keys, attempt stores, settings."""
