@@ -186,7 +186,7 @@ class AsyncioNotification(Described):
         elif not self.loop.is_closed():
             self.loop.call_soon_threadsafe(self.event.set)
 
-    async def wait_async(self, timeout: float | None = None) -> bool:  # noqa: ASYNC109 - the name is the document's
+    async def wait_async(self, timeout: float | None = None) -> bool:
         """Wait until it is set, and answer whether it was."""
         object.__setattr__(self, "loop", _running())
         try:
