@@ -30,10 +30,14 @@ def typed(type_: Any) -> Codec:
 
 class _Typed:
     def __init__(self, type_: Any) -> None:
+        self._type = type_
         self.name = getattr(type_, "__name__", None) or str(type_)
         self._class = type_ if isinstance(type_, type) and not is_typeddict(type_) else object
         self._encode = msgspec.json.Encoder(order="sorted", enc_hook=_dump_model).encode
         self._decode = msgspec.json.Decoder(type_, dec_hook=_load_model).decode
+
+    def __reduce__(self) -> tuple[Any, tuple[Any]]:
+        return typed, (self._type,)
 
     def encode(self, value: object) -> Raw:
         if not isinstance(value, self._class):

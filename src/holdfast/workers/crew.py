@@ -66,7 +66,18 @@ class Crew:
     def _make_execution(self) -> Execution:
         if self.orders.execution == "tasks":
             return TaskExecution(self._performance, self._timekeeper.began, self.desk.finish)
+        if self.orders.execution == "processes":
+            return self._make_processes()
         return ThreadExecution(self._performance, self.orders.concurrency, self._timekeeper.began, self.desk.finish)
+
+    def _make_processes(self) -> Execution:
+        # Imported only now: most workers need none of it.
+        from holdfast.workers.execution.child import Setting, name_of  # noqa: PLC0415
+        from holdfast.workers.execution.processes import ProcessExecution  # noqa: PLC0415
+
+        module, name = name_of(self.orders.handler.function)
+        setting = Setting(module, name, self._performance.rules, self.orders.codec)
+        return ProcessExecution(setting, self.orders.concurrency, self._timekeeper.began, self.desk.finish)
 
     def room(self) -> int:
         """How many more messages it may take on now."""

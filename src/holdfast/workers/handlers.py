@@ -60,7 +60,7 @@ class Performance:
             result = MISSING if not unknown or self._reconcile is None else self._reconcile(job)
             return self._succeeded(self.handler(job) if result is MISSING else result)
         except BaseException as error:  # noqa: BLE001 - whatever a handler raises ends its job, not its worker
-            return self._judged(error, job)
+            return self.judged(error, job)
 
     async def run_async(self, job: JobContext, *, unknown: bool = False) -> Outcome:
         """Run a job in this task."""
@@ -68,7 +68,7 @@ class Performance:
             result = MISSING if not unknown or self._reconcile is None else await _awaited(self._reconcile(job))
             return self._succeeded(await self.handler(job) if result is MISSING else result)
         except BaseException as error:  # noqa: BLE001 - as above
-            return self._judged(error, job)
+            return self.judged(error, job)
 
     def _succeeded(self, result: Any) -> Outcome:
         return Outcome("done", self._kept(result)) if self.rules.keeps_results else DONE
@@ -79,7 +79,8 @@ class Performance:
         check_value_size(stored, self.rules.limits)
         return stored
 
-    def _judged(self, error: BaseException, job: JobContext) -> Outcome:
+    def judged(self, error: BaseException, job: JobContext) -> Outcome:
+        """What it means that a handler raised this."""
         reason = job.stop_reason
         if reason is not None and isinstance(error, asyncio.CancelledError | type(stop_error(job))):
             return _stopped(reason, job)

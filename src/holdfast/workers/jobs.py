@@ -3,6 +3,8 @@
 from collections.abc import Callable, Hashable
 from typing import Any, Literal, Unpack
 
+from msgspec import Raw
+
 from holdfast.codec import JSON, Codec, encode_key
 from holdfast.commands import Change, Item, Put, Write
 from holdfast.entries import change_of
@@ -26,7 +28,7 @@ class JobContext:
     def __init__(self, message: Message, codec: Codec) -> None:
         self._message = message
         self._codec = codec
-        self._report: Callable[[Any], object] | None = None
+        self._report: Callable[[Raw], object] | None = None
         self._value: Any = MISSING
         self.stop_reason: StopReason | None = None
         self._items: dict[str, list[Item]] = {}
@@ -97,10 +99,14 @@ class JobContext:
 
     def report(self, progress: Any) -> None:
         """Say how far it is; the newest report is written to the dict `<queue>-progress` under the id of the message."""
+        self.report_raw(JSON.encode(progress))
+
+    def report_raw(self, progress: Raw) -> None:
+        """Report what is encoded already."""
         if self._report is not None:
             self._report(progress)
 
-    def reports_to(self, report: Callable[[Any], object]) -> None:
+    def reports_to(self, report: Callable[[Raw], object]) -> None:
         """Pass reports on to this."""
         self._report = report
 

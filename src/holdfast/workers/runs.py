@@ -3,7 +3,8 @@
 from collections import deque
 from typing import Any
 
-from holdfast.codec import JSON
+from msgspec import Raw
+
 from holdfast.holding import Hold
 from holdfast.records import Message, Receipt
 from holdfast.workers.bell import Bell
@@ -49,16 +50,16 @@ class Desk:
     def __init__(self, bell: Bell) -> None:
         self._bell = bell
         self._finished: deque[Finished] = deque()
-        self._progress: dict[Run, Any] = {}
+        self._progress: dict[Run, Raw] = {}
 
     def finish(self, run: Run, outcome: Outcome) -> None:
         """Say how a run ended; only the first word counts."""
         self._finished.append((run, outcome))
         self._bell.ring()
 
-    def report(self, run: Run, progress: Any) -> None:
-        """Say how far a run is; only the last word counts. A value that cannot be stored raises here, in the handler."""
-        self._progress[run] = JSON.encode(progress)
+    def report(self, run: Run, progress: Raw) -> None:
+        """Say how far a run is; only the last word counts."""
+        self._progress[run] = progress
         self._bell.ring()
 
     def put_back(self, finished: list[Finished]) -> None:
@@ -72,7 +73,7 @@ class Desk:
             finished.append(self._finished.popleft())
         return finished
 
-    def take_progress(self) -> dict[Run, Any]:
+    def take_progress(self) -> dict[Run, Raw]:
         """The newest reports since the last time."""
         if not self._progress:
             return {}

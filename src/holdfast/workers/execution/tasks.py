@@ -1,9 +1,10 @@
 """Handlers as tasks of an event loop: the caller's own, or one in a thread."""
 
 import asyncio
-import io
 import threading
+import traceback
 from collections.abc import Sequence
+from typing import Any, cast
 
 from holdfast.workers.execution import Began, Finish
 from holdfast.workers.handlers import Performance
@@ -77,6 +78,11 @@ class TaskExecution:
 
 
 def _stack(task: asyncio.Task[None]) -> str:
-    text = io.StringIO()
-    task.print_stack(file=text)
-    return text.getvalue()
+    """Where a task waits, down to the innermost coroutine; the task itself knows only the outermost."""
+    frames, waiting = [], cast("Any", task.get_coro())
+    while waiting is not None:
+        frame = getattr(waiting, "cr_frame", None) or getattr(waiting, "gi_frame", None)
+        if frame is not None:
+            frames.append((frame, frame.f_lineno))
+        waiting = getattr(waiting, "cr_await", None) or getattr(waiting, "gi_yieldfrom", None)
+    return "".join(traceback.StackSummary.extract(iter(frames)).format())

@@ -2,6 +2,7 @@
 
 import logging
 import math
+import time
 
 from holdfast._async.flows.working.admitting import admit
 from holdfast._async.flows.working.cancelling import hear_cancellations
@@ -136,12 +137,15 @@ class AsyncShift:
             # With no room it stands in no line: a wake-up there is for somebody who can use it.
             topic = queue_topic(self.orders.queue) if room else f"worker:{self.incarnation}"
             with self._store.mark(topic) as mark:
+                has_ended = bool(self._unsettled)
                 claimed = await self._ask(room)
                 if claimed.messages:
                     mark.used()
                 elif self._until_empty and room and not self._crew.running:
-                    self.stop()
-                elif claimed.due_in_s != 0.0:
+                    if not has_ended:  # What was just given back is due, perhaps; the step saw what was before it.
+                        self.stop()
+                elif claimed.due_in_s != 0.0 and (room or not has_ended):
+                    # What ended without room for more may have been the last, or have made room.
                     await self._rest(mark, claimed.due_in_s, until)
         except (StoreUnavailable, StoreFull) as error:
             await self._wait_for_store(error, until)
@@ -196,8 +200,7 @@ class AsyncShift:
         """Wait for a wake-up of the store, the end of a job, or a moment."""
         if not self._crew.bell.listen(mark):
             return
-        now = self._crew.now()
-        moments = [until - now, self._beat_at - now]
+        moments = [until - time.monotonic(), self._beat_at - self._crew.now()]
         if (room_in_s := self._crew.room_in_s()) is not None:
             moments.append(room_in_s)
         try:
@@ -210,8 +213,8 @@ class AsyncShift:
         if now < self._beat_at:
             return
         heartbeat_s = self.orders.heartbeat_s
-        self._beat_at = math.inf if heartbeat_s is None else now + heartbeat_s
         await self._registration.beat(self.health)
+        self._beat_at = math.inf if heartbeat_s is None else now + heartbeat_s
 
     async def _wait_for_store(self, error: Exception, until: float) -> None:
         """Go on by itself when the store is there again."""
@@ -221,7 +224,7 @@ class AsyncShift:
         self._error = shown(error)
         self._beat_at = -math.inf
         self._crew.keep_holding(self._unsettled)
-        delay_s = min(AWAY.delay_s(self._failed_asks), max(0.0, until - self._crew.now()))
+        delay_s = min(AWAY.delay_s(self._failed_asks), max(0.0, until - time.monotonic()))
         with self._store.mark(f"worker:{self.incarnation}") as mark:
             if self._crew.bell.listen(mark):
                 await self._store.wait(mark, delay_s)
@@ -235,16 +238,15 @@ class AsyncShift:
 
     async def _wind_down(self) -> None:
         """Let jobs finish within the grace time, tell the rest to end, and give back what still does not."""
-        crew = self._crew
+        began = time.monotonic()
         self._grace_s = self.orders.grace_s if self._grace_s is None else self._grace_s
-        began = crew.now()
-        while self._is_busy() and crew.now() < began + self._grace_s:
+        while self._is_busy() and time.monotonic() < began + self._grace_s:
             await self._turn(claims=False, until=began + self._grace_s)
-        crew.stop_all()
-        last_call = crew.now() + LAST_CALL_S
-        while self._is_busy() and crew.now() < last_call:
+        self._crew.stop_all()
+        last_call = time.monotonic() + LAST_CALL_S
+        while self._is_busy() and time.monotonic() < last_call:
             await self._turn(claims=False, until=last_call)
-        await self._give_back(crew.give_up_all())
+        await self._give_back(self._crew.give_up_all())
 
     def _is_busy(self) -> bool:
         return bool(self._crew.running or self._unsettled)

@@ -1,0 +1,189 @@
+"""What runs in a child process: one job at a time, in its main thread; a second thread hears what the parent says meanwhile."""
+
+import asyncio
+import faulthandler
+import os
+import signal
+import threading
+from collections.abc import Callable
+from importlib import import_module
+from multiprocessing.connection import Connection
+from typing import Any
+
+from msgspec import Raw, Struct, json
+
+from holdfast.codec import Codec
+from holdfast.commands.together import AnyCommand
+from holdfast.holding import stack_of
+from holdfast.records import Message
+from holdfast.workers.handlers import Handler, Performance, Rules
+from holdfast.workers.jobs import JobContext, StopReason, stop_error
+from holdfast.workers.outcomes import Outcome
+
+INTERRUPT = signal.SIGUSR1
+
+
+class Assignment(Struct, tag=True, omit_defaults=True):
+    """A job to run."""
+
+    message: Message
+    is_unknown: bool = False
+
+
+class Tell(Struct, tag=True):
+    """Something for whoever runs a job: why it should stop, or that its stack is wanted."""
+
+    token: int
+    stop: StopReason | None = None
+
+
+class Report(Struct, tag=True):
+    """How far a job is."""
+
+    token: int
+    progress: Raw
+
+
+class Stack(Struct, tag=True):
+    """Where a job is."""
+
+    token: int
+    text: str
+
+
+class Ended(Struct, tag=True, omit_defaults=True):
+    """How a job ended, and what is to happen with it."""
+
+    token: int
+    outcome: Outcome
+    commands: list[AnyCommand] = []
+
+
+ToChild = Assignment | Tell
+ToParent = Report | Stack | Ended
+
+
+class Setting(Struct):
+    """What a child needs to know; it is pickled, and functions go by their names."""
+
+    module: str
+    name: str
+    rules: Rules
+    codec: Codec
+
+
+def serve(setting: Setting, pipe: Connection) -> None:
+    """Run jobs until the parent says no more; ends at once when the parent is gone."""
+    faulthandler.enable()
+    # The terminal sends a Ctrl-C to every process of the group: only the parent decides what it means.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    Child(setting, pipe).work()
+
+
+class Child:
+    """One child process."""
+
+    def __init__(self, setting: Setting, pipe: Connection) -> None:
+        self._pipe = pipe
+        self._codec = setting.codec
+        self._performance = Performance(Handler(find(setting.module, setting.name)), setting.rules)
+        # Guards the writing side of the pipe: reports come from the handler, stacks from the listener.
+        self._lock = threading.Lock()
+        self._job: JobContext | None = None
+        self._can_be_interrupted = False
+        self._assigned = threading.Semaphore(0)
+        self._next: Assignment | None = None
+        self._main = threading.main_thread().ident or 0
+        signal.signal(INTERRUPT, self._interrupt)
+
+    def work(self) -> None:
+        """Run what the parent sends."""
+        threading.Thread(target=self._listen, name="holdfast-parent", daemon=True).start()
+        while True:
+            self._assigned.acquire()
+            if self._next is not None:
+                self._run(self._next)
+
+    def _listen(self) -> None:
+        decode = json.Decoder(ToChild).decode
+        while True:
+            try:
+                told = decode(self._pipe.recv_bytes())
+            except (EOFError, OSError):
+                # The parent closed the pipe, or died; nobody would hear how the job ended.
+                os._exit(0)
+            if isinstance(told, Assignment):
+                self._next = told
+                self._assigned.release()
+            elif self._job is not None and self._job.token == told.token:
+                self._tell(self._job, told)
+
+    def _tell(self, job: JobContext, told: Tell) -> None:
+        if told.stop is None:
+            self._say(Stack(told.token, stack_of(self._main)))
+            return
+        job.stop_reason = job.stop_reason or told.stop
+        # A signal, because it also ends a system call; its handler runs in the main thread.
+        signal.pthread_kill(self._main, INTERRUPT)
+
+    def _interrupt(self, *_: object) -> None:
+        if self._can_be_interrupted and self._job is not None and self._job.stop_reason is not None:
+            self._can_be_interrupted = False  # Once.
+            raise stop_error(self._job)
+
+    def _run(self, assignment: Assignment) -> None:
+        job = JobContext(assignment.message, self._codec)
+        job.reports_to(lambda progress: self._say(Report(job.token, progress)))
+        self._job = job
+        outcome = self._perform(job, unknown=assignment.is_unknown)
+        self._job = None
+        self._say(Ended(job.token, outcome, job.commands if outcome.how == "done" else []))
+
+    def _perform(self, job: JobContext, *, unknown: bool) -> Outcome:
+        if self._performance.handler.is_async:
+            return asyncio.run(self._perform_async(job, unknown=unknown))
+        try:
+            self._can_be_interrupted = True
+            outcome = self._performance.run(job, unknown=unknown)
+            self._can_be_interrupted = False
+        except BaseException as error:  # noqa: BLE001 - the interrupt came as the handler was just ending
+            return self._performance.judged(error, job)
+        return outcome
+
+    async def _perform_async(self, job: JobContext, *, unknown: bool) -> Outcome:
+        task = asyncio.current_task()
+        loop = asyncio.get_running_loop()
+        loop.add_signal_handler(INTERRUPT, lambda: task.cancel() if task is not None else None)
+        try:
+            return await self._performance.run_async(job, unknown=unknown)
+        finally:
+            loop.remove_signal_handler(INTERRUPT)
+            signal.signal(INTERRUPT, self._interrupt)
+
+    def _say(self, what: ToParent) -> None:
+        with self._lock:
+            self._pipe.send_bytes(json.encode(what))
+
+
+def name_of(function: Callable[..., Any]) -> tuple[str, str]:
+    """The module and name under which a child finds the function; ValueError if there is none.
+
+    A decorated function is found through what it became: a worker of this very function.
+    """
+    module, name = getattr(function, "__module__", ""), getattr(function, "__qualname__", "")
+    found: Any = import_module(module) if module else None
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    if found is not function and getattr(found, "function", None) is not function:
+        raise ValueError(f"{name or function!r} cannot run in processes: a child finds functions by name, at the top of a module")
+    return module, name
+
+
+def find(module: str, name: str) -> Callable[..., Any]:
+    """The function of that name."""
+    found: Any = import_module(module)
+    for part in name.split("."):
+        found = getattr(found, part)
+    function: Callable[..., Any] = getattr(found, "function", found)
+    return function

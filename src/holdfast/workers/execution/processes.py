@@ -1,0 +1,193 @@
+"""Handlers in processes of their own: they may crash, hang or leak, and the worker goes on."""
+
+import atexit
+import multiprocessing
+import signal
+import threading
+from collections import deque
+from collections.abc import Sequence
+from multiprocessing.process import BaseProcess
+from typing import Any
+
+from msgspec import json
+
+from holdfast.workers.execution import Began, Finish
+from holdfast.workers.execution.child import Assignment, Ended, Report, Setting, Stack, Tell, ToChild, ToParent, serve
+from holdfast.workers.outcomes import Outcome
+from holdfast.workers.runs import Run
+
+STACK_WAIT_S = 1.0
+"""How long to wait for a child to say where it is."""
+
+END_S = 5.0
+"""How long children have to end before they are killed."""
+
+
+class ProcessExecution:
+    """As many children as there were ever runs at once, each running one at a time; one that died is replaced by the next run.
+
+    Children are started afresh, never forked: a fork would copy locks that threads of this process hold.
+    """
+
+    def __init__(self, setting: Setting, most: int, began: Began, finish: Finish) -> None:
+        self._setting = setting
+        self._most = most
+        self._began = began
+        self._finish = finish
+        self._context = multiprocessing.get_context("spawn")
+        # Guards everything below.
+        self._lock = threading.Lock()
+        self._idle: list[_Child] = []
+        self._busy: dict[Run, _Child] = {}
+        self._line: deque[Run] = deque()
+        self._is_over = False
+        # Children ignore what ends this process, and the interpreter waits for them.
+        atexit.register(self.close)
+
+    def start(self, runs: Sequence[Run]) -> None:
+        with self._lock:
+            self._line.extend(runs)
+        self._assign()
+
+    def _assign(self) -> None:
+        """Give runs that wait to children that are free."""
+        while True:
+            with self._lock:
+                if not self._line or self._is_over or (not self._idle and len(self._busy) >= self._most):
+                    return
+                run = self._line.popleft()
+                if run.is_over:
+                    continue
+                child = self._idle.pop() if self._idle else self._make()
+                self._busy[run] = child
+            run.hold.where = child.where
+            self._began(run)
+            child.begin(run)
+
+    def _make(self) -> "_Child":
+        child = _Child(self._context, self._setting)
+        threading.Thread(target=self._look_after, args=(child,), name="holdfast-child", daemon=True).start()
+        return child
+
+    def _look_after(self, child: "_Child") -> None:
+        """Hear what a child says, until it is gone."""
+        decode = json.Decoder(ToParent).decode
+        while (said := child.hear()) is not None:
+            run = child.run
+            match decode(said):
+                case Stack(_, text):
+                    child.stands_at(text)
+                case Report(token, progress) if run is not None and run.message.token == token:
+                    run.job.report_raw(progress)
+                case Ended(token, outcome, commands) if run is not None and run.message.token == token:
+                    for command in commands:
+                        run.job.also(command)
+                    self._ended(child, run, outcome)
+        self._is_gone(child)
+
+    def _ended(self, child: "_Child", run: Run, outcome: Outcome) -> None:
+        with self._lock:
+            child.run = None
+            if self._busy.pop(run, None) is not None:
+                self._idle.append(child)
+        self._finish(run, outcome)
+        self._assign()
+
+    def _is_gone(self, child: "_Child") -> None:
+        code = child.end()
+        with self._lock:
+            run, child.run = child.run, None
+            if child in self._idle:
+                self._idle.remove(child)
+            if run is not None:
+                self._busy.pop(run, None)
+        if run is not None:
+            # Nobody knows how far it came: what was noted when it began stays.
+            run.ledger_key = None
+            self._finish(run, Outcome("failed", error=f"its process {_ending(code)}"))
+        self._assign()
+
+    def stop(self, run: Run) -> None:
+        with self._lock:
+            child = self._busy.get(run)
+        if child is not None:
+            child.tell(run, run.job.stop_reason)
+
+    def abandon(self, run: Run) -> None:
+        with self._lock:
+            child = self._busy.get(run)
+        if child is not None:
+            child.kill()
+
+    def close(self) -> None:
+        with self._lock:
+            self._is_over = True
+            children = [*self._idle, *self._busy.values()]
+            self._line.clear()
+        atexit.unregister(self.close)
+        for child in children:
+            child.kill()
+
+
+class _Child:
+    """One child process, as its parent sees it."""
+
+    def __init__(self, context: Any, setting: Setting) -> None:
+        self._pipe, theirs = context.Pipe()
+        self._process: BaseProcess = context.Process(target=serve, args=(setting, theirs), name="holdfast-child")
+        self._process.start()
+        theirs.close()
+        # Guards the writing side of the pipe.
+        self._lock = threading.Lock()
+        self.run: Run | None = None
+        self._stack = ""
+        self._has_stack = threading.Event()
+
+    def begin(self, run: Run) -> None:
+        self.run = run
+        self._say(Assignment(run.message, run.is_unknown))
+
+    def tell(self, run: Run, reason: Any) -> None:
+        self._say(Tell(run.message.token, reason))
+
+    def where(self) -> str:
+        run = self.run
+        if run is None:
+            return "(it has ended)"
+        self._has_stack.clear()
+        self.tell(run, None)
+        return self._stack if self._has_stack.wait(STACK_WAIT_S) else "(its process does not answer)"
+
+    def stands_at(self, text: str) -> None:
+        self._stack = text
+        self._has_stack.set()
+
+    def hear(self) -> bytes | None:
+        try:
+            said: bytes = self._pipe.recv_bytes()
+        except (EOFError, OSError):
+            return None
+        return said
+
+    def kill(self) -> None:
+        self._process.kill()
+
+    def end(self) -> int | None:
+        self._process.join(END_S)
+        if self._process.exitcode is None:
+            self._process.kill()
+            self._process.join()
+        return self._process.exitcode
+
+    def _say(self, what: ToChild) -> None:
+        with self._lock:
+            try:
+                self._pipe.send_bytes(json.encode(what))
+            except OSError:
+                return  # It is gone: whoever looks after it will say so.
+
+
+def _ending(code: int | None) -> str:
+    if code is not None and code < 0:
+        return f"was killed by {signal.Signals(-code).name}"
+    return f"ended with exit code {code}"
