@@ -6,7 +6,8 @@ from typing import TypeVar
 
 from msgspec import Struct, json
 
-from holdfast.commands.transaction import Cursor, Fenced
+from holdfast.commands import Copying, Fenced
+from holdfast.commands.transaction import Cursor
 from holdfast.records import Entry, Message, Settings, State
 
 PAGE = 500
@@ -17,6 +18,8 @@ STATES: tuple[State, ...] = ("buffered", "leased", "ready", "dead")
 SECTIONS = ("", "settings", "messages", "fences", "entries")
 
 R = TypeVar("R", Message, Entry)
+
+Record = Message | Entry
 
 
 class Place(Struct, frozen=True, array_like=True):
@@ -58,8 +61,23 @@ class Page(Struct, frozen=True):
     entries: Sequence[Entry] = ()
 
     @property
-    def count(self) -> int:
-        return len(self.messages) + len(self.entries)
+    def records(self) -> list[Record]:
+        return [*self.messages, *self.entries]
+
+    def for_target(self, copying: Copying) -> "Page":
+        """The page as it will be in the target."""
+        return Page(
+            self.place,
+            [copying.settings(one) for one in self.settings],
+            [copying.message(one) for one in self.messages],
+            [copying.fence(one) for one in self.fences],
+            [copying.entry(one) for one in self.entries],
+        )
+
+    def lasting(self, there: Sequence[Record]) -> list[Record]:
+        """The records without entries that came to their end before somebody looked, and are not there."""
+        keys = {one.key for one in there}
+        return [one for one in self.records if not isinstance(one, Entry) or one.expires_at is None or one.key in keys]
 
 
 def in_portions(records: Sequence[R]) -> Iterator[Sequence[R]]:

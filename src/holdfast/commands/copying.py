@@ -1,7 +1,8 @@
 """Moving everything to another store: what the source is asked beyond reading, and what the target takes in.
 
 The pages themselves are read with `Names`, `Browse` and `Read`, as anybody could. The target works out once how the two stores' clocks and
-counters relate, keeps that beside how far the copy has come, and so an interrupted copy goes on as it began.
+counters relate and keeps that beside how far the copy has come, so an interrupted copy goes on as it began. Whoever copies changes the
+records accordingly, and the target takes them in as they come.
 """
 
 from collections.abc import Iterator, Sequence
@@ -67,6 +68,10 @@ class Copying(Struct, frozen=True, gc=False, omit_defaults=True):
     def settings(self, settings: Settings) -> Settings:
         """The settings as they will be in the target; messages are counted as they come."""
         return replace(settings, size=0, created_at=settings.created_at + self.offset)
+
+    def fence(self, fenced: Fenced) -> Fenced:
+        """The fence as it will be in the target."""
+        return replace(fenced, fence=self._number(fenced.fence))
 
     def _ending(self, ending: Ending) -> Ending:
         return replace(ending, token=self._number(ending.token), since=ending.since + self.offset, until=ending.until + self.offset)
@@ -164,7 +169,7 @@ class BeginImport(Command[Copying], frozen=True):
 
 
 class Import(Command[Copying], frozen=True):
-    """Take a page of a copy in, as the source gave it; a page that came before changes nothing."""
+    """Take a page of a copy in, as it is to be here; a page that came before changes nothing."""
 
     answer_type: ClassVar[Any] = Copying
 
@@ -218,14 +223,14 @@ class Import(Command[Copying], frozen=True):
             return tx.copying() or Copying(self.source, 0)
         for settings in self.settings:
             if tx.settings(settings.kind, settings.name) is None:
-                tx.save_settings(plan.settings(settings))
+                tx.save_settings(settings)
         if self.messages:
-            tx.adopt([plan.message(message) for message in self.messages])
+            tx.adopt(self.messages)
         for queue, messages in by_queue(self.messages).items():
             resize(tx, queue, sum(message.state == "ready" for message in messages))
-        self._raise_fences(tx, plan)
+        self._raise_fences(tx)
         if self.entries:
-            tx.save_entries([plan.entry(entry) for entry in self.entries])
+            tx.save_entries(self.entries)
         copying = replace(
             plan,
             place=self.place,
@@ -236,10 +241,10 @@ class Import(Command[Copying], frozen=True):
         tx.save_copying(copying)
         return copying
 
-    def _raise_fences(self, tx: Transaction, plan: Copying) -> None:
+    def _raise_fences(self, tx: Transaction) -> None:
         fences: dict[str, dict[str, int]] = {}
         for one in self.fences:
-            fences.setdefault(one.dict, {})[one.key] = one.fence + plan.shift
+            fences.setdefault(one.dict, {})[one.key] = one.fence
         for name, raised in fences.items():
             there = tx.entries(name, list(raised))
             tx.save_entries([replace(entry, fence=max(entry.fence, raised[key])) for key, entry in there.items()])

@@ -9,9 +9,9 @@ from msgspec.structs import replace
 from holdfast.commands import BeginImport, Browse, Copying, Count, EndImport, Fences, Import, Length, Names, Read, Seal, Survey
 from holdfast.commands.copying import checksum_of
 from holdfast.commands.moving import cursor
-from holdfast.copies import PAGE, STATES, Page, Place, in_portions
+from holdfast.copies import PAGE, STATES, Page, Place, Record, in_portions
 from holdfast.errors import Refused, StoreCorrupted
-from holdfast.records import Entry, Kind, Message, Settings
+from holdfast.records import Kind, Settings
 from holdfast.results import CopyProgress
 from holdfast.stores import Store
 
@@ -55,7 +55,7 @@ def copy_all(
     is_resumed = bool(copying.place)
     for one in _pages(source, contents, Place.parse(copying.place), page):
         copying = _copy(target, copying, one)
-        if progress is not None and one.count:
+        if progress is not None and one.records:
             progress(CopyProgress(copying.messages + copying.entries, contents.total, one.place.name))
     _compare_counts(target, contents, merge=merge)
     source.execute(Seal(target_name, survey.latest))
@@ -141,25 +141,22 @@ def _entry_pages(store: Store, place: Place | None, limit: int) -> Generator[Pag
         place = replace(place, after=(page.entries[-1].key,)) if page.more else None
 
 
-def _copy(target: Store, copying: Copying, page: Page) -> Copying:
+def _copy(target: Store, copying: Copying, found: Page) -> Copying:
     """Have the target take a page in, then read it there and compare."""
-    expected: list[Message | Entry] = [*map(copying.message, page.messages), *map(copying.entry, page.entries)]
+    page = found.for_target(copying)
     command = Import(
         copying.source,
         copying.place,
         page.place.text,
-        checksum_of(expected, copying.checksum),
+        checksum_of(page.records, copying.checksum),
         page.settings,
         page.messages,
         page.fences,
         page.entries,
     )
     after = target.execute(command)
-    found = _read_back(target, page)
-    # What has a time to live may have come to its end since.
-    there = {record.key for record in found if isinstance(record, Entry)}
-    expected = [one for one in expected if not isinstance(one, Entry) or one.expires_at is None or one.key in there]
-    if checksum_of(expected) != checksum_of(found):
+    there = _read_back(target, page)
+    if checksum_of(page.lasting(there)) != checksum_of(there):
         raise StoreCorrupted(
             f"what was copied of {page.place.name!r} is not in the target as it was sent: does somebody use the target already? "
             "The source was not changed; empty the target, and copy again"
@@ -167,7 +164,7 @@ def _copy(target: Store, copying: Copying, page: Page) -> Copying:
     return after
 
 
-def _read_back(target: Store, page: Page) -> list[Message | Entry]:
+def _read_back(target: Store, page: Page) -> list[Record]:
     if page.messages:
         return [*(target.execute(Browse(page.place.name, ids=[message.id for message in page.messages]))).messages]
     if page.entries:
