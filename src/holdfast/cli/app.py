@@ -9,6 +9,7 @@ from holdfast import __version__
 from holdfast.cli.copy import copy
 from holdfast.cli.demo.command import demo
 from holdfast.cli.serve import serve
+from holdfast.cli.token import token
 
 app: typer.Typer = typer.Typer(name="holdfast", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 
@@ -31,3 +32,4 @@ def holdfast(
 app.command()(copy)
 app.command()(demo)
 app.command()(serve)
+app.add_typer(token, name="token")

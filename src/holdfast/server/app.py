@@ -12,6 +12,7 @@ from holdfast.server.commanding import CommandRoute
 from holdfast.server.lasting import Lasting
 from holdfast.server.layers.hosts import LOOPBACK, Hosts
 from holdfast.server.layers.problems import Problems
+from holdfast.server.layers.tokens import SignIn
 from holdfast.server.topics import Topics
 from holdfast.server.waiting import WaitRoute
 from holdfast.server.watching import HEARTBEAT_S, WatchRoute
@@ -26,6 +27,7 @@ class Options(Struct, frozen=True):
     hosts: Collection[str] = LOOPBACK
     """The names in a Host header that it answers to; `*` is any."""
     body_bytes: int = BODY_BYTES
+    asks_for_tokens: bool = False
     heartbeat_s: float = HEARTBEAT_S
     """How often a watch shows that it lives."""
 
@@ -56,7 +58,8 @@ class ControlPlane:
         """Make the routes, on the running event loop."""
         store, topics = self._store.for_tasks(), Topics(self._store)
         routes = Routes(_gets(store, self._lasting, self._options), _posts(store, topics, self._lasting, self._options))
-        self._served = _Served(store, topics, Problems(Hosts(KnowCaller(routes), self._options.hosts)))
+        signed_in = SignIn(routes, store) if self._options.asks_for_tokens else AnyoneSignsIn(routes)
+        self._served = _Served(store, topics, Problems(Hosts(signed_in, self._options.hosts)))
 
     def end_waits(self) -> None:
         """Let every request that waits answer now, and no other wait any more."""
@@ -84,8 +87,8 @@ class _Served(Struct):
     app: App
 
 
-class KnowCaller:
-    """The layer of a server that asks for no token: whoever asks is anyone."""
+class AnyoneSignsIn:
+    """The layer of a server that asks for no token."""
 
     def __init__(self, app: App) -> None:
         self._app = app

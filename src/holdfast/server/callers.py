@@ -1,10 +1,12 @@
 """Who asks; the layer that knows them puts one into the request's scope."""
 
+from collections.abc import Iterable
 from typing import Protocol
 
 from holdfast.errors import NotAllowed
 from holdfast.server.asgi import Scope
 from holdfast.server.needs import Need
+from holdfast.server.reserved import instead_of
 
 KEY = "holdfast.caller"
 """Where the caller is in the scope."""
@@ -42,7 +44,14 @@ def caller_of(scope: Scope) -> Caller:
     return caller
 
 
-def check(caller: Caller, need: Need) -> None:
-    """Refuse what the caller may not do."""
-    if not caller.may(need):
-        raise NotAllowed(f"{caller.name} may not {need.verb} {need.kind} {need.name!r}: ask for a token with the scope {need.scope}")
+def check(caller: Caller, needs: Iterable[Need]) -> None:
+    """Refuse what the caller may not do: all of it is needed."""
+    for need in needs:
+        if not is_allowed(caller, need):
+            raise NotAllowed(f"{caller.name} may not {need.verb} {need.kind} {need.name!r}: it takes a token with the scope {need.scope}")
+
+
+def is_allowed(caller: Caller, need: Need) -> bool:
+    """Whether the caller may do that."""
+    real = instead_of(need)
+    return real is not None and caller.may(real)

@@ -8,10 +8,11 @@ from msgspec import json
 
 from holdfast._async.flows.claiming import claim as claim_patiently
 from holdfast.codec import check_duration
-from holdfast.commands import Claim, Claimed, Command
+from holdfast.commands import Claim, Claimed, Command, Together, Write
 from holdfast.server.asgi import JSON_TYPE, Receive, Scope, Send, answer
+from holdfast.server.audit import acts_of, audited
 from holdfast.server.bodies import read_body
-from holdfast.server.callers import ANYONE, caller_of, check
+from holdfast.server.callers import caller_of, check
 from holdfast.server.lasting import Lasting
 from holdfast.server.needs import needs_of
 from holdfast.stores import AsyncStore
@@ -36,15 +37,19 @@ class CommandRoute:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         command = self._decode(await read_body(scope, receive, self._body_bytes))
         caller = caller_of(scope)
-        if caller is not ANYONE:
-            for need in needs_of(command):
-                check(caller, need)
+        check(caller, needs_of(command))
         if scope["query_string"] and isinstance(command, Claim):
             answered: object = await self._claim(command, wait_s(scope), receive)
+        elif acts := acts_of(command, caller.name):
+            answered = await self._execute_audited(command, acts)
         else:
             answered = await self._store.execute(command)
         offset = (_WALL_OFFSET, b"%d" % self._store.wall_offset_us())
         await answer(send, 200, _encode(answered), JSON_TYPE, offset)
+
+    async def _execute_audited(self, command: Command[Any], acts: list[Write]) -> object:
+        answers = (await self._store.execute(audited(command, acts)))[: -len(acts)]
+        return answers if isinstance(command, Together) else answers[0]
 
     async def _claim(self, command: Claim, wait_s: float, receive: Receive) -> Claimed:
         """Claim, waiting for something to be there; what comes when the client has gone is given back."""

@@ -6,6 +6,7 @@ from holdfast.connect import connect_shared
 from holdfast.server.app import ControlPlane, Options
 from holdfast.server.exposure import Exposure
 from holdfast.server.serving import Server
+from holdfast.server.tokens import find
 
 __all__ = ["Exposure", "run"]
 
@@ -14,10 +15,11 @@ _log = logging.getLogger("holdfast.server")
 
 def run(store_url: str | None, exposure: Exposure) -> None:
     """Serve the store until a signal comes; ValueError if it would be exposed without protection."""
-    exposure.check(asks_for_tokens=False)
     store = connect_shared(store_url)
-    server = Server(ControlPlane(store, Options(hosts=exposure.known_hosts)), exposure)
+    asks_for_tokens = bool(store.execute(find()).entries)
+    exposure.check(asks_for_tokens=asks_for_tokens)
+    server = Server(ControlPlane(store, Options(hosts=exposure.known_hosts, asks_for_tokens=asks_for_tokens)), exposure)
     # The engine, not the URL: that may hold a password.
-    _log.info("serving %s at %s", store.guarantees.engine, server.url)
+    _log.info("serving %s at %s, %s", store.guarantees.engine, server.url, "by token" if asks_for_tokens else "to anyone who reaches it")
     server.serve_forever()
     _log.info("ended: every request was answered")

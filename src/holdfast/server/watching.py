@@ -34,8 +34,7 @@ class WatchRoute:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         first = asked_for(scope)
-        for need in needs_of(first):
-            check(caller_of(scope), need)
+        check(caller_of(scope), needs_of(first))
         with self._store.mark(watch_topic(first.topic)) as mark:
             page = await self._store.execute(first)  # What is wrong with it is still an error, not a stream.
             await send({"type": "http.response.start", "status": 200, "headers": _HEADERS})

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import io
+import ssl
 import weakref
 from typing import TYPE_CHECKING, TypeVar
 
@@ -76,7 +77,9 @@ class AsyncHttpStore:
         loop = asyncio.get_running_loop()
         session = self._sessions.get(loop)
         if session is None:
-            connector = aiohttp.TCPConnector(limit=KEPT, enable_cleanup_closed=False)
+            # aiohttp's own context was made when it was imported, whatever SSL_CERT_FILE says by now.
+            verified = ssl.create_default_context() if self.store.address.scheme == "https" else True
+            connector = aiohttp.TCPConnector(limit=KEPT, ssl=verified)
             headers = self.store.address.headers()
             session = aiohttp.ClientSession(
                 connector=connector, headers=headers, timeout=self._timeout, cookie_jar=aiohttp.DummyCookieJar(), auto_decompress=False
