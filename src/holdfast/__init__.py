@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from holdfast._sync.handles.leases import DictLease, DictLock
     from holdfast._sync.handles.lock import Lock
     from holdfast._sync.handles.mapping import Dict
+    from holdfast._sync.handles.once import Once, once
     from holdfast._sync.handles.queue import Queue
     from holdfast._sync.handles.together import Together
     from holdfast._sync.handles.work import QueueWorkItem
@@ -69,6 +70,7 @@ if TYPE_CHECKING:
     from holdfast.steps import Step
     from holdfast.workers.breaker import Breaker
     from holdfast.workers.jobs import JobContext
+    from holdfast.workers.ledger import OnceRecord
     from holdfast.workers.orders import WorkerOptions
     from holdfast.workers.outcomes import Bury, Retry, Snooze
     from holdfast.workers.registry import WorkerHealth, WorkerInfo
@@ -110,6 +112,8 @@ __all__ = [
     "MessageId",
     "MissingExtra",
     "NotAllowed",
+    "Once",
+    "OnceRecord",
     "OutcomeUnknown",
     "Queue",
     "QueueClaim",
@@ -141,6 +145,7 @@ __all__ = [
     "__version__",
     "connect",
     "copy",
+    "once",
     "worker",
 ]
 
@@ -177,6 +182,9 @@ _LAZY = {
     "Backoff": "holdfast.backoff",
     "Breaker": "holdfast.workers.breaker",
     "JobContext": "holdfast.workers.jobs",
+    "OnceRecord": "holdfast.workers.ledger",
+    "Once": "holdfast._sync.handles.once",
+    "once": "holdfast._sync.handles.once",
     "WorkerOptions": "holdfast.workers.orders",
     "Bury": "holdfast.workers.outcomes",
     "Retry": "holdfast.workers.outcomes",

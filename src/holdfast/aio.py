@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from holdfast._async.handles.leases import AsyncDictLock as DictLock
     from holdfast._async.handles.lock import AsyncLock as Lock
     from holdfast._async.handles.mapping import AsyncDict as Dict
+    from holdfast._async.handles.once import AsyncOnce as Once
     from holdfast._async.handles.queue import AsyncQueue as Queue
     from holdfast._async.handles.together import AsyncTogether as Together
     from holdfast._async.handles.work import AsyncQueueWorkItem as QueueWorkItem
@@ -28,6 +29,7 @@ __all__ = [
     "Election",
     "Job",
     "Lock",
+    "Once",
     "Queue",
     "QueueClaim",
     "QueueClaimContext",
@@ -52,6 +54,8 @@ _LAZY = {
     "Queue": "holdfast._async.handles.queue",
     "Together": "holdfast._async.handles.together",
     "Job": "holdfast._async.handles.job",
+    "Once": "holdfast._async.handles.once",
+    "once": "holdfast._async.handles.once",
     "Worker": "holdfast._async.handles.worker",
     "worker": "holdfast._async.handles.worker",
 }

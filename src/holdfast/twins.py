@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from holdfast._async.handles.leases import AsyncHeldLease
     from holdfast._async.handles.lock import AsyncLock
     from holdfast._async.handles.mapping import AsyncDict
+    from holdfast._async.handles.once import AsyncOnce
     from holdfast._async.handles.queue import AsyncQueue
     from holdfast._async.handles.work import AsyncQueueWorkItem
     from holdfast._async.handles.worker import AsyncWorker
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from holdfast._sync.handles.leases import HeldLease
     from holdfast._sync.handles.lock import Lock
     from holdfast._sync.handles.mapping import Dict
+    from holdfast._sync.handles.once import Once
     from holdfast._sync.handles.queue import Queue
     from holdfast._sync.handles.work import QueueWorkItem
     from holdfast._sync.handles.worker import Worker
@@ -179,4 +181,19 @@ class WorkerTwin(Twin):
         def __get__(self, handle: None, owner: type) -> "type[AsyncWorker[Any, Any]]": ...
         @overload
         def __get__(self, handle: "Worker[P, T] | AsyncWorker[P, T]", owner: type) -> "AsyncWorker[P, T]": ...
+        def __get__(self, handle: Any, owner: type) -> Any: ...
+
+
+class OnceTwin(Twin):
+    """The twin of a ledger."""
+
+    module = "holdfast._async.handles.once"
+    name = "AsyncOnce"
+
+    if TYPE_CHECKING:
+
+        @overload
+        def __get__(self, handle: None, owner: type) -> "type[AsyncOnce]": ...
+        @overload
+        def __get__(self, handle: "Once | AsyncOnce", owner: type) -> "AsyncOnce": ...
         def __get__(self, handle: Any, owner: type) -> Any: ...

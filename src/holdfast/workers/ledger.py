@@ -1,6 +1,6 @@
 """What is remembered of something that must happen once."""
 
-from typing import Literal
+from typing import Any, Literal
 
 from msgspec import Raw, Struct, json
 
@@ -19,6 +19,18 @@ class LedgerEntry(Struct, frozen=True, omit_defaults=True):
     def raw(self) -> Raw:
         """The entry as it is stored."""
         return Raw(json.encode(self))
+
+
+class OnceRecord(Struct, frozen=True):
+    """What is known about something that is to happen once.
+
+    `running`: somebody does it at this moment. `done`: it happened, with this result. `unknown`: whoever did it died, so perhaps it
+    happened, perhaps not.
+    """
+
+    state: Literal["running", "unknown", "done"]
+    holder: str
+    result: Any = None
 
 
 def entry_of(raw: Raw) -> LedgerEntry:

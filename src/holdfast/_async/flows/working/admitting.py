@@ -2,9 +2,10 @@
 
 from collections.abc import Sequence
 
+from holdfast._async.flows.once import is_running
 from holdfast.codec import encode_key
-from holdfast.commands import Browse, Change, Write
-from holdfast.records import Entry, Receipt
+from holdfast.commands import Change, Write
+from holdfast.records import Entry
 from holdfast.stores import AsyncStore
 from holdfast.workers.ledger import LedgerEntry, entry_of
 from holdfast.workers.orders import Orders
@@ -62,7 +63,7 @@ async def _look(store: AsyncStore, orders: Orders, run: Run, entry: Entry | None
         return Outcome("done", found.result)
     if found.by == run.receipt.claim_id:
         return None  # Its own note, written by a request whose answer was lost.
-    if await _is_running(store, run, found):
+    if await is_running(store, orders.ledger, entry):
         return BUSY
     if orders.reconcile is None:
         return Outcome("buried", error=_unknown(found))
@@ -72,15 +73,6 @@ async def _look(store: AsyncStore, orders: Orders, run: Run, entry: Entry | None
         return BUSY
     run.is_unknown = True
     return None
-
-
-async def _is_running(store: AsyncStore, run: Run, found: LedgerEntry) -> bool:
-    """Whether the claim under which it was begun is still held."""
-    receipt = Receipt.parse(found.by)
-    if receipt.queue == run.message.queue and receipt.id == run.message.id:
-        return False  # An earlier claim on the very message that this run holds.
-    page = await store.execute(Browse(receipt.queue, ids=[receipt.id]))
-    return any(message.token == receipt.token and message.held_at(page.now) for message in page.messages)
 
 
 def _begun(run: Run) -> LedgerEntry:

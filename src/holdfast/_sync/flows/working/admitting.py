@@ -3,9 +3,10 @@
 
 from collections.abc import Sequence
 
+from holdfast._sync.flows.once import is_running
 from holdfast.codec import encode_key
-from holdfast.commands import Browse, Change, Write
-from holdfast.records import Entry, Receipt
+from holdfast.commands import Change, Write
+from holdfast.records import Entry
 from holdfast.stores import Store
 from holdfast.workers.ledger import LedgerEntry, entry_of
 from holdfast.workers.orders import Orders
@@ -63,7 +64,7 @@ def _look(store: Store, orders: Orders, run: Run, entry: Entry | None) -> Outcom
         return Outcome("done", found.result)
     if found.by == run.receipt.claim_id:
         return None  # Its own note, written by a request whose answer was lost.
-    if _is_running(store, run, found):
+    if is_running(store, orders.ledger, entry):
         return BUSY
     if orders.reconcile is None:
         return Outcome("buried", error=_unknown(found))
@@ -73,15 +74,6 @@ def _look(store: Store, orders: Orders, run: Run, entry: Entry | None) -> Outcom
         return BUSY
     run.is_unknown = True
     return None
-
-
-def _is_running(store: Store, run: Run, found: LedgerEntry) -> bool:
-    """Whether the claim under which it was begun is still held."""
-    receipt = Receipt.parse(found.by)
-    if receipt.queue == run.message.queue and receipt.id == run.message.id:
-        return False  # An earlier claim on the very message that this run holds.
-    page = store.execute(Browse(receipt.queue, ids=[receipt.id]))
-    return any(message.token == receipt.token and message.held_at(page.now) for message in page.messages)
 
 
 def _begun(run: Run) -> LedgerEntry:
