@@ -79,8 +79,8 @@ def test_the_default_is_the_variable_or_a_file(monkeypatch: pytest.MonkeyPatch, 
 
 
 def test_a_store_that_this_version_lacks_is_refused_clearly() -> None:
-    with pytest.raises(ValueError, match="http://… is no store that this version knows"):
-        Queue.create("jobs", base_url="http://localhost:9")
+    with pytest.raises(ValueError, match="gopher://… is no store that this version knows"):
+        Queue.create("jobs", base_url="gopher://localhost:9")
 
 
 def test_no_password_is_shown() -> None:

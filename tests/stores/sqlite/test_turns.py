@@ -159,8 +159,8 @@ def test_two_files_crosswise_are_no_deadlock(database: Path) -> None:
         two.ask_until("True", "second._locks.process_at(GATE) is not None")
         one.ask("turns.done()")
         two.ask("second.done()")
-        assert one.ask("[thread.join(), second._held][1]") == "True"
-        assert two.ask("[thread.join(), turns._held][1]") == "True"
+        assert one.ask("[thread.join(), second._writes][1]") == "True"
+        assert two.ask("[thread.join(), turns._writes][1]") == "True"
 
 
 # A turn that is kept
@@ -189,6 +189,7 @@ def use_and_stop():
 def keep_a_turn(database: Path, stack: ExitStack, using: str) -> tuple[Program, Program]:
     """One program that waited for its turn, wrote once and kept it, and another that wants to write."""
     other, keeper = others(database, stack, 2, KEEPING)
+    keeper.ask("setattr(module, 'LOOK_S', 60)")  # It is to be given its turn, not to pass.
     other.ask("turns.take(60)")
     keeper.say(using)
     other.ask_until("True", "locked_by_others(GATE)")
