@@ -8,6 +8,7 @@ import typer
 from holdfast import __version__
 from holdfast.cli.copy import copy
 from holdfast.cli.demo.command import demo
+from holdfast.cli.imports import imports
 from holdfast.cli.serve import serve
 from holdfast.cli.token import token
 
@@ -29,6 +30,7 @@ def holdfast(
     """Queues, dicts, locks and elections with leases and fencing tokens."""
 
 
+app.add_typer(imports)
 app.command()(copy)
 app.command()(demo)
 app.command()(serve)

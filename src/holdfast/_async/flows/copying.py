@@ -53,7 +53,7 @@ async def copy_all(
     copying = await target.execute(BeginImport(f"{source_name}@{survey.latest}", survey, merge))
     is_resumed = bool(copying.place)
     async for one in _pages(source, contents, Place.parse(copying.place), page):
-        copying = await _copy(target, copying, one)
+        copying = await copy_page(target, copying, one)
         if progress is not None and one.records:
             progress(CopyProgress(copying.messages + copying.entries, contents.total, one.place.name))
     await _compare_counts(target, contents, merge=merge)
@@ -140,7 +140,7 @@ async def _entry_pages(store: AsyncStore, place: Place | None, limit: int) -> As
         place = replace(place, after=(page.entries[-1].key,)) if page.more else None
 
 
-async def _copy(target: AsyncStore, copying: Copying, found: Page) -> Copying:
+async def copy_page(target: AsyncStore, copying: Copying, found: Page) -> Copying:
     """Have the target take a page in, then read it there and compare."""
     page = found.for_target(copying)
     command = Import(

@@ -54,7 +54,7 @@ def copy_all(
     copying = target.execute(BeginImport(f"{source_name}@{survey.latest}", survey, merge))
     is_resumed = bool(copying.place)
     for one in _pages(source, contents, Place.parse(copying.place), page):
-        copying = _copy(target, copying, one)
+        copying = copy_page(target, copying, one)
         if progress is not None and one.records:
             progress(CopyProgress(copying.messages + copying.entries, contents.total, one.place.name))
     _compare_counts(target, contents, merge=merge)
@@ -141,7 +141,7 @@ def _entry_pages(store: Store, place: Place | None, limit: int) -> Generator[Pag
         place = replace(place, after=(page.entries[-1].key,)) if page.more else None
 
 
-def _copy(target: Store, copying: Copying, found: Page) -> Copying:
+def copy_page(target: Store, copying: Copying, found: Page) -> Copying:
     """Have the target take a page in, then read it there and compare."""
     page = found.for_target(copying)
     command = Import(

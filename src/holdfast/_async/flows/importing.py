@@ -1,0 +1,20 @@
+"""Importing: pages of records that no store wrote are taken into one, each read back and compared."""
+
+from collections.abc import Sequence
+
+from holdfast._async.flows.copying import copy_page
+from holdfast.commands import BeginImport, Copying, EndImport
+from holdfast.commands.copying import Surveyed
+from holdfast.copies import Page
+from holdfast.stores import AsyncStore
+
+
+async def import_pages(target: AsyncStore, source: str, survey: Surveyed, pages: Sequence[Page], *, merge: bool = False) -> Copying:
+    """Take the pages in, in this order; called again after an interruption, with the same source, those that are missing."""
+    copying = await target.execute(BeginImport(source, survey, merge))
+    places = [page.place.text for page in pages]
+    done = places.index(copying.place) + 1 if copying.place else 0
+    for page in pages[done:]:
+        copying = await copy_page(target, copying, page)
+    await target.execute(EndImport())
+    return copying

@@ -1,0 +1,21 @@
+# Generated from src/holdfast/_async/flows/importing.py by tools/unasync.py; do not edit.
+"""Importing: pages of records that no store wrote are taken into one, each read back and compared."""
+
+from collections.abc import Sequence
+
+from holdfast._sync.flows.copying import copy_page
+from holdfast.commands import BeginImport, Copying, EndImport
+from holdfast.commands.copying import Surveyed
+from holdfast.copies import Page
+from holdfast.stores import Store
+
+
+def import_pages(target: Store, source: str, survey: Surveyed, pages: Sequence[Page], *, merge: bool = False) -> Copying:
+    """Take the pages in, in this order; called again after an interruption, with the same source, those that are missing."""
+    copying = target.execute(BeginImport(source, survey, merge))
+    places = [page.place.text for page in pages]
+    done = places.index(copying.place) + 1 if copying.place else 0
+    for page in pages[done:]:
+        copying = copy_page(target, copying, page)
+    target.execute(EndImport())
+    return copying
