@@ -16,7 +16,7 @@ from tempfile import TemporaryDirectory
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from bench import peers
+from bench import keyed, peers
 from bench.flatness import attempts, backlog, statements, waiters
 from bench.measure import QUICK, Figure, Run, Sizes
 from bench.memory import memory
@@ -34,6 +34,7 @@ GROUPS: Mapping[str, tuple[Callable[[Run], Iterator[Figure]], ...]] = {
     "power": (power,),
     "processes": (four_processes,),
     "memory": (memory,),
+    "keyed": (keyed.operations, keyed.flatness),
     "flatness": (statements, backlog, attempts, waiters),
     "wakeup": (wake_up, idle),
     "imports": (imports,),

@@ -20,7 +20,7 @@ def run(folder: Path, *options: str) -> tuple[dict[str, object], list[dict[str, 
 def test_every_group_measures_something(tmp_path: Path) -> None:
     _, figures = run(tmp_path)
     # The peers may be missing: only `make bench` installs them.
-    groups = {"sqlite", "power", "processes", "memory", "flatness", "wakeup", "imports", "dict"}
+    groups = {"sqlite", "power", "processes", "memory", "keyed", "flatness", "wakeup", "imports", "dict"}
     assert {figure["group"] for figure in figures} - {"peers"} == groups
     for figure in figures:
         assert list(figure) == ["group", "what", "ours", "unit", "beside", "other", "ratio", "best", "wanted", "met"]

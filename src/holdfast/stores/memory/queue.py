@@ -195,8 +195,8 @@ class MemoryQueue:
         return (message.position for n in self.numbers() if (message := self.messages[n]).state == "ready")
 
     def _sweep(self) -> None:
-        """Forget the lines that nobody stands in."""
-        self.lines = {priority: line for priority, line in self.lines.items() if line.count}
+        """Forget the lines that nobody stands in, but for the usual one, which the shortcuts keep."""
+        self.lines = {priority: line for priority, line in self.lines.items() if line.count or not priority}
         self.priorities = sorted(-priority for priority in self.lines)
         self._sweep_at = 2 * len(self.lines) + EMPTY_LINES
 

@@ -69,7 +69,7 @@ def putting(queue: MemoryQueue, ground: Ground) -> Callable[[Any, Any], bool | N
     tables, lock, now_ns, tidy = ground.tables, ground.lock, ground.now_ns, ground.tidy
     waiters, marked = ground.waiters, ground.waiters.marked
     messages, log, keeps_events = tables.messages, tables.log, tables.log.keeps
-    name, topic, ids, live = queue.name, queue.topic, queue.ids, queue.live
+    name, topic, ids, live, line = queue.name, queue.topic, queue.ids, queue.live, queue.line(0)
 
     def put(key: Any, value: Any) -> bool | None:
         with lock:
@@ -77,7 +77,7 @@ def putting(queue: MemoryQueue, ground: Ground) -> Callable[[Any, Any], bool | N
                 return None
             n = tables.last_number + 1
             message_id = f"{n}"
-            if message_id in ids:
+            if ids and message_id in ids:
                 return None
             now = now_ns() // 1000
             tables.last_number = n
@@ -85,7 +85,6 @@ def putting(queue: MemoryQueue, ground: Ground) -> Callable[[Any, Any], bool | N
                 events = log.topic(topic, now)
                 log.latest = index = log.latest + 1
                 events.append(KeptOne(index, now, "put", message_id, key, NOTHING))
-            line = queue.lines.get(0) or queue.line(0)
             slots = line.line
             if slots and slots[-1][0] > now:
                 line.add(now, n)

@@ -75,6 +75,9 @@ class LeasedKeyQueue(Generic[K, V]):
         # In their simplest cases some stores spare us the commands; each of these answers None where it does not.
         offered = getattr(self._client.store, "shortcuts", None) if by_reference else None
         shortcuts = None if offered is None else offered(self.name)
+        if store is None:
+            # Nobody else does it, and so the first put is like every other.
+            self._client.store.execute(Configure("queue", self.name))
         self._put_now: Callable[..., Any] = shortcuts.put if shortcuts else not_now
         self._claim_now: Callable[..., Message | None] = shortcuts.claim if shortcuts else not_now
         self._ack_now: Callable[..., bool | None] = shortcuts.ack if shortcuts else not_now
@@ -108,7 +111,7 @@ class LeasedKeyQueue(Generic[K, V]):
         `buffer` lets a second item wait until the first is settled. Into a full queue it waits for room, `timeout` seconds in all or
         without one for ever; then it raises `QueueFull`.
         """
-        if if_in_flight not in POLICIES:
+        if if_in_flight != "update" and if_in_flight not in POLICIES:
             raise ValueError(f"if_in_flight is {if_in_flight!r}: choose of {', '.join(POLICIES)}")
         put_now = self._put_now
         if key is None or put_now(key, value) is None:
