@@ -21,11 +21,18 @@ def serve(
     tls_cert: Annotated[Path | None, typer.Option(help="The certificate to show, a PEM file.")] = None,
     tls_key: Annotated[Path | None, typer.Option(help="The certificate's key, a PEM file.")] = None,
     tls_terminated: Annotated[bool, typer.Option("--tls-terminated", help="A proxy in front of it speaks TLS.")] = False,
+    proxy: Annotated[
+        list[str] | None, typer.Option(help="The address of a proxy whose X-Forwarded-For is believed; may be repeated.")
+    ] = None,
+    max_body_mib: Annotated[float, typer.Option(min=0.001, help="How long a body may be.")] = 24.0,
+    max_requests: Annotated[int, typer.Option(min=1, help="How many requests may be under way at once.")] = 2_000,
+    max_waiting: Annotated[int, typer.Option(min=1, help="How many requests may wait or watch.")] = 10_000,
+    max_waiting_each: Annotated[int, typer.Option(min=1, help="How many of each token may.")] = 5_000,
     insecure: Annotated[bool, typer.Option("--insecure", help="Listen beyond this host without TLS or tokens.")] = False,
 ) -> None:
     """Serve a store over HTTP until it is told to end; then it drains."""
     try:
-        from holdfast.server.running import Exposure, run
+        from holdfast.server.running import Exposure, Options, run
     except ModuleNotFoundError as missing:
         if missing.name not in EXTRA:
             raise
@@ -39,9 +46,11 @@ def serve(
         key=tls_key,
         is_tls_terminated=tls_terminated,
         is_insecure=insecure,
+        proxies=proxy or (),
     )
+    options = Options(body_bytes=int(max_body_mib * 2**20), in_flight=max_requests, waiting=max_waiting, waiting_each=max_waiting_each)
     try:
-        run(store, exposure)
+        run(store, exposure, options)
     except (ValueError, OSError) as error:
         raise _refusal(str(error)) from None
 

@@ -9,8 +9,9 @@ from holdfast.server.asgi import App, Receive, Scope, Send
 from holdfast.server.bodies import BODY_BYTES
 from holdfast.server.callers import ANYONE, KEY
 from holdfast.server.commanding import CommandRoute
-from holdfast.server.lasting import Lasting
+from holdfast.server.lasting import MOST, MOST_EACH, Lasting
 from holdfast.server.layers.hosts import LOOPBACK, Hosts
+from holdfast.server.layers.limits import IN_FLIGHT, InFlight
 from holdfast.server.layers.problems import Problems
 from holdfast.server.layers.tokens import SignIn
 from holdfast.server.topics import Topics
@@ -28,6 +29,11 @@ class Options(Struct, frozen=True):
     """The names in a Host header that it answers to; `*` is any."""
     body_bytes: int = BODY_BYTES
     asks_for_tokens: bool = False
+    in_flight: int = IN_FLIGHT
+    """How many requests may be under way at once, beside those that wait."""
+    waiting: int = MOST
+    """How many may wait or watch, in all and for each token."""
+    waiting_each: int = MOST_EACH
     heartbeat_s: float = HEARTBEAT_S
     """How often a watch shows that it lives."""
 
@@ -45,7 +51,7 @@ class ControlPlane:
     def __init__(self, store: Store, options: Options = DEFAULT_OPTIONS) -> None:
         self._store = store
         self._options = options
-        self._lasting = Lasting()
+        self._lasting = Lasting(options.waiting, options.waiting_each)
         self._served: _Served | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -59,7 +65,8 @@ class ControlPlane:
         store, topics = self._store.for_tasks(), Topics(self._store)
         routes = Routes(_gets(store, self._lasting, self._options), _posts(store, topics, self._lasting, self._options))
         signed_in = SignIn(routes, store) if self._options.asks_for_tokens else AnyoneSignsIn(routes)
-        self._served = _Served(store, topics, Problems(Hosts(signed_in, self._options.hosts)))
+        limited = InFlight(signed_in, self._options.in_flight)
+        self._served = _Served(store, topics, Problems(Hosts(limited, self._options.hosts)))
 
     def end_waits(self) -> None:
         """Let every request that waits answer now, and no other wait any more."""

@@ -6,13 +6,13 @@ from typing import Any, Final
 from msgspec import Raw, Struct, json
 from msgspec.structs import replace
 
-from holdfast.commands import Change, Command, Together, Write
+from holdfast.commands import Change, Clear, Command, Configure, Move, Prune, Together, Write
 from holdfast.ids import new_id
-from holdfast.server.needs import VERBS
 from holdfast.server.reserved import AUDIT
 
 KEPT_S: Final = 365 * 86_400.0
-ADMINISTRATIVE: Final = frozenset({"manage", "admin"})
+ADMINISTRATIVE: Final = frozenset({Move, Configure, Clear, Prune})
+"""What is written down. Copying is not: what it writes beside what it copies would not be a copy."""
 
 _encode: Callable[[object], bytes] = json.Encoder(order="deterministic").encode
 
@@ -33,7 +33,7 @@ def record(act: Act) -> Write:
 def acts_of(command: Command[Any], who: str) -> list[Write]:
     """What writes down the administrative acts among what the command does; nothing for everyday work."""
     steps = command.commands if isinstance(command, Together) else (command,)
-    acts = [step for step in steps if VERBS[type(step)] in ADMINISTRATIVE]
+    acts = [step for step in steps if type(step) in ADMINISTRATIVE]
     return [record(Act(who, type(step).__name__.lower(), _named(step))) for step in acts]
 
 

@@ -1,5 +1,6 @@
 """Reading the body of a request: no longer than allowed, no deeper, and text."""
 
+import asyncio
 import re
 from typing import Final
 
@@ -11,7 +12,11 @@ from holdfast.stores.http.problems import WireError
 BODY_BYTES: Final = 24 * 1024 * 1024
 """A batch of 16 MiB of values, with room for their ids and options."""
 
+BODY_S: Final = 30.0
 DEPTH: Final = 100
+
+CLOSE: Final = ((b"connection", b"close"),)
+"""For a body that is not read to its end."""
 
 _STRING = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
 _SPACE = re.compile(rb"[ \t\r\n]")
@@ -22,29 +27,29 @@ async def read_body(scope: Scope, receive: Receive, most_bytes: int = BODY_BYTES
     """The body, refused as soon as it is too long, whatever its length was said to be."""
     encoding = header(scope, b"content-encoding")
     if encoding not in (None, b"identity"):
-        raise WireError("too_large", 415, "the body is compressed, and a small one may hide a large one: send it as it is")
+        raise WireError("too_large", 415, "the body is compressed, and a small one may hide a large one: send it as it is", CLOSE)
     said = header(scope, b"content-length")
     if said is not None and (not said.isdigit() or len(said) > len(str(most_bytes)) or int(said) > most_bytes):
         raise _too_large(most_bytes)
-    message = await receive()
-    body: bytes = message.get("body", b"")
-    if message.get("more_body"):
-        body = await _read_on(body, receive, most_bytes)
-    return check_json(body)
+    try:
+        async with asyncio.timeout(BODY_S):
+            return check_json(await _read(receive, most_bytes))
+    except TimeoutError:
+        raise WireError("too_slow", 408, f"the body was not whole after {BODY_S:g} s", CLOSE) from None
 
 
-async def _read_on(first: bytes, receive: Receive, most_bytes: int) -> bytes:
-    chunks, size = [first], len(first)
+async def _read(receive: Receive, most_bytes: int) -> bytes:
+    chunks, size = list[bytes](), 0
     while True:
         message = await receive()
         if message["type"] == "http.disconnect":
-            raise WireError("not_json", 400, "the body ended before it was whole")
+            raise WireError("not_json", 400, "the body ended before it was whole", CLOSE)
         chunks.append(message.get("body", b""))
         size += len(chunks[-1])
         if size > most_bytes:
             raise _too_large(most_bytes)
         if not message.get("more_body"):
-            return b"".join(chunks)
+            return chunks[0] if len(chunks) == 1 else b"".join(chunks)
 
 
 def check_json(body: bytes) -> bytes:
@@ -74,4 +79,4 @@ def _is_deep(body: bytes) -> bool:
 
 
 def _too_large(most_bytes: int) -> WireError:
-    return WireError("too_large", 413, f"the body is longer than {most_bytes:,} bytes: send several")
+    return WireError("too_large", 413, f"the body is longer than {most_bytes:,} bytes: send several", CLOSE)

@@ -12,7 +12,7 @@ from holdfast.commands import Claim, Claimed, Command, Together, Write
 from holdfast.server.asgi import JSON_TYPE, Receive, Scope, Send, answer
 from holdfast.server.audit import acts_of, audited
 from holdfast.server.bodies import read_body
-from holdfast.server.callers import caller_of, check
+from holdfast.server.callers import Caller, caller_of, check
 from holdfast.server.lasting import Lasting
 from holdfast.server.needs import needs_of
 from holdfast.stores import AsyncStore
@@ -39,7 +39,7 @@ class CommandRoute:
         caller = caller_of(scope)
         check(caller, needs_of(command))
         if scope["query_string"] and isinstance(command, Claim):
-            answered: object = await self._claim(command, wait_s(scope), receive)
+            answered: object = await self._claim(command, wait_s(scope), caller, receive)
         elif acts := acts_of(command, caller.name):
             answered = await self._execute_audited(command, acts)
         else:
@@ -51,9 +51,9 @@ class CommandRoute:
         answers = (await self._store.execute(audited(command, acts)))[: -len(acts)]
         return answers if isinstance(command, Together) else answers[0]
 
-    async def _claim(self, command: Claim, wait_s: float, receive: Receive) -> Claimed:
+    async def _claim(self, command: Claim, wait_s: float, caller: Caller, receive: Receive) -> Claimed:
         """Claim, waiting for something to be there; what comes when the client has gone is given back."""
-        messages = await self._lasting.run(receive, claim_patiently(self._store, command, wait_s, POLL_S))
+        messages = await self._lasting.run(caller, receive, claim_patiently(self._store, command, wait_s, POLL_S))
         return Claimed(messages or [])
 
 

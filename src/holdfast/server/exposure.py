@@ -21,6 +21,8 @@ class Exposure(Struct, frozen=True, kw_only=True):
     is_tls_terminated: bool = False
     """A proxy in front of it speaks TLS."""
     is_insecure: bool = False
+    proxies: Collection[str] = ()
+    """The addresses of proxies that are believed when they say whom a request came from."""
 
     def check(self, *, asks_for_tokens: bool) -> None:
         """Refuse, with a ValueError, to be reached from elsewhere without a token and TLS."""

@@ -1,38 +1,54 @@
 """Requests that last: each ends when its work does, when its client hangs up, or when the server ends."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Coroutine
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from holdfast.server.asgi import Receive
+from holdfast.server.callers import Caller
+from holdfast.stores.http.problems import WireError
 
 R = TypeVar("R")
 
+MOST: Final = 10_000
+MOST_EACH: Final = 5_000
+_RETRY = ((b"retry-after", b"5"),)
+
 
 class Lasting:
-    """The requests of one server that wait for something."""
+    """The requests of one server that wait for something: so many in all, and of each caller."""
 
-    def __init__(self) -> None:
+    def __init__(self, most: int = MOST, most_each: int = MOST_EACH) -> None:
+        self._most = most
+        self._most_each = most_each
         self._tasks: set[asyncio.Task[Any]] = set()
+        self._counts: Counter[str] = Counter()
         self._is_ending = False
 
     def __len__(self) -> int:
         return len(self._tasks)
 
-    async def run(self, receive: Receive, work: Coroutine[Any, Any, R]) -> R | None:
+    async def run(self, caller: Caller, receive: Receive, work: Coroutine[Any, Any, R]) -> R | None:
         """What the work answers; None if the client hung up or the server ends, and then the work was cancelled."""
         if self._is_ending:
             work.close()
             return None
+        try:
+            self._check_room(caller)
+        except WireError:
+            work.close()
+            raise
         task = asyncio.create_task(work)
-        self._tasks.add(task)
         watch = asyncio.create_task(_cancel_when_gone(receive, task))
+        self._tasks.add(task)
+        self._counts[caller.name] += 1
         try:
             await asyncio.wait([task])
         finally:
             watch.cancel()
             task.cancel()
-            self._tasks.discard(task)
+            self._leave(task, caller)
         return None if task.cancelled() else task.result()
 
     def end(self) -> None:
@@ -40,6 +56,18 @@ class Lasting:
         self._is_ending = True
         for task in list(self._tasks):
             task.cancel()
+
+    def _check_room(self, caller: Caller) -> None:
+        if len(self._tasks) >= self._most:
+            raise WireError("too_many_requests", 503, f"{self._most:,} requests wait here already: try again later", _RETRY)
+        if self._counts[caller.name] >= self._most_each:
+            raise WireError("too_many_requests", 429, f"{self._most_each:,} requests of {caller.name} wait here already", _RETRY)
+
+    def _leave(self, task: "asyncio.Task[Any]", caller: Caller) -> None:
+        self._tasks.discard(task)
+        self._counts[caller.name] -= 1
+        if not self._counts[caller.name]:
+            del self._counts[caller.name]
 
 
 async def _cancel_when_gone(receive: Receive, task: "asyncio.Task[Any]") -> None:

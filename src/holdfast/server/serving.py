@@ -10,13 +10,14 @@ from typing import Final
 import uvicorn
 
 from holdfast.server.app import ControlPlane
+from holdfast.server.connections import Connection
 from holdfast.server.exposure import Exposure
 
 KEEP_ALIVE_S: Final = 75
 DRAIN_S: Final = 30
 """How long the requests under way may take when the server ends."""
 
-HEADER_BYTES: Final = 32 * 1024
+CONNECTIONS: Final = 20_000
 
 _log = logging.getLogger(__name__)
 
@@ -67,10 +68,12 @@ def _config(plane: ControlPlane, exposure: Exposure, drain_s: int) -> uvicorn.Co
         log_config=None,
         access_log=False,
         server_header=False,
-        proxy_headers=False,
+        proxy_headers=bool(exposure.proxies),
+        forwarded_allow_ips=list(exposure.proxies),
+        http=Connection,
+        limit_concurrency=CONNECTIONS,
         timeout_keep_alive=KEEP_ALIVE_S,
         timeout_graceful_shutdown=drain_s,
-        h11_max_incomplete_event_size=HEADER_BYTES,
         ws="none",
         ssl_certfile=exposure.certificate,
         ssl_keyfile=exposure.key,

@@ -35,8 +35,9 @@ class WaitRoute:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         asked = _decode(await read_body(scope, receive, BODY_BYTES))
-        check_wait(asked, caller_of(scope))
-        heard = await self._lasting.run(receive, self._topics.wait(asked.topics, asked.timeout_s))
+        caller = caller_of(scope)
+        check_wait(asked, caller)
+        heard = await self._lasting.run(caller, receive, self._topics.wait(asked.topics, asked.timeout_s))
         await answer(send, 200, _encode(Waited(heard or [])), JSON_TYPE)
 
 

@@ -1,5 +1,6 @@
 """`GET /v1/watch`: the events of a topic as Server-Sent Events, each with its index as id, so that a client can go on where it was."""
 
+import asyncio
 import time
 from collections.abc import AsyncIterator, Callable
 from typing import Final
@@ -19,6 +20,7 @@ from holdfast.stores import AsyncStore
 from holdfast.stores.waiting import Mark
 
 HEARTBEAT_S: Final = 15.0
+SEND_S: Final = 60.0
 PAGE: Final = 500
 _HEADERS = [(b"content-type", b"text/event-stream"), (b"cache-control", b"no-store"), (b"x-accel-buffering", b"no")]
 _encode: Callable[[object], bytes] = json.Encoder().encode
@@ -34,16 +36,18 @@ class WatchRoute:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         first = asked_for(scope)
-        check(caller_of(scope), needs_of(first))
+        caller = caller_of(scope)
+        check(caller, needs_of(first))
         with self._store.mark(watch_topic(first.topic)) as mark:
             page = await self._store.execute(first)  # What is wrong with it is still an error, not a stream.
-            await send({"type": "http.response.start", "status": 200, "headers": _HEADERS})
-            await self._lasting.run(receive, self._stream(mark, first.topic, page, send))
+            await self._lasting.run(caller, receive, self._stream(mark, first.topic, page, send))
         await send({"type": "http.response.body", "body": b""})
 
     async def _stream(self, mark: Mark, topic: str, page: Page, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": _HEADERS})
         async for part in self._parts(mark, topic, page):
-            await send({"type": "http.response.body", "body": part, "more_body": True})
+            async with asyncio.timeout(SEND_S):  # Whoever reads no longer is hung up on.
+                await send({"type": "http.response.body", "body": part, "more_body": True})
 
     async def _parts(self, mark: Mark, topic: str, page: Page) -> AsyncIterator[bytes]:
         """What to send: events, or a heartbeat when there were none for a while."""

@@ -44,7 +44,7 @@ def test_an_error_comes_out_as_it_went_in(error: Exception) -> None:
     assert told(error_of(decode_problem(encode_problem(problem)))) == told(error)
 
 
-def test_every_error_of_the_tree_has_one_code() -> None:
+def test_every_error_that_a_store_raises_has_one_code() -> None:
     tree = {error for _, error in inspect.getmembers(errors, inspect.isclass) if issubclass(error, errors.HoldfastError)}
     kinds = [kind.error for kind in KINDS.values()]
     assert set(kinds) == tree - OF_FLOWS | {ValueError, TypeError}

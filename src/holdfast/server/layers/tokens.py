@@ -21,6 +21,7 @@ KNOWN_S: Final = 1.0
 """How long a token is known without asking the store again, should a change of it not be heard of."""
 
 KNOWN_MAX: Final = 10_000
+UNKNOWN: Final = (0.0, None)
 FAILURES: Final = 10
 FAILURE_EVERY_S: Final = 6.0
 _CHALLENGE = ((b"www-authenticate", b'Bearer realm="holdfast"'),)
@@ -45,12 +46,14 @@ class SignIn:
 
     async def _caller(self, scope: Scope) -> Token:
         address = scope["client"][0] if scope.get("client") else ""
-        self._failures.check(address)
         shown = header(scope, b"authorization")
         if shown is None:
             raise WireError("not_signed_in", 401, "this server asks for a token: send it as Authorization: Bearer", _CHALLENGE)
         kind, _, text = shown.decode("latin-1").partition(" ")
         parts = split(text.strip()) if kind.lower() == "bearer" else None
+        if parts is None or self._known.get(parts[0], UNKNOWN)[1] is None:
+            # Whoever came before is let in all the same: behind a proxy everybody has one address.
+            self._failures.check(address)
         token = await self._find(parts[0]) if parts is not None else None
         if parts is None or token is None or not token.is_shown_by(parts[1], self._now()):
             self._failures.add(address)

@@ -78,6 +78,7 @@ WIRE_CODES: Final = {
     "wrong_method": errors.StoreError,
     "too_large": ValueError,
     "too_deep": ValueError,
+    "too_slow": errors.StoreUnavailable,
     "not_json": ValueError,
     "too_many_requests": errors.StoreUnavailable,
     "shutting_down": errors.StoreUnavailable,
