@@ -1,0 +1,36 @@
+"""Workers are killed with SIGKILL at every step, and nothing is lost, done twice or counted wrong."""
+
+from pathlib import Path
+
+import pytest
+
+from holdfast import ControlPlaneClient, Queue
+from tests.workers.kills import effects_are_once, effects_of_killed_workers
+
+
+def test_whatever_the_step_at_which_workers_are_killed_each_effect_happens_once(tmp_path: Path) -> None:
+    effects_are_once(tmp_path, 60)
+    with ControlPlaneClient(f"sqlite:///{tmp_path}/jobs.db") as client:
+        assert Queue[str]("jobs", client=client).stats().total == 0
+
+
+def test_control_without_the_ledger_effects_happen_twice(tmp_path: Path) -> None:
+    effects = effects_of_killed_workers(tmp_path, 20, "plain")
+    assert max(effects.values()) > 1
+
+
+def test_a_message_that_kills_its_worker_is_dead_at_its_budget(tmp_path: Path) -> None:
+    effects = effects_of_killed_workers(tmp_path, 3, "poison")
+    assert effects == {"poison": 3}
+    with ControlPlaneClient(f"sqlite:///{tmp_path}/jobs.db") as client:
+        queue = Queue[str]("jobs", client=client)
+        # The claim that would have handed it out a fourth time buries it, once its last lease has ended.
+        while not queue.stats().dead:
+            assert queue.claim(claimer="undertaker", timeout_s=0.1) is None
+        (letter,) = queue.dead_letters()
+        assert (letter.failures, letter.attempts) == (3, 3)
+
+
+@pytest.mark.verify
+def test_a_thousand_kills(tmp_path: Path) -> None:
+    effects_are_once(tmp_path, 1_000, timeout_s=1_500.0)
