@@ -9,7 +9,7 @@ from tests.workers.kills import effects_are_once, effects_of_killed_workers
 
 
 def test_whatever_the_step_at_which_workers_are_killed_each_effect_happens_once(tmp_path: Path) -> None:
-    effects_are_once(tmp_path, 60)
+    effects_are_once(tmp_path, 30)
     with ControlPlaneClient(f"sqlite:///{tmp_path}/jobs.db") as client:
         assert Queue[str]("jobs", client=client).stats().total == 0
 
