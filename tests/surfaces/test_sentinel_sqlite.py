@@ -306,3 +306,66 @@ def test_a_fence_takes_only_names_of_columns() -> None:
             sentinel.fence(5, bad)
     with pytest.raises(ValueError, match="placeholder"):
         sentinel.fence(5, placeholder=":token")
+
+
+# Once
+
+
+def test_something_happens_once_and_its_response_is_kept(get_conn: Callable[[], Any]) -> None:
+    calls: list[int] = []
+
+    def charge(amount: int) -> dict[str, int]:
+        calls.append(amount)
+        return {"charged": amount}
+
+    keeper = sentinel.Sentinel(get_conn, namespace="payments")
+    first = keeper.once("order_123", charge, kwargs={"amount": 5})
+    again = sentinel.Sentinel(get_conn, namespace="payments").once("order_123", charge, kwargs={"amount": 5})
+    assert (first.success, first.status, first.response, first.cached) == (True, "completed", {"charged": 5}, False)
+    assert (again.success, again.response, again.cached) == (True, {"charged": 5}, True)
+    assert sentinel.Sentinel(get_conn).once("order_123", charge, kwargs={"amount": 7}).cached is False, "another namespace"
+    assert calls == [5, 7]
+
+
+def test_a_function_that_raises_may_be_called_again(get_conn: Callable[[], Any]) -> None:
+    keeper = sentinel.Sentinel(get_conn)
+    failed = keeper.once("order_123", lambda: 1 // 0)
+    assert (failed.success, failed.status, type(failed.exception)) == (False, "failed", ZeroDivisionError)
+    assert keeper.once("order_123", lambda: 1).response == 1
+
+
+def test_while_somebody_is_at_it_others_are_told(get_conn: Callable[[], Any]) -> None:
+    keeper, told = sentinel.Sentinel(get_conn), []
+
+    def slow() -> None:
+        told.append(keeper.once("order_123", slow))
+        record = keeper.reconcile.reconcile("order_123")
+        assert record is not None
+        assert record.state == "running"
+        with pytest.raises(HoldfastError):
+            keeper.reconcile.reset("order_123")
+
+    assert keeper.once("order_123", slow).success
+    assert (told[0].status, told[0].execution_alive, told[0].success) == ("executing", True, False)
+
+
+def test_who_died_at_it_leaves_it_uncertain_until_somebody_looked(get_conn: Callable[[], Any]) -> None:
+    keeper = sentinel.Sentinel(get_conn)
+
+    def die() -> None:
+        """Lose the lease, as a killed process does: nobody renews, and it ends."""
+        with keeper.lent() as client:
+            pause = threading.Event()
+            while keeper.reconcile.reconcile("order_123").state == "running":  # type: ignore[union-attr]
+                pause.wait(0.01)
+            assert client.url
+
+    result = keeper.once("order_123", die, ttl_ms=100, hard_ttl_ms=1)
+    assert not result.success
+    uncertain = keeper.once("order_123", lambda: 1)
+    assert (uncertain.status, uncertain.uncertain, uncertain.execution_alive) == ("uncertain", True, False)
+    assert keeper.reconcile.force_complete("order_123", "looked, it happened")
+    assert keeper.once("order_123", lambda: 1).response == "looked, it happened"
+    assert keeper.reconcile.reset("order_123")
+    assert keeper.once("order_123", lambda: 1).response == 1
+    assert not keeper.reconcile.reset("never heard of")

@@ -23,13 +23,16 @@ NULL = Raw(b"null")
 class AsyncOnceRun:
     """One attempt to do something once."""
 
-    def __init__(self, client: ControlPlaneClient, ledger: str, key: str, holder: str, lease_s: float) -> None:
+    def __init__(
+        self, client: ControlPlaneClient, ledger: str, key: str, holder: str, lease_s: float, *, max_hold_s: float | None = None
+    ) -> None:
         self._client = client
         self._store = client.async_store
         self._ledger = ledger
         self._key = key
         self._holder = holder
         self._lease_s = lease_s
+        self._max_hold_s = max_hold_s
         self._lease_id = new_id()
 
     async def run(self, function: Callable[[], Awaitable[Any]], codec: Codec, *, timeout_s: float | None, keep_s: float | None) -> Any:
@@ -56,7 +59,9 @@ class AsyncOnceRun:
     async def _do(self, function: Callable[[], Awaitable[Any]], codec: Codec, started: float, keep_s: float | None) -> Any:
         name = LeaseName(self._ledger, self._key, self._lease_id)
         keepalive = self._client.keepalive
-        holding = AsyncHolding(keepalive, Hold(name, self._lease_s, started, keepalive.now, label=self._what()))
+        holding = AsyncHolding(
+            keepalive, Hold(name, self._lease_s, started, keepalive.now, max_hold_s=self._max_hold_s, label=self._what())
+        )
         # Whatever it raises, it says with it that it has not happened.
         ending = Change(self._key, "delete", lease=self._lease_id)
 

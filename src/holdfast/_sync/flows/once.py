@@ -24,13 +24,16 @@ NULL = Raw(b"null")
 class OnceRun:
     """One attempt to do something once."""
 
-    def __init__(self, client: ControlPlaneClient, ledger: str, key: str, holder: str, lease_s: float) -> None:
+    def __init__(
+        self, client: ControlPlaneClient, ledger: str, key: str, holder: str, lease_s: float, *, max_hold_s: float | None = None
+    ) -> None:
         self._client = client
         self._store = client.store
         self._ledger = ledger
         self._key = key
         self._holder = holder
         self._lease_s = lease_s
+        self._max_hold_s = max_hold_s
         self._lease_id = new_id()
 
     def run(self, function: Callable[[], Any], codec: Codec, *, timeout_s: float | None, keep_s: float | None) -> Any:
@@ -57,7 +60,7 @@ class OnceRun:
     def _do(self, function: Callable[[], Any], codec: Codec, started: float, keep_s: float | None) -> Any:
         name = LeaseName(self._ledger, self._key, self._lease_id)
         keepalive = self._client.keepalive
-        holding = Holding(keepalive, Hold(name, self._lease_s, started, keepalive.now, label=self._what()))
+        holding = Holding(keepalive, Hold(name, self._lease_s, started, keepalive.now, max_hold_s=self._max_hold_s, label=self._what()))
         # Whatever it raises, it says with it that it has not happened.
         ending = Change(self._key, "delete", lease=self._lease_id)
 

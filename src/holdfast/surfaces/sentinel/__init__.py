@@ -5,15 +5,18 @@
 
 from holdfast.surfaces.sentinel._sync.calls import acquire, heartbeat, init_db, release
 from holdfast.surfaces.sentinel._sync.lease import Lease, lease
+from holdfast.surfaces.sentinel._sync.once import Sentinel
 from holdfast.surfaces.sentinel.fencing import Fence, fence
-from holdfast.surfaces.sentinel.results import AcquireResult, HeartbeatResult, ReleaseResult
+from holdfast.surfaces.sentinel.results import AcquireResult, HeartbeatResult, OnceResult, ReleaseResult
 
 __all__ = [
     "AcquireResult",
     "Fence",
     "HeartbeatResult",
     "Lease",
+    "OnceResult",
     "ReleaseResult",
+    "Sentinel",
     "acquire",
     "fence",
     "heartbeat",

@@ -2,5 +2,6 @@
 
 from holdfast.surfaces.sentinel._async.calls import acquire, heartbeat, init_db, release
 from holdfast.surfaces.sentinel._async.lease import AsyncLease, lease
+from holdfast.surfaces.sentinel._async.once import AsyncSentinel
 
-__all__ = ["AsyncLease", "acquire", "heartbeat", "init_db", "lease", "release"]
+__all__ = ["AsyncLease", "AsyncSentinel", "acquire", "heartbeat", "init_db", "lease", "release"]

@@ -4,10 +4,12 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any, TypeVar
 
+from holdfast.client import ControlPlaneClient
 from holdfast.codec import Limits
 from holdfast.commands import Command
 from holdfast.connect import connect
 from holdfast.errors import StoreError
+from holdfast.keepalive import Keepalive
 
 R = TypeVar("R")
 
@@ -44,6 +46,30 @@ class OnDemand:
         connection, self._connection = self._connection, None
         if connection is not None:
             connection.close()
+
+
+class Lent(ControlPlaneClient):
+    """A client on a borrowed connection, whose renewals go through another."""
+
+    def __init__(self, store: Any, keepalive: Keepalive) -> None:
+        super().__init__(store.url)
+        self._lent = store
+        self._beating = keepalive
+
+    @property
+    def store(self) -> Any:
+        """What is on the connection."""
+        return self._lent
+
+    @property
+    def async_store(self) -> Any:
+        """The same: it is for tasks if the connection is."""
+        return self._lent
+
+    @property
+    def keepalive(self) -> Keepalive:
+        """What renews through the other connection."""
+        return self._beating
 
 
 def execute_on(connection: Any, command: Command[R]) -> R:

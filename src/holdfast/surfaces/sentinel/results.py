@@ -1,6 +1,7 @@
 """What the calls answer, and how a key and an owner are named in the store."""
 
 from datetime import datetime
+from typing import Any, Literal
 
 from msgspec import Struct
 
@@ -48,6 +49,22 @@ class ReleaseResult(Struct, frozen=True):
     @property
     def success(self) -> bool:
         return self.released
+
+
+class OnceResult(Struct, frozen=True):
+    """What became of something that is to happen once."""
+
+    success: bool
+    """Whether it has happened, now or before."""
+    status: Literal["completed", "failed", "executing", "uncertain"]
+    response: Any = None
+    cached: bool = False
+    """Whether it had happened before, and the response is the stored one."""
+    exception: Exception | None = None
+    execution_alive: bool = False
+    """Whether somebody is at it at this moment."""
+    uncertain: bool = False
+    """Whether whoever was at it died, so that nobody knows: look, then reconcile it."""
 
 
 def key_text(key: str) -> str:
