@@ -2,18 +2,18 @@
 
 import pytest
 
-from holdfast.testing.conformance import FileConformance, ForTasks, StoreConformance, StoreFactory
+from holdfast.testing.conformance import CopyConformance, FileConformance, ForTasks, StoreConformance, StoreFactory
 from tests.conformance.factories import RedisFactory
 from tests.servers import own_redis_url
 
 
-class TestRedis(StoreConformance, FileConformance):
+class TestRedis(StoreConformance, CopyConformance, FileConformance):
     @pytest.fixture
     def factory(self) -> StoreFactory:
         return RedisFactory(own_redis_url())
 
 
-class TestRedisForTasks(StoreConformance, FileConformance):
+class TestRedisForTasks(StoreConformance, CopyConformance, FileConformance):
     @pytest.fixture
     def factory(self) -> StoreFactory:
         return ForTasks(RedisFactory(own_redis_url()))

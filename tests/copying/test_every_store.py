@@ -5,19 +5,26 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.commands import Browse
 from holdfast.stores import Store
 from holdfast.stores.lmdb import LmdbStore
 from holdfast.stores.memory import MemoryStore
+from holdfast.stores.redis import RedisStore
 from holdfast.stores.sqlite.store import SqliteStore
-from holdfast.testing.clock import FakeClock
-from holdfast.testing.conformance.asking import drain
+from holdfast.testing.clock import START_US, FakeClock
+from holdfast.testing.conformance.asking import JOBS, drain, put
 from holdfast.testing.conformance.copying import contents, copy, fill
+from tests.servers import own_redis_url
 
 KINDS: dict[str, Callable[[Path, FakeClock], Store]] = {
     "memory": lambda _, clock: MemoryStore(clock=clock),
     "sqlite": lambda path, clock: SqliteStore(path, clock=clock, durability="process"),
     "lmdb": lambda path, clock: LmdbStore(path, clock=clock, durability="process"),
+    "redis": lambda _, clock: RedisStore(own_redis_url(), clock=clock),
 }
+
+WALL_CLOCKS = ("redis",)
+"""Stores whose clock never shows a moment before 1970."""
 
 
 @pytest.fixture(params=KINDS)
@@ -31,7 +38,8 @@ def source(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
 
 @pytest.fixture(params=KINDS)
 def target(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
-    store = KINDS[request.param](tmp_path / "target", FakeClock(start_us=1_000_000))
+    clock = FakeClock(START_US + 5_000_000) if request.param in WALL_CLOCKS else FakeClock(start_us=1_000_000)
+    store = KINDS[request.param](tmp_path / "target", clock)
     yield store
     store.close()
 
@@ -45,6 +53,17 @@ def test_everything_arrives_as_it_was(source: Store, target: Store) -> None:
 def test_what_arrived_is_handed_out_in_the_order_of_the_source(source: Store, target: Store) -> None:
     copy(source, target)
     assert drain(target) == ["failing", "urgent", "plain 1", "plain 2", "large", "behind it", "to be started", "low"]
+
+
+def test_what_is_put_afterwards_comes_behind_what_arrived(source: Store, target: Store) -> None:
+    copy(source, target)
+    last = max(message.n for message in target.execute(Browse(JOBS)).messages)
+    put(target, "one")
+    put(target, "two", "three")
+    put(target, "four", key='"four"')
+    found = target.execute(Browse(JOBS, ids=["one", "two", "three", "four"])).messages
+    numbers = [last, *(message.n for message in found)]
+    assert numbers == sorted(set(numbers))
 
 
 def test_there_and_back_again(source: Store, target: Store) -> None:

@@ -16,8 +16,8 @@ from holdfast.codec import Limits, check_batch
 from holdfast.commands.command import Command, Resource
 from holdfast.commands.endings import by_queue, resize
 from holdfast.commands.refusals import check_limit
+from holdfast.commands.refused import both_have, no_copy, not_empty, other_copy, other_place, written_meanwhile
 from holdfast.commands.transaction import Fenced, Transaction
-from holdfast.errors import Refused
 from holdfast.records import NEVER, Ending, Entry, Lease, Message, Settings
 
 SHOWN = 3
@@ -150,13 +150,10 @@ class BeginImport(Command[Copying], frozen=True):
         if running is not None and running.source == self.source:
             return running, False
         if running is not None:
-            raise Refused(
-                f"this store holds a part of a copy of {running.source}, and {self.source} is to be copied: "
-                "that is another, or has been written to since; empty this store and begin again"
-            )
+            raise other_copy(running.source, self.source)
         is_empty = not (tx.names("queue", "", None, 1) or tx.names("dict", "", None, 1) or tx.held_leases(1))
         if not is_empty and not self.merge:
-            raise Refused("the target of the copy is not empty; nothing was changed: name another, or say that it is to be merged")
+            raise not_empty()
         offset = tx.now - self.survey.now
         return (Copying(self.source, offset) if is_empty else Copying(self.source, offset, tx.latest(), tx.next_n())), True
 
@@ -195,11 +192,11 @@ class Import(Command[Copying], frozen=True):
     def check(self, tx: Transaction) -> Copying | None:
         running = tx.copying()
         if running is None or running.source != self.source:
-            raise Refused(f"no copy of {self.source} is under way here; nothing was changed: begin it first")
+            raise no_copy(self.source)
         if running.place == self.place:
             return None
         if running.place != self.after:
-            raise Refused(f"the copy of {self.source} has come to {running.place!r}, not to {self.after!r}: somebody else copies it, too")
+            raise other_place(self.source, running.place, self.after)
         self._refuse_taken(tx)
         return running
 
@@ -276,16 +273,11 @@ class Seal(Command[None], frozen=True):
 
     def check(self, tx: Transaction) -> None:
         if tx.latest() != self.at:
-            raise Refused("the source was written to while it was copied; it was not sealed: stop who writes, empty the target, copy again")
+            raise written_meanwhile()
 
     def write(self, tx: Transaction, plan: None) -> None:
         del plan
         tx.seal(self.to)
-
-
-def both_have(what: str) -> Refused:
-    """The refusal of a page that would overwrite something."""
-    return Refused(f"{what} is in the source and in the target; the page was not taken in: remove it from the target, and copy again")
 
 
 def by_dict(entries: Sequence[Entry]) -> dict[str, list[Entry]]:

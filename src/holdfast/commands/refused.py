@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from holdfast.errors import ClaimLost, Compacted, KeyInFlight, LeaseHeld, LeaseLost, QueueFull, Refused
+from holdfast.errors import ClaimLost, Compacted, KeyInFlight, LeaseHeld, LeaseLost, QueueFull, Refused, StoreMoved
 from holdfast.records import Lease, Receipt
 
 
@@ -62,3 +62,41 @@ def compacted(topic: str, after: int, floor: int, latest: int) -> Compacted:
 def describe(name: str | None, key: str) -> str:
     """The lease, for a message."""
     return f"lease {key}" if name is None else f"the lease on key {key} of dict {name!r}"
+
+
+def not_empty() -> Refused:
+    """The target of a copy has something in it."""
+    return Refused("the target of the copy is not empty; nothing was changed: name another, or say that it is to be merged")
+
+
+def other_copy(running: str, wanted: str) -> Refused:
+    """The target of a copy holds a part of another one."""
+    return Refused(
+        f"this store holds a part of a copy of {running}, and {wanted} is to be copied: "
+        "that is another, or has been written to since; empty this store and begin again"
+    )
+
+
+def no_copy(source: str) -> Refused:
+    """A page came of a copy that nobody began."""
+    return Refused(f"no copy of {source} is under way here; nothing was changed: begin it first")
+
+
+def other_place(source: str, place: str, after: str) -> Refused:
+    """A page came that is not the next one."""
+    return Refused(f"the copy of {source} has come to {place!r}, not to {after!r}: somebody else copies it, too")
+
+
+def both_have(what: str) -> Refused:
+    """A page would overwrite something."""
+    return Refused(f"{what} is in the source and in the target; the page was not taken in: remove it from the target, and copy again")
+
+
+def written_meanwhile() -> Refused:
+    """The source of a copy was not idle."""
+    return Refused("the source was written to while it was copied; it was not sealed: stop who writes, empty the target, copy again")
+
+
+def moved(where: str, to: str) -> StoreMoved:
+    """Everything was copied elsewhere."""
+    return StoreMoved(f"{where} was copied to {to}: open that instead", to)

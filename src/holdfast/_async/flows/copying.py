@@ -9,7 +9,7 @@ from holdfast.commands import BeginImport, Browse, Copying, Count, EndImport, Fe
 from holdfast.commands.copying import checksum_of
 from holdfast.commands.moving import cursor
 from holdfast.copies import PAGE, STATES, Page, Place, Record, in_portions
-from holdfast.errors import Refused, StoreCorrupted
+from holdfast.errors import Refused, StoreCorrupted, StoreMoved
 from holdfast.records import Kind, Settings
 from holdfast.results import CopyProgress
 from holdfast.stores import AsyncStore
@@ -57,9 +57,18 @@ async def copy_all(
         if progress is not None and one.records:
             progress(CopyProgress(copying.messages + copying.entries, contents.total, one.place.name))
     await _compare_counts(target, contents, merge=merge)
-    await source.execute(Seal(target_name, survey.latest))
+    await _seal(source, Seal(target_name, survey.latest))
     await target.execute(EndImport())
     return copying, contents, is_resumed
+
+
+async def _seal(source: AsyncStore, seal: Seal) -> None:
+    try:
+        await source.execute(seal)
+    except StoreMoved as moved:
+        # Over a wire it may have been asked twice.
+        if moved.url != seal.to:
+            raise
 
 
 async def _contents(store: AsyncStore) -> Contents:

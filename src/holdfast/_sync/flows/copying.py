@@ -10,7 +10,7 @@ from holdfast.commands import BeginImport, Browse, Copying, Count, EndImport, Fe
 from holdfast.commands.copying import checksum_of
 from holdfast.commands.moving import cursor
 from holdfast.copies import PAGE, STATES, Page, Place, Record, in_portions
-from holdfast.errors import Refused, StoreCorrupted
+from holdfast.errors import Refused, StoreCorrupted, StoreMoved
 from holdfast.records import Kind, Settings
 from holdfast.results import CopyProgress
 from holdfast.stores import Store
@@ -58,9 +58,18 @@ def copy_all(
         if progress is not None and one.records:
             progress(CopyProgress(copying.messages + copying.entries, contents.total, one.place.name))
     _compare_counts(target, contents, merge=merge)
-    source.execute(Seal(target_name, survey.latest))
+    _seal(source, Seal(target_name, survey.latest))
     target.execute(EndImport())
     return copying, contents, is_resumed
+
+
+def _seal(source: Store, seal: Seal) -> None:
+    try:
+        source.execute(seal)
+    except StoreMoved as moved:
+        # Over a wire it may have been asked twice.
+        if moved.url != seal.to:
+            raise
 
 
 def _contents(store: Store) -> Contents:

@@ -11,7 +11,7 @@ from holdfast.records import Lease, Message
 from holdfast.stores.lmdb.dicts import Dicts, fence_of, read_lease
 from holdfast.stores.lmdb.environment import MOVED
 from holdfast.stores.lmdb.layout import NUMBER, items_within, name_in, scope, scope_in
-from holdfast.stores.lmdb.messages import BATCH, Messages
+from holdfast.stores.lmdb.messages import BATCH, LARGE, Messages
 from holdfast.stores.lmdb.rows import History, encode, is_large, row_of
 
 COPYING = b"copying"
@@ -24,7 +24,7 @@ class Copies(Messages, Dicts):
     """The copying half of a transaction."""
 
     def next_n(self) -> int:
-        return (self.latest() + 1) * BATCH
+        return self.first_n(self.latest() + 1)
 
     def held_leases(self, limit: int) -> list[Lease]:
         leases = (read_lease(encoded) for _, encoded in items_within(self.txn.cursor(self.tables.leases), b""))
@@ -64,8 +64,11 @@ class Copies(Messages, Dicts):
         self._name(rows)
 
     def raise_numbers(self, number: int, n: int) -> None:
-        # A message's number is that of an event and a little.
-        self.append_at(max(number, self.latest() + 1, -(-n // BATCH)))
+        n = max(n, self.next_n())
+        # A message's number is that of an event and a little, so a count that is far behind must begin elsewhere.
+        self.append_at(max(number, self.latest() + 1, -(-n // BATCH) if n < LARGE * BATCH else 0))
+        if self.latest() >= LARGE:
+            self.begin_count(self.latest(), n)
 
     def copying(self) -> Copying | None:
         encoded = self.txn.get(COPYING, db=self.tables.about)

@@ -12,7 +12,8 @@ from typing import Literal
 
 import lmdb
 
-from holdfast.errors import SchemaTooNew, StoreCorrupted, StoreError, StoreMoved
+from holdfast.commands import refused
+from holdfast.errors import SchemaTooNew, StoreCorrupted, StoreError
 from holdfast.stores.lmdb.gate import Gate
 from holdfast.stores.lmdb.layout import LONGEST
 from holdfast.stores.lmdb.tables import TABLES, Handle, Tables
@@ -143,7 +144,7 @@ class Environment:
     def _refuse_if_moved(self, txn: "lmdb.Transaction[bytes]", about: Handle) -> None:
         moved = txn.get(MOVED, db=about)
         if moved is not None:
-            raise StoreMoved(f"{self.folder} was copied to {moved.decode()}: open that instead", moved.decode())
+            raise refused.moved(self.folder, moved.decode())
 
     def _open_tables(self) -> Tables:
         if self.lmdb.max_key_size() < LONGEST:

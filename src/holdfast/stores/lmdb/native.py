@@ -11,7 +11,7 @@ from holdfast.commands.topics import queue_topic
 from holdfast.commands.transaction import Draft
 from holdfast.records import end_of, moment_in
 from holdfast.stores.lmdb.layout import NUMBER, fitted, scope, text_key
-from holdfast.stores.lmdb.messages import BATCH, Messages
+from holdfast.stores.lmdb.messages import Messages
 from holdfast.stores.lmdb.rows import LARGE_BYTES, Row
 
 
@@ -26,7 +26,7 @@ class Native(Messages):
         if not ids or len(set(ids)) < len(ids) or self.taken_ids(command.queue, ids):
             return None
         topic = queue_topic(command.queue)
-        first = self.append([Draft(topic, "put", told(ids, (), {}))]) * BATCH
+        first = self.first_n(self.append([Draft(topic, "put", told(ids, (), {}))]))
         rows = [self._new_row(command.queue, item, n) for n, item in enumerate(command.items, first)]
         self._save(rows)
         self._stand(rows)

@@ -7,8 +7,8 @@ from typing import TypeVar
 
 from holdfast.clock import Clock, SystemClock
 from holdfast.codec import Limits
-from holdfast.commands import Command, Prune, run
-from holdfast.errors import Closed, StoreMoved
+from holdfast.commands import Command, Prune, refused, run
+from holdfast.errors import Closed
 from holdfast.stores import Guarantees
 from holdfast.stores.memory.native import Native, natives, shortcuts_of
 from holdfast.stores.memory.shortcuts import Ground, Shortcuts
@@ -119,7 +119,7 @@ class MemoryStore:
         if self._is_closed:
             raise Closed("The memory store was closed, and what was in it is gone: make a new one.")
         if self._tables.moved_to is not None:
-            raise StoreMoved(f"{self.url} was copied to {self._tables.moved_to}: open that instead", self._tables.moved_to)
+            raise refused.moved(self.url, self._tables.moved_to)
 
     def _begin_in_child(self) -> None:
         """Go on after a fork: whoever held the lock or waited stayed in the parent."""

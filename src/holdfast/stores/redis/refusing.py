@@ -28,6 +28,13 @@ REFUSALS: dict[str, Callable[[dict[str, Any]], HoldfastError]] = {
     "NoNumber": lambda facts: refused.no_number(**facts),
     "NumberRange": lambda facts: refused.out_of_range(**facts),
     "Compacted": lambda facts: refused.compacted(**facts),
+    "NotEmpty": lambda _: refused.not_empty(),
+    "OtherCopy": lambda facts: refused.other_copy(**facts),
+    "NoCopy": lambda facts: refused.no_copy(**facts),
+    "OtherPlace": lambda facts: refused.other_place(**facts),
+    "BothHave": lambda facts: refused.both_have(**facts),
+    "WrittenMeanwhile": lambda _: refused.written_meanwhile(),
+    "StoreMoved": lambda facts: refused.moved(**facts),
 }
 
 

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 from holdfast.clock import Clock
 from holdfast.codec import Limits
-from holdfast.commands import Command
+from holdfast.commands import Command, refused
 from holdfast.errors import Closed
 from holdfast.stores import Guarantees
 from holdfast.stores.redis import whole
@@ -45,6 +45,7 @@ class RedisStore:
         self.patience = patience
         self.connections = Connections(self._address)
         self.guarantees: Guarantees = self._check_server()
+        self._refuse_if_moved()
         self.waiters: Waiters = Waiters() if clock is None else waiters_for(clock)
         self.listener = Listener(self._address, self.waiters)
         self._is_closed = False
@@ -59,6 +60,11 @@ class RedisStore:
         server = read_server(info or b"", [part for reply in config for part in reply])
         check(server, self.url, allows_eviction=self._address.allows_eviction)
         return server.guarantees()
+
+    def _refuse_if_moved(self) -> None:
+        (moved,) = retry(lambda: self.connections.ask(("GET", f"{self._address.prefix}:moved")), Tries(OPENING))
+        if isinstance(moved, bytes):
+            raise refused.moved(self.url, moved.decode())
 
     def execute(self, command: Command[R]) -> R:
         command.measure(self.limits)

@@ -6,11 +6,11 @@ from msgspec import UNSET, Raw, Struct, json, msgpack
 
 from holdfast.commands import Changes, Clear, Configure, Named, Names, Page, Prune, Together
 from holdfast.records import Event, Settings, moment_in
-from holdfast.stores.redis import entering, queueing
+from holdfast.stores.redis import copying, entering, queueing
 from holdfast.stores.redis.entering import start_of
 from holdfast.stores.redis.plans import PLANS, Fields, Object, Plan
 
-__all__ = ["entering", "queueing"]  # Imported so that the plans of all commands are there.
+__all__ = ["copying", "entering", "queueing"]  # Imported so that the plans of all commands are there.
 
 FACTS = (
     *("ids", "keys", "updated", "updated_keys", "started", "to", "dead_letter"),

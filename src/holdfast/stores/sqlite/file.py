@@ -11,7 +11,8 @@ from urllib.parse import quote
 from msgspec import DecodeError, json
 
 from holdfast.clock import HOST, Anchor, Host, anchored
-from holdfast.errors import HoldfastError, SchemaTooNew, StoreCorrupted, StoreError, StoreFull, StoreMoved, StoreUnavailable
+from holdfast.commands import refused
+from holdfast.errors import HoldfastError, SchemaTooNew, StoreCorrupted, StoreError, StoreFull, StoreUnavailable
 from holdfast.stores.sqlite.statements import SQL
 
 Durability = Literal["power", "process"]
@@ -63,7 +64,7 @@ def migrate(sql: sqlite3.Cursor, path: str) -> None:
     version = _read_note(row, int, path) or 0
     moved = sql.execute(SQL["meta"], ("moved",)).fetchone()
     if moved:
-        raise moved_to(path, moved[0])
+        raise refused.moved(path, moved[0])
     steps = migrations()
     if version > len(steps):
         message = f"{path} has format {version}, and this Holdfast knows up to {len(steps)}: upgrade Holdfast; the file was not changed"
@@ -123,17 +124,12 @@ def check_folder(path: str) -> None:
         raise StoreError(message)
 
 
-def moved_to(path: str, url: str) -> StoreMoved:
-    """What tells of a file that was copied elsewhere."""
-    return StoreMoved(f"{path} was copied to {url}: open that instead", url)
-
-
 def translate(error: sqlite3.Error, path: str) -> HoldfastError:
     """What SQLite reports, as one of ours."""
     code = (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF
     match code:
         case sqlite3.SQLITE_ERROR if "no such table: holdfast_" in str(error) and (url := _read_moved(path)):
-            return moved_to(path, url)
+            return refused.moved(path, url)
         case sqlite3.SQLITE_FULL:
             return StoreFull(f"no room is left for {path}: free some; nothing was written ({error})")
         case sqlite3.SQLITE_CORRUPT | sqlite3.SQLITE_NOTADB:

@@ -13,7 +13,8 @@ local changes = {}
 -- The log of what was dropped or never used again expires as a whole. Numbers are never behind the clock, so without a log whoever asks
 -- for what came after a number older than that may have missed something.
 local function floor_of(key, after)
-  local floor = tonumber(call("GET", key .. ":floor") or 0)
+  local everywhere = tonumber(call("GET", store .. ":floor") or 0) -- where another store's data was taken over
+  local floor = math.max(everywhere, tonumber(call("GET", key .. ":floor") or 0))
   local expired_upto = now - RETAINED_S * 1000000
   if floor == 0 and after > 0 and after < expired_upto and after < numbers.latest() and call("EXISTS", key .. ":events") == 0 then
     return expired_upto

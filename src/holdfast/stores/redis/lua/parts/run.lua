@@ -35,6 +35,10 @@ local function run(name)
   if note then
     return action.recall and cmsgpack.pack(action.recall(command, cmsgpack.unpack(note))) or note
   end
+  local moved = call("GET", store .. ":moved")
+  if moved then
+    return { "StoreMoved", cmsgpack.pack({ where = store, to = moved }) }
+  end
   local is_fine, plan = pcall(action.check, command)
   if not is_fine then
     if type(plan) == "table" and plan.refused then
