@@ -3,12 +3,14 @@
 import os
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from holdfast import Closed, ControlPlaneClient, MessageId, Queue, connect
 from holdfast.client import client_for
 from holdfast.results import MISSING, Missing
+from tests.servers import own_redis_url
 
 
 def test_a_client_opens_its_store_at_the_first_use(tmp_path: Path) -> None:
@@ -122,3 +124,13 @@ def test_results_are_what_they_look_like() -> None:
     kept = MessageId("a", created=False)
     assert (kept, kept.created, kept == "a") == ("a", False, True)
     assert (repr(MISSING), bool(MISSING), isinstance(MISSING, Missing)) == ("MISSING", False, True)
+
+
+@pytest.mark.anyio
+async def test_closing_for_tasks_closes_the_connections_that_their_loop_has() -> None:
+    client = ControlPlaneClient(own_redis_url())
+    await Queue.from_name("jobs", client=client).aio.put(1)
+    face: Any = client.async_store
+    assert len(face._pipes) == 1
+    await client.aio.close()
+    assert len(face._pipes) == 0

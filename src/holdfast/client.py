@@ -185,6 +185,10 @@ class ClientForTasks:
         import asyncio  # noqa: PLC0415 - see the top
 
         await asyncio.to_thread(self._client.close)
+        face = self._client._async_store  # noqa: SLF001 - its own face for tasks
+        if face is not None:
+            # Connections of tasks belong to their loop, and are closed in it.
+            await face.aclose()
 
 
 def client_for(base_url: str | None = None, *, token: str | None = None) -> ControlPlaneClient:

@@ -1,12 +1,12 @@
-"""Each block of localqueue's documented API runs as it is documented, on every embedded store; only the import differs.
+"""Each block of localqueue's documented API runs as it is documented, on every store; only the import differs.
 
 A block is a function; what it mentions and does not make (a queue, a function, a task) it gets. Blocks that name no store use that of
 `HOLDFAST_URL`.
 """
 
 import inspect
-from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,16 +16,25 @@ from holdfast.client import client_for
 from holdfast.ids import new_id
 from holdfast.surfaces import localqueue
 from holdfast.surfaces.localqueue import PersistentQueue
+from tests.servers import own_redis_url
 
-STORES = ["memory", "sqlite", "lmdb"]
+STORES = ["memory", "sqlite", "lmdb", "redis"]
 
 
 @pytest.fixture(params=STORES)
 def url(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    url = f"memory://{new_id()}" if request.param == "memory" else f"{request.param}:///{tmp_path}/store"
+    urls = {"memory": lambda: f"memory://{new_id()}", "redis": own_redis_url}
+    url = urls.get(request.param, lambda: f"{request.param}:///{tmp_path}/store")()
     monkeypatch.setenv("HOLDFAST_URL", url)
     yield url
     client_for(url).close()
+
+
+@pytest.fixture
+async def closed_in_loop(url: str) -> AsyncIterator[None]:
+    """Connections of tasks belong to their loop, and are closed in it."""
+    yield
+    await client_for(url).aio.close()
 
 
 @pytest.fixture
@@ -80,6 +89,7 @@ class TestWorkers:
         assert queue.stats().total == 0
 
     @pytest.mark.anyio
+    @pytest.mark.usefixtures("closed_in_loop")
     async def test_an_async_worker(self, queue: PersistentQueue[Any]) -> None:
         from holdfast.surfaces.localqueue import PersistentWorkerConfig, persistent_async_worker
 
@@ -107,6 +117,7 @@ class TestRetries:
         assert seen == ["job:1"]
 
     @pytest.mark.anyio
+    @pytest.mark.usefixtures("closed_in_loop")
     async def test_a_decorated_coroutine_function(self, url: str) -> None:
         from holdfast.surfaces.localqueue.retry import key_from_argument, persistent_async_retry
 
@@ -118,7 +129,6 @@ class TestRetries:
 
         await run("job:1")
         assert seen == ["job:1"]
-        await client_for(url).aio.close()
 
     def test_a_key_from_a_named_argument(self, url: str) -> None:
         from holdfast.surfaces.localqueue.retry import key_from_argument, persistent_retry
@@ -161,6 +171,7 @@ class TestRetries:
         assert retryer(fn, "job:1") == "job:1"
 
     @pytest.mark.anyio
+    @pytest.mark.usefixtures("closed_in_loop")
     async def test_an_async_retryer(self, url: str) -> None:
         from holdfast.surfaces.localqueue.retry import PersistentAsyncRetrying, key_from_argument
 
@@ -169,7 +180,6 @@ class TestRetries:
 
         retryer = PersistentAsyncRetrying(key_fn=key_from_argument("job_id"), max_tries=5)
         assert await retryer(fn, "job:1") == "job:1"
-        await client_for(url).aio.close()
 
 
 class TestAttemptStores:
@@ -265,8 +275,9 @@ def test_a_method_takes_the_documented_arguments(name: str) -> None:
 
 def test_the_defaults_are_the_documented_policies(url: str) -> None:
     queue = PersistentQueue[Any]("jobs")
-    assert queue.semantics == localqueue.LOCAL_AT_LEAST_ONCE
-    assert queue.locality_policy == localqueue.LOCAL_QUEUE_PLACEMENT
+    is_remote = url.startswith("redis")
+    assert queue.semantics == replace(localqueue.LOCAL_AT_LEAST_ONCE, locality="remote" if is_remote else "local")
+    assert queue.locality_policy == (localqueue.RemoteQueuePlacement() if is_remote else localqueue.LOCAL_QUEUE_PLACEMENT)
     assert queue.acknowledgement_policy == localqueue.EXPLICIT_ACKNOWLEDGEMENT
     assert queue.dead_letter_policy == localqueue.DEAD_LETTER_QUEUE
     assert queue.deduplication_policy == localqueue.DEDUPE_KEY_SUPPORT

@@ -1,6 +1,6 @@
-"""localqueue's queue on each embedded store, on a clock that the test moves."""
+"""localqueue's queue on each store, on a clock that the test moves."""
 
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -9,7 +9,8 @@ from holdfast.client import ControlPlaneClient
 from holdfast.surfaces.localqueue import URLQueueStore
 from holdfast.testing.clock import FakeClock
 from holdfast.testing.conformance.factory import StoreFactory
-from tests.conformance.factories import LmdbFactory, MemoryFactory, SqliteFactory
+from tests.conformance.factories import LmdbFactory, MemoryFactory, RedisFactory, SqliteFactory
+from tests.servers import own_redis_url
 
 
 @pytest.fixture
@@ -17,8 +18,20 @@ def clock() -> FakeClock:
     return FakeClock()
 
 
-@pytest.fixture(params=["memory", "sqlite", "lmdb"])
+@pytest.fixture(params=["memory", "sqlite", "lmdb", "redis"])
 def store(request: pytest.FixtureRequest, tmp_path: Path, clock: FakeClock) -> Iterator[URLQueueStore]:
-    factories: dict[str, StoreFactory] = {"memory": MemoryFactory(), "sqlite": SqliteFactory(tmp_path), "lmdb": LmdbFactory(tmp_path)}
-    with ControlPlaneClient.on(factories[request.param].make(clock)) as client:
+    factories: dict[str, Callable[[], StoreFactory]] = {
+        "memory": MemoryFactory,
+        "sqlite": lambda: SqliteFactory(tmp_path),
+        "lmdb": lambda: LmdbFactory(tmp_path),
+        "redis": lambda: RedisFactory(own_redis_url()),
+    }
+    with ControlPlaneClient.on(factories[request.param]().make(clock)) as client:
         yield URLQueueStore(client)
+
+
+@pytest.fixture
+async def closed_in_loop(store: URLQueueStore) -> AsyncIterator[None]:
+    """Connections of tasks belong to their loop, and are closed in it."""
+    yield
+    await store.client.aio.close()

@@ -161,6 +161,7 @@ class TestLedger:
         assert ledger.load("new") is None
 
     @pytest.mark.anyio
+    @pytest.mark.usefixtures("closed_in_loop")
     async def test_tasks_keep_the_same_ledger(self, store: URLQueueStore) -> None:
         jobs = once(store, ledger=URLIdempotencyStore(store.client), results=ReturnStoredResult())
 
@@ -258,6 +259,7 @@ class TestOutbox:
         assert relay_commits(jobs, deliver=lambda _: None).delivered == 1
 
     @pytest.mark.anyio
+    @pytest.mark.usefixtures("closed_in_loop")
     async def test_tasks_relay_too(self, store: URLQueueStore) -> None:
         jobs = once(store, commits=TransactionalOutboxCommit(outbox_store=URLResultStore(store.client)))
         jobs.put("work", dedupe_key="k")

@@ -57,6 +57,7 @@ def test_a_call_handles_one_message_with_its_value_and_the_arguments_of_the_call
 
 
 @pytest.mark.anyio
+@pytest.mark.usefixtures("closed_in_loop")
 async def test_a_coroutine_function_can_be_a_worker(jobs: PersistentQueue[Any]) -> None:
     jobs.put("a")
     tries: list[str] = []
@@ -147,6 +148,7 @@ class TestFailures:
         assert (jobs.stats().ready, jobs.stats().dead) == (1, 0)
 
     @pytest.mark.anyio
+    @pytest.mark.usefixtures("closed_in_loop")
     async def test_a_cancelled_worker_gives_its_message_back(self, jobs: PersistentQueue[Any]) -> None:
         jobs.put("a")
         began = asyncio.Event()

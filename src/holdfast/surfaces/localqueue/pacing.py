@@ -3,6 +3,7 @@
 from math import inf
 
 from holdfast.surfaces.localqueue.config import PersistentWorkerConfig
+from holdfast.workers.breaker import Breaker, Circuit
 
 NOT_FOUND = 127
 """What a shell exits with when there is no such command."""
@@ -17,24 +18,24 @@ class Pace:
     """What one worker has to wait for, on a clock of seconds."""
 
     def __init__(self, config: PersistentWorkerConfig) -> None:
-        self._config = config
-        self._failures = 0
-        self.next_start_at = -inf
+        breaker = Breaker(config.circuit_breaker_failures, config.circuit_breaker_cooldown) if config.circuit_breaker_failures else None
+        self._circuit = Circuit(breaker)
+        self._min_interval = config.min_interval
+        self._next_start_at = -inf
+
+    def next_start_at(self, now: float) -> float:
+        """When the next message may be begun."""
+        return max(self._next_start_at, now + (self._circuit.closes_in_s(now) or 0.0))
 
     def started(self, now: float) -> None:
         """A message was begun."""
-        if self._config.min_interval:
-            self.next_start_at = max(self.next_start_at, now + self._config.min_interval)
+        self._next_start_at = now + self._min_interval
 
     def succeeded(self) -> None:
         """A message was done."""
-        self._failures = 0
+        self._circuit.succeeded()
 
     def failed(self, error: BaseException, now: float) -> None:
         """A message failed; what cannot be helped says nothing about the next."""
-        if is_permanent(error):
-            return
-        self._failures += 1
-        if 0 < self._config.circuit_breaker_failures <= self._failures:
-            self._failures = 0
-            self.next_start_at = max(self.next_start_at, now + self._config.circuit_breaker_cooldown)
+        if not is_permanent(error):
+            self._circuit.failed(now)

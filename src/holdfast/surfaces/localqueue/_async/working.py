@@ -51,7 +51,7 @@ class AsyncWorkerCalls:
         """Wait for a message, handle it, and answer what the handler answers."""
         client = self._queue.client
         await self._note(seen=True)
-        await pause_until(client, self._pace.next_start_at)
+        await pause_until(client, self._pace.next_start_at(client.keepalive.now()))
         if self._queue.takes:
             return await self._take(args, kwargs)
         context = AsyncQueueClaimContext[Any](

@@ -52,7 +52,7 @@ class WorkerCalls:
         """Wait for a message, handle it, and answer what the handler answers."""
         client = self._queue.client
         self._note(seen=True)
-        pause_until(client, self._pace.next_start_at)
+        pause_until(client, self._pace.next_start_at(client.keepalive.now()))
         if self._queue.takes:
             return self._take(args, kwargs)
         context = QueueClaimContext[Any](
