@@ -29,13 +29,15 @@ class Process:
         self._process = subprocess.Popen(self._command, stderr=subprocess.PIPE, text=True)
         listens = threading.Event()
         threading.Thread(target=self._read, args=(self._process, listens), daemon=True).start()
-        assert listens.wait(PATIENCE_S), f"the server did not start: {self.log}"
+        if not listens.wait(PATIENCE_S):
+            self.kill()
+            raise AssertionError(f"the server did not start: {self.log}")
 
     def _read(self, process: "subprocess.Popen[str]", listens: threading.Event) -> None:
         assert process.stderr is not None
         for line in process.stderr:
             self.log.append(line)
-            if re.search(r" serving .* at ", line):
+            if re.search(r"\bserving .* at ", line):
                 listens.set()
         process.stderr.close()
 

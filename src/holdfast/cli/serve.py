@@ -1,6 +1,5 @@
 """The command `holdfast serve`."""
 
-import logging
 from pathlib import Path
 from typing import Annotated
 
@@ -28,16 +27,19 @@ def serve(
     max_requests: Annotated[int, typer.Option(min=1, help="How many requests may be under way at once.")] = 2_000,
     max_waiting: Annotated[int, typer.Option(min=1, help="How many requests may wait or watch.")] = 10_000,
     max_waiting_each: Annotated[int, typer.Option(min=1, help="How many of each token may.")] = 5_000,
+    log_json: Annotated[bool, typer.Option("--log-json", help="Log a JSON object a line.")] = False,
+    log_requests: Annotated[bool, typer.Option("--log-requests", help="Log every request, without what is in it.")] = False,
     insecure: Annotated[bool, typer.Option("--insecure", help="Listen beyond this host without TLS or tokens.")] = False,
 ) -> None:
     """Serve a store over HTTP until it is told to end; then it drains."""
     try:
+        from holdfast.server import logs
         from holdfast.server.running import Exposure, Options, run
     except ModuleNotFoundError as missing:
         if missing.name not in EXTRA:
             raise
         raise _refusal("it needs its extra: pip install 'holdfast[server]'") from None
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    logs.set_up("json" if log_json else "text", requests=log_requests)
     exposure = Exposure(
         host=host,
         port=port,

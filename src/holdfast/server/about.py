@@ -5,10 +5,15 @@ from collections.abc import Callable
 from msgspec import json
 
 from holdfast import __version__
-from holdfast.commands import Names
+from holdfast.commands import Count, Names
 from holdfast.errors import HoldfastError
 from holdfast.server.asgi import JSON_TYPE, Receive, Scope, Send, answer
+from holdfast.server.callers import caller_of, check
+from holdfast.server.lasting import Lasting
+from holdfast.server.metrics import CONTENT_TYPE, QUEUES, Metrics
+from holdfast.server.needs import Need
 from holdfast.server.openapi import openapi
+from holdfast.server.topics import Topics
 from holdfast.stores import AsyncStore
 from holdfast.stores.http.problems import WireError
 from holdfast.stores.http.protocol import VERSION, About
@@ -37,6 +42,24 @@ class OpenApiRoute:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         del scope, receive
         await answer(send, 200, self._document, JSON_TYPE)
+
+
+class MetricsRoute:
+    """What the server counts, and how its queues are, for Prometheus."""
+
+    def __init__(self, store: AsyncStore, metrics: Metrics, lasting: Lasting, topics: Topics) -> None:
+        self._store = store
+        self._metrics = metrics
+        self._lasting = lasting
+        self._topics = topics
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        del receive
+        check(caller_of(scope), [Need("server", "metrics", "read")])
+        gauges = {"holdfast_waiting_requests": len(self._lasting), "holdfast_topics": len(self._topics)}
+        settings = (await self._store.execute(Names("queue", limit=QUEUES))).settings
+        queues = [(each.name, await self._store.execute(Count(each.name))) for each in settings]
+        await answer(send, 200, self._metrics.text(gauges, queues), (b"content-type", CONTENT_TYPE))
 
 
 class HealthRoute:

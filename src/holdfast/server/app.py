@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping
 
 from msgspec import Struct
 
-from holdfast.server.about import AboutRoute, HealthRoute, OpenApiRoute
+from holdfast.server.about import AboutRoute, HealthRoute, MetricsRoute, OpenApiRoute
 from holdfast.server.asgi import App, Receive, Scope, Send
 from holdfast.server.bodies import BODY_BYTES
 from holdfast.server.callers import ANYONE, KEY
@@ -13,13 +13,24 @@ from holdfast.server.lasting import MOST, MOST_EACH, Lasting
 from holdfast.server.layers.hosts import LOOPBACK, Hosts
 from holdfast.server.layers.limits import IN_FLIGHT, InFlight
 from holdfast.server.layers.problems import Problems
+from holdfast.server.layers.telemetry import Telemetry
 from holdfast.server.layers.tokens import SignIn
+from holdfast.server.metrics import Metrics
 from holdfast.server.topics import Topics
 from holdfast.server.waiting import WaitRoute
 from holdfast.server.watching import HEARTBEAT_S, WatchRoute
 from holdfast.stores import AsyncStore, Store
 from holdfast.stores.http.problems import WireError
-from holdfast.stores.http.protocol import ABOUT_PATH, HEALTH_PATH, OPENAPI_PATH, READY_PATH, ROUTES, WAIT_PATH, WATCH_PATH
+from holdfast.stores.http.protocol import (
+    ABOUT_PATH,
+    HEALTH_PATH,
+    METRICS_PATH,
+    OPENAPI_PATH,
+    READY_PATH,
+    ROUTES,
+    WAIT_PATH,
+    WATCH_PATH,
+)
 
 
 class Options(Struct, frozen=True):
@@ -62,11 +73,14 @@ class ControlPlane:
 
     def begin(self) -> None:
         """Make the routes, on the running event loop."""
-        store, topics = self._store.for_tasks(), Topics(self._store)
-        routes = Routes(_gets(store, self._lasting, self._options), _posts(store, topics, self._lasting, self._options))
+        store, topics, metrics = self._store.for_tasks(), Topics(self._store), Metrics()
+        posts = _posts(store, topics, self._lasting, metrics, self._options)
+        gets = _gets(store, topics, self._lasting, metrics, self._options)
+        routes = Routes(gets, posts)
         signed_in = SignIn(routes, store) if self._options.asks_for_tokens else AnyoneSignsIn(routes)
         limited = InFlight(signed_in, self._options.in_flight)
-        self._served = _Served(store, topics, Problems(Hosts(limited, self._options.hosts)))
+        answered = Problems(Hosts(limited, self._options.hosts))
+        self._served = _Served(store, topics, Telemetry(answered, metrics, frozenset({*gets, *posts})))
 
     def end_waits(self) -> None:
         """Let every request that waits answer now, and no other wait any more."""
@@ -125,16 +139,17 @@ class Routes:
         return WireError("wrong_method", 405, f"this takes {allowed}", ((b"allow", allowed.encode()),))
 
 
-def _posts(store: AsyncStore, topics: Topics, lasting: Lasting, options: Options) -> dict[str, App]:
-    routes: dict[str, App] = {route.path: CommandRoute(route.command, store, lasting, options.body_bytes) for route in ROUTES}
+def _posts(store: AsyncStore, topics: Topics, lasting: Lasting, metrics: Metrics, options: Options) -> dict[str, App]:
+    routes: dict[str, App] = {route.path: CommandRoute(route.command, store, lasting, metrics, options.body_bytes) for route in ROUTES}
     return routes | {WAIT_PATH: WaitRoute(topics, lasting)}
 
 
-def _gets(store: AsyncStore, lasting: Lasting, options: Options) -> dict[str, App]:
+def _gets(store: AsyncStore, topics: Topics, lasting: Lasting, metrics: Metrics, options: Options) -> dict[str, App]:
     return {
         WATCH_PATH: WatchRoute(store, lasting, options.heartbeat_s),
         ABOUT_PATH: AboutRoute(store),
         OPENAPI_PATH: OpenApiRoute(),
         HEALTH_PATH: HealthRoute(),
         READY_PATH: HealthRoute(store),
+        METRICS_PATH: MetricsRoute(store, metrics, lasting, topics),
     }

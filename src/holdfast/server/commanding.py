@@ -14,6 +14,7 @@ from holdfast.server.audit import acts_of, audited
 from holdfast.server.bodies import read_body
 from holdfast.server.callers import Caller, caller_of, check
 from holdfast.server.lasting import Lasting
+from holdfast.server.metrics import Metrics
 from holdfast.server.needs import needs_of
 from holdfast.stores import AsyncStore
 from holdfast.stores.http.protocol import WAIT_MAX_S, WALL_OFFSET
@@ -28,10 +29,11 @@ _WALL_OFFSET = WALL_OFFSET.encode()
 class CommandRoute:
     """Executes one kind of command on the store."""
 
-    def __init__(self, command: type[Command[Any]], store: AsyncStore, lasting: Lasting, body_bytes: int) -> None:
+    def __init__(self, command: type[Command[Any]], store: AsyncStore, lasting: Lasting, metrics: Metrics, body_bytes: int) -> None:
         self._decode = json.Decoder(command).decode
         self._store = store
         self._lasting = lasting
+        self._metrics = metrics
         self._body_bytes = body_bytes
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -44,6 +46,7 @@ class CommandRoute:
             answered = await self._execute_audited(command, acts)
         else:
             answered = await self._store.execute(command)
+        self._metrics.executed(command, answered)
         offset = (_WALL_OFFSET, b"%d" % self._store.wall_offset_us())
         await answer(send, 200, _encode(answered), JSON_TYPE, offset)
 
@@ -61,7 +64,7 @@ def wait_s(scope: Scope) -> float:
     """How long the request is to wait, from its query."""
     asked = parse_qs(scope["query_string"].decode("latin-1"), keep_blank_values=True)
     if asked.keys() != {"wait_s"}:
-        raise ValueError(f"the query has {', '.join(sorted(asked))}; a claim takes only wait_s")
+        raise ValueError("a claim takes no query but wait_s")
     try:
         seconds = float(asked["wait_s"][-1])
     except ValueError:

@@ -11,6 +11,7 @@ from holdfast.stores.http.problems import CONTENT_TYPE, Problem
 from holdfast.stores.http.protocol import (
     ABOUT_PATH,
     HEALTH_PATH,
+    METRICS_PATH,
     READY_PATH,
     ROUTES,
     WAIT_MAX_S,
@@ -35,6 +36,7 @@ def openapi() -> Json:
     paths[WATCH_PATH] = {"get": _watch(schemas)}
     for path, what in ((HEALTH_PATH, "Whether the server lives."), (READY_PATH, "Whether its store answers.")):
         paths[path] = {"get": _operation(what, dict[str, bool], schemas)}
+    paths[METRICS_PATH] = {"get": _operation("What is counted, for Prometheus.", str, schemas, content_type="text/plain")}
     return {
         "openapi": "3.1.0",
         "info": {"title": "Holdfast", "version": __version__, "description": "Queues, dicts, leases and watches over HTTP."},

@@ -7,6 +7,7 @@ from msgspec import DecodeError, ValidationError
 
 from holdfast.errors import Closed, StoreUnavailable
 from holdfast.server.asgi import App, Message, Receive, Scope, Send, answer
+from holdfast.server.layers.telemetry import CODE
 from holdfast.stores.http.problems import CONTENT_TYPE, Problem, WireError, encode_problem, problem_of
 
 _log = logging.getLogger(__name__)
@@ -31,6 +32,7 @@ class Problems:
             await self._app(scope, receive, watched)
         except Exception as error:
             problem, headers = problem_for(error)
+            scope[CODE] = problem.code
             if has_begun:
                 raise
             await answer(send, problem.status, encode_problem(problem), _TYPE, *headers)

@@ -50,6 +50,7 @@ WATCH_PATH: Final = f"{PREFIX}/watch"
 OPENAPI_PATH: Final = "/openapi.json"
 HEALTH_PATH: Final = "/healthz"
 READY_PATH: Final = "/readyz"
+METRICS_PATH: Final = "/metrics"
 
 WALL_OFFSET: Final = "holdfast-wall-offset-us"
 """The header that says, with every answer, what to add to a moment of the store's clock to get one of the wall clock."""

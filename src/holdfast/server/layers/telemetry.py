@@ -1,0 +1,48 @@
+"""Every request is counted and, if asked for, logged: its route, its status, its time and who asked; never what was in it."""
+
+import logging
+import time
+from collections.abc import Collection
+
+from holdfast.server.asgi import App, Message, Receive, Scope, Send
+from holdfast.server.callers import KEY
+from holdfast.server.metrics import OTHER, Metrics
+
+CODE = "holdfast.code"
+"""Where the code of a problem is in the scope, once there is one."""
+
+log: logging.Logger = logging.getLogger("holdfast.server.requests")
+
+
+class Telemetry:
+    """Looks on from outside."""
+
+    def __init__(self, app: App, metrics: Metrics, routes: Collection[str]) -> None:
+        self._app = app
+        self._metrics = metrics
+        self._routes = routes
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        started = time.perf_counter()
+        status = 0
+
+        async def watched(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            await send(message)
+
+        try:
+            await self._app(scope, receive, watched)
+        finally:
+            self._tell(scope, status, time.perf_counter() - started)
+
+    def _tell(self, scope: Scope, status: int, elapsed_s: float) -> None:
+        # A path that is none of ours may be anything, a secret too.
+        route = scope["path"] if scope["path"] in self._routes else OTHER
+        code = scope.get(CODE)
+        self._metrics.answered(route, status, elapsed_s, code)
+        if log.isEnabledFor(logging.INFO):
+            caller = scope.get(KEY)
+            fields = {"route": route, "status": status, "ms": round(elapsed_s * 1_000, 3), "code": code, "caller": caller and caller.name}
+            log.info("%s %s %s", route, status, code or "ok", extra={"fields": fields})

@@ -1,0 +1,116 @@
+"""What the server counts, told as Prometheus wants it.
+
+Label values come from the table of routes and from names of queues, of which only so many are told apart: a client that makes up names
+must not fill the memory.
+"""
+
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
+
+from holdfast.commands import Claimed, Held, Put, Puts, Settle, Stats, Write, Written
+from holdfast.commands import Command as AnyCommand
+
+BUCKETS_S: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+QUEUES: Final = 200
+"""How many queues are told apart."""
+
+OTHER: Final = "other"
+CONTENT_TYPE: Final = b"text/plain; version=0.0.4; charset=utf-8"
+
+Labels = tuple[tuple[str, str], ...]
+
+
+class Metrics:
+    """The counters of one server; used on its event loop alone."""
+
+    def __init__(self) -> None:
+        self._requests: Counter[tuple[str, int]] = Counter()
+        self._problems: Counter[str] = Counter()
+        self._durations: dict[str, list[float]] = {}
+        self._messages: Counter[tuple[str, str]] = Counter()
+        self._queues: set[str] = set()
+        self._fenced = 0
+
+    def answered(self, route: str, status: int, elapsed_s: float, problem: str | None) -> None:
+        """Count a request that was answered."""
+        self._requests[route, status] += 1
+        if problem is not None:
+            self._problems[problem] += 1
+        spread = self._durations.get(route)
+        if spread is None:
+            # A count for each bucket and one beyond them, and the sum.
+            spread = self._durations[route] = [0.0] * (len(BUCKETS_S) + 2)
+        spread[bisect_left(BUCKETS_S, elapsed_s)] += 1
+        spread[-1] += elapsed_s
+
+    def executed(self, command: AnyCommand[Any], answer: object) -> None:
+        """Count what a command did to messages, and what a fence refused."""
+        if isinstance(answer, Puts) and isinstance(command, Put):
+            self._count(command.queue, "put", sum(answer.created))
+        elif isinstance(answer, Claimed) and answer.messages:
+            self._count(answer.messages[0].queue, "claimed", len(answer.messages))
+        elif isinstance(answer, Held) and isinstance(command, Settle):
+            for receipt, is_held in zip(command.receipts, answer.held, strict=True):
+                self._count(receipt.queue, command.to, is_held)
+        elif isinstance(command, Write) and isinstance(answer, list):
+            self._fenced += sum(isinstance(written, Written) and written.because == "fence" for written in answer)
+
+    def _count(self, queue: str, op: str, count: int) -> None:
+        if queue not in self._queues:
+            if len(self._queues) >= QUEUES:
+                queue = OTHER
+            self._queues.add(queue)
+        self._messages[queue, op] += count
+
+    def text(self, gauges: Mapping[str, float], queues: Iterable[tuple[str, Stats]]) -> bytes:
+        """All of it, with what is so at this moment."""
+        lines: list[str] = []
+        lines += _family(
+            "holdfast_requests_total", "counter", (((("route", r), ("status", str(s))), n) for (r, s), n in self._requests.items())
+        )
+        lines += _family("holdfast_problems_total", "counter", (((("code", code),), n) for code, n in self._problems.items()))
+        lines += _family("holdfast_messages_total", "counter", (((("queue", q), ("op", op)), n) for (q, op), n in self._messages.items()))
+        lines += _family("holdfast_fenced_rejections_total", "counter", [((), self._fenced)])
+        lines += self._histogram("holdfast_request_duration_seconds")
+        for name, value in gauges.items():
+            lines += _family(name, "gauge", [((), value)])
+        lines += _of_queues(list(queues))
+        return ("\n".join(lines) + "\n").encode()
+
+    def _histogram(self, name: str) -> Iterator[str]:
+        yield f"# TYPE {name} histogram"
+        for route, spread in self._durations.items():
+            so_far = 0.0
+            for bound, count in zip((*map(str, BUCKETS_S), "+Inf"), spread, strict=False):
+                so_far += count
+                yield f"{name}_bucket{_labels((('route', route), ('le', bound)))} {so_far:g}"
+            yield f"{name}_sum{_labels((('route', route),))} {spread[-1]!r}"
+            yield f"{name}_count{_labels((('route', route),))} {so_far:g}"
+
+
+def _of_queues(queues: list[tuple[str, Stats]]) -> Iterator[str]:
+    states = ("ready", "delayed", "buffered", "leased", "dead")
+    yield from _family(
+        "holdfast_queue_messages",
+        "gauge",
+        (((("queue", name), ("state", state)), getattr(stats, state)) for name, stats in queues for state in states),
+    )
+    ages = ((name, stats.oldest_ready_s) for name, stats in queues)
+    yield from _family("holdfast_queue_oldest_age_seconds", "gauge", (((("queue", name),), age) for name, age in ages if age is not None))
+
+
+def _family(name: str, kind: str, samples: Iterable[tuple[Labels, float]]) -> Iterator[str]:
+    yield f"# TYPE {name} {kind}"
+    for labels, value in samples:
+        yield f"{name}{_labels(labels)} {value!r}"
+
+
+def _labels(labels: Labels) -> str:
+    inside = ",".join(f'{name}="{_escaped(value)}"' for name, value in labels)
+    return f"{{{inside}}}" if inside else ""
+
+
+def _escaped(value: str) -> str:
+    return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

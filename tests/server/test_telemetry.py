@@ -1,0 +1,150 @@
+"""What the server tells of itself: counts and logs, and in neither what was entrusted to it."""
+
+import logging
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import urllib3
+from msgspec import json
+
+from holdfast import connect
+from holdfast.commands import Change, Claim, Put, Settle, Write
+from holdfast.server.app import Options
+from holdfast.server.logs import JsonLines, TextLines
+from holdfast.server.metrics import OTHER, QUEUES, Metrics
+from holdfast.server.tokens import Token, keep
+from holdfast.stores.http.store import HttpStore
+from holdfast.stores.memory import MemoryStore
+from holdfast.testing.conformance.asking import item, put, raw
+from tests.server.processes import Process
+from tests.server.serving import Served
+
+SECRET = "pl4nted-s3cret"  # noqa: S105 - what must not be found
+
+
+@pytest.fixture
+def served() -> Iterator[Served]:
+    served = Served(MemoryStore())
+    yield served
+    served.close()
+
+
+def metrics(url: str, **headers: str) -> str:
+    return urllib3.request("GET", f"{url}/metrics", headers=headers, retries=False).data.decode()
+
+
+def test_messages_requests_and_queues_are_counted(served: Served) -> None:
+    store = HttpStore(served.url)
+    put(store, "a", "b")
+    (message,) = store.execute(Claim("jobs", "me", 60.0)).messages
+    store.execute(Settle([message.receipt]))
+    store.execute(Write("d", [Change("a", value=raw(1), fence=5)]))
+    store.execute(Write("d", [Change("a", value=raw(1), fence=4)]))
+    urllib3.request("POST", f"{served.url}/v1/put", body=b"{", retries=False)
+    store.close()
+    told = metrics(served.url).splitlines()
+    for line in (
+        'holdfast_messages_total{queue="jobs",op="put"} 2',
+        'holdfast_messages_total{queue="jobs",op="claimed"} 1',
+        'holdfast_messages_total{queue="jobs",op="done"} 1',
+        "holdfast_fenced_rejections_total 1",
+        'holdfast_requests_total{route="/v1/put",status="200"} 1',
+        'holdfast_requests_total{route="/v1/put",status="400"} 1',
+        'holdfast_problems_total{code="not_json"} 1',
+        'holdfast_request_duration_seconds_count{route="/v1/write"} 2',
+        'holdfast_queue_messages{queue="jobs",state="ready"} 1',
+        "holdfast_waiting_requests 0",
+    ):
+        assert line in told
+
+
+def test_names_that_clients_make_up_do_not_fill_the_memory() -> None:
+    counting = Metrics()
+    store = MemoryStore()
+    for number in range(QUEUES + 50):
+        command = Put(f"q{number}", [item("a")])
+        counting.executed(command, store.execute(command))
+    counted = counting.text({}, []).decode()
+    assert counted.count('op="put"') == QUEUES + 1
+    assert f'holdfast_messages_total{{queue="{OTHER}",op="put"}} 50' in counted
+
+
+def test_a_name_cannot_break_out_of_its_label() -> None:
+    counting, store = Metrics(), MemoryStore()
+    command = Put('a"} 1\\', [item("a")])
+    counting.executed(command, store.execute(command))
+    assert 'queue="a\\"} 1\\\\",op="put"} 1\n' in counting.text({}, []).decode()
+
+
+def test_metrics_are_for_those_who_may_read_them() -> None:
+    store = MemoryStore()
+    served = Served(store, Options(asks_for_tokens=True))
+    for scope, status in (("queue:*:*", 403), ("server:metrics:read", 200), ("admin", 200)):
+        token, text = Token.make("ann", [scope], now=0.0)
+        store.execute(keep(token))
+        assert urllib3.request("GET", f"{served.url}/metrics", headers={"authorization": f"Bearer {text}"}, retries=False).status == status
+    served.close()
+
+
+def test_a_log_line_is_one_line_whatever_is_in_it() -> None:
+    record = logging.LogRecord("holdfast", logging.INFO, "", 0, "one\ntwo %s", ("\r\nthree",), None)
+    record.fields = {"route": "/v1/put", "ms": 1.5}
+    told = json.decode(JsonLines().format(record))
+    assert (told["message"], told["route"], told["ms"]) == ("one\ntwo \r\nthree", "/v1/put", 1.5)
+    assert "\n" not in JsonLines().format(record)
+    assert "\n" not in TextLines().format(record)
+
+
+def test_a_secret_planted_anywhere_is_in_no_log_no_error_and_no_metric(tmp_path: Path) -> None:
+    store = connect(f"sqlite:///{tmp_path}/served.db")
+    token, text = Token.make("ann", ["admin"], now=0.0)
+    store.execute(keep(token))
+    store.close()
+    with Process(tmp_path / "served.db", "--log-json", "--log-requests") as process:
+        answers = [answer for planted in plantings(text) if " 200 " not in (answer := plant(process, *planted))[:20]]
+        told = metrics(process.url, authorization=f"Bearer {text}")
+        assert process.stop() == 0
+    secrets = (SECRET, text, text.split("_", 2)[2])
+    for place in (*answers, told, *process.log):
+        assert not any(secret in place for secret in secrets), place
+    assert sum('"caller":"ann"' in line for line in process.log) >= 5, "the requests must have been logged"
+    assert "holdfast_requests_total" in told
+    assert len(answers) >= 10, "the errors must have been there"
+
+
+def plantings(text: str) -> Iterator[tuple[str, bytes, bytes]]:
+    """A path, more headers and a body, each with a secret somewhere."""
+    good = f"authorization: Bearer {text}\r\n".encode()
+    yield "/v1/put", good, b'{"queue":"q","items":[{"id":"a","value":"%s","metadata":{"k":"%s"}}]}' % (SECRET.encode(), SECRET.encode())
+    yield "/v1/put", good, b'{"queue":"q","items":[{"id":"a","value":"%s"' % SECRET.encode()
+    yield "/v1/put", good, b'{"queue":"q","items":"%s"}' % SECRET.encode()
+    yield "/v1/write", good, b'{"dict":"d","changes":[{"key":"k","value":"%s","expect":"present"}],"all_or_none":true}' % SECRET.encode()
+    yield "/v1/write", good, b'{"dict":"d","changes":[{"key":"k","value":"%s"}]}' % SECRET.encode()
+    yield "/v1/write", good, b'{"dict":"d","changes":[{"key":"k","do":"increment","by":1}]}'
+    yield f"/{SECRET}", good, b""
+    yield f"/v1/claim?{SECRET}=1", good, b'{"queue":"q"}'
+    yield f"/v1/claim?wait_s={SECRET}", good, b'{"queue":"q"}'
+    yield "/v1/put", f"authorization: Bearer hf_{token_id(text)}_{SECRET}\r\n".encode(), b"{}"
+    yield "/v1/put", f"authorization: {SECRET}\r\n".encode(), b"{}"
+    yield "/v1/put", good + f"host: {SECRET}\r\n".encode(), b"{}"
+    yield "/v1/put", good + f"content-encoding: {SECRET}\r\n".encode(), b"{}"
+    yield "/v1/put", good + f"cookie: {SECRET}\r\n x: y\r\n".encode(), b"{}"
+
+
+def token_id(text: str) -> str:
+    return text.split("_")[1]
+
+
+def plant(process: Process, path: str, headers: bytes, body: bytes) -> str:
+    """Send the request, and give what came back."""
+    host = b"" if b"host:" in headers else b"host: localhost\r\n"
+    with socket.create_connection(("127.0.0.1", process.port), 30) as connection:
+        connection.sendall(
+            b"POST %s HTTP/1.1\r\n%s%sconnection: close\r\ncontent-length: %d\r\n\r\n%s" % (path.encode(), host, headers, len(body), body)
+        )
+        answered = b""
+        while part := connection.recv(65536):
+            answered += part
+    return answered.decode()
