@@ -11,6 +11,7 @@ from holdfast.cli.demo.command import demo
 from holdfast.cli.imports import imports
 from holdfast.cli.serve import serve
 from holdfast.cli.token import token
+from holdfast.cli.worker import worker
 
 app: typer.Typer = typer.Typer(name="holdfast", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 
@@ -34,4 +35,5 @@ app.add_typer(imports)
 app.command()(copy)
 app.command()(demo)
 app.command()(serve)
+app.command()(worker)
 app.add_typer(token, name="token")

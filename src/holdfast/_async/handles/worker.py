@@ -5,6 +5,8 @@ from collections.abc import Callable, Iterable
 from types import TracebackType
 from typing import Any, ClassVar, Generic, ParamSpec, Self, TypeVar, Unpack
 
+from msgspec.structs import replace
+
 from holdfast._async.flows.putting import put
 from holdfast._async.flows.working.registering import workers
 from holdfast._async.flows.working.shift import AsyncShift
@@ -105,6 +107,19 @@ class AsyncWorker(Generic[P, R]):
         side, self._side = self._side, None
         if side is not None:
             await side.join()
+
+    def tell_stop(self) -> None:
+        """Ask it to stop, as a first signal does, and return at once; a second time gives no grace."""
+        if self._shift is not None:
+            self._shift.stop()
+
+    def changed(
+        self, *, client: ControlPlaneClient | None = None, base_url: str | None = None, **options: Unpack[WorkerOptions]
+    ) -> "AsyncWorker[P, R]":
+        """A worker of the same function and queue, otherwise told what is given here."""
+        other = AsyncWorker(self.function, self.queue, client=client or self._client, base_url=base_url or self._base_url)
+        other.orders = replace(self.orders, **options)
+        return other
 
     async def __aenter__(self) -> Self:
         await self.start()

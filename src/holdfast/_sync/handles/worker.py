@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable
 from types import TracebackType
 from typing import Any, ClassVar, Generic, ParamSpec, Self, TypeVar, Unpack
 
+from msgspec.structs import replace
+
 from holdfast._sync.flows.putting import put
 from holdfast._sync.flows.working.registering import workers
 from holdfast._sync.flows.working.shift import Shift
@@ -106,6 +108,19 @@ class Worker(Generic[P, R]):
         side, self._side = self._side, None
         if side is not None:
             side.join()
+
+    def tell_stop(self) -> None:
+        """Ask it to stop, as a first signal does, and return at once; a second time gives no grace."""
+        if self._shift is not None:
+            self._shift.stop()
+
+    def changed(
+        self, *, client: ControlPlaneClient | None = None, base_url: str | None = None, **options: Unpack[WorkerOptions]
+    ) -> "Worker[P, R]":
+        """A worker of the same function and queue, otherwise told what is given here."""
+        other = Worker(self.function, self.queue, client=client or self._client, base_url=base_url or self._base_url)
+        other.orders = replace(self.orders, **options)
+        return other
 
     def __enter__(self) -> Self:
         self.start()
