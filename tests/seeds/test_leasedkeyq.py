@@ -11,19 +11,19 @@ from typing import Any
 import pytest
 
 from holdfast.client import client_for
-from holdfast.ids import new_id
 from holdfast.surfaces.leasedkeyq import KeyAlreadyInFlightError, LeasedKeyQueue
+from tests.stores_by_name import url_of
 
 pytestmark = pytest.mark.anyio
 
 
-@pytest.fixture(params=["own", "memory", "sqlite", "lmdb"])
+@pytest.fixture(params=["own", "memory", "sqlite", "lmdb", "redis"])
 def make(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Any]:
     """The class, as a program imports it; on shared stores with `store=` given."""
     if request.param == "own":
         yield LeasedKeyQueue
         return
-    url = f"memory://{new_id()}" if request.param == "memory" else f"{request.param}:///{tmp_path}/store"
+    url = url_of(request.param, tmp_path)
     yield functools.partial(LeasedKeyQueue, store=url)
     client_for(url).close()
 

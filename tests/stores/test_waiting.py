@@ -991,3 +991,60 @@ def test_a_listener_is_told_of_every_hint_and_takes_nobodys_turn() -> None:
     waiters.hint("a")
     assert told == [3, ALL]
     assert waiters.topics() == [], "a topic that nobody listens to is forgotten"
+
+
+# Who is spared, and who is interrupted
+
+
+def test_hints_are_spared_while_no_mark_is_out() -> None:
+    waiters = Waiters()
+    waiters.hint("jobs")
+    assert not waiters.marked
+    with waiters.mark("jobs") as first, waiters.mark("jobs"):
+        assert len(waiters.marked) == 2
+        first.leave()
+        first.leave()
+        assert len(waiters.marked) == 1
+    assert not waiters.marked
+
+
+def test_a_mark_that_was_left_and_is_waited_on_again_counts_again() -> None:
+    waiters = Waiters()
+    mark = waiters.mark("jobs")
+    mark.leave()
+    waiters.wait(mark, 0.0)
+    assert waiters.marked, "hints are for it again"
+    mark.leave()
+    assert not waiters.marked
+
+
+def test_an_interrupted_wait_returns_and_a_later_one_does_not_begin() -> None:
+    waiters = Watched()
+    mark, returned = waiters.mark("jobs"), threading.Event()
+
+    def wait() -> None:
+        waiters.wait(mark, math.inf)
+        returned.set()
+
+    thread = threading.Thread(target=wait, daemon=True)
+    thread.start()
+    assert waiters.naps.get(timeout=PATIENCE_S) is mark
+    mark.interrupt()
+    assert returned.wait(PATIENCE_S)
+    thread.join()
+    mark.interrupt()
+    waiters.wait(mark, math.inf)
+    mark.leave()
+
+
+@pytest.mark.anyio
+async def test_an_interrupted_keeper_leaves_its_due_moment_to_the_next() -> None:
+    waiters = Waiters()
+    keeper, other = waiters.mark("jobs"), waiters.mark("jobs")
+    first = asyncio.create_task(waiters.wait_async(keeper, math.inf, due_in_s=0.01))
+    second = asyncio.create_task(waiters.wait_async(other, PATIENCE_S))
+    await asyncio.sleep(0)
+    keeper.interrupt()
+    await first
+    await second
+    assert other.woken_by == "time"

@@ -26,6 +26,7 @@ from holdfast.surfaces.leasedkeyq import (
     QueueClosedError,
 )
 from holdfast.testing.clock import FakeClock
+from tests.stores_by_name import url_of
 
 pytestmark = pytest.mark.anyio
 
@@ -44,10 +45,10 @@ def memory(clock: FakeClock) -> Iterator[MemoryStore]:
     store.close()
 
 
-@pytest.fixture(params=["own", "memory", "sqlite", "lmdb"])
+@pytest.fixture(params=["own", "memory", "sqlite", "lmdb", "redis"])
 def client(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[ControlPlaneClient]:
-    urls = {"own": "memory://?values=reference&events=none", "memory": "memory://"}
-    with ControlPlaneClient(urls.get(request.param, f"{request.param}:///{tmp_path}/store")) as client:
+    url = "memory://?values=reference&events=none" if request.param == "own" else url_of(request.param, tmp_path)
+    with ControlPlaneClient(url) as client:
         yield client
 
 

@@ -62,10 +62,10 @@ class Mark(msgspec.Struct, eq=False):
 
     def leave(self) -> None:
         """Give up the place, passing on a wake-up that was not used. Again does nothing."""
-        if self.is_out:
-            self.waiters._take_in(self)  # noqa: SLF001 - a mark and its Waiters are two halves of one thing
         if self.line is not None:
-            self.waiters._ring(self.waiters._leave(self))  # noqa: SLF001 - as above
+            self.waiters._ring(self.waiters._leave(self))  # noqa: SLF001 - a mark and its Waiters are two halves of one thing
+        elif self.is_out:
+            self.waiters._take_in(self)  # noqa: SLF001 - as above
 
     def interrupt(self) -> None:
         """Let the wait on it return, or the next one if there is none; from any thread."""
@@ -310,6 +310,8 @@ class Waiters:
 
     def _leave(self, mark: Mark) -> list[Mark]:
         """Take the mark out of its line; answer who must be told."""
+        if mark.is_out:
+            self._take_in(mark)
         with self._lock:
             line, mark.line = mark.line, None
             woken_by, mark.woken_by = mark.woken_by, None
