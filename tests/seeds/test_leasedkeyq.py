@@ -4,7 +4,7 @@ On a store that is shared a queue is told its store; what a block mentions and d
 """
 
 import functools
-from collections.abc import Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -18,14 +18,14 @@ pytestmark = pytest.mark.anyio
 
 
 @pytest.fixture(params=["own", "memory", "sqlite", "lmdb", "redis"])
-def make(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Any]:
+async def make(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Any]:
     """The class, as a program imports it; on shared stores with `store=` given."""
     if request.param == "own":
         yield LeasedKeyQueue
         return
     url = url_of(request.param, tmp_path)
     yield functools.partial(LeasedKeyQueue, store=url)
-    client_for(url).close()
+    await client_for(url).aio.close()
 
 
 @pytest.mark.parametrize("fails", [False, True])

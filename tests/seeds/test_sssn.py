@@ -8,7 +8,7 @@ import functools
 import random
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -22,14 +22,14 @@ pytestmark = pytest.mark.anyio
 
 
 @pytest.fixture(params=["own", "memory", "sqlite", "lmdb", "redis"])
-def make(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Any]:
+async def make(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Any]:
     """The class, as a program imports it; on shared stores with `store=` given."""
     if request.param == "own":
         yield WorkQueueChannel
         return
     url = url_of(request.param, tmp_path)
     yield functools.partial(WorkQueueChannel, store=url)
-    client_for(url).close()
+    await client_for(url).aio.close()
 
 
 async def test_steps_one_to_three(make: Any, capsys: pytest.CaptureFixture[str]) -> None:

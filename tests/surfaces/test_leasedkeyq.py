@@ -46,9 +46,9 @@ def memory(clock: FakeClock) -> Iterator[MemoryStore]:
 
 
 @pytest.fixture(params=["own", "memory", "sqlite", "lmdb", "redis"])
-def client(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[ControlPlaneClient]:
+async def client(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[ControlPlaneClient]:
     url = "memory://?values=reference&events=none" if request.param == "own" else url_of(request.param, tmp_path)
-    with ControlPlaneClient(url) as client:
+    async with ControlPlaneClient(url) as client:
         yield client
 
 
