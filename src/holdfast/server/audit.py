@@ -1,5 +1,6 @@
 """The record of administrative acts: each is written in the very step that carries it out, and kept for a year."""
 
+import logging
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -8,12 +9,14 @@ from msgspec.structs import replace
 
 from holdfast.commands import Change, Clear, Command, Configure, Move, Prune, Together, Write
 from holdfast.ids import new_id
+from holdfast.server.needs import VERBS
 from holdfast.server.reserved import AUDIT
 
 KEPT_S: Final = 365 * 86_400.0
 ADMINISTRATIVE: Final = frozenset({Move, Configure, Clear, Prune})
 """What is written down. Copying is not: what it writes beside what it copies would not be a copy."""
 
+_log = logging.getLogger("holdfast.audit")
 _encode: Callable[[object], bytes] = json.Encoder(order="deterministic").encode
 
 
@@ -35,6 +38,12 @@ def acts_of(command: Command[Any], who: str) -> list[Write]:
     steps = command.commands if isinstance(command, Together) else (command,)
     acts = [step for step in steps if type(step) in ADMINISTRATIVE]
     return [record(Act(who, type(step).__name__.lower(), _named(step))) for step in acts]
+
+
+def tell(command: Command[Any], who: str) -> None:
+    """Log what only administrators may do and is not written down."""
+    if VERBS[type(command)] == "admin":
+        _log.info("%s: %s", who, type(command).__name__.lower())
 
 
 def audited(command: Command[Any], acts: list[Write]) -> Together:

@@ -10,7 +10,7 @@ from holdfast._async.flows.claiming import claim as claim_patiently
 from holdfast.codec import check_duration
 from holdfast.commands import Claim, Claimed, Command, Together, Write
 from holdfast.server.asgi import JSON_TYPE, Receive, Scope, Send, answer
-from holdfast.server.audit import acts_of, audited
+from holdfast.server.audit import acts_of, audited, tell
 from holdfast.server.bodies import read_body
 from holdfast.server.callers import Caller, caller_of, check
 from holdfast.server.lasting import Lasting
@@ -45,6 +45,7 @@ class CommandRoute:
         elif acts := acts_of(command, caller.name):
             answered = await self._execute_audited(command, acts)
         else:
+            tell(command, caller.name)
             answered = await self._store.execute(command)
         self._metrics.executed(command, answered)
         offset = (_WALL_OFFSET, b"%d" % self._store.wall_offset_us())

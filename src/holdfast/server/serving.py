@@ -1,6 +1,5 @@
 """Running the server: uvicorn on uvloop and httptools, with an end that drains."""
 
-import logging
 import socket
 import threading
 from collections.abc import Iterator
@@ -18,8 +17,6 @@ DRAIN_S: Final = 30
 """How long the requests under way may take when the server ends."""
 
 CONNECTIONS: Final = 20_000
-
-_log = logging.getLogger(__name__)
 
 
 class Server(uvicorn.Server):
