@@ -17,7 +17,6 @@ DEFAULTS = {
     # What does not answer in so long is asked again on another connection, under the same id.
     "socket_timeout": 10.0,
     "socket_connect_timeout": 5.0,
-    "socket_keepalive": True,
     "protocol": 2,
 }
 
@@ -46,7 +45,7 @@ def read_url(text: str) -> Address:
     if eviction not in EVICTIONS:
         raise ValueError(f"eviction is {eviction!r}: choose of {', '.join(EVICTIONS)}")
     _check_database(url)
-    theirs = url._replace(scheme=SCHEMES[url.scheme], query=urlencode(options)).geturl()
+    theirs = _joined(SCHEMES[url.scheme], url.netloc, url.path, urlencode(options))
     return Address(_shown(url), prefix, EVICTIONS[eviction], _connection_options(theirs))
 
 
@@ -61,12 +60,19 @@ def _connection_options(url: str) -> dict[str, Any]:
     except ValueError as error:
         # The library's own words name the option, never the password.
         raise ValueError(f"this URL of a Redis cannot be read: {error}") from None
+    if "path" not in options:
+        options.setdefault("socket_keepalive", True)
     options["retry"] = Retry(NoBackoff(), 0)  # We try again ourselves.
     return options
 
 
 def _shown(url: SplitResult) -> str:
     place = url.netloc.rpartition("@")[2]
-    user = (url.username or "") if url.password is not None or url.username else None
+    user = url.username
     query = urlencode([(name, value) for name, value in parse_qsl(url.query, keep_blank_values=True) if "pass" not in name])
-    return url._replace(netloc=place if not user else f"{user}@{place}", query=query).geturl()
+    return _joined(url.scheme, place if not user else f"{user}@{place}", url.path, query)
+
+
+def _joined(scheme: str, netloc: str, path: str, query: str) -> str:
+    # With both slashes, also where a file follows.
+    return f"{scheme}://{netloc}{path}" + (f"?{query}" if query else "")

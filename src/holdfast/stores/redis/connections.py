@@ -55,43 +55,36 @@ class Connections:
 
     def run(self, name: str, arguments: Words) -> Any:
         """Run a script; its reply. Raises `Lost` where another try may help."""
+        return self._with_one(lambda connection: _run(connection, name, arguments))
+
+    def ask(self, *commands: Words) -> list[Any]:
+        """Send plain commands together; their replies, of which each may be an error."""
+        replies: list[Any] = self._with_one(lambda connection: _ask(connection, commands))
+        return replies
+
+    def _with_one(self, use: Callable[[Wire], Any]) -> Any:
         connection = self._take()
-        was_sent = False
+        was_sent = connection is not None
         try:
-            connection.connect()
-            was_sent = True
-            reply = _run(connection, name, arguments)
-        except (theirs.RedisError, OSError) as error:
-            connection.disconnect()
-            raise translate(error, self._address.shown, was_sent=was_sent) from None
-        except BaseException:
-            connection.disconnect()
+            if connection is None:
+                connection = make_connection(self._address)
+                connection.connect()
+                was_sent = True
+            reply = use(connection)
+        except BaseException as error:
+            if connection is not None:
+                connection.disconnect()
+            if isinstance(error, theirs.RedisError | OSError):
+                raise translate(error, self._address.shown, was_sent=was_sent) from None
             raise
         self._put_back(connection)
         return reply
 
-    def ask(self, *commands: Words) -> list[Any]:
-        """Send plain commands together; their replies, of which each may be an error."""
-        connection = self._take()
-        was_sent = False
-        try:
-            connection.connect()
-            was_sent = True
-            connection.send_packed_command(connection.pack_commands(commands))
-            replies = [_reply(connection) for _ in commands]
-        except (theirs.RedisError, OSError) as error:
-            connection.disconnect()
-            raise translate(error, self._address.shown, was_sent=was_sent) from None
-        self._put_back(connection)
-        return replies
-
-    def _take(self) -> Wire:
+    def _take(self) -> Wire | None:
         with self._lock:
             if self._is_closed:
                 raise Closed(f"{self._address.shown} was closed: open the store again")
-            if self._idle:
-                return self._idle.pop()
-        return make_connection(self._address)
+            return self._idle.pop() if self._idle else None
 
     def _put_back(self, connection: Wire) -> None:
         with self._lock:
@@ -124,6 +117,11 @@ def _run(connection: Wire, name: str, arguments: Words) -> Any:
         connection.send_packed_command(connection.pack_commands([("SCRIPT", "LOAD", wanted.text), ("EVALSHA", wanted.sha, *arguments)]))
         connection.read_response()
         return connection.read_response()
+
+
+def _ask(connection: Wire, commands: Sequence[Words]) -> list[Any]:
+    connection.send_packed_command(connection.pack_commands(commands))
+    return [_reply(connection) for _ in commands]
 
 
 def _reply(connection: Wire) -> Any:

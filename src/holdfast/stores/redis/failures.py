@@ -18,7 +18,7 @@ def translate(error: Exception, where: str, *, was_sent: bool) -> HoldfastError 
         return NotAllowed(f"{where} refused the user name or password: check those of the URL ({text})")
     if isinstance(error, theirs.NoPermissionError) or "unknown command" in text:
         return NotAllowed(f"{where} does not let us do this ({text}): allow {COMMANDS} on keys and channels that begin with the prefix")
-    if isinstance(error, theirs.BusyLoadingError) or text.startswith(PASSING):
+    if isinstance(error, theirs.BusyLoadingError | theirs.NoScriptError) or text.startswith(PASSING) or "-READONLY" in text:
         return Lost(f"{where} is not ready: {text}", maybe_applied=False)
     if isinstance(error, theirs.ConnectionError | theirs.TimeoutError | OSError):
         return Lost(f"{where} cannot be reached: {text}", maybe_applied=was_sent)

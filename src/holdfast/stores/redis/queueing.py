@@ -17,8 +17,41 @@ def span(seconds: float | None) -> int | None:
     return None if seconds is None else moment_in(seconds)
 
 
+PLAIN = 1_000
+"""How many messages the short way of a script takes."""
+
+
 def _put(command: Put) -> Fields:
-    return {"queue": command.queue, "items": [_item(item) for item in command.items]}
+    items = command.items
+    fields: Fields = {"queue": command.queue}
+    if 0 < len(items) <= PLAIN and _is_plain(items):
+        fields |= {"ids": [item.id for item in items], "values": [text(item.value) for item in items]}
+        return fields | {"shared": _shared(items[0]), "delay": moment_in(items[0].delay_s)}
+    return fields | {"items": [_item(item) for item in items]}
+
+
+def _is_plain(items: Sequence[Item]) -> bool:
+    """Whether they have no keys, share their options, and are under different ids."""
+    first = items[0]
+    if first.key is not None or first.at is not None or first.start_within_s is not None:
+        return False
+    if len(items) == 1:
+        return True
+    options = _options(first)
+    return all(_options(item) == options for item in items) and len({item.id for item in items}) == len(items)
+
+
+def _options(item: Item) -> tuple[object, ...]:
+    return (
+        *(item.key, item.delay_s, item.at, item.priority),
+        *(item.max_attempts, item.dead_letter, item.start_within_s, item.metadata),
+    )
+
+
+def _shared(item: Item) -> Fields:
+    """What a message that the item puts begins with."""
+    metadata = None if item.metadata is None else text(item.metadata)
+    return given(priority=item.priority or None, max_attempts=item.max_attempts, dead_letter=item.dead_letter, metadata=metadata)
 
 
 def _item(item: Item) -> Fields:
@@ -60,11 +93,20 @@ def _receipts(receipts: Sequence[Receipt]) -> list[tuple[str, str, int]]:
     return [(receipt.queue, receipt.id, receipt.token) for receipt in receipts]
 
 
+def _are_plain(receipts: Sequence[Receipt]) -> bool:
+    """Whether they are of one queue and of different messages."""
+    return len(receipts) == 1 or (len({one.queue for one in receipts}) == 1 and len({one.id for one in receipts}) == len(receipts))
+
+
 def _extend(command: Extend) -> Fields:
     return given(receipts=_receipts(command.receipts), lease=span(command.lease_s), all_or_none=command.all_or_none)
 
 
 def _settle(command: Settle) -> Fields:
+    if command.to == "done" and 0 < len(command.receipts) <= PLAIN and _are_plain(command.receipts):
+        receipts = command.receipts
+        fields = {"queue": receipts[0].queue, "ids": [one.id for one in receipts], "tokens": [one.token for one in receipts]}
+        return fields | {"to": "done", "all_or_none": command.all_or_none}
     if command.to == "done":
         return {"receipts": _receipts(command.receipts), "to": "done", "all_or_none": command.all_or_none}
     return given(
@@ -184,14 +226,27 @@ def _moved_queues(command: Move) -> list[Object]:
     return [("queue", command.queue), *([("queue", command.to_queue)] if command.to_queue is not None else [])]
 
 
-_decode_puts = msgpack.Decoder(Puts).decode
-_decode_held = msgpack.Decoder(Held).decode
+_decode_puts = msgpack.Decoder(Puts | bool).decode
+_decode_held = msgpack.Decoder(Held | bool).decode
 _decode_moved = msgpack.Decoder(Moved).decode
 
-PLANS[Put] = Plan(_queue_of, _put, lambda _, reply: _decode_puts(reply))
+
+def _puts(command: Put, reply: bytes) -> Puts:
+    found = _decode_puts(reply)
+    if isinstance(found, Puts):
+        return found
+    return Puts([item.id for item in command.items], [True] * len(command.items))  # The short way: all of them.
+
+
+def _held(command: Extend | Settle, reply: bytes) -> Held:
+    found = _decode_held(reply)
+    return found if isinstance(found, Held) else Held([True] * len(command.receipts))  # The short way: all of them.
+
+
+PLANS[Put] = Plan(_queue_of, _put, _puts)
 PLANS[Claim] = Plan(_queue_of, _claim, _claimed)
-PLANS[Extend] = Plan(_queues_of, _extend, lambda _, reply: _decode_held(reply))
-PLANS[Settle] = Plan(_queues_of, _settle, lambda _, reply: _decode_held(reply))
+PLANS[Extend] = Plan(_queues_of, _extend, _held)
+PLANS[Settle] = Plan(_queues_of, _settle, _held)
 PLANS[Browse] = Plan(_queue_of, _browse, _browsed)
 PLANS[Count] = Plan(_queue_of, lambda command: {"queue": command.queue}, _counted)
 PLANS[Move] = Plan(_moved_queues, _move, lambda _, reply: _decode_moved(reply))

@@ -22,8 +22,10 @@ class Script(Struct, frozen=True):
 def script(command: str) -> Script:
     """The script that answers a command."""
     name = command.lower()
-    pieces = [*_with_includes(name, {}), _read("run"), f'return run("{command}")']
-    text = "\n".join(pieces)
+    seen: dict[str, None] = {}
+    # First the short way, if it has one: it needs few of the functions, and a script pays for each that it makes.
+    short = _with_includes(f"plain/{name}", seen) if (_FOLDER / "plain" / f"{name}.lua").is_file() else []
+    text = "\n".join([*short, *_with_includes(name, seen), _read("run"), f'return run("{command}")'])
     return Script(text, hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest())
 
 
@@ -34,7 +36,13 @@ def _with_includes(name: str, seen: dict[str, None]) -> list[str]:
     seen[name] = None
     text = _read(name)
     included = [part for line in INCLUDE.findall(text) for part in line.split()]
-    return [*(piece for part in included for piece in _with_includes(part, seen)), text]
+    pieces = [piece for part in included for piece in _with_includes(part, seen)]
+    # A command shares nothing but its entry in `commands`, and Lua allows 200 local names at a time.
+    return [*pieces, f"do\n{text}\nend" if _is_command(name) else text]
+
+
+def _is_command(name: str) -> bool:
+    return (_FOLDER / f"{name}.lua").is_file() and "/" not in name
 
 
 def _read(name: str) -> str:

@@ -14,7 +14,7 @@ end
 local function count_ready(queue, stats)
   local oldest
   each_priority(queue, function(prefix, position)
-    stats.delayed = stats.delayed + call("ZLEXCOUNT", queue.key .. ":ready", "[" .. prefix .. digits(now + 1), "(" .. prefix .. AFTER_ALL)
+    stats.delayed = stats.delayed + call("ZLEXCOUNT", queue.key .. ":ready", "[" .. prefix .. sortable(now + 1), "(" .. prefix .. AFTER_ALL)
     oldest = math.min(oldest or position, position)
   end)
   stats.ready = size(queue, "ready") - stats.delayed
@@ -23,7 +23,7 @@ end
 
 local function count_leased(queue, stats)
   local sum, oldest, holders = 0, now, {}
-  local from = "[" .. digits(now + 1)
+  local from = "[" .. sortable(now + 1)
   repeat
     local members = call("ZRANGEBYLEX", queue.key .. ":leased", from, "+", "LIMIT", 0, PAGE)
     local ids = {}
@@ -50,7 +50,7 @@ function count.check(command)
   count_ready(queue, stats)
   count_leased(queue, stats)
   local first = call("ZRANGEBYLEX", queue.key .. ":dead", "-", "+", "LIMIT", 0, 1)[1]
-  stats.oldest_dead = first and now - tonumber(string.sub(first, 1, 16)) or nil
+  stats.oldest_dead = first and now - struct.unpack(NUMBER, first) or nil
   return stats
 end
 

@@ -2,9 +2,10 @@
 --
 -- KEYS  1 the store  2 the queue
 -- ARGV  1 the command: queue, items, of which each has id, value and, where it is not the default,
---         key, if_ready, if_leased, delay, at, priority, max_attempts, dead_letter, start_within, metadata
+--         key, if_ready, if_leased, delay, at, priority, max_attempts, dead_letter, start_within, metadata;
+--         or as plain/put.lua reads it
 --       2 its id, or ''  3 the moment, in tests  4 the offset of the wall clock, in tests
--- Answers ids and created, an item each.
+-- Answers ids and created, an item each, or true: all were created.
 -- @include queue
 
 local put = {}
@@ -124,10 +125,26 @@ local function check_room(placement, queue)
   reserved[queue.name] = (reserved[queue.name] or 0) + wanted
 end
 
+--- The items of a put, each with all that it says, also where they were sent in the short way.
+local function items_of(command)
+  if command.items then
+    return command.items
+  end
+  local items = {}
+  for i, id in ipairs(command.ids) do
+    local item = { id = id, value = command.values[i], delay = command.delay }
+    for field, content in pairs(command.shared) do
+      item[field] = content
+    end
+    items[i] = item
+  end
+  return items
+end
+
 function put.check(command)
-  local queue = open_queue(command.queue)
-  local placement = look_up(queue, command.items)
-  for _, item in ipairs(command.items) do
+  local queue, items = open_queue(command.queue), items_of(command)
+  local placement = look_up(queue, items)
+  for _, item in ipairs(items) do
     if queue.messages[item.id] or placement.added_by_id[item.id] then
       answer(placement, item.id, false)
     elseif not (item.key and placement.live[item.key]) then

@@ -24,7 +24,7 @@ end
 
 function write.write(command, plan)
   local dict = open_dict(command.dict)
-  if numbers.latest() % 100 == 0 then
+  if numbers.latest() % TIDY == 0 then
     expire_entries(dict, EXPIRE)
   end
   for i, change in ipairs(command.changes) do

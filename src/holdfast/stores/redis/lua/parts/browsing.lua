@@ -6,16 +6,16 @@ local PAGE = 500 -- how many members one look at an order takes
 --- The place in its order behind which a page goes on: {negated priority, position, n}, {moment, n} or {key, n}.
 local function behind(state, cursor)
   if state == "ready" then
-    return "(" .. priority_digits(-cursor[1]) .. digits(cursor[2]) .. digits(cursor[3]) .. AFTER_ALL
+    return "(" .. priority_bytes(-cursor[1]) .. sortable(cursor[2]) .. sortable(cursor[3]) .. AFTER_ALL
   elseif state == "buffered" then
-    return "(" .. cursor[1] .. "\0" .. digits(cursor[2]) .. AFTER_ALL
+    return "(" .. cursor[1] .. "\0" .. sortable(cursor[2]) .. AFTER_ALL
   end
-  return "(" .. digits(cursor[1]) .. digits(cursor[2]) .. AFTER_ALL
+  return "(" .. sortable(cursor[1]) .. sortable(cursor[2]) .. AFTER_ALL
 end
 
 local function id_in(state, member)
   if state == "buffered" then
-    return string.sub(member, string.find(member, "\0", 1, true) + 17)
+    return string.sub(member, string.find(member, "\0", 1, true) + 9)
   end
   return string.sub(member, ID_AT[state])
 end

@@ -5,6 +5,10 @@
 --
 -- A receipt is {queue, id, token}.
 local function held_by(command)
+  command.receipts = command.receipts or {}
+  for i, id in ipairs(command.ids or {}) do
+    command.receipts[i] = { command.queue, id, command.tokens[i] } -- It was sent in the short way.
+  end
   local ids, held, seen, lost = {}, {}, {}, {}
   for _, receipt in ipairs(command.receipts) do
     ids[receipt[1]] = ids[receipt[1]] or {}

@@ -76,7 +76,7 @@ end
 
 --- How many entries are there, as the dict stood before this step.
 local function entry_count(dict)
-  return call("HLEN", dict.key .. ":entries") - call("ZLEXCOUNT", dict.key .. ":expiries", "-", "(" .. digits(now + 1))
+  return call("HLEN", dict.key .. ":entries") - call("ZLEXCOUNT", dict.key .. ":expiries", "-", "(" .. sortable(now + 1))
 end
 
 local function clear_dict(dict)
@@ -87,9 +87,9 @@ end
 
 --- Remove up to `limit` entries past their time, and tell of it; answer how many.
 local function expire_entries(dict, limit)
-  local members = call("ZRANGEBYLEX", dict.key .. ":expiries", "-", "(" .. digits(now + 1), "LIMIT", 0, limit)
+  local members = call("ZRANGEBYLEX", dict.key .. ":expiries", "-", "(" .. sortable(now + 1), "LIMIT", 0, limit)
   for _, member in ipairs(members) do
-    local key = string.sub(member, 17)
+    local key = string.sub(member, 9)
     tell(dict, "expired", { key = key })
     save_entry(dict, key, false)
   end
@@ -101,7 +101,7 @@ local function write_entries(dict)
   for _, key in ipairs(dict.changed) do
     local before, entry = dict.stored[key], dict.entries[key]
     if before and before.expires_at then
-      table.insert(ending, digits(before.expires_at) .. key)
+      table.insert(ending, sortable(before.expires_at) .. key)
     end
     if entry then
       entry.key = nil -- it is the name of the field
@@ -116,7 +116,7 @@ local function write_entries(dict)
     end
     if entry and entry.expires_at then
       table.insert(starting, 0)
-      table.insert(starting, digits(entry.expires_at) .. key)
+      table.insert(starting, sortable(entry.expires_at) .. key)
     end
   end
   call_with("ZREM", dict.key .. ":expiries", ending)

@@ -12,8 +12,8 @@ local function heads(queue, limit)
     local ids = {}
     from = nil
     for i, member in ipairs(members) do
-      if tonumber(string.sub(member, 11, 26)) > now then
-        from = "(" .. string.sub(member, 1, 10) .. AFTER_ALL
+      if struct.unpack(NUMBER, member, 5) > now then
+        from = "(" .. string.sub(member, 1, 4) .. AFTER_ALL
         break
       end
       ids[i] = string.sub(member, ID_AT.ready)
@@ -35,7 +35,7 @@ end
 
 --- Ids of the order `leased` or `late` whose moment has come.
 local function ids_overdue(queue, order, limit)
-  local ids = call("ZRANGEBYLEX", queue.key .. ":" .. order, "-", "(" .. digits(now + 1), "LIMIT", 0, limit)
+  local ids = call("ZRANGEBYLEX", queue.key .. ":" .. order, "-", "(" .. sortable(now + 1), "LIMIT", 0, limit)
   for i, member in ipairs(ids) do
     ids[i] = string.sub(member, ID_AT[order])
   end
@@ -74,33 +74,33 @@ end
 
 --- Where the line of one priority begins, nil where nobody stands in it.
 local function head_position(queue, priority)
-  local prefix = priority_digits(priority)
+  local prefix = priority_bytes(priority)
   local member = first_ready(queue, "[" .. prefix)
-  return member and string.sub(member, 1, 10) == prefix and tonumber(string.sub(member, 11, 26)) or nil
+  return member and string.sub(member, 1, 4) == prefix and struct.unpack(NUMBER, member, 5) or nil
 end
 
---- Call `visit` with the first ten digits of each priority in use and the position where its line begins.
+--- Call `visit` with the four bytes of each priority in use and the position where its line begins.
 local function each_priority(queue, visit)
   local member = first_ready(queue, "-")
   while member do
-    local prefix = string.sub(member, 1, 10)
-    visit(prefix, tonumber(string.sub(member, 11, 26)))
+    local prefix, position = string.sub(member, 1, 4), struct.unpack(NUMBER, member, 5)
+    visit(prefix, position)
     member = first_ready(queue, "(" .. prefix .. AFTER_ALL)
   end
 end
 
 --- The first moment after now at which a message becomes due or a lease ends, nil for none.
 local function next_due(queue)
-  local due = LAST
-  local member = call("ZRANGEBYLEX", queue.key .. ":leased", "[" .. digits(now + 1), "+", "LIMIT", 0, 1)[1]
+  local due = NEVER
+  local member = call("ZRANGEBYLEX", queue.key .. ":leased", "[" .. sortable(now + 1), "+", "LIMIT", 0, 1)[1]
   if member then
-    due = tonumber(string.sub(member, 1, 16))
+    due = struct.unpack(NUMBER, member)
   end
   each_priority(queue, function(prefix)
-    local ahead = first_ready(queue, "[" .. prefix .. digits(now + 1))
-    if ahead and string.sub(ahead, 1, 10) == prefix then
-      due = math.min(due, tonumber(string.sub(ahead, 11, 26)))
+    local ahead = first_ready(queue, "[" .. prefix .. sortable(now + 1))
+    if ahead and string.sub(ahead, 1, 4) == prefix then
+      due = math.min(due, (struct.unpack(NUMBER, ahead, 5)))
     end
   end)
-  return due < LAST and due or nil
+  return due < NEVER and due or nil
 end

@@ -51,8 +51,8 @@ local function write_events()
   local crowded
   for _, one in ipairs(events) do
     local key = one.object.key
-    call("XADD", key .. ":events", text(one.number) .. "-0", "event", one.event, "at", text(now), "data", cmsgpack.pack(one.data))
-    crowded = one.number % 100 == 0 and key or crowded
+    write_event(key, one.number, one.event, one.data)
+    crowded = one.number % TIDY == 0 and key or crowded
   end
   if crowded then
     prune_log(crowded, RETAINED, now - RETAINED_S * 1000000, now - RETRY_S * 1000000, 200)

@@ -2,8 +2,7 @@
 --
 -- Under the key of a queue Q lie
 --   Q            its settings                            hash
---   Q:messages   id -> the message, packed               hash
---   Q:values     id -> its value                         hash
+--   Q:messages   id -> the message, packed; id, NUL -> its value   hash
 --   Q:keys       key -> id of the ready or leased one    hash
 --   Q:ready      priority, position, n, id               in claim order; a delayed message is one whose position lies ahead
 --   Q:leased     until, n, id                            by lease end
@@ -11,8 +10,8 @@
 --   Q:dead       dead_at, n, id                          by burial
 --   Q:buffered   key, NUL, n, id                         copies behind a living message, by key
 --   Q:events, Q:floor                                    its log
--- Those in an order are sorted sets of score 0: their members begin with what they are ordered by, in digits of one width, so one
--- command finds any range of them in O(log n).
+-- Those in an order are sorted sets of score 0: their members begin with what they are ordered by, as bytes that sort as numbers do, so
+-- one command finds any range of them in O(log n).
 --
 -- A message is loaded once and changed in place; how it stood before is noted at its first change, and `write_queue` brings every
 -- order up to date.
@@ -36,27 +35,12 @@ local function open_queue(name)
 end
 
 --- What the members of a line of one priority begin with: the highest priority first.
-local function priority_digits(priority)
-  return string.format("%010.0f", 2147483647 - priority)
+local function priority_bytes(priority)
+  return struct.pack(">I4", TOP - priority)
 end
 
-local order_of = {
-  ready = function(message)
-    return priority_digits(message.priority or 0) .. digits(message.position)
-  end,
-  leased = function(message)
-    return digits(message["until"])
-  end,
-  dead = function(message)
-    return digits(message.dead_at)
-  end,
-  buffered = function(message)
-    return message.key .. "\0"
-  end,
-}
-
 --- Where the id begins in a member.
-local ID_AT = { ready = 43, leased = 33, late = 33, dead = 33 }
+local ID_AT = { ready = 21, leased = 17, late = 17, dead = 17 }
 
 local function state_of(message)
   return message.state or "ready"
@@ -65,10 +49,16 @@ end
 --- The order a message stands in, and the member it has there.
 local function standing(message)
   local state = state_of(message)
-  if state == "gone" then
-    return nil
+  if state == "ready" then
+    return state, struct.pack(READY, TOP - (message.priority or 0), message.position, message.n) .. message.id
+  elseif state == "leased" then
+    return state, struct.pack(MOMENT, message["until"], message.n) .. message.id
+  elseif state == "dead" then
+    return state, struct.pack(MOMENT, message.dead_at, message.n) .. message.id
+  elseif state == "buffered" then
+    return state, message.key .. "\0" .. sortable(message.n) .. message.id
   end
-  return state, order_of[state](message) .. digits(message.n) .. message.id
+  return nil -- It is gone.
 end
 
 --- Whether it has to be started by some moment and never was.
@@ -85,7 +75,7 @@ local function is_held(message)
 end
 
 local function late_member(message)
-  return can_be_late(message) and digits(message.start_by) .. digits(message.n) .. message.id
+  return can_be_late(message) and struct.pack(MOMENT, message.start_by, message.n) .. message.id
 end
 
 --- Read those messages of the queue that were not read yet.
@@ -137,7 +127,7 @@ local function load_keys(queue, keys)
     if queue.copies[key] == nil then
       local member = has_copies
         and call("ZRANGEBYLEX", queue.key .. ":buffered", "[" .. key .. "\0", "(" .. key .. "\1", "LIMIT", 0, 1)[1]
-      queue.copies[key] = member and string.sub(member, #key + 18) or false
+      queue.copies[key] = member and string.sub(member, #key + 10) or false
       ids[#ids + 1] = queue.copies[key] or nil
     end
   end
@@ -173,10 +163,13 @@ end
 
 --- The values of messages of this queue.
 local function values_of(queue, messages)
-  local ids = ids_of(messages)
-  local values = fields_of(queue.key .. ":values", ids)
-  for i, id in ipairs(ids) do
-    values[i] = queue.values[id] or values[i]
+  local fields = {}
+  for i, message in ipairs(messages) do
+    fields[i] = message.id .. "\0"
+  end
+  local values = fields_of(queue.key .. ":messages", fields)
+  for i, message in ipairs(messages) do
+    values[i] = queue.values[message.id] or values[i]
   end
   return values
 end
@@ -236,7 +229,7 @@ end
 
 --- Remove everything; answer how much there was.
 local function clear_queue(queue)
-  local count = queue.is_cleared and 0 or call("HLEN", queue.key .. ":messages")
+  local count = queue.is_cleared and 0 or call("HLEN", queue.key .. ":messages") / 2
   for _, message in ipairs(queue.changed) do
     count = count + (message.state ~= "gone" and 1 or 0) - (queue.before[message].state and 1 or 0)
   end
@@ -341,11 +334,11 @@ local function write_orders(queue)
 end
 
 local function write_messages(queue)
-  local gone, kept, valued = {}, {}, {}
+  local gone, kept = {}, {}
   for _, message in ipairs(queue.changed) do
     local id = message.id
     if message.state == "gone" then
-      gone[#gone + 1] = id
+      gone[#gone + 1], gone[#gone + 2] = id, id .. "\0"
       queue.values[id] = nil
     else
       message.id = nil -- it is the name of the field
@@ -354,12 +347,10 @@ local function write_messages(queue)
     end
   end
   for id, value in pairs(queue.values) do
-    valued[#valued + 1], valued[#valued + 2] = id, value
+    kept[#kept + 1], kept[#kept + 2] = id .. "\0", value
   end
   call_with("HDEL", queue.key .. ":messages", gone)
-  call_with("HDEL", queue.key .. ":values", gone)
   call_with("HSET", queue.key .. ":messages", kept)
-  call_with("HSET", queue.key .. ":values", valued)
 end
 
 local function write_keys(queue)
@@ -377,7 +368,7 @@ end
 
 local function write_queue(queue)
   if queue.is_cleared then
-    for _, part in ipairs({ "messages", "values", "keys", "ready", "leased", "late", "dead", "buffered" }) do
+    for _, part in ipairs({ "messages", "keys", "ready", "leased", "late", "dead", "buffered" }) do
       call("UNLINK", queue.key .. ":" .. part)
     end
   end

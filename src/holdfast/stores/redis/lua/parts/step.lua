@@ -1,47 +1,12 @@
---- One step on the store: the moment it happens, the numbers it gives out, the events it tells of and the waiters it wakes.
+--- One step on the store: the numbers it gives out, the events it tells of and the waiters it wakes.
 --
--- A script that fails keeps what it wrote until then. So a step only reads and works things out, and `finish` (at the end of run.lua)
--- carries all of it out at once, with commands that cannot fail for reasons of meaning.
---
--- Numbers (moments in microseconds, tokens, revisions) are whole and below 2^53, so a double holds them; but `..` would write 1.79e+15,
--- so they become text by `text` and `digits` alone.
+-- A script that fails keeps what it wrote until then. So a step only reads and works things out, and `finish` (in run.lua) carries all of
+-- it out at once, with commands that cannot fail for reasons of meaning.
+-- @include begin
 
-local call = redis.call
-
-local ALL = 2 ^ 30 -- wakes every waiter of a topic
-local NEVER = 2 ^ 62 -- the end of a lease that has none
-local LAST = 2 ^ 53 - 1 -- the largest number that we write in digits, where it stands for NEVER
-local RETRY_S = 120 -- how long somebody may repeat a command, so how long its answer and its events are kept at least
-local RETAINED_S = 86400
-local RETAINED = 100000
-local AFTER_ALL = "\255" -- sorts behind whatever follows: no text has this byte
-local CHUNK = 4000 -- arguments to one call: `unpack` fails at about 8,000; even, because some come in pairs
-
-local store = KEYS[1]
-
-local function clock()
-  local time = call("TIME")
-  return time[1] * 1000000 + time[2]
-end
-
---- The moment that a test, which owns its clock, says it is. Its threads may arrive in another order than they looked at the clock.
-local function given_moment(moment)
-  local latest = math.max(moment, tonumber(call("GET", store .. ":clock") or 0))
-  call("SET", store .. ":clock", string.format("%.0f", latest))
-  return latest
-end
-
-local now = ARGV[3] ~= "" and given_moment(tonumber(ARGV[3])) or clock()
-local wall_offset = tonumber(ARGV[4]) or 0
-
---- A whole number as text.
-local function text(number)
-  return string.format("%.0f", number)
-end
-
---- A moment or a number so that text sorts as numbers do.
-local function digits(number)
-  return string.format("%016.0f", number >= NEVER and LAST or number)
+--- A number as eight bytes that sort as numbers do.
+local function sortable(number)
+  return struct.pack(NUMBER, number)
 end
 
 --- Call a command on one key with as many arguments as there are.
@@ -65,11 +30,11 @@ local function fields_of(key, names)
   return found
 end
 
-local numbers = { key = store .. ":counter", last = nil, drawn = false }
+local numbers = { last = nil, drawn = false }
 
 --- The newest number that was given out.
 function numbers.latest()
-  numbers.last = numbers.last or tonumber(call("GET", numbers.key) or 0)
+  numbers.last = numbers.last or tonumber(call("GET", counter_key) or 0)
   return numbers.last
 end
 
@@ -83,14 +48,16 @@ function numbers.draw(count)
   return first
 end
 
-local hints = { topics = {}, counts = {} }
+local hints = { topics = {}, counts = {}, place = {} }
 
 --- Hint to waiters of a topic, once the step is written.
 local function wake(topic, count)
-  if not hints.counts[topic] then
-    hints.topics[#hints.topics + 1] = topic
+  local place = hints.place[topic]
+  if not place then
+    place = #hints.topics + 1
+    hints.place[topic], hints.topics[place], hints.counts[place] = place, topic, 0
   end
-  hints.counts[topic] = math.min(ALL, (hints.counts[topic] or 0) + count)
+  hints.counts[place] = math.min(ALL, hints.counts[place] + count)
 end
 
 local events = {}
