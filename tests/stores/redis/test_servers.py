@@ -71,7 +71,7 @@ def test_a_database_that_does_not_exist_is_refused(server: RedisServer) -> None:
 
 def test_an_option_that_cannot_be_is_refused(server: RedisServer) -> None:
     for options in ("eviction=maybe", "prefix=", "prefix={x}", "socket_timeout=soon", "colour=red"):
-        with pytest.raises(ValueError, match="prefix|eviction|Redis"):
+        with pytest.raises(ValueError, match=r"prefix|eviction|Redis"):
             connect(f"{server.url}?{options}")
 
 
