@@ -97,15 +97,16 @@ def timestamp(moment: int, offset_us: int) -> float:
 
 
 def counted(stats: Stats, leases: dict[str, int], seen: dict[str, float]) -> QueueStats:
-    """The sizes of a queue."""
+    """The sizes of a queue; `leases` are those that ended, and the running ones come on top."""
+    held = {holder: count for holder, count in stats.holders.items() if holder}
     return QueueStats(
         ready=stats.ready + stats.buffered,
         delayed=stats.delayed,
         inflight=stats.leased,
         dead=stats.dead,
         total=stats.total,
-        by_worker_id={holder: count for holder, count in stats.holders.items() if holder},
-        leases_by_worker_id=leases,
+        by_worker_id=held,
+        leases_by_worker_id={worker: leases.get(worker, 0) + held.get(worker, 0) for worker in {**leases, **held}},
         last_seen_by_worker_id=seen,
         oldest_ready_age_seconds=stats.oldest_ready_s,
         oldest_inflight_age_seconds=stats.oldest_leased_s,

@@ -13,8 +13,9 @@ from holdfast._sync.flows.claiming import claim_since
 from holdfast._sync.flows.putting import put_together, wait_for_room
 from holdfast.client import ControlPlaneClient
 from holdfast.clock import wall_us
-from holdfast.codec import check_name
-from holdfast.commands import Browse, Claim, Clear, Configure, Count, Filter, Move, Put, Settle
+from holdfast.codec import check_name, encode_key
+from holdfast.commands import Browse, Change, Claim, Clear, Configure, Count, Filter, Move, Put, Settle, Together, Write
+from holdfast.errors import ClaimLost
 from holdfast.records import Receipt
 from holdfast.surfaces.localqueue.config import PersistentWorkerConfig
 from holdfast.surfaces.localqueue.hooks import DispatchPolicy, NotificationPolicy
@@ -216,7 +217,7 @@ class PersistentQueue(Generic[T]):
         messages, _ = claim_since(store, self.claim_command(leased_by), _patience(block=block, timeout=timeout), POLL_S)
         if not messages:
             raise Empty
-        if leased_by:
+        if leased_by and self.takes:
             self._workers.increment((self.name, "leases", leased_by))
         return claimed(messages[0], store.wall_offset_us())
 
@@ -227,14 +228,14 @@ class PersistentQueue(Generic[T]):
     def ack(self, message: QueueMessage) -> bool:
         """Remove a message: it is done. False if it is no longer held, or without a token, if somebody holds it."""
         if message.token is not None:
-            return self._settle(Settle([self._receipt(message)]))
+            return self._settle(message)
         return self._move(Move(self.name, "gone", [message.id]))
 
     def release(self, message: QueueMessage, *, delay: float = 0.0, error: BaseException | str | None = None) -> bool:
         """Give a message back, to the back of the line, not before `delay`, and keep the error. False as for `ack`."""
         _check_duration(delay, "delay")
         if message.token is not None:
-            return self._settle(Settle([self._receipt(message)], "ready", delay_s=delay, error=error_text(error)))
+            return self._settle(message, to="ready", delay_s=delay, error=error_text(error))
         if error is not None:
             # A redrive keeps no error, a burial does.
             self.dead_letter(message, error=error)
@@ -243,7 +244,7 @@ class PersistentQueue(Generic[T]):
     def dead_letter(self, message: QueueMessage, *, error: BaseException | str | None = None) -> bool:
         """Take a message out of delivery, to be looked at, and keep the error. False as for `ack`."""
         if message.token is not None:
-            return self._settle(Settle([self._receipt(message)], "dead", error=error_text(error), counts=True))
+            return self._settle(message, to="dead", error=error_text(error), counts=True)
         return self._move(Move(self.name, "dead", [message.id], error=error_text(error)))
 
     def task_done(self) -> None:
@@ -395,11 +396,17 @@ class PersistentQueue(Generic[T]):
         page = store.execute(Browse(queue, ids=[message_id]))
         return looked_at(page.messages[0], page.now, store.wall_offset_us()) if page.messages else None
 
-    def _receipt(self, message: QueueMessage) -> Receipt:
-        return Receipt(self.name, message.id, message.token or 0)
-
-    def _settle(self, command: Settle) -> bool:
-        return self.client.store.execute(command).held[0]
+    def _settle(self, message: QueueMessage, **how: Any) -> bool:
+        """End a lease; that of a named worker is counted in the same step."""
+        command = Settle([Receipt(self.name, message.id, message.token or 0)], **how)
+        if not message.leased_by:
+            return self.client.store.execute(command).held[0]
+        counted = Change(encode_key((self.name, "leases", message.leased_by)), do="increment", by=1)
+        try:
+            self.client.store.execute(Together([command, Write(WORKERS, [counted])]))
+        except ClaimLost:
+            return False
+        return True
 
     def _move(self, command: Move) -> bool:
         return bool(self.client.store.execute(command).ids)

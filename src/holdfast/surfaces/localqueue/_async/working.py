@@ -27,6 +27,10 @@ DEATHS = 5
 """After so many workers died of a message it is dead, where its worker gives no `max_tries`."""
 
 
+HEARTBEAT_S = 1.0
+"""A worker that is busy shows up no more often than this."""
+
+
 class AsyncWorkerCalls:
     """Handles messages with one function, one a call.
 
@@ -42,6 +46,7 @@ class AsyncWorkerCalls:
         self._config = config
         self._worker_id = worker_id
         self._pace = Pace(config)
+        self._shows_up_at = -math.inf
         self._retries = merged_retries(queue.retry_defaults, config.retry_kwargs)
         if {"key", "key_fn"} & {*self._retries}:
             raise ValueError("a worker retries under the id of the message: leave key= and key_fn= out")
@@ -50,7 +55,7 @@ class AsyncWorkerCalls:
     async def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Wait for a message, handle it, and answer what the handler answers."""
         client = self._queue.client
-        await self._note(seen=True)
+        await self._show_up(client.keepalive.now())
         await pause_until(client, self._pace.next_start_at(client.keepalive.now()))
         if self._queue.takes:
             return await self._take(args, kwargs)
@@ -81,11 +86,12 @@ class AsyncWorkerCalls:
         return budget
 
     async def _handle(self, claim: AsyncQueueClaim[Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        await self._note(seen=False)
         committing = AsyncCommitting(self._queue, claim)
         done_before = await committing.begin()
         if done_before is not MISSING:
-            await claim.ack()
+            async with AsyncTogether(self._queue.client) as step:
+                step.ack(claim)
+                self._note(step)
             return done_before
         retrying = self._retrying(claim)
         try:
@@ -100,6 +106,7 @@ class AsyncWorkerCalls:
         async with AsyncTogether(self._queue.client) as step:
             step.ack(claim)
             await committing.succeed(step, result)
+            self._note(step)
         await committing.finish()
         return result
 
@@ -109,6 +116,7 @@ class AsyncWorkerCalls:
         try:
             async with AsyncTogether(self._queue.client) as step:
                 await committing.fail(step, error, is_final=is_final)
+                self._note(step)
                 if is_final:
                     step.bury(claim, error=error_text(error))
                 else:
@@ -121,7 +129,8 @@ class AsyncWorkerCalls:
         command = self._queue.claim_command(self._worker_id)
         messages, _ = await claim_since(self._queue.client.async_store, command, math.inf, POLL_S)
         self._pace.started(self._queue.client.keepalive.now())
-        await self._note(seen=False)
+        async with AsyncTogether(self._queue.client) as step:
+            self._note(step)
         retrying = PersistentAsyncRetrying(**{**self._where, **self._retries, "key": messages[0].id})
         try:
             result = await retrying(self._handler, JSON.decode(messages[0].value), *args, **kwargs)
@@ -150,12 +159,14 @@ class AsyncWorkerCalls:
             return {}
         return {"store": chosen_store() or URLAttemptStore(self._queue.client)}
 
-    async def _note(self, *, seen: bool) -> None:
-        """Tell whoever asks for the queue's stats that this worker was seen, or leased a message."""
-        if self._worker_id is None:
-            return
-        workers = AsyncDict[Any](WORKERS, client=self._queue.client)
-        if seen:
+    async def _show_up(self, now: float) -> None:
+        """Tell whoever asks for the queue's stats that this worker is alive; often enough is enough."""
+        if self._worker_id is not None and now >= self._shows_up_at:
+            self._shows_up_at = now + HEARTBEAT_S
+            workers = AsyncDict[Any](WORKERS, client=self._queue.client)
             await workers.put((self._queue.name, "seen", self._worker_id), wall_us() / 1_000_000)
-        else:
-            await workers.increment((self._queue.name, "leases", self._worker_id))
+
+    def _note(self, step: AsyncTogether) -> None:
+        """Count a lease that ends in this step."""
+        if self._worker_id is not None:
+            step.increment(WORKERS, (self._queue.name, "leases", self._worker_id))

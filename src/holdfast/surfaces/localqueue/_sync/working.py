@@ -28,6 +28,10 @@ DEATHS = 5
 """After so many workers died of a message it is dead, where its worker gives no `max_tries`."""
 
 
+HEARTBEAT_S = 1.0
+"""A worker that is busy shows up no more often than this."""
+
+
 class WorkerCalls:
     """Handles messages with one function, one a call.
 
@@ -43,6 +47,7 @@ class WorkerCalls:
         self._config = config
         self._worker_id = worker_id
         self._pace = Pace(config)
+        self._shows_up_at = -math.inf
         self._retries = merged_retries(queue.retry_defaults, config.retry_kwargs)
         if {"key", "key_fn"} & {*self._retries}:
             raise ValueError("a worker retries under the id of the message: leave key= and key_fn= out")
@@ -51,7 +56,7 @@ class WorkerCalls:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Wait for a message, handle it, and answer what the handler answers."""
         client = self._queue.client
-        self._note(seen=True)
+        self._show_up(client.keepalive.now())
         pause_until(client, self._pace.next_start_at(client.keepalive.now()))
         if self._queue.takes:
             return self._take(args, kwargs)
@@ -82,11 +87,12 @@ class WorkerCalls:
         return budget
 
     def _handle(self, claim: QueueClaim[Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        self._note(seen=False)
         committing = Committing(self._queue, claim)
         done_before = committing.begin()
         if done_before is not MISSING:
-            claim.ack()
+            with Together(self._queue.client) as step:
+                step.ack(claim)
+                self._note(step)
             return done_before
         retrying = self._retrying(claim)
         try:
@@ -101,6 +107,7 @@ class WorkerCalls:
         with Together(self._queue.client) as step:
             step.ack(claim)
             committing.succeed(step, result)
+            self._note(step)
         committing.finish()
         return result
 
@@ -110,6 +117,7 @@ class WorkerCalls:
         try:
             with Together(self._queue.client) as step:
                 committing.fail(step, error, is_final=is_final)
+                self._note(step)
                 if is_final:
                     step.bury(claim, error=error_text(error))
                 else:
@@ -122,7 +130,8 @@ class WorkerCalls:
         command = self._queue.claim_command(self._worker_id)
         messages, _ = claim_since(self._queue.client.store, command, math.inf, POLL_S)
         self._pace.started(self._queue.client.keepalive.now())
-        self._note(seen=False)
+        with Together(self._queue.client) as step:
+            self._note(step)
         retrying = PersistentRetrying(**{**self._where, **self._retries, "key": messages[0].id})
         try:
             result = retrying(self._handler, JSON.decode(messages[0].value), *args, **kwargs)
@@ -151,12 +160,14 @@ class WorkerCalls:
             return {}
         return {"store": chosen_store() or URLAttemptStore(self._queue.client)}
 
-    def _note(self, *, seen: bool) -> None:
-        """Tell whoever asks for the queue's stats that this worker was seen, or leased a message."""
-        if self._worker_id is None:
-            return
-        workers = Dict[Any](WORKERS, client=self._queue.client)
-        if seen:
+    def _show_up(self, now: float) -> None:
+        """Tell whoever asks for the queue's stats that this worker is alive; often enough is enough."""
+        if self._worker_id is not None and now >= self._shows_up_at:
+            self._shows_up_at = now + HEARTBEAT_S
+            workers = Dict[Any](WORKERS, client=self._queue.client)
             workers.put((self._queue.name, "seen", self._worker_id), wall_us() / 1_000_000)
-        else:
-            workers.increment((self._queue.name, "leases", self._worker_id))
+
+    def _note(self, step: Together) -> None:
+        """Count a lease that ends in this step."""
+        if self._worker_id is not None:
+            step.increment(WORKERS, (self._queue.name, "leases", self._worker_id))
