@@ -2,6 +2,7 @@
 
 import asyncio
 import inspect
+import logging
 from collections.abc import Callable
 from typing import Any
 
@@ -12,19 +13,22 @@ from holdfast.results import MISSING
 from holdfast.workers.jobs import JobContext, StopReason, stop_error
 from holdfast.workers.outcomes import DONE, LOST, RELEASED, Bury, Outcome, Retry, Snooze, shown
 
+_log = logging.getLogger("holdfast.worker")
+
 Judge = Callable[[BaseException, JobContext], BaseException | None]
 """May turn what a handler raised into something else: a `Snooze`, `Retry` or `Bury`."""
 
 
 class Handler:
-    """The function that does the work of one job, sync or async; it takes the value and, if it has a parameter `job`, the job."""
+    """The function that does the work of one job, sync or async; it takes the value and, if it has another parameter `job`, the job."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         if not callable(function):
             raise TypeError(f"a handler is a function of one value, not {type(function).__name__}")
         self.function = function
         self.is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None))  # noqa: B004 - asked of an object with a method __call__
-        self._wants_job = "job" in _parameters(function)
+        # The first parameter is the value, whatever it is called.
+        self._wants_job = "job" in _parameters(function)[1:]
 
     @property
     def name(self) -> str:
@@ -98,6 +102,7 @@ class Performance:
             case Bury():
                 return Outcome("buried", error=str(error) or "the handler buried it")
             case _:
+                _log.warning("job %s of queue %r failed", job.id, job.queue, exc_info=error)
                 return Outcome("failed", error=shown(error))
 
 
@@ -113,11 +118,11 @@ def _stopped(reason: StopReason, job: JobContext) -> Outcome:
             return LOST
 
 
-def _parameters(function: Callable[..., Any]) -> set[str]:
+def _parameters(function: Callable[..., Any]) -> list[str]:
     try:
-        return set(inspect.signature(function).parameters)
+        return list(inspect.signature(function).parameters)
     except (TypeError, ValueError):  # Some built-in functions have none to show.
-        return set()
+        return []
 
 
 async def _awaited(answer: Any) -> Any:

@@ -19,7 +19,7 @@ StopReason = Literal["cancelled", "time", "stopping", "lost"]
 
 
 class JobContext:
-    """One execution of a job, for its handler: declare a parameter named `job` to be given it.
+    """One execution of a job, for its handler: declare a parameter named `job`, behind the value, to be given it.
 
     What it `put`s and `write`s happens in the same atomic step as the acknowledgement: all of it once the handler has returned, or
     nothing. What it `report`s is written meanwhile, for whoever watches.

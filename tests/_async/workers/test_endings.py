@@ -42,6 +42,18 @@ async def test_a_handler_that_asks_for_its_job_is_given_it(client: ControlPlaneC
     assert seen == [(7, 7, "seven", 1, 0, "k", {"from": "a test"})]
 
 
+async def test_the_first_parameter_is_the_value_whatever_it_is_called(client: ControlPlaneClient) -> None:
+    seen: list[int] = []
+
+    async def handle(job: int) -> None:
+        seen.append(job)
+
+    worker = AsyncWorker(handle, "jobs", client=client)
+    await worker.put(7)
+    await worker.run(until_empty=True)
+    assert seen == [7]
+
+
 async def test_a_failure_waits_in_the_store_and_is_tried_again(client: ControlPlaneClient, clock: FakeClock) -> None:
     attempts: list[int] = []
 

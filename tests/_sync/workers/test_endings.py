@@ -41,6 +41,18 @@ def test_a_handler_that_asks_for_its_job_is_given_it(client: ControlPlaneClient)
     assert seen == [(7, 7, "seven", 1, 0, "k", {"from": "a test"})]
 
 
+def test_the_first_parameter_is_the_value_whatever_it_is_called(client: ControlPlaneClient) -> None:
+    seen: list[int] = []
+
+    def handle(job: int) -> None:
+        seen.append(job)
+
+    worker = Worker(handle, "jobs", client=client)
+    worker.put(7)
+    worker.run(until_empty=True)
+    assert seen == [7]
+
+
 def test_a_failure_waits_in_the_store_and_is_tried_again(client: ControlPlaneClient, clock: FakeClock) -> None:
     attempts: list[int] = []
 

@@ -31,9 +31,9 @@ STOPPED = WorkerHealth("stopped", 0, 0, 0, 0)
 class Worker(Generic[P, R]):
     """Consumes a queue with a function, under leases that are renewed while it runs; calling the worker calls the function.
 
-    The function takes the value, and the job too if it has a parameter named `job`. When it returns, the message is acknowledged; when it
-    raises, the message is tried again after a back-off, kept in the store, until `max_attempts` failures make it a dead letter. `Snooze`,
-    `Retry` and `Bury` choose otherwise. The options are those of `WorkerOptions`.
+    The function takes the value, and the job too if it has another parameter named `job`. When it returns, the message is acknowledged;
+    when it raises, the message is tried again after a back-off, kept in the store, until `max_attempts` failures make it a dead letter.
+    `Snooze`, `Retry` and `Bury` choose otherwise. The options are those of `WorkerOptions`.
     """
 
     aio: ClassVar[WorkerTwin] = WorkerTwin()
