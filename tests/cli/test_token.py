@@ -1,43 +1,73 @@
-"""`holdfast token`: made once, listed without a secret, revoked."""
+"""`holdfast token` and `holdfast audit`: on the store itself, by whoever may open it."""
 
 from pathlib import Path
 
+import pytest
+from msgspec import json
+
 from holdfast import connect
-from holdfast.server.tokens import find, token_of
-from holdfast.testing.conformance.asking import read
+from holdfast.server.namespaces import TOKENS
+from holdfast.server.tokens import has_tokens, id_of, list_tokens
+from holdfast.stores.sqlite.store import SqliteStore
 from tests.cli.test_entry import holdfast
 
 
-def test_a_token_is_made_listed_and_revoked(tmp_path: Path) -> None:
-    store = f"--store=sqlite:///{tmp_path}/s.db"
-    made = holdfast("token", "create", "ann", "--scope=queue:jobs-*:put,claim", "--namespace=team", "--days=30", store)
+@pytest.fixture
+def store(tmp_path: Path) -> str:
+    return f"--store=sqlite:///{tmp_path}/s.db"
+
+
+def test_a_token_is_made_listed_and_revoked_and_the_audit_tells_of_it(store: str, tmp_path: Path) -> None:
+    made = holdfast("token", "create", "ann", "--scope=queue:jobs-*:put,claim", "--namespace=team", "--expires=30d", store)
     assert made.returncode == 0, made.stderr
-    secret = made.stdout.strip().split("_", 2)[2]
-    listed = holdfast("token", "list", store).stdout
-    assert secret not in listed
-    token_id = listed.split()[0]
-    assert listed.endswith("UTC in team  queue:jobs-*:put,claim\n")
-    assert holdfast("token", "revoke", token_id, store).returncode == 0
-    assert holdfast("token", "list", store).stdout == ""
-    again = holdfast("token", "revoke", token_id, store)
-    assert again.returncode == 2
+    text = made.stdout.strip()
+    token_id = id_of(text)
+    assert token_id is not None, "stdout has the token and nothing else"
+    (told,) = json.decode(holdfast("token", "list", "--json", store).stdout)
+    assert (told["id"], told["name"], told["scopes"], told["namespaces"]) == (token_id, "ann", ["queue:jobs-*:put,claim"], ["team"])
+    assert token_id in holdfast("token", "list", store).stdout
+    assert holdfast("token", "revoke", token_id, store).stdout == f"Token {token_id} is revoked.\n"
+    assert holdfast("token", "revoke", token_id, store).returncode == 1
+    opened = SqliteStore(tmp_path / "s.db")
+    assert not has_tokens(opened)
+    opened.close()
+    listed = holdfast("audit", "--json", store).stdout
+    assert [(record["act"], record["what"]) for record in json.decode(listed)] == [("create token", token_id), ("revoke token", token_id)]
+    assert "revoke token" in holdfast("audit", "--since=1h", store).stdout
+    assert text not in listed + str(told)
+    assert text.encode() not in (tmp_path / "s.db").read_bytes()
+
+
+def test_without_a_namespace_a_token_is_of_the_default_one_and_an_administrators_of_all(store: str, tmp_path: Path) -> None:
+    holdfast("token", "create", "ann", "--scope=dict:*:read", store)
+    made = json.decode(holdfast("token", "create", "bob", "--scope=admin", "--json", store).stdout)
+    assert id_of(made["token"]) == made["id"]
     opened = connect(store.partition("=")[2])
-    acts = list(read(opened, dict="holdfast/audit").values())
+    assert [(token.name, token.namespaces, token.expires_at) for token in list_tokens(opened)] == [
+        ("ann", ("default",), None),
+        ("bob", ("*",), None),
+    ]
     opened.close()
-    assert [act["what"] for act in acts] == ["create token", "revoke token"]
-    assert secret not in str(acts)
 
 
-def test_a_token_keeps_what_was_asked_for(tmp_path: Path) -> None:
-    url = f"sqlite:///{tmp_path}/s.db"
-    holdfast("token", "create", "ann", "--scope=admin", "--scope=dict:*:read", f"--store={url}")
-    opened = connect(url)
-    token = token_of(opened.execute(find()).entries[0])
-    opened.close()
-    assert (token.name, token.scopes, token.namespaces, token.expires_at) == ("ann", ("admin", "dict:*:read"), (), None)
-
-
-def test_what_is_no_scope_is_refused(tmp_path: Path) -> None:
-    answer = holdfast("token", "create", "ann", "--scope=everything", f"--store=sqlite:///{tmp_path}/s.db")
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--scope=everything"], "no scope"),
+        (["--scope=queue:a:fly"], "no verb"),
+        (["--scope=*", "--expires=soon"], "no duration"),
+        (["--scope=*", "--namespace=A b"], "no namespace"),
+        (["--scope=*", "--store=http://localhost:1"], "on the store itself"),
+        (["--scope=*", "--store=nowhere://x"], "no store"),
+    ],
+)
+def test_what_was_asked_wrong_is_refused_in_one_line(store: str, options: list[str], words: str) -> None:
+    answer = holdfast("token", "create", "ann", store, *options)
     assert (answer.returncode, answer.stdout) == (2, "")
-    assert "no scope" in answer.stderr
+    assert words in answer.stderr
+    assert answer.stderr.count("\n") == 1
+
+
+def test_a_name_with_control_characters_reaches_no_terminal(store: str) -> None:
+    assert holdfast("token", "create", "a\x1b[2J", "--scope=*", store).returncode == 2
+    assert TOKENS.startswith(" ")

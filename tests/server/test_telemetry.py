@@ -11,15 +11,14 @@ from msgspec import json
 
 from holdfast import connect
 from holdfast.commands import Change, Claim, Put, Settle, Write
-from holdfast.server.app import Options
 from holdfast.server.logs import JsonLines, TextLines
 from holdfast.server.metrics import OTHER, QUEUES, Metrics
-from holdfast.server.tokens import Token, keep
 from holdfast.stores.http.store import HttpStore
 from holdfast.stores.memory import MemoryStore
 from holdfast.testing.conformance.asking import item, put, raw
 from tests.server.processes import Process
 from tests.server.serving import Served
+from tests.server.test_tokens import make
 
 SECRET = "pl4nted-s3cret"  # noqa: S105 - what must not be found
 
@@ -80,10 +79,9 @@ def test_a_name_cannot_break_out_of_its_label() -> None:
 
 def test_metrics_are_for_those_who_may_read_them() -> None:
     store = MemoryStore()
-    served = Served(store, Options(asks_for_tokens=True))
+    served = Served(store)
     for scope, status in (("queue:*:*", 403), ("server:metrics:read", 200), ("admin", 200)):
-        token, text = Token.make("ann", [scope], now=0.0)
-        store.execute(keep(token))
+        text = make(store, scope, namespaces=("*",) if scope == "admin" else ("default",))
         assert urllib3.request("GET", f"{served.url}/metrics", headers={"authorization": f"Bearer {text}"}, retries=False).status == status
     served.close()
 
@@ -99,8 +97,7 @@ def test_a_log_line_is_one_line_whatever_is_in_it() -> None:
 
 def test_a_secret_planted_anywhere_is_in_no_log_no_error_and_no_metric(tmp_path: Path) -> None:
     store = connect(f"sqlite:///{tmp_path}/served.db")
-    token, text = Token.make("ann", ["admin"], now=0.0)
-    store.execute(keep(token))
+    text = make(store, "admin", namespaces=("*",))
     store.close()
     with Process(tmp_path / "served.db", "--log-json", "--log-requests") as process:
         answers = [answer for planted in plantings(text) if " 200 " not in (answer := plant(process, *planted))[:20]]
@@ -109,7 +106,7 @@ def test_a_secret_planted_anywhere_is_in_no_log_no_error_and_no_metric(tmp_path:
     secrets = (SECRET, text, text.split("_", 2)[2])
     for place in (*answers, told, *process.log):
         assert not any(secret in place for secret in secrets), place
-    assert sum('"caller":"ann"' in line for line in process.log) >= 5, "the requests must have been logged"
+    assert sum(f'"caller":"token {token_id(text)}"' in line for line in process.log) >= 5, "the requests must have been logged"
     assert "holdfast_requests_total" in told
     assert len(answers) >= 10, "the errors must have been there"
 
@@ -127,6 +124,9 @@ def plantings(text: str) -> Iterator[tuple[str, bytes, bytes]]:
     yield f"/v1/claim?{SECRET}=1", good, b'{"queue":"q"}'
     yield f"/v1/claim?wait_s={SECRET}", good, b'{"queue":"q"}'
     yield "/v1/put", f"authorization: Bearer hf_{token_id(text)}_{SECRET}\r\n".encode(), b"{}"
+    yield "/v1/put", f"authorization: Bearer {text[:-1]}\r\n".encode(), b"{}"
+    yield "/v1/put", f"authorization: Basic {text}\r\n".encode(), b"{}"
+    yield f"/ns/{SECRET}%20/v1/put", good, b"{}"
     yield "/v1/put", f"authorization: {SECRET}\r\n".encode(), b"{}"
     yield "/v1/put", good + f"host: {SECRET}\r\n".encode(), b"{}"
     yield "/v1/put", good + f"content-encoding: {SECRET}\r\n".encode(), b"{}"

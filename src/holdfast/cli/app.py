@@ -6,6 +6,7 @@ import rich  # noqa: F401  imported here so that a missing extra is noticed befo
 import typer
 
 from holdfast import __version__
+from holdfast.cli.audit import audit
 from holdfast.cli.copy import copy
 from holdfast.cli.demo.command import demo
 from holdfast.cli.imports import imports
@@ -37,3 +38,4 @@ app.command()(demo)
 app.command()(serve)
 app.command()(worker)
 app.add_typer(token, name="token")
+app.command()(audit)

@@ -1,83 +1,73 @@
-"""The commands `holdfast token create|list|revoke`."""
+"""The commands `holdfast token create`, `list` and `revoke`: on the store itself, on the machine that has it."""
 
-import getpass
-import time
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
+from msgspec import json, to_builtins
 
-from holdfast.connect import connect_shared
-from holdfast.errors import HoldfastError
+from holdfast.cli.opening import FAILED, AsJson, StoreUrl, ended, opened, seconds_of, this_user
+from holdfast.cli.showing import moment, shown
+from holdfast.server.namespaces import DEFAULT_NAME
+from holdfast.server.scopes import ADMIN, ANY
+from holdfast.server.tokens import Token, create_token, list_tokens, revoke_token
 
-if TYPE_CHECKING:
-    from holdfast.commands import Command
-
-REFUSED = 2
-DAY_S = 86_400.0
-
-token: typer.Typer = typer.Typer(no_args_is_help=True, help="Make, list and revoke the tokens of a server.")
-
-Store = Annotated[str | None, typer.Option("--store", help="The store that is served: its URL; as for `holdfast serve`.")]
+token: typer.Typer = typer.Typer(no_args_is_help=True, help="Tokens that a server asks for.")
 
 
 @token.command()
 def create(
-    name: Annotated[str, typer.Argument(help="What logs and this list call it.")],
-    scope: Annotated[list[str], typer.Option(help="What it allows: kind:pattern:verbs, as in queue:jobs-*:put,claim; or admin.")],
+    name: Annotated[str, typer.Argument(help="What people call it.")],
+    scope: Annotated[list[str], typer.Option(help="KIND:PATTERN:VERBS, as in queue:orders-*:put,claim; * or admin. May be repeated.")],
     *,
-    namespace: Annotated[list[str] | None, typer.Option(help="Allow only names that begin with this and a slash. Repeat it.")] = None,
-    days: Annotated[float | None, typer.Option(min=0.0, help="After how many days it ends; without it never.")] = None,
-    store: Store = None,
+    namespace: Annotated[
+        list[str] | None,
+        typer.Option(help="A namespace it is for, or a pattern; may be repeated. Without it the default one, for admin all."),
+    ] = None,
+    expires: Annotated[str | None, typer.Option(help="How long it is good: 90s, 15m, 12h, 30d, 2w; without it, until revoked.")] = None,
+    store: StoreUrl = None,
+    as_json: AsJson = False,
 ) -> None:
-    """Make a token, and print it: this once, for only its hash is kept."""
-    from holdfast.server.tokens import Token, keep
-
-    try:
-        expires_in_s = None if days is None else days * DAY_S
-        made, text = Token.make(name, scope, namespaces=namespace or (), now=time.time(), expires_in_s=expires_in_s)
-    except ValueError as error:
-        raise _refusal(str(error)) from None
-    _do(store, keep(made), "create token", f"{made.id} {made.name}")
+    """Make a token and show it, once."""
+    with opened(store, "token create") as opened_store:
+        expires_s = None if expires is None else seconds_of(expires)
+        namespaces = namespace or [ANY if ADMIN in scope else DEFAULT_NAME]
+        made, text = create_token(opened_store, name, scope, namespaces, expires_s, by=this_user())
+    if as_json:
+        typer.echo(json.encode({"token": text, **_told(made)}).decode())
+        return
+    # The token alone on stdout, so that it can be piped to where it is kept.
     typer.echo(text)
+    typer.echo(f"This is token {made.id}, and it is shown only now: only its hash is kept.", err=True)
 
 
-@token.command(name="list")
-def list_(*, store: Store = None) -> None:
-    """List the tokens: id, name, end, namespaces and scopes."""
-    from holdfast.server.tokens import find, token_of
-
-    for entry in _opened(store).execute(find()).entries:
-        each = token_of(entry)
-        end = "never ends" if each.expires_at is None else f"until {datetime.fromtimestamp(each.expires_at, UTC):%Y-%m-%d %H:%M} UTC"
-        inside = f" in {','.join(each.namespaces)}" if each.namespaces else ""
-        typer.echo(f"{each.id}  {each.name}  {end}{inside}  {' '.join(each.scopes)}")
+@token.command("list")
+def list_(*, store: StoreUrl = None, as_json: AsJson = False) -> None:
+    """List the tokens that are good now."""
+    with opened(store, "token list") as opened_store:
+        tokens = list_tokens(opened_store)
+    if as_json:
+        typer.echo(json.encode([_told(each) for each in tokens]).decode())
+        return
+    rows = [
+        (each.id, each.name, ", ".join(each.namespaces), ", ".join(each.scopes), moment(each.created_at), moment(each.expires_at))
+        for each in tokens
+    ]
+    typer.echo(shown(("id", "name", "namespaces", "scopes", "made", "expires"), rows))
 
 
 @token.command()
-def revoke(token_id: Annotated[str, typer.Argument(help="The id, as `list` shows it.")], *, store: Store = None) -> None:
-    """Revoke a token: a server that runs refuses it at once."""
-    from holdfast.server.tokens import revoke as forget
-
-    _do(store, forget(token_id), "revoke token", token_id)
-
-
-def _do(store: str | None, command: "Command[Any]", what: str, to: str) -> None:
-    from holdfast.server.audit import Act, audited, record
-
-    try:
-        _opened(store).execute(audited(command, [record(Act(f"{getpass.getuser()} on the host", what, to))]))
-    except HoldfastError as error:
-        raise _refusal(str(error)) from None
+def revoke(
+    token_id: Annotated[str, typer.Argument(help="Its id, as `list` shows it.")], *, store: StoreUrl = None, as_json: AsJson = False
+) -> None:
+    """Take a token back; when this returns, no server takes it any more."""
+    with opened(store, "token revoke") as opened_store:
+        if not revoke_token(opened_store, token_id, by=this_user()):
+            raise ended("token revoke", "there is no token with this id: `holdfast token list` shows those there are", FAILED)
+    typer.echo(json.encode({"revoked": token_id}).decode() if as_json else f"Token {token_id} is revoked.")
 
 
-def _opened(store: str | None) -> Any:
-    try:
-        return connect_shared(store)
-    except (ValueError, HoldfastError) as error:
-        raise _refusal(str(error)) from None
-
-
-def _refusal(problem: str) -> typer.Exit:
-    typer.echo(f"holdfast token: {problem}", err=True)
-    return typer.Exit(REFUSED)
+def _told(each: Token) -> dict[str, Any]:
+    """All of it but what it is told apart by."""
+    told: dict[str, Any] = to_builtins(each)
+    del told["digest"]
+    return told

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from msgspec import json
+from msgspec.structs import replace
 
 from holdfast import __version__
 from holdfast.commands import Count, Names
@@ -11,7 +12,7 @@ from holdfast.server.asgi import JSON_TYPE, Receive, Scope, Send, answer
 from holdfast.server.callers import caller_of, check
 from holdfast.server.lasting import Lasting
 from holdfast.server.metrics import CONTENT_TYPE, QUEUES, Metrics
-from holdfast.server.needs import Need
+from holdfast.server.needs import METRICS
 from holdfast.server.openapi import openapi
 from holdfast.server.topics import Topics
 from holdfast.stores import AsyncStore
@@ -28,8 +29,9 @@ class AboutRoute:
         self._store = store
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        del scope, receive
-        about = About(__version__, VERSION, self._store.guarantees, self._store.limits, self._store.wall_offset_us())
+        del receive
+        limits = replace(self._store.limits, name_bytes=caller_of(scope).namespace.name_bytes)
+        about = About(__version__, VERSION, self._store.guarantees, limits, self._store.wall_offset_us())
         await answer(send, 200, _encode(about), JSON_TYPE)
 
 
@@ -55,7 +57,7 @@ class MetricsRoute:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         del receive
-        check(caller_of(scope), [Need("server", "metrics", "read")])
+        check(caller_of(scope), METRICS)
         gauges = {"holdfast_waiting_requests": len(self._lasting), "holdfast_topics": len(self._topics)}
         settings = (await self._store.execute(Names("queue", limit=QUEUES))).settings
         queues = [(each.name, await self._store.execute(Count(each.name))) for each in settings]

@@ -1,20 +1,23 @@
 """The server as an ASGI app: the layers around the routes, and what begins and ends with them."""
 
-from collections.abc import Collection, Mapping
+import time
+from collections.abc import Callable, Collection, Mapping
 
 from msgspec import Struct
 
 from holdfast.server.about import AboutRoute, HealthRoute, MetricsRoute, OpenApiRoute
 from holdfast.server.asgi import App, Receive, Scope, Send
+from holdfast.server.auditing import AuditRoute
 from holdfast.server.bodies import BODY_BYTES
-from holdfast.server.callers import ANYONE, KEY
 from holdfast.server.commanding import CommandRoute
+from holdfast.server.failures import FAILED_LOGINS, WINDOW_S, Failures
+from holdfast.server.known import KnownTokens
 from holdfast.server.lasting import MOST, MOST_EACH, Lasting
 from holdfast.server.layers.hosts import LOOPBACK, Hosts
 from holdfast.server.layers.limits import IN_FLIGHT, InFlight
 from holdfast.server.layers.problems import Problems
+from holdfast.server.layers.signin import SignIn
 from holdfast.server.layers.telemetry import Telemetry
-from holdfast.server.layers.tokens import SignIn
 from holdfast.server.metrics import Metrics
 from holdfast.server.topics import Topics
 from holdfast.server.waiting import WaitRoute
@@ -23,6 +26,7 @@ from holdfast.stores import AsyncStore, Store
 from holdfast.stores.http.problems import WireError
 from holdfast.stores.http.protocol import (
     ABOUT_PATH,
+    AUDIT_PATH,
     HEALTH_PATH,
     METRICS_PATH,
     OPENAPI_PATH,
@@ -39,7 +43,6 @@ class Options(Struct, frozen=True):
     hosts: Collection[str] = LOOPBACK
     """The names in a Host header that it answers to; `*` is any."""
     body_bytes: int = BODY_BYTES
-    asks_for_tokens: bool = False
     in_flight: int = IN_FLIGHT
     """How many requests may be under way at once, beside those that wait."""
     waiting: int = MOST
@@ -47,6 +50,11 @@ class Options(Struct, frozen=True):
     waiting_each: int = MOST_EACH
     heartbeat_s: float = HEARTBEAT_S
     """How often a watch shows that it lives."""
+    failed_logins: int = FAILED_LOGINS
+    """How many wrong tokens an address may try in `failed_logins_s`."""
+    failed_logins_s: float = WINDOW_S
+    now: Callable[[], float] = time.monotonic
+    """The clock by which what is known of tokens grows old, and failed logins are forgotten."""
 
 
 DEFAULT_OPTIONS = Options()
@@ -73,14 +81,14 @@ class ControlPlane:
 
     def begin(self) -> None:
         """Make the routes, on the running event loop."""
-        store, topics, metrics = self._store.for_tasks(), Topics(self._store), Metrics()
-        posts = _posts(store, topics, self._lasting, metrics, self._options)
-        gets = _gets(store, topics, self._lasting, metrics, self._options)
-        routes = Routes(gets, posts)
-        signed_in = SignIn(routes, store) if self._options.asks_for_tokens else AnyoneSignsIn(routes)
-        limited = InFlight(signed_in, self._options.in_flight)
-        answered = Problems(Hosts(limited, self._options.hosts))
-        self._served = _Served(store, topics, Telemetry(answered, metrics, frozenset({*gets, *posts})))
+        options, store, topics, metrics = self._options, self._store.for_tasks(), Topics(self._store), Metrics()
+        posts = _posts(store, topics, self._lasting, metrics, options)
+        gets = _gets(store, topics, self._lasting, metrics, options)
+        tokens = KnownTokens(self._store, store, options.now)
+        failures = Failures(options.failed_logins, options.failed_logins_s, options.now)
+        signed_in = SignIn(Routes(gets, posts), tokens, failures)
+        answered = Problems(Hosts(InFlight(signed_in, options.in_flight), options.hosts))
+        self._served = _Served(store, topics, tokens, Telemetry(answered, metrics, frozenset({*gets, *posts})))
 
     def end_waits(self) -> None:
         """Let every request that waits answer now, and no other wait any more."""
@@ -91,6 +99,7 @@ class ControlPlane:
         self.end_waits()
         if self._served is not None:
             self._served.topics.close()
+            self._served.tokens.close()
             await self._served.store.aclose()
 
     async def _live(self, receive: Receive, send: Send) -> None:
@@ -105,18 +114,8 @@ class ControlPlane:
 class _Served(Struct):
     store: AsyncStore
     topics: Topics
+    tokens: KnownTokens
     app: App
-
-
-class AnyoneSignsIn:
-    """The layer of a server that asks for no token."""
-
-    def __init__(self, app: App) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        scope[KEY] = ANYONE
-        await self._app(scope, receive, send)
 
 
 class Routes:
@@ -148,6 +147,7 @@ def _gets(store: AsyncStore, topics: Topics, lasting: Lasting, metrics: Metrics,
     return {
         WATCH_PATH: WatchRoute(store, lasting, options.heartbeat_s),
         ABOUT_PATH: AboutRoute(store),
+        AUDIT_PATH: AuditRoute(store),
         OPENAPI_PATH: OpenApiRoute(),
         HEALTH_PATH: HealthRoute(),
         READY_PATH: HealthRoute(store),

@@ -1,59 +1,116 @@
-"""The record of administrative acts: each is written in the very step that carries it out, and kept for a year."""
+"""The audit: who did what to the whole of a queue, a dict, a token or the log, when and from where.
+
+A record is written in the same step as the act, so there is neither without the other, under a key that no other has, so it is never
+written again; no caller can name the dict it is in. After `KEPT_S` the store lets it go.
+"""
 
 import logging
-from collections.abc import Callable
+import time
+from collections.abc import Iterator
 from typing import Any, Final
 
-from msgspec import Raw, Struct, json
-from msgspec.structs import replace
+from msgspec import UNSET, Raw, Struct, json
 
-from holdfast.commands import Change, Clear, Command, Configure, Move, Prune, Together, Write
+from holdfast.commands import Change, Clear, Command, Configure, Entries, Move, Prune, Read, Together, Write
 from holdfast.ids import new_id
+from holdfast.server.namespaces import AUDIT
 from holdfast.server.needs import VERBS
-from holdfast.server.reserved import AUDIT
 
-KEPT_S: Final = 365 * 86_400.0
-ADMINISTRATIVE: Final = frozenset({Move, Configure, Clear, Prune})
-"""What is written down. Copying is not: what it writes beside what it copies would not be a copy."""
+KEPT_S: Final = 90 * 86_400.0
+AUDIT_PAGE: Final = 1_000
 
 _log = logging.getLogger("holdfast.audit")
-_encode: Callable[[object], bytes] = json.Encoder(order="deterministic").encode
+
+MOVES: Final = {"ready": "redrive", "dead": "bury", "gone": "purge"}
+
+
+class Actor(Struct, frozen=True):
+    """Who acts, and from where; never a secret."""
+
+    who: str
+    where: str
+    namespace: str = ""
 
 
 class Act(Struct, frozen=True):
-    """Who did what; when is the event's, and the key's, which sorts by time."""
+    """What was done, and to what."""
 
-    who: str
+    act: str
     what: str
-    to: str
+    facts: dict[str, Any] = {}
 
 
-def record(act: Act) -> Write:
-    """What writes the act down."""
-    return Write(AUDIT, [Change(new_id(), value=Raw(_encode(act)), expect="absent", ttl_s=KEPT_S)])
+class Audited(Struct, frozen=True, omit_defaults=True):
+    """One record; `id` orders them by time."""
+
+    id: str
+    at: float
+    """Seconds of the wall clock, since 1970."""
+    who: str
+    where: str
+    namespace: str
+    act: str
+    what: str
+    facts: dict[str, Any] = {}
 
 
-def acts_of(command: Command[Any], who: str) -> list[Write]:
-    """What writes down the administrative acts among what the command does; nothing for everyday work."""
-    steps = command.commands if isinstance(command, Together) else (command,)
-    acts = [step for step in steps if type(step) in ADMINISTRATIVE]
-    return [record(Act(who, type(step).__name__.lower(), _named(step))) for step in acts]
+class AuditPage(Struct, frozen=True):
+    """Records, the oldest first; with `more`, read on after the last id."""
+
+    records: list[Audited]
+    more: bool = False
 
 
-def tell(command: Command[Any], who: str) -> None:
-    """Log what only administrators may do and is not written down."""
+def acts_of(command: Command[Any]) -> list[Act]:
+    """What of the command belongs into the audit."""
+    return list(_acts_of(command))
+
+
+def recorded(by: Actor, *acts: Act) -> Write:
+    """What writes the acts into the audit; goes into one step with them."""
+    return Write(AUDIT, [_change(by, act) for act in acts])
+
+
+def tell(by: Actor, command: Command[Any]) -> None:
+    """Log what only administrators may do and is not written down: copying, for what that wrote beside what it copies would be no copy."""
     if VERBS[type(command)] == "admin":
-        _log.info("%s: %s", who, type(command).__name__.lower())
+        _log.info("%s, from %s: %s", by.who, by.where, type(command).__name__.lower())
 
 
-def audited(command: Command[Any], acts: list[Write]) -> Together:
-    """The command and what writes it down, as one step under the command's id."""
+def read_audit(after: str | None = None, limit: int = AUDIT_PAGE) -> Read:
+    """What reads the audit after the id of a record, or the beginning of one."""
+    if not 1 <= limit <= AUDIT_PAGE:
+        raise ValueError(f"limit is {limit}: give 1 to {AUDIT_PAGE:,}")
+    return Read(AUDIT, after=after, limit=limit)
+
+
+def audit_page(found: Entries) -> AuditPage:
+    """The records in what was read."""
+    return AuditPage([json.decode(entry.value, type=Audited) for entry in found.entries], found.more)
+
+
+def id_at(seconds: float) -> str:
+    """What the ids of records from that moment on sort behind."""
+    text = f"{max(0, int(seconds * 1_000)):012x}"
+    return f"{text[:8]}-{text[8:]}"
+
+
+def _acts_of(command: Command[Any]) -> Iterator[Act]:
     if isinstance(command, Together):
-        return replace(command, commands=[*command.commands, *acts])
-    return Together([command, *acts], id=command.id)  # type: ignore[list-item]  # every command but Together is a step
+        for step in command.commands:
+            yield from _acts_of(step)
+    elif isinstance(command, Configure):
+        asked = {"paused": command.paused, "maxsize": command.maxsize}
+        yield Act("configure", f"{command.kind}:{command.name}", {name: value for name, value in asked.items() if value is not UNSET})
+    elif isinstance(command, Clear):
+        yield Act("drop" if command.drop else "clear", f"{command.kind}:{command.name}")
+    elif isinstance(command, Move):
+        facts: dict[str, Any] = {"state": command.state} if command.ids is None else {"ids": len(command.ids)}
+        yield Act(MOVES[command.to], f"queue:{command.queue}", facts | ({"to_queue": command.to_queue} if command.to_queue else {}))
+    elif isinstance(command, Prune):
+        yield Act("prune", "log", {"keep": command.keep, "keep_s": command.keep_s})
 
 
-def _named(step: Any) -> str:
-    kind = getattr(step, "kind", "queue")
-    name = getattr(step, "name", None) or getattr(step, "queue", None)
-    return "server" if name is None else f"{kind} {name}"
+def _change(by: Actor, act: Act) -> Change:
+    record = Audited(new_id(), time.time(), by.who, by.where, by.namespace, act.act, act.what, act.facts)
+    return Change(record.id, value=Raw(json.encode(record)), expect="absent", ttl_s=KEPT_S)

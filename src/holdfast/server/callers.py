@@ -1,57 +1,65 @@
 """Who asks; the layer that knows them puts one into the request's scope."""
 
-from collections.abc import Iterable
-from typing import Protocol
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from msgspec import Struct
 
 from holdfast.errors import NotAllowed
-from holdfast.server.asgi import Scope
+from holdfast.server.asgi import Scope as AsgiScope
+from holdfast.server.audit import Actor
+from holdfast.server.namespaces import Namespace, refuse_reserved
 from holdfast.server.needs import Need
-from holdfast.server.reserved import instead_of
+from holdfast.server.scopes import ADMIN, Scope
 
-KEY = "holdfast.caller"
+KEY: Final = "holdfast.caller"
 """Where the caller is in the scope."""
 
 
-class Caller(Protocol):
+class Caller(Struct, frozen=True):
     """Somebody who asks."""
 
+    name: str
+    """What logs and the audit call them; never a secret."""
+    where: str
+    """The address they ask from."""
+    namespace: Namespace
+    scopes: tuple[Scope, ...]
+    stay: Callable[[], Awaitable[None]]
+    """Raises once they are welcome no more; asked before each command of a request, however long that lasts."""
+    commands: str = ""
+    """What their commands' ids begin with in the store: nobody is answered what another was."""
+
     @property
-    def name(self) -> str:
-        """What logs call them; never a secret."""
-        ...
+    def actor(self) -> Actor:
+        """Who the audit says it was."""
+        return Actor(self.name, self.where, self.namespace.name)
 
     def may(self, need: Need) -> bool:
         """Whether they may do that."""
-        ...
+        return any(scope.allows(need) for scope in self.scopes)
 
 
-class Anyone:
+_EVERYTHING: Final = Scope.parse(ADMIN)
+
+
+async def _stays() -> None:
+    """Anyone is always welcome where nobody is asked for a token."""
+
+
+def anyone(where: str, namespace: Namespace) -> Caller:
     """The caller of a server that asks for no token: may do everything."""
-
-    name = "anyone"
-
-    def may(self, need: Need) -> bool:
-        del need
-        return True
+    return Caller("anyone", where, namespace, (_EVERYTHING,), _stays)
 
 
-ANYONE = Anyone()
-
-
-def caller_of(scope: Scope) -> Caller:
+def caller_of(scope: AsgiScope) -> Caller:
     """Who asks; a layer before has found out."""
     caller: Caller = scope[KEY]
     return caller
 
 
-def check(caller: Caller, needs: Iterable[Need]) -> None:
-    """Refuse what the caller may not do: all of it is needed."""
-    for need in needs:
-        if not is_allowed(caller, need):
-            raise NotAllowed(f"{caller.name} may not {need.verb} {need.kind} {need.name!r}: it takes a token with the scope {need.scope}")
-
-
-def is_allowed(caller: Caller, need: Need) -> bool:
-    """Whether the caller may do that."""
-    real = instead_of(need)
-    return real is not None and caller.may(real)
+def check(caller: Caller, need: Need) -> None:
+    """Refuse what the caller may not do, and what nobody may name."""
+    refuse_reserved(need.name)
+    if not caller.may(need):
+        raise NotAllowed(f"{caller.name} may not {need.verb} {need.kind} {need.name!r}: ask for a token with the scope {need.scope}")

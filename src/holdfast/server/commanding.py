@@ -8,14 +8,13 @@ from msgspec import json
 
 from holdfast._async.flows.claiming import claim as claim_patiently
 from holdfast.codec import check_duration
-from holdfast.commands import Claim, Claimed, Command, Together, Write
+from holdfast.commands import Claim, Claimed, Command
 from holdfast.server.asgi import JSON_TYPE, Receive, Scope, Send, answer
-from holdfast.server.audit import acts_of, audited, tell
 from holdfast.server.bodies import read_body
-from holdfast.server.callers import Caller, caller_of, check
+from holdfast.server.callers import Caller, caller_of
 from holdfast.server.lasting import Lasting
 from holdfast.server.metrics import Metrics
-from holdfast.server.needs import needs_of
+from holdfast.server.reach import Reach
 from holdfast.stores import AsyncStore
 from holdfast.stores.http.protocol import WAIT_MAX_S, WALL_OFFSET
 
@@ -39,25 +38,18 @@ class CommandRoute:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         command = self._decode(await read_body(scope, receive, self._body_bytes))
         caller = caller_of(scope)
-        check(caller, needs_of(command))
+        store = Reach(self._store, caller)
         if scope["query_string"] and isinstance(command, Claim):
-            answered: object = await self._claim(command, wait_s(scope), caller, receive)
-        elif acts := acts_of(command, caller.name):
-            answered = await self._execute_audited(command, acts)
+            answered: object = await self._claim(store, command, wait_s(scope), caller, receive)
         else:
-            tell(command, caller.name)
-            answered = await self._store.execute(command)
-        self._metrics.executed(command, answered)
+            answered = await store.execute(command)
+        self._metrics.executed(command, answered, caller.namespace.prefix)
         offset = (_WALL_OFFSET, b"%d" % self._store.wall_offset_us())
         await answer(send, 200, _encode(answered), JSON_TYPE, offset)
 
-    async def _execute_audited(self, command: Command[Any], acts: list[Write]) -> object:
-        answers = (await self._store.execute(audited(command, acts)))[: -len(acts)]
-        return answers if isinstance(command, Together) else answers[0]
-
-    async def _claim(self, command: Claim, wait_s: float, caller: Caller, receive: Receive) -> Claimed:
+    async def _claim(self, store: AsyncStore, command: Claim, wait_s: float, caller: Caller, receive: Receive) -> Claimed:
         """Claim, waiting for something to be there; what comes when the client has gone is given back."""
-        messages = await self._lasting.run(caller, receive, claim_patiently(self._store, command, wait_s, POLL_S))
+        messages = await self._lasting.run(caller, receive, claim_patiently(store, command, wait_s, POLL_S))
         return Claimed(messages or [])
 
 

@@ -45,15 +45,15 @@ class Metrics:
         spread[bisect_left(BUCKETS_S, elapsed_s)] += 1
         spread[-1] += elapsed_s
 
-    def executed(self, command: AnyCommand[Any], answer: object) -> None:
-        """Count what a command did to messages, and what a fence refused."""
+    def executed(self, command: AnyCommand[Any], answer: object, prefix: str = "") -> None:
+        """Count what a command did to messages, and what a fence refused; in the store its queues have the prefix before their names."""
         if isinstance(answer, Puts) and isinstance(command, Put):
-            self._count(command.queue, "put", sum(answer.created))
+            self._count(prefix + command.queue, "put", sum(answer.created))
         elif isinstance(answer, Claimed) and answer.messages:
-            self._count(answer.messages[0].queue, "claimed", len(answer.messages))
+            self._count(prefix + answer.messages[0].queue, "claimed", len(answer.messages))
         elif isinstance(answer, Held) and isinstance(command, Settle):
             for receipt, is_held in zip(command.receipts, answer.held, strict=True):
-                self._count(receipt.queue, command.to, is_held)
+                self._count(prefix + receipt.queue, command.to, is_held)
         elif isinstance(command, Write) and isinstance(answer, list):
             self._fenced += sum(isinstance(written, Written) and written.because == "fence" for written in answer)
 

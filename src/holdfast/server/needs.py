@@ -1,9 +1,10 @@
 """What a request takes, worked out of the command itself: a verb on each thing it names."""
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final, Literal
 
-from msgspec import Struct
+from msgspec import DecodeError, Struct, json
 
 from holdfast.commands import (
     Acquire,
@@ -53,6 +54,10 @@ class Need(Struct, frozen=True):
         return "admin" if self.verb == "admin" else f"{self.kind}:{self.name}:{self.verb}"
 
 
+_NAMED_LEASE = re.compile(r'\["(?:lock|election)",(".*")\]', re.DOTALL)
+
+AUDIT: Final = Need("server", "audit", "read")
+METRICS: Final = Need("server", "metrics", "read")
 SERVER: Final = Need("server", "", "admin")
 VERBS: Final[dict[type[Command[Any]], Verb]] = {route.command: route.verb for route in ROUTES}
 
@@ -72,11 +77,22 @@ def topic_needs(topic: str) -> list[Need]:
     if kind == "dict":
         return [Need("dict", name, "read")]
     if kind == "lease" and name.startswith(":"):
-        return [Need("lease", name[1:], "read")]
+        return [Need("lease", lease_name(name[1:]), "read")]
     if kind in ("key", "lease"):
         about: Kind = "queue" if kind == "key" else "dict"
-        return [Need(about, name[:end], "read") for end, letter in enumerate(name) if letter == ":" and end]
+        return [Need(about, name[:end], "read") for end, letter in enumerate(name) if letter == ":" and end] or [SERVER]
     return [SERVER]
+
+
+def lease_name(key: str) -> str:
+    """What a scope calls a lease that is of no dict: a lock or an election by its name, any other by its key."""
+    found = _NAMED_LEASE.fullmatch(key)
+    if found is None:
+        return key
+    try:
+        return json.decode(found[1], type=str)
+    except DecodeError:
+        return key
 
 
 def _queues(queues: Iterable[str | None], verb: Verb) -> Iterator[Need]:
@@ -116,7 +132,7 @@ def _dict(command: Read | Length | Write, verb: Verb) -> Iterator[Need]:
 
 
 def _lease(name: str | None, key: str, verb: Verb) -> Need:
-    return Need("lease", key, verb) if name is None else Need("dict", name, verb)
+    return Need("lease", lease_name(key), verb) if name is None else Need("dict", name, verb)
 
 
 def _acquire(command: Acquire, verb: Verb) -> Iterator[Need]:
@@ -150,9 +166,18 @@ def _changes(command: Changes, verb: Verb) -> Iterator[Need]:
     return iter(topic_needs(command.topic))
 
 
-def _everything(command: Prune | Survey | Fences | BeginImport | Import | EndImport | Seal, verb: Verb) -> Iterator[Need]:
+def _everything(command: Prune | Survey | Fences | BeginImport | EndImport | Seal, verb: Verb) -> Iterator[Need]:
     del command, verb
     yield SERVER
+
+
+def _import(command: Import, verb: Verb) -> Iterator[Need]:
+    yield SERVER
+    for settings in command.settings:
+        yield Need(settings.kind, settings.name, verb)
+    yield from _queues((name for message in command.messages for name in (message.queue, message.dead_letter)), verb)
+    for name in {entry.dict for entry in command.entries} | {fenced.dict for fenced in command.fences}:
+        yield Need("dict", name, verb)
 
 
 def _together(command: Together, verb: Verb) -> Iterator[Need]:
@@ -184,7 +209,7 @@ _NEEDS: Final[dict[type[Command[Any]], Callable[[Any, Verb], Iterator[Need]]]] =
     Survey: _everything,
     Fences: _everything,
     BeginImport: _everything,
-    Import: _everything,
+    Import: _import,
     EndImport: _everything,
     Seal: _everything,
     Together: _together,

@@ -7,9 +7,11 @@ from msgspec.json import schema_components
 
 from holdfast import __version__
 from holdfast.commands import Claim, Together
+from holdfast.server.audit import AUDIT_PAGE, AuditPage
 from holdfast.stores.http.problems import CONTENT_TYPE, Problem
 from holdfast.stores.http.protocol import (
     ABOUT_PATH,
+    AUDIT_PATH,
     HEALTH_PATH,
     METRICS_PATH,
     READY_PATH,
@@ -34,6 +36,7 @@ def openapi() -> Json:
     paths[WAIT_PATH] = {"post": _operation("Wait until a topic was hinted after its mark.", Waited, schemas, body=schemas.of(WaitFor))}
     paths[ABOUT_PATH] = {"get": _operation("What the server is, and what the store behind it promises.", About, schemas)}
     paths[WATCH_PATH] = {"get": _watch(schemas)}
+    paths[AUDIT_PATH] = {"get": _audit(schemas)}
     for path, what in ((HEALTH_PATH, "Whether the server lives."), (READY_PATH, "Whether its store answers.")):
         paths[path] = {"get": _operation(what, dict[str, bool], schemas)}
     paths[METRICS_PATH] = {"get": _operation("What is counted, for Prometheus.", str, schemas, content_type="text/plain")}
@@ -83,6 +86,16 @@ def _watch(schemas: _Schemas) -> Json:
         {"name": "topic", "in": "query", "required": True, "schema": {"type": "string", "minLength": 1}},
         {"name": "after", "in": "query", "description": "The index of the last event seen.", "schema": after},
         {"name": "Last-Event-ID", "in": "header", "description": "As `after`, and before it.", "schema": after},
+    ]
+    return operation
+
+
+def _audit(schemas: _Schemas) -> Json:
+    operation = _operation("What administrators did, the oldest first.", AuditPage, schemas)
+    record_id = {"type": "string", "pattern": "^[0-9a-f-]{0,36}$"}
+    operation["parameters"] = [
+        {"name": "after", "in": "query", "description": "The id of the last record seen.", "schema": record_id},
+        {"name": "limit", "in": "query", "schema": {"type": "integer", "minimum": 1, "maximum": AUDIT_PAGE}},
     ]
     return operation
 

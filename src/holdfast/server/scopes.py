@@ -1,20 +1,27 @@
-"""What a token allows: verbs on things whose names match a pattern, `queue:jobs-*:put,claim`, or `admin` for everything."""
+"""What a token allows: verbs on the things whose names match a pattern."""
 
-import re
 from typing import Final, Self, get_args
 
 from msgspec import Struct
 
+from holdfast.codec import check_name
 from holdfast.server.needs import Kind, Need
 from holdfast.stores.http.protocol import Verb
 
+ANY: Final = "*"
 ADMIN: Final = "admin"
-KINDS: Final = get_args(Kind)
-VERBS: Final = tuple(verb for verb in get_args(Verb) if verb != ADMIN)
+VERBS: Final[dict[str, frozenset[str]]] = {
+    "queue": frozenset({"read", "put", "claim", "manage"}),
+    "dict": frozenset({"read", "write", "hold", "manage"}),
+    "lease": frozenset({"read", "hold"}),
+    "server": frozenset({"read"}),
+    ANY: frozenset(get_args(Verb)) - {ADMIN},
+}
+"""What can be done with each kind of thing; any kind is a queue, a dict or a lease, and never the server."""
 
 
 class Scope(Struct, frozen=True):
-    """One scope, taken apart."""
+    """Verbs on the things of one kind, or of any, whose names match; what no scope allows is refused."""
 
     kind: str
     pattern: str
@@ -22,22 +29,48 @@ class Scope(Struct, frozen=True):
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Take a scope apart; ValueError for what is none. The pattern is all between the first colon and the last: names have colons."""
+        """Read `queue:orders-*:put,claim`, `dict:settings:read`, `lease:*:*`, `*` (all but the server itself) or `admin` (that too)."""
         if text == ADMIN:
-            return cls("*", "*", frozenset({ADMIN}))
+            return cls(ADMIN, ANY, frozenset())
+        if text == ANY:
+            return cls(ANY, ANY, VERBS[ANY])
         kind, _, rest = text.partition(":")
         pattern, _, verbs = rest.rpartition(":")
-        allowed = frozenset(VERBS if verbs == "*" else verbs.split(","))
-        if kind not in (*KINDS, "*") or not pattern or not allowed <= set(VERBS):
-            raise ValueError(f"{text!r} is no scope: write kind:pattern:verbs with a kind of {KINDS} and verbs of {VERBS}, or admin")
-        return cls(kind, pattern, allowed)
+        if kind not in VERBS or not pattern:
+            raise ValueError(f"{text!r} is no scope: write KIND:PATTERN:VERBS as in queue:orders-*:put,claim, or * or admin")
+        check_name(pattern, "scope")
+        return cls(kind, pattern, _verbs(kind, verbs))
 
     def allows(self, need: Need) -> bool:
-        if ADMIN in self.verbs:
+        """Whether this is enough for what is needed."""
+        if self.kind == ADMIN:
             return True
-        return need.verb in self.verbs and self.kind in ("*", need.kind) and matches(self.pattern, need.name)
+        return need.verb in self.verbs and self._covers(need.kind) and matches(self.pattern, need.name)
+
+    def _covers(self, kind: Kind) -> bool:
+        return self.kind == kind or (self.kind == ANY and kind != "server")
 
 
 def matches(pattern: str, name: str) -> bool:
-    """Whether the name is like the pattern, in which only a star means anything: as much of the name as you like."""
-    return re.fullmatch(".*".join(map(re.escape, pattern.split("*"))), name, re.DOTALL) is not None
+    """Whether the name fits the pattern, in which a star stands for anything, nothing too, and all else for itself."""
+    first, *rest = pattern.split(ANY)
+    if not rest:
+        return name == pattern
+    *middle, last = rest
+    if len(name) < len(first) + len(last) or not name.startswith(first) or not name.endswith(last):
+        return False
+    begin, end = len(first), len(name) - len(last)
+    for part in middle:
+        found = name.find(part, begin, end)
+        if found < 0:
+            return False
+        begin = found + len(part)
+    return True
+
+
+def _verbs(kind: str, text: str) -> frozenset[str]:
+    verbs = VERBS[kind] if text == ANY else frozenset(text.split(","))
+    if not verbs <= VERBS[kind]:
+        unknown = ", ".join(sorted(map(repr, verbs - VERBS[kind])))
+        raise ValueError(f"{kind} has no verb {unknown}: choose of {', '.join(sorted(VERBS[kind]))}, or * for all")
+    return verbs

@@ -10,11 +10,12 @@ from holdfast.codec import check_duration
 from holdfast.errors import NotAllowed
 from holdfast.server.asgi import JSON_TYPE, Receive, Scope, Send, answer
 from holdfast.server.bodies import read_body
-from holdfast.server.callers import Caller, caller_of, is_allowed
+from holdfast.server.callers import Caller, caller_of
 from holdfast.server.lasting import Lasting
+from holdfast.server.namespaces import refuse_reserved
 from holdfast.server.needs import topic_needs
 from holdfast.server.topics import Topics
-from holdfast.stores.http.protocol import WAIT_MAX_S, Verb, Waited, WaitFor
+from holdfast.stores.http.protocol import WAIT_MAX_S, Asked, Heard, Verb, Waited, WaitFor
 
 TOPICS_MAX: Final = 1_000
 TOPIC_CHARACTERS: Final = 700
@@ -37,8 +38,12 @@ class WaitRoute:
         asked = _decode(await read_body(scope, receive, BODY_BYTES))
         caller = caller_of(scope)
         check_wait(asked, caller)
-        heard = await self._lasting.run(caller, receive, self._topics.wait(asked.topics, asked.timeout_s))
-        await answer(send, 200, _encode(Waited(heard or [])), JSON_TYPE)
+        namespace = caller.namespace
+        topics = [Asked(namespace.topic_inside(each.topic), each.mark) for each in asked.topics]
+        heard = await self._lasting.run(caller, receive, self._topics.wait(topics, asked.timeout_s)) or []
+        await caller.stay()
+        theirs = [Heard(namespace.topic_outside(each.topic), each.mark, each.count) for each in heard]
+        await answer(send, 200, _encode(Waited(theirs)), JSON_TYPE)
 
 
 def check_wait(asked: WaitFor, caller: Caller) -> None:
@@ -49,5 +54,7 @@ def check_wait(asked: WaitFor, caller: Caller) -> None:
     for each in asked.topics:
         if not 0 < len(each.topic) <= TOPIC_CHARACTERS:
             raise ValueError(f"a topic has {len(each.topic):,} characters: give 1 to {TOPIC_CHARACTERS:,}")
-        if not any(is_allowed(caller, replace(need, verb=verb)) for need in topic_needs(each.topic) for verb in WAITERS):
+        needs = topic_needs(each.topic)
+        refuse_reserved(needs[0].name)  # However the text is read, it begins the same.
+        if not any(caller.may(replace(need, verb=verb)) for need in needs for verb in WAITERS):
             raise NotAllowed(f"{caller.name} may not read {each.topic!r}, and so not wait on it")

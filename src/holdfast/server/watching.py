@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
 from typing import Final
 from urllib.parse import parse_qs
 
@@ -13,10 +14,11 @@ from holdfast.commands.events import OLDEST
 from holdfast.commands.topics import watch_topic
 from holdfast.records import Event
 from holdfast.server.asgi import Receive, Scope, Send, header
-from holdfast.server.callers import caller_of, check
+from holdfast.server.callers import caller_of
 from holdfast.server.lasting import Lasting
-from holdfast.server.needs import needs_of
+from holdfast.server.reach import Reach
 from holdfast.stores import AsyncStore
+from holdfast.stores.http.problems import WireError
 from holdfast.stores.waiting import Mark
 
 HEARTBEAT_S: Final = 15.0
@@ -37,32 +39,33 @@ class WatchRoute:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         first = asked_for(scope)
         caller = caller_of(scope)
-        check(caller, needs_of(first))
-        with self._store.mark(watch_topic(first.topic)) as mark:
-            page = await self._store.execute(first)  # What is wrong with it is still an error, not a stream.
-            await self._lasting.run(caller, receive, self._stream(mark, first.topic, page, send))
+        store = Reach(self._store, caller)
+        with store.mark(watch_topic(first.topic)) as mark:
+            page = await store.execute(first)  # What is wrong with it is still an error, not a stream.
+            await self._lasting.run(caller, receive, self._stream(store, mark, first.topic, page, send))
         await send({"type": "http.response.body", "body": b""})
 
-    async def _stream(self, mark: Mark, topic: str, page: Page, send: Send) -> None:
+    async def _stream(self, store: AsyncStore, mark: Mark, topic: str, page: Page, send: Send) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": _HEADERS})
-        async for part in self._parts(mark, topic, page):
-            async with asyncio.timeout(SEND_S):  # Whoever reads no longer is hung up on.
-                await send({"type": "http.response.body", "body": part, "more_body": True})
+        with suppress(WireError):  # The caller's token was revoked meanwhile: the stream ends.
+            async for part in self._parts(store, mark, topic, page):
+                async with asyncio.timeout(SEND_S):  # Whoever reads no longer is hung up on.
+                    await send({"type": "http.response.body", "body": part, "more_body": True})
 
-    async def _parts(self, mark: Mark, topic: str, page: Page) -> AsyncIterator[bytes]:
+    async def _parts(self, store: AsyncStore, mark: Mark, topic: str, page: Page) -> AsyncIterator[bytes]:
         """What to send: events, or a heartbeat when there were none for a while."""
         yield b": watching\n\n"
         while True:
             if page.events:
                 mark.used()
-                offset = self._store.wall_offset_us()
+                offset = store.wall_offset_us()
                 yield b"".join(framed(event, offset) for event in page.events)
             if page.upto >= page.latest:
                 waited_from = time.monotonic()
-                await self._store.wait(mark, self._heartbeat_s)
+                await store.wait(mark, self._heartbeat_s)
                 if time.monotonic() - waited_from >= self._heartbeat_s:
                     yield b": still here\n\n"
-            page = await self._store.execute(Changes(topic, page.upto, PAGE))
+            page = await store.execute(Changes(topic, page.upto, PAGE))
 
 
 def asked_for(scope: Scope) -> Changes:

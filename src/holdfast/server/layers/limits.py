@@ -19,7 +19,7 @@ class InFlight:
         self.count = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["path"] in (WAIT_PATH, WATCH_PATH) or scope["query_string"]:
+        if scope["path"].endswith((WAIT_PATH, WATCH_PATH)) or scope["query_string"]:
             await self._app(scope, receive, send)
             return
         if self.count >= self._most:

@@ -74,6 +74,7 @@ KINDS: Final = {
 WIRE_CODES: Final = {
     "not_signed_in": errors.NotAllowed,
     "wrong_host": errors.NotAllowed,
+    "too_many_failures": errors.NotAllowed,
     "no_such_route": errors.StoreError,
     "wrong_method": errors.StoreError,
     "too_large": ValueError,

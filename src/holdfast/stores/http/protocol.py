@@ -51,6 +51,10 @@ OPENAPI_PATH: Final = "/openapi.json"
 HEALTH_PATH: Final = "/healthz"
 READY_PATH: Final = "/readyz"
 METRICS_PATH: Final = "/metrics"
+AUDIT_PATH: Final = f"{PREFIX}/audit"
+
+NAMESPACE_PREFIX: Final = "/ns/"
+"""What a path begins with that names its namespace."""
 
 WALL_OFFSET: Final = "holdfast-wall-offset-us"
 """The header that says, with every answer, what to add to a moment of the store's clock to get one of the wall clock."""

@@ -1,0 +1,42 @@
+"""The command `holdfast audit`: what administrators did."""
+
+import time
+from typing import Annotated
+
+import typer
+from msgspec import json
+
+from holdfast.cli.opening import AsJson, StoreUrl, opened, seconds_of
+from holdfast.cli.showing import moment, shown
+from holdfast.server.audit import Audited, audit_page, id_at, read_audit
+from holdfast.stores import Store
+
+
+def audit(
+    *,
+    since: Annotated[str, typer.Option(help="How far back to look: 15m, 12h, 30d.")] = "90d",
+    store: StoreUrl = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show what administrators did, the oldest first."""
+    with opened(store, "audit") as opened_store:
+        records = _read(opened_store, id_at(time.time() - seconds_of(since)))
+    if as_json:
+        typer.echo(json.encode(records).decode())
+        return
+    rows = [(moment(each.at), each.who, each.where, each.namespace, each.act, each.what, _facts(each)) for each in records]
+    typer.echo(shown(("when", "who", "from", "namespace", "did", "to", "more"), rows))
+
+
+def _read(store: Store, after: str) -> list[Audited]:
+    records: list[Audited] = []
+    while True:
+        page = audit_page(store.execute(read_audit(after)))
+        records += page.records
+        if not page.more:
+            return records
+        after = page.records[-1].id
+
+
+def _facts(record: Audited) -> str:
+    return json.encode(record.facts).decode() if record.facts else ""

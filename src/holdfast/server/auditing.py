@@ -1,0 +1,44 @@
+"""`GET /v1/audit`: what administrators did, page by page."""
+
+import re
+from collections.abc import Callable
+from urllib.parse import parse_qs
+
+from msgspec import json
+
+from holdfast.server.asgi import JSON_TYPE, Receive, Scope, Send, answer
+from holdfast.server.audit import AUDIT_PAGE, audit_page, read_audit
+from holdfast.server.callers import caller_of, check
+from holdfast.server.needs import AUDIT
+from holdfast.stores import AsyncStore
+
+_ID = re.compile(r"[0-9a-f-]{0,36}")
+_encode: Callable[[object], bytes] = json.Encoder().encode
+
+
+class AuditRoute:
+    """Reads the audit of the whole server, for who may."""
+
+    def __init__(self, store: AsyncStore) -> None:
+        self._store = store
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        del receive
+        check(caller_of(scope), AUDIT)
+        # Not through the caller's reach: the audit has a name that no caller may say.
+        page = audit_page(await self._store.execute(read_audit(*asked_for(scope))))
+        await answer(send, 200, _encode(page), JSON_TYPE)
+
+
+def asked_for(scope: Scope) -> tuple[str | None, int]:
+    """From where on, and how much, from the query."""
+    query = parse_qs(scope["query_string"].decode("latin-1"), keep_blank_values=True)
+    if not query.keys() <= {"after", "limit"}:
+        raise ValueError(f"the query has {', '.join(sorted(query))}; the audit takes after and limit")
+    limit = query.get("limit", [str(AUDIT_PAGE)])[-1]
+    if not limit.isascii() or not limit.isdecimal() or len(limit) > len(str(AUDIT_PAGE)):
+        raise ValueError(f"limit is no number from 1 to {AUDIT_PAGE:,}")
+    after = query.get("after", [""])[-1]
+    if not _ID.fullmatch(after):
+        raise ValueError("after is not the id of a record")
+    return after or None, int(limit)

@@ -1,0 +1,99 @@
+"""Finds out who asks: by the token they bring, on a server that asks for one; else it is anyone."""
+
+import logging
+from typing import Final
+
+from holdfast.errors import NotAllowed
+from holdfast.server.asgi import App, Receive, Scope, Send, header
+from holdfast.server.callers import KEY, Caller, anyone
+from holdfast.server.failures import Failures
+from holdfast.server.known import KnownTokens
+from holdfast.server.namespaces import DEFAULT, Namespace
+from holdfast.server.scopes import ANY, matches
+from holdfast.server.tokens import Token, id_of
+from holdfast.stores.http.problems import WireError
+from holdfast.stores.http.protocol import HEALTH_PATH, NAMESPACE_PREFIX, READY_PATH
+
+OPEN: Final = frozenset({HEALTH_PATH, READY_PATH})
+"""What says nothing but that the server lives, to anyone."""
+
+CHALLENGE: Final = ((b"www-authenticate", b"Bearer"),)
+
+_log = logging.getLogger("holdfast.server.security")
+
+
+class SignIn:
+    """Puts the caller into the scope, in the namespace that the path names, before a byte of the body is read."""
+
+    def __init__(self, app: App, tokens: KnownTokens, failures: Failures) -> None:
+        self._app = app
+        self._tokens = tokens
+        self._failures = failures
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["path"] not in OPEN:
+            name, scope["path"] = split_path(scope["path"])
+            asked = None if name is None else Namespace.named(name)
+            scope[KEY] = await self._caller(scope, asked)
+        await self._app(scope, receive, send)
+
+    async def _caller(self, scope: Scope, asked: Namespace | None) -> Caller:
+        where = (scope.get("client") or ("unknown",))[0]
+        if not await self._tokens.asks():
+            return anyone(where, asked or DEFAULT)
+        text = _bearer(header(scope, b"authorization"))
+        token = await self._sign_in(text, where)
+        return self._signed_in(token, text, where, asked)
+
+    async def _sign_in(self, text: str, where: str) -> Token:
+        token_id = id_of(text)
+        if token_id is None or not self._tokens.remembers(token_id, text):
+            # Who was let in before is not locked out by a neighbour who guesses.
+            self._failures.check(where)
+        token = None if token_id is None else await self._tokens.find(token_id)
+        if token is None or not token.fits(text):
+            self._failures.add(where)
+            _log.warning("a login from %s failed, with %s", where, f"token {token_id}" if token_id else "what is no token")
+            raise _unwelcome()
+        return token
+
+    def _signed_in(self, token: Token, text: str, where: str, asked: Namespace | None) -> Caller:
+        async def stay() -> None:
+            known = await self._tokens.find(token.id)
+            if known is None or not known.fits(text):
+                raise _unwelcome()
+
+        return Caller(f"token {token.id}", where, _namespace(token, asked), token.grants, stay, f"{token.id}/")
+
+
+def split_path(path: str) -> tuple[str | None, str]:
+    """The namespace that a path begins with, if any, and the rest of the path."""
+    if not path.startswith(NAMESPACE_PREFIX):
+        return None, path
+    name, _, rest = path.removeprefix(NAMESPACE_PREFIX).partition("/")
+    return name, f"/{rest}"
+
+
+def _namespace(token: Token, asked: Namespace | None) -> Namespace:
+    """The namespace that is meant: the one asked for, else the default one or the only one that the token is for."""
+    if asked is None:
+        names = token.namespaces
+        asked = Namespace.named(names[0]) if len(names) == 1 and ANY not in names[0] else DEFAULT
+    if not any(matches(pattern, asked.name) for pattern in token.namespaces):
+        of = ", ".join(token.namespaces)
+        raise NotAllowed(
+            f"token {token.id} is of {of}, not of namespace {asked.name}: name one of its own, as in URL{NAMESPACE_PREFIX}NAME"
+        )
+    return asked
+
+
+def _bearer(authorization: bytes | None) -> str:
+    if authorization is None:
+        raise WireError("not_signed_in", 401, "this server asks for a token: give token=, or set HOLDFAST_TOKEN", CHALLENGE)
+    scheme, _, text = authorization.decode("latin-1").partition(" ")
+    return text.strip() if scheme.lower() == "bearer" else ""
+
+
+def _unwelcome() -> WireError:
+    detail = "the token is not known here: it was revoked, it has expired, or it is another server's; ask for a new one"
+    return WireError("not_signed_in", 401, detail, CHALLENGE)

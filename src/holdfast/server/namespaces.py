@@ -1,0 +1,101 @@
+"""Namespaces: what a caller names is kept under a name of their namespace, so that two of them never meet.
+
+In the store a name of the namespace `acme` begins with ` acme/`; those of the default namespace stand as they are. No caller may say a name
+that begins with a space, so nobody can name what is another's, or the server's own, which begins with ` /`.
+"""
+
+import re
+from collections.abc import Callable
+from typing import Final, Self
+
+from msgspec import Struct
+
+from holdfast.codec.limits import DEFAULT_LIMITS
+from holdfast.errors import NotAllowed
+
+RESERVED: Final = " "
+"""What only the server's own names in the store begin with; it sorts before every other character a name can have."""
+
+LAST_RESERVED: Final = f"{RESERVED}~"
+"""Sorts behind every reserved name, and before every other."""
+
+TOKENS: Final = f"{RESERVED}/tokens"
+AUDIT: Final = f"{RESERVED}/audit"
+"""The dicts that the server keeps for itself."""
+
+_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,31}")
+
+
+class Namespace(Struct, frozen=True):
+    """The names that one tenant sees."""
+
+    name: str
+    prefix: str
+
+    @classmethod
+    def named(cls, name: str) -> Self:
+        """The namespace of that name; it needs no creation."""
+        check_namespace(name)
+        return cls(name, "" if name == DEFAULT_NAME else f"{RESERVED}{name}/")
+
+    @property
+    def name_bytes(self) -> int:
+        """How long a name may be here."""
+        return DEFAULT_LIMITS.name_bytes - len(self.prefix)
+
+    def inside(self, name: str) -> str:
+        """The name under which the store keeps it."""
+        return self._prefixed(name, DEFAULT_LIMITS.name_bytes)
+
+    def inside_key(self, key: str) -> str:
+        """The key under which the store keeps a lease that is of no dict."""
+        return self._prefixed(key, DEFAULT_LIMITS.key_bytes)
+
+    def outside(self, name: str) -> str:
+        """The name by which the caller knows it."""
+        return name.removeprefix(self.prefix)
+
+    def topic_inside(self, topic: str) -> str:
+        """The topic in the store."""
+        return _rename(topic, lambda name: self.prefix + name)
+
+    def topic_outside(self, topic: str) -> str:
+        """The topic as the caller knows it."""
+        return _rename(topic, self.outside)
+
+    def text_outside(self, text: str) -> str:
+        """A sentence, with the names in it as the caller knows them; in the id of a claim they are quoted."""
+        return text.replace(self.prefix, "").replace(f"%20{self.name}%2F", "") if self.prefix else text
+
+    def _prefixed(self, name: str, limit_bytes: int) -> str:
+        inside = self.prefix + name
+        if len(inside.encode()) > limit_bytes:
+            size_bytes, room_bytes = len(name.encode()), limit_bytes - len(self.prefix)
+            raise ValueError(f"{name[:30]!a}… is {size_bytes:,} bytes; in namespace {self.name} the limit is {room_bytes:,}")
+        return inside
+
+
+DEFAULT_NAME: Final = "default"
+DEFAULT: Final = Namespace(DEFAULT_NAME, "")
+
+
+def check_namespace(name: str) -> str:
+    """Refuse what cannot be the name of a namespace."""
+    if not _NAME.fullmatch(name):
+        raise ValueError("this is no namespace: it has 1 to 32 of a-z, 0-9, '.', '_' and '-', a letter or digit first")
+    return name
+
+
+def refuse_reserved(name: str) -> None:
+    """Refuse a name that only the server may say."""
+    if name.startswith(RESERVED):
+        raise NotAllowed(f"{name[:30]!a} begins with a space, and such names are the server's own: choose another")
+
+
+def _rename(topic: str, turn: Callable[[str], str]) -> str:
+    kind, _, rest = topic.partition(":")
+    if kind == "watch":
+        return f"watch:{_rename(rest, turn)}"
+    if kind == "lease" and rest.startswith(":"):
+        return f"lease::{turn(rest[1:])}"
+    return f"{kind}:{turn(rest)}"

@@ -1,0 +1,106 @@
+"""The store as one caller reaches it; routes know no other.
+
+Every command of every route passes here: is the caller still welcome, may they do all that it takes, into their namespace, into the audit
+if it is an administrator's, and its answer back out.
+"""
+
+from typing import Any, Final, TypeVar
+
+from msgspec import UNSET
+from msgspec.structs import replace
+
+from holdfast.codec import Limits, check_name
+from holdfast.commands import Command, Configure, Fences, Names, Seal, Survey, Together
+from holdfast.errors import NotAllowed
+from holdfast.records import Kind, Settings
+from holdfast.server.audit import acts_of, recorded, tell
+from holdfast.server.callers import Caller, check
+from holdfast.server.inside import inside
+from holdfast.server.namespaces import AUDIT, RESERVED
+from holdfast.server.needs import needs_of
+from holdfast.server.outside import error_outside, outside
+from holdfast.stores import AsyncStore, Guarantees
+from holdfast.stores.waiting import Mark, Waiters
+
+R = TypeVar("R")
+
+COPIED: Final = (Survey, Fences, Seal)
+"""What a copy asks of its source."""
+KINDS: Final[tuple[Kind, ...]] = ("queue", "dict")
+ID_LIMITS: Final = Limits(name_bytes=100)
+
+
+class Reach:
+    """An `AsyncStore` for the length of one request."""
+
+    def __init__(self, store: AsyncStore, caller: Caller) -> None:
+        self._store = store
+        self._caller = caller
+        self._namespace = caller.namespace
+        self.url = store.url
+        self.limits: Limits = store.limits
+        self.waiters: Waiters = store.waiters
+
+    @property
+    def guarantees(self) -> Guarantees:
+        return self._store.guarantees
+
+    async def execute(self, command: Command[R]) -> R:
+        await self._caller.stay()
+        for need in needs_of(command):
+            check(self._caller, need)
+        try:
+            answer = await self._execute(command)
+        except Exception as error:
+            if self._namespace.prefix:
+                error_outside(error, self._namespace)
+            raise
+        theirs: R = outside(answer, self._namespace) if self._namespace.prefix else answer
+        return theirs
+
+    async def _execute(self, command: Command[Any]) -> Any:
+        entered = inside(command, self._namespace)
+        if command.id:
+            check_name(command.id, "command id", ID_LIMITS)
+            entered = replace(entered, id=self._caller.commands + command.id) if self._caller.commands else entered
+        if isinstance(command, COPIED):
+            await self._refuse_a_part()
+        acts = acts_of(command)
+        if not acts:
+            tell(self._caller.actor, command)
+            return await self._store.execute(entered)
+        if isinstance(entered, Configure) and (settings := await self._unchanged(entered)) is not None:
+            return settings
+        write = recorded(self._caller.actor, *acts)
+        if isinstance(entered, Together):
+            return (await self._store.execute(replace(entered, commands=[*entered.commands, write])))[:-1]
+        return (await self._store.execute(Together([entered, write], id=entered.id)))[0]  # type: ignore[list-item]
+
+    async def _unchanged(self, command: Configure) -> Settings | None:
+        """The settings, if they are already as asked: programs say `create` at every start, and that is no act."""
+        found = (await self._store.execute(Names(command.kind, command.name, limit=1))).settings
+        if not found or found[0].name != command.name:
+            return None
+        is_paused = command.paused in (UNSET, found[0].paused)
+        return found[0] if is_paused and command.maxsize in (UNSET, found[0].maxsize) else None
+
+    async def _refuse_a_part(self) -> None:
+        """A copy through a server sees the default namespace alone: what else there is would be left behind in a sealed store."""
+        for kind in KINDS:
+            found = await self._store.execute(Names(kind, RESERVED, limit=2))
+            if any(settings.name != AUDIT for settings in found.settings):
+                raise NotAllowed(
+                    "the store has tokens or namespaces, and a copy through its server would leave them: copy the store itself"
+                )
+
+    def mark(self, topic: str) -> Mark:
+        return self._store.mark(self._namespace.topic_inside(topic))
+
+    async def wait(self, mark: Mark, timeout_s: float, due_in_s: float | None = None, poll_s: float | None = None) -> None:
+        await self._store.wait(mark, timeout_s, due_in_s, poll_s)
+
+    def wall_offset_us(self) -> int:
+        return self._store.wall_offset_us()
+
+    async def aclose(self) -> None:
+        """The store is the server's: nothing to do."""
