@@ -39,6 +39,7 @@ docs: $(VENV)/.dev-$(VERSION)  ## build the documentation into site/; a broken l
 bench: $(VENV)/.bench-$(VERSION) $(VENV)/.honker-$(VERSION)  ## cost beside raw statements and peers, as ratios in one run
 	$(BIN)/python bench/embedded.py
 	$(BIN)/python bench/http.py
+	$(BIN)/python bench/worker.py
 
 verify: $(VENV)/.dev-$(VERSION)  ## the long runs: processes, kills and pauses for minutes
 	$(BIN)/pytest -m verify --timeout 1800
