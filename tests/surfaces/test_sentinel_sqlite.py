@@ -193,9 +193,10 @@ def test_a_connection_that_failed_once_is_made_anew(conn: Any, get_conn: Callabl
 
     def shaky() -> Any:
         tries.append(True)
+        made = get_conn()
         if len(tries) == 1:
-            raise sqlite3.OperationalError("not now")
-        return get_conn()
+            made.close()  # As the server does with a connection it kills.
+        return made
 
     with sentinel.lease(conn, KEY, ttl_ms=600, get_conn=shaky) as lease:
         assert not sentinel.acquire(get_conn(), KEY, wait_ms=1_500).acquired

@@ -55,7 +55,9 @@ async def test_each_message_is_claimed_by_one_worker_in_the_order_written() -> N
 
 async def test_what_is_given_back_or_expires_regains_its_place(memory: MemoryStore, clock: FakeClock) -> None:
     channel = await started(store=memory, claim_timeout=60.0)
-    await write(channel, "a", "b", "c", "d")
+    for one in ("a", "b", "c", "d"):
+        await write(channel, one)
+        clock.advance(1)
     first = await claim(channel, "one", 2)
     second = await claim(channel, "two", 1)
     await channel.nack("two", [second[0].id])

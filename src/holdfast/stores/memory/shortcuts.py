@@ -45,7 +45,7 @@ class Shortcuts(Struct, frozen=True):
     claim: Callable[[Any, str, float | None, ReturnTo], Message | None]
     """(key or None, holder, lease_s, expired_to): the first message that is due, or the one under the key."""
     ack: Callable[[int, int], bool | None]
-    """(number of the message, token)."""
+    """(number of the message, token): its token tells a message that moved elsewhere, and is claimed there, from what was claimed here."""
     release: Callable[[int, int, ReturnTo], bool | None]
     """(number of the message, token, return_to)."""
     sizes: Callable[[], tuple[int, int] | None]
@@ -216,12 +216,12 @@ def acknowledging(queue: MemoryQueue, ground: Ground) -> Callable[[int, int], bo
     tables, lock, now_ns, tidy = ground.tables, ground.lock, ground.now_ns, ground.tidy
     waiters, marked = ground.waiters, ground.waiters.marked
     messages, log, topics, keeps_events = tables.messages, tables.log, tables.log.topics, tables.log.keeps
-    name, topic, ids, live, copies, ends = queue.name, queue.topic, queue.ids, queue.live, queue.copies, queue.ends
+    topic, ids, live, copies, ends = queue.topic, queue.ids, queue.live, queue.copies, queue.ends
 
     def ack(n: int, token: int) -> bool | None:
         with lock:
             message = messages.get(n)
-            if message is None or message.queue != name:
+            if message is None:
                 return None
             key, until = message.key, message.until
             # Where no event is kept and the lease has no end, nobody needs to know what time it is.
@@ -265,7 +265,7 @@ def releasing(queue: MemoryQueue, ground: Ground) -> Callable[[int, int, ReturnT
     def release(n: int, token: int, return_to: ReturnTo) -> bool | None:
         with lock:
             message = messages.get(n)
-            if message is None or message.queue != name or not queue.is_unbounded:
+            if message is None or not queue.is_unbounded:
                 return None
             now = now_ns() // 1000
             key, until, history = message.key, message.until, message.history
