@@ -35,3 +35,13 @@ def test_a_quick_run_judges_nothing(tmp_path: Path) -> None:
 def test_the_files_that_were_measured_on_are_removed(tmp_path: Path) -> None:
     run(tmp_path, "--only", "dict")
     assert [path.name for path in tmp_path.iterdir()] == ["figures.json"]
+
+
+def test_the_redis_store_is_measured_beside_raw_scripts(tmp_path: Path) -> None:
+    output = tmp_path / "figures.json"
+    command = [sys.executable, str(PROGRAM.with_name("redis.py")), "--quick", "--json", str(output)]
+    groups = ["batches", "leases", "wakeup"]
+    only = [word for group in groups for word in ("--only", group)]
+    finished = subprocess.run([*command, *only], capture_output=True, text=True, check=False, timeout=110)
+    assert finished.returncode == 0, finished.stdout + finished.stderr
+    assert {figure["group"] for figure in json.decode(output.read_bytes())["figures"]} == set(groups)
