@@ -18,7 +18,7 @@ from holdfast.server.reach import Reach
 from holdfast.stores import AsyncStore
 from holdfast.stores.http.protocol import WAIT_MAX_S, WALL_OFFSET
 
-POLL_S: Final = 5.0
+POLL_S: Final = 15.0
 """How often a claim that waits here asks in vain, once for all that wait on its queue."""
 
 _encode: Callable[[object], bytes] = json.Encoder().encode
@@ -49,6 +49,8 @@ class CommandRoute:
 
     async def _claim(self, store: AsyncStore, command: Claim, wait_s: float, caller: Caller, receive: Receive) -> Claimed:
         """Claim, waiting for something to be there; what comes when the client has gone is given back."""
+        if command.id:
+            raise ValueError("a claim that waits takes no id: it asks many times, and what a lost answer claimed is given back at once")
         messages = await self._lasting.run(caller, receive, claim_patiently(store, command, wait_s, POLL_S))
         return Claimed(messages or [])
 

@@ -17,9 +17,9 @@ from holdfast.server.needs import topic_needs
 from holdfast.server.topics import Topics
 from holdfast.stores.http.protocol import WAIT_MAX_S, Asked, Heard, Verb, Waited, WaitFor
 
-TOPICS_MAX: Final = 1_000
+TOPICS_MAX: Final = 10_000
 TOPIC_CHARACTERS: Final = 700
-BODY_BYTES: Final = 1024 * 1024
+BODY_BYTES: Final = 16 * 1024 * 1024
 WAITERS: Final[tuple[Verb, ...]] = ("read", "claim", "put", "hold", "write")
 """Whoever may do any of these may know when it is worth doing."""
 

@@ -2,12 +2,14 @@
 
 from typing import Final
 
+from holdfast.commands import Claim
 from holdfast.server.asgi import App, Receive, Scope, Send
 from holdfast.stores.http.problems import WireError
-from holdfast.stores.http.protocol import WAIT_PATH, WATCH_PATH
+from holdfast.stores.http.protocol import PATHS, WAIT_PATH, WATCH_PATH
 
 IN_FLIGHT: Final = 2_000
-RETRY = ((b"retry-after", b"1"), (b"connection", b"close"))
+CLAIM_PATH: Final = PATHS[Claim]
+RETRY: Final = ((b"retry-after", b"1"), (b"connection", b"close"))
 
 
 class InFlight:
@@ -19,7 +21,8 @@ class InFlight:
         self.count = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["path"].endswith((WAIT_PATH, WATCH_PATH)) or scope["query_string"]:
+        path = scope["path"]
+        if path.endswith((WAIT_PATH, WATCH_PATH)) or (scope["query_string"] and path.endswith(CLAIM_PATH)):
             await self._app(scope, receive, send)
             return
         if self.count >= self._most:

@@ -92,7 +92,7 @@ class AsyncHttpStore:
 
     async def wait(self, mark: Mark, timeout_s: float, due_in_s: float | None = None, poll_s: float | None = None) -> None:
         with self.store.listener.on(mark.topic):
-            await self.waiters.wait_async(mark, timeout_s, due_in_s, self.store.poll_s(poll_s))
+            await self.waiters.wait_async(mark, timeout_s, due_in_s, self.store.poll_s(mark.topic, poll_s))
 
     def wall_offset_us(self) -> int:
         return self.store.wall_offset_us()

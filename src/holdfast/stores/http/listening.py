@@ -9,25 +9,21 @@ import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from http.client import HTTPException
 from typing import Protocol
 
 from msgspec import json
 from urllib3.connection import HTTPConnection
-from urllib3.exceptions import HTTPError
 
 from holdfast.backoff import Backoff
-from holdfast.errors import HoldfastError
 from holdfast.stores.http.address import Address
 from holdfast.stores.http.connections import one_connection
 from holdfast.stores.http.protocol import POLL_S, WAIT_PATH, Asked, Heard, Waited, WaitFor
 from holdfast.stores.http.replies import Reply, body_of
-from holdfast.stores.retrying import Lost
 from holdfast.stores.waiting import ALL
 
 READ_S = POLL_S + 15.0
-TOPICS_MAX = 1_000
-"""How many topics one request waits on; those asked for longest ago are left to the slow poll of whoever waits there."""
+TOPICS_MAX = 10_000
+"""How many topics one request waits on; whoever waits on others must ask again by themselves."""
 
 BACKOFF = Backoff(first_s=0.05, most_s=2.0)
 
@@ -53,6 +49,8 @@ class Listener:
         self._waiting: dict[str, int] = {}
         # Up to where each topic was heard, of those that are or were lately waited on: the youngest last.
         self._marks: dict[str, str | None] = {}
+        # What the request under way was made for, and what of that it asks for: not all of it, if it is too much.
+        self._wanted: frozenset[str] = frozenset()
         self._asked: frozenset[str] = frozenset()
         self._lately: frozenset[str] = frozenset()
         self._socket: socket.socket | None = None
@@ -60,15 +58,14 @@ class Listener:
         self._is_closed = False
         # Only the thread's.
         self._connection: HTTPConnection | None = None
-        self.is_hearing = False
-        """Whether the server answers; while it does not, only asking again finds out."""
+        self._is_hearing = False
 
     @contextmanager
     def on(self, topic: str) -> Iterator[None]:
         """Listen on the topic while the block waits."""
         with self._changed:
             self._waiting[topic] = self._waiting.get(topic, 0) + 1
-            if topic not in self._asked:
+            if topic not in self._wanted:
                 self._ask_again()
         try:
             yield
@@ -77,6 +74,10 @@ class Listener:
                 self._waiting[topic] -= 1
                 if not self._waiting[topic]:
                     del self._waiting[topic]
+
+    def hears_of(self, topic: str) -> bool:
+        """Whether the server tells of what happens there; while it does not, only asking again finds out."""
+        return self._is_hearing and topic in self._asked
 
     def close(self) -> None:
         """End the thread."""
@@ -103,7 +104,7 @@ class Listener:
         while (wanted := self._next()) is not None:
             try:
                 heard = self._ask(wanted)
-            except (Lost, HoldfastError, ValueError) as error:
+            except Exception as error:  # noqa: BLE001 - whatever it is, a thread that ended would be deaf for ever
                 failed = 0 if self._is_outdated() else failed + 1
                 self._rest(failed, error)
             else:
@@ -114,7 +115,7 @@ class Listener:
     def _next(self) -> list[Asked] | None:
         """What to ask for next, once anybody waits; None at the end."""
         with self._changed:
-            self._asked = frozenset()
+            self._wanted = frozenset()
             while not self._waiting and not self._is_closed:
                 self._changed.wait()
             if self._is_closed:
@@ -125,11 +126,12 @@ class Listener:
                 del self._marks[next(iter(self._marks))]
             wanted = [Asked(topic, mark) for topic, mark in self._marks.items() if topic in self._waiting or topic in self._lately]
             self._lately = frozenset()
+            self._wanted = frozenset(self._waiting)
             self._asked = frozenset(asked.topic for asked in wanted)
             return wanted
 
     def _ask(self, wanted: list[Asked]) -> list[Heard]:
-        """Ask the server, and sleep until it answers or somebody wants to hear of another topic."""
+        """Ask the server, and sleep until it answers; nothing, if somebody wants to hear of another topic by now."""
         try:
             if self._connection is None:
                 self._connection = one_connection(self._address, READ_S)
@@ -142,9 +144,10 @@ class Listener:
             self._connection.request("POST", path, body, self._address.headers())
             reply = self._connection.getresponse()
             heard = _decode(body_of(Reply(reply.status, reply.headers, reply.data))).topics
-        except (HTTPError, HTTPException, OSError) as error:
+            self._is_hearing = True
+        except BaseException:
             self._hang_up()
-            raise Lost(f"{self._address.url} was cut off: {error}", maybe_applied=False) from error
+            raise
         finally:
             with self._changed:
                 self._socket = None
@@ -152,7 +155,6 @@ class Listener:
 
     def _tell(self, heard: list[Heard]) -> None:
         with self._changed:
-            self.is_hearing = True
             self._marks.update((each.topic, each.mark) for each in heard)
             # Whoever is woken asks, and mostly waits again: until then the topic stays asked for, so that nothing has to be cut short.
             self._lately = frozenset(each.topic for each in heard if each.topic in self._waiting)
@@ -163,14 +165,14 @@ class Listener:
         if not failed:
             return
         with self._changed:
-            self.is_hearing = False
+            self._is_hearing = False
             if failed == 1:
                 _log.info("no wake-ups come from %s, and asking for them is tried again: %s", self._address.url, error)
             self._changed.wait(BACKOFF.delay_s(failed))
 
     def _is_outdated(self) -> bool:
-        """Whether somebody wants to hear of a topic that was not asked for, or nobody of any."""
-        return self._is_closed or not self._waiting.keys() <= self._asked
+        """Whether somebody wants to hear of a topic that the request under way was not made for, or nobody of any."""
+        return self._is_closed or not self._waiting.keys() <= self._wanted
 
     def _hang_up(self) -> None:
         if self._connection is not None:

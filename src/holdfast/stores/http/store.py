@@ -135,11 +135,11 @@ class HttpStore:
 
     def wait(self, mark: Mark, timeout_s: float, due_in_s: float | None = None, poll_s: float | None = None) -> None:
         with self.listener.on(mark.topic):
-            self.waiters.wait(mark, timeout_s, due_in_s, self.poll_s(poll_s))
+            self.waiters.wait(mark, timeout_s, due_in_s, self.poll_s(mark.topic, poll_s))
 
-    def poll_s(self, poll_s: float | None) -> float | None:
+    def poll_s(self, topic: str, poll_s: float | None) -> float | None:
         """How often to ask in vain: seldom, while the server tells when there is something."""
-        return max(poll_s, SLOW_POLL_S) if poll_s is not None and self.listener.is_hearing else poll_s
+        return max(poll_s, SLOW_POLL_S) if poll_s is not None and self.listener.hears_of(topic) else poll_s
 
     def wall_offset_us(self) -> int:
         return self.about.wall_offset_us if self._wall_offset_us is None else self._wall_offset_us
