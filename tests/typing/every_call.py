@@ -25,6 +25,8 @@ from holdfast import (
     LeaseHolder,
     Lock,
     MessageId,
+    Once,
+    OnceRecord,
     Queue,
     QueueClaim,
     QueueMessage,
@@ -35,10 +37,16 @@ from holdfast import (
     StoreMoved,
     Together,
     WatchEvent,
+    Worker,
+    WorkerHealth,
+    WorkerInfo,
     aio,
     connect,
     copy,
+    once,
+    worker,
 )
+from holdfast import Job as WorkerJob
 from holdfast.codec import MSGPACK, Limits
 from holdfast.commands import Claim, Put
 from holdfast.records import Lease, Receipt
@@ -334,3 +342,53 @@ async def for_tasks(client: ControlPlaneClient, jobs: Queue[Job], shared: Dict[J
     async with client.aio.together() as step:
         put = step.put(jobs, Job("x"))
     assert_type(put.result, MessageId)
+
+
+@worker("mail", concurrency=4, results=True)
+def send(value: int) -> str:
+    return str(value)
+
+
+def workers() -> None:
+    assert_type(send(1), str)
+    assert_type(send.queue, str)
+    assert_type(send.function(1), str)
+    assert_type(send.orders.concurrency, int)
+    job = send.put(1, delay_s=1.0)
+    assert_type(job, WorkerJob)
+    assert_type(send.put_many([1, 2]), list[WorkerJob])
+    assert_type(send.job(job.id), WorkerJob)
+    assert_type(job.queue, str)
+    assert_type(job.result(timeout_s=1.0), Any)
+    assert_type(job.progress(), Any)
+    job.cancel()
+    other = send.changed(concurrency=2)
+    other.run(until_empty=True)
+    with other:
+        other.pause()
+        other.resume()
+    other.start()
+    other.tell_stop()
+    other.stop(grace_s=1.0)
+    assert_type(other.health, WorkerHealth)
+    assert_type(Worker.list(), list[WorkerInfo])
+
+
+def ledgers() -> None:
+    ledger = Once("payments")
+    assert_type(ledger.name, str)
+    assert_type(ledger.run("order", lambda: 7, timeout_s=1.0), int)
+    assert_type(ledger.get("order"), OnceRecord | None)
+    assert_type(ledger.resolve("order", 7), bool)
+    assert_type(ledger.forget("order"), bool)
+    assert_type(once("order", lambda: 7), int)
+
+
+async def workers_for_tasks() -> None:
+    async def seven() -> int:
+        return 7
+
+    assert_type(await send.aio.put(1), aio.Job)
+    assert_type(await send.aio.put_many([1]), list[aio.Job])
+    assert_type(await aio.Once().run("order", seven), int)
+    await send.aio.run(max_jobs=1)

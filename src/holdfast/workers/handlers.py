@@ -61,6 +61,7 @@ class Performance:
     def run(self, job: JobContext, *, unknown: bool = False) -> Outcome:
         """Run a job in this thread."""
         try:
+            job.check()  # It may have been cancelled before it began.
             result = MISSING if not unknown or self._reconcile is None else self._reconcile(job)
             return self._succeeded(self.handler(job) if result is MISSING else result)
         except BaseException as error:  # noqa: BLE001 - whatever a handler raises ends its job, not its worker
@@ -69,6 +70,7 @@ class Performance:
     async def run_async(self, job: JobContext, *, unknown: bool = False) -> Outcome:
         """Run a job in this task."""
         try:
+            job.check()  # It may have been cancelled before it began.
             result = MISSING if not unknown or self._reconcile is None else await _awaited(self._reconcile(job))
             return self._succeeded(await self.handler(job) if result is MISSING else result)
         except BaseException as error:  # noqa: BLE001 - as above

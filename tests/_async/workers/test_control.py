@@ -186,6 +186,26 @@ async def test_a_running_job_is_cancelled_by_its_id_from_anywhere(client: Contro
     assert await job.cancel() == "absent"
 
 
+async def test_a_job_that_is_claimed_after_its_cancellation_does_not_run(client: ControlPlaneClient) -> None:
+    async def handle(value: int) -> None:
+        raise AssertionError("not reached")
+
+    worker = AsyncWorker(handle, "jobs", client=client, results=True)
+    queue, job = AsyncQueue[int]("jobs", client=client), await worker.put(1)
+    claim = await queue.claim(claimer="another")
+    assert claim is not None
+    assert await job.cancel() == "requested"
+    async with worker:
+        shift = worker._shift
+        assert shift is not None
+        async with AsyncRunner() as runner:
+            await runner.until(lambda: bool(shift._cancelled))
+        await claim.release()
+        with pytest.raises(JobCancelled):
+            await job.result(timeout_s=60.0)
+    assert (await queue.stats()).total == 0
+
+
 async def test_a_job_that_waits_is_cancelled_by_removing_it(client: ControlPlaneClient) -> None:
     async def handle(value: int) -> None:
         raise AssertionError("not reached")

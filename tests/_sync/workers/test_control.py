@@ -185,6 +185,26 @@ def test_a_running_job_is_cancelled_by_its_id_from_anywhere(client: ControlPlane
     assert job.cancel() == "absent"
 
 
+def test_a_job_that_is_claimed_after_its_cancellation_does_not_run(client: ControlPlaneClient) -> None:
+    def handle(value: int) -> None:
+        raise AssertionError("not reached")
+
+    worker = Worker(handle, "jobs", client=client, results=True)
+    queue, job = Queue[int]("jobs", client=client), worker.put(1)
+    claim = queue.claim(claimer="another")
+    assert claim is not None
+    assert job.cancel() == "requested"
+    with worker:
+        shift = worker._shift
+        assert shift is not None
+        with Runner() as runner:
+            runner.until(lambda: bool(shift._cancelled))
+        claim.release()
+        with pytest.raises(JobCancelled):
+            job.result(timeout_s=60.0)
+    assert (queue.stats()).total == 0
+
+
 def test_a_job_that_waits_is_cancelled_by_removing_it(client: ControlPlaneClient) -> None:
     def handle(value: int) -> None:
         raise AssertionError("not reached")

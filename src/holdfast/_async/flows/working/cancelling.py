@@ -9,7 +9,7 @@ from msgspec import Raw, json
 from holdfast.codec import decode_key, encode_key, key_prefix
 from holdfast.commands import Browse, Change, Move, Read, Write
 from holdfast.commands.topics import dict_topic, watch_topic
-from holdfast.errors import StoreUnavailable
+from holdfast.errors import StoreError, StoreUnavailable
 from holdfast.stores import AsyncStore
 from holdfast.workers.bell import Bell
 from holdfast.workers.crew import Crew
@@ -53,7 +53,7 @@ async def hear_cancellations(store: AsyncStore, crew: Crew, bell: Bell, requeste
                 requested.intersection_update(ids)
                 requested.update(ids)
                 crew.cancel(ids)
-            except StoreUnavailable as error:
+            except (StoreUnavailable, StoreError) as error:
                 _log.debug("cancellations cannot be heard at this moment: %s", error)
             await store.wait(mark, math.inf, None, POLL_S)
     bell.ignore()

@@ -110,8 +110,10 @@ class Shift:
             while self._grace_s is None and not self._has_done_its_share():
                 self._turn(claims=True)
             self._wind_down()
-        except BaseException:
+        except BaseException as error:
             # Cancelled, interrupted, or closed: nothing is waited for, and what is held is given back if the store can still be asked.
+            if isinstance(error, Exception):
+                _log.error("worker %s ends because of an error", self.orders.name, exc_info=error)
             self._give_back(self._crew.give_up_all())
             raise
         finally:
@@ -216,6 +218,8 @@ class Shift:
         heartbeat_s = self.orders.heartbeat_s
         self._registration.beat(self.health)
         self._beat_at = math.inf if heartbeat_s is None else now + heartbeat_s
+        if heartbeat_s is not None:
+            self._came_back()
 
     def _wait_for_store(self, error: Exception, until: float) -> None:
         """Go on by itself when the store is there again."""
