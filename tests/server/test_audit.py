@@ -1,0 +1,157 @@
+"""The audit: every administrative act once, with who, from where and what, and nobody can change it."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import urllib3
+from msgspec import json, to_builtins
+
+from holdfast.commands import Change, Claim, Clear, Command, Configure, Move, Prune, Put, Read, Settle, Together, Write
+from holdfast.errors import HoldfastError, NotAllowed, Refused
+from holdfast.server.audit import KEPT_S, Audited, audit_page, read_audit
+from holdfast.server.namespaces import AUDIT
+from holdfast.server.tokens import id_of
+from holdfast.stores import Store
+from holdfast.stores.http.store import HttpStore
+from holdfast.stores.memory import MemoryStore
+from holdfast.testing.clock import FakeClock
+from holdfast.testing.conformance.asking import item, raw
+from tests.server.serving import Served
+from tests.server.test_tokens import make
+from tests.stores.http.proxies import Proxy
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock()
+
+
+@pytest.fixture
+def inner(clock: FakeClock) -> Store:
+    return MemoryStore(clock=clock)
+
+
+@pytest.fixture
+def served(inner: Store) -> Iterator[Served]:
+    served = Served(inner)
+    yield served
+    served.close()
+
+
+def acts(inner: Store) -> list[Audited]:
+    return audit_page(inner.execute(read_audit())).records
+
+
+def told(inner: Store) -> list[tuple[str, str]]:
+    return [(record.act, record.what) for record in acts(inner) if record.act != "create token"]
+
+
+def test_every_administrative_act_is_written_down_with_who_did_it(served: Served, inner: Store) -> None:
+    token = make(inner, "admin", namespaces=("*",))
+    store = HttpStore(f"{served.url}/ns/acme", token=token)
+    store.execute(Configure("queue", "jobs", paused=True))
+    store.execute(Put("jobs", [item("a")]))
+    store.execute(Move("jobs", "dead", state="ready"))
+    store.execute(Move("jobs", "ready", ids=["a"], to_queue="other"))
+    store.execute(Move("other", "gone", state="ready"))
+    store.execute(Clear("dict", "d", drop=True))
+    store.execute(Clear("queue", "jobs"))
+    store.execute(Prune(keep=5))
+    store.close()
+    assert told(inner) == [
+        ("configure", "queue:jobs"),
+        ("bury", "queue:jobs"),
+        ("redrive", "queue:jobs"),
+        ("purge", "queue:other"),
+        ("drop", "dict:d"),
+        ("clear", "queue:jobs"),
+        ("prune", "log"),
+    ]
+    first = acts(inner)[1]
+    assert (first.who, first.where, first.namespace, first.facts) == (f"token {id_of(token)}", "127.0.0.1", "acme", {"paused": True})
+    assert token not in str(acts(inner))
+
+
+def test_everyday_work_and_a_create_that_changes_nothing_are_no_acts(served: Served, inner: Store) -> None:
+    store = HttpStore(served.url)
+    store.execute(Put("jobs", [item("a")]))
+    (message,) = store.execute(Claim("jobs", "me", 60.0)).messages
+    store.execute(Settle([message.receipt]))
+    store.execute(Write("d", [Change("k", value=raw(1))]))
+    before = store.execute(Configure("queue", "jobs", maxsize=None))
+    assert store.execute(Configure("queue", "jobs")) == before
+    assert store.execute(Configure("queue", "jobs", paused=False)) == before
+    assert told(inner) == []
+    assert store.execute(Configure("queue", "jobs", paused=True)).paused
+    assert told(inner) == [("configure", "queue:jobs")]
+    store.close()
+
+
+def test_an_act_inside_a_step_is_written_down_and_its_answers_are_the_callers_own(served: Served, inner: Store) -> None:
+    store = HttpStore(served.url)
+    answers = store.execute(Together([Put("a", [item("x")]), Clear("queue", "b"), Configure("dict", "c")]))
+    assert len(answers) == 3
+    assert told(inner) == [("clear", "queue:b"), ("configure", "dict:c")]
+    store.close()
+
+
+def test_an_act_that_was_refused_is_not_written_down(served: Served, inner: Store) -> None:
+    store = HttpStore(served.url)
+    step = Together([Clear("queue", "jobs"), Write("d", [Change("k", value=raw(1), expect="present")])])
+    with pytest.raises(Refused):
+        store.execute(step)
+    reader = HttpStore(served.url, token=make(inner, "queue:*:read"))
+    with pytest.raises(NotAllowed):
+        reader.execute(Clear("queue", "jobs"))
+    assert told(inner) == []
+    store.close()
+    reader.close()
+
+
+def test_an_act_whose_answer_was_lost_is_done_and_written_down_once(served: Served, inner: Store) -> None:
+    with Proxy(served.url) as proxy:
+        store = HttpStore(proxy.url)
+        store.execute(Put("jobs", [item("a")]))
+        proxy.lose_answers = 2
+        assert store.execute(Clear("queue", "jobs")) == 1
+        assert proxy.lost == 2
+        store.close()
+    assert told(inner) == [("clear", "queue:jobs")]
+
+
+def test_records_go_when_their_time_is_up(served: Served, inner: Store, clock: FakeClock) -> None:
+    store = HttpStore(served.url)
+    store.execute(Clear("queue", "jobs"))
+    clock.advance(KEPT_S - 1)
+    assert told(inner) == [("clear", "queue:jobs")]
+    clock.advance(2)
+    assert told(inner) == []
+    store.close()
+
+
+def test_the_route_gives_the_audit_page_by_page(served: Served, inner: Store) -> None:
+    store = HttpStore(served.url)
+    for name in ("a", "b", "c"):
+        store.execute(Clear("queue", name))
+    store.close()
+
+    def page(query: str) -> Any:
+        return json.decode(urllib3.request("GET", f"{served.url}/v1/audit?{query}", retries=False).data)
+
+    first = page("limit=2")
+    assert first["more"]
+    rest = page(f"after={first['records'][-1]['id']}")
+    assert [record["what"] for record in first["records"] + rest["records"]] == ["queue:a", "queue:b", "queue:c"]
+    assert first["records"][0] == to_builtins(acts(inner)[0])
+    for query in ("limit=0", "limit=1001", "limit=x", "after=X", "after=%00", "x=1"):
+        assert page(query)["code"] == "bad_value", query
+
+
+def test_nobody_writes_the_audit_by_any_scope(served: Served, inner: Store) -> None:
+    store = HttpStore(served.url, token=make(inner, "admin", namespaces=("*",)))
+    commands: list[Command[Any]] = [Clear("dict", AUDIT), Write(AUDIT, [Change("k", value=raw(1))]), Read(AUDIT)]
+    for command in commands:
+        with pytest.raises(HoldfastError, match="begins with a space"):
+            store.execute(command)
+    store.close()
