@@ -15,7 +15,7 @@ function seal.check(command)
 end
 
 function seal.write(command)
-  call("SET", store .. ":moved", command.to)
+  call("SET", moved_key, command.to)
   return true
 end
 

@@ -24,7 +24,7 @@ local TOP = 2 ^ 31 - 1 -- the highest priority
 local store = KEYS[1]
 local command, command_id = cmsgpack.unpack(ARGV[1]), ARGV[2]
 local answer_key = (KEYS[2] or store) .. ":answer:" .. command_id
-local counter_key = store .. ":counter"
+local counter_key, moved_key = store .. ":counter", store .. ":moved"
 
 local now
 if ARGV[3] == "" then

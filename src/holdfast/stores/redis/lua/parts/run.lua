@@ -16,7 +16,7 @@ local function run(name)
   if note then
     return action.recall and cmsgpack.pack(action.recall(command, cmsgpack.unpack(note))) or note
   end
-  local moved = call("GET", store .. ":moved")
+  local moved = call("GET", moved_key)
   if moved then
     return { "StoreMoved", cmsgpack.pack({ where = store, to = moved }) }
   end

@@ -6,9 +6,11 @@
 while not command.key and not command.take and command.limit <= 1000 do
   local queue, passed = KEYS[2], "(" .. struct.pack(NUMBER, now + 1)
   local settings = call("HMGET", queue, "created_at", "maxsize", "paused")
-  local token = math.max((call("GET", counter_key) or 0) + 1, now)
+  local known = call("MGET", counter_key, moved_key)
+  local token = math.max((known[1] or 0) + 1, now)
   local members = call("ZRANGEBYLEX", queue .. ":ready", "-", "+", "LIMIT", 0, command.limit)
   local is_plain = #members > 0
+    and not known[2]
     and not settings[2]
     and settings[3] == "0"
     and token % TIDY ~= 0

@@ -7,8 +7,9 @@
 while command.ids do
   local queue, ids, shared = KEYS[2], command.ids, command.shared
   local settings = call("HMGET", queue, "created_at", "maxsize")
-  local number = math.max((call("GET", counter_key) or 0) + 1, now)
-  local is_plain = settings[1] and not settings[2] and (number + #ids) % TIDY ~= 0
+  local known = call("MGET", counter_key, moved_key)
+  local number = math.max((known[1] or 0) + 1, now)
+  local is_plain = not known[2] and settings[1] and not settings[2] and (number + #ids) % TIDY ~= 0
   for _, message in ipairs(call("HMGET", queue .. ":messages", unpack(ids))) do
     is_plain = is_plain and not message
   end

@@ -5,8 +5,9 @@
 
 while command.ids do
   local queue, ids, tokens = KEYS[2], command.ids, command.tokens
-  local number = math.max((call("GET", counter_key) or 0) + 1, now)
-  local is_plain, leased, fields = number % TIDY ~= 0, {}, {}
+  local known = call("MGET", counter_key, moved_key)
+  local number = math.max((known[1] or 0) + 1, now)
+  local is_plain, leased, fields = not known[2] and number % TIDY ~= 0, {}, {}
   for i, packed in ipairs(call("HMGET", queue .. ":messages", unpack(ids))) do
     local message = packed and cmsgpack.unpack(packed)
     if not message or message.state ~= "leased" or message.token ~= tokens[i] or message["until"] <= now or message.key then
