@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-imports = typer.Typer(name="import", no_args_is_help=True, help="Take in what other libraries wrote.")
+imports: typer.Typer = typer.Typer(name="import", no_args_is_help=True, help="Take in what other libraries wrote.")
 
 
 @imports.callback()

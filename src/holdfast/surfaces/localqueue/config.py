@@ -25,8 +25,8 @@ class PersistentWorkerConfig:
             circuit_breaker_failures=circuit_breaker_failures,
             circuit_breaker_cooldown=circuit_breaker_cooldown,
         )
-        self.dead_letter_on_failure = one_of(dead_letter_on_failure, dead_letter_on_exhaustion, otherwise=True)
-        self.dead_letter_on_exhaustion = self.dead_letter_on_failure
+        self.dead_letter_on_failure: bool = one_of(dead_letter_on_failure, dead_letter_on_exhaustion, otherwise=True)
+        self.dead_letter_on_exhaustion: bool = self.dead_letter_on_failure
         self.release_delay = release_delay
         self.min_interval = min_interval
         self.circuit_breaker_failures = circuit_breaker_failures

@@ -3,7 +3,7 @@
 from dataclasses import asdict, dataclass, field
 from os import PathLike
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, ClassVar, Literal, Protocol
 
 from holdfast.clock import wall_us
 from holdfast.errors import StoreUnavailable
@@ -29,7 +29,7 @@ class IdempotencyStoreLockedError(StoreUnavailable, RuntimeError):
 
     def __init__(self, path: str | PathLike[str]) -> None:
         super().__init__(f"the idempotency store {path} is locked by another process: stop that one, or choose another path")
-        self.path = str(path)
+        self.path: str = str(path)
 
 
 @dataclass(slots=True)
@@ -75,12 +75,12 @@ class IdempotencyStore(Protocol):
 class URLIdempotencyStore(Place):
     """Keeps records in the store that a URL names. In the store of the queue, ledger and acknowledgement are one atomic step."""
 
-    locked = IdempotencyStoreLockedError
+    locked: ClassVar[type[Exception]] = IdempotencyStoreLockedError
 
     def __init__(self, target: Target = None, *, path: Path | None = None) -> None:
         super().__init__(target, path=path)
-        self.records = Records(self, "localqueue-idempotency")
-        self.async_records = AsyncRecords(self, "localqueue-idempotency")
+        self.records: Records = Records(self, "localqueue-idempotency")
+        self.async_records: AsyncRecords = AsyncRecords(self, "localqueue-idempotency")
 
     def load(self, key: str) -> IdempotencyRecord | None:
         """The record, None where there is none."""

@@ -17,12 +17,12 @@ from holdfast.commands.copying import Surveyed
 from holdfast.copies import PAGE, Page, Place, in_portions
 from holdfast.errors import Refused, StoreCorrupted
 from holdfast.records import HISTORY, Ending, Entry, Message, Settings, State
+from holdfast.surfaces.localqueue.administering import WORKERS
 from holdfast.surfaces.localqueue.attempts.stores import RetryRecord
 from holdfast.surfaces.localqueue.attempts.stores import kept as kept_attempt
 from holdfast.surfaces.localqueue.idempotency import IdempotencyRecord, kept
 from holdfast.surfaces.localqueue.originals import Original, read_original
 from holdfast.surfaces.localqueue.places import fitting, microseconds
-from holdfast.surfaces.localqueue.queues import WORKERS
 
 R = TypeVar("R", Message, Entry)
 
@@ -68,8 +68,8 @@ class Numbers:
     def __init__(self) -> None:
         self._tokens = count(1)
         self._ns = count(1)
-        self.latest = 0
-        self.next_n = 1
+        self.latest: int = 0
+        self.next_n: int = 1
 
     def token(self) -> int:
         self.latest = next(self._tokens)

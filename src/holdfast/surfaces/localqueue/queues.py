@@ -1,153 +1,38 @@
 """PersistentQueue: a queue with the methods of `queue.Queue`, and messages that can be leased, released and dead-lettered."""
 
 import math
-from collections.abc import Mapping
-from itertools import islice
-from os import PathLike
 from queue import Empty
 from typing import Any, Generic, TypeVar
 
-from holdfast import Dict
-from holdfast._sync.flows import browsing
 from holdfast._sync.flows.claiming import claim_since
 from holdfast._sync.flows.putting import put_together, wait_for_room
-from holdfast.client import ControlPlaneClient
-from holdfast.clock import wall_us
-from holdfast.codec import check_name, encode_key
-from holdfast.commands import Browse, Change, Claim, Clear, Configure, Count, Filter, Move, Put, Settle, Together, Write
+from holdfast.codec import encode_key
+from holdfast.commands import Change, Configure, Move, Put, Settle, Together, Write
 from holdfast.errors import ClaimLost
 from holdfast.records import Receipt
-from holdfast.surfaces.localqueue.config import PersistentWorkerConfig
-from holdfast.surfaces.localqueue.hooks import DispatchPolicy, NotificationPolicy
-from holdfast.surfaces.localqueue.messages import QueueMessage, QueueStats, claimed, counted, error_text, looked_at
+from holdfast.surfaces.localqueue.administering import WORKERS, AdministeredQueue, check_duration
+from holdfast.surfaces.localqueue.messages import QueueMessage, claimed, error_text
 from holdfast.surfaces.localqueue.placing import Placing, placed
-from holdfast.surfaces.localqueue.policies import (
-    LOCAL_QUEUE_PLACEMENT,
-    REMOTE_QUEUE_PLACEMENT,
-    AcknowledgementPolicy,
-    BackpressureStrategy,
-    BoundedBackpressure,
-    ConsumptionPolicy,
-    DeadLetterPolicy,
-    DeduplicationPolicy,
-    DeliveryPolicy,
-    LeasePolicy,
-    LocalityPolicy,
-    OrderingPolicy,
-    QueueSemantics,
-    RejectingBackpressure,
-    RoutingPolicy,
-    SubscriptionPolicy,
-)
-from holdfast.surfaces.localqueue.policysets import QueuePolicySet, resolve
-from holdfast.surfaces.localqueue.specs import QueueSpec, check_retries
-from holdfast.surfaces.localqueue.stores import QueueStore, store_of
-from holdfast.surfaces.localqueue.unfinished import Unfinished
+from holdfast.surfaces.localqueue.policies import BoundedBackpressure, RejectingBackpressure
+from holdfast.surfaces.localqueue.specs import QueueSpec
 
 T = TypeVar("T")
-
-WORKERS = "localqueue-workers"
-"""The dict of what workers did and when they were seen, by queue."""
 
 POLL_S = 1.0
 """How much a missed wake-up can cost a `get` or a `put`."""
 
 
-class PersistentQueue(Generic[T]):
+class PersistentQueue(AdministeredQueue, Generic[T]):
     """A queue by name in a store, with the policies it was given.
 
     Without `store` and `store_path` it is in the store of `HOLDFAST_URL`, else in a SQLite file in the user's data folder. `store` may also
     be a URL or a `ControlPlaneClient`. Nothing is opened before the first call.
     """
 
-    def __init__(
-        self,
-        name: str | None = None,
-        *,
-        spec: QueueSpec | None = None,
-        store: QueueStore | ControlPlaneClient | str | None = None,
-        store_path: str | PathLike[str] | None = None,
-        lease_timeout: float = 30.0,
-        lease_policy: LeasePolicy | None = None,
-        acknowledgement_policy: AcknowledgementPolicy | None = None,
-        dead_letter_policy: DeadLetterPolicy | None = None,
-        deduplication_policy: DeduplicationPolicy | None = None,
-        maxsize: int = 0,
-        retry_defaults: Mapping[str, Any] | None = None,
-        semantics: QueueSemantics | None = None,
-        locality_policy: LocalityPolicy | None = None,
-        consumption_policy: ConsumptionPolicy | None = None,
-        delivery_policy: DeliveryPolicy | None = None,
-        dispatch_policy: DispatchPolicy | None = None,
-        notification_policy: NotificationPolicy | None = None,
-        ordering_policy: OrderingPolicy | None = None,
-        routing_policy: RoutingPolicy | None = None,
-        subscription_policy: SubscriptionPolicy | None = None,
-        backpressure: BackpressureStrategy | None = None,
-        policy_set: QueuePolicySet | None = None,
-    ) -> None:
-        if name is None and spec is None:
-            raise ValueError("pass either name= or spec=")
-        if maxsize < 0:
-            raise ValueError(f"maxsize cannot be negative, and is {maxsize}")
-        self.name = queue_name(name if name is not None or spec is None else spec.name)
-        self.store = store_of(store, store_path)
-        self._spec = spec
-        if spec is not None:
-            delivery_policy = _only(delivery_policy, spec.delivery_policy, "delivery_policy")
-            dead_letter_policy = _only(dead_letter_policy, spec.dead_letter_policy, "dead_letter_policy")
-        self.retry_defaults = check_retries(spec.retry_kwargs if retry_defaults is None and spec is not None else retry_defaults)
-        policies = resolve(
-            {
-                "semantics": semantics,
-                "locality_policy": locality_policy,
-                "lease_policy": lease_policy,
-                "acknowledgement_policy": acknowledgement_policy,
-                "dead_letter_policy": dead_letter_policy,
-                "deduplication_policy": deduplication_policy,
-                "delivery_policy": delivery_policy,
-                "consumption_policy": consumption_policy,
-                "dispatch_policy": dispatch_policy,
-                "notification_policy": notification_policy,
-                "ordering_policy": ordering_policy,
-                "routing_policy": routing_policy,
-                "subscription_policy": subscription_policy,
-                "backpressure": backpressure,
-            },
-            policy_set,
-            REMOTE_QUEUE_PLACEMENT if self.store.is_remote else LOCAL_QUEUE_PLACEMENT,
-            lease_timeout,
-            maxsize,
-        )
-        self.semantics = policies.semantics
-        self.locality_policy = policies.locality_policy
-        self.lease_policy = policies.lease_policy
-        self.acknowledgement_policy = policies.acknowledgement_policy
-        self.dead_letter_policy = policies.dead_letter_policy
-        self.deduplication_policy = policies.deduplication_policy
-        self.delivery_policy = policies.delivery_policy
-        self.consumption_policy = policies.consumption_policy
-        self.dispatch_policy = policies.dispatch_policy
-        self.notification_policy = policies.notification_policy
-        self.ordering_policy = policies.ordering_policy
-        self.routing_policy = policies.routing_policy
-        self.subscription_policy = policies.subscription_policy
-        self.backpressure = policies.backpressure
-        self.lease_timeout = policies.lease_policy.timeout
-        self.maxsize = policies.backpressure.maxsize
-        self._unfinished = Unfinished()
-        self._is_bounded = self.maxsize == 0
-
     @classmethod
     def from_spec(cls, spec: QueueSpec, **kwargs: Any) -> "PersistentQueue[Any]":
         """Make the queue that a spec describes."""
         return PersistentQueue(spec=spec, **kwargs)
-
-    def build_worker_config(self, **overrides: Any) -> PersistentWorkerConfig:
-        """Make the configuration of workers that the spec, or else the retry defaults, describe."""
-        if self._spec is not None:
-            return self._spec.build_worker_config(**overrides)
-        return PersistentWorkerConfig(**self.retry_defaults).with_overrides(**overrides)
 
     def put(
         self,
@@ -221,10 +106,6 @@ class PersistentQueue(Generic[T]):
             self._workers.increment((self.name, "leases", leased_by))
         return claimed(messages[0], store.wall_offset_us())
 
-    def inspect(self, message_id: str) -> QueueMessage | None:
-        """Look at a message without touching it."""
-        return self._look(self.name, message_id)
-
     def ack(self, message: QueueMessage) -> bool:
         """Remove a message: it is done. False if it is no longer held, or without a token, if somebody holds it."""
         if message.token is not None:
@@ -233,7 +114,7 @@ class PersistentQueue(Generic[T]):
 
     def release(self, message: QueueMessage, *, delay: float = 0.0, error: BaseException | str | None = None) -> bool:
         """Give a message back, to the back of the line, not before `delay`, and keep the error. False as for `ack`."""
-        _check_duration(delay, "delay")
+        check_duration(delay, "delay")
         if message.token is not None:
             return self._settle(message, to="ready", delay_s=delay, error=error_text(error))
         if error is not None:
@@ -258,66 +139,6 @@ class PersistentQueue(Generic[T]):
     def join(self) -> None:
         """Wait until everything is finished that threads of this process got from this object with `get`."""
         self._unfinished.join()
-
-    def qsize(self) -> int:
-        """How many messages are due."""
-        return self.stats_now().ready
-
-    def empty(self) -> bool:
-        """Whether none is due."""
-        return self.qsize() == 0
-
-    def full(self) -> bool:
-        """Whether a put would have to wait."""
-        stats = self.client.store.execute(Count(self.name))
-        return self.backpressure.is_full(qsize=stats.ready + stats.delayed)
-
-    def stats(self) -> QueueStats:
-        """How many messages are where, who holds them, and what workers did."""
-        return self.stats_now(dict(self._workers.items(prefix=(self.name,))))
-
-    def stats_now(self, workers: Mapping[Any, Any] | None = None) -> QueueStats:
-        """The sizes, with what is known of workers."""
-        known: dict[str, dict[str, Any]] = {"leases": {}, "seen": {}}
-        for (_, what, worker_id), value in (workers or {}).items():
-            known[what][worker_id] = value
-        return counted(self.client.store.execute(Count(self.name)), known["leases"], known["seen"])
-
-    def record_worker_heartbeat(self, worker_id: str) -> None:
-        """Note that a worker is alive, now."""
-        if not worker_id:
-            raise ValueError("worker_id cannot be empty")
-        self._workers.put((self.name, "seen", worker_id), wall_us() / 1_000_000)
-
-    def dead_letters(self, *, limit: int | None = None) -> list[QueueMessage]:
-        """The dead letters, the longest dead first."""
-        if limit is not None and limit < 0:
-            raise ValueError(f"limit cannot be negative, and is {limit}")
-        store = self.client.store
-        offset_us = store.wall_offset_us()
-        pages = browsing.pages(store, self.name, "dead")
-        dead = (looked_at(message, page.now, offset_us) for page in pages for message in page.messages)
-        return list(islice(dead, limit))
-
-    def requeue_dead(self, message: QueueMessage, *, delay: float = 0.0) -> bool:
-        """Give a dead letter another chance: the same id, the back of the line, a fresh budget. False if it is not dead."""
-        _check_duration(delay, "delay")
-        found = self._look(self.name, message.id)
-        return found is not None and found.state == "dead" and self._move(Move(self.name, "ready", [message.id], delay_s=delay))
-
-    def prune_dead_letters(self, *, older_than: float) -> int:
-        """Remove what has been dead for longer than so many seconds; answer how many."""
-        _check_duration(older_than, "older_than")
-        return browsing.move_all(self.client.store, Move(self.name, "gone", None, "dead", Filter(older_than)))
-
-    def count_dead_letters_older_than(self, *, older_than: float) -> int:
-        """How many a prune would remove."""
-        _check_duration(older_than, "older_than")
-        return sum(len(page.messages) for page in browsing.pages(self.client.store, self.name, "dead", Filter(older_than)))
-
-    def purge(self) -> int:
-        """Remove every message, whatever its state; answer how many."""
-        return self.client.store.execute(Clear("queue", self.name))
 
     def subscriber_queue(self, subscriber: str) -> "PersistentQueue[T]":
         """The queue of one subscriber, with this queue's policies."""
@@ -347,27 +168,6 @@ class PersistentQueue(Generic[T]):
             raise ValueError(f"unknown subscriber {subscriber!r}: queue {self.name!r} has {', '.join(known)}")
         return subscriber_queue_name(self.name, subscriber)
 
-    @property
-    def client(self) -> ControlPlaneClient:
-        """What reaches the store."""
-        return self.store.client
-
-    @property
-    def takes(self) -> bool:
-        """Whether a message is removed by the step that hands it out."""
-        return self.delivery_policy.ack_timing == "before-delivery"
-
-    def claim_command(self, leased_by: str | None = None, max_attempts: int | None = None) -> Claim:
-        """What asks for the next message; one whose lease ends goes to the back."""
-        return Claim(self.name, leased_by or "", float(self.lease_timeout), take=self.takes, expired_to="back", max_attempts=max_attempts)
-
-    def __repr__(self) -> str:
-        return f"PersistentQueue({self.name!r})"
-
-    @property
-    def _workers(self) -> Dict[Any]:
-        return Dict.from_name(WORKERS, client=self.client)
-
     def _subscribers(self, *, fanout: bool) -> tuple[str, ...]:
         """The subscribers; with `fanout` only where messages are routed to them."""
         if fanout and not self.routing_policy.fanout:
@@ -391,11 +191,6 @@ class PersistentQueue(Generic[T]):
         if self.dispatch_policy.dispatches_on_put:
             self.dispatch_policy.dispatch(message)
 
-    def _look(self, queue: str, message_id: str) -> QueueMessage | None:
-        store = self.client.store
-        page = store.execute(Browse(queue, ids=[message_id]))
-        return looked_at(page.messages[0], page.now, store.wall_offset_us()) if page.messages else None
-
     def _settle(self, message: QueueMessage, **how: Any) -> bool:
         """End a lease; that of a named worker is counted in the same step."""
         command = Settle([Receipt(self.name, message.id, message.token or 0)], **how)
@@ -408,9 +203,6 @@ class PersistentQueue(Generic[T]):
             return False
         return True
 
-    def _move(self, command: Move) -> bool:
-        return bool(self.client.store.execute(command).ids)
-
 
 def subscriber_queue_name(queue_name: str, subscriber: str) -> str:
     """The name of the queue of a subscriber: `events.billing`."""
@@ -419,27 +211,9 @@ def subscriber_queue_name(queue_name: str, subscriber: str) -> str:
     return f"{queue_name}.{subscriber}"
 
 
-def queue_name(name: str | None) -> str:
-    """The name, refused where it is empty or has a colon, which stands in names that are not queues of users."""
-    if not name or ":" in name:
-        raise ValueError(f"a queue name cannot be empty or contain ':', and is {name!r}")
-    return check_name(name, "queue")
-
-
-def _only(explicit: Any, of_spec: Any, name: str) -> Any:
-    if explicit is not None and of_spec is not None:
-        raise ValueError(f"pass either {name}= or a spec with one, not both")
-    return of_spec if explicit is None else explicit
-
-
 def _patience(*, block: bool, timeout: float | None) -> float | None:
     if timeout is not None and not timeout >= 0:
         raise ValueError(f"'timeout' must be a non-negative number, and is {timeout}")
     if not block:
         return None
     return math.inf if timeout is None else timeout
-
-
-def _check_duration(seconds: float, what: str) -> None:
-    if not seconds >= 0:
-        raise ValueError(f"{what} cannot be negative, and is {seconds}")

@@ -2,7 +2,7 @@
 
 from os import PathLike
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 from holdfast.errors import StoreUnavailable
 from holdfast.surfaces.localqueue._async.records import AsyncRecords
@@ -17,7 +17,7 @@ class ResultStoreLockedError(StoreUnavailable, RuntimeError):
 
     def __init__(self, path: str | PathLike[str]) -> None:
         super().__init__(f"the result store {path} is locked by another process: stop that one, or choose another path")
-        self.path = str(path)
+        self.path: str = str(path)
 
 
 class ResultStore(Protocol):
@@ -39,12 +39,12 @@ class ResultStore(Protocol):
 class URLResultStore(Place):
     """Keeps values in the store that a URL names. In the store of the queue, result and acknowledgement are one atomic step."""
 
-    locked = ResultStoreLockedError
+    locked: ClassVar[type[Exception]] = ResultStoreLockedError
 
     def __init__(self, target: Target = None, *, path: Path | None = None) -> None:
         super().__init__(target, path=path)
-        self.records = Records(self, "localqueue-results")
-        self.async_records = AsyncRecords(self, "localqueue-results")
+        self.records: Records = Records(self, "localqueue-results")
+        self.async_records: AsyncRecords = AsyncRecords(self, "localqueue-results")
 
     def load(self, key: str) -> Any | None:
         """The value, None where there is none."""

@@ -9,10 +9,10 @@ try:
     from holdfast.surfaces.localqueue._async.retrying import PersistentAsyncRetrying
     from holdfast.surfaces.localqueue._sync.retrying import PersistentRetrying
     from holdfast.surfaces.localqueue.attempts.settings import PersistentRetryExhausted
-except ModuleNotFoundError as missing:
-    if missing.name != "tenacity":
+except ModuleNotFoundError as _missing:
+    if _missing.name != "tenacity":
         raise
-    raise MissingExtra("holdfast.surfaces.localqueue.retry needs the package 'tenacity': pip install 'holdfast[retry]'") from missing
+    raise MissingExtra("holdfast.surfaces.localqueue.retry needs the package 'tenacity': pip install 'holdfast[retry]'") from _missing
 from holdfast.surfaces.localqueue.attempts.defaults import close_default_store, configure_default_store, configure_default_store_factory
 from holdfast.surfaces.localqueue.attempts.keys import idempotency_key_from_id, key_from_argument, key_from_attr
 from holdfast.surfaces.localqueue.attempts.stores import (

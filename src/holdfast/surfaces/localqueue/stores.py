@@ -2,7 +2,7 @@
 
 from os import PathLike
 from pathlib import Path
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from holdfast.client import ControlPlaneClient
 from holdfast.errors import StoreUnavailable
@@ -14,7 +14,7 @@ class QueueStoreLockedError(StoreUnavailable, RuntimeError):
 
     def __init__(self, path: str | PathLike[str]) -> None:
         super().__init__(f"the queue store {path} is locked by another process: stop that one, or choose another path")
-        self.path = str(path)
+        self.path: str = str(path)
 
 
 class QueueStore(Protocol):
@@ -33,7 +33,7 @@ class QueueStore(Protocol):
 class URLQueueStore(Place):
     """A store by URL: `postgresql://…`, `redis://…`, `sqlite:///…`, `lmdb:///…`, `memory://name`; or a client of one."""
 
-    locked = QueueStoreLockedError
+    locked: ClassVar[type[Exception]] = QueueStoreLockedError
 
 
 class SQLiteQueueStore(URLQueueStore):

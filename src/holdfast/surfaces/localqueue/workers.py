@@ -15,12 +15,12 @@ try:
     from holdfast.surfaces.localqueue._async.working import AsyncWorkerCalls
     from holdfast.surfaces.localqueue._sync.relays import relay_commits
     from holdfast.surfaces.localqueue._sync.working import WorkerCalls
-except ModuleNotFoundError as missing:
-    if missing.name != "tenacity":
+except ModuleNotFoundError as _missing:
+    if _missing.name != "tenacity":
         raise
     raise MissingExtra(
         "the workers of holdfast.surfaces.localqueue need the package 'tenacity': pip install 'holdfast[retry]'"
-    ) from missing
+    ) from _missing
 
 __all__ = ["persistent_async_worker", "persistent_worker", "relay_commits", "relay_commits_async"]
 

@@ -31,7 +31,8 @@ class PersistentAsyncRetrying(PersistentSettings):
         try:
             answer: Any = await retrying(fn, *args, **kwargs)
         finally:
-            self.statistics = retrying.statistics
+            self.statistics.clear()
+            self.statistics.update(retrying.statistics)
         if counting.record is not None and not counting.record.exhausted and self.clear_on_success:
             await delete(store, key)
         return answer

@@ -15,13 +15,14 @@ from holdfast.codec import JSON
 from holdfast.results import MISSING
 from holdfast.surfaces.localqueue._async.committing import AsyncCommitting
 from holdfast.surfaces.localqueue._async.retrying import PersistentAsyncRetrying, delete
+from holdfast.surfaces.localqueue.administering import WORKERS
 from holdfast.surfaces.localqueue.attempts.awaiting import async_answer
 from holdfast.surfaces.localqueue.attempts.defaults import chosen_store
 from holdfast.surfaces.localqueue.attempts.stores import URLAttemptStore
 from holdfast.surfaces.localqueue.config import PersistentWorkerConfig, merged_retries
 from holdfast.surfaces.localqueue.messages import error_text
 from holdfast.surfaces.localqueue.pacing import Pace, is_permanent
-from holdfast.surfaces.localqueue.queues import POLL_S, WORKERS, PersistentQueue
+from holdfast.surfaces.localqueue.queues import POLL_S, PersistentQueue
 
 DEATHS = 5
 """After so many workers died of a message it is dead, where its worker gives no `max_tries`."""

@@ -32,7 +32,8 @@ class PersistentRetrying(PersistentSettings):
         try:
             answer: Any = retrying(fn, *args, **kwargs)
         finally:
-            self.statistics = retrying.statistics
+            self.statistics.clear()
+            self.statistics.update(retrying.statistics)
         if counting.record is not None and not counting.record.exhausted and self.clear_on_success:
             delete(store, key)
         return answer

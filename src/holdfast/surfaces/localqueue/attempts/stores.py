@@ -3,7 +3,7 @@
 from dataclasses import asdict, dataclass
 from os import PathLike
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 from holdfast.clock import wall_us
 from holdfast.errors import StoreUnavailable
@@ -17,7 +17,7 @@ class AttemptStoreLockedError(StoreUnavailable, RuntimeError):
 
     def __init__(self, path: str | PathLike[str]) -> None:
         super().__init__(f"the attempt store {path} is locked by another process: stop that one, or choose another path")
-        self.path = str(path)
+        self.path: str = str(path)
 
 
 @dataclass(slots=True)
@@ -61,12 +61,12 @@ class AttemptStore(Protocol):
 class URLAttemptStore(Place):
     """Keeps records in the store that a URL names."""
 
-    locked = AttemptStoreLockedError
+    locked: ClassVar[type[Exception]] = AttemptStoreLockedError
 
     def __init__(self, target: Target = None, *, path: Path | None = None) -> None:
         super().__init__(target, path=path)
-        self.records = Records(self, "localqueue-attempts")
-        self.async_records = AsyncRecords(self, "localqueue-attempts")
+        self.records: Records = Records(self, "localqueue-attempts")
+        self.async_records: AsyncRecords = AsyncRecords(self, "localqueue-attempts")
 
     def load(self, key: str) -> RetryRecord | None:
         """The record, None where there is none."""

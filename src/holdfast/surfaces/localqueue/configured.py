@@ -1,0 +1,159 @@
+"""A queue as it was configured: its name, its store and its policies."""
+
+from collections.abc import Mapping
+from dataclasses import fields
+from os import PathLike
+from typing import Any
+
+from holdfast.client import ControlPlaneClient
+from holdfast.codec import check_name
+from holdfast.commands import Claim
+from holdfast.surfaces.localqueue.config import PersistentWorkerConfig
+from holdfast.surfaces.localqueue.hooks import DispatchPolicy, NotificationPolicy
+from holdfast.surfaces.localqueue.places import Place
+from holdfast.surfaces.localqueue.policies import (
+    LOCAL_QUEUE_PLACEMENT,
+    REMOTE_QUEUE_PLACEMENT,
+    AcknowledgementPolicy,
+    BackpressureStrategy,
+    ConsumptionPolicy,
+    DeadLetterPolicy,
+    DeduplicationPolicy,
+    DeliveryPolicy,
+    LeasePolicy,
+    LocalityPolicy,
+    OrderingPolicy,
+    QueueSemantics,
+    RoutingPolicy,
+    SubscriptionPolicy,
+)
+from holdfast.surfaces.localqueue.policysets import QueuePolicySet, resolve
+from holdfast.surfaces.localqueue.specs import QueueSpec, check_retries
+from holdfast.surfaces.localqueue.stores import QueueStore, store_of
+from holdfast.surfaces.localqueue.unfinished import Unfinished
+
+
+class ConfiguredQueue:
+    """What every part of a queue stands on."""
+
+    name: str
+    store: Place
+    retry_defaults: dict[str, Any]
+    lease_timeout: float
+    maxsize: int
+    semantics: QueueSemantics
+    locality_policy: LocalityPolicy
+    lease_policy: LeasePolicy
+    acknowledgement_policy: AcknowledgementPolicy
+    dead_letter_policy: DeadLetterPolicy
+    deduplication_policy: DeduplicationPolicy
+    delivery_policy: DeliveryPolicy
+    consumption_policy: ConsumptionPolicy
+    dispatch_policy: DispatchPolicy
+    notification_policy: NotificationPolicy
+    ordering_policy: OrderingPolicy
+    routing_policy: RoutingPolicy
+    subscription_policy: SubscriptionPolicy
+    backpressure: BackpressureStrategy
+
+    def __init__(
+        self,
+        name: str | None = None,
+        *,
+        spec: QueueSpec | None = None,
+        store: QueueStore | ControlPlaneClient | str | None = None,
+        store_path: str | PathLike[str] | None = None,
+        lease_timeout: float = 30.0,
+        lease_policy: LeasePolicy | None = None,
+        acknowledgement_policy: AcknowledgementPolicy | None = None,
+        dead_letter_policy: DeadLetterPolicy | None = None,
+        deduplication_policy: DeduplicationPolicy | None = None,
+        maxsize: int = 0,
+        retry_defaults: Mapping[str, Any] | None = None,
+        semantics: QueueSemantics | None = None,
+        locality_policy: LocalityPolicy | None = None,
+        consumption_policy: ConsumptionPolicy | None = None,
+        delivery_policy: DeliveryPolicy | None = None,
+        dispatch_policy: DispatchPolicy | None = None,
+        notification_policy: NotificationPolicy | None = None,
+        ordering_policy: OrderingPolicy | None = None,
+        routing_policy: RoutingPolicy | None = None,
+        subscription_policy: SubscriptionPolicy | None = None,
+        backpressure: BackpressureStrategy | None = None,
+        policy_set: QueuePolicySet | None = None,
+    ) -> None:
+        if name is None and spec is None:
+            raise ValueError("pass either name= or spec=")
+        if maxsize < 0:
+            raise ValueError(f"maxsize cannot be negative, and is {maxsize}")
+        self.name = queue_name(name if name is not None or spec is None else spec.name)
+        self.store = store_of(store, store_path)
+        self._spec = spec
+        if spec is not None:
+            delivery_policy = _only(delivery_policy, spec.delivery_policy, "delivery_policy")
+            dead_letter_policy = _only(dead_letter_policy, spec.dead_letter_policy, "dead_letter_policy")
+        self.retry_defaults = check_retries(spec.retry_kwargs if retry_defaults is None and spec is not None else retry_defaults)
+        policies = resolve(
+            {
+                "semantics": semantics,
+                "locality_policy": locality_policy,
+                "lease_policy": lease_policy,
+                "acknowledgement_policy": acknowledgement_policy,
+                "dead_letter_policy": dead_letter_policy,
+                "deduplication_policy": deduplication_policy,
+                "delivery_policy": delivery_policy,
+                "consumption_policy": consumption_policy,
+                "dispatch_policy": dispatch_policy,
+                "notification_policy": notification_policy,
+                "ordering_policy": ordering_policy,
+                "routing_policy": routing_policy,
+                "subscription_policy": subscription_policy,
+                "backpressure": backpressure,
+            },
+            policy_set,
+            REMOTE_QUEUE_PLACEMENT if self.store.is_remote else LOCAL_QUEUE_PLACEMENT,
+            lease_timeout,
+            maxsize,
+        )
+        # The types are declared above, one for each policy.
+        vars(self).update({one.name: getattr(policies, one.name) for one in fields(policies)})
+        self.lease_timeout = policies.lease_policy.timeout
+        self.maxsize = policies.backpressure.maxsize
+        self._unfinished = Unfinished()
+        self._is_bounded = self.maxsize == 0
+
+    def build_worker_config(self, **overrides: Any) -> PersistentWorkerConfig:
+        """Make the configuration of workers that the spec, or else the retry defaults, describe."""
+        if self._spec is not None:
+            return self._spec.build_worker_config(**overrides)
+        return PersistentWorkerConfig(**self.retry_defaults).with_overrides(**overrides)
+
+    @property
+    def client(self) -> ControlPlaneClient:
+        """What reaches the store."""
+        return self.store.client
+
+    @property
+    def takes(self) -> bool:
+        """Whether a message is removed by the step that hands it out."""
+        return self.delivery_policy.ack_timing == "before-delivery"
+
+    def claim_command(self, leased_by: str | None = None, max_attempts: int | None = None) -> Claim:
+        """What asks for the next message; one whose lease ends goes to the back."""
+        return Claim(self.name, leased_by or "", float(self.lease_timeout), take=self.takes, expired_to="back", max_attempts=max_attempts)
+
+    def __repr__(self) -> str:
+        return f"PersistentQueue({self.name!r})"
+
+
+def queue_name(name: str | None) -> str:
+    """The name, refused where it is empty or has a colon, which stands in names that are not queues of users."""
+    if not name or ":" in name:
+        raise ValueError(f"a queue name cannot be empty or contain ':', and is {name!r}")
+    return check_name(name, "queue")
+
+
+def _only(explicit: Any, of_spec: Any, name: str) -> Any:
+    if explicit is not None and of_spec is not None:
+        raise ValueError(f"pass either {name}= or a spec with one, not both")
+    return of_spec if explicit is None else explicit
