@@ -114,7 +114,8 @@ def test_something_that_is_no_holdfast_server_is_named(served: Served) -> None:
 
 def test_a_wait_sends_nothing_while_nothing_happens(store: HttpStore, proxy: Proxy) -> None:
     waiter = Doing(lambda: claim_when_due(store, queue_topic("jobs")))
-    all_asleep(waiter)
+    # It asks, and once more when the server has said that it listens; then it waits from a mark.
+    until(lambda: (sent := b"".join(proxy.requests)).count(b'"Claim"') == 2 and sent.count(b'"timeout_s"') == 2)
     before = len(proxy.requests)
     all_asleep(waiter)
     assert len(proxy.requests) == before
