@@ -18,6 +18,7 @@ from holdfast.server.layers.limits import IN_FLIGHT, InFlight
 from holdfast.server.layers.problems import Problems
 from holdfast.server.layers.signin import SignIn
 from holdfast.server.layers.telemetry import Telemetry
+from holdfast.server.layers.tracing import traced
 from holdfast.server.metrics import Metrics
 from holdfast.server.topics import Topics
 from holdfast.server.waiting import WaitRoute
@@ -88,7 +89,8 @@ class ControlPlane:
         failures = Failures(options.failed_logins, options.failed_logins_s, options.now)
         signed_in = SignIn(Routes(gets, posts), tokens, failures)
         answered = Problems(Hosts(InFlight(signed_in, options.in_flight), options.hosts))
-        self._served = _Served(store, topics, tokens, Telemetry(answered, metrics, frozenset({*gets, *posts})))
+        routes = frozenset({*gets, *posts})
+        self._served = _Served(store, topics, tokens, traced(Telemetry(answered, metrics, routes), routes))
 
     def end_waits(self) -> None:
         """Let every request that waits answer now, and no other wait any more."""

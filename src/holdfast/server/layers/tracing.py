@@ -1,0 +1,56 @@
+"""A span for every request, in the trace that its client is in, where OpenTelemetry is installed and set up."""
+
+from collections.abc import Collection
+from typing import TYPE_CHECKING, Final
+
+from holdfast.server.asgi import App, Message, Receive, Scope, Send
+from holdfast.server.metrics import OTHER
+
+try:
+    from opentelemetry import propagate, trace
+except ModuleNotFoundError:
+    IS_INSTALLED = False
+else:
+    IS_INSTALLED = True
+
+if TYPE_CHECKING:
+    from opentelemetry.trace import Span
+
+SERVER_ERROR: Final = 500
+ATTRIBUTES: Final = {"messaging.system": "holdfast"}
+TRACE_HEADERS: Final = frozenset({b"traceparent", b"tracestate", b"baggage"})
+
+
+def traced(app: App, routes: Collection[str]) -> App:
+    """The app in spans; itself where there is nothing to make them with."""
+    return Tracing(app, routes) if IS_INSTALLED else app
+
+
+class Tracing:
+    """Begins a span with a request, and ends it with its answer. It has the route and the status, never what was asked."""
+
+    def __init__(self, app: App, routes: Collection[str]) -> None:
+        self._app = app
+        self._routes = routes
+        self._tracer = trace.get_tracer("holdfast.server")
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"] if name in TRACE_HEADERS}
+        with self._tracer.start_as_current_span(
+            OTHER, propagate.extract(headers), kind=trace.SpanKind.SERVER, attributes=ATTRIBUTES, record_exception=False
+        ) as span:
+
+            async def watched(message: Message) -> None:
+                if message["type"] == "http.response.start":
+                    self._answered(span, scope, message["status"])
+                await send(message)
+
+            await self._app(scope, receive, watched)
+
+    def _answered(self, span: "Span", scope: Scope, status: int) -> None:
+        # Only now is the path without its namespace, and only a path that is ours is told.
+        route = scope["path"] if scope["path"] in self._routes else OTHER
+        span.update_name(route)
+        span.set_attributes({"http.request.method": scope["method"], "http.route": route, "http.response.status_code": status})
+        if status >= SERVER_ERROR:
+            span.set_status(trace.StatusCode.ERROR)
