@@ -9,21 +9,23 @@ from holdfast.client import ControlPlaneClient
 from holdfast.codec import check_name
 from holdfast.commands import Claim
 from holdfast.surfaces.localqueue.config import PersistentWorkerConfig
-from holdfast.surfaces.localqueue.hooks import DispatchPolicy, NotificationPolicy
-from holdfast.surfaces.localqueue.places import Place
-from holdfast.surfaces.localqueue.policies import (
+from holdfast.surfaces.localqueue.descriptions import (
     LOCAL_QUEUE_PLACEMENT,
     REMOTE_QUEUE_PLACEMENT,
     AcknowledgementPolicy,
-    BackpressureStrategy,
     ConsumptionPolicy,
     DeadLetterPolicy,
+    LocalityPolicy,
+    QueueSemantics,
+)
+from holdfast.surfaces.localqueue.hooks import DispatchPolicy, NotificationPolicy
+from holdfast.surfaces.localqueue.places import Place
+from holdfast.surfaces.localqueue.policies import (
+    BackpressureStrategy,
     DeduplicationPolicy,
     DeliveryPolicy,
     LeasePolicy,
-    LocalityPolicy,
     OrderingPolicy,
-    QueueSemantics,
     RoutingPolicy,
     SubscriptionPolicy,
 )

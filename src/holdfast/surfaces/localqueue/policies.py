@@ -1,7 +1,7 @@
-"""The policies of a queue, as a table of values behind their names.
+"""The policies that a queue acts on, as a table of values behind their names.
 
-A queue acts on `timeout`, `accepts_dedupe_key`, `guarantee`, `ack_timing`, `requires_dedupe_key`, `maxsize`, `overflow`, `fanout` and
-`subscribers`; the other values describe what holds anyway. Commits and results are in `commits`, hooks in `hooks`.
+It looks at `timeout`, `accepts_dedupe_key`, `guarantee`, `ack_timing`, `requires_dedupe_key`, `maxsize`, `overflow`, `fanout` and
+`subscribers`; their other values, and all those of `descriptions`, describe what holds anyway. Results are in `commits`, hooks in `hooks`.
 """
 
 from dataclasses import dataclass
@@ -9,46 +9,10 @@ from typing import ClassVar, Literal, Protocol
 
 from holdfast.surfaces.localqueue.commits import LOCAL_ATOMIC_COMMIT, NO_RESULT_POLICY, CommitPolicy, ResultPolicy
 from holdfast.surfaces.localqueue.described import Described
+from holdfast.surfaces.localqueue.descriptions import Policy
 from holdfast.surfaces.localqueue.idempotency import IdempotencyStore
 
 Overflow = Literal["block", "reject"]
-
-
-class Policy(Protocol):
-    """Anything that describes itself."""
-
-    def as_dict(self) -> dict[str, object]:
-        """The policy as plain data."""
-        ...
-
-
-class LocalityPolicy(Policy, Protocol):
-    """Where the queue lives relative to the process that uses it."""
-
-    @property
-    def locality(self) -> str: ...
-    @property
-    def co_located_state(self) -> bool: ...
-    @property
-    def crosses_network_boundary(self) -> bool: ...
-
-
-@dataclass(frozen=True, slots=True)
-class LocalQueuePlacement(Described):
-    """On this host: memory, SQLite, LMDB."""
-
-    locality: str = "local"
-    co_located_state: bool = True
-    crosses_network_boundary: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class RemoteQueuePlacement(Described):
-    """Beyond a network: PostgreSQL, Redis, a server."""
-
-    locality: str = "remote"
-    co_located_state: bool = False
-    crosses_network_boundary: bool = True
 
 
 class LeasePolicy(Policy, Protocol):
@@ -75,46 +39,6 @@ class FixedLeaseTimeout(Described):
     def __post_init__(self) -> None:
         if not self.timeout > 0:
             raise ValueError(f"lease timeout must be greater than zero, and is {self.timeout}")
-
-
-class AcknowledgementPolicy(Policy, Protocol):
-    """How finished messages are acknowledged."""
-
-    @property
-    def acknowledgements(self) -> bool: ...
-    @property
-    def explicit_ack(self) -> bool: ...
-    @property
-    def removes_on_ack(self) -> bool: ...
-
-
-@dataclass(frozen=True, slots=True)
-class ExplicitAcknowledgement(Described):
-    """By the consumer, which removes them."""
-
-    acknowledgements: bool = True
-    explicit_ack: bool = True
-    removes_on_ack: bool = True
-
-
-class DeadLetterPolicy(Policy, Protocol):
-    """How failed messages leave normal delivery."""
-
-    @property
-    def dead_letters(self) -> bool: ...
-    @property
-    def stores_failures(self) -> bool: ...
-    @property
-    def supports_requeue(self) -> bool: ...
-
-
-@dataclass(frozen=True, slots=True)
-class DeadLetterQueue(Described):
-    """They stay where they are, dead, to be looked at and requeued."""
-
-    dead_letters: bool = True
-    stores_failures: bool = True
-    supports_requeue: bool = True
 
 
 class DeduplicationPolicy(Policy, Protocol):
@@ -187,35 +111,6 @@ class EffectivelyOnceDelivery(Described):
     idempotency_store: IdempotencyStore | None = None
     result_policy: ResultPolicy = NO_RESULT_POLICY
     commit_policy: CommitPolicy = LOCAL_ATOMIC_COMMIT
-
-
-class ConsumptionPolicy(Policy, Protocol):
-    """Who sets a message in motion."""
-
-    @property
-    def pattern(self) -> str: ...
-    @property
-    def consumer_requests_messages(self) -> bool: ...
-    @property
-    def producer_invokes_handler(self) -> bool: ...
-
-
-@dataclass(frozen=True, slots=True)
-class PullConsumption(Described):
-    """The consumer asks."""
-
-    pattern: str = "pull"
-    consumer_requests_messages: bool = True
-    producer_invokes_handler: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class PushConsumption(Described):
-    """A producer or dispatcher calls the handler; the workers here still pull."""
-
-    pattern: str = "push"
-    consumer_requests_messages: bool = False
-    producer_invokes_handler: bool = True
 
 
 class OrderingPolicy(Policy, Protocol):
@@ -400,33 +295,10 @@ class RejectingBackpressure(Described):
         return 0 < self.maxsize <= qsize
 
 
-@dataclass(frozen=True, slots=True)
-class QueueSemantics(Described):
-    """What a queue's policies come to, in words."""
-
-    locality: str = "local"
-    delivery: str = "at-least-once"
-    routing: str = "point-to-point"
-    consumption: str = "pull"
-    ordering: str = "fifo-ready"
-    leases: bool = True
-    acknowledgements: bool = True
-    dead_letters: bool = True
-    deduplication: bool = True
-    subscriptions: bool = False
-    notifications: bool = False
-
-
-LOCAL_QUEUE_PLACEMENT = LocalQueuePlacement()
-REMOTE_QUEUE_PLACEMENT = RemoteQueuePlacement()
 FIXED_LEASE_TIMEOUT = FixedLeaseTimeout()
-EXPLICIT_ACKNOWLEDGEMENT = ExplicitAcknowledgement()
-DEAD_LETTER_QUEUE = DeadLetterQueue()
 DEDUPE_KEY_SUPPORT = DedupeKeySupport()
 NO_DEDUPLICATION = NoDeduplication()
 AT_LEAST_ONCE_DELIVERY = AtLeastOnceDelivery()
-PULL_CONSUMPTION = PullConsumption()
 FIFO_READY_ORDERING = FifoReadyOrdering()
 POINT_TO_POINT_ROUTING = PointToPointRouting()
 NO_SUBSCRIPTIONS = NoSubscriptions()
-LOCAL_AT_LEAST_ONCE = QueueSemantics()

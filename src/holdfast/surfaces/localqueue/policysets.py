@@ -5,33 +5,35 @@ from typing import Any, TypedDict, Unpack
 
 from holdfast.surfaces.localqueue.commits import LOCAL_ATOMIC_COMMIT, NO_RESULT_POLICY, CommitPolicy, ResultPolicy
 from holdfast.surfaces.localqueue.described import Described
+from holdfast.surfaces.localqueue.descriptions import (
+    DEAD_LETTER_QUEUE,
+    EXPLICIT_ACKNOWLEDGEMENT,
+    PULL_CONSUMPTION,
+    AcknowledgementPolicy,
+    ConsumptionPolicy,
+    DeadLetterPolicy,
+    LocalityPolicy,
+    QueueSemantics,
+)
 from holdfast.surfaces.localqueue.hooks import NO_DISPATCHER, NO_NOTIFICATION, DispatchPolicy, NotificationPolicy
 from holdfast.surfaces.localqueue.idempotency import IdempotencyStore
 from holdfast.surfaces.localqueue.policies import (
     AT_LEAST_ONCE_DELIVERY,
-    DEAD_LETTER_QUEUE,
     DEDUPE_KEY_SUPPORT,
-    EXPLICIT_ACKNOWLEDGEMENT,
     FIFO_READY_ORDERING,
     FIXED_LEASE_TIMEOUT,
     NO_SUBSCRIPTIONS,
     POINT_TO_POINT_ROUTING,
-    PULL_CONSUMPTION,
-    AcknowledgementPolicy,
     AtLeastOnceDelivery,
     AtMostOnceDelivery,
     BackpressureStrategy,
     BoundedBackpressure,
-    ConsumptionPolicy,
-    DeadLetterPolicy,
     DeduplicationPolicy,
     DeliveryPolicy,
     EffectivelyOnceDelivery,
     FixedLeaseTimeout,
     LeasePolicy,
-    LocalityPolicy,
     OrderingPolicy,
-    QueueSemantics,
     RoutingPolicy,
     SubscriptionPolicy,
 )

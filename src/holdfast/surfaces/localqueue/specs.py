@@ -7,15 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.surfaces.localqueue.commits import LOCAL_ATOMIC_COMMIT, NO_RESULT_POLICY, CommitPolicy, ResultPolicy
 from holdfast.surfaces.localqueue.config import PersistentWorkerConfig, check_pace
+from holdfast.surfaces.localqueue.descriptions import DEAD_LETTER_QUEUE, DeadLetterPolicy
 from holdfast.surfaces.localqueue.idempotency import IdempotencyStore
-from holdfast.surfaces.localqueue.policies import (
-    AT_LEAST_ONCE_DELIVERY,
-    DEAD_LETTER_QUEUE,
-    AtMostOnceDelivery,
-    DeadLetterPolicy,
-    DeliveryPolicy,
-    EffectivelyOnceDelivery,
-)
+from holdfast.surfaces.localqueue.policies import AT_LEAST_ONCE_DELIVERY, AtMostOnceDelivery, DeliveryPolicy, EffectivelyOnceDelivery
 
 if TYPE_CHECKING:
     from holdfast.surfaces.localqueue.queues import PersistentQueue
