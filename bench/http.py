@@ -51,7 +51,7 @@ class Sizes(Struct, frozen=True):
     rounds: int = 5
     seconds: float = 4.0
     idle_clients: int = 1_000
-    idle_s: float = 20.0
+    idle_s: float = 60.0
 
 
 QUICK = Sizes(1, 0.3, 20, 0.5)
@@ -116,7 +116,7 @@ def idle(port: int, pid: int, sizes: Sizes) -> None:
         for request in (head, b"GET /v1/watch?topic=queue:idle-%d HTTP/1.1\r\nhost: localhost\r\n\r\n" % number):
             sockets.append(socket.create_connection(("127.0.0.1", port)))
             sockets[-1].sendall(request)
-    time.sleep(min(2.0, sizes.idle_s))  # They arrive.
+    time.sleep(min(5.0, sizes.idle_s))  # They arrive.
     used, since = cpu_s(pid), time.monotonic()
     time.sleep(sizes.idle_s)
     share = (cpu_s(pid) - used) / (time.monotonic() - since)

@@ -18,7 +18,7 @@ from holdfast.server.reach import Reach
 from holdfast.stores import AsyncStore
 from holdfast.stores.http.protocol import WAIT_MAX_S, WALL_OFFSET
 
-POLL_S: Final = 15.0
+POLL_S: Final = 30.0
 """How often a claim that waits here asks in vain, once for all that wait on its queue."""
 
 _encode: Callable[[object], bytes] = json.Encoder().encode

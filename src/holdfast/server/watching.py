@@ -22,6 +22,9 @@ from holdfast.stores.http.problems import WireError
 from holdfast.stores.waiting import Mark
 
 HEARTBEAT_S: Final = 15.0
+QUIET_BEATS: Final = 4
+"""After so many heartbeats without a hint the store is asked all the same, should one have been lost."""
+
 SEND_S: Final = 60.0
 PAGE: Final = 500
 _HEADERS = [(b"content-type", b"text/event-stream"), (b"cache-control", b"no-store"), (b"x-accel-buffering", b"no")]
@@ -61,11 +64,17 @@ class WatchRoute:
                 offset = store.wall_offset_us()
                 yield b"".join(framed(event, offset) for event in page.events)
             if page.upto >= page.latest:
-                waited_from = time.monotonic()
-                await store.wait(mark, self._heartbeat_s)
-                if time.monotonic() - waited_from >= self._heartbeat_s:
+                for _ in range(QUIET_BEATS):
+                    if await self._is_hinted(store, mark):
+                        break
                     yield b": still here\n\n"
             page = await store.execute(Changes(topic, page.upto, PAGE))
+
+    async def _is_hinted(self, store: AsyncStore, mark: Mark) -> bool:
+        """Wait for a hint until the next heartbeat; whether one came."""
+        waited_from = time.monotonic()
+        await store.wait(mark, self._heartbeat_s)
+        return time.monotonic() - waited_from < self._heartbeat_s
 
 
 def asked_for(scope: Scope) -> Changes:
