@@ -39,7 +39,7 @@ class KnownTokens:
         self._is_open: Known | None = None
         self._ever_made = False
         store.mark(TOPIC)  # The store may have to begin to listen itself.
-        self.close = store.waiters.listen(TOPIC, self._hint)
+        self.close: Callable[[], None] = store.waiters.listen(TOPIC, self._hint)
 
     async def asks(self) -> bool:
         """Whether whoever comes needs a token: a token was made here, if ever so long ago."""

@@ -37,7 +37,7 @@ class Reach:
         self._store = store
         self._caller = caller
         self._namespace = caller.namespace
-        self.url = store.url
+        self.url: str = store.url
         self.limits: Limits = store.limits
         self.waiters: Waiters = store.waiters
 

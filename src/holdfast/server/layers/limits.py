@@ -18,7 +18,7 @@ class InFlight:
     def __init__(self, app: App, most: int = IN_FLIGHT) -> None:
         self._app = app
         self._most = most
-        self.count = 0
+        self.count: int = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         path = scope["path"]

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, TypeVar
 
 import aiohttp
 
+from holdfast.codec import Limits
 from holdfast.commands import Command
 from holdfast.stores import Guarantees
 from holdfast.stores.http.connections import CONNECT_S, KEPT, READ_S
 from holdfast.stores.http.protocol import PATHS, encode_command
 from holdfast.stores.http.replies import Reply
 from holdfast.stores.retrying import Lost, Tries, named, retry_async
-from holdfast.stores.waiting import Mark
+from holdfast.stores.waiting import Mark, Waiters
 
 if TYPE_CHECKING:
     from holdfast.stores.http.store import HttpStore
@@ -33,9 +34,9 @@ class AsyncHttpStore:
 
     def __init__(self, store: "HttpStore") -> None:
         self.store = store
-        self.url = store.url
-        self.limits = store.limits
-        self.waiters = store.waiters
+        self.url: str = store.url
+        self.limits: Limits = store.limits
+        self.waiters: Waiters = store.waiters
         self._timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_S, sock_read=READ_S)
         # A loop that is gone takes its own with it.
         self._sessions: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, aiohttp.ClientSession] = weakref.WeakKeyDictionary()

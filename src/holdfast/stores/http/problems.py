@@ -95,7 +95,7 @@ class WireError(Exception):
 
     def __init__(self, code: str, status: int, detail: str, headers: tuple[tuple[bytes, bytes], ...] = ()) -> None:
         super().__init__(detail)
-        self.problem = Problem(code, status, detail, code.replace("_", " ").capitalize())
+        self.problem: Problem = Problem(code, status, detail, code.replace("_", " ").capitalize())
         self.headers = headers
 
 

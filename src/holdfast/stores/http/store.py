@@ -55,12 +55,12 @@ class HttpStore:
         patience: Patience = DEFAULT_PATIENCE,
         clock: Clock | None = None,
     ) -> None:
-        self.address = Address.parse(url, token)
-        self.url = self.address.url
+        self.address: Address = Address.parse(url, token)
+        self.url: str = self.address.url
         self.limits = limits
         self.patience = patience
         self.clock = clock
-        self.waiters = Waiters() if clock is None else waiters_for(clock)
+        self.waiters: Waiters = Waiters() if clock is None else waiters_for(clock)
         self._about: About | None = None
         self._wall_offset_us: int | None = None
         self._closing = threading.Event()
@@ -70,7 +70,7 @@ class HttpStore:
     def _begin(self) -> None:
         """Start without a connection, in a forked child again: those there are belong to the parent."""
         self._connections = Connections(self.address)
-        self.listener = Listener(self.address, self.waiters.hint)
+        self.listener: Listener = Listener(self.address, self.waiters.hint)
         self._undoer = ThreadPoolExecutor(1, "holdfast-undo")
 
     @property

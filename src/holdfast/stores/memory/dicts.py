@@ -16,7 +16,7 @@ class MemoryDict:
         self.entries: dict[str, Entry] = {}
         self.fences: dict[str, int] = {}
         """The highest fence that wrote each key, deleted or not."""
-        self.timed_count = 0
+        self.timed_count: int = 0
         """How many entries have a time to live."""
         # The keys that were there when somebody last asked for an order, and those that came since. Some may be gone, or have come twice.
         self._order: list[str] = []

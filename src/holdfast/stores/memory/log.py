@@ -58,7 +58,7 @@ class Log:
         self.keeps = keeps
         """Whether any event is kept; without, they are only numbered, and count as dropped at once."""
         self._encode: Callable[[Mapping[str, Any]], bytes] = encode_partly if by_reference else json.encode
-        self.latest = 0
+        self.latest: int = 0
         self.tidy_at = 0
         """At which number it is time to prune a little."""
         self.topics: dict[str, deque[Kept]] = {}

@@ -43,16 +43,16 @@ class MemoryQueue:
     )
 
     def __init__(self, name: str, messages: dict[int, Message]) -> None:
-        self.name = name
-        self.topic = queue_topic(name)
-        self.watch_hints = ((watch_topic(self.topic), ALL),)
-        self.put_hints = ((self.topic, 1), *self.watch_hints)
-        self.is_unbounded = False
+        self.name: str = name
+        self.topic: str = queue_topic(name)
+        self.watch_hints: tuple[tuple[str, int], ...] = ((watch_topic(self.topic), ALL),)
+        self.put_hints: tuple[tuple[str, int], ...] = ((self.topic, 1), *self.watch_hints)
+        self.is_unbounded: bool = False
         """Whether it was created, without a `maxsize`."""
-        self.is_plain = False
+        self.is_plain: bool = False
         """Whether besides it is not paused."""
-        self.messages = messages
-        self.now = 0
+        self.messages: dict[int, Message] = messages
+        self.now: int = 0
         """The moment of the step that looks at the queue."""
         self.ids: dict[str, int] = {}
         """The messages whose id was given; the others' is their number."""
@@ -61,14 +61,14 @@ class MemoryQueue:
         self.copies: dict[Hashable, int] = {}
         """The buffered message under each key."""
         self.dead: dict[int, None] = {}
-        self.leased_count = 0
+        self.leased_count: int = 0
         self.lines: dict[int, Schedule] = {}
         """The ready messages of each priority by position."""
         self.priorities: list[int] = []
         """Of the lines, negated: the highest first."""
-        self.ends = Schedule(self._ends_at)
+        self.ends: Schedule = Schedule(self._ends_at)
         """The leased messages by lease end, but for those whose lease has none."""
-        self.late = Schedule(self._is_late_at)
+        self.late: Schedule = Schedule(self._is_late_at)
         """The ready messages that were never handed out and must be by a moment, by that moment."""
         self.shortcuts: Shortcuts | None = None
         self._sweep_at = EMPTY_LINES

@@ -27,7 +27,7 @@ class Schedule:
         """Sorted, because each slot was added behind all others."""
         self.heap: list[Slot] = []
         """What came out of order, or lies ahead and would push later ones out of order."""
-        self.count = 0
+        self.count: int = 0
         """How many belong in here."""
 
     def add(self, moment: int, n: int, *, ahead: bool = False) -> None:

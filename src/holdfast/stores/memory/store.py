@@ -14,7 +14,7 @@ from holdfast.stores.memory.native import Native, natives, shortcuts_of
 from holdfast.stores.memory.shortcuts import Ground, Shortcuts
 from holdfast.stores.memory.tables import Tables
 from holdfast.stores.memory.transaction import MemoryTransaction
-from holdfast.stores.waiting import Mark, waiters_for
+from holdfast.stores.waiting import Mark, Waiters, waiters_for
 
 R = TypeVar("R")
 
@@ -47,9 +47,9 @@ class MemoryStore:
         self.url = url
         self.limits = limits
         self.by_reference = by_reference
-        self.guarantees = Guarantees("nothing", "threads", "this process's, since its start", "memory")
+        self.guarantees: Guarantees = Guarantees("nothing", "threads", "this process's, since its start", "memory")
         self.clock: Clock = clock or SystemClock()
-        self.waiters = waiters_for(self.clock)
+        self.waiters: Waiters = waiters_for(self.clock)
         self._now_us = self.clock.now_us
         # Guards _tables and _is_closed.
         self._lock = threading.Lock()
@@ -134,10 +134,10 @@ class AsyncMemoryStore:
     def __init__(self, store: MemoryStore) -> None:
         self.store = store
         self._native, self._run = store._native, store._run  # noqa: SLF001 - its other face
-        self.url = store.url
-        self.limits = store.limits
-        self.guarantees = store.guarantees
-        self.waiters = store.waiters
+        self.url: str = store.url
+        self.limits: Limits = store.limits
+        self.guarantees: Guarantees = store.guarantees
+        self.waiters: Waiters = store.waiters
 
     async def execute(self, command: Command[R]) -> R:
         # As the store's own does, without another call; natives of a store that was closed answer None.

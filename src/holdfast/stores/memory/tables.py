@@ -13,17 +13,17 @@ class Tables:
 
     def __init__(self, limits: Limits, *, by_reference: bool, keeps_events: bool = True) -> None:
         self.by_reference = by_reference
-        self.value_bytes = min(limits.value_bytes, limits.batch_bytes)
+        self.value_bytes: int = min(limits.value_bytes, limits.batch_bytes)
         self.messages: dict[int, Message] = {}
         """Every message of every queue, by its number."""
         self.last_number = 0
         self.queues: dict[str, MemoryQueue] = {}
         self.settings: dict[Kind, dict[str, Settings]] = {"queue": {}, "dict": {}}
-        self.dicts = Dicts()
+        self.dicts: Dicts = Dicts()
         self.leases: dict[str | None, dict[str, Lease]] = {}
         """The last lease of each key, by dict."""
-        self.log = Log(by_reference=by_reference, keeps=keeps_events)
-        self.answers = Answers()
+        self.log: Log = Log(by_reference=by_reference, keeps=keeps_events)
+        self.answers: Answers = Answers()
         self.copying: Copying | None = None
         """The copy that this store is the target of."""
         self.moved_to: str | None = None

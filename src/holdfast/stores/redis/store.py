@@ -43,11 +43,11 @@ class RedisStore:
         self.limits = limits
         self.clock = clock
         self.patience = patience
-        self.connections = Connections(self._address)
+        self.connections: Connections = Connections(self._address)
         self.guarantees: Guarantees = self._check_server()
         self._refuse_if_moved()
         self.waiters: Waiters = Waiters() if clock is None else waiters_for(clock)
-        self.listener = Listener(self._address, self.waiters)
+        self.listener: Listener = Listener(self._address, self.waiters)
         self._is_closed = False
         _open_stores.add(self)
 

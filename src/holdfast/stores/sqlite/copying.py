@@ -22,6 +22,7 @@ COPYING, FLOOR, MOVED = "copying", "floor", "moved"
 class Copies(Log):
     """The copying half of a transaction."""
 
+    appended: int
     is_sealed: bool = False
 
     def next_n(self) -> int:

@@ -26,7 +26,7 @@ class SqliteTransaction(Messages, Entries, Copies):
         self.clock = clock
         self.now: int = clock.now_us()
         self.hints: dict[str, int] = {}
-        self.appended = 0
+        self.appended: int = 0
 
     @property
     def wall_offset(self) -> int:

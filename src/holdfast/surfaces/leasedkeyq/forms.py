@@ -1,6 +1,6 @@
 """How keys and values travel: as they are to a store that keeps references, encoded to any other."""
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from typing import Any, Final, Protocol
 
 from holdfast.codec import Codec, decode_key, encode_key
@@ -45,7 +45,7 @@ class Encoded:
     """Keys are text that tells types apart; values are what the codec makes of them."""
 
     def __init__(self, codec: Codec) -> None:
-        self.value_in = codec.encode
-        self.value_out = codec.decode
+        self.value_in: Callable[[Any], Any] = codec.encode
+        self.value_out: Callable[[Any], Any] = codec.decode
         self.key_in = encode_key
         self.key_out = decode_key

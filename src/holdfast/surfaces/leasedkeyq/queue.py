@@ -62,7 +62,7 @@ class LeasedKeyQueue(Generic[K, V]):
         dead_letter_queue: str | None = None,
     ) -> None:
         # Among stores that nobody shares the name tells leases apart.
-        self.name = check_name((f"leasedkeyq-{new_id()}" if store is None else "leasedkeyq") if name is None else name, "queue")
+        self.name: str = check_name((f"leasedkeyq-{new_id()}" if store is None else "leasedkeyq") if name is None else name, "queue")
         self._lease_s = lease_s_of(default_lease_timeout, None, "default_lease_timeout")
         self._client = client_of(store)
         by_reference = is_by_reference(self._client)

@@ -28,7 +28,7 @@ class OnDemand:
     """Executes commands on a connection that is made when it is needed, in the thread that needs it, and made anew after a failure."""
 
     def __init__(self, get_conn: Callable[[], Any]) -> None:
-        self.limits = Limits()
+        self.limits: Limits = Limits()
         self.make = get_conn
         self._connection: Any = None
 

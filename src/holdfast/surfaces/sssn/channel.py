@@ -80,8 +80,8 @@ class WorkQueueChannel:
         max_attempts: int | None = None,
         dead_letter: str | None = None,
     ) -> None:
-        self.claim_timeout = check_duration(claim_timeout, "claim_timeout", zero=False)
-        self.id = check_name(id, "queue")
+        self.claim_timeout: float = check_duration(claim_timeout, "claim_timeout", zero=False)
+        self.id: str = check_name(id, "queue")
         self.name = name
         self.description = description
         self.visibility = visibility
@@ -94,7 +94,7 @@ class WorkQueueChannel:
         self.db_client = db_client
         self.transport = transport
         self.security = security
-        self.client = client_of(store)
+        self.client: ControlPlaneClient = client_of(store)
         """Give it as `store=` to another channel, a dead-letter one for example, to keep both in one store."""
         self._form: ByReference | Encoded = ByReference() if is_by_reference(self.client) else Encoded(content_type)
         check_budget(max_attempts, dead_letter)

@@ -40,9 +40,9 @@ class PostgresServer:
     """A PostgreSQL that a test starts, restarts and ends."""
 
     def __init__(self, binaries: Path | None = None, settings: Mapping[str, str] | None = None) -> None:
-        self.binaries = binaries or found_binaries()[0]
-        self.port = free_port()
-        self.url = f"postgresql://holdfast:{PASSWORD}@127.0.0.1:{self.port}/postgres"
+        self.binaries: Path = binaries or found_binaries()[0]
+        self.port: int = free_port()
+        self.url: str = f"postgresql://holdfast:{PASSWORD}@127.0.0.1:{self.port}/postgres"
         self._program = Program("postgres")
         self._settings = {**FAST, **(settings or {})}
         try:

@@ -23,11 +23,11 @@ class Program:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.folder = Path(tempfile.mkdtemp(prefix=f"holdfast-{name}-"))
-        self.user = unprivileged_user() if os.geteuid() == 0 else None
+        self.folder: Path = Path(tempfile.mkdtemp(prefix=f"holdfast-{name}-"))
+        self.user: str | None = unprivileged_user() if os.geteuid() == 0 else None
         if self.user is not None:
             shutil.chown(self.folder, self.user)
-        self.log = self.folder / "log"
+        self.log: Path = self.folder / "log"
         self._process: subprocess.Popen[bytes] | None = None
 
     def run(self, *command: str | Path) -> None:

@@ -29,7 +29,7 @@ class AsyncSentinel:
         namespace: str | None = None,
         owns_connection: bool = True,  # noqa: FBT001, FBT002 - as documented
     ) -> None:
-        self.reconcile = AsyncReconciliation(self)
+        self.reconcile: AsyncReconciliation = AsyncReconciliation(self)
         self._get_conn = get_conn
         self._ttl_ms = default_ttl_ms
         self._ledger = "sentinel" if namespace is None else f"sentinel:{namespace}"

@@ -30,7 +30,7 @@ class Sentinel:
         namespace: str | None = None,
         owns_connection: bool = True,  # noqa: FBT001, FBT002 - as documented
     ) -> None:
-        self.reconcile = Reconciliation(self)
+        self.reconcile: Reconciliation = Reconciliation(self)
         self._get_conn = get_conn
         self._ttl_ms = default_ttl_ms
         self._ledger = "sentinel" if namespace is None else f"sentinel:{namespace}"
