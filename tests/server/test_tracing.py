@@ -22,7 +22,7 @@ PARENT = "b7ad6b7169203331"
 def exporter(monkeypatch: pytest.MonkeyPatch) -> InMemorySpanExporter:
     exporter, provider = InMemorySpanExporter(), TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(exporter))
-    monkeypatch.setattr(trace, "get_tracer", provider.get_tracer)
+    monkeypatch.setattr(trace, "get_tracer_provider", lambda: provider)
     return exporter
 
 
@@ -60,9 +60,10 @@ def test_a_span_has_nothing_of_what_was_asked(served: Served, exporter: InMemory
     assert "s3cret" not in span.to_json()
 
 
-def test_without_opentelemetry_nothing_stands_between(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_nobody_set_opentelemetry_up_nothing_stands_between(monkeypatch: pytest.MonkeyPatch) -> None:
     async def app(*_: object) -> None:
         """Never called."""
 
+    assert tracing.traced(app, ()) is app, "installed, and not set up"
     monkeypatch.setattr(tracing, "IS_INSTALLED", False)
     assert tracing.traced(app, ()) is app
