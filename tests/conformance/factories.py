@@ -5,6 +5,8 @@ from pathlib import Path
 from msgspec import Struct
 
 from holdfast.clock import Clock
+from holdfast.server.audit import Actor
+from holdfast.server.tokens import create_token
 from holdfast.stores import Store
 from holdfast.stores.http.store import HttpStore
 from holdfast.stores.lmdb import LmdbStore
@@ -37,8 +39,8 @@ class LmdbFactory(Struct, frozen=True):
 class ServedStore(HttpStore):
     """Ends its server with itself."""
 
-    def __init__(self, served: Served, clock: Clock) -> None:
-        super().__init__(served.url, clock=clock)
+    def __init__(self, served: Served, clock: Clock, path: str = "", token: str | None = None) -> None:
+        super().__init__(served.url + path, clock=clock, token=token)
         self._served = served
 
     def close(self) -> None:
@@ -54,6 +56,17 @@ class HttpFactory(Struct, frozen=True):
 
     def make(self, clock: Clock) -> Store:
         return ServedStore(Served(self.factory.make(clock)), clock)
+
+
+class TenantFactory(Struct, frozen=True):
+    """The same, in a namespace, by a token that may prune, which is the whole server's, too."""
+
+    factory: StoreFactory
+
+    def make(self, clock: Clock) -> Store:
+        store = self.factory.make(clock)
+        _, token = create_token(store, "tenant", ["admin"], ["*"], by=Actor("the suite", "here"))
+        return ServedStore(Served(store), clock, "/ns/acme", token)
 
 
 class RedisFactory(Struct, frozen=True):

@@ -5,13 +5,20 @@ from pathlib import Path
 import pytest
 
 from holdfast.testing.conformance import CopyConformance, FileConformance, ForTasks, StoreConformance, StoreFactory
-from tests.conformance.factories import HttpFactory, MemoryFactory, SqliteFactory
+from tests.conformance.factories import HttpFactory, MemoryFactory, SqliteFactory, TenantFactory
 
 
 class TestHttpOverMemory(StoreConformance, CopyConformance):
     @pytest.fixture
     def factory(self) -> StoreFactory:
         return HttpFactory(MemoryFactory())
+
+
+@pytest.mark.verify
+class TestHttpInANamespace(StoreConformance):
+    @pytest.fixture
+    def factory(self) -> StoreFactory:
+        return TenantFactory(MemoryFactory())
 
 
 @pytest.mark.verify
