@@ -97,6 +97,14 @@ def test_when_the_server_is_not_there_nothing_was_written() -> None:
     store.close()
 
 
+def test_a_server_that_never_answered_is_given_up_sooner_than_one_that_did(served: Served) -> None:
+    store = HttpStore(served.url)
+    before = store.patience.most_s
+    put(store, "a")
+    assert before < store.patience.most_s == Patience().most_s
+    store.close()
+
+
 def test_closing_ends_the_tries_of_a_command() -> None:
     store = HttpStore("http://127.0.0.1:9")
     doing = Doing(lambda: store.execute(INCREMENT))

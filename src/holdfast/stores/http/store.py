@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec import json
+from msgspec.structs import replace
 
 from holdfast.clock import Clock
 from holdfast.codec import Limits
@@ -33,6 +34,8 @@ SLOW_POLL_S = 30.0
 DEFAULT_LIMITS = Limits()
 DEFAULT_PATIENCE = Patience()
 UNDO_PATIENCE = Patience(most_s=5.0)
+FIRST_S = 5.0
+"""How long a server is tried that never answered: more likely the URL is wrong than that it restarts just then."""
 
 _log = logging.getLogger(__name__)
 
@@ -43,7 +46,7 @@ class HttpStore:
     """The store that a server at this URL serves.
 
     Nothing is sent before the first command. A command is tried again under its own id while the server is away, for as long as
-    `patience` says. `clock` is for a test that owns the server's clock too.
+    `patience` says, and for five seconds at most while no server has answered yet. `clock` is for a test that owns the server's clock too.
     """
 
     def __init__(
@@ -58,7 +61,7 @@ class HttpStore:
         self.address: Address = Address.parse(url, token)
         self.url: str = self.address.url
         self.limits = limits
-        self.patience = patience
+        self._patience = patience
         self.clock = clock
         self.waiters: Waiters = Waiters() if clock is None else waiters_for(clock)
         self._about: About | None = None
@@ -72,6 +75,13 @@ class HttpStore:
         self._connections = Connections(self.address)
         self.listener: Listener = Listener(self.address, self.waiters.hint)
         self._undoer = ThreadPoolExecutor(1, "holdfast-undo")
+
+    @property
+    def patience(self) -> Patience:
+        """How long a command is tried from now on."""
+        if self._wall_offset_us is not None:
+            return self._patience
+        return replace(self._patience, most_s=min(FIRST_S, self._patience.most_s))
 
     @property
     def about(self) -> About:
