@@ -300,6 +300,12 @@ def test_a_receipt_of_another_namespace_settles_nothing(acme: HttpStore, other: 
     assert acme.execute(Settle([message.receipt])).held == [True]
 
 
+def test_a_command_of_another_namespace_under_the_same_id_is_another_command(acme: HttpStore, other: HttpStore, default: HttpStore) -> None:
+    for store in (acme, other, default):
+        assert store.execute(Put("jobs", [Item("a", ONE)], id="same")).created == [True]
+        assert store.execute(Count("jobs")).ready == 1
+
+
 def test_a_name_may_be_as_long_as_the_namespace_leaves_room_for(acme: HttpStore, default: HttpStore) -> None:
     longest = "é" * (ACME.name_bytes // 2)
     acme.execute(Put(longest, [Item("a", ONE)]))

@@ -28,7 +28,7 @@ class Caller(Struct, frozen=True):
     stay: Callable[[], Awaitable[None]]
     """Raises once they are welcome no more; asked before each command of a request, however long that lasts."""
     commands: str = ""
-    """What their commands' ids begin with in the store: nobody is answered what another was."""
+    """What their commands' ids begin with in the store, before the namespace: nobody is answered what another was."""
 
     @property
     def actor(self) -> Actor:

@@ -62,7 +62,8 @@ class Reach:
         entered = inside(command, self._namespace)
         if command.id:
             check_name(command.id, "command id", ID_LIMITS)
-            entered = replace(entered, id=self._caller.commands + command.id) if self._caller.commands else entered
+            if whose := self._caller.commands + self._namespace.prefix:
+                entered = replace(entered, id=whose + command.id)
         if isinstance(command, COPIED):
             await self._refuse_a_part()
         acts = acts_of(command)
