@@ -238,7 +238,7 @@ class Lease(Struct, frozen=True, gc=False, omit_defaults=True):
         return self.until > now
 
 
-class Event(Struct, frozen=True, gc=False):
+class Event(Struct, frozen=True, gc=False, omit_defaults=True):
     """One line of the log that watches read."""
 
     index: int
@@ -246,3 +246,10 @@ class Event(Struct, frozen=True, gc=False):
     event: str
     data: Raw
     at: int
+    number: int = 0
+    """The number it was written with, where it was committed so late that it has another place in the log."""
+
+    @property
+    def token(self) -> int:
+        """The token or the revision that it tells of."""
+        return self.number or self.index

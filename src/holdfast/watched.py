@@ -127,7 +127,7 @@ class QueueSubject(Struct, frozen=True):
         facts = self._narrowed(facts)
         facts |= {keys: [shown(key) for key in facts[keys]] for keys in PAIRS.values() if keys in facts}
         if event.event == "claimed":
-            facts["token"] = event.index
+            facts["token"] = event.token
         return facts
 
     def tell_item(self, item: Message) -> Facts:
@@ -171,13 +171,15 @@ class DictSubject(Struct, frozen=True):
         return dict_topic(self.name)
 
     def first_pages(self) -> list[Command[Any]]:
-        return [Read(self.name, prefix=self.prefix, limit=PAGE) if self.key is None else self.again([self.key])]
+        return [Read(self.name, prefix=self.prefix, limit=PAGE, anchor=True) if self.key is None else self.again([self.key])]
 
     def next_page(self, asked: Read, page: Entries) -> Command[Any] | None:
-        return Read(self.name, prefix=self.prefix, after=page.entries[-1].key, limit=PAGE) if asked.keys is None and page.more else None
+        if asked.keys is not None or not page.more:
+            return None
+        return Read(self.name, prefix=self.prefix, after=page.entries[-1].key, limit=PAGE, anchor=True)
 
     def again(self, names: list[str]) -> Command[Any]:
-        return Read(self.name, names)
+        return Read(self.name, names, anchor=True)
 
     def items(self, page: Entries) -> dict[str, Any]:
         return {entry.key: entry for entry in page.entries}
@@ -196,8 +198,8 @@ class DictSubject(Struct, frozen=True):
             facts["key"] = shown(facts["key"])
         if event.event == "written":
             value = _read_value(event.data).value if "value" in facts else None
-            facts |= {"value": None if value is None else self.codec.decode(value), "revision": event.index}
-        return facts | {"token": event.index} if event.event == "acquired" else facts
+            facts |= {"value": None if value is None else self.codec.decode(value), "revision": event.token}
+        return facts | {"token": event.token} if event.event == "acquired" else facts
 
     def tell_item(self, item: Entry) -> Facts:
         return {"key": shown(item.key), "value": self.codec.decode(item.value), "revision": item.revision}

@@ -39,6 +39,8 @@ class Read(Command[Entries], frozen=True):
     prefix: str = ""
     after: str | None = None
     limit: int = 10_000
+    anchor: bool = False
+    """Whether a watch goes on from the answer's index: where writers do not take turns, it is exact only then."""
 
     def __post_init__(self) -> None:
         check_name(self.dict, "dict")

@@ -40,7 +40,7 @@ def observe(store: Store, key: str, poll_s: float = POLL_S) -> Generator[LeaseHo
             for event in page.events:
                 if event.event == "acquired":
                     # Tokens are the numbers of these events.
-                    holder = LeaseHolder(facts_of(event)["holder"], event.index, wall_time(event.at, store.wall_offset_us()))
+                    holder = LeaseHolder(facts_of(event)["holder"], event.token, wall_time(event.at, store.wall_offset_us()))
                     yield holder
             if len(page.events) < PAGE:
                 store.wait(mark, math.inf, None, poll_s)
