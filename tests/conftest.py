@@ -6,6 +6,8 @@ from collections.abc import Generator
 import hypothesis
 import pytest
 
+from tests.postgres import postgres_server, postgres_url  # noqa: F401 - fixtures for every test
+
 # A shell that runs the tests in the background lets them ignore Ctrl-C, and so every program that a test starts and interrupts.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 

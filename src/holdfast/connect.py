@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlsplit
 
 from holdfast.codec.limits import Limits
@@ -18,8 +18,11 @@ from holdfast.errors import Closed, MissingExtra
 if TYPE_CHECKING:
     import sqlite3
 
+    import psycopg
+
     from holdfast.stores import AsyncStore, Store
 
+POSTGRES = ("postgresql", "postgres")
 REDIS = ("redis", "rediss", "redis+unix", "valkey", "valkeys", "valkey+unix")
 
 STORES = {
@@ -28,15 +31,16 @@ STORES = {
     "lmdb": ("holdfast.stores.lmdb", "LmdbStore"),
     "http": ("holdfast.stores.http.store", "HttpStore"),
     "https": ("holdfast.stores.http.store", "HttpStore"),
+    **dict.fromkeys(POSTGRES, ("holdfast.stores.postgres.store", "PostgresStore")),
     **dict.fromkeys(REDIS, ("holdfast.stores.redis", "RedisStore")),
 }
-EXTRAS = {"lmdb": "lmdb", "http": "http", "https": "http", **dict.fromkeys(REDIS, "redis")}
+EXTRAS = {"lmdb": "lmdb", "http": "http", "https": "http", **dict.fromkeys(POSTGRES, "postgres"), **dict.fromkeys(REDIS, "redis")}
 """Stores that need what the base install leaves out, and the extra that brings it."""
 
 SERVERS = {"http", "https"}
 """What names a server of ours, not a file."""
 
-DATABASES = {*REDIS}
+DATABASES = {*POSTGRES, *REDIS}
 """What names a database server; its store reads the URL itself."""
 
 OPTIONS: dict[str, dict[str, dict[str, object]]] = {
@@ -54,16 +58,18 @@ _named: "dict[str, Store]" = {}
 _has_told = False
 
 
-def connect(target: "str | sqlite3.Connection | None" = None, *, token: str | None = None, limits: Limits = Limits()) -> "Store":
-    """Open a store: `memory://`, `sqlite:///jobs.db`, `sqlite:////var/lib/jobs.db`, `lmdb:///jobs`, `redis://host/0`, `https://host`.
+def connect(
+    target: "str | sqlite3.Connection | psycopg.Connection[Any] | None" = None, *, token: str | None = None, limits: Limits = Limits()
+) -> "Store":
+    """Open a store: `memory://`, `sqlite:///jobs.db`, `lmdb:///jobs`, `postgresql://host/database`, `redis://host/0`, `https://host`.
 
     As with other libraries, three slashes begin a relative path and four an absolute one. Without a URL it is that of `HOLDFAST_URL`, else
-    a SQLite file in the user's data folder. `memory://` is a new store each time, `memory://name` one for the whole process. A `sqlite3`
-    connection of your own works too: in its open transaction commands never commit, and an idle one they commit. `token` is for a server,
-    and without it that of `HOLDFAST_TOKEN`.
+    a SQLite file in the user's data folder. `memory://` is a new store each time, `memory://name` one for the whole process. A `sqlite3` or
+    psycopg connection of your own works too: in its open transaction commands never commit, and an idle one they commit. `token` is for a
+    server, and without it that of `HOLDFAST_TOKEN`.
     """
     if not isinstance(target, str | None):
-        return _class_of("holdfast.stores.sqlite.borrowed", "BorrowedStore", "sqlite")(target, limits=limits)
+        return _borrow(target, limits)
     if target is None:
         return _connect_default(token, limits)
     url = _split(target)
@@ -79,6 +85,13 @@ def connect(target: "str | sqlite3.Connection | None" = None, *, token: str | No
     return _shared_memory(target, limits, options)
 
 
+def _borrow(connection: object, limits: Limits) -> "Store":
+    """A store on a connection of the caller's own."""
+    if any(base.__module__.partition(".")[0] == "psycopg" for base in type(connection).__mro__):
+        return _class_of("holdfast.stores.postgres.borrowed", "BorrowedPostgresStore", "postgres")(connection, limits=limits)
+    return _class_of("holdfast.stores.sqlite.borrowed", "BorrowedStore", "sqlite")(connection, limits=limits)
+
+
 def connect_shared(target: str | None = None, *, token: str | None = None, limits: Limits = Limits()) -> "Store":
     """Open a store as `HOLDFAST_URL` or a `base_url` names it: whoever says `memory://` there means the same store of this process."""
     if target is not None and target.partition("?")[0] == "memory://":
@@ -86,8 +99,14 @@ def connect_shared(target: str | None = None, *, token: str | None = None, limit
     return connect(target, token=token, limits=limits)
 
 
-def connect_async(target: str | None = None, *, token: str | None = None, limits: Limits = Limits()) -> "AsyncStore":
-    """Open a store for tasks; see `connect`."""
+def connect_async(
+    target: "str | psycopg.AsyncConnection[Any] | None" = None, *, token: str | None = None, limits: Limits = Limits()
+) -> "AsyncStore":
+    """Open a store for tasks; see `connect`. A psycopg connection of your own is one for tasks, too."""
+    if not isinstance(target, str | None):
+        made_by: Callable[..., Any] = _class_of("holdfast.stores.postgres.borrowed", "AsyncBorrowedPostgresStore", "postgres")
+        store: AsyncStore = made_by(target, limits=limits)
+        return store
     return connect(target, token=token, limits=limits).for_tasks()
 
 

@@ -13,7 +13,9 @@ from holdfast.stores.lmdb import LmdbStore
 from holdfast.stores.memory import MemoryStore
 from holdfast.stores.redis import RedisStore
 from holdfast.stores.sqlite.store import SqliteStore
+from holdfast.testing.clock import FakeClock
 from holdfast.testing.conformance import StoreFactory
+from holdfast.testing.postgres import PinnedPostgresStore
 from tests.server.serving import Served
 
 
@@ -74,3 +76,11 @@ class RedisFactory(Struct, frozen=True):
 
     def make(self, clock: Clock) -> Store:
         return RedisStore(self.url, clock=clock)
+
+
+class PostgresFactory(Struct, frozen=True):
+    url: str
+
+    def make(self, clock: Clock) -> Store:
+        assert isinstance(clock, FakeClock)
+        return PinnedPostgresStore(self.url, clock)

@@ -47,6 +47,7 @@ class WaitingConformance(Conformance):
                     awake.append(1)
                 mark.used()
 
+        wait_for(store, queue_topic(JOBS), timeout_s=0.01)  # Over a wire the first wait only says that somebody listens.
         waiters = [Doing(claim_and_count) for _ in range(8)]
         all_asleep(*waiters)
         before = len(awake)

@@ -1,0 +1,54 @@
+"""Where a PostgreSQL store is: the URL, what of it is for libpq and what is for us, and how it may be shown."""
+
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
+
+import psycopg
+from msgspec import Struct
+from psycopg.conninfo import conninfo_to_dict
+
+SCHEMA = "holdfast"
+SCHEMA_BYTES = 63
+POOL = 10
+
+
+class Address(Struct, frozen=True):
+    """A database, and the schema in it that is the store."""
+
+    conninfo: str
+    """For libpq, with the password: never to be shown."""
+    url: str
+    """The same without the password."""
+    where: str
+    """The same for an error message."""
+    schema: str = SCHEMA
+    pool: int = POOL
+
+
+def parse(url: str) -> Address:
+    """Read `postgresql://user:password@host:5432/database?schema=holdfast&pool=10`; several hosts are separated by commas.
+
+    Whatever else stands behind the question mark is for libpq (`sslmode`, `connect_timeout`, `target_session_attrs` …).
+    """
+    parts = urlsplit(url)
+    given = dict(parse_qsl(parts.query, keep_blank_values=True))
+    schema, pool = given.pop("schema", SCHEMA), given.pop("pool", str(POOL))
+    if not schema or len(schema.encode()) > SCHEMA_BYTES or "\0" in schema:
+        raise ValueError(f"schema is {schema!r}: give the name of a schema, of 1 to {SCHEMA_BYTES} bytes")
+    if not pool.isdecimal() or int(pool) < 1:
+        raise ValueError(f"pool is {pool!r}: give the most connections that a process keeps, 1 or more")
+    # Everything is asked of the primary: of several hosts the one that takes writes.
+    options = {"target_session_attrs": "read-write", "connect_timeout": "10", "application_name": "holdfast", **given}
+    conninfo = urlunsplit(parts._replace(scheme="postgresql", query=urlencode(options, quote_via=quote)))
+    try:
+        known = conninfo_to_dict(conninfo)
+    except psycopg.Error:
+        # What libpq says about it may show the password.
+        raise ValueError(
+            "this is no URL of PostgreSQL: write postgresql://user:password@host:5432/database, with %40 for @ in a password"
+        ) from None
+    hosts = str(known.get("host") or "the local server")
+    database = str(known.get("dbname") or known.get("user") or "")
+    user, _, _ = parts.netloc.rpartition("@")
+    name = user.partition(":")[0]
+    shown = urlunsplit(parts._replace(netloc=f"{name}@{parts.netloc.rpartition('@')[2]}" if name else parts.netloc.rpartition("@")[2]))
+    return Address(conninfo, shown, f"PostgreSQL database {database!r} at {hosts}", schema, int(pool))

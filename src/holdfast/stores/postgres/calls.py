@@ -1,0 +1,195 @@
+"""Commands as calls of the store's SQL functions, and answers from what those return: pure, for threads and tasks alike."""
+
+from collections.abc import Callable
+from copy import copy
+from typing import Any, TypeVar
+
+from msgspec import Raw, Struct, json
+from msgspec.structs import force_setattr
+from psycopg import sql
+
+from holdfast.commands import Acquire, Acquired, Claim, Command, Import, Item, Put, Settle, Together, Write, encode_command
+from holdfast.errors import LeaseHeld
+from holdfast.ids import new_id
+from holdfast.records import Lease, Receipt
+
+R = TypeVar("R")
+
+OPEN_S = 0.5
+"""When to ask again for what is being acquired in somebody's open transaction."""
+
+
+class Call(Struct, frozen=True):
+    """A statement with its parameters; its one row has one column, the answer as JSON."""
+
+    statement: bytes
+    parameters: tuple[Any, ...]
+
+
+class Calls:
+    """The calls of one schema."""
+
+    def __init__(self, schema: str) -> None:
+        self._execute = in_schema("select {}.execute(%s::jsonb, %s::text[])", schema)
+        self._read = in_schema("select {}.read(%s::jsonb)", schema)
+        self._put = in_schema("select {}.put(%s, %s, %s, %s::text[], %s::integer[], %s::text[])", schema)
+        self._claim = in_schema("select {}.claim(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s)", schema)
+        self._settle = in_schema("select {}.settle(%s, %s, %s, %s::text[], %s::bigint[])", schema)
+        self.moved = Call(in_schema("select max(value) from {}.meta where name = 'moved'", schema), ())
+        self.prune = Call(in_schema("select {}.prune_some()", schema), ())
+
+    def call(self, command: Command[Any], command_id: str, *, again: bool) -> Call:
+        """The call that answers the command; under an id it is applied once, however often it is made.
+
+        `again` says that it was perhaps made before: then the answer is looked for first.
+        """
+        if command.reads_only:
+            return Call(self._read, (encoded(command),))
+        if isinstance(command, Put) and all(map(is_plain, command.items)):
+            return self._put_call(command, command_id, again)
+        if isinstance(command, Claim) and command.key is None:
+            return self._claim_call(command, command_id, again)
+        if isinstance(command, Settle) and is_simple(command):
+            receipts = command.receipts
+            ids, tokens = [receipt.id for receipt in receipts], [receipt.token for receipt in receipts]
+            return Call(self._settle, (command_id, again, receipts[0].queue, ids, tokens))
+        return self._general_call(command, command_id)
+
+    def _put_call(self, command: Put, command_id: str, again: bool) -> Call:  # noqa: FBT001 - as `call` says
+        items = command.items
+        priorities = [item.priority for item in items] if any(item.priority for item in items) else None
+        texts = [bytes(item.value).decode() for item in items]
+        return Call(self._put, (command_id, again, command.queue, [item.id for item in items], priorities, texts))
+
+    def _claim_call(self, command: Claim, command_id: str, again: bool) -> Call:  # noqa: FBT001 - as `call` says
+        rest = (command.take, command.expired_to, command.max_attempts, command.dead_letter)
+        return Call(self._claim, (command_id, again, command.queue, command.holder, command.lease_s, command.limit, *rest))
+
+    def _general_call(self, command: Command[Any], command_id: str) -> Call:
+        texts: list[str] = []
+        apart = values_apart(command, texts)
+        if command_id != apart.id:
+            apart = with_fields(apart, id=command_id)
+        return Call(self._execute, (encoded(apart), texts))
+
+
+class Asking:
+    """One command being asked: every call it makes has the same id, and all but the first look for an answer first."""
+
+    def __init__(self, calls: Calls, command: Command[Any]) -> None:
+        self._calls = calls
+        self._command = command
+        self._id = command.id or new_id()
+        # A caller's own id may have been used before.
+        self._again = bool(command.id)
+
+    def call(self) -> Call:
+        call = self._calls.call(self._command, self._id, again=self._again)
+        self._again = True
+        return call
+
+
+def is_plain(item: Item) -> bool:
+    """Whether it carries nothing but a value and a priority."""
+    return (
+        item.key is None
+        and not item.delay_s
+        and item.at is None
+        and item.max_attempts is None
+        and item.dead_letter is None
+        and item.start_within_s is None
+        and item.metadata is None
+    )
+
+
+def is_simple(command: Settle) -> bool:
+    """Whether it acknowledges claims of one queue, each for itself."""
+    receipts = command.receipts
+    return (
+        command.to == "done"
+        and bool(receipts)
+        and not command.all_or_none
+        and (len(receipts) == 1 or all(receipt.queue == receipts[0].queue for receipt in receipts))
+    )
+
+
+def in_schema(statement: str, schema: str) -> bytes:
+    """The statement with the schema's name, quoted for PostgreSQL, and for psycopg where the name has a percent sign."""
+    return statement.format(sql.Identifier(schema).as_string(None).replace("%", "%%")).encode()
+
+
+def answer(command: Command[R], text: str) -> R:
+    """The answer in its own type."""
+    if isinstance(command, Together):
+        parts = json.decode(text, type=list[Raw])
+        answers: Any = [json.decode(part, type=one.answer_type) for one, part in zip(command.commands, parts, strict=True)]
+    else:
+        answers = json.decode(text, type=command.answer_type)
+    found: R = answers
+    return found
+
+
+def encoded(command: Command[Any]) -> str:
+    """The command as JSON that jsonb takes: it refuses the character 0, which may stand in an error's text."""
+    return encode_command(command).decode().replace("\\u0000", "\\ufffd")
+
+
+def values_apart(command: Command[Any], texts: list[str]) -> Any:
+    """The same command, in which every value is the place of its text in `texts`.
+
+    Only so do values come back byte for byte: jsonb reorders and renumbers, and taking JSON apart refuses the character 0.
+    """
+
+    def place(value: Raw | None) -> Raw | None:
+        if value is None:
+            return None
+        texts.append(bytes(value).decode())
+        return Raw(str(len(texts)).encode())
+
+    if isinstance(command, Put):
+        items = [with_fields(item, value=place(item.value), metadata=place(item.metadata)) for item in command.items]
+        return with_fields(command, items=items)
+    if isinstance(command, Write):
+        return with_fields(command, changes=[_change_apart(change, place) for change in command.changes])
+    if isinstance(command, Acquire) and command.default is not None:
+        return with_fields(command, default=place(command.default))
+    if isinstance(command, Import):
+        messages = [with_fields(one, value=place(one.value), metadata=place(one.metadata)) for one in command.messages]
+        return with_fields(command, messages=messages, entries=[with_fields(one, value=place(one.value)) for one in command.entries])
+    if isinstance(command, Together):
+        return with_fields(command, commands=[values_apart(part, texts) for part in command.commands])
+    return command
+
+
+def _change_apart(change: Any, place: Callable[[Raw | None], Raw | None]) -> Any:
+    by = place(Raw(json.encode(change.by))) if change.do == "increment" else None
+    return with_fields(change, value=place(change.value), expected=place(change.expected), by=by)
+
+
+def with_fields(record: Any, **fields: Any) -> Any:
+    """A copy with other fields, unchecked: what it becomes is the wire's."""
+    changed = copy(record)
+    for name, value in fields.items():
+        force_setattr(changed, name, value)
+    return changed
+
+
+def answer_held(command: Command[R], held: LeaseHeld) -> R:
+    """The answer to an acquire that met an open transaction, which nobody can look into: a lease that is not the caller's."""
+    if not isinstance(command, Acquire) or command.all_or_none:
+        raise held
+    lease = Lease(command.dict, command.key, holder="", lease_id="", token=0, since=0, until=0)
+    found: Any = Acquired(lease, ends_in_s=OPEN_S)
+    answer: R = found
+    return answer
+
+
+class Held(Struct):
+    """What a refusal to acquire carries."""
+
+    lease: Lease | None = None
+    expires_in_s: float | None = None
+
+
+decode_receipts: Callable[[str], list[Receipt]] = json.Decoder(list[Receipt]).decode
+decode_held: Callable[[str], Held] = json.Decoder(Held).decode

@@ -1,0 +1,110 @@
+"""Errors of PostgreSQL as Holdfast's own: which are refusals, which another try may mend, and which are for good."""
+
+from collections.abc import Callable
+
+import psycopg
+from msgspec import json
+from psycopg import errors
+
+from holdfast.commands import refused
+from holdfast.errors import (
+    ClaimLost,
+    Compacted,
+    HoldfastError,
+    KeyInFlight,
+    LeaseHeld,
+    LeaseLost,
+    NotAllowed,
+    QueueFull,
+    Refused,
+    StoreError,
+    StoreFull,
+    StoreUnavailable,
+)
+from holdfast.stores.postgres.calls import decode_held, decode_receipts
+from holdfast.stores.retrying import Lost
+
+UNDONE = (
+    # Two commands met in a way that one of them was undone for.
+    errors.SerializationFailure,
+    errors.DeadlockDetected,
+    errors.LockNotAvailable,
+    errors.UniqueViolation,
+    # Not now: too many connections, a server that starts or ends, a primary that became a standby.
+    errors.TooManyConnections,
+    errors.CannotConnectNow,
+    errors.ReadOnlySqlTransaction,
+)
+
+COPYING: dict[str, Callable[..., Refused]] = {
+    "HF011": refused.not_empty,
+    "HF012": refused.other_copy,
+    "HF013": refused.no_copy,
+    "HF014": refused.other_place,
+    "HF015": refused.both_have,
+    "HF016": refused.written_meanwhile,
+}
+
+GONE = (errors.AdminShutdown, errors.CrashShutdown, errors.IdleSessionTimeout)
+"""The server ended the connection, perhaps after the commit."""
+
+LOST = (psycopg.OperationalError, psycopg.InterfaceError)
+"""Without a state: libpq noticed it, not the server."""
+
+AUTHENTICATION = ("authentication failed", "no password supplied", "no pg_hba.conf entry", "is not permitted to log in")
+
+
+def raised(error: psycopg.Error, where: str) -> HoldfastError | Lost | ValueError:
+    """What to raise for an error that a statement met."""
+    state = error.sqlstate or ""
+    if state.startswith("HF"):
+        return refusal(error, state)
+    if isinstance(error, UNDONE):
+        return Lost(f"{where}: {_said(error)}", maybe_applied=False)
+    if isinstance(error, GONE) or state.startswith("08") or (not state and isinstance(error, LOST)):
+        return Lost(f"{where}: the connection was lost ({_said(error)})", maybe_applied=True)
+    if isinstance(error, errors.InsufficientPrivilege):
+        return NotAllowed(f"{where}: {_said(error)}; give the user this right, or use another")
+    if isinstance(error, errors.DiskFull):
+        return StoreFull(f"{where}: the server's disk is full; nothing was written")
+    if isinstance(error, errors.CharacterNotInRepertoire | errors.UntranslatableCharacter):
+        return ValueError(f"PostgreSQL cannot keep this text: {_said(error)}")
+    return StoreError(f"{where}: {_said(error)} ({state})")
+
+
+def refusal(error: psycopg.Error, state: str) -> HoldfastError:
+    """The refusal that a function raised; nothing was written."""
+    message, detail = _said(error), error.diag.message_detail or ""
+    match state:
+        case "HF001":
+            return QueueFull(message)
+        case "HF002":
+            return KeyInFlight(message)
+        case "HF003":
+            return ClaimLost(message, decode_receipts(detail))
+        case "HF004":
+            return LeaseLost(message)
+        case "HF005":
+            held = decode_held(detail)
+            return LeaseHeld(message, held.lease, held.expires_in_s)
+        case "HF007":
+            return Compacted(message, int(detail))
+        case "HF011" | "HF012" | "HF013" | "HF014" | "HF015" | "HF016":
+            return COPYING[state](*json.decode(detail))
+        case _:
+            return Refused(message)
+
+
+def not_connected(error: psycopg.Error, where: str) -> HoldfastError:
+    """What to raise where no connection could be made at all; libpq never says the password."""
+    said = _said(error)
+    if any(phrase in said for phrase in AUTHENTICATION):
+        return NotAllowed(f"{where}: {said}; check user and password")
+    if "does not exist" in said:
+        return StoreError(f"{where}: {said}; create it, or name another in the URL")
+    return StoreUnavailable(f"{where} cannot be reached: {said}")
+
+
+def _said(error: psycopg.Error) -> str:
+    said = error.diag.message_primary or str(error)
+    return " ".join(said.split())

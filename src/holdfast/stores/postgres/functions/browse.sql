@@ -1,0 +1,142 @@
+-- Browse and Count: looking at messages without touching them.
+
+-- The ids of one state in its own order, behind a cursor.
+create or replace function browse_state(of_queue text, of_state text, which jsonb, after jsonb, most integer, now bigint) returns setof text
+language plpgsql stable as $$
+declare
+  older bigint := now - moment_in((which ->> 'older_than_s')::double precision);
+  error text := which ->> 'error_contains';
+  prefix text := which ->> 'key_prefix';
+  a bigint := case when of_state <> 'buffered' then after ->> 0 end;
+  b bigint := after ->> 1;
+  k bigint := after ->> 2;
+begin
+  case of_state
+    when 'ready' then
+      -- The cursor's first part is the priority negated, as it sorts; the line goes on in its priority, then in the lower ones.
+      return query
+        select m.id
+        from messages as m
+        where m.queue = of_queue and m.state = 'ready'
+          and (a is null or (m.priority <= -a and (m.priority < -a or (m.position, m.n) > (b, k))))
+          and (older is null or m.created_at < older)
+          and (error is null or strpos(m.last_error, error) > 0)
+          and (prefix is null or starts_with(m.key, prefix))
+        order by m.priority desc, m.position, m.n
+        limit most;
+    when 'leased' then
+      return query
+        select m.id
+        from messages as m
+        where m.queue = of_queue and m.state = 'leased'
+          and (m.until, m.n) > (coalesce(a, 0), coalesce(b, 0))
+          and (older is null or m.created_at < older)
+          and (error is null or strpos(m.last_error, error) > 0)
+          and (prefix is null or starts_with(m.key, prefix))
+        order by m.until, m.n
+        limit most;
+    when 'dead' then
+      return query
+        select m.id
+        from messages as m
+        where m.queue = of_queue and m.state = 'dead'
+          and (m.dead_at, m.n) > (coalesce(a, 0), coalesce(b, 0))
+          and (older is null or m.dead_at < older)
+          and (error is null or strpos(m.last_error, error) > 0)
+          and (prefix is null or starts_with(m.key, prefix))
+        order by m.dead_at, m.n
+        limit most;
+    else
+      return query
+        select m.id
+        from messages as m
+        where m.queue = of_queue and m.state = 'buffered'
+          and m.key > coalesce(after ->> 0, '')
+          and (older is null or m.created_at < older)
+          and (error is null or strpos(m.last_error, error) > 0)
+          and (prefix is null or starts_with(m.key, prefix))
+        order by m.key
+        limit most;
+  end case;
+end
+$$;
+
+-- Where a message stands in the order of its state.
+create or replace function cursor_of(m messages) returns text
+language sql stable as $$
+  select case m.state
+    when 'ready' then json_build_array(-m.priority::bigint, m.position, m.n)
+    when 'leased' then json_build_array(m.until, m.n)
+    when 'dead' then json_build_array(m.dead_at, m.n)
+    else json_build_array(m.key, m.n)
+  end::text
+$$;
+
+-- Its index is where the log of the queue stood at the moment of the answer.
+create or replace function read_browse(c jsonb, now bigint) returns text
+language plpgsql as $$
+declare
+  of_queue text := c ->> 'queue';
+  most integer := coalesce((c ->> 'limit')::integer, 100);
+  known topics := begin_reading('queue:' || of_queue);
+  snapshot pg_snapshot;
+  page text;
+  count integer;
+  cursor text;
+begin
+  if c -> 'ids' is not null then
+    select string_agg(message_json(m), ',' order by i.o), pg_current_snapshot() into page, snapshot
+    from unnest(texts(c -> 'ids')) with ordinality as i (id, o)
+    join messages as m on m.queue = of_queue and m.id = i.id;
+  elsif c -> 'keys' is not null then
+    select string_agg(message_json(m), ',' order by k.o, m.state = 'buffered'), pg_current_snapshot() into page, snapshot
+    from (select u.key, min(u.o) as o from unnest(texts(c -> 'keys')) with ordinality as u (key, o) group by u.key) as k
+    join messages as m on m.queue = of_queue and m.key = k.key and m.key is not null and m.state <> 'dead';
+  else
+    -- One statement, so that it is of one moment.
+    select string_agg(message_json(m), ',' order by b.o), count(*), (array_agg(cursor_of(m) order by b.o desc))[1], pg_current_snapshot()
+    into page, count, cursor, snapshot
+    from browse_state(of_queue, coalesce(c ->> 'state', 'ready'), c -> 'which', c -> 'after', most, now) with ordinality as b (id, o)
+    join messages as m on m.queue = of_queue and m.id = b.id;
+  end if;
+  return '{"messages":[' || coalesce(page, '') || '],"after":' || case when count = most then cursor else 'null' end
+    || ',"index":' || advance_horizon(known, snapshot, 0) || ',"now":' || now || '}';
+end
+$$;
+
+create or replace function read_count(c jsonb, now bigint) returns text
+language plpgsql as $$
+begin
+  return (
+    select json_build_object(
+      'ready', ready.count - ready.delayed + leased.ended,
+      'delayed', ready.delayed,
+      'buffered', buffered.count,
+      'leased', leased.count - leased.ended,
+      'dead', dead.count,
+      'oldest_ready_s', case when ready.first <= now then seconds_in(now - ready.first) end,
+      'oldest_leased_s', seconds_in(now - leased.since),
+      'average_leased_s', (now - leased.mean) / 1000000,
+      'oldest_dead_s', seconds_in(now - dead.first),
+      'holders', holders.counts
+    )::text
+    from (
+      select count(*), count(*) filter (where position > now) as delayed, min(position) as first
+      from messages where queue = c ->> 'queue' and state = 'ready'
+    ) as ready,
+    (
+      select count(*), count(*) filter (where until <= now) as ended, min(since) filter (where until > now) as since,
+        (avg(since) filter (where until > now))::double precision as mean
+      from messages where queue = c ->> 'queue' and state = 'leased'
+    ) as leased,
+    (select count(*) from messages where queue = c ->> 'queue' and state = 'buffered') as buffered,
+    (select count(*), min(dead_at) as first from messages where queue = c ->> 'queue' and state = 'dead') as dead,
+    (
+      select coalesce(json_object_agg(h.holder, h.count), '{}') as counts
+      from (
+        select holder, count(*) from messages where queue = c ->> 'queue' and state = 'leased' and until > now group by holder
+      ) as h
+    ) as holders
+  );
+end
+$$;

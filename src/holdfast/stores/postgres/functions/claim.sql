@@ -1,0 +1,300 @@
+-- Claim: what others let expire comes back in the same step, and the first in line are leased or taken.
+
+-- The fate of messages of one queue whose claims end; `base` is the moment that the back of the line means, null for each lease's end.
+create or replace function fates_of(
+  of_queue text, ids text[], counts boolean, buries boolean, max_attempts integer, dead_letter text,
+  return_to text, base bigint, delay bigint, now bigint
+) returns fate[]
+language plpgsql as $$
+begin
+  return (
+    with heads as materialized (
+      select p.priority, head_position(of_queue, p.priority, now) as head
+      from (
+      select distinct m.priority
+      from unnest(ids) as i (id)
+      cross join lateral (select m.priority from messages as m where m.queue = of_queue and m.id = i.id limit 1) as m
+    ) as p
+    )
+    select coalesce(array_agg(row(
+      m.id, m.key, f.fate,
+      case when f.fate = 'back' then case coalesce(return_to, m.expired_to)
+        when 'back' then coalesce(base, m.until) + delay
+        when 'place' then case when delay > 0 then greatest(m.position, now + delay) else m.position end
+        else coalesce(least(h.head - 1, now), now) + delay
+      end end,
+      case when f.fate = 'moved' then b.place end
+    )::fate order by i.o), '{}')
+    from unnest(ids) with ordinality as i (id, o)
+    cross join lateral (select * from messages as m where m.queue = of_queue and m.id = i.id limit 1) as m
+    join heads as h on h.priority = m.priority
+    cross join lateral (select coalesce(nullif(m.dead_letter, ''), fates_of.dead_letter) as place) as b
+    cross join lateral (
+      select case
+        when buries or (counts and m.failures + 1 >= coalesce(m.max_attempts, fates_of.max_attempts))
+          then case when b.place is null or b.place = of_queue then 'dead' else 'moved' end
+        when m.key is not null and exists (
+          select from messages as copy where copy.queue = of_queue and copy.key = m.key and copy.state = 'buffered'
+        ) then 'gone'
+        else 'back'
+      end as fate
+    ) as f
+  );
+end
+$$;
+
+-- What time has overtaken, the longest overdue first. Locked rows are somebody's work already, and stay.
+create or replace function overdue(of_queue text, now bigint, most integer, out expired text[], out late text[])
+language plpgsql as $$
+begin
+  with ended as materialized (
+    select m.id, m.until as alarm, m.n, false as is_late
+    from messages as m
+    where m.queue = of_queue and m.state = 'leased' and m.until <= now
+    order by m.until, m.n
+    limit most
+    for update skip locked
+  ),
+  missed as materialized (
+    select m.id, m.start_by as alarm, m.n, true as is_late
+    from messages as m
+    where m.queue = of_queue and m.state = 'ready' and m.start_by is not null and m.attempts = 0 and m.start_by <= now
+    order by m.start_by, m.n
+    limit most
+    for update skip locked
+  ),
+  longest as (
+    select id, is_late, row_number() over (order by alarm, n) as o
+    from (select * from ended union all select * from missed) as both_kinds
+    order by o
+    limit most
+  )
+  select coalesce(array_agg(id order by o) filter (where not is_late), '{}'), coalesce(array_agg(id order by o) filter (where is_late), '{}')
+  into expired, late
+  from longest;
+end
+$$;
+
+-- Up to so many due messages in the order of messages_ready, walking the priorities in use from the top.
+create or replace function heads(of_queue text, now bigint, most integer) returns text[]
+language plpgsql as $$
+declare
+  found_ids text[] := '{}';
+  level_ids text[];
+  top integer;
+begin
+  select priority into top from messages where queue = of_queue and state = 'ready' order by priority desc limit 1;
+  while top is not null and cardinality(found_ids) < most loop
+    select array_agg(h.id order by h.position, h.n) into level_ids
+    from (
+      select m.id, m.position, m.n
+      from messages as m
+      where m.queue = of_queue and m.state = 'ready' and m.priority = top and m.position <= now
+        and (m.start_by is null or m.start_by > now or m.attempts > 0)
+      order by m.position, m.n
+      limit most - cardinality(found_ids)
+      for update skip locked
+    ) as h;
+    found_ids := found_ids || coalesce(level_ids, '{}');
+    select priority into top from messages where queue = of_queue and state = 'ready' and priority < top order by priority desc limit 1;
+  end loop;
+  return found_ids;
+end
+$$;
+
+-- The first moment ahead at which time alone makes a message claimable.
+create or replace function next_due(of_queue text, now bigint) returns bigint
+language plpgsql as $$
+declare
+  due bigint;
+  ahead bigint;
+  top integer;
+begin
+  select until into due from messages where queue = of_queue and state = 'leased' and until > now order by until limit 1;
+  select priority into top from messages where queue = of_queue and state = 'ready' order by priority desc limit 1;
+  while top is not null loop
+    select position into ahead
+    from messages
+    where queue = of_queue and state = 'ready' and priority = top and position > now
+      and (start_by is null or start_by > now or attempts > 0)
+    order by position
+    limit 1;
+    due := least(due, ahead);
+    select priority into top from messages where queue = of_queue and state = 'ready' and priority < top order by priority desc limit 1;
+  end loop;
+  return due;
+end
+$$;
+
+create or replace function due_in_s(c jsonb, now bigint) returns double precision
+language plpgsql as $$
+declare
+  due bigint;
+begin
+  if c ->> 'key' is null then
+    due := next_due(c ->> 'queue', now);
+  else
+    select case m.state when 'leased' then m.until else m.position end into due
+    from messages as m
+    where m.queue = c ->> 'queue' and m.key = c ->> 'key' and m.key is not null and m.state in ('ready', 'leased');
+  end if;
+  return case when due < never() then seconds_in(greatest(0, due - now)) end;
+end
+$$;
+
+create or replace function check_claim(c jsonb, now bigint) returns jsonb
+language plpgsql as $$
+declare
+  of_queue text := c ->> 'queue';
+  of_key text := c ->> 'key';
+  most integer := coalesce((c ->> 'limit')::integer, 1);
+  settings names;
+  expired text[] := '{}';
+  late text[] := '{}';
+  head_ids text[] := '{}';
+  fates fate[];
+  chosen text[];
+  due_s double precision;
+begin
+  select * into settings from names where kind = 'queue' and name = of_queue;
+  if settings.name is null or settings.paused then
+    return '{"chosen":[]}';
+  end if;
+  if of_key is null then
+    select o.expired, o.late into expired, late from overdue(of_queue, now, most + 100) as o;
+    head_ids := heads(of_queue, now, most);
+  else
+    -- Its row was locked before.
+    select
+      coalesce(array_agg(m.id) filter (where m.state = 'leased' and m.until <= now), '{}'),
+      coalesce(array_agg(m.id) filter (where m.state = 'ready' and is_late(m, now)), '{}'),
+      coalesce(array_agg(m.id) filter (where m.state = 'ready' and m.position <= now and not is_late(m, now)), '{}')
+    into expired, late, head_ids
+    from messages as m
+    where m.queue = of_queue and m.key = of_key and m.key is not null and m.state in ('ready', 'leased');
+  end if;
+  fates := fates_of(
+    of_queue, expired, true, false, (c ->> 'max_attempts')::integer, c ->> 'dead_letter', null, null, 0, now
+  );
+  -- The first in line, among them what this very step puts back into it.
+  chosen := array(
+    select l.id
+    from (
+      select m.id, m.priority, m.position, m.n
+      from messages as m
+      where m.queue = of_queue and m.id = any (head_ids)
+      union all
+      select m.id, m.priority, f.position, m.n
+      from unnest(fates) as f
+      join messages as m on m.queue = of_queue and m.id = f.id
+      where f.fate = 'back' and f.position <= now
+      union all
+      select m.id, m.priority, m.position, m.n
+      from unnest(fates) as f
+      join messages as m on m.queue = of_queue and m.key = f.key and m.state = 'buffered'
+      where f.fate <> 'back' and m.position <= now and not is_late(m, now)
+    ) as l
+    order by l.priority desc, l.position, l.n
+    limit most
+  );
+  if chosen = '{}' then
+    -- More ended than one claim looks after, and all it saw was buried: ask again at once.
+    due_s := case when cardinality(expired) + cardinality(late) >= most + 100 then 0 else due_in_s(c, now) end;
+  end if;
+  return jsonb_build_object('chosen', chosen, 'expired', expired, 'late', late, 'fates', to_jsonb(fates), 'due_in_s', due_s);
+end
+$$;
+
+create or replace function write_claim(c jsonb, p jsonb, now bigint, out answer text, out note text)
+language plpgsql as $$
+declare
+  of_queue text := c ->> 'queue';
+  of_holder text := coalesce(c ->> 'holder', '');
+  takes boolean := coalesce((c ->> 'take')::boolean, false);
+  expiry text := coalesce(c ->> 'expired_to', 'place');
+  ends_at bigint := end_of(now, (c ->> 'lease_s')::double precision);
+  chosen text[] := texts(p -> 'chosen');
+  keys text[];
+  number bigint;
+begin
+  perform write_sweep(of_queue, texts(p -> 'expired'), texts(p -> 'late'), array(select jsonb_populate_recordset(null::fate, p -> 'fates')), now)
+  where p ? 'fates';
+  if chosen = '{}' then
+    answer := '{"messages":[],"due_in_s":' || coalesce(p ->> 'due_in_s', 'null') || '}';
+    note := '[]';
+    return;
+  end if;
+  keys := array(
+    select m.key
+    from unnest(chosen) with ordinality as i (id, o)
+    join messages as m on m.queue = of_queue and m.id = i.id
+    order by i.o
+  );
+  number := append('queue:' || of_queue, 'claimed', told(chosen, keys, ',"holder":' || to_json(of_holder)), now);
+  with leased as (
+    update messages as m
+    set state = 'leased', attempts = m.attempts + 1, holder = of_holder, token = number, since = now, until = ends_at, expired_to = expiry
+    from unnest(chosen) with ordinality as i (id, o)
+    where m.queue = of_queue and m.id = i.id
+    returning i.o, message_json(m) as told
+  )
+  select string_agg(told, ',' order by o) into answer from leased;
+  if takes then
+    delete from messages where queue = of_queue and id = any (chosen);
+    perform promote(of_queue, keys);
+  end if;
+  perform resize(of_queue, -cardinality(chosen));
+  -- Ids and the token are enough to read the messages again; only what was taken is gone and is kept.
+  note := case when takes then '[' || answer || ']' else json_build_array(to_json(chosen), number)::text end;
+  answer := '{"messages":[' || answer || ']}';
+end
+$$;
+
+create or replace function write_sweep(of_queue text, expired text[], late text[], fates fate[], now bigint) returns void
+language plpgsql as $$
+declare
+  late_keys text[];
+begin
+  if expired <> '{}' then
+    perform end_claims(of_queue, fates, true, 'expired', null, null, now);
+    perform append('queue:' || of_queue, 'expired', told(expired, array(select f.key from unnest(fates) with ordinality as f order by f.ordinality)), now);
+    perform bury(of_queue, fates, true, null, now);
+    perform pass_on(of_queue, fates);
+  end if;
+  if late <> '{}' then
+    with gone as (delete from messages where queue = of_queue and id = any (late) returning id, key)
+    select array_agg(g.key order by l.o) into late_keys
+    from unnest(late) with ordinality as l (id, o)
+    join gone as g on g.id = l.id;
+    perform append('queue:' || of_queue, 'expired', told(late, late_keys, ',"started":false'), now);
+    perform promote(of_queue, late_keys);
+    perform resize(of_queue, -cardinality(late));
+  end if;
+end
+$$;
+
+-- What a repeated claim is answered: the messages it still holds, or, as it got nothing, when to ask.
+create or replace function recall_claim(c jsonb, note text, now bigint) returns text
+language plpgsql as $$
+declare
+  of_queue text := c ->> 'queue';
+  plan jsonb;
+  answer text;
+begin
+  if coalesce((c ->> 'take')::boolean, false) then
+    return '{"messages":' || note || '}';
+  end if;
+  if note = '[]' then
+    plan := check_claim(jsonb_build_object('queue', of_queue, 'key', c ->> 'key'), now);
+    return '{"messages":[],"due_in_s":'
+      || case when plan -> 'chosen' <> '[]' or plan -> 'expired' <> '[]' or plan -> 'late' <> '[]' then '0'
+        else coalesce(due_in_s(c, now)::text, 'null') end
+      || '}';
+  end if;
+  select coalesce(string_agg(message_json(m), ',' order by r.o), '') into answer
+  from unnest(texts(note::jsonb -> 0)) with ordinality as r (id, o)
+  join messages as m
+    on m.queue = of_queue and m.id = r.id and m.state = 'leased' and m.token = (note::jsonb -> 1)::bigint and m.until > now;
+  return '{"messages":[' || answer || ']}';
+end
+$$;

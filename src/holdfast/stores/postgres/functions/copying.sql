@@ -1,0 +1,202 @@
+-- Survey, Fences, BeginImport, Import, EndImport, Seal: moving everything to another store.
+
+create or replace function read_survey(now bigint) returns text
+language plpgsql as $$
+begin
+  return '{"now":' || now || ',"latest":' || latest()
+    || ',"next_n":' || (select last_value + is_called::integer from messages_n_seq)
+    || ',"held":[' || coalesce((
+      select string_agg(lease_json(l), ',')
+      from (select * from leases as held where held.until > now order by held.dict, held.key limit 3) as l
+    ), '') || ']}';
+end
+$$;
+
+create or replace function read_fences(c jsonb) returns text
+language plpgsql as $$
+begin
+  return '[' || coalesce((
+    select string_agg(json_build_array(f.dict, f.key, f.fence)::text, ',' order by f.dict, f.key)
+    from (
+      select dict, key, fence
+      from entries
+      where (dict, key) > (coalesce(c #>> '{after,0}', ''), coalesce(c #>> '{after,1}', '')) and fence > 0
+      order by dict, key
+      limit coalesce((c ->> 'limit')::integer, 1000)
+    ) as f
+  ), '') || ']';
+end
+$$;
+
+-- The copy that this store is the target of.
+create or replace function running_copy() returns jsonb
+language plpgsql as $$
+begin
+  return (select value::jsonb from meta where name = 'copying' for update);
+end
+$$;
+
+create or replace function save_meta(of_name text, new_value text) returns void
+language plpgsql as $$
+begin
+  insert into meta (name, value) values (of_name, new_value) on conflict (name) do update set value = excluded.value;
+end
+$$;
+
+create or replace function write_begin_import(c jsonb, now bigint) returns text
+language plpgsql as $$
+declare
+  running jsonb := running_copy();
+  is_empty boolean;
+  latest_here bigint := latest();
+  next_here bigint := (select last_value + is_called::integer from messages_n_seq);
+  floor bigint;
+begin
+  if running ->> 'source' = c ->> 'source' then
+    return running::text;
+  elsif running is not null then
+    perform refuse('HF012', 'another copy', jsonb_build_array(running ->> 'source', c ->> 'source')::text);
+  end if;
+  is_empty := not exists (select from names) and not exists (select from leases where until > now);
+  if not is_empty and not coalesce((c ->> 'merge')::boolean, false) then
+    perform refuse('HF011', 'not empty', '[]');
+  end if;
+  running := jsonb_build_object(
+    'source', c ->> 'source', 'offset', now - (c #>> '{survey,now}')::bigint,
+    'shift', case when is_empty then 0 else latest_here end, 'base', case when is_empty then 0 else next_here end
+  );
+  perform setval('numbers', greatest(latest_here, (running ->> 'shift')::bigint + (c #>> '{survey,latest}')::bigint));
+  perform setval('messages_n_seq', greatest(next_here, (running ->> 'base')::bigint + (c #>> '{survey,next_n}')::bigint));
+  floor := append('store', 'copied', '{}', now);
+  perform save_meta('floor', floor::text), save_meta('copying', running::text);
+  return running::text;
+end
+$$;
+
+-- Below this every log was cut: the numbers before it are another store's.
+create or replace function store_floor() returns bigint
+language plpgsql stable as $$
+begin
+  return coalesce((select value::bigint from meta where name = 'floor'), 0);
+end
+$$;
+
+create or replace function write_import(c jsonb, vals text[], now bigint) returns text
+language plpgsql as $$
+declare
+  running jsonb := running_copy();
+  taken text;
+  bounded record;
+begin
+  if running is null or running ->> 'source' <> c ->> 'source' then
+    perform refuse('HF013', 'no copy', jsonb_build_array(c ->> 'source')::text);
+  elsif coalesce(running ->> 'place', '') = c ->> 'place' then
+    return running::text;
+  elsif coalesce(running ->> 'place', '') <> c ->> 'after' then
+    perform refuse('HF014', 'another place', jsonb_build_array(c ->> 'source', coalesce(running ->> 'place', ''), c ->> 'after')::text);
+  end if;
+  insert into names (kind, name, paused, maxsize, size, created_at)
+  select s.kind, s.name, coalesce(s.paused, false), s.maxsize, 0, s.created_at
+  from jsonb_to_recordset(coalesce(c -> 'settings', '[]')) as s (kind text, name text, paused boolean, maxsize bigint, created_at bigint)
+  on conflict do nothing;
+
+  select format('message %s of queue ''%s''', m.id, m.queue) into taken
+  from jsonb_to_recordset(coalesce(c -> 'messages', '[]')) as i (queue text, id text)
+  join messages as m on m.queue = i.queue and m.id = i.id
+  limit 1;
+  if taken is null then
+    select format('key %s of queue ''%s''', m.key, m.queue) into taken
+    from jsonb_to_recordset(coalesce(c -> 'messages', '[]')) as i (queue text, key text, state text)
+    join messages as m
+      on m.queue = i.queue and m.key = i.key and m.key is not null and m.state <> 'dead'
+      and (m.state = 'buffered') = (coalesce(i.state, 'ready') = 'buffered')
+    where coalesce(i.state, 'ready') <> 'dead'
+    limit 1;
+  end if;
+  if taken is null then
+    select format('key %s of dict ''%s''', e.key, e.dict) into taken
+    from jsonb_to_recordset(coalesce(c -> 'entries', '[]')) as i (dict text, key text)
+    join entries as e on e.dict = i.dict and e.key = i.key
+    where is_there(e, now)
+    limit 1;
+  end if;
+  if taken is not null then
+    perform refuse('HF015', 'both have it', jsonb_build_array(taken)::text);
+  end if;
+
+  insert into messages (
+    n, queue, id, key, priority, position, state, attempts, failures, max_attempts, dead_letter, start_by, created_at, holder, token, since,
+    until, expired_to, dead_at, last_error, endings, history, metadata, value
+  )
+  overriding system value
+  select
+    coalesce(m.n, 0), m.queue, m.id, m.key, coalesce(m.priority, 0), coalesce(m.position, 0), coalesce(m.state, 'ready'),
+    coalesce(m.attempts, 0), coalesce(m.failures, 0), m.max_attempts, m.dead_letter, m.start_by, coalesce(m.created_at, 0),
+    coalesce(m.holder, ''), coalesce(m.token, 0), coalesce(m.since, 0), coalesce(m.until, 0), coalesce(m.expired_to, 'place'), m.dead_at,
+    m.last_error, coalesce(m.endings, 0), (select array_agg(h.e::text order by h.o) from jsonb_array_elements(m.history) with ordinality as h (e, o)),
+    vals[m.metadata], vals[m.value]
+  from jsonb_to_recordset(coalesce(c -> 'messages', '[]')) as m (
+    n bigint, queue text, id text, key text, priority integer, position bigint, state state, attempts integer, failures integer,
+    max_attempts integer, dead_letter text, start_by bigint, created_at bigint, holder text, token bigint, since bigint, until bigint,
+    expired_to text, dead_at bigint, last_error text, endings integer, history jsonb, metadata integer, value integer
+  );
+  for bounded in
+    select m.queue, count(*) as count
+    from jsonb_to_recordset(coalesce(c -> 'messages', '[]')) as m (queue text, state text)
+    where coalesce(m.state, 'ready') = 'ready'
+    group by m.queue
+  loop
+    perform resize(bounded.queue, bounded.count);
+  end loop;
+
+  insert into entries (dict, key, fence)
+  select f ->> 0, f ->> 1, (f ->> 2)::bigint
+  from jsonb_array_elements(c -> 'fences') as f
+  on conflict (dict, key) do update set fence = greatest(entries.fence, excluded.fence);
+  insert into entries (dict, key, value, revision, fence, expires_at)
+  select e.dict, e.key, vals[e.value], e.revision, coalesce(e.fence, 0), e.expires_at
+  from jsonb_to_recordset(coalesce(c -> 'entries', '[]')) as e (
+    dict text, key text, value integer, revision bigint, fence bigint, expires_at bigint
+  )
+  on conflict (dict, key) do update set
+    value = excluded.value, revision = excluded.revision, fence = greatest(entries.fence, excluded.fence), expires_at = excluded.expires_at;
+
+  running := running || jsonb_build_object(
+    'place', c ->> 'place', 'checksum', c ->> 'checksum',
+    'messages', coalesce((running ->> 'messages')::bigint, 0) + jsonb_array_length(coalesce(c -> 'messages', '[]')),
+    'entries', coalesce((running ->> 'entries')::bigint, 0) + jsonb_array_length(coalesce(c -> 'entries', '[]'))
+  );
+  perform save_meta('copying', running::text);
+  return running::text;
+end
+$$;
+
+create or replace function write_end_import() returns text
+language plpgsql as $$
+declare
+  running jsonb := running_copy();
+begin
+  delete from meta where name = 'copying';
+  return coalesce(running::text, 'null');
+end
+$$;
+
+-- The tables have other names from now on: whoever uses the store notices at the next statement, and nobody else pays for that.
+create or replace function write_seal(c jsonb) returns text
+language plpgsql as $$
+begin
+  perform set_config('lock_timeout', '250ms', true);
+  lock table names, messages, entries, leases, events in access exclusive mode;
+  perform set_config('lock_timeout', '0', true);
+  if latest() <> (c ->> 'at')::bigint then
+    perform refuse('HF016', 'written meanwhile', '[]');
+  end if;
+  perform save_meta('moved', c ->> 'to');
+  alter table names rename to moved_names;
+  alter table messages rename to moved_messages;
+  alter table entries rename to moved_entries;
+  alter table leases rename to moved_leases;
+  alter table events rename to moved_events;
+  return 'null';
+end
+$$;

@@ -1,0 +1,205 @@
+-- Read, Length, Write: the entries of a dict. An entry past its time counts as absent; what is known of its fence stays.
+
+create or replace function entry_json(e entries) returns text
+language sql stable as $$
+  select '{"value":' || e.value || ',' || substr(json_build_object(
+    'dict', e.dict, 'key', e.key, 'revision', e.revision, 'fence', e.fence, 'expires_at', e.expires_at
+  )::text, 2)
+$$;
+
+create or replace function is_there(e entries, now bigint) returns boolean
+language sql immutable as $$
+  select e.value is not null and (e.expires_at is null or e.expires_at > now)
+$$;
+
+-- The index is exact where a watch goes on from it; anybody else is told the newest number at hand, which costs nothing.
+create or replace function read_read(c jsonb, now bigint) returns text
+language plpgsql as $$
+declare
+  of_dict text := c ->> 'dict';
+  anchor boolean := coalesce((c ->> 'anchor')::boolean, false);
+  most integer := coalesce((c ->> 'limit')::integer, 10000);
+  known topics;
+  snapshot pg_snapshot;
+  page text;
+  count integer;
+begin
+  if anchor then
+    known := begin_reading('dict:' || of_dict);
+  end if;
+  if c -> 'keys' is not null then
+    select string_agg(entry_json(e), ',' order by k.o), 0, pg_current_snapshot() into page, count, snapshot
+    from unnest(texts(c -> 'keys')) with ordinality as k (key, o)
+    join entries as e on e.dict = of_dict and e.key = k.key
+    where is_there(e, now);
+  else
+    select string_agg(entry_json(s.e), ',' order by s.o) filter (where s.o <= most), count(*), pg_current_snapshot()
+    into page, count, snapshot
+    from (
+      select e, row_number() over (order by e.key) as o
+      from entries as e
+      where e.dict = of_dict and e.key > coalesce(c ->> 'after', '') and e.key >= coalesce(c ->> 'prefix', '')
+        and starts_with(e.key, coalesce(c ->> 'prefix', '')) and is_there(e, now)
+      order by e.key
+      limit most + 1
+    ) as s;
+  end if;
+  return '{"entries":[' || coalesce(page, '') || '],"index":'
+    || case when anchor then advance_horizon(known, snapshot, 0) else latest() end
+    || ',"more":' || (count > most)::text || '}';
+end
+$$;
+
+create or replace function read_length(c jsonb, now bigint) returns text
+language plpgsql stable as $$
+begin
+  return (
+    select count(*)::text
+    from entries as e
+    where e.dict = c ->> 'dict' and is_there(e, now)
+  );
+end
+$$;
+
+create or replace function check_write(c jsonb, vals text[], now bigint, whole boolean) returns jsonb
+language plpgsql as $$
+declare
+  of_dict text := c ->> 'dict';
+  part record;
+  changed change;
+  changes change[] := '{}';
+begin
+  for part in
+    select d.o, d.c, e, (d.c ->> 'fence')::bigint as fence, coalesce(d.c ->> 'do', 'put') as act, d.c ->> 'lease' as lease,
+      is_there(e, now) as is_there, l.lease_id is not distinct from d.c ->> 'lease' and l.until > now as is_held
+    from jsonb_array_elements(c -> 'changes') with ordinality as d (c, o)
+    join entries as e on e.dict = of_dict and e.key = d.c ->> 'key'
+    left join leases as l on l.dict = of_dict and l.key = d.c ->> 'key'
+    order by d.o
+  loop
+    changed := row(part.o, part.c ->> 'key', part.act, '', part.is_there, part.e);
+    if part.lease is not null and not coalesce(part.is_held, false) then
+      changed.because := 'lease';
+    elsif part.fence < (part.e).fence then
+      changed.because := 'fence';
+    elsif not meets(part.c, vals, part.e, part.is_there) then
+      changed.because := 'compare';
+    elsif part.act in ('put', 'increment') then
+      changed.entry.value := case part.act
+        when 'put' then vals[(part.c -> 'value')::integer]
+        else incremented(of_dict, part.c ->> 'key', vals[(part.c -> 'by')::integer], case when part.is_there then (part.e).value else '0' end)
+      end;
+      changed.entry.fence := greatest(part.fence, (part.e).fence);
+      changed.entry.expires_at := now + moment_in((part.c ->> 'ttl_s')::double precision);
+    elsif part.act = 'delete' then
+      changed.entry.fence := greatest(part.fence, (part.e).fence);
+    end if;
+    if whole then
+      perform refuse_change(of_dict, part.c, changed.because);
+    end if;
+    changes := changes || changed;
+  end loop;
+  return to_jsonb(changes);
+end
+$$;
+
+create or replace function meets(c jsonb, vals text[], e entries, is_there boolean) returns boolean
+language sql immutable as $$
+  select case coalesce(c ->> 'expect', 'any')
+    when 'any' then true
+    when 'absent' then not is_there
+    when 'present' then is_there
+    when 'null' then not is_there or e.value = 'null'
+    when 'value' then is_there and e.value = vals[(c -> 'expected')::integer]
+    else case when is_there then e.revision else 0 end = coalesce((c ->> 'revision')::bigint, 0)
+  end
+$$;
+
+-- Whole numbers add up exactly and stay in 64 bits; with a fraction on either side they are floats, as in Python.
+create or replace function incremented(dict text, key text, step text, value text) returns text
+language plpgsql as $$
+declare
+  total text;
+begin
+  if value !~ '^-?[0-9]' then
+    perform refuse('HF006', format('key %s of dict ''%s'' holds no number to increment; nothing was written', key, dict));
+  end if;
+  if value ~ '[.eE]' or step ~ '[.eE]' then
+    total := float_sum(value, step);
+  elsif value::numeric + step::numeric between -9223372036854775808 and 18446744073709551615 then
+    total := value::numeric + step::numeric;
+  end if;
+  if total is null then
+    perform refuse('HF006', format('key %s of dict ''%s'' would leave the range of numbers; nothing was written', key, dict));
+  end if;
+  return total;
+end
+$$;
+
+create or replace function float_sum(one text, other text) returns text
+language plpgsql immutable as $$
+begin
+  return float_text(one::double precision + other::double precision);
+exception when numeric_value_out_of_range then
+  return null;
+end
+$$;
+
+create or replace function refuse_change(dict text, c jsonb, because text) returns void
+language plpgsql as $$
+begin
+  if because = 'lease' then
+    perform refuse('HF004', format(
+      'lease %s on key %s of dict ''%s'' is no longer held; nothing was written', c ->> 'lease', c ->> 'key', dict
+    ));
+  elsif because <> '' then
+    perform refuse('HF006', format(
+      'key %s of dict ''%s'': %s; nothing was written', c ->> 'key', dict,
+      case because when 'fence' then 'a higher token has written it' else 'it is not as expected' end
+    ));
+  end if;
+end
+$$;
+
+create or replace function write_write(c jsonb, p jsonb, now bigint) returns text
+language plpgsql as $$
+declare
+  of_dict text := c ->> 'dict';
+  changed change;
+  topic text := 'dict:' || of_dict;
+  answers text[] := '{}';
+begin
+  for changed in select * from jsonb_populate_recordset(null::change, p) loop
+    if changed.because = '' and changed.act in ('put', 'increment') then
+      changed.entry.revision := append(
+        topic, 'written', '{"key":' || to_json(changed.key) || ',"value":' || (changed.entry).value || '}', now
+      );
+      update entries
+      set value = (changed.entry).value, revision = (changed.entry).revision, fence = (changed.entry).fence,
+        expires_at = (changed.entry).expires_at
+      where dict = of_dict and key = changed.key;
+      changed.was_there := true;
+    elsif changed.because = '' and changed.act = 'delete' then
+      if changed.was_there then
+        perform append(topic, 'deleted', '{"key":' || to_json(changed.key) || '}', now);
+      end if;
+      -- Under a fence even what is absent is kept: a stale holder must not write it afterwards.
+      update entries
+      set value = null, expires_at = null, fence = (changed.entry).fence
+      where dict = of_dict and key = changed.key;
+    end if;
+    answers := answers || (
+      '{' || case when changed.was_there then '"entry":' || entry_json(changed.entry) || ',' else '' end
+      || '"because":"' || changed.because || '"}'
+    );
+  end loop;
+  -- Rows that were only there to be locked.
+  delete from entries
+  where dict = of_dict and key = any (array(select x ->> 'key' from jsonb_array_elements(c -> 'changes') as x))
+    and value is null and fence = 0;
+  if exists (select from jsonb_populate_recordset(null::change, p) as x where x.because = '' and (x.act in ('put', 'increment') or (x.act = 'delete' and x.was_there))) then
+    insert into names (kind, name, created_at) values ('dict', of_dict, now) on conflict do nothing;
+  end if;
+  return '[' || array_to_string(answers, ',') || ']';
+end
+$$;

@@ -1,0 +1,326 @@
+-- One call a command: `command` as JSON, in which every value is the place of its text in `vals`.
+--
+-- First all that the commands of a step name is locked, in one fixed order: objects, bounded queues, messages, entries, leases, each kind in
+-- the order of its names. Then the clock is read, every command is checked, and only then does any of them write.
+
+-- The plans are made once, perhaps while the tables are empty, and must be those for full ones: lists meet tables by their indexes, row by row.
+create or replace function execute(command jsonb, vals text[]) returns text
+language plpgsql set search_path from current set plan_cache_mode = force_generic_plan set jit = off
+  set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set enable_material = off as $$
+declare
+  command_id text := coalesce(command ->> 'id', '');
+  is_step boolean := command ->> 'type' = 'Together';
+  parts jsonb[] := case when is_step then array(select jsonb_array_elements(command -> 'commands')) else array[command] end;
+  types text[] := array(select p.c ->> 'type' from unnest(parts) as p (c));
+  now bigint;
+  known text;
+  plans jsonb[] := '{}';
+  answers text[] := '{}';
+  notes text[] := '{}';
+  written record;
+begin
+  if command_id <> '' then
+    select a.note into known from answers as a where a.id = command_id;
+    if found then
+      return recall(command, known, clock_us());
+    end if;
+  end if;
+  perform lock_objects(parts);
+  perform lock_messages(parts) where types && '{Put,Claim,Settle,Extend,Move}';
+  perform lock_entries(parts) where types && '{Write,Acquire}';
+  perform lock_leases(parts) where types && '{Write,Acquire,Renew,Release}';
+  now := clock_us();
+  for i in 1 .. cardinality(parts) loop
+    plans[i] := check_command(parts[i], vals, now, is_step, room_reserved(parts, plans, parts[i] ->> 'queue'));
+  end loop;
+  for i in 1 .. cardinality(parts) loop
+    written := write_command(parts[i], vals, plans[i], now);
+    answers[i] := written.answer;
+    notes[i] := written.note;
+  end loop;
+  if command_id <> '' then
+    insert into answers (at, id, note)
+    values (now, command_id, case when is_step then to_json(notes)::text else notes[1] end);
+  end if;
+  return case when is_step then '[' || array_to_string(answers, ',') || ']' else answers[1] end;
+end
+$$;
+
+-- Everyone shares the objects they use; see lock_object.
+create or replace function lock_objects(parts jsonb[]) returns void
+language plpgsql as $$
+declare
+  object record;
+begin
+  for object in
+    select o.kind, o.name, bool_or(o.alone) as alone
+    from unnest(parts) as p (c)
+    cross join lateral (
+      select 'queue' as kind, c ->> 'queue' as name, false as alone
+      where c ->> 'type' in ('Put', 'Claim', 'Move')
+      union all
+      select 'queue', c ->> 'to_queue', false
+      where c ->> 'type' = 'Move'
+      union all
+      select 'queue', r ->> 0, false
+      from jsonb_array_elements(c -> 'receipts') as r
+      union all
+      select 'dict', c ->> 'dict', false
+      where c ->> 'type' in ('Write', 'Acquire')
+      union all
+      select 'dict', n ->> 0, false
+      from jsonb_array_elements(c -> 'names') as n
+      union all
+      select c ->> 'kind', c ->> 'name', c ->> 'type' = 'Clear' or c ->> 'maxsize' is not null
+      where c ->> 'type' in ('Configure', 'Clear')
+    ) as o
+    where o.name is not null
+    group by o.kind, o.name
+    order by o.kind, o.name
+  loop
+    perform lock_object(object.kind, object.name, object.alone);
+  end loop;
+  -- The count of a bounded queue is kept in its row, so there everybody takes turns.
+  perform
+  from names as s
+  where s.kind = 'queue' and s.maxsize is not null and s.name in (
+    select o.name
+    from unnest(parts) as p (c)
+    cross join lateral (
+      select c ->> 'queue' as name
+      union all
+      select c ->> 'to_queue'
+      union all
+      select r ->> 0 from jsonb_array_elements(c -> 'receipts') as r
+    ) as o
+    where c ->> 'type' in ('Put', 'Claim', 'Move', 'Settle', 'Extend')
+  )
+  order by s.name
+  for update;
+end
+$$;
+
+-- The messages that receipts and ids name, and the living messages of keys: whoever has that row decides about the key.
+create or replace function lock_messages(parts jsonb[]) returns void
+language plpgsql as $$
+declare
+  queues text[];
+  ids text[];
+  locked text[];
+begin
+  -- A key's living message may have been another before the lock was ours: then that one, too.
+  for attempt in 1 .. 100 loop
+    select array_agg(w.queue order by w.queue, w.id), array_agg(w.id order by w.queue, w.id) into queues, ids
+    from (
+      select r ->> 0 as queue, r ->> 1 as id
+      from unnest(parts) as p (c), jsonb_array_elements(c -> 'receipts') as r
+      union
+      select c ->> 'queue', i
+      from unnest(parts) as p (c), jsonb_array_elements_text(c -> 'ids') as i
+      where c ->> 'type' = 'Move'
+      union
+      select m.queue, m.id
+      from (
+        select c ->> 'queue' as queue, i ->> 'key' as key
+        from unnest(parts) as p (c), jsonb_array_elements(c -> 'items') as i
+        union all
+        select c ->> 'queue', c ->> 'key'
+        from unnest(parts) as p (c)
+        where c ->> 'type' = 'Claim'
+      ) as k
+      join messages as m on m.queue = k.queue and m.key = k.key and m.key is not null and m.state in ('ready', 'leased')
+    ) as w;
+    exit when ids is not distinct from locked;
+    perform
+    from unnest(queues, ids) as w (queue, id)
+    join messages as m on m.queue = w.queue and m.id = w.id
+    order by m.queue, m.id
+    for update of m;
+    locked := ids;
+  end loop;
+end
+$$;
+
+-- A number may be drawn only once its row is won, so every entry and lease that is written has a row to be locked.
+create or replace function lock_entries(parts jsonb[]) returns void
+language plpgsql as $$
+declare
+  wanted record;
+begin
+  for wanted in
+    select w.dict, array_agg(w.key order by w.key) as keys
+    from (
+      select c ->> 'dict' as dict, x ->> 'key' as key
+      from unnest(parts) as p (c), jsonb_array_elements(c -> 'changes') as x
+      union
+      select c ->> 'dict', c ->> 'key'
+      from unnest(parts) as p (c)
+      where c ->> 'type' = 'Acquire' and c -> 'default' is not null and c ->> 'dict' is not null
+    ) as w
+    group by w.dict
+    order by w.dict
+  loop
+    insert into entries (dict, key)
+    select wanted.dict, k.key from unnest(wanted.keys) as k (key) order by k.key
+    on conflict do nothing;
+    perform from entries where dict = wanted.dict and key = any (wanted.keys) order by key for update;
+  end loop;
+end
+$$;
+
+create or replace function lock_leases(parts jsonb[]) returns void
+language plpgsql as $$
+declare
+  wanted record;
+begin
+  -- A caller's own transaction may have acquired it and stay open for long: whoever else wants it is told so soon, and does not wait.
+  for wanted in
+    select coalesce(c ->> 'dict', '') as dict, c ->> 'key' as key from unnest(parts) as p (c) where c ->> 'type' = 'Acquire' order by 1, 2
+  loop
+    if not pg_try_advisory_xact_lock(object_lock('lease:' || wanted.dict, wanted.key)) then
+      perform lock_lease_soon(wanted.dict, wanted.key);
+    end if;
+  end loop;
+  insert into leases (dict, key)
+  select distinct coalesce(c ->> 'dict', ''), c ->> 'key'
+  from unnest(parts) as p (c)
+  where c ->> 'type' = 'Acquire'
+  order by 1, 2
+  on conflict do nothing;
+  perform
+  from leases as l
+  where (l.dict, l.key) in (
+    select coalesce(c ->> 'dict', ''), c ->> 'key' from unnest(parts) as p (c) where c ->> 'type' = 'Acquire'
+    union
+    select coalesce(n ->> 0, ''), n ->> 1 from unnest(parts) as p (c), jsonb_array_elements(c -> 'names') as n
+    union
+    select c ->> 'dict', x ->> 'key'
+    from unnest(parts) as p (c), jsonb_array_elements(c -> 'changes') as x
+    where x ->> 'lease' is not null
+  )
+  order by l.dict, l.key
+  for update;
+end
+$$;
+
+create or replace function lock_lease_soon(dict text, key text) returns void
+language plpgsql as $$
+begin
+  perform set_config('lock_timeout', '100ms', true);
+  perform pg_advisory_xact_lock(object_lock('lease:' || dict, key));
+  perform set_config('lock_timeout', '0', true);
+exception when lock_not_available then
+  perform refuse('HF005', describe_lease(dict, key) || ' is just being acquired in a transaction that is still open; nothing was changed');
+end
+$$;
+
+-- Room that earlier commands of the same step will use up.
+create or replace function room_reserved(parts jsonb[], plans jsonb[], queue text) returns bigint
+language plpgsql immutable as $$
+begin
+  return (
+    select coalesce(sum((l.plan ->> 'wanted')::bigint), 0)::bigint
+    from unnest(parts, plans) as l (c, plan)
+    where l.c ->> 'type' = 'Put' and l.c ->> 'queue' = queue and l.plan is not null
+  );
+end
+$$;
+
+-- The plan that only this command's write understands. What only reads is answered here: all see the state before the step.
+create or replace function check_command(c jsonb, vals text[], now bigint, is_step boolean, reserved bigint) returns jsonb
+language plpgsql as $$
+declare
+  whole boolean := is_step or coalesce((c ->> 'all_or_none')::boolean, false);
+begin
+  return case c ->> 'type'
+    when 'Put' then check_put(c, now, reserved)
+    when 'Claim' then check_claim(c, now)
+    when 'Settle' then check_settle(c, now, whole)
+    when 'Extend' then check_extend(c, now, whole)
+    when 'Move' then check_move(c, now)
+    when 'Write' then check_write(c, vals, now, whole)
+    when 'Acquire' then check_acquire(c, now, whole)
+    when 'Renew' then check_leases(c, now, whole)
+    when 'Release' then check_leases(c, now, whole)
+    when 'Configure' then check_configure(c, now)
+    when 'Clear' then null
+    when 'Prune' then null
+    when 'BeginImport' then null
+    when 'Import' then null
+    when 'EndImport' then null
+    when 'Seal' then null
+    else to_jsonb(read_command(c, now))
+  end;
+end
+$$;
+
+create or replace function write_command(c jsonb, vals text[], plan jsonb, now bigint, out answer text, out note text)
+language plpgsql as $$
+begin
+  if c ->> 'type' = 'Claim' then
+    select w.answer, w.note into answer, note from write_claim(c, plan, now) as w;
+    return;
+  end if;
+  answer := case c ->> 'type'
+    when 'Put' then write_put(c, vals, plan, now)
+    when 'Settle' then write_settle(c, plan, now)
+    when 'Extend' then write_extend(c, plan, now)
+    when 'Move' then write_move(c, plan, now)
+    when 'Write' then write_write(c, plan, now)
+    when 'Acquire' then write_acquire(c, vals, plan, now)
+    when 'Renew' then write_renew(c, plan, now)
+    when 'Release' then write_release(c, plan, now)
+    when 'Configure' then write_configure(c, plan, now)
+    when 'Clear' then write_clear(c, now)
+    when 'Prune' then write_prune(c, now)
+    when 'BeginImport' then write_begin_import(c, now)
+    when 'Import' then write_import(c, vals, now)
+    when 'EndImport' then write_end_import()
+    when 'Seal' then write_seal(c)
+    else plan #>> '{}'
+  end;
+  note := answer;
+end
+$$;
+
+-- What only reads.
+create or replace function read(command jsonb) returns text
+language plpgsql set search_path from current set plan_cache_mode = force_generic_plan as $$
+begin
+  return read_command(command, clock_us());
+end
+$$;
+
+create or replace function read_command(c jsonb, now bigint) returns text
+language plpgsql as $$
+begin
+  return case c ->> 'type'
+    when 'Browse' then read_browse(c, now)
+    when 'Count' then read_count(c, now)
+    when 'Read' then read_read(c, now)
+    when 'Length' then read_length(c, now)
+    when 'Look' then read_look(c, now)
+    when 'Names' then read_names(c)
+    when 'Changes' then read_changes(c, now)
+    when 'Survey' then read_survey(now)
+    when 'Fences' then read_fences(c)
+  end;
+end
+$$;
+
+-- The answer again, from its note.
+create or replace function recall(c jsonb, note text, now bigint) returns text
+language plpgsql as $$
+begin
+  return case c ->> 'type'
+    when 'Claim' then recall_claim(c, note, now)
+    when 'Acquire' then recall_acquire(c, note, now)
+    when 'Together' then (
+      select '[' || string_agg(recall(p.c, n.note, now), ',' order by p.o) || ']'
+      from jsonb_array_elements(c -> 'commands') with ordinality as p (c, o)
+      join json_array_elements_text(note::json) with ordinality as n (note, o) on n.o = p.o
+    )
+    else note
+  end;
+end
+$$;

@@ -1,0 +1,257 @@
+-- The log: reading it without missing what commits late, and keeping it short.
+--
+-- A number is drawn before its transaction commits, so a reader may have passed n = 10 when n = 9 appears. Whoever reads a topic therefore
+-- remembers how far (`horizon`) and what was visible then (`seen`). An event up to the horizon that was not visible is late: it gets a new
+-- number, and so does every event that nobody has read yet, since one of them may be its effect. No writer waits for a reader, no reader for
+-- a writer, and a transaction that stays open holds nobody up.
+--
+-- What `seen` does not show has an xid that ran then or one from its xmax on: both are found by events_xid, however long some other
+-- transaction stays open.
+
+create or replace function unseen_events(of_topic text, known topics, snapshot pg_snapshot) returns table (place tid, n bigint)
+language sql stable as $$
+  select e.ctid, e.n
+  from events as e
+  where e.topic = of_topic and e.xid >= pg_snapshot_xmax(known.seen) and pg_visible_in_snapshot(e.xid, snapshot)
+  union all
+  select e.ctid, e.n
+  from events as e
+  where e.topic = of_topic and e.xid = any (array(select pg_snapshot_xip(known.seen))) and pg_visible_in_snapshot(e.xid, snapshot)
+$$;
+
+-- Readers of one topic take turns where there is something new, so that each one's snapshot shows more than the last one's.
+create or replace function lock_topic(of_topic text) returns topics
+language plpgsql as $$
+declare
+  known topics;
+begin
+  insert into topics (topic) values (of_topic) on conflict do nothing;
+  select * into known from topics where topic = of_topic for update;
+  return known;
+end
+$$;
+
+-- Give every event of the topic that the snapshot shows its final number; answer the horizon, which is `at_least` this.
+create or replace function advance_horizon(known topics, snapshot pg_snapshot, at_least bigint) returns bigint
+language plpgsql as $$
+declare
+  newest bigint;
+begin
+  if exists (select from unseen_events(known.topic, known, snapshot) as u where u.n <= known.horizon) then
+    update events as e
+    set number = coalesce(e.number, e.n), n = f.n
+    from (
+      select u.place, nextval('numbers') as n
+      from (select * from unseen_events(known.topic, known, snapshot) order by n) as u
+    ) as f
+    where e.ctid = f.place;
+  end if;
+  select e.n into newest
+  from events as e
+  where e.topic = known.topic and pg_visible_in_snapshot(e.xid, snapshot)
+  order by e.n desc
+  limit 1;
+  newest := greatest(known.horizon, newest, at_least, store_floor());
+  update topics
+  set horizon = newest, seen = snapshot
+  where topic = known.topic;
+  return newest;
+end
+$$;
+
+create or replace function read_changes(c jsonb, now bigint) returns text
+language plpgsql as $$
+declare
+  of_topic text := c ->> 'topic';
+  asked bigint := coalesce((c ->> 'after')::bigint, -1);
+  most integer := coalesce((c ->> 'limit')::integer, 1000);
+  newest bigint := latest();
+  known topics;
+  snapshot pg_snapshot;
+  is_new boolean;
+  page text;
+  count integer;
+  upto bigint;
+begin
+  select * into known from topics where topic = of_topic;
+  known.topic := of_topic;
+  known.horizon := coalesce(known.horizon, 0);
+  known.seen := coalesce(known.seen, '1:1:');
+  known.floor := greatest(known.floor, store_floor());
+  if asked = -1 then
+    asked := known.floor;
+  elsif asked < known.floor then
+    perform refuse('HF007', format(
+      'events of %s up to %s are gone, and %s was asked for: take a fresh snapshot', of_topic, known.floor, asked
+    ), known.floor::text);
+  elsif asked > newest then
+    perform refuse('HF007', format(
+      '%s was asked for events after %s, but this store''s newest is %s: take a fresh snapshot', of_topic, asked, newest
+    ), known.floor::text);
+  end if;
+  select pg_current_snapshot(), exists (select from unseen_events(of_topic, known, pg_current_snapshot())) into snapshot, is_new;
+  if is_new or asked > known.horizon then
+    known := lock_topic(of_topic);
+    snapshot := pg_current_snapshot();
+    known.horizon := advance_horizon(known, snapshot, asked);
+  end if;
+  select string_agg('{"data":' || e.data || ',' || substr(
+    json_build_object('index', e.n, 'topic', e.topic, 'event', e.event, 'at', e.at, 'number', coalesce(e.number, 0))::text, 2
+  ), ','), count(*), max(e.n)
+  into page, count, upto
+  from (
+    select *
+    from events
+    where topic = of_topic and n > asked and n <= known.horizon and pg_visible_in_snapshot(xid, snapshot)
+    order by n
+    limit most
+  ) as e;
+  if count < most then
+    upto := greatest(known.horizon, asked);
+  end if;
+  return '{"events":[' || coalesce(page, '') || '],"upto":' || upto || ',"latest":' || greatest(known.horizon, upto) || '}';
+end
+$$;
+
+-- For a reader of something else who is to learn where the log stood then: begin, read with one statement and keep its snapshot, and
+-- advance the horizon with it. A topic without events needs no turn.
+create or replace function begin_reading(of_topic text) returns topics
+language plpgsql as $$
+declare
+  nothing topics;
+begin
+  if exists (select from events where topic = of_topic) or exists (select from topics where topic = of_topic) then
+    return lock_topic(of_topic);
+  end if;
+  nothing.topic := of_topic;
+  nothing.horizon := 0;
+  nothing.seen := '1:1:';
+  return nothing;
+end
+$$;
+
+-- Drop the oldest events of a topic: those before `old`, and those beyond the newest `keep` that are older than `young`.
+create or replace function prune_topic(of_topic text, keep bigint, old bigint, young bigint, most bigint) returns bigint
+language plpgsql as $$
+declare
+  known topics;
+  newer bigint;
+  newest bigint;
+  dropped bigint;
+  upto bigint;
+begin
+  perform lock_topic(of_topic);
+  select * into known from topics where topic = of_topic;
+  select count(*), max(n) into newer, newest from events where topic = of_topic and n > known.counted;
+  with gone as (
+    delete from events as e
+    using (
+      select n, at, row_number() over (order by n) as place
+      from events
+      where topic = of_topic
+      order by n
+      limit most
+    ) as o
+    where e.topic = of_topic and e.n = o.n
+      and (o.at < old or (o.at < young and o.place <= known.count + newer - keep))
+    returning e.n
+  )
+  select count(*), max(n) into dropped, upto from gone;
+  update topics
+  set count = known.count + newer - dropped, counted = greatest(counted, newest),
+    floor = greatest(floor, upto), horizon = greatest(horizon, upto)
+  where topic = of_topic;
+  return dropped;
+end
+$$;
+
+-- Remove entries past their time; watchers learn of it. Those somebody is writing stay for the next time.
+create or replace function expire_entries(now bigint, most bigint) returns bigint
+language plpgsql as $$
+declare
+  stale record;
+  count bigint := 0;
+begin
+  for stale in
+    select dict, key
+    from entries
+    where expires_at <= now
+    order by expires_at
+    limit most
+    for update skip locked
+  loop
+    update entries set value = null, expires_at = null where dict = stale.dict and key = stale.key and fence > 0;
+    delete from entries where dict = stale.dict and key = stale.key and fence = 0;
+    perform append('dict:' || stale.dict, 'expired', '{"key":' || to_json(stale.key) || '}', now);
+    count := count + 1;
+  end loop;
+  return count;
+end
+$$;
+
+create or replace function forget_answers(before bigint, most bigint) returns bigint
+language plpgsql as $$
+declare
+  forgotten bigint;
+begin
+  delete from answers
+  where ctid = any (array(select ctid from answers where at < before order by at limit most for update skip locked));
+  get diagnostics forgotten = row_count;
+  return forgotten;
+end
+$$;
+
+-- The topics with events, in order, behind one: an index probe each.
+create or replace function topics_after(behind text, most bigint) returns setof text
+language sql as $$
+  with recursive t (topic, o) as (
+    (select e.topic, 1 from events as e where e.topic > behind order by e.topic limit 1)
+    union all
+    select (select e.topic from events as e where e.topic > t.topic order by e.topic limit 1), t.o + 1
+    from t
+    where t.topic is not null and t.o < most
+  )
+  select topic from t where topic is not null
+$$;
+
+create or replace function write_prune(c jsonb, now bigint) returns text
+language plpgsql as $$
+declare
+  keep bigint := coalesce((c ->> 'keep')::bigint, 100000);
+  old bigint := now - moment_in(coalesce((c ->> 'keep_s')::double precision, 86400));
+  young bigint := now - moment_in(120); -- somebody may still repeat a command
+  most bigint := coalesce((c ->> 'limit')::bigint, 10000);
+  of_topic text;
+  dropped bigint := 0;
+begin
+  for of_topic in select topics_after('', 9223372036854775807) loop
+    exit when dropped >= most;
+    dropped := dropped + prune_topic(of_topic, keep, least(old, young), young, most - dropped);
+  end loop;
+  return dropped + forget_answers(young, most) + expire_entries(now, most);
+end
+$$;
+
+-- A little of it, as the stores do by themselves now and then: some topics in turn, one client at a time.
+create or replace function prune_some() returns void
+language plpgsql set search_path from current set plan_cache_mode = force_generic_plan as $$
+declare
+  now bigint := clock_us();
+  young bigint := now - moment_in(120);
+  behind text;
+  of_topic text;
+  last text := '';
+begin
+  insert into meta (name, value) values ('pruned', '') on conflict do nothing;
+  select value into behind from meta where name = 'pruned' for update skip locked;
+  if not found then
+    return;
+  end if;
+  for of_topic in select topics_after(behind, 20) loop
+    perform prune_topic(of_topic, 100000, now - moment_in(86400), young, 2000);
+    last := of_topic;
+  end loop;
+  update meta set value = last where name = 'pruned';
+  perform forget_answers(young, 1000), expire_entries(now, 500);
+end
+$$;

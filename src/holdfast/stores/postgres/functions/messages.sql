@@ -1,0 +1,232 @@
+-- What becomes of messages: how they are told, promoted, ended and moved. The commands on queues are made of these.
+
+-- A message as JSON; what is as it is in most messages is left out.
+create or replace function message_json(m messages) returns text
+language sql stable as $$
+  select '{"queue":' || to_json(m.queue) || ',"id":' || to_json(m.id) || ',"n":' || m.n || ',"position":' || m.position
+    || ',"state":"' || m.state || '","attempts":' || m.attempts || ',"created_at":' || m.created_at
+    || case when m.key is null then '' else ',"key":' || to_json(m.key) end
+    || case when m.priority = 0 then '' else ',"priority":' || m.priority end
+    || case when m.failures = 0 then '' else ',"failures":' || m.failures end
+    || case when m.token = 0 then ''
+      else ',"holder":' || to_json(m.holder) || ',"token":' || m.token || ',"since":' || m.since || ',"until":' || m.until end
+    || case when m.expired_to = 'place' then '' else ',"expired_to":"' || m.expired_to || '"' end
+    || case when m.max_attempts is null then '' else ',"max_attempts":' || m.max_attempts end
+    || case when m.dead_letter is null then '' else ',"dead_letter":' || to_json(m.dead_letter) end
+    || case when m.start_by is null then '' else ',"start_by":' || m.start_by end
+    || case when m.dead_at is null then '' else ',"dead_at":' || m.dead_at end
+    || case when m.last_error is null then '' else ',"last_error":' || to_json(m.last_error) end
+    || case when m.endings = 0 then '' else ',"endings":' || m.endings end
+    || case when m.history is null then '' else ',"history":[' || array_to_string(m.history, ',') || ']' end
+    || case when m.metadata is null then '' else ',"metadata":' || m.metadata end
+    || ',"value":' || m.value || '}'
+$$;
+
+create or replace function is_late(m messages, now bigint) returns boolean
+language sql immutable as $$
+  select m.start_by is not null and m.start_by <= now and m.attempts = 0
+$$;
+
+-- The first write to a queue creates it.
+create or replace function create_queue(queue text, now bigint) returns void
+language plpgsql as $$
+begin
+  if not exists (select from names where kind = 'queue' and name = queue) then
+    insert into names (kind, name, created_at) values ('queue', queue, now) on conflict do nothing;
+  end if;
+end
+$$;
+
+-- Keep count of the ready messages of a bounded queue, whose row this transaction has locked before.
+create or replace function resize(queue text, delta bigint) returns void
+language plpgsql as $$
+begin
+  if delta = 0 then
+    return;
+  end if;
+  update names
+  set size = size + delta
+  where kind = 'queue' and name = queue and maxsize is not null;
+  if found and delta < 0 then
+    perform wake('room:' || queue, -delta);
+  end if;
+end
+$$;
+
+-- Wake those who wait for what became ready, now or later.
+create or replace function announce(queue text, keys text[], count bigint) returns void
+language plpgsql as $$
+begin
+  if count > 0 then
+    perform wake('queue:' || queue, count);
+    perform wake('key:' || queue || ':' || k, 1) from unnest(keys) as k where k is not null;
+  end if;
+end
+$$;
+
+-- Let the buffered copy under each key be claimed, where no other message of the key is alive.
+create or replace function promote(queue text, keys text[]) returns void
+language plpgsql as $$
+declare
+  promoted text[];
+begin
+  if array_remove(keys, null) = '{}' then
+    return;
+  end if;
+  with changed as (
+    update messages as m
+    set state = 'ready'
+    where m.queue = promote.queue and m.key = any (keys) and m.state = 'buffered'
+      and not exists (
+        select
+        from messages as first
+        where first.queue = promote.queue and first.key = m.key and first.key is not null and first.state in ('ready', 'leased')
+      )
+    returning m.key
+  )
+  select array_agg(key) into promoted from changed;
+  if promoted is not null then
+    perform resize(queue, cardinality(promoted));
+    perform announce(queue, promoted, cardinality(promoted));
+  end if;
+end
+$$;
+
+create or replace function head_position(of_queue text, of_priority integer, now bigint) returns bigint
+language plpgsql stable as $$
+begin
+  return (
+    select position
+    from messages
+    where queue = of_queue and state = 'ready' and priority = of_priority and (start_by is null or start_by > now or attempts > 0)
+    order by position
+    limit 1
+  );
+end
+$$;
+
+-- Carry fates out. `how` each claim ended and with what error becomes part of the message's history; a null `ended_at` is the lease's end.
+create or replace function end_claims(
+  of_queue text, fates fate[], failed boolean, how text, ended_at bigint, error text, now bigint
+) returns void
+language plpgsql as $$
+declare
+  f fate;
+begin
+  foreach f in array fates loop
+    if f.fate = 'gone' then
+      delete from messages as m where m.queue = of_queue and m.id = f.id;
+    elsif f.fate in ('back', 'dead') then
+      update messages as m
+      set
+        state = case f.fate when 'back' then 'ready' else 'dead' end::state,
+        position = coalesce(f.position, m.position),
+        dead_at = case f.fate when 'back' then m.dead_at else now end,
+        failures = m.failures + failed::integer,
+        endings = m.endings + 1,
+        last_error = coalesce(error, m.last_error),
+        history = (m.history || json_build_array(m.holder, m.token, m.since, coalesce(ended_at, m.until), how, error)::text)
+          [greatest(1, coalesce(cardinality(m.history), 0) - 18):]
+      where m.queue = of_queue and m.id = f.id;
+    end if;
+  end loop;
+end
+$$;
+
+-- Move the dead letters among the fates to their places and tell of all burials: first the dead of this queue, then place by place.
+create or replace function bury(of_queue text, fates fate[], failed boolean, error text, now bigint) returns void
+language plpgsql as $$
+declare
+  grave record;
+  moved record;
+  new_id text;
+  new_ids text[];
+begin
+  perform append('queue:' || of_queue, 'buried', told(array_agg(f.id order by o), array_agg(f.key order by o)), now)
+  from unnest(fates) with ordinality as f (id, key, fate, position, place, o)
+  where f.fate = 'dead'
+  having count(*) > 0;
+  for grave in
+    select f.place, array_agg(f.id order by o) as ids, array_agg(f.key order by o) as keys
+    from unnest(fates) with ordinality as f (id, key, fate, position, place, o)
+    where f.fate = 'moved'
+    group by f.place
+    order by min(o)
+  loop
+    perform create_queue(grave.place, now);
+    new_ids := '{}';
+    for moved in
+      select m.*
+      from unnest(grave.ids) with ordinality as g (id, o)
+      join messages as m on m.queue = of_queue and m.id = g.id
+      order by g.o
+    loop
+      -- A dead letter whose id is taken where it goes gets one of its own, so that neither is lost.
+      new_id := moved.id;
+      for number in 2 .. 1000000 loop
+        exit when not exists (select from messages where queue = grave.place and id = new_id);
+        new_id := moved.id || '~' || number;
+      end loop;
+      new_ids := new_ids || new_id;
+      update messages
+      set
+        queue = grave.place, id = new_id, key = null, state = 'ready', position = now, attempts = 0, failures = 0,
+        max_attempts = null, dead_letter = null, start_by = null, holder = '', token = 0, since = 0, until = 0, expired_to = 'place',
+        dead_at = null, last_error = null, endings = 0, history = null,
+        metadata = dead_letter_metadata(
+          moved.metadata, of_queue, moved.key, moved.attempts, moved.failures + failed::integer, coalesce(error, moved.last_error),
+          now + wall_offset_us()
+        )
+      where queue = of_queue and id = moved.id;
+    end loop;
+    perform append('queue:' || of_queue, 'buried', told(grave.ids, grave.keys, ',"dead_letter":' || to_json(grave.place)), now);
+    perform append('queue:' || grave.place, 'put', told(new_ids, '{}'), now);
+    perform resize(grave.place, cardinality(new_ids));
+    perform announce(grave.place, '{}', cardinality(new_ids));
+  end loop;
+end
+$$;
+
+-- Let others have what the fates leave to them: the copies behind those that are gone, and what is back in line.
+create or replace function pass_on(of_queue text, fates fate[]) returns void
+language plpgsql as $$
+begin
+  perform promote(of_queue, array_agg(f.key)) from unnest(fates) as f where f.fate <> 'back' having count(*) > 0;
+  perform resize(of_queue, count(*)), announce(of_queue, array_agg(f.key), count(*))
+  from unnest(fates) as f
+  where f.fate = 'back'
+  having count(*) > 0;
+end
+$$;
+
+-- The metadata with a report that says where the message came from and why; keys sorted, as the codec sorts them.
+create or replace function dead_letter_metadata(
+  metadata text, queue text, key text, attempts integer, failures integer, error text, wall_at bigint
+) returns text
+language plpgsql immutable as $$
+begin
+  return (
+    select '{' || string_agg(to_json(k)::text || ':' || v, ',' order by k collate "C") || '}'
+    from (
+      -- A text cannot hold the character 0, which JSON may, and taking JSON apart makes texts of it: it is called another name meanwhile.
+      select m.key as k, replace(m.value::text, '\uE000', '\u0000') as v
+      from json_each(replace(coalesce(metadata, '{}'), '\u0000', '\uE000')::json) as m
+      where m.key <> 'dead_letter'
+      union all
+      select 'dead_letter', '{"at":' || float_text(wall_at / 1000000::double precision) || ',"attempts":' || attempts
+        || ',"error":' || json_text(error) || ',"failures":' || failures
+        || coalesce(',"key":' || to_json(key), '') || ',"queue":' || to_json(queue) || '}'
+    ) as facts
+  );
+end
+$$;
+
+-- A number as Python's JSON has it: a float shows that it is one.
+create or replace function float_text(number double precision) returns text
+language sql immutable as $$
+  select case
+    when abs(number) >= 1e16 or (number <> 0 and abs(number) < 1e-5) then replace(number::text, 'e+', 'e')
+    when number = trunc(number) then number::text::numeric::text || '.0'
+    else number::text::numeric::text
+  end
+$$;

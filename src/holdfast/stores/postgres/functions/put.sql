@@ -1,0 +1,219 @@
+-- Put: where each item goes, worked out one after the other as if each were put alone.
+
+create or replace function check_put(c jsonb, now bigint, reserved bigint) returns jsonb
+language plpgsql as $$
+declare
+  of_queue text := c ->> 'queue';
+  settings names;
+  plan placement;
+  wanted bigint;
+  used bigint;
+begin
+  select * into settings from names where kind = 'queue' and name = of_queue;
+  plan := place_items(c, now);
+  wanted := (select count(*) from unnest(plan.states) as s where s = 'ready');
+  if settings.maxsize is not null and wanted > 0 then
+    used := settings.size - cardinality(plan.late_ids) + reserved;
+    if used + wanted > settings.maxsize then
+      perform refuse('HF001', format(
+        'queue ''%s'' is full: %s of %s messages wait and %s more were put; wait for room or raise maxsize',
+        of_queue, used, settings.maxsize, wanted
+      ));
+    end if;
+  end if;
+  return to_jsonb(plan) || jsonb_build_object('wanted', wanted);
+end
+$$;
+
+-- The place of each item's key among the keys. The planner takes lists for short and would compare each with each.
+create or replace function places_of(item_keys text[], keys text[]) returns integer[]
+language plpgsql stable set enable_nestloop = off set enable_hashjoin = on as $$
+begin
+  return array(
+    select k.o
+    from unnest(item_keys) with ordinality as i (key, o)
+    left join unnest(keys) with ordinality as k (key, o) on k.key = i.key
+    order by i.o
+  );
+end
+$$;
+
+create or replace function place_items(c jsonb, now bigint) returns placement
+language plpgsql as $$
+declare
+  of_queue text := c ->> 'queue';
+  plan placement;
+  item record;
+  keys text[];
+  policy text;
+  -- By the place of the key in `keys`: the living message and the copy behind it, where they stand, and the item that made or changed them.
+  live_ids text[]; live_positions bigint[]; live_held boolean[]; live_items integer[]; live_sources integer[]; live_firsts integer[];
+  copy_ids text[]; copy_items integer[]; copy_sources integer[]; copy_firsts integer[];
+  places integer[];
+  is_added boolean[]; -- by the first item with the same id
+begin
+  plan.ids := '{}'; plan.created := '{}'; plan.states := '{}'; plan.positions := '{}'; plan.sources := '{}';
+  keys := array(select distinct i ->> 'key' from jsonb_array_elements(c -> 'items') as i where i ->> 'key' is not null);
+
+  places := places_of(array(select i ->> 'key' from jsonb_array_elements(c -> 'items') as i), keys);
+
+  select coalesce(array_agg(m.id), '{}'), coalesce(array_agg(m.key), '{}') into plan.late_ids, plan.late_keys
+  from messages as m
+  where m.queue = of_queue and m.key = any (keys) and m.key is not null and m.state = 'ready' and is_late(m, now);
+
+  select array_agg(m.id order by k.o), array_agg(m.position order by k.o),
+    array_agg(m.state = 'leased' and m.until > now order by k.o)
+  into live_ids, live_positions, live_held
+  from unnest(keys) with ordinality as k (key, o)
+  left join messages as m
+    on m.queue = of_queue and m.key = k.key and m.key is not null and m.state in ('ready', 'leased') and m.id <> all (plan.late_ids);
+
+  select array_agg(m.id order by k.o) into copy_ids
+  from unnest(keys) with ordinality as k (key, o)
+  left join messages as m on m.queue = of_queue and m.key = k.key and m.state = 'buffered';
+
+  for item in
+    select
+      i.o::integer as o, i.id, i.key, i.if_ready, i.if_leased, places[i.o] as place,
+      first_value(i.o) over (partition by i.id order by i.o)::integer as twin,
+      m.id is not null as is_taken,
+      greatest(now + moment_in(coalesce(i.delay_s, 0)), i.at - wall_offset_us()) as position
+    from (
+      select e.o, e.i ->> 'id' as id, e.i ->> 'key' as key, coalesce(e.i ->> 'if_ready', 'update') as if_ready,
+        coalesce(e.i ->> 'if_leased', 'buffer') as if_leased, (e.i ->> 'delay_s')::double precision as delay_s, (e.i ->> 'at')::bigint as at
+      from jsonb_array_elements(c -> 'items') with ordinality as e (i, o)
+    ) as i
+    left join messages as m on m.queue = of_queue and m.id = i.id
+    order by i.o
+  loop
+    plan.states[item.o] := null;
+    plan.positions[item.o] := item.position;
+    plan.sources[item.o] := item.o;
+    if item.is_taken or is_added[item.twin] then
+      plan.ids[item.o] := item.id;
+      plan.created[item.o] := false;
+      continue;
+    end if;
+    if item.key is null or live_ids[item.place] is null then
+      plan.states[item.o] := 'ready';
+      if item.key is not null then
+        live_ids[item.place] := item.id;
+        live_positions[item.place] := item.position;
+        live_held[item.place] := false;
+        live_items[item.place] := item.o;
+      end if;
+    else
+      -- The key is taken: the put's policy decides.
+      policy := case when live_held[item.place] then item.if_leased else item.if_ready end;
+      if policy = 'reject' then
+        perform refuse('HF002', format(
+          'key %s of queue ''%s'' is %s, and this put was to be rejected then',
+          item.key, of_queue, case when live_held[item.place] then 'claimed' else 'waiting' end
+        ));
+      elsif policy = 'keep' then
+        plan.ids[item.o] := coalesce(copy_ids[item.place], live_ids[item.place]);
+      elsif copy_ids[item.place] is not null then
+        plan.ids[item.o] := copy_ids[item.place];
+        if copy_items[item.place] is not null then
+          plan.sources[copy_items[item.place]] := item.o;
+        else
+          copy_sources[item.place] := item.o;
+          copy_firsts[item.place] := coalesce(copy_firsts[item.place], item.o);
+        end if;
+      elsif policy = 'update' then
+        plan.ids[item.o] := live_ids[item.place];
+        if live_items[item.place] is not null then
+          plan.sources[live_items[item.place]] := item.o;
+        else
+          live_sources[item.place] := item.o;
+          live_firsts[item.place] := coalesce(live_firsts[item.place], item.o);
+        end if;
+      else
+        plan.states[item.o] := 'buffered';
+        if item.position <= now then
+          plan.positions[item.o] := live_positions[item.place];
+        end if;
+        copy_ids[item.place] := item.id;
+        copy_items[item.place] := item.o;
+      end if;
+    end if;
+    if plan.states[item.o] is null then
+      plan.created[item.o] := false;
+    else
+      plan.ids[item.o] := item.id;
+      plan.created[item.o] := true;
+      is_added[item.twin] := true;
+    end if;
+  end loop;
+
+  select coalesce(array_agg(u.id order by u.first), '{}'), coalesce(array_agg(u.key order by u.first), '{}'),
+    coalesce(array_agg(u.source order by u.first), '{}')
+  into plan.updated_ids, plan.updated_keys, plan.updated_sources
+  from (
+    select live_ids[k.o] as id, k.key, live_sources[k.o] as source, live_firsts[k.o] as first
+    from unnest(keys) with ordinality as k (key, o)
+    union all
+    select copy_ids[k.o], k.key, copy_sources[k.o], copy_firsts[k.o]
+    from unnest(keys) with ordinality as k (key, o)
+  ) as u
+  where u.source is not null;
+  return plan;
+end
+$$;
+
+create or replace function write_put(c jsonb, vals text[], p jsonb, now bigint) returns text
+language plpgsql as $$
+declare
+  of_queue text := c ->> 'queue';
+  plan placement := jsonb_populate_record(null::placement, p);
+  items jsonb[] := array(select jsonb_array_elements(c -> 'items'));
+  added_ids text[];
+  added_keys text[];
+  ready_keys text[];
+begin
+  perform create_queue(of_queue, now);
+  delete from messages where queue = of_queue and id = any (plan.late_ids);
+
+  with added as (
+    insert into messages (
+      queue, id, key, state, priority, position, max_attempts, dead_letter, start_by, created_at, metadata, value
+    )
+    select
+      of_queue, i.id, i.key, plan.states[i.o], coalesce(i.priority, 0), plan.positions[i.o], i.max_attempts, i.dead_letter,
+      greatest(now + moment_in(coalesce(i.delay_s, 0)), i.at - wall_offset_us()) + moment_in(i.start_within_s),
+      now, vals[(items[plan.sources[i.o]] -> 'metadata')::integer], vals[(items[plan.sources[i.o]] -> 'value')::integer]
+    from (
+      select e.o, e.i ->> 'id' as id, e.i ->> 'key' as key, (e.i ->> 'priority')::integer as priority,
+        (e.i ->> 'delay_s')::double precision as delay_s, (e.i ->> 'at')::bigint as at, (e.i ->> 'max_attempts')::integer as max_attempts,
+        e.i ->> 'dead_letter' as dead_letter, (e.i ->> 'start_within_s')::double precision as start_within_s
+      from jsonb_array_elements(c -> 'items') with ordinality as e (i, o)
+    ) as i
+    where plan.states[i.o] is not null
+    order by i.o
+    returning id, key, state, n
+  )
+  select coalesce(array_agg(id order by n), '{}'), coalesce(array_agg(key order by n), '{}'), array_agg(key order by n) filter (where state = 'ready')
+  into added_ids, added_keys, ready_keys
+  from added;
+
+  update messages as m
+  set value = vals[(items[u.source] -> 'value')::integer], metadata = vals[(items[u.source] -> 'metadata')::integer]
+  from unnest(plan.updated_ids, plan.updated_sources) as u (id, source)
+  where m.queue = of_queue and m.id = u.id;
+
+  if plan.late_ids <> '{}' then
+    perform append('queue:' || of_queue, 'expired', told(plan.late_ids, plan.late_keys, ',"started":false'), now);
+    perform resize(of_queue, -cardinality(plan.late_ids));
+  end if;
+  if added_ids <> '{}' or plan.updated_ids <> '{}' then
+    perform append('queue:' || of_queue, 'put', told(added_ids, added_keys, case when plan.updated_ids = '{}' then '' else
+      ',"updated":' || array_to_json(plan.updated_ids) || ',"updated_keys":' || array_to_json(plan.updated_keys)
+    end), now);
+  end if;
+  perform resize(of_queue, cardinality(ready_keys)) where ready_keys is not null;
+  perform announce(of_queue, ready_keys, cardinality(ready_keys)) where ready_keys is not null;
+  -- The message that a copy waits behind may be settled by the same step.
+  perform promote(of_queue, added_keys);
+  return '{"ids":' || array_to_json(plan.ids) || ',"created":' || array_to_json(plan.created) || '}';
+end
+$$;

@@ -1,0 +1,131 @@
+-- What the commands share: time, locks, the counter, hints, refusals.
+
+-- The store's clock. Never now(): in an open transaction it stands still, and two workers hold one lease.
+create or replace function clock_us() returns bigint
+language sql volatile as $$
+  select (extract(epoch from clock_timestamp()) * 1000000)::bigint
+$$;
+
+-- What to add to a moment of the store for people to recognise it: the server's clock is theirs.
+create or replace function wall_offset_us() returns bigint
+language sql stable as $$
+  select 0::bigint
+$$;
+
+create or replace function moment_in(seconds double precision) returns bigint
+language sql immutable as $$
+  select round(seconds * 1000000)::bigint
+$$;
+
+create or replace function never() returns bigint
+language sql immutable as $$
+  select 4611686018427387904
+$$;
+
+create or replace function end_of(now bigint, lease_s double precision) returns bigint
+language sql immutable as $$
+  select case when lease_s is null then never() else now + moment_in(lease_s) end
+$$;
+
+create or replace function seconds_in(span bigint) returns double precision
+language sql immutable as $$
+  select span / 1000000::double precision
+$$;
+
+create or replace function object_lock(kind text, name text) returns bigint
+language sql stable as $$
+  select hashtextextended(kind || ':' || name, 'names'::regclass::oid::bigint)
+$$;
+
+-- Everyone who uses a queue or a dict shares it until the end of the transaction; who empties, removes or counts it needs it alone.
+create or replace function lock_object(kind text, name text, alone boolean) returns void
+language plpgsql as $$
+declare
+  lock bigint := object_lock(kind, name);
+begin
+  if not alone then
+    perform pg_advisory_xact_lock_shared(lock);
+  else
+    -- A caller's own transaction may share it for long. Those behind us in the queue for the lock must not wait as long:
+    -- we give up (55P03), and the client tries again.
+    perform set_config('lock_timeout', '250ms', true);
+    perform pg_advisory_xact_lock(lock);
+    perform set_config('lock_timeout', '0', true);
+  end if;
+end
+$$;
+
+create or replace function latest() returns bigint
+language plpgsql volatile as $$
+begin
+  return (
+    select case when is_called then last_value else 0 end from numbers
+  );
+end
+$$;
+
+create or replace function append(topic text, event text, data text, now bigint) returns bigint
+language plpgsql as $$
+declare
+  number bigint;
+begin
+  insert into events (n, at, topic, event, data)
+  values (nextval('numbers'), now, topic, event, data)
+  returning n into number;
+  perform wake('watch:' || topic, 1073741824);
+  return number;
+end
+$$;
+
+-- Hint to those who said that they wait. A NOTIFY takes one lock for the whole server at commit, so nobody else is notified.
+create or replace function wake(hinted text, count bigint) returns void
+language plpgsql as $$
+begin
+  perform pg_notify('holdfast_' || md5(current_schema()), least(count, 1073741824) || ':' || hinted)
+  from listeners
+  where topic = hinted and until > clock_timestamp();
+end
+$$;
+
+-- The facts of a queue's event: ids, keys where there are any, and what else is to be told, as the inside of a JSON object.
+create or replace function told(ids text[], keys text[], more text default '') returns text
+language sql stable as $$
+  select '{"ids":' || array_to_json(ids)
+    || case when array_remove(keys, null) = '{}' then '' else ',"keys":' || array_to_json(keys) end
+    || more || '}'
+$$;
+
+-- Refusals have the class HF, and what the client's error carries as detail.
+create or replace function refuse(code text, problem text, carries text default '{}') returns void
+language plpgsql as $$
+begin
+  raise exception using errcode = code, message = problem, detail = carries;
+end
+$$;
+
+create or replace function json_text(value text) returns text
+language sql stable as $$
+  select coalesce(to_json(value)::text, 'null')
+$$;
+
+create or replace function texts(list jsonb) returns text[]
+language plpgsql immutable as $$
+begin
+  return (
+    select coalesce(array_agg(t order by o), '{}') from jsonb_array_elements_text(list) with ordinality as l(t, o)
+  );
+end
+$$;
+
+-- Whether nobody is in the middle of a command on the objects of these topics. Never waits, so nobody waits behind it.
+create or replace function is_settled(topics text[]) returns boolean
+language plpgsql set search_path from current as $$
+begin
+  return coalesce(bool_and(pg_try_advisory_xact_lock(object_lock(o.kind, o.name))), true)
+  from (
+    select distinct replace(m[1], 'room', 'queue') as kind, m[2] as name
+    from unnest(topics) as t, regexp_match(t, '^(?:watch:)?(queue|room|dict):(.*)$') as m
+    where m is not null
+  ) as o;
+end
+$$;

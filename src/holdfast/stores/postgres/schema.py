@@ -1,0 +1,118 @@
+"""The schema of a store: created at the first use, migrated forward, refused if it is newer than this version.
+
+What to do is written once, as generators that yield a statement and are sent the first row of its result; threads and tasks each have a few
+lines that carry it out.
+"""
+
+from collections.abc import Generator
+from functools import cache
+from importlib.resources import files
+from typing import Any, TypeVar
+
+from psycopg import AsyncCursor, Connection, Cursor, sql
+
+from holdfast.errors import SchemaTooNew, StoreError
+
+R = TypeVar("R")
+Row = tuple[Any, ...]
+Statement = tuple[bytes | sql.Composed, tuple[object, ...]]
+Steps = Generator[Statement, Row, R]
+
+LOCK = 0x686F6C64_66617374
+"""The advisory lock under which one process at a time migrates."""
+
+OLDEST_SERVER = 140_000
+
+SETTINGS = b"select set_config('search_path', %s, true), set_config('check_function_bodies', %s, true)"
+"""Until the end of the transaction."""
+
+
+@cache
+def texts_in(folder: str) -> list[str]:
+    """The SQL files of a folder, in the order of their names."""
+    found = [path for path in (files(__package__) / folder).iterdir() if path.name.endswith(".sql")]
+    return [path.read_text("utf-8") for path in sorted(found, key=lambda path: path.name)]
+
+
+def newest() -> int:
+    """The version that this code makes."""
+    return len(texts_in("schema"))
+
+
+def version(schema: str) -> Steps[int]:
+    """The version of the schema, 0 where there is none. Raises `SchemaTooNew` for one this code does not know."""
+    exists = b"select count(*) from pg_tables where schemaname = %s and tablename = 'meta'"
+    (count,) = yield exists, (schema,)
+    if not count:
+        return 0
+    (found,) = yield (
+        sql.SQL("select coalesce(max(value)::integer, 0) from {}.meta where name = 'version'").format(sql.Identifier(schema)),
+        (),
+    )
+    if found > newest():
+        raise SchemaTooNew(f"schema {schema!r} has version {found}, and this Holdfast knows {newest()}: upgrade Holdfast")
+    return int(found)
+
+
+def apply(schema: str) -> Steps[None]:
+    """Apply what is missing, inside the open transaction, whose settings stay as they are."""
+    if (yield from version(schema)) == newest():
+        return
+    # Whoever came first has done it. A pooler in transaction mode keeps no session lock.
+    yield b"select pg_advisory_xact_lock(%s)", (LOCK,)
+    found = yield from version(schema)
+    if found == newest():
+        return
+    before = yield b"select current_setting('search_path'), current_setting('check_function_bodies')", ()
+    (has_schema, path) = yield b"select (select count(*) from pg_namespace where nspname = %s), quote_ident(%s)", (schema, schema)
+    if not has_schema:
+        yield sql.SQL("create schema {}").format(sql.Identifier(schema)), ()
+    # The files name no schema: what they make lies in this one, and its functions find it there whatever the caller's path is.
+    yield SETTINGS, (path, "off")
+    for text in (*texts_in("schema")[found:], *texts_in("functions")):
+        yield text.encode(), ()
+    said = b"insert into meta (name, value) values ('version', %s) on conflict (name) do update set value = excluded.value"
+    yield said, (str(newest()),)
+    yield SETTINGS, before
+
+
+def check_server() -> Steps[None]:
+    """Refuse a server that cannot be a store."""
+    number, encoding = yield b"select current_setting('server_version_num')::integer, current_setting('server_encoding')", ()
+    if number < OLDEST_SERVER:
+        raise StoreError(f"PostgreSQL {number // 10_000} is too old: 14 or newer is needed")
+    if encoding != "UTF8":
+        raise StoreError(f"the database has the encoding {encoding}, and names and values need UTF8: create one with encoding 'UTF8'")
+
+
+def carry_out(steps: Steps[R], cursor: Cursor[Row]) -> R:
+    """Take the steps, for threads."""
+    try:
+        statement, parameters = next(steps)
+        while True:
+            cursor.execute(statement, parameters or None)
+            statement, parameters = steps.send((cursor.fetchone() or ()) if cursor.description else ())
+    except StopIteration as done:
+        result: R = done.value
+        return result
+
+
+async def carry_out_async(steps: Steps[R], cursor: AsyncCursor[Row]) -> R:
+    """Take the steps, for tasks."""
+    try:
+        statement, parameters = next(steps)
+        while True:
+            await cursor.execute(statement, parameters or None)
+            statement, parameters = steps.send((await cursor.fetchone() or ()) if cursor.description else ())
+    except StopIteration as done:
+        result: R = done.value
+        return result
+
+
+def migrate(connection: Connection[Any], schema: str) -> None:
+    """Bring the schema to this version, in one transaction; where it is, a look is all."""
+    with connection.cursor() as cursor:
+        carry_out(check_server(), cursor)
+        if carry_out(version(schema), cursor) != newest():
+            with connection.transaction():
+                carry_out(apply(schema), cursor)

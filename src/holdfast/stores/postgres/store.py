@@ -1,0 +1,173 @@
+"""The PostgreSQL store for threads."""
+
+import threading
+from concurrent import futures
+from concurrent.futures import Future
+from typing import Any, TypeVar
+
+import psycopg
+from psycopg.errors import UndefinedTable
+from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
+
+from holdfast.clock import Clock
+from holdfast.codec import Limits
+from holdfast.commands import Command
+from holdfast.commands.refused import moved
+from holdfast.errors import Closed, LeaseHeld
+from holdfast.stores import AsyncStore, Executor
+from holdfast.stores.postgres import schema
+from holdfast.stores.postgres.address import Address, parse
+from holdfast.stores.postgres.calls import Asking, Call, Calls, answer, answer_held
+from holdfast.stores.postgres.failures import not_connected, raised
+from holdfast.stores.postgres.listening import Listener
+from holdfast.stores.postgres.server import guarantees_of
+from holdfast.stores.retrying import Lost, Tries, retry
+from holdfast.stores.waiting import Mark, Waiters, waiters_for
+
+R = TypeVar("R")
+
+Connection = psycopg.Connection[Any]
+
+CONNECT_S = 5.0
+"""How long one try waits for a connection of the pool."""
+
+ANNOUNCE_S = 1.0
+"""The longest that a first wait takes to announce itself; where that is not enough, waiting is polling."""
+
+PRUNE_EVERY = 200
+"""So many commands of this process that write, and it prunes a little."""
+
+# Autocommit: one statement is one transaction, and one round trip. Nothing is prepared: behind a pooler in transaction mode the next
+# statement may meet another session.
+SESSION: dict[str, Any] = {"autocommit": True, "prepare_threshold": None}
+
+
+class PostgresStore:
+    """A store in a schema of a PostgreSQL database, 14 or newer, that threads, tasks, processes and hosts share."""
+
+    def __init__(self, url: str, *, limits: Limits = Limits(), clock: Clock | None = None) -> None:
+        self.address = parse(url)
+        self.url = self.address.url
+        self.limits = limits
+        self.calls = Calls(self.address.schema)
+        with open_connection(self.address) as connection:
+            self.guarantees = guarantees_of(connection)
+        self.waiters = Waiters() if clock is None else waiters_for(clock)
+        self._clock = clock
+        self._closing = threading.Event()
+        self._listener = Listener(self._connect, self.address.schema, self.waiters)
+        self._pool: ConnectionPool[Connection] = ConnectionPool(
+            self.address.conninfo, kwargs=SESSION, min_size=0, max_size=self.address.pool, timeout=CONNECT_S, open=True
+        )
+        self._written = 0
+
+    def execute(self, command: Command[R]) -> R:
+        command.measure(self.limits)
+        self.refuse_if_closed()
+        asking = Asking(self.calls, command)
+        try:
+            text = retry(lambda: self._ask(asking.call()), Tries(), self._closing.wait)
+        except LeaseHeld as held:
+            return answer_held(command, held)
+        if not command.reads_only and self.is_time_to_prune():
+            self._ask(self.calls.prune)
+        return answer(command, text)
+
+    def _ask(self, call: Call) -> str:
+        """Make the call once, on a connection of the pool."""
+        try:
+            connection = self._pool.getconn()
+        except PoolClosed:
+            raise Closed("The store was closed; open it again.") from None
+        except PoolTimeout:
+            raise Lost(f"{self.address.where}: no connection in {CONNECT_S:g} s", maybe_applied=False) from None
+        try:
+            row = connection.execute(call.statement, call.parameters).fetchone()
+        except psycopg.Error as error:
+            told = raised(error, self.address.where)
+            if isinstance(error, UndefinedTable):
+                refuse_if_moved(connection.execute(self.calls.moved.statement, ()).fetchone(), self.address.where)
+            if connection.closed:
+                # The others are as old, and were probably cut as well.
+                self._pool.drain()
+            raise told from error
+        finally:
+            self._pool.putconn(connection)
+        text: str = row[0] if row is not None else ""
+        return text
+
+    def within(self, connection: Connection) -> Executor:
+        """What executes commands in the connection's transaction, on the data of this store."""
+        from holdfast.stores.postgres.borrowed import BorrowedPostgresStore  # noqa: PLC0415 - it imports nothing that others need
+
+        return BorrowedPostgresStore(connection, limits=self.limits, name=self.address.schema)
+
+    def refuse_if_closed(self) -> None:
+        """Raise `Closed` after `close`."""
+        if self._closing.is_set():
+            raise Closed("The store was closed; open it again.")
+
+    def is_time_to_prune(self) -> bool:
+        """Count one more command that wrote; whether a little is to be pruned after it."""
+        self._written += 1
+        return self._written % PRUNE_EVERY == 0
+
+    def mark(self, topic: str) -> Mark:
+        return self.waiters.mark(topic)
+
+    def wait(self, mark: Mark, timeout_s: float, due_in_s: float | None = None, poll_s: float | None = None) -> None:
+        announced = self.listen(mark.topic)
+        if announced is None:
+            self.waiters.wait(mark, timeout_s, due_in_s, poll_s)
+        elif timeout_s > 0:
+            # What came before told nobody, so the caller asks once more.
+            futures.wait([announced], ANNOUNCE_S)
+
+    def listen(self, topic: str) -> Future[None] | None:
+        """Hear of the topic; None where that is so already, else what is done once it is."""
+        return self._listener.want(topic)
+
+    def wall_offset_us(self) -> int:
+        # The server's clock is the one that people know.
+        return 0 if self._clock is None else self._clock.wall_offset_us()
+
+    def for_tasks(self) -> AsyncStore:
+        from holdfast.stores.postgres.tasks import AsyncPostgresStore  # noqa: PLC0415 - who has no tasks needs no asyncio
+
+        return AsyncPostgresStore(self)
+
+    def close(self) -> None:
+        if self._closing.is_set():
+            return
+        self._closing.set()
+        self.waiters.close()
+        self._listener.close()
+        self._pool.close()
+
+    def _connect(self) -> Connection:
+        return psycopg.connect(self.address.conninfo, **SESSION)
+
+
+def refuse_if_moved(row: tuple[Any, ...] | None, where: str) -> None:
+    """Raise `StoreMoved` where the store remembers a new URL."""
+    if row is not None and row[0] is not None:
+        raise moved(where, row[0])
+
+
+def open_connection(address: Address) -> Connection:
+    """Connect and see to it that the schema is there; raises what tells the caller why not."""
+    try:
+        connection: Connection = psycopg.connect(address.conninfo, **SESSION)
+    except psycopg.Error as error:
+        raise not_connected(error, address.where) from None
+    try:
+        schema.migrate(connection, address.schema)
+        refuse_if_moved(connection.execute(Calls(address.schema).moved.statement, ()).fetchone(), address.where)
+    except psycopg.Error as error:
+        connection.close()
+        told = raised(error, address.where)
+        raise (not_connected(error, address.where) if isinstance(told, Lost) else told) from error
+    except BaseException:
+        connection.close()
+        raise
+    return connection
