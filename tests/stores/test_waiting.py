@@ -15,7 +15,8 @@ from typing import Self
 import pytest
 
 from holdfast.errors import Closed
-from holdfast.stores import waiting
+from holdfast.stores.alarms import TaskAlarm, ThreadAlarm
+from holdfast.stores.lines import Line, WokenBy
 from holdfast.stores.waiting import ALL, EVERYTHING, Mark, Waiters, waiters_for
 from holdfast.testing import FakeClock
 
@@ -39,7 +40,7 @@ class Watched(Waiters):
         self.rung: list[Mark] = []
 
     def _stand_in_line(
-        self, mark: Mark, alarm: waiting._ThreadAlarm | waiting._TaskAlarm, timeout_s: float, due_in_s: float | None, poll_s: float | None
+        self, mark: Mark, alarm: ThreadAlarm | TaskAlarm, timeout_s: float, due_in_s: float | None, poll_s: float | None
     ) -> bool:
         sleeps = super()._stand_in_line(mark, alarm, timeout_s, due_in_s, poll_s)
         if sleeps:
@@ -55,14 +56,14 @@ class Watched(Waiters):
 class Deaf(Watched):
     """Broken: forgets a hint that came before the wait."""
 
-    def _is_stale(self, mark: Mark, line: waiting._Line) -> bool:
+    def _is_stale(self, mark: Mark, line: Line) -> bool:
         return False
 
 
 class Selfish(Watched):
     """Broken: keeps a wake-up that was not used."""
 
-    def _pass_on(self, line: waiting._Line, woken_by: waiting.WokenBy) -> list[Mark]:
+    def _pass_on(self, line: Line, woken_by: WokenBy) -> list[Mark]:
         return []
 
 
@@ -599,7 +600,7 @@ async def test_a_keeper_that_leaves_hands_over_its_due_moment(leave: Callable[[T
 async def test_control_a_due_moment_that_leaves_with_its_keeper_is_found_out(
     leave: Callable[[Tasks], object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(waiting._Line, "_hand_over", lambda _: [])
+    monkeypatch.setattr(Line, "_hand_over", lambda _: [])
     with pytest.raises(AssertionError):
         await someone_wakes_at_the_due_moment_after_the_keeper_left(leave)
 
@@ -1018,7 +1019,7 @@ def test_a_mark_that_was_left_and_is_waited_on_again_counts_again() -> None:
     assert not waiters.marked
 
 
-def test_an_interrupted_wait_returns_and_a_later_one_does_not_begin() -> None:
+def test_a_nudged_wait_returns_and_a_later_one_does_not_begin() -> None:
     waiters = Watched()
     mark, returned = waiters.mark("jobs"), threading.Event()
 
@@ -1029,22 +1030,22 @@ def test_an_interrupted_wait_returns_and_a_later_one_does_not_begin() -> None:
     thread = threading.Thread(target=wait, daemon=True)
     thread.start()
     assert waiters.naps.get(timeout=PATIENCE_S) is mark
-    mark.interrupt()
+    mark.nudge()
     assert returned.wait(PATIENCE_S)
     thread.join()
-    mark.interrupt()
+    mark.nudge()
     waiters.wait(mark, math.inf)
     mark.leave()
 
 
 @pytest.mark.anyio
-async def test_an_interrupted_keeper_leaves_its_due_moment_to_the_next() -> None:
+async def test_a_nudged_keeper_leaves_its_due_moment_to_the_next() -> None:
     waiters = Waiters()
     keeper, other = waiters.mark("jobs"), waiters.mark("jobs")
     first = asyncio.create_task(waiters.wait_async(keeper, math.inf, due_in_s=0.01))
     second = asyncio.create_task(waiters.wait_async(other, PATIENCE_S))
     await asyncio.sleep(0)
-    keeper.interrupt()
+    keeper.nudge()
     await first
     await second
     assert other.woken_by == "time"

@@ -6,19 +6,20 @@ keeper, also wakes when time alone may have made something due. Everyone in a li
 only watches has a topic of its own.
 """
 
-import asyncio
 import math
 import sys
 import threading
 import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable
-from typing import Final, Literal, Protocol, Self, runtime_checkable
+from typing import Final, Protocol, Self, runtime_checkable
 
 import msgspec
 
 from holdfast.clock import Clock
 from holdfast.errors import Closed
+from holdfast.stores.alarms import TaskAlarm, ThreadAlarm
+from holdfast.stores.lines import Line, WokenBy
 
 ALL: Final = sys.maxsize
 """The count of a hint for everyone in the line."""
@@ -28,10 +29,6 @@ EVERYTHING: Final = ""
 
 SLOTS: Final = 1024
 LONGEST_NAP_S: Final = 86_400.0
-STUCK_S: Final = 1.0
-"""How late a keeper is whose event loop must be blocked or closed."""
-
-WokenBy = Literal["hint", "time"]
 
 
 class Mark(msgspec.Struct, eq=False):
@@ -44,10 +41,10 @@ class Mark(msgspec.Struct, eq=False):
     waiters: "Waiters"
     topic: str
     heard: object
-    line: "_Line | None" = None
+    line: "Line | None" = None
     woken_by: WokenBy | None = None
     deadline: float = 0.0
-    alarm: "_ThreadAlarm | _TaskAlarm | None" = None
+    alarm: "ThreadAlarm | TaskAlarm | None" = None
     is_out: bool = False
     """Whether it counts among those that hints may be for."""
 
@@ -66,10 +63,6 @@ class Mark(msgspec.Struct, eq=False):
             self.waiters._ring(self.waiters._leave(self))  # noqa: SLF001 - a mark and its Waiters are two halves of one thing
         elif self.is_out:
             self.waiters._take_in(self)  # noqa: SLF001 - as above
-
-    def interrupt(self) -> None:
-        """Let the wait on it return, or the next one if there is none; from any thread."""
-        self.waiters._interrupt(self)  # noqa: SLF001 - a mark and its Waiters are two halves of one thing
 
     def __enter__(self) -> Self:
         return self
@@ -94,7 +87,7 @@ class Waiters:
         # Guards _lines, every line in it and its marks, and _closed. Reentrant, because the garbage collector may finalize an abandoned
         # generator, and so leave its mark, in a thread that holds it.
         self._lock = threading.RLock()
-        self._lines: dict[str, _Line] = {}
+        self._lines: dict[str, Line] = {}
         # The latest hint by topic hash, for marks that stand in no line yet. Each hint is a new object, so that replacing one is atomic.
         self._heard = [object()] * SLOTS
         self._closed = False
@@ -150,12 +143,12 @@ class Waiters:
         """
         self.marked.append(None)
         with self._lock:
-            line = self._lines.setdefault(topic, _Line())
+            line = self._lines.setdefault(topic, Line())
             line.members += 1
             line.listeners.append(told)
         return lambda: self._stop_listening(topic, line, told)
 
-    def _stop_listening(self, topic: str, line: "_Line", told: Callable[[int], None]) -> None:
+    def _stop_listening(self, topic: str, line: "Line", told: Callable[[int], None]) -> None:
         with self._lock:
             if told in line.listeners:
                 line.listeners.remove(told)
@@ -167,7 +160,7 @@ class Waiters:
 
         May return early for no reason. Raises `Closed` when the store is or gets closed.
         """
-        alarm = _ThreadAlarm()
+        alarm = ThreadAlarm()
         if not self._stand_in_line(mark, alarm, timeout_s, due_in_s, poll_s):
             return
         try:
@@ -179,7 +172,7 @@ class Waiters:
 
     async def wait_async(self, mark: Mark, timeout_s: float, due_in_s: float | None = None, poll_s: float | None = None) -> None:
         """Suspend this task as `wait` blocks a thread."""
-        alarm = _TaskAlarm()
+        alarm = TaskAlarm()
         if not self._stand_in_line(mark, alarm, timeout_s, due_in_s, poll_s):
             return
         try:
@@ -222,7 +215,7 @@ class Waiters:
             return list(self._lines)
 
     def _stand_in_line(
-        self, mark: Mark, alarm: "_ThreadAlarm | _TaskAlarm", timeout_s: float, due_in_s: float | None, poll_s: float | None
+        self, mark: Mark, alarm: "ThreadAlarm | TaskAlarm", timeout_s: float, due_in_s: float | None, poll_s: float | None
     ) -> bool:
         """Go to sleep in the line, unless the mark is stale: then the flow asks again and keeps what it was woken by."""
         mark.deadline = self._now() + timeout_s
@@ -242,21 +235,21 @@ class Waiters:
         mark.is_out = False
         self.marked.pop()
 
-    def _join(self, mark: Mark) -> "_Line":
+    def _join(self, mark: Mark) -> "Line":
         if not mark.is_out:
             mark.is_out = True
             self.marked.append(None)
         line = mark.line
         if line is not None and self._lines.get(mark.topic) is line:
             return line
-        line = self._lines.get(mark.topic) or _Line()
+        line = self._lines.get(mark.topic) or Line()
         line.members += 1
         # Stored even if it came from there: a finalizer may just have seen its last member leave.
         self._lines[mark.topic] = line
         mark.line = line
         return line
 
-    def _is_stale(self, mark: Mark, line: "_Line") -> bool:
+    def _is_stale(self, mark: Mark, line: "Line") -> bool:
         """Whether a hint came since the mark was taken or last woken; for a mark new in the line, perhaps one of another topic."""
         return mark.heard is not line.heard and mark.heard is not self._heard[hash(mark.topic) % SLOTS]
 
@@ -292,12 +285,6 @@ class Waiters:
                 mark.heard, to_ring = None, []  # Stale: the next wait returns.
         self._ring(to_ring)
 
-    def _interrupt(self, mark: Mark) -> None:
-        with self._lock:
-            to_ring = mark.line.get_up(mark) if mark.line else []
-            mark.heard = None  # Stale, so that it does not lie down if it was about to.
-        self._ring([*to_ring, mark])
-
     def _used(self, mark: Mark, *, more: bool) -> None:
         with self._lock:
             woken_by, mark.woken_by = mark.woken_by, None
@@ -324,13 +311,13 @@ class Waiters:
             self._sign_off(mark.topic, line)
         return to_ring
 
-    def _sign_off(self, topic: str, line: "_Line") -> None:
+    def _sign_off(self, topic: str, line: "Line") -> None:
         """One member less; the last takes the line with it."""
         line.members -= 1
         if not line.members and self._lines.get(topic) is line:
             del self._lines[topic]
 
-    def _pass_on(self, line: "_Line", woken_by: WokenBy) -> list[Mark]:
+    def _pass_on(self, line: "Line", woken_by: WokenBy) -> list[Mark]:
         return line.wake(1, woken_by)
 
     def _ring(self, to_ring: Iterable[Mark]) -> None:
@@ -368,116 +355,3 @@ def waiters_for(clock: Clock) -> Waiters:
     waiters = Waiters(due_now=lambda: clock.now_us() / 1_000_000)
     clock.subscribe(waiters.clock_moved)
     return waiters
-
-
-class _Line:
-    """Who waits on one topic. Every method runs under the lock of the Waiters and answers whose alarms to ring after it."""
-
-    __slots__ = ("asleep", "due_at", "heard", "keeper", "listeners", "members")
-
-    def __init__(self) -> None:
-        self.asleep: OrderedDict[Mark, None] = OrderedDict()
-        self.listeners: list[Callable[[int], None]] = []
-        self.heard: object = object()
-        self.members: int = 0
-        # Wakes at due_at, for all. While somebody sleeps, the keeper is one of them, or somebody awake was woken by time: that one brings
-        # the next due moment when it sleeps again, or wakes another who will.
-        self.keeper: Mark | None = None
-        self.due_at: float = math.inf
-
-    def lie_down(self, mark: Mark, due_at: float, due_now: float) -> None:
-        is_keeper_stuck = self.due_at + STUCK_S < due_now
-        if self.keeper is None or due_at < self.due_at or is_keeper_stuck:
-            self.keeper, self.due_at = mark, due_at
-        self.asleep[mark] = None
-        if mark.woken_by is not None:
-            # It was the oldest when it was woken, and somebody else was faster.
-            self.asleep.move_to_end(mark, last=False)
-            mark.woken_by = None
-
-    def wake(self, count: int, woken_by: WokenBy) -> list[Mark]:
-        woken: list[Mark] = []
-        while len(woken) < count and self.asleep:
-            mark, _ = self.asleep.popitem(last=False)
-            mark.woken_by, mark.heard = woken_by, self.heard
-            woken.append(mark)
-        return woken + self._hand_over()
-
-    def wake_by_time(self, keeper: Mark) -> None:
-        del self.asleep[keeper]
-        keeper.woken_by, keeper.heard = "time", self.heard
-        self.keeper = None
-
-    def get_up(self, mark: Mark) -> list[Mark]:
-        if mark not in self.asleep:
-            return []
-        del self.asleep[mark]
-        mark.heard = self.heard
-        return self._hand_over()
-
-    def _hand_over(self) -> list[Mark]:
-        """Give a role left behind, with its due moment, to the youngest: hints will take the longest to reach it."""
-        if self.keeper is None or self.keeper in self.asleep:
-            return []
-        self.keeper = next(reversed(self.asleep), None)
-        return [] if self.keeper is None or self.due_at == math.inf else [self.keeper]
-
-
-class _ThreadAlarm:
-    """Wakes one thread. A ring before the sleep is kept; several are one."""
-
-    __slots__ = ("_ring",)
-
-    def __init__(self) -> None:
-        self._ring = threading.Lock()
-        self._ring.acquire()
-
-    def sleep(self, nap_s: float) -> None:
-        self._ring.acquire(timeout=nap_s)
-
-    def ring(self) -> bool:
-        try:
-            self._ring.release()
-        except RuntimeError:
-            return True  # It was rung before.
-        return True
-
-
-class _TaskAlarm:
-    """Wakes one task of one event loop, from any thread."""
-
-    __slots__ = ("_loop", "_ring")
-
-    def __init__(self) -> None:
-        self._loop = asyncio.get_running_loop()
-        self._ring = self._loop.create_future()
-
-    async def sleep(self, nap_s: float) -> None:
-        timer = self._loop.call_later(nap_s, self._set)
-        try:
-            await self._ring
-        finally:
-            timer.cancel()
-        self._ring = self._loop.create_future()
-
-    def ring(self) -> bool:
-        """Wake the task, or answer False: its loop is closed, and it will never run again."""
-        if self._loop is _running_loop():
-            self._set()
-            return True
-        try:
-            self._loop.call_soon_threadsafe(self._set)
-        except RuntimeError:
-            return False
-        return True
-
-    def _set(self) -> None:
-        if not self._ring.done():
-            self._ring.set_result(None)
-
-
-def _running_loop() -> asyncio.AbstractEventLoop | None:
-    try:
-        return asyncio.get_running_loop()
-    except RuntimeError:
-        return None

@@ -40,7 +40,7 @@ class AsyncClosable:
     async def wait(self, mark: Mark, timeout_s: float, due_in_s: float | None = None, poll_s: float | None = None) -> None:
         self._waiting.add(mark)
         try:
-            # After it was added: whoever ends the handle from now on interrupts it.
+            # After it was added: whoever ends the handle from now on nudges it.
             self.check()
             await self._store.wait(mark, timeout_s, due_in_s, poll_s)
         finally:
@@ -63,4 +63,4 @@ class AsyncClosable:
         """Let every wait raise `Closed`."""
         self.is_ended = True
         for mark in list(self._waiting):
-            mark.interrupt()
+            mark.nudge()

@@ -41,7 +41,7 @@ class Closable:
     def wait(self, mark: Mark, timeout_s: float, due_in_s: float | None = None, poll_s: float | None = None) -> None:
         self._waiting.add(mark)
         try:
-            # After it was added: whoever ends the handle from now on interrupts it.
+            # After it was added: whoever ends the handle from now on nudges it.
             self.check()
             self._store.wait(mark, timeout_s, due_in_s, poll_s)
         finally:
@@ -64,4 +64,4 @@ class Closable:
         """Let every wait raise `Closed`."""
         self.is_ended = True
         for mark in list(self._waiting):
-            mark.interrupt()
+            mark.nudge()
