@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, settings
 
 from holdfast.testing.differential import Opens, run
 from holdfast.testing.stateful import machine_for
-from tests.conformance.factories import LmdbFactory, RedisFactory, SqliteFactory
+from tests.conformance.factories import LmdbFactory, PostgresFactory, RedisFactory, SqliteFactory
 from tests.servers import own_redis_url
 
 
@@ -31,6 +31,17 @@ def test_a_random_history_is_answered_as_in_memory(tmp_path: Path, factory_in: C
 @pytest.mark.parametrize("seed", range(1_000, 1_100))
 def test_a_long_random_history_is_answered_as_in_memory(tmp_path: Path, factory_in: Callable[[Path], Opens], seed: int) -> None:
     run(factory_in(tmp_path), seed, steps=3_000, dump_to=tmp_path / "history.jsonl")
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_a_random_history_on_postgres_is_answered_as_in_memory(postgres_url: str, seed: int) -> None:
+    run(PostgresFactory(postgres_url), seed, steps=300)
+
+
+@pytest.mark.verify
+@pytest.mark.parametrize("seed", range(1_000, 1_100))
+def test_a_long_random_history_on_postgres_is_answered_as_in_memory(postgres_url: str, tmp_path: Path, seed: int) -> None:
+    run(PostgresFactory(postgres_url), seed, steps=3_000, dump_to=tmp_path / "history.jsonl")
 
 
 TestSqliteMachine = machine_for(SqliteFactory).TestCase

@@ -1,5 +1,6 @@
 """The PostgreSQL store for threads."""
 
+import os
 import threading
 from concurrent import futures
 from concurrent.futures import Future
@@ -42,6 +43,10 @@ PRUNE_EVERY = 200
 SESSION: dict[str, Any] = {"autocommit": True, "prepare_threshold": None}
 
 
+_left_behind: list[object] = []
+"""What a forked child inherited: forgetting it would close the parent's connections."""
+
+
 class PostgresStore:
     """A store in a schema of a PostgreSQL database, 14 or newer, that threads, tasks, processes and hosts share."""
 
@@ -55,11 +60,21 @@ class PostgresStore:
         self.waiters = Waiters() if clock is None else waiters_for(clock)
         self._clock = clock
         self._closing = threading.Event()
+        self._written = 0
+        self._begin()
+
+    def _begin(self) -> None:
+        """Start without a connection, in a forked child again: what it inherited is the parent's, and is neither used nor closed."""
+        self._process = os.getpid()
         self._listener = Listener(self._connect, self.address.schema, self.waiters)
         self._pool: ConnectionPool[Connection] = ConnectionPool(
             self.address.conninfo, kwargs=SESSION, min_size=0, max_size=self.address.pool, timeout=CONNECT_S, open=True
         )
-        self._written = 0
+
+    def _begin_in_child(self) -> None:
+        _left_behind.append((self._listener, self._pool))
+        self.waiters.reset()
+        self._begin()
 
     def execute(self, command: Command[R]) -> R:
         command.measure(self.limits)
@@ -106,6 +121,8 @@ class PostgresStore:
         """Raise `Closed` after `close`."""
         if self._closing.is_set():
             raise Closed("The store was closed; open it again.")
+        if self._process != os.getpid():
+            self._begin_in_child()
 
     def is_time_to_prune(self) -> bool:
         """Count one more command that wrote; whether a little is to be pruned after it."""
@@ -125,6 +142,8 @@ class PostgresStore:
 
     def listen(self, topic: str) -> Future[None] | None:
         """Hear of the topic; None where that is so already, else what is done once it is."""
+        if self._process != os.getpid():
+            self._begin_in_child()
         return self._listener.want(topic)
 
     def wall_offset_us(self) -> int:
@@ -141,8 +160,9 @@ class PostgresStore:
             return
         self._closing.set()
         self.waiters.close()
-        self._listener.close()
-        self._pool.close()
+        if self._process == os.getpid():
+            self._listener.close()
+            self._pool.close()
 
     def _connect(self) -> Connection:
         return psycopg.connect(self.address.conninfo, **SESSION)
