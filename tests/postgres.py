@@ -1,7 +1,9 @@
-"""A PostgreSQL for the tests of one process, and an empty store in it for each of them."""
+"""A PostgreSQL for the tests of one process, and empty stores in it for each of them."""
 
+import atexit
 import os
-from collections.abc import Iterator
+from contextlib import ExitStack
+from functools import cache
 from urllib.parse import quote
 
 import psycopg
@@ -20,25 +22,48 @@ where schemaname = current_setting('test.schema') and tablename not in ('meta', 
 """
 
 
+@cache
+def shared_postgres() -> str:
+    """The URL of a PostgreSQL for all tests of this process."""
+    stack = ExitStack()
+    atexit.register(stack.close)
+    url = stack.enter_context(postgres())
+    stack.callback(drop_schemas, url)
+    return url
+
+
+def drop_schemas(url: str) -> None:
+    """Leave nothing in a server that goes on."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        for (name,) in connection.execute("select nspname from pg_namespace where starts_with(nspname, %s)", (SCHEMA,)).fetchall():
+            connection.execute(sql.SQL("drop schema {} cascade").format(sql.Identifier(name)))
+
+
+def empty_postgres_url(role: str = "") -> str:
+    """The URL of an empty store, one for each role in a test. Its tables are made once and emptied: making them takes ten times as long."""
+    schema = SCHEMA + role
+    with psycopg.connect(shared_postgres(), autocommit=True) as connection:
+        connection.execute("select set_config('test.schema', %s, false)", (schema,))
+        row = connection.execute(TABLES).fetchone()
+        if row is not None and row[0] is not None and "moved_" in row[0]:
+            connection.execute(sql.SQL("drop schema {} cascade").format(sql.Identifier(schema)))
+        elif row is not None and row[0] is not None:
+            connection.execute(sql.SQL("delete from {}.meta where name <> 'version'").format(sql.Identifier(schema)))
+            connection.execute(f"truncate {row[0]} restart identity")
+            connection.execute(sql.SQL("alter sequence {}.numbers restart").format(sql.Identifier(schema)))
+    return f"{shared_postgres()}?schema={quote(schema)}"
+
+
+def own_postgres_url() -> str:
+    """The URL of an empty store that goes by the server's clock, which a store that a test's clock was given to does not any more."""
+    return empty_postgres_url(" on time")
+
+
 @pytest.fixture(scope="session")
-def postgres_server() -> Iterator[str]:
-    """One server for all tests of this process."""
-    with postgres() as url:
-        yield url
-        with psycopg.connect(url, autocommit=True) as connection:
-            connection.execute(sql.SQL("drop schema if exists {} cascade").format(sql.Identifier(SCHEMA)))
+def postgres_server() -> str:
+    return shared_postgres()
 
 
 @pytest.fixture
-def postgres_url(postgres_server: str) -> str:
-    """An empty store. Its tables are made once and emptied: making them costs ten times as much."""
-    with psycopg.connect(postgres_server, autocommit=True) as connection:
-        connection.execute("select set_config('test.schema', %s, false)", (SCHEMA,))
-        row = connection.execute(TABLES).fetchone()
-        if row is not None and row[0] is not None and "moved_" in row[0]:
-            connection.execute(sql.SQL("drop schema {} cascade").format(sql.Identifier(SCHEMA)))
-        elif row is not None and row[0] is not None:
-            connection.execute(sql.SQL("delete from {}.meta where name <> 'version'").format(sql.Identifier(SCHEMA)))
-            connection.execute(f"truncate {row[0]} restart identity")
-            connection.execute(sql.SQL("alter sequence {}.numbers restart").format(sql.Identifier(SCHEMA)))
-    return f"{postgres_server}?schema={quote(SCHEMA)}"
+def postgres_url() -> str:
+    return empty_postgres_url()

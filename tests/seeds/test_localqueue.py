@@ -13,18 +13,16 @@ from typing import Any
 import pytest
 
 from holdfast.client import client_for
-from holdfast.ids import new_id
 from holdfast.surfaces import localqueue
 from holdfast.surfaces.localqueue import PersistentQueue
-from tests.servers import own_redis_url
+from tests.stores_by_name import url_of
 
-STORES = ["memory", "sqlite", "lmdb", "redis"]
+STORES = ["memory", "sqlite", "lmdb", "redis", "postgres"]
 
 
 @pytest.fixture(params=STORES)
 def url(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    urls = {"memory": lambda: f"memory://{new_id()}", "redis": own_redis_url}
-    url = urls.get(request.param, lambda: f"{request.param}:///{tmp_path}/store")()
+    url = url_of(request.param, tmp_path)
     monkeypatch.setenv("HOLDFAST_URL", url)
     yield url
     client_for(url).close()

@@ -1,4 +1,4 @@
-"""Each block of the documented client runs as it is documented, on every embedded store, for threads and for tasks.
+"""Each block of the documented client runs as it is documented, on every store, for threads and for tasks.
 
 A block is a function; what it mentions and does not make (a queue, a dict, a claim that is held) it gets. Only the import differs.
 """
@@ -11,15 +11,15 @@ import pytest
 
 from holdfast import ClaimLost, ControlPlaneClient, Dict, LeaseHeld, Queue
 from holdfast.client import client_for
-from holdfast.ids import new_id
+from tests.stores_by_name import url_of
 
-STORES = ["memory", "sqlite", "lmdb"]
+STORES = ["memory", "sqlite", "lmdb", "redis", "postgres"]
 
 
 @pytest.fixture(params=STORES)
 def url(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """The store that a handle without `client=` and `base_url=` uses."""
-    url = f"memory://{new_id()}" if request.param == "memory" else f"{request.param}:///{tmp_path}/store"
+    url = url_of(request.param, tmp_path)
     monkeypatch.setenv("HOLDFAST_URL", url)
     yield url
     client_for(url).close()

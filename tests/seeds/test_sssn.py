@@ -21,7 +21,7 @@ from tests.stores_by_name import url_of
 pytestmark = pytest.mark.anyio
 
 
-@pytest.fixture(params=["own", "memory", "sqlite", "lmdb", "redis"])
+@pytest.fixture(params=["own", "memory", "sqlite", "lmdb", "redis", "postgres"])
 async def make(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Any]:
     """The class, as a program imports it; on shared stores with `store=` given."""
     if request.param == "own":

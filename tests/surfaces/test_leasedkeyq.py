@@ -47,7 +47,7 @@ def memory(clock: FakeClock) -> Iterator[MemoryStore]:
     store.close()
 
 
-@pytest.fixture(params=["own", "memory", "sqlite", "lmdb", "redis"])
+@pytest.fixture(params=["own", "memory", "sqlite", "lmdb", "redis", "postgres"])
 async def client(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[ControlPlaneClient]:
     url = "memory://?values=reference&events=none" if request.param == "own" else url_of(request.param, tmp_path)
     async with ControlPlaneClient(url) as client:

@@ -9,7 +9,8 @@ from holdfast.client import ControlPlaneClient
 from holdfast.surfaces.localqueue import URLQueueStore
 from holdfast.testing.clock import FakeClock
 from holdfast.testing.conformance.factory import StoreFactory
-from tests.conformance.factories import LmdbFactory, MemoryFactory, RedisFactory, SqliteFactory
+from tests.conformance.factories import LmdbFactory, MemoryFactory, PostgresFactory, RedisFactory, SqliteFactory
+from tests.postgres import empty_postgres_url
 from tests.servers import own_redis_url
 
 
@@ -18,13 +19,14 @@ def clock() -> FakeClock:
     return FakeClock()
 
 
-@pytest.fixture(params=["memory", "sqlite", "lmdb", "redis"])
+@pytest.fixture(params=["memory", "sqlite", "lmdb", "redis", "postgres"])
 def store(request: pytest.FixtureRequest, tmp_path: Path, clock: FakeClock) -> Iterator[URLQueueStore]:
     factories: dict[str, Callable[[], StoreFactory]] = {
         "memory": MemoryFactory,
         "sqlite": lambda: SqliteFactory(tmp_path),
         "lmdb": lambda: LmdbFactory(tmp_path),
         "redis": lambda: RedisFactory(own_redis_url()),
+        "postgres": lambda: PostgresFactory(empty_postgres_url()),
     }
     with ControlPlaneClient.on(factories[request.param]().make(clock)) as client:
         yield URLQueueStore(client)
