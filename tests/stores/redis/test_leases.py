@@ -1,0 +1,77 @@
+"""Leases on Redis: the short way of a lease and the rules leave the same keys behind."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from holdfast.commands import Acquire, Command, LeaseName, Release, Renew, Together
+from holdfast.stores.redis import RedisStore
+from tests.servers import own_redis_url
+
+DAY_S = 86_400
+LEASE_S = 1_000.0
+NAME = LeaseName(None, "leader", "mine")
+
+OnLeases = Acquire | Renew | Release
+Way = Callable[[RedisStore, OnLeases], Any]
+
+
+def short_way(store: RedisStore, command: Command[Any]) -> Any:
+    return store.execute(command)
+
+
+def by_the_rules(store: RedisStore, command: OnLeases) -> Any:
+    """A step of one command, which knows no short way."""
+    return store.execute(Together([command]))[0]
+
+
+@pytest.fixture
+def store() -> Iterator[RedisStore]:
+    store = RedisStore(own_redis_url())
+    yield store
+    store.close()
+
+
+@pytest.fixture(params=[short_way, by_the_rules])
+def way(request: pytest.FixtureRequest) -> Way:
+    way: Way = request.param
+    return way
+
+
+def lasts_s(store: RedisStore, part: str = "") -> int:
+    """How long a key of the lease still lasts; negative where it is not there or has no end."""
+    _, (_, _, key, *_) = store.words(Release([NAME]))
+    assert isinstance(key, str)
+    (seconds,) = store.connections.ask(("TTL", key + part))
+    assert isinstance(seconds, int)
+    return seconds
+
+
+def acquire(store: RedisStore, way: Way, lease_s: float | None = LEASE_S) -> None:
+    assert way(store, Acquire(None, NAME.key, "me", NAME.lease_id, lease_s)).lease.lease_id == NAME.lease_id
+
+
+def test_a_lease_and_its_log_last_a_day_longer_than_it_was_taken_for(store: RedisStore, way: Way) -> None:
+    acquire(store, way)
+    assert DAY_S < lasts_s(store) <= DAY_S + LEASE_S
+    assert DAY_S < lasts_s(store, ":events") <= DAY_S + LEASE_S
+
+
+def test_a_renewal_keeps_a_lease_and_its_log_longer(store: RedisStore, way: Way) -> None:
+    acquire(store, way)
+    way(store, Renew([NAME], 100 * LEASE_S))
+    assert DAY_S + LEASE_S < lasts_s(store) <= DAY_S + 100 * LEASE_S
+    assert DAY_S + LEASE_S < lasts_s(store, ":events") <= DAY_S + 100 * LEASE_S
+
+
+def test_a_lease_that_is_given_back_leaves_its_log_for_a_day(store: RedisStore, way: Way) -> None:
+    acquire(store, way)
+    assert way(store, Release([NAME])).held == [True]
+    assert lasts_s(store) == -2
+    assert 0 < lasts_s(store, ":events") <= DAY_S
+
+
+def test_a_lease_without_end_never_expires_and_neither_does_its_log(store: RedisStore, way: Way) -> None:
+    acquire(store, way, None)
+    assert (lasts_s(store), lasts_s(store, ":events")) == (-1, -1)
