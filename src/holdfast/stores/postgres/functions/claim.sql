@@ -212,7 +212,9 @@ declare
   of_holder text := coalesce(c ->> 'holder', '');
   takes boolean := coalesce((c ->> 'take')::boolean, false);
   expiry text := coalesce(c ->> 'expired_to', 'place');
-  ends_at bigint := end_of(now, (c ->> 'lease_s')::double precision);
+  -- The rows are won by now, and may have been another's between the check's reading of the clock and then.
+  begins_at bigint := clock_us();
+  ends_at bigint := end_of(begins_at, (c ->> 'lease_s')::double precision);
   chosen text[] := texts(p -> 'chosen');
   keys text[];
   number bigint;
@@ -233,7 +235,7 @@ begin
   number := append('queue:' || of_queue, 'claimed', told(chosen, keys, ',"holder":' || to_json(of_holder)), now);
   with leased as (
     update messages as m
-    set state = 'leased', attempts = m.attempts + 1, holder = of_holder, token = number, since = now, until = ends_at, expired_to = expiry
+    set state = 'leased', attempts = m.attempts + 1, holder = of_holder, token = number, since = begins_at, until = ends_at, expired_to = expiry
     from unnest(chosen) with ordinality as i (id, o)
     where m.queue = of_queue and m.id = i.id
     returning i.o, message_json(m) as told

@@ -117,7 +117,8 @@ begin
       'expired_to', expiry, 'max_attempts', budget, 'dead_letter', grave
     )), '{}');
   end if;
-  -- The rows are won: a later claim of any of them draws a larger number.
+  -- The rows are won: a later claim of any of them draws a larger number and begins later.
+  now := clock_us();
   ends_at := end_of(now, lease_s);
   insert into events (n, at, topic, event, data)
   values (nextval('numbers'), now, 'queue:' || of_queue, 'claimed', told(ids, keys, ',"holder":' || to_json(of_holder)))
