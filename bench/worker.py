@@ -1,30 +1,43 @@
-"""Jobs a second of one worker process with a handler that does nothing, beside the workers of other libraries in the same run.
+"""Jobs a second of one worker process with a handler that does nothing, beside other libraries on the same store in the same run.
 
-    python bench/worker.py            # the whole run
-    python bench/worker.py --quick    # whether it works
+    python bench/worker.py                  # the whole run
+    python bench/worker.py --quick          # whether it works
+    python bench/worker.py --only redis     # one store; may be given several times
 
-Contenders take turns, round by round, each in a fresh process on a fresh file; ratios are of the same round. Those not installed are named
-and left out.
+Contenders take turns, round by round, each in a fresh process, on a file or in a queue of its own; ratios are of the same round. A peer
+without concurrency stands only beside a concurrency of 1. Those not installed are named and left out.
 """
 
 import argparse
+import logging
+import os
 import sys
 import tempfile
 import time
-from collections.abc import Callable
-from importlib import import_module
+import traceback
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from importlib.util import find_spec
-from multiprocessing import get_context
 from pathlib import Path
 from statistics import median
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+# In this folder the package `redis` would be a benchmark.
+if str(Path(__file__).resolve().parent) in sys.path:
+    sys.path.remove(str(Path(__file__).resolve().parent))
 
-PATIENCE_S = 300.0
+from msgspec import Struct
 
-Contender = Callable[[Path, int, int], float]
-"""Puts so many jobs into a folder, then answers how many seconds one worker of that concurrency took for all of them."""
+from bench import worker_peers
+from bench.measure import in_fresh_process
+from holdfast import Worker
+from holdfast.testing.servers import postgres, redis
+
+Work = Callable[[str, int, int], float]
+"""Puts so many jobs at a place, then answers how many seconds one worker of that concurrency took for all of them."""
+
+PREFETCH = 50
 
 
 def nothing(value: Any) -> None:
@@ -35,12 +48,10 @@ async def nothing_async(value: Any) -> None:
     """Do no work, as a task."""
 
 
-def ours(function: Callable[..., Any], durability: str, prefetch: int = 0) -> Contender:
-    def run(folder: Path, jobs: int, concurrency: int) -> float:
-        from holdfast import Worker  # noqa: PLC0415 - a contender is imported in its own process
-
-        url = f"sqlite:///{folder}/jobs.db?durability={durability}"
-        worker = Worker(function, "jobs", base_url=url, concurrency=concurrency, prefetch=prefetch)
+def ours(function: Callable[..., Any], at: str = "{place}", prefetch: int = 0) -> Work:
+    def run(place: str, jobs: int, concurrency: int) -> float:
+        url, queue = at.format(place=place), worker_peers.own_queue()
+        worker = Worker(function, queue, base_url=url, concurrency=concurrency, prefetch=prefetch)
         worker.put_many(range(jobs))
         started = time.perf_counter()
         worker.run(max_jobs=jobs, signals=False)
@@ -49,89 +60,116 @@ def ours(function: Callable[..., Any], durability: str, prefetch: int = 0) -> Co
     return run
 
 
-def localqueue(folder: Path, jobs: int, concurrency: int) -> float:
-    """Handles one job a call; it has no concurrency."""
-    del concurrency
-    theirs: Any = import_module("localqueue")
-    queue = theirs.PersistentQueue("jobs", store=theirs.SQLiteQueueStore(folder / "queue.sqlite3"))
-    work = theirs.persistent_worker(queue, store_path=str(folder / "retries.sqlite3"), max_tries=3)(nothing)
-    for number in range(jobs):
-        queue.put(number)
-    started = time.perf_counter()
-    for _ in range(jobs):
-        work()
-    return time.perf_counter() - started
+class Contender(Struct, frozen=True):
+    """One that takes part, and the one of ours beside which it stands."""
+
+    work: Work
+    beside: str = ""
+    package: str = "holdfast"
+    has_concurrency: bool = True
+
+    @property
+    def is_installed(self) -> bool:
+        return find_spec(self.package) is not None
 
 
-def huey(folder: Path, jobs: int, concurrency: int) -> float:
-    theirs: Any = import_module("huey").SqliteHuey(filename=str(folder / "huey.db"))
-    consumer_of: Any = import_module("huey.consumer").Consumer
-    done = 0
-    finished = import_module("threading").Event()
+POWER, PROCESS = "ours, survives power loss", "ours, survives kills"
+THREADS, TASKS = "ours, threads", "ours, tasks"
+AHEAD = f"ours, prefetch {PREFETCH}"
 
-    def count(_: int) -> None:
-        nonlocal done
-        done += 1
-        if done >= jobs:
-            finished.set()
+ON_POWER, ON_PROCESS = (f"sqlite:///{{place}}/jobs.db?durability={durability}" for durability in ("power", "process"))
 
-    work = theirs.task()(count)
-    for number in range(jobs):
-        work(number)
-    consumer = consumer_of(theirs, workers=concurrency, periodic=False, initial_delay=0.001, max_delay=0.01)
-    started = time.perf_counter()
-    consumer.start()
-    finished.wait(PATIENCE_S)
-    took_s = time.perf_counter() - started
-    consumer.stop(graceful=False)
-    return took_s
-
-
-AHEAD = "ours, power loss, prefetch 50"
-POWER, PROCESS, TASKS = "ours, survives power loss", "ours, survives kills", "ours, tasks, survives kills"
-
-CONTENDERS: dict[str, tuple[str, Contender]] = {
-    POWER: ("holdfast", ours(nothing, "power")),
-    PROCESS: ("holdfast", ours(nothing, "process")),
-    TASKS: ("holdfast", ours(nothing_async, "process")),
-    AHEAD: ("holdfast", ours(nothing, "power", 50)),
-    "localqueue": ("localqueue", localqueue),
-    "huey": ("huey", huey),
+ON_SERVER: Mapping[str, Contender] = {
+    THREADS: Contender(ours(nothing)),
+    TASKS: Contender(ours(nothing_async)),
+    AHEAD: Contender(ours(nothing, prefetch=PREFETCH), THREADS),
 }
-BESIDE = {"localqueue": PROCESS, "huey": POWER}
-"""Each peer stands beside the one of ours that survives the same: localqueue syncs at checkpoints, huey at every commit."""
+
+CONTENDERS: Mapping[str, Mapping[str, Contender]] = {
+    # Each peer stands beside the one of ours that survives the same: localqueue syncs at checkpoints, huey at every commit.
+    "sqlite": {
+        POWER: Contender(ours(nothing, ON_POWER)),
+        AHEAD: Contender(ours(nothing, ON_POWER, PREFETCH), POWER),
+        "huey": Contender(worker_peers.huey, POWER, "huey"),
+        PROCESS: Contender(ours(nothing, ON_PROCESS)),
+        "localqueue": Contender(worker_peers.localqueue, PROCESS, "localqueue", has_concurrency=False),
+    },
+    # And here beside the one that runs handlers as it does.
+    "redis": {
+        **ON_SERVER,
+        "RQ": Contender(worker_peers.rq, THREADS, "rq", has_concurrency=False),
+        "Dramatiq": Contender(worker_peers.dramatiq, THREADS, "dramatiq"),
+        "arq": Contender(worker_peers.arq, TASKS, "arq"),
+        "SAQ": Contender(worker_peers.saq, TASKS, "saq"),
+    },
+    "postgres": {**ON_SERVER, "procrastinate": Contender(worker_peers.procrastinate, TASKS, "procrastinate")},
+}
 
 
-def in_process(name: str, jobs: int, concurrency: int, parent: str) -> float:
-    """Jobs a second, in a fresh process and folder."""
-    with tempfile.TemporaryDirectory(dir=parent) as folder, get_context("spawn").Pool(1) as pool:
-        return jobs / pool.apply_async(run_named, (name, folder, jobs, concurrency)).get(PATIENCE_S)
+@contextmanager
+def on_disk() -> Iterator[str]:
+    """Yield a folder for files; `TMPDIR` says on which disk."""
+    with tempfile.TemporaryDirectory() as folder:
+        yield folder
 
 
-def run_named(name: str, folder: str, jobs: int, concurrency: int) -> float:
-    return CONTENDERS[name][1](Path(folder), jobs, concurrency)
+PLACES: Mapping[str, Callable[[], AbstractContextManager[str]]] = {"sqlite": on_disk, "redis": redis, "postgres": postgres}
 
 
-def main() -> None:
-    options = argparse.ArgumentParser(description=__doc__)
+def main() -> int:
+    asked = parse()
+    rounds, jobs = (1, 20) if asked.quick else (3, 500)
+    begun, load, broken = time.monotonic(), os.getloadavg()[0], 0
+    for store in asked.only or CONTENDERS:
+        absent = [name for name, contender in CONTENDERS[store].items() if not contender.is_installed]
+        try:
+            with PLACES[store]() as place:
+                for concurrency in (1, 8) if asked.quick else (1, 8, 50):
+                    show(f"{store}, concurrency {concurrency}", CONTENDERS[store], measure(store, place, concurrency, rounds, jobs))
+        except Exception:  # noqa: BLE001 - the other stores are worth having
+            broken += 1
+            print(f"{store} broke: {traceback.format_exc()}")
+        print(f"  Not installed here and so left out: {', '.join(absent) or 'nobody'}.\n")
+    print(f"With prefetch={PREFETCH} a worker holds so many jobs more than it runs: one step of the store settles and claims many at once.")
+    print(f"It took {time.monotonic() - begun:.0f} s; load average {load:.1f} before. Read ratios, not absolutes.")
+    return 1 if broken else 0
+
+
+def parse() -> argparse.Namespace:
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--only", action="append", choices=list(CONTENDERS), help="measure only on this store; may be given several times")
     options.add_argument("--quick", action="store_true", help="a few jobs, to see that it works")
-    options.add_argument("--dir", default=tempfile.gettempdir(), help="where files are made")
-    asked = options.parse_args()
-    rounds, jobs = (1, 20) if asked.quick else (3, 2_000)
-    present = [name for name, (package, _) in CONTENDERS.items() if find_spec(package)]
-    for concurrency in (8,) if asked.quick else (1, 8, 50):
-        rates: dict[str, list[float]] = {name: [] for name in present}
-        for _ in range(rounds):
-            for name in present:
-                rates[name].append(in_process(name, jobs, concurrency, asked.dir))
-        print(f"concurrency {concurrency}")
-        for name, each in rates.items():
-            own = BESIDE.get(name)
-            ratio = median(mine / theirs for mine, theirs in zip(rates[own], each, strict=True)) if own else None
-            print(f"  {name:<28} {median(each):>8,.0f} jobs/s" + (f"    {own}: {ratio:.2f} times that" if own else ""))
-    for name in CONTENDERS.keys() - present:
-        print(f"{name} is not installed, and left out")
+    return options.parse_args()
+
+
+def measure(store: str, place: str, concurrency: int, rounds: int, jobs: int) -> dict[str, list[float]]:
+    """Jobs a second of each contender, round by round."""
+    fit = [name for name, one in CONTENDERS[store].items() if one.is_installed and (one.has_concurrency or concurrency == 1)]
+    rates: dict[str, list[float]] = {name: [] for name in fit}
+    for _ in range(rounds):
+        for name in fit:
+            rates[name].append(jobs / in_fresh_process(run_one, store, name, place, jobs, concurrency))
+    return rates
+
+
+def run_one(store: str, name: str, place: str, jobs: int, concurrency: int) -> float:
+    logging.disable(logging.CRITICAL)
+    work = CONTENDERS[store][name].work
+    if PLACES[store] is not on_disk:
+        return work(place, jobs, concurrency)
+    with tempfile.TemporaryDirectory(dir=place) as folder:
+        return work(folder, jobs, concurrency)
+
+
+def show(title: str, contenders: Mapping[str, Contender], rates: Mapping[str, list[float]]) -> None:
+    print(title)
+    for name, each in rates.items():
+        line, own = f"  {name:<26} {median(each):>8,.0f} jobs/s", contenders[name].beside
+        if own:
+            ratio = median(mine / theirs for mine, theirs in zip(rates[own], each, strict=True))
+            line += f"    {own!r} does {ratio:.2f} times that"
+        print(line, flush=True)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
