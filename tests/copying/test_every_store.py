@@ -14,6 +14,8 @@ from holdfast.stores.sqlite.store import SqliteStore
 from holdfast.testing.clock import START_US, FakeClock
 from holdfast.testing.conformance.asking import JOBS, drain, put
 from holdfast.testing.conformance.copying import contents, copy, fill
+from holdfast.testing.postgres import PinnedPostgresStore
+from tests.postgres import empty_postgres_url
 from tests.servers import own_redis_url
 
 KINDS: dict[str, Callable[[Path, FakeClock], Store]] = {
@@ -21,9 +23,10 @@ KINDS: dict[str, Callable[[Path, FakeClock], Store]] = {
     "sqlite": lambda path, clock: SqliteStore(path, clock=clock, durability="process"),
     "lmdb": lambda path, clock: LmdbStore(path, clock=clock, durability="process"),
     "redis": lambda _, clock: RedisStore(own_redis_url(), clock=clock),
+    "postgres": lambda path, clock: PinnedPostgresStore(empty_postgres_url(path.name), clock),
 }
 
-WALL_CLOCKS = ("redis",)
+WALL_CLOCKS = ("redis", "postgres")
 """Stores whose clock never shows a moment before 1970."""
 
 

@@ -48,5 +48,7 @@ class InPlace:
 def _lender(store: Store) -> Any:
     if not hasattr(store, "within"):
         kind = store.url.partition("://")[0]
-        raise StoreError(f"a store of {kind}:// takes part in no transaction of a connection: leave connection= out, or use SQLite")
+        raise StoreError(
+            f"a store of {kind}:// takes part in no transaction of a connection: leave connection= out, or use SQLite or PostgreSQL"
+        )
     return store.within

@@ -31,7 +31,9 @@ POLL_S = 0.5
 class BorrowedPostgresStore:
     """Commands inside the open transaction of a connection, which they never commit; on an idle connection each commits for itself."""
 
-    def __init__(self, connection: psycopg.Connection[Any], *, limits: Limits = Limits(), name: str = SCHEMA) -> None:
+    def __init__(
+        self, connection: psycopg.Connection[Any], *, limits: Limits = Limits(), name: str = SCHEMA, is_ready: bool = False
+    ) -> None:
         self.connection = connection
         self.limits = limits
         self.schema = name
@@ -39,7 +41,7 @@ class BorrowedPostgresStore:
         self.guarantees = guarantees_of_borrowed(connection.info.server_version)
         self.waiters = Waiters()
         self._calls = Calls(name)
-        self._is_ready = False
+        self._is_ready = is_ready
 
     def execute(self, command: Command[R]) -> R:
         command.measure(self.limits)
@@ -81,7 +83,9 @@ class BorrowedPostgresStore:
 class AsyncBorrowedPostgresStore:
     """The same on a connection for tasks."""
 
-    def __init__(self, connection: psycopg.AsyncConnection[Any], *, limits: Limits = Limits(), name: str = SCHEMA) -> None:
+    def __init__(
+        self, connection: psycopg.AsyncConnection[Any], *, limits: Limits = Limits(), name: str = SCHEMA, is_ready: bool = False
+    ) -> None:
         self.connection = connection
         self.limits = limits
         self.schema = name
@@ -89,7 +93,7 @@ class AsyncBorrowedPostgresStore:
         self.guarantees = guarantees_of_borrowed(connection.info.server_version)
         self.waiters = Waiters()
         self._calls = Calls(name)
-        self._is_ready = False
+        self._is_ready = is_ready
 
     async def execute(self, command: Command[R]) -> R:
         command.measure(self.limits)

@@ -18,10 +18,12 @@ from holdfast.errors import Closed, LeaseHeld
 from holdfast.stores import AsyncStore, Executor
 from holdfast.stores.postgres import schema
 from holdfast.stores.postgres.address import Address, parse
+from holdfast.stores.postgres.borrowed import BorrowedPostgresStore
 from holdfast.stores.postgres.calls import Asking, Call, Calls, answer, answer_held
 from holdfast.stores.postgres.failures import not_connected, raised
 from holdfast.stores.postgres.listening import Listener
 from holdfast.stores.postgres.server import guarantees_of
+from holdfast.stores.postgres.within import CallersTransaction, check_connection
 from holdfast.stores.retrying import Lost, Tries, retry
 from holdfast.stores.waiting import Mark, Waiters, waiters_for
 
@@ -57,8 +59,9 @@ class PostgresStore:
         self.calls = Calls(self.address.schema)
         with open_connection(self.address) as connection:
             self.guarantees = guarantees_of(connection)
+            self.database = connection.info.dbname
         self.waiters = Waiters() if clock is None else waiters_for(clock)
-        self._clock = clock
+        self.clock = clock
         self._closing = threading.Event()
         self._written = 0
         self._begin()
@@ -113,9 +116,8 @@ class PostgresStore:
 
     def within(self, connection: Connection) -> Executor:
         """What executes commands in the connection's transaction, on the data of this store."""
-        from holdfast.stores.postgres.borrowed import BorrowedPostgresStore  # noqa: PLC0415 - it imports nothing that others need
-
-        return BorrowedPostgresStore(connection, limits=self.limits, name=self.address.schema)
+        check_connection(connection, psycopg.Connection, self.database)
+        return CallersTransaction(BorrowedPostgresStore(connection, limits=self.limits, name=self.address.schema, is_ready=True))
 
     def refuse_if_closed(self) -> None:
         """Raise `Closed` after `close`."""
@@ -148,7 +150,7 @@ class PostgresStore:
 
     def wall_offset_us(self) -> int:
         # The server's clock is the one that people know.
-        return 0 if self._clock is None else self._clock.wall_offset_us()
+        return 0 if self.clock is None else self.clock.wall_offset_us()
 
     def for_tasks(self) -> AsyncStore:
         from holdfast.stores.postgres.tasks import AsyncPostgresStore  # noqa: PLC0415 - who has no tasks needs no asyncio

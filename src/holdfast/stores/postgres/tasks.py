@@ -15,6 +15,7 @@ from holdfast.stores.postgres.borrowed import AsyncBorrowedPostgresStore
 from holdfast.stores.postgres.calls import Asking, Call, answer, answer_held
 from holdfast.stores.postgres.failures import raised
 from holdfast.stores.postgres.store import ANNOUNCE_S, CONNECT_S, SESSION, PostgresStore, refuse_if_moved
+from holdfast.stores.postgres.within import AsyncCallersTransaction, check_connection
 from holdfast.stores.retrying import Lost, Tries, retry_async
 from holdfast.stores.waiting import Mark
 
@@ -77,7 +78,9 @@ class AsyncPostgresStore:
 
     def within(self, connection: AsyncConnection) -> AsyncExecutor:
         """What executes commands in the connection's transaction, on the data of this store."""
-        return AsyncBorrowedPostgresStore(connection, limits=self.limits, name=self.store.address.schema)
+        check_connection(connection, psycopg.AsyncConnection, self.store.database)
+        borrowed = AsyncBorrowedPostgresStore(connection, limits=self.limits, name=self.store.address.schema, is_ready=True)
+        return AsyncCallersTransaction(borrowed)
 
     async def _pool(self) -> AsyncPool:
         self.store.refuse_if_closed()
