@@ -2,7 +2,7 @@
 
 import pytest
 
-from holdfast.testing.conformance import CopyConformance, FileConformance, ForTasks, StoreConformance, StoreFactory
+from holdfast.testing.conformance import CopyConformance, FaceConformance, FileConformance, ForTasks, StoreConformance, StoreFactory
 from tests.conformance.factories import PostgresFactory
 
 
@@ -12,7 +12,14 @@ class TestPostgres(StoreConformance, CopyConformance, FileConformance):
         return PostgresFactory(postgres_url)
 
 
-class TestPostgresForTasks(StoreConformance, CopyConformance, FileConformance):
+class TestPostgresForTasks(FaceConformance):
+    @pytest.fixture
+    def factory(self, postgres_url: str) -> StoreFactory:
+        return ForTasks(PostgresFactory(postgres_url))
+
+
+@pytest.mark.verify
+class TestAllOfPostgresForTasks(StoreConformance, CopyConformance, FileConformance):
     @pytest.fixture
     def factory(self, postgres_url: str) -> StoreFactory:
         return ForTasks(PostgresFactory(postgres_url))

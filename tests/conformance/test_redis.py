@@ -2,7 +2,7 @@
 
 import pytest
 
-from holdfast.testing.conformance import CopyConformance, FileConformance, ForTasks, StoreConformance, StoreFactory
+from holdfast.testing.conformance import CopyConformance, FaceConformance, FileConformance, ForTasks, StoreConformance, StoreFactory
 from tests.conformance.factories import RedisFactory
 from tests.servers import own_redis_url
 
@@ -13,7 +13,14 @@ class TestRedis(StoreConformance, CopyConformance, FileConformance):
         return RedisFactory(own_redis_url())
 
 
-class TestRedisForTasks(StoreConformance, CopyConformance, FileConformance):
+class TestRedisForTasks(FaceConformance):
+    @pytest.fixture
+    def factory(self) -> StoreFactory:
+        return ForTasks(RedisFactory(own_redis_url()))
+
+
+@pytest.mark.verify
+class TestAllOfRedisForTasks(StoreConformance, CopyConformance, FileConformance):
     @pytest.fixture
     def factory(self) -> StoreFactory:
         return ForTasks(RedisFactory(own_redis_url()))

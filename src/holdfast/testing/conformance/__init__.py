@@ -37,6 +37,7 @@ __all__ = [
     "THEMES",
     "Conformance",
     "CopyConformance",
+    "FaceConformance",
     "FileConformance",
     "ForTasks",
     "StatementConformance",
@@ -65,6 +66,13 @@ class StoreConformance(
     BadInputConformance,
 ):
     """Everything that every store must keep."""
+
+
+class FaceConformance(TogetherConformance, RetryConformance, WaitingConformance, ConcurrencyConformance):
+    """Where the two faces of one store may differ: sending, trying again, waiting, and doing several things at once.
+
+    For a run that must be short, beside all of `StoreConformance` for the other face.
+    """
 
 
 THEMES: tuple[type[Conformance], ...] = (*StoreConformance.__bases__, CopyConformance, FileConformance, StatementConformance)
