@@ -1,24 +1,30 @@
-"""Many who claim at once."""
+"""Many who claim at once, each over a connection of its own."""
+
+from collections.abc import Callable
+
+import pytest
 
 from holdfast.commands import Claim, Settle
-from holdfast.stores.redis import RedisStore
+from holdfast.connect import connect
 from holdfast.testing.conformance.asking import JOBS, put, stats
 from holdfast.testing.conformance.threads import together
 from holdfast.testing.histories import Delivery, leased_violations
+from tests.postgres import own_postgres_url
 from tests.servers import own_redis_url
 
 CLAIMERS = 32
 MESSAGES = 1_600
 
 
-def test_of_32_claimers_no_two_hold_one_message_and_tokens_only_grow() -> None:
-    url = own_redis_url()
-    store = RedisStore(url)
+@pytest.mark.parametrize("own_url", [own_redis_url, own_postgres_url], ids=["redis", "postgres"])
+def test_of_32_claimers_no_two_hold_one_message_and_tokens_only_grow(own_url: Callable[[], str]) -> None:
+    url = own_url()
+    store = connect(url)
     names = [str(number) for number in range(MESSAGES)]
     put(store, *names)
 
     def work(name: str) -> list[Delivery]:
-        mine = RedisStore(url)
+        mine = connect(url)
         log = []
         while found := mine.execute(Claim(JOBS, name, 600.0, 3)).messages:
             held = mine.execute(Settle([message.receipt for message in found])).held
