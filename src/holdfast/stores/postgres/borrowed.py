@@ -5,15 +5,16 @@ and on an idle connection a transaction of its own. Notifications leave with the
 """
 
 from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
 
 import psycopg
 from psycopg.pq import TransactionStatus
 from psycopg.rows import tuple_row
 
 from holdfast.codec import Limits
-from holdfast.commands import Command
+from holdfast.commands import Acquire, Command, Release, Renew
 from holdfast.errors import LeaseHeld, StoreError, StoreUnavailable
-from holdfast.stores import AsyncStore
+from holdfast.stores import AsyncStore, Guarantees
 from holdfast.stores.postgres import schema
 from holdfast.stores.postgres.address import SCHEMA
 from holdfast.stores.postgres.calls import Calls, answer, answer_held
@@ -27,6 +28,9 @@ R = TypeVar("R")
 POLL_S = 0.5
 """A borrowed connection listens to nobody: who waits on it asks again after so long."""
 
+_ready: WeakKeyDictionary[Any, set[str]] = WeakKeyDictionary()
+"""The schemas that are known to be there, by connection: a store on one is often made for a single command."""
+
 
 class BorrowedPostgresStore:
     """Commands inside the open transaction of a connection, which they never commit; on an idle connection each commits for itself."""
@@ -37,29 +41,31 @@ class BorrowedPostgresStore:
         self.connection = connection
         self.limits = limits
         self.schema = name
-        self.url = url_of(connection, name)
-        self.guarantees = guarantees_of_borrowed(connection.info.server_version)
+        self.url, self.guarantees = described(connection, name)
         self.waiters = Waiters()
         self._calls = Calls(name)
-        self._is_ready = is_ready
+        self._ready = {name} if is_ready else _ready.setdefault(connection, set())
 
     def execute(self, command: Command[R]) -> R:
         command.measure(self.limits)
-        where = f"the transaction on {self.connection.info.dbname!r}"
         try:
             with self.connection.transaction():
                 self._prepare()
                 call = self._calls.call(command, command.id, again=bool(command.id))
                 with self.connection.cursor(row_factory=tuple_row) as cursor:
                     row = cursor.execute(call.statement, call.parameters, prepare=False).fetchone()
-            self._is_ready |= self.connection.info.transaction_status == TransactionStatus.IDLE
+                found = answer(command, row[0] if row else "")
+                if is_in_vain(command, found):
+                    raise psycopg.Rollback
+            if self.connection.info.transaction_status == TransactionStatus.IDLE:
+                self._ready.add(self.schema)
         except psycopg.Error as error:
-            return answer_refused(command, error, where)
-        return answer(command, row[0] if row else "")
+            return answer_refused(command, error, self.url)
+        return found
 
     def _prepare(self) -> None:
         """Make the tables; they may vanish with the caller's transaction, so they are remembered only once we committed them."""
-        if not self._is_ready:
+        if self.schema not in self._ready:
             with self.connection.cursor(row_factory=tuple_row) as cursor:
                 schema.carry_out(schema.apply(self.schema), cursor)
 
@@ -89,28 +95,30 @@ class AsyncBorrowedPostgresStore:
         self.connection = connection
         self.limits = limits
         self.schema = name
-        self.url = url_of(connection, name)
-        self.guarantees = guarantees_of_borrowed(connection.info.server_version)
+        self.url, self.guarantees = described(connection, name)
         self.waiters = Waiters()
         self._calls = Calls(name)
-        self._is_ready = is_ready
+        self._ready = {name} if is_ready else _ready.setdefault(connection, set())
 
     async def execute(self, command: Command[R]) -> R:
         command.measure(self.limits)
-        where = f"the transaction on {self.connection.info.dbname!r}"
         try:
             async with self.connection.transaction():
                 await self._prepare()
                 call = self._calls.call(command, command.id, again=bool(command.id))
                 async with self.connection.cursor(row_factory=tuple_row) as cursor:
                     row = await (await cursor.execute(call.statement, call.parameters, prepare=False)).fetchone()
-            self._is_ready |= self.connection.info.transaction_status == TransactionStatus.IDLE
+                found = answer(command, row[0] if row else "")
+                if is_in_vain(command, found):
+                    raise psycopg.Rollback
+            if self.connection.info.transaction_status == TransactionStatus.IDLE:
+                self._ready.add(self.schema)
         except psycopg.Error as error:
-            return answer_refused(command, error, where)
-        return answer(command, row[0] if row else "")
+            return answer_refused(command, error, self.url)
+        return found
 
     async def _prepare(self) -> None:
-        if not self._is_ready:
+        if self.schema not in self._ready:
             async with self.connection.cursor(row_factory=tuple_row) as cursor:
                 await schema.carry_out_async(schema.apply(self.schema), cursor)
 
@@ -128,9 +136,21 @@ class AsyncBorrowedPostgresStore:
         self.waiters.close()
 
 
-def answer_refused(command: Command[R], error: psycopg.Error, where: str) -> R:
+def is_in_vain(command: Command[Any], found: Any) -> bool:
+    """Whether nothing came of a command on leases: undone, it leaves no lock for which a holder would wait as long as for the caller."""
+    if command.id:
+        # Its answer is to be remembered.
+        return False
+    if isinstance(command, Acquire):
+        return bool(found.lease.lease_id != command.lease_id)
+    if isinstance(command, Renew):
+        return not any(found.leases)
+    return isinstance(command, Release) and not any(found.held)
+
+
+def answer_refused(command: Command[R], error: psycopg.Error, url: str) -> R:
     """Raise what the error means; what somebody else has in an open transaction is an answer."""
-    told = raised(error, where)
+    told = raised(error, f"the transaction on {url}")
     if isinstance(told, LeaseHeld):
         return answer_held(command, told)
     if isinstance(told, Lost):
@@ -138,7 +158,11 @@ def answer_refused(command: Command[R], error: psycopg.Error, where: str) -> R:
     raise told from error
 
 
-def url_of(connection: Any, schema: str) -> str:
-    """Where the connection leads, without the password."""
+def described(connection: Any, schema: str) -> tuple[str, Guarantees]:
+    """Where the connection leads, without the password, and what is promised there."""
     info = connection.info
-    return f"postgresql://{info.user}@{info.host}:{info.port}/{info.dbname}?schema={schema}"
+    try:
+        url = f"postgresql://{info.user}@{info.host}:{info.port}/{info.dbname}?schema={schema}"
+        return url, guarantees_of_borrowed(info.server_version)
+    except psycopg.OperationalError as error:
+        raise StoreUnavailable("the connection to PostgreSQL was closed or lost: give another") from error

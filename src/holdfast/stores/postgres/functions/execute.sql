@@ -173,11 +173,12 @@ language plpgsql as $$
 declare
   wanted record;
 begin
-  -- A caller's own transaction may have acquired it and stay open for long: whoever else wants it is told so soon, and does not wait.
+  -- A caller's own transaction may have acquired, renewed or released it and stay open for long: whoever else wants it is told so soon,
+  -- and does not wait.
   for wanted in
     select coalesce(c ->> 'dict', '') as dict, c ->> 'key' as key from unnest(parts) as p (c) where c ->> 'type' = 'Acquire' order by 1, 2
   loop
-    if not pg_try_advisory_xact_lock(object_lock('lease:' || wanted.dict, wanted.key)) then
+    if not pg_try_advisory_xact_lock(object_lock('lease:' || wanted.dict, wanted.key)) or is_used(wanted.dict, wanted.key) then
       perform lock_lease_soon(wanted.dict, wanted.key);
     end if;
   end loop;
@@ -189,28 +190,43 @@ begin
   on conflict do nothing;
   perform
   from leases as l
-  where (l.dict, l.key) in (
-    select coalesce(c ->> 'dict', ''), c ->> 'key' from unnest(parts) as p (c) where c ->> 'type' = 'Acquire'
+  join (
+    select coalesce(c ->> 'dict', '') as dict, c ->> 'key' as key, null as lease_id
+    from unnest(parts) as p (c)
+    where c ->> 'type' = 'Acquire'
     union
-    select coalesce(n ->> 0, ''), n ->> 1 from unnest(parts) as p (c), jsonb_array_elements(c -> 'names') as n
+    -- Not what is somebody else's by now: its holder must not wait for us.
+    select coalesce(n ->> 0, ''), n ->> 1, n ->> 2 from unnest(parts) as p (c), jsonb_array_elements(c -> 'names') as n
     union
-    select c ->> 'dict', x ->> 'key'
+    select c ->> 'dict', x ->> 'key', null
     from unnest(parts) as p (c), jsonb_array_elements(c -> 'changes') as x
     where x ->> 'lease' is not null
-  )
+  ) as w on w.dict = l.dict and w.key = l.key and (w.lease_id is null or w.lease_id = l.lease_id)
   order by l.dict, l.key
-  for update;
+  for update of l;
 end
 $$;
 
-create or replace function lock_lease_soon(dict text, key text) returns void
+-- Whether somebody else is in the middle of something with the lease; if not, its row is locked.
+create or replace function is_used(of_dict text, of_key text) returns boolean
 language plpgsql as $$
 begin
-  perform set_config('lock_timeout', '100ms', true);
-  perform pg_advisory_xact_lock(object_lock('lease:' || dict, key));
-  perform set_config('lock_timeout', '0', true);
+  perform from leases where dict = of_dict and key = of_key;
+  if not found then
+    return false;
+  end if;
+  perform from leases where dict = of_dict and key = of_key for update skip locked;
+  return not found;
+end
+$$;
+
+create or replace function lock_lease_soon(of_dict text, of_key text) returns void
+language plpgsql set lock_timeout = '100ms' as $$
+begin
+  perform pg_advisory_xact_lock(object_lock('lease:' || of_dict, of_key));
+  perform from leases where dict = of_dict and key = of_key for update;
 exception when lock_not_available then
-  perform refuse('HF005', describe_lease(dict, key) || ' is just being acquired in a transaction that is still open; nothing was changed');
+  perform refuse('HF005', describe_lease(of_dict, of_key) || ' is in the hands of a transaction that is still open; nothing was changed');
 end
 $$;
 
