@@ -1,4 +1,7 @@
-"""sentinel's API for tasks, on psycopg's async connections; heartbeats run in a thread, so `get_conn` makes a connection for threads."""
+"""sentinel's API for tasks, on psycopg's async connections, which `get_conn` makes.
+
+A heartbeat runs in a thread, whatever blocks the loop, so its connection is one for threads, made like that of the lease.
+"""
 
 from holdfast.surfaces.sentinel._async.calls import acquire, heartbeat, init_db, release
 from holdfast.surfaces.sentinel._async.lease import AsyncLease, lease

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from importlib import import_module
+from inspect import iscoroutinefunction
 from typing import Any, TypeVar
 
 from holdfast.client import ControlPlaneClient
@@ -82,12 +83,12 @@ def execute_on(connection: Any, command: Command[R]) -> R:
 
 
 def opener(connection: Any, get_conn: Callable[[], Any] | None) -> Callable[[], Any]:
-    """How to make connections for heartbeats: as the caller says, else like the one that was given."""
-    if get_conn is not None:
-        return get_conn
-    if in_transaction(connection):
+    """How to make connections for heartbeats, which are for threads: as the caller says, else like the one that was given."""
+    if get_conn is None and in_transaction(connection):
         raise StoreError("the connection is in a transaction, which a heartbeat on another connection could not see: give get_conn=")
-    return _like(connection)
+    if get_conn is None or iscoroutinefunction(connection.close):
+        return _like(connection)
+    return get_conn
 
 
 def _like(connection: Any) -> Callable[[], Any]:

@@ -29,7 +29,7 @@ class AsyncLease:
         conn: Any,
         key: str,
         ttl_ms: float,
-        get_conn: Callable[[], Any] | None,
+        get_conn: "Callable[[], Awaitable[Any]] | None",
         *,
         auto_release: bool,
         owner_id: str | None,
@@ -80,14 +80,14 @@ class AsyncLease:
         if self._keepalive is not None:
             raise RuntimeError(f"this lease on {self.key!r} was entered before: make another")
         heartbeats = OnDemand(opener(self._conn, self._get_conn))
-        if in_transaction(self._conn):
+        if self._get_conn is not None and in_transaction(self._conn):
             # What the transaction does nobody sees before its end, so the lease lives on a connection apart.
-            self._conn = self._apart = heartbeats.make()
+            self._conn = self._apart = await self._get_conn()
         self._keepalive = Keepalive(heartbeats, heartbeats.close)
         try:
             self._holding = AsyncHolding(self._keepalive, await self._acquire(self._keepalive))
         except BaseException:
-            self._let_go(self._keepalive)
+            await self._let_go(self._keepalive)
             raise
         return self
 
@@ -97,13 +97,13 @@ class AsyncLease:
         try:
             await self._holding.leave(error, self._give_back)
         finally:
-            self._let_go(self._keepalive)
+            await self._let_go(self._keepalive)
 
-    def _let_go(self, keepalive: Keepalive) -> None:
+    async def _let_go(self, keepalive: Keepalive) -> None:
         # A heartbeat that is under way ends by itself; nobody waits for it.
         keepalive.close(wait=False)
         if self._apart is not None:
-            self._apart.close()
+            await self._apart.close()
 
     async def _acquire(self, keepalive: Keepalive) -> Hold:
         command = self._question
@@ -138,7 +138,7 @@ def lease(
     conn: Any,
     key: str,
     ttl_ms: float = 5_000,
-    get_conn: Callable[[], Any] | None = None,
+    get_conn: "Callable[[], Awaitable[Any]] | None" = None,
     auto_release: bool = True,  # noqa: FBT001, FBT002 - as documented
     *,
     owner_id: str | None = None,
@@ -147,7 +147,8 @@ def lease(
 ) -> AsyncLease:
     """Hold the lease on a key for the body of a `with`.
 
-    `get_conn` makes the connection that its heartbeat uses, in the heartbeat's thread; without it one like `conn` is made. Raises
+    `get_conn` makes the connection that its heartbeat uses, in the heartbeat's thread; without it, and always for tasks, one like `conn` is
+    made. If `conn` is in a transaction, whose work nobody else sees, the lease itself lives on a connection of `get_conn`, too. Raises
     `LeaseHeld`, or after `wait_ms` `LockTimeout`, if somebody else holds it. After `max_hold_ms` it is kept alive no more, so a body that
     hangs cannot hold it for ever. Leaving raises `LeaseLost` if it was lost; without `auto_release` it then ends by itself.
     """

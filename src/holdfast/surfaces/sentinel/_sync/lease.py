@@ -30,7 +30,7 @@ class Lease:
         conn: Any,
         key: str,
         ttl_ms: float,
-        get_conn: Callable[[], Any] | None,
+        get_conn: "Callable[[], Any] | None",
         *,
         auto_release: bool,
         owner_id: str | None,
@@ -81,9 +81,9 @@ class Lease:
         if self._keepalive is not None:
             raise RuntimeError(f"this lease on {self.key!r} was entered before: make another")
         heartbeats = OnDemand(opener(self._conn, self._get_conn))
-        if in_transaction(self._conn):
+        if self._get_conn is not None and in_transaction(self._conn):
             # What the transaction does nobody sees before its end, so the lease lives on a connection apart.
-            self._conn = self._apart = heartbeats.make()
+            self._conn = self._apart = self._get_conn()
         self._keepalive = Keepalive(heartbeats, heartbeats.close)
         try:
             self._holding = Holding(self._keepalive, self._acquire(self._keepalive))
@@ -139,7 +139,7 @@ def lease(
     conn: Any,
     key: str,
     ttl_ms: float = 5_000,
-    get_conn: Callable[[], Any] | None = None,
+    get_conn: "Callable[[], Any] | None" = None,
     auto_release: bool = True,  # noqa: FBT001, FBT002 - as documented
     *,
     owner_id: str | None = None,
@@ -148,7 +148,8 @@ def lease(
 ) -> Lease:
     """Hold the lease on a key for the body of a `with`.
 
-    `get_conn` makes the connection that its heartbeat uses, in the heartbeat's thread; without it one like `conn` is made. Raises
+    `get_conn` makes the connection that its heartbeat uses, in the heartbeat's thread; without it, and always for tasks, one like `conn` is
+    made. If `conn` is in a transaction, whose work nobody else sees, the lease itself lives on a connection of `get_conn`, too. Raises
     `LeaseHeld`, or after `wait_ms` `LockTimeout`, if somebody else holds it. After `max_hold_ms` it is kept alive no more, so a body that
     hangs cannot hold it for ever. Leaving raises `LeaseLost` if it was lost; without `auto_release` it then ends by itself.
     """
