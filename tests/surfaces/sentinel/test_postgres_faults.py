@@ -86,7 +86,7 @@ def test_an_acquire_that_took_longer_than_the_lease_lasts_holds_nothing(conn: An
         query = "select clock_timestamp() - query_start > '0.5 s' from pg_stat_activity where pid = %s and wait_event_type = 'Lock'"
         found = observer.execute(query, (conn.info.backend_pid,)).fetchone()
         observer.commit()
-        return found == (True,)
+        return bool(found == (True,))
 
     def work() -> bool:
         with sentinel.lease(conn, KEY, ttl_ms=400, get_conn=get_conn) as lease:
