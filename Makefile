@@ -36,11 +36,12 @@ check: $(VENV)/.dev-$(VERSION)  ## format, lint, types, import contracts, genera
 docs: $(VENV)/.dev-$(VERSION)  ## build the documentation into site/; a broken link fails
 	$(BIN)/mkdocs build --strict
 
-bench: $(VENV)/.bench-$(VERSION) $(VENV)/.honker-$(VERSION) $(VENV)/.bench-worker-$(VERSION)  ## cost beside raw statements and peers, as ratios in one run
+bench: $(VENV)/.bench-$(VERSION) $(VENV)/.honker-$(VERSION) $(VENV)/.bench-worker-$(VERSION) $(VENV)/.bench-sentinel-$(VERSION)  ## cost beside raw statements and peers, as ratios in one run
 	$(BIN)/python bench/embedded.py
 	$(BIN)/python bench/http.py
 	$(BIN)/python bench/worker.py
 	$(BIN)/python bench/redis.py
+	$(BIN)/python bench/sentinel.py
 
 verify: $(VENV)/.dev-$(VERSION)  ## the long runs: processes, kills and pauses for minutes
 	$(BIN)/pytest -m verify --timeout 1800

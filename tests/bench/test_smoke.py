@@ -45,3 +45,11 @@ def test_the_redis_store_is_measured_beside_raw_scripts(tmp_path: Path) -> None:
     finished = subprocess.run([*command, *only], capture_output=True, text=True, check=False, timeout=110)
     assert finished.returncode == 0, finished.stdout + finished.stderr
     assert {figure["group"] for figure in json.decode(output.read_bytes())["figures"]} == set(groups)
+
+
+def test_the_calls_of_sentinel_are_measured_each_by_itself(tmp_path: Path) -> None:
+    output = tmp_path / "figures.json"
+    command = [sys.executable, str(PROGRAM.with_name("sentinel.py")), "--quick", "--json", str(output)]
+    finished = subprocess.run(command, capture_output=True, text=True, check=False, timeout=110)
+    assert finished.returncode == 0, finished.stdout + finished.stderr
+    assert [figure["what"] for figure in json.decode(output.read_bytes())["figures"]] == ["acquire", "heartbeat", "release"]
