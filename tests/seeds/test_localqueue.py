@@ -273,7 +273,7 @@ def test_a_method_takes_the_documented_arguments(name: str) -> None:
 
 def test_the_defaults_are_the_documented_policies(url: str) -> None:
     queue = PersistentQueue[Any]("jobs")
-    is_remote = url.startswith("redis")
+    is_remote = url.startswith(("redis", "postgresql"))
     assert queue.semantics == replace(localqueue.LOCAL_AT_LEAST_ONCE, locality="remote" if is_remote else "local")
     assert queue.locality_policy == (localqueue.RemoteQueuePlacement() if is_remote else localqueue.LOCAL_QUEUE_PLACEMENT)
     assert queue.acknowledgement_policy == localqueue.EXPLICIT_ACKNOWLEDGEMENT
