@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.testing.conformance import CopyConformance, FileConformance, ForTasks, StoreConformance, StoreFactory
-from tests.conformance.factories import HttpFactory, MemoryFactory, SqliteFactory, TenantFactory
+from tests.conformance.factories import HttpFactory, MemoryFactory, PostgresFactory, SqliteFactory, TenantFactory
 
 
 class TestHttpOverMemory(StoreConformance, CopyConformance):
@@ -39,3 +39,9 @@ class TestHttpForTasksOverSqlite(StoreConformance, CopyConformance, FileConforma
     @pytest.fixture
     def factory(self, tmp_path: Path) -> StoreFactory:
         return ForTasks(HttpFactory(SqliteFactory(tmp_path)))
+
+
+class TestServersOverOnePostgres(CopyConformance, FileConformance):
+    @pytest.fixture
+    def factory(self, postgres_url: str) -> StoreFactory:
+        return HttpFactory(PostgresFactory(postgres_url))

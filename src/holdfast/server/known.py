@@ -40,6 +40,7 @@ class KnownTokens:
         self._ever_made = False
         store.mark(TOPIC)  # The store may have to begin to listen itself.
         self.close: Callable[[], None] = store.waiters.listen(TOPIC, self._hint)
+        store.waiters.announce(TOPIC)
 
     async def asks(self) -> bool:
         """Whether whoever comes needs a token: a token was made here, if ever so long ago."""

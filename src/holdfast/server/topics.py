@@ -9,6 +9,7 @@ import re
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from secrets import token_hex
 
 from holdfast.stores import Store
@@ -19,6 +20,9 @@ _COUNT = re.compile(r"[0-9]{1,40}")
 
 KEPT_S = 60.0
 """How long a topic is listened to after the last client that waited on it."""
+
+ANNOUNCE_S = 1.0
+"""The longest that a client's first wait takes until the store hears of its topic."""
 
 
 class Topics:
@@ -42,6 +46,7 @@ class Topics:
         """Return what was hinted since the marks, as soon as there is any; nothing at the time-out."""
         self._forget_idle()
         topics = [self._topic(each.topic) for each in asked]
+        await _announced(topics)
         bell: asyncio.Future[None] = self._loop.create_future()
         timer = self._loop.call_later(timeout_s, _ring, bell)
         for topic in topics:
@@ -76,6 +81,7 @@ class Topics:
             topic = self._topics[name] = _Topic(name, f"{self._epoch}.{self._serial}")
             self._store.mark(name)  # The store may have to begin to listen itself.
             topic.stop = self._store.waiters.listen(name, lambda count: self._hint(topic, count))
+            topic.announced = self._store.waiters.announce(name)
         self._idle.pop(name, None)
         return topic
 
@@ -93,16 +99,24 @@ class Topics:
             self._topics.pop(name).stop()
 
 
+async def _announced(topics: "Sequence[_Topic]") -> None:
+    """Let the store hear of the topics before a client is told that it waits; where it cannot for now, waiting is polling."""
+    under_way = [asyncio.wrap_future(topic.announced) for topic in topics if topic.announced is not None and not topic.announced.done()]
+    if under_way:
+        await asyncio.wait(under_way, timeout=ANNOUNCE_S)
+
+
 class _Topic:
     """What was hinted on one topic since it is listened to."""
 
-    __slots__ = ("_count", "_listening", "bells", "name", "stop")
+    __slots__ = ("_count", "_listening", "announced", "bells", "name", "stop")
 
     def __init__(self, name: str, listening: str) -> None:
         self.name = name
         self._listening = listening
         self._count = 0
         self.bells: set[asyncio.Future[None]] = set()
+        self.announced: Future[None] | None = None
         self.stop: Callable[[], None] = lambda: None
 
     def hint(self, count: int) -> None:

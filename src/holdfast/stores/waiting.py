@@ -12,6 +12,7 @@ import threading
 import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable
+from concurrent.futures import Future
 from typing import Final, Protocol, Self, runtime_checkable
 
 import msgspec
@@ -91,6 +92,8 @@ class Waiters:
         # The latest hint by topic hash, for marks that stand in no line yet. Each hint is a new object, so that replacing one is atomic.
         self._heard = [object()] * SLOTS
         self._closed = False
+        self.announce: Callable[[str], Future[None] | None] = lambda _topic: None
+        """Who listens to a topic calls this next, for a store that hears only of what it asked for; answers what is done once it has."""
 
     def mark(self, topic: str) -> Mark:
         """Take a point to wait from, before asking the store."""

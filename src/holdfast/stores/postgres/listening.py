@@ -152,7 +152,10 @@ class Listener:
     def _refresh(self, connection: Connection) -> None:
         """Announce anew those on which somebody waits, and forget those on which nobody did for a while."""
         idle = self._announced - set(self._waiters.topics())
-        self._announced -= idle & self._idle
+        forgotten = idle & self._idle
+        self._announced -= forgotten
+        # Who stood in line since was told that it was announced.
+        self._announced |= forgotten.intersection(self._waiters.topics())
         self._idle = idle
         if self._announced:
             self._say(connection, self._announced)

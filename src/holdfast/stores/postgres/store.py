@@ -25,7 +25,7 @@ from holdfast.stores.postgres.listening import Listener
 from holdfast.stores.postgres.server import guarantees_of
 from holdfast.stores.postgres.within import CallersTransaction, check_connection
 from holdfast.stores.retrying import Lost, Tries, retry
-from holdfast.stores.waiting import Mark, Waiters, waiters_for
+from holdfast.stores.waiting import ALL, Mark, Waiters, waiters_for
 
 R = TypeVar("R")
 
@@ -70,6 +70,7 @@ class PostgresStore:
         """Start without a connection, in a forked child again: what it inherited is the parent's, and is neither used nor closed."""
         self._process = os.getpid()
         self._listener = Listener(self._connect, self.address.schema, self.waiters)
+        self.waiters.announce = self._hear_of
         self._pool: ConnectionPool[Connection] = ConnectionPool(
             self.address.conninfo, kwargs=SESSION, min_size=0, max_size=self.address.pool, timeout=CONNECT_S, open=True
         )
@@ -147,6 +148,13 @@ class PostgresStore:
         if self._process != os.getpid():
             self._begin_in_child()
         return self._listener.want(topic)
+
+    def _hear_of(self, topic: str) -> Future[None] | None:
+        announced = self.listen(topic)
+        if announced is not None:
+            # What came before told nobody, so all ask once more.
+            announced.add_done_callback(lambda _: self.waiters.hint(topic, ALL))
+        return announced
 
     def wall_offset_us(self) -> int:
         # The server's clock is the one that people know.
