@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.testing.conformance import CopyConformance, FileConformance, ForTasks, StoreConformance, StoreFactory
+from holdfast.testing.conformance import CopyConformance, FaceConformance, FileConformance, ForTasks, StoreConformance, StoreFactory
 from tests.conformance.factories import HttpFactory, MemoryFactory, PostgresFactory, SqliteFactory, TenantFactory
 
 
@@ -35,7 +35,14 @@ class TestHttpOverSqlite(StoreConformance, CopyConformance, FileConformance):
         return HttpFactory(SqliteFactory(tmp_path))
 
 
-class TestHttpForTasksOverSqlite(StoreConformance, CopyConformance, FileConformance):
+class TestHttpForTasksOverSqlite(FaceConformance, CopyConformance, FileConformance):
+    @pytest.fixture
+    def factory(self, tmp_path: Path) -> StoreFactory:
+        return ForTasks(HttpFactory(SqliteFactory(tmp_path)))
+
+
+@pytest.mark.verify
+class TestAllOfHttpForTasksOverSqlite(StoreConformance, CopyConformance, FileConformance):
     @pytest.fixture
     def factory(self, tmp_path: Path) -> StoreFactory:
         return ForTasks(HttpFactory(SqliteFactory(tmp_path)))

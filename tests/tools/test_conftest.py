@@ -8,7 +8,8 @@ CONFTEST = Path(__file__).parents[1] / "conftest.py"
 
 
 @pytest.fixture
-def project(pytester: pytest.Pytester) -> pytest.Pytester:
+def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
+    monkeypatch.setenv("PYTHONPATH", str(CONFTEST.parents[1]))
     pytester.makeconftest(CONFTEST.read_text())
     return pytester
 

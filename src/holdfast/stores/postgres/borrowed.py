@@ -41,8 +41,10 @@ class BorrowedPostgresStore:
         self.connection = connection
         self.limits = limits
         self.schema = name
+        self.url: str
+        self.guarantees: Guarantees
         self.url, self.guarantees = described(connection, name)
-        self.waiters = Waiters()
+        self.waiters: Waiters = Waiters()
         self._calls = Calls(name)
         self._ready = {name} if is_ready else _ready.setdefault(connection, set())
 
@@ -95,8 +97,10 @@ class AsyncBorrowedPostgresStore:
         self.connection = connection
         self.limits = limits
         self.schema = name
+        self.url: str
+        self.guarantees: Guarantees
         self.url, self.guarantees = described(connection, name)
-        self.waiters = Waiters()
+        self.waiters: Waiters = Waiters()
         self._calls = Calls(name)
         self._ready = {name} if is_ready else _ready.setdefault(connection, set())
 

@@ -35,8 +35,8 @@ class Calls:
         self._put = in_schema("select {}.put(%s, %s, %s, %s::text[], %s::integer[], %s::text[])", schema)
         self._claim = in_schema("select {}.claim(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s)", schema)
         self._settle = in_schema("select {}.settle(%s, %s, %s, %s::text[], %s::bigint[])", schema)
-        self.moved = Call(in_schema("select max(value) from {}.meta where name = 'moved'", schema), ())
-        self.prune = Call(in_schema("select {}.prune_some()", schema), ())
+        self.moved: Call = Call(in_schema("select max(value) from {}.meta where name = 'moved'", schema), ())
+        self.prune: Call = Call(in_schema("select {}.prune_some()", schema), ())
 
     def call(self, command: Command[Any], command_id: str, *, again: bool) -> Call:
         """The call that answers the command; under an id it is applied once, however often it is made.

@@ -23,7 +23,7 @@ from holdfast.stores.waiting import EVERYTHING, Waiters
 
 Connection = psycopg.Connection[Any]
 
-logger = logging.getLogger("holdfast")
+logger: logging.Logger = logging.getLogger("holdfast")
 
 KEPT_S = 30.0
 """How long the table remembers a topic."""

@@ -15,7 +15,7 @@ from holdfast.codec import Limits
 from holdfast.commands import Command
 from holdfast.commands.refused import moved
 from holdfast.errors import Closed, LeaseHeld
-from holdfast.stores import AsyncStore, Executor
+from holdfast.stores import AsyncStore, Executor, Guarantees
 from holdfast.stores.postgres import schema
 from holdfast.stores.postgres.address import Address, parse
 from holdfast.stores.postgres.borrowed import BorrowedPostgresStore
@@ -53,14 +53,14 @@ class PostgresStore:
     """A store in a schema of a PostgreSQL database, 14 or newer, that threads, tasks, processes and hosts share."""
 
     def __init__(self, url: str, *, limits: Limits = Limits(), clock: Clock | None = None) -> None:
-        self.address = parse(url)
-        self.url = self.address.url
+        self.address: Address = parse(url)
+        self.url: str = self.address.url
         self.limits = limits
-        self.calls = Calls(self.address.schema)
+        self.calls: Calls = Calls(self.address.schema)
         with open_connection(self.address) as connection:
-            self.guarantees = guarantees_of(connection)
-            self.database = connection.info.dbname
-        self.waiters = Waiters() if clock is None else waiters_for(clock)
+            self.guarantees: Guarantees = guarantees_of(connection)
+            self.database: str = connection.info.dbname
+        self.waiters: Waiters = Waiters() if clock is None else waiters_for(clock)
         self.clock = clock
         self._closing = threading.Event()
         self._written = 0

@@ -8,16 +8,17 @@ import psycopg
 from psycopg.errors import UndefinedTable
 from psycopg_pool import AsyncConnectionPool, PoolClosed, PoolTimeout
 
+from holdfast.codec import Limits
 from holdfast.commands import Command
 from holdfast.errors import Closed, LeaseHeld
-from holdfast.stores import AsyncExecutor
+from holdfast.stores import AsyncExecutor, Guarantees
 from holdfast.stores.postgres.borrowed import AsyncBorrowedPostgresStore
 from holdfast.stores.postgres.calls import Asking, Call, answer, answer_held
 from holdfast.stores.postgres.failures import raised
 from holdfast.stores.postgres.store import ANNOUNCE_S, CONNECT_S, SESSION, PostgresStore, refuse_if_moved
 from holdfast.stores.postgres.within import AsyncCallersTransaction, check_connection
 from holdfast.stores.retrying import Lost, Tries, retry_async
-from holdfast.stores.waiting import Mark
+from holdfast.stores.waiting import Mark, Waiters
 
 R = TypeVar("R")
 
@@ -30,10 +31,10 @@ class AsyncPostgresStore:
 
     def __init__(self, store: PostgresStore) -> None:
         self.store = store
-        self.url = store.url
-        self.limits = store.limits
-        self.guarantees = store.guarantees
-        self.waiters = store.waiters
+        self.url: str = store.url
+        self.limits: Limits = store.limits
+        self.guarantees: Guarantees = store.guarantees
+        self.waiters: Waiters = store.waiters
         # One for each event loop that uses the store; a loop that is gone takes its own with it.
         self._pools: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, AsyncPool] = weakref.WeakKeyDictionary()
 

@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 
 R = TypeVar("R")
 
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 """How long something may take that ought to happen at once."""
 
 
