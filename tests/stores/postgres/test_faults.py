@@ -65,6 +65,16 @@ def test_connections_cut_several_times_lose_nothing_and_repeat_nothing(server: P
     assert read(store) == {"n": 200}
 
 
+def test_a_pruning_that_fails_is_not_the_failure_of_the_command_before_it(
+    server: PostgresServer, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store, "is_time_to_prune", lambda: True)
+    with psycopg.connect(server.url) as connection:
+        connection.execute("drop function faults.prune_some")
+    count_up(store, 2)
+    assert read(store) == {"n": 2}
+
+
 def test_a_claim_outlives_the_connection_it_was_made_on(server: PostgresServer, store: Store) -> None:
     put(store, "a")
     held = claim(store)

@@ -4,6 +4,7 @@ import os
 import threading
 from concurrent import futures
 from concurrent.futures import Future
+from contextlib import suppress
 from typing import Any, TypeVar
 
 import psycopg
@@ -14,7 +15,7 @@ from holdfast.clock import Clock
 from holdfast.codec import Limits
 from holdfast.commands import Command
 from holdfast.commands.refused import moved
-from holdfast.errors import Closed, LeaseHeld
+from holdfast.errors import Closed, HoldfastError, LeaseHeld
 from holdfast.stores import AsyncStore, Executor, Guarantees
 from holdfast.stores.postgres import schema
 from holdfast.stores.postgres.address import Address, parse
@@ -89,7 +90,9 @@ class PostgresStore:
         except LeaseHeld as held:
             return answer_held(command, held)
         if not command.reads_only and self.is_time_to_prune():
-            self._ask(self.calls.prune)
+            # The command was applied, so nothing that happens here is the caller's: somebody prunes again soon.
+            with suppress(Lost, HoldfastError):
+                self._ask(self.calls.prune)
         return answer(command, text)
 
     def _ask(self, call: Call) -> str:

@@ -2,6 +2,7 @@
 
 import asyncio
 import weakref
+from contextlib import suppress
 from typing import Any, TypeVar
 
 import psycopg
@@ -10,7 +11,7 @@ from psycopg_pool import AsyncConnectionPool, PoolClosed, PoolTimeout
 
 from holdfast.codec import Limits
 from holdfast.commands import Command
-from holdfast.errors import Closed, LeaseHeld
+from holdfast.errors import Closed, HoldfastError, LeaseHeld
 from holdfast.stores import AsyncExecutor, Guarantees
 from holdfast.stores.postgres.borrowed import AsyncBorrowedPostgresStore
 from holdfast.stores.postgres.calls import Asking, Call, answer, answer_held
@@ -47,7 +48,9 @@ class AsyncPostgresStore:
         except LeaseHeld as held:
             return answer_held(command, held)
         if not command.reads_only and self.store.is_time_to_prune():
-            await self._ask(self.store.calls.prune)
+            # As for threads: the command was applied.
+            with suppress(Lost, HoldfastError):
+                await self._ask(self.store.calls.prune)
         return answer(command, text)
 
     async def _ask(self, call: Call) -> str:
