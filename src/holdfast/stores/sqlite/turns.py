@@ -28,7 +28,7 @@ KEPT = 8
 IDLE_S = 0.001
 """A kept turn that was not used for so long is given up."""
 
-LOOK_S = 0.002
+LOOK_S = 0.02
 """How often a waiting caller looks around. If nothing is being written then, those before it are stopped or idle, and it passes them."""
 
 GATE, TURN, PEN, PRESENCE = 0, 1, 2, 3
