@@ -6,6 +6,7 @@ VERSION := $(shell $(PYTHON) -c 'import platform; print(platform.python_version(
 VENV := $(if $(filter python3,$(PYTHON)),.venv,.venv-$(notdir $(PYTHON)))
 BIN := $(VENV)/bin
 CODE := $(wildcard src tests tools bench)
+RUST_PEERS := bench-honker bench-awa
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export NO_MKDOCS_2_WARNING := 1
 
@@ -36,11 +37,12 @@ check: $(VENV)/.dev-$(VERSION)  ## format, lint, types, import contracts, genera
 docs: $(VENV)/.dev-$(VERSION)  ## build the documentation into site/; a broken link fails
 	$(BIN)/mkdocs build --strict
 
-bench: $(VENV)/.bench-$(VERSION) $(VENV)/.honker-$(VERSION) $(VENV)/.bench-worker-$(VERSION) $(VENV)/.bench-sentinel-$(VERSION)  ## cost beside raw statements and peers, as ratios in one run
+bench: $(patsubst %,$(VENV)/.%-$(VERSION),bench bench-worker bench-postgres bench-sentinel $(RUST_PEERS))  ## cost beside raw statements and peers, as ratios in one run
 	$(BIN)/python bench/embedded.py
 	$(BIN)/python bench/http.py
 	$(BIN)/python bench/worker.py
 	$(BIN)/python bench/redis.py
+	$(BIN)/python bench/postgres.py
 	$(BIN)/python bench/sentinel.py
 
 verify: $(VENV)/.dev-$(VERSION)  ## the long runs: processes, kills and pauses for minutes
@@ -62,9 +64,9 @@ $(VENV)/.%-$(VERSION): pyproject.toml | $(VENV)/.python-$(VERSION)
 	$(BIN)/python -m pip install --quiet --editable '.[$*]'
 	@touch $@
 
-# The one peer that may need a Rust toolchain: where it cannot be installed, the benchmark runs without it and says so.
-$(VENV)/.honker-$(VERSION): $(VENV)/.bench-$(VERSION)
-	$(BIN)/python -m pip install --quiet --editable '.[bench-honker]' || echo 'honker could not be installed: it is left out'
+# Peers that may need a Rust toolchain: where one cannot be installed, the benchmarks run without it and say so.
+$(RUST_PEERS:%=$(VENV)/.%-$(VERSION)): $(VENV)/.%-$(VERSION): $(VENV)/.bench-$(VERSION)
+	$(BIN)/python -m pip install --quiet --editable '.[$*]' || echo '$* could not be installed: it is left out'
 	@touch $@
 
 # The stamp of another Python version means that the interpreter changed: start afresh.

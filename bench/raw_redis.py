@@ -6,6 +6,8 @@ from typing import Any
 
 import redis
 
+from bench.ours import VALUE
+
 PUT = """
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
@@ -48,8 +50,6 @@ for i = 1, #ARGV, 2 do
 end
 return acknowledged
 """
-
-VALUE = '{"to":"someone@example.com","subject":"hello","tries":3}'
 
 
 class RawQueue:

@@ -1,45 +1,22 @@
-"""What our Redis store costs beside raw scripts: in batches, with several workers, on waking up, and for leases."""
+"""What our Redis store costs beside raw scripts: in batches, with several workers, and for leases."""
 
-import random
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from multiprocessing.connection import Connection
-from statistics import median
 
 import redis
-from msgspec import Raw, json
 
-from bench.measure import Child, Figure, Rates, Run, at_least, at_most, by_cpu, compare, interleave, rates_of
-from bench.raw_redis import VALUE, RawQueue
-from holdfast._sync.flows.claiming import claim
-from holdfast.commands import Acquire, Claim, Item, LeaseName, Put, Release, Renew, Settle
+from bench.measure import Child, Figure, Rates, Run, at_least, by_cpu, compare, interleave, rates_of
+from bench.networked import OurQueue
+from bench.ours import LEASE_S
+from bench.raw_redis import RawQueue
+from holdfast.commands import Acquire, LeaseName, Release, Renew
 from holdfast.connect import connect
 from holdfast.ids import new_id
-from holdfast.stores import Store
 
-QUEUE = "bench"
-LEASE_S = 30.0
-BODY = Raw(VALUE.encode())
 SIZES = (1, 10, 100)
 WORKERS = (1, 4, 16)
-
-
-class OurQueue:
-    """The same verbs through our store."""
-
-    def __init__(self, url: str) -> None:
-        self._store: Store = connect(url)
-
-    def put(self, size: int) -> None:
-        self._store.execute(Put(QUEUE, [Item(new_id(), BODY) for _ in range(size)]))
-
-    def cycle(self, size: int) -> None:
-        messages = self._store.execute(Claim(QUEUE, "bench", LEASE_S, size)).messages
-        self._store.execute(Settle([message.receipt for message in messages]))
-
-    def close(self) -> None:
-        self._store.close()
 
 
 def measure(queue: OurQueue | RawQueue, size: int, times: int) -> Rates:
@@ -84,34 +61,6 @@ def cycle_for(answers: Connection, kind: str, url: str, seconds: float) -> None:
         done += 1
     answers.send(done / (time.perf_counter() - begun))
     queue.close()
-
-
-def waking(run: Run, url: str) -> Iterator[Figure]:
-    """From a put to the claim of a process that waits on an idle queue."""
-    run.tell(f"wake-up: {run.sizes.wakeups} times")
-    waiter = Child(wait_and_claim, url, run.sizes.wakeups)
-    waiter.answer()
-    store = connect(url)
-    for _ in range(run.sizes.wakeups):
-        time.sleep(random.uniform(0.005, 0.02))
-        store.execute(Put("wakeup", [Item(new_id(), Raw(json.encode(time.monotonic_ns())))]))
-    latencies_ms: list[float] = waiter.answer()
-    waiter.end()
-    store.close()
-    yield Figure("put to claimed in another process, median", median(latencies_ms), "ms", wanted=at_most(5.0, "ours"))
-
-
-def wait_and_claim(answers: Connection, url: str, times: int) -> None:
-    store = connect(url)
-    claim(store, Claim("wakeup", "bench", LEASE_S), 0.2)
-    answers.send("ready")
-    latencies_ms = []
-    for _ in range(times):
-        (message,) = claim(store, Claim("wakeup", "bench", LEASE_S), 60.0)
-        latencies_ms.append((time.monotonic_ns() - json.decode(message.value)) / 1e6)
-        store.execute(Settle([message.receipt]))
-    answers.send(latencies_ms)
-    store.close()
 
 
 def leases(run: Run, url: str) -> Iterator[Figure]:

@@ -12,7 +12,7 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from bench.measure import Child, Figure, Rates, Run, compare, timed
-from bench.redis_costs import OurQueue
+from bench.networked import OurQueue
 
 Peer = Callable[[str, int], Rates]
 

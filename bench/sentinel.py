@@ -50,11 +50,16 @@ def calls(run: Run, url: str) -> Iterator[Figure]:
     with psycopg.connect(url) as ours, psycopg.connect(url) as theirs:
         contenders = {name: contender(name, conn, run.sizes.swaps) for name, conn in zip(names, (ours, theirs), strict=False)}
         rates = interleave(run, "sentinel", contenders)
-    for call, rate in rates[OURS].items():
-        if THEIRS in rates:
-            yield compare(call, rate, rates[THEIRS][call], beside=PACKAGE, wanted=at_least(1.0))
-        else:
+    yield from figures(rates[OURS], rates.get(THEIRS))
+
+
+def figures(ours: dict[str, list[float]], theirs: dict[str, list[float]] | None) -> Iterator[Figure]:
+    """Our rates call by call, beside theirs where they are installed."""
+    for call, rate in ours.items():
+        if theirs is None:
             yield Figure(call, max(rate), "/s")
+        else:
+            yield compare(call, rate, theirs[call], beside=PACKAGE, wanted=at_least(1.0))
 
 
 def contender(name: str, conn: Any, count: int) -> Callable[[], Rates]:

@@ -37,19 +37,31 @@ def test_the_files_that_were_measured_on_are_removed(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["figures.json"]
 
 
-def test_the_redis_store_is_measured_beside_raw_scripts(tmp_path: Path) -> None:
-    output = tmp_path / "figures.json"
-    command = [sys.executable, str(PROGRAM.with_name("redis.py")), "--quick", "--json", str(output)]
-    groups = ["batches", "leases", "wakeup"]
-    only = [word for group in groups for word in ("--only", group)]
-    finished = subprocess.run([*command, *only], capture_output=True, text=True, check=False, timeout=110)
+def run_quick(program: str, output: Path, *options: str) -> list[dict[str, object]]:
+    """The figures of a quick run of another program."""
+    command = [sys.executable, str(PROGRAM.with_name(program)), "--quick", "--json", str(output), *options]
+    finished = subprocess.run(command, capture_output=True, text=True, check=False, timeout=110)
     assert finished.returncode == 0, finished.stdout + finished.stderr
-    assert {figure["group"] for figure in json.decode(output.read_bytes())["figures"]} == set(groups)
+    figures: list[dict[str, object]] = json.decode(output.read_bytes())["figures"]
+    return figures
+
+
+def test_the_redis_store_is_measured_beside_raw_scripts(tmp_path: Path) -> None:
+    groups = ["batches", "leases", "wakeup"]
+    figures = run_quick("redis.py", tmp_path / "figures.json", *(word for group in groups for word in ("--only", group)))
+    assert {figure["group"] for figure in figures} == set(groups)
+
+
+def test_the_postgres_store_is_measured_beside_raw_statements(tmp_path: Path) -> None:
+    groups = ["cells", "leases", "wakeup"]
+    figures = run_quick("postgres.py", tmp_path / "figures.json", *(word for group in groups for word in ("--only", group)))
+    assert {figure["group"] for figure in figures} == set(groups)
+    cells = [figure["what"] for figure in figures if figure["group"] == "cells"]
+    assert [cell for cell in cells if str(cell).endswith(", 2 workers")] == [
+        f"{what}, {size} at a time, 2 workers" for size in (1, 10, 100) for what in ("put", "claim+ack")
+    ]
 
 
 def test_the_calls_of_sentinel_are_measured_each_by_itself(tmp_path: Path) -> None:
-    output = tmp_path / "figures.json"
-    command = [sys.executable, str(PROGRAM.with_name("sentinel.py")), "--quick", "--json", str(output)]
-    finished = subprocess.run(command, capture_output=True, text=True, check=False, timeout=110)
-    assert finished.returncode == 0, finished.stdout + finished.stderr
-    assert [figure["what"] for figure in json.decode(output.read_bytes())["figures"]] == ["acquire", "heartbeat", "release"]
+    figures = run_quick("sentinel.py", tmp_path / "figures.json")
+    assert [figure["what"] for figure in figures] == ["acquire", "heartbeat", "release"]

@@ -1,0 +1,338 @@
+"""Other queues on the same PostgreSQL, by their documented calls, each with what it does best: batches where it has them.
+
+Three hand out jobs by a call, and are measured cell by cell as ours is. Two only run jobs, in batches of their own choosing: they stand
+beside as many of our processes as they run jobs at once. Those not installed are left out and named.
+"""
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any, TypeVar
+from uuid import uuid4
+
+import psycopg
+from msgspec import Struct
+
+from bench.crews import Contender, Crew
+from bench.measure import Figure, Run, at_least, compare, in_fresh_process
+from bench.networked import OurQueue
+from bench.ours import QUEUE, VALUE
+from bench.postgres_costs import Pair, compare_cells, workers
+
+R = TypeVar("R")
+
+Work = Callable[[str, int, int], float]
+"""Jobs a second, of so many, of a worker on the URL that runs so many at once."""
+
+TEXT = VALUE.decode()
+PATIENCE_S = 60.0
+
+
+class Pgmq:
+    """Its SQL functions, called as ours are: its Python client adds to their cost."""
+
+    def __init__(self, url: str) -> None:
+        self._connection = psycopg.connect(url, autocommit=True)
+
+    def put(self, size: int) -> int:
+        if size == 1:
+            self._ask("select pgmq.send(%s, %s::jsonb)", QUEUE, TEXT)
+        else:
+            self._ask("select pgmq.send_batch(%s, %s::jsonb[])", QUEUE, [TEXT] * size)
+        return size
+
+    def cycle(self, size: int) -> int:
+        ids = [row[0] for row in self._ask("select msg_id, message from pgmq.read(%s, 60, %s)", QUEUE, size)]
+        if ids:
+            self._ask("select pgmq.delete(%s, %s::bigint[])", QUEUE, ids)
+        return len(ids)
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def _ask(self, statement: str, *parameters: object) -> list[tuple[Any, ...]]:
+        return self._connection.execute(statement.encode(), parameters, prepare=True).fetchall()
+
+
+def create_pgmq(url: str) -> None:
+    import_module("pgmq.install").install_pgmq_from_sql(dsn=url)
+    with psycopg.connect(url) as connection:
+        connection.execute("select pgmq.create(%s)", (QUEUE,))
+
+
+class OnLoop:
+    """A peer for tasks, each of whose verbs runs to its end."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+
+    def wait(self, coroutine: Coroutine[Any, Any, R]) -> R:
+        return self._loop.run_until_complete(coroutine)
+
+
+class Pgqueuer(OnLoop):
+    """The queries that its queue manager makes, on the driver that it recommends."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__()
+        self._connection: Any = self.wait(import_module("asyncpg").connect(url))
+        self._queries: Any = import_module("pgqueuer.queries").Queries.from_asyncpg_connection(self._connection)
+        limits = import_module("pgqueuer.core.qm").EntrypointExecutionParameter(concurrency_limit=0)
+        self._asked = {"entrypoints": {QUEUE: limits}, "queue_manager_id": uuid4(), "global_concurrency_limit": None}
+
+    def put(self, size: int) -> int:
+        if size == 1:
+            self.wait(self._queries.enqueue(QUEUE, VALUE))
+        else:
+            self.wait(self._queries.enqueue([QUEUE] * size, [VALUE] * size, [0] * size))
+        return size
+
+    def cycle(self, size: int) -> int:
+        return self.wait(self._cycle(size))
+
+    async def _cycle(self, size: int) -> int:
+        jobs = await self._queries.dequeue(batch_size=size, heartbeat_timeout=timedelta(seconds=60), **self._asked)
+        if jobs:
+            await self._queries.log_jobs([(job, "successful", None) for job in jobs])
+        return len(jobs)
+
+    def close(self) -> None:
+        self.wait(self._connection.close())
+
+
+def create_pgqueuer(url: str) -> None:
+    async def create() -> None:
+        connection = await import_module("asyncpg").connect(url)
+        await import_module("pgqueuer.queries").Queries.from_asyncpg_connection(connection).install()
+        await connection.close()
+
+    asyncio.run(create())
+
+
+class Procrastinate(OnLoop):
+    """The calls that its worker makes; jobs are fetched and finished one by one."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__()
+        module: Any = import_module("procrastinate")
+        self._app = module.App(connector=module.PsycopgConnector(conninfo=url, min_size=1, max_size=1))
+        self._task = self._app.task(self._noop, name="noop", queue=QUEUE)
+        self._done = import_module("procrastinate.jobs").Status.SUCCEEDED
+        self.wait(self._app.open_async())
+
+    async def _noop(self, value: str) -> None:
+        """Do no work."""
+
+    def put(self, size: int) -> int:
+        if size == 1:
+            self.wait(self._task.defer_async(value=TEXT))
+        else:
+            self.wait(self._task.batch_defer_async(*({"value": TEXT} for _ in range(size))))
+        return size
+
+    def cycle(self, size: int) -> int:
+        return self.wait(self._cycle(size))
+
+    async def _cycle(self, size: int) -> int:
+        manager = self._app.job_manager
+        if not hasattr(self, "_worker"):
+            self._worker = await manager.register_worker()
+        for done in range(size):
+            job = await manager.fetch_job([QUEUE], self._worker)
+            if job is None:
+                return done
+            await manager.finish_job(job, self._done, delete_job=True)
+        return size
+
+    def close(self) -> None:
+        self.wait(self._app.close_async())
+
+
+def create_procrastinate(url: str) -> None:
+    async def create() -> None:
+        module: Any = import_module("procrastinate")
+        app = module.App(connector=module.PsycopgConnector(conninfo=url))
+        async with app.open_async():
+            await app.schema_manager.apply_schema_async()
+
+    asyncio.run(create())
+
+
+class Dbos:
+    """Workflows of one step, put by its client and run by its own worker."""
+
+    def __init__(self, url: str) -> None:
+        self._client: Any = import_module("dbos").DBOSClient(system_database_url=url)
+        self._engine: Any = import_module("sqlalchemy").create_engine(url.replace("postgresql:", "postgresql+psycopg:"))
+
+    def put(self, size: int) -> int:
+        job = {"workflow_name": "noop", "queue_name": QUEUE}
+        if size == 1:
+            self._client.enqueue(job, TEXT)
+        else:
+            with self._engine.begin() as connection:
+                for _ in range(size):
+                    self._client.enqueue_in_transaction(connection, job, TEXT)
+        return size
+
+    def cycle(self, _: int) -> int:
+        """Nothing: it hands no job out."""
+        return 0
+
+    def close(self) -> None:
+        self._client.destroy()
+        self._engine.dispose()
+
+
+def create_dbos(url: str) -> None:
+    in_fresh_process(run_dbos, url, 0, 1)
+
+
+def run_dbos(url: str, jobs: int, concurrency: int) -> float:
+    theirs: Any = import_module("dbos").DBOS
+    theirs(config={"name": "bench", "system_database_url": url, "run_admin_server": False, "log_level": "CRITICAL"})
+    span = Span(jobs)
+
+    def noop(value: str) -> None:
+        span.count(value)
+
+    theirs.workflow(name="noop")(noop)
+    theirs.launch()
+    theirs.register_queue(QUEUE, worker_concurrency=concurrency, polling_interval_sec=0.001)
+    rate = span.rate() if jobs else 0.0
+    theirs.destroy()
+    return rate
+
+
+@dataclass
+class Noop:
+    """A job of awa."""
+
+    value: str
+
+
+class Awa:
+    """Jobs in its queue storage, by COPY where there are several."""
+
+    def __init__(self, url: str) -> None:
+        self._client: Any = import_module("awa").Client(url, max_connections=1)
+
+    def put(self, size: int) -> int:
+        if size == 1:
+            self._client.insert(Noop(TEXT), queue=QUEUE)
+        else:
+            self._client.enqueue_many_copy([Noop(TEXT)] * size, queue=QUEUE)
+        return size
+
+    def cycle(self, _: int) -> int:
+        """Nothing: it hands no job out."""
+        return 0
+
+    def close(self) -> None:
+        self._client.close()
+
+
+def create_awa(url: str) -> None:
+    client: Any = import_module("awa").Client(url)
+    client.migrate()
+    client.install_queue_storage()
+    client.close()
+
+
+def run_awa(url: str, jobs: int, concurrency: int) -> float:
+    async def run() -> float:
+        client: Any = import_module("awa").AsyncClient(url)
+        span = Span(jobs)
+
+        async def noop(job: Any) -> None:
+            span.count(job)
+
+        client.task(Noop, queue=QUEUE)(noop)
+        await client.start([(QUEUE, concurrency)], poll_interval_ms=10)
+        rate = await asyncio.to_thread(span.rate)
+        await client.shutdown()
+        return rate
+
+    return asyncio.run(run())
+
+
+class Span:
+    """Counts jobs from any thread between the first and the last: how long a worker takes to start says nothing here."""
+
+    def __init__(self, jobs: int) -> None:
+        self._jobs = jobs
+        # Guards the moments.
+        self._lock = threading.Lock()
+        self._at: list[float] = []
+        self._finished = threading.Event()
+
+    def count(self, _: Any) -> None:
+        with self._lock:
+            self._at.append(time.perf_counter())
+            if len(self._at) == self._jobs:
+                self._finished.set()
+
+    def rate(self) -> float:
+        if not self._finished.wait(PATIENCE_S):
+            message = f"{self._jobs - len(self._at)} jobs were not run"
+            raise TimeoutError(message)
+        return (self._jobs - 1) / (self._at[-1] - self._at[0])
+
+
+class Peer(Struct, frozen=True):
+    """One that takes part: what it is imported as, how it is made, and how it runs jobs where it does not hand them out."""
+
+    package: str
+    create: Callable[[str], None]
+    make: Callable[[str], Contender]
+    work: Work | None = None
+
+    @property
+    def is_installed(self) -> bool:
+        return find_spec(self.package) is not None
+
+
+PEERS: Mapping[str, Peer] = {
+    "pgmq": Peer("pgmq", create_pgmq, Pgmq),
+    "pgqueuer": Peer("pgqueuer", create_pgqueuer, Pgqueuer),
+    "procrastinate": Peer("procrastinate", create_procrastinate, Procrastinate),
+    "awa": Peer("awa", create_awa, Awa, run_awa),
+    "DBOS": Peer("dbos", create_dbos, Dbos, run_dbos),
+}
+
+
+def missing() -> list[str]:
+    return [name for name, peer in PEERS.items() if not peer.is_installed]
+
+
+def beside(run: Run, url: str) -> Iterator[Figure]:
+    """Ours and each peer, round by round."""
+    most = max(run.sizes.crews)
+    with Crew(OurQueue, url, most) as ours:
+        for name, peer in PEERS.items():
+            if not peer.is_installed:
+                continue
+            peer.create(url)
+            with Crew(peer.make, url, most) as theirs:
+                pair = Pair(name, ours, theirs, run.sizes.peer_rounds, at_least(1.0))
+                yield from compare_cells(run, pair, ["put"] if peer.work else ["put", "cycle"])
+                if peer.work:
+                    yield from compare_work(run, url, pair, peer.work)
+
+
+def compare_work(run: Run, url: str, pair: Pair, work: Work) -> Iterator[Figure]:
+    """Jobs a second of a worker that runs so many at once, beside so many of our processes, one message at a time."""
+    for number in run.sizes.crews:
+        mine, others = [], []
+        for _ in run.rounds(f"{pair.name}: a worker that runs {number} at once", pair.rounds):
+            pair.ours.rate(number, "put", 1, run.sizes.cell_s)
+            mine.append(pair.ours.rate(number, "cycle", 1, run.sizes.cell_s))
+            pair.ours.drain()
+            pair.theirs.rate(number, "put", 100, run.sizes.cell_s)
+            others.append(in_fresh_process(work, url, run.sizes.peer_jobs, number))
+        yield compare(f"claim+ack, {workers(number)}", mine, others, beside=pair.name, wanted=pair.wanted)
