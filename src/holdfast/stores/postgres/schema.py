@@ -7,7 +7,7 @@ lines that carry it out.
 from collections.abc import Generator
 from functools import cache
 from importlib.resources import files
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from psycopg import AsyncCursor, Connection, Cursor, sql
 
@@ -26,6 +26,12 @@ OLDEST_SERVER = 140_000
 SETTINGS = b"select set_config('search_path', %s, true), set_config('check_function_bodies', %s, true)"
 """Until the end of the transaction."""
 
+FOUND = """
+select coalesce(max(value) filter (where name = 'version'), '0')::integer,
+  count(*) filter (where name = 'moved' or (name = 'cluster' and value = (select system_identifier::text from pg_control_system()))) > 0
+from {}.meta
+"""
+
 
 @cache
 def texts_in(folder: str) -> list[str]:
@@ -39,30 +45,41 @@ def newest() -> int:
     return len(texts_in("schema"))
 
 
-def version(schema: str) -> Steps[int]:
-    """The version of the schema, 0 where there is none. Raises `SchemaTooNew` for one this code does not know."""
+class State(NamedTuple):
+    """What is there of a schema."""
+
+    version: int = 0
+    at_home: bool = True
+    """Whether its log was written in this cluster: one from a dump of another names transactions that are none here."""
+
+
+def state(schema: str) -> Steps[State]:
+    """What is there. Raises `SchemaTooNew` for a version that this code does not know."""
     exists = b"select count(*) from pg_tables where schemaname = %s and tablename = 'meta'"
     (count,) = yield exists, (schema,)
     if not count:
-        return 0
-    (found,) = yield (
-        sql.SQL("select coalesce(max(value)::integer, 0) from {}.meta where name = 'version'").format(sql.Identifier(schema)),
-        (),
-    )
+        return State()
+    (found, at_home) = yield sql.SQL(FOUND).format(sql.Identifier(schema)), ()
     if found > newest():
         raise SchemaTooNew(f"schema {schema!r} has version {found}, and this Holdfast knows {newest()}: upgrade Holdfast")
-    return int(found)
+    return State(found, at_home)
 
 
 def apply(schema: str) -> Steps[None]:
     """Apply what is missing, inside the open transaction, whose settings stay as they are."""
-    if (yield from version(schema)) == newest():
+    if (yield from state(schema)) == State(newest()):
         return
     # Whoever came first has done it. A pooler in transaction mode keeps no session lock.
     yield b"select pg_advisory_xact_lock(%s)", (LOCK,)
-    found = yield from version(schema)
-    if found == newest():
-        return
+    found = yield from state(schema)
+    if found.version != newest():
+        yield from make(schema, found.version)
+    if not (yield from state(schema)).at_home:
+        yield sql.SQL("select {}.begin_anew()").format(sql.Identifier(schema)), ()
+
+
+def make(schema: str, found: int) -> Steps[None]:
+    """Bring the schema from the version found to this one."""
     before = yield b"select current_setting('search_path'), current_setting('check_function_bodies')", ()
     (has_schema, path) = yield b"select (select count(*) from pg_namespace where nspname = %s), quote_ident(%s)", (schema, schema)
     if not has_schema:
@@ -71,8 +88,9 @@ def apply(schema: str) -> Steps[None]:
     yield SETTINGS, (path, "off")
     for text in (*texts_in("schema")[found:], *texts_in("functions")):
         yield text.encode(), ()
-    said = b"insert into meta (name, value) values ('version', %s) on conflict (name) do update set value = excluded.value"
-    yield said, (str(newest()),)
+    yield b"select save_meta('version', %s)", (str(newest()),)
+    if not found:
+        yield b"select save_meta('cluster', cluster())", ()
     yield SETTINGS, before
 
 
@@ -113,6 +131,6 @@ def migrate(connection: Connection[Any], schema: str) -> None:
     """Bring the schema to this version, in one transaction; where it is, a look is all."""
     with connection.cursor() as cursor:
         carry_out(check_server(), cursor)
-        if carry_out(version(schema), cursor) != newest():
+        if carry_out(state(schema), cursor) != State(newest()):
             with connection.transaction():
                 carry_out(apply(schema), cursor)

@@ -43,6 +43,25 @@ begin
 end
 $$;
 
+-- The cluster this is, whose transaction numbers the log names.
+create or replace function cluster() returns text
+language sql stable as $$
+  select system_identifier::text from pg_control_system()
+$$;
+
+-- A dump was restored in another cluster. Transaction numbers and snapshots of the log are none here, and nobody knows what was given out
+-- after the dump: the log begins anew, above every number there may have been.
+create or replace function begin_anew() returns void
+language plpgsql set search_path from current as $$
+declare
+  floor bigint := latest() + 4294967296;
+begin
+  delete from events;
+  delete from topics;
+  perform setval('numbers', floor), save_meta('floor', floor::text), save_meta('cluster', cluster());
+end
+$$;
+
 create or replace function write_begin_import(c jsonb, now bigint) returns text
 language plpgsql as $$
 declare
