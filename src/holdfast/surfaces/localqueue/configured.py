@@ -29,7 +29,7 @@ from holdfast.surfaces.localqueue.policies import (
     RoutingPolicy,
     SubscriptionPolicy,
 )
-from holdfast.surfaces.localqueue.policysets import QueuePolicySet, resolve
+from holdfast.surfaces.localqueue.policysets import Given, Policies, QueuePolicySet, resolve
 from holdfast.surfaces.localqueue.specs import QueueSpec, check_retries
 from holdfast.surfaces.localqueue.stores import QueueStore, store_of
 from holdfast.surfaces.localqueue.unfinished import Unfinished
@@ -84,40 +84,31 @@ class ConfiguredQueue:
         backpressure: BackpressureStrategy | None = None,
         policy_set: QueuePolicySet | None = None,
     ) -> None:
-        if name is None and spec is None:
-            raise ValueError("pass either name= or spec=")
-        if maxsize < 0:
-            raise ValueError(f"maxsize cannot be negative, and is {maxsize}")
-        self.name = queue_name(name if name is not None or spec is None else spec.name)
-        self.store = store_of(store, store_path)
         self._spec = spec
-        if spec is not None:
-            delivery_policy = _only(delivery_policy, spec.delivery_policy, "delivery_policy")
-            dead_letter_policy = _only(dead_letter_policy, spec.dead_letter_policy, "dead_letter_policy")
+        self.name = queue_name(_named(name, spec))
+        self.store = store_of(store, store_path)
         self.retry_defaults = check_retries(spec.retry_kwargs if retry_defaults is None and spec is not None else retry_defaults)
-        policies = resolve(
-            {
-                "semantics": semantics,
-                "locality_policy": locality_policy,
-                "lease_policy": lease_policy,
-                "acknowledgement_policy": acknowledgement_policy,
-                "dead_letter_policy": dead_letter_policy,
-                "deduplication_policy": deduplication_policy,
-                "delivery_policy": delivery_policy,
-                "consumption_policy": consumption_policy,
-                "dispatch_policy": dispatch_policy,
-                "notification_policy": notification_policy,
-                "ordering_policy": ordering_policy,
-                "routing_policy": routing_policy,
-                "subscription_policy": subscription_policy,
-                "backpressure": backpressure,
-            },
-            policy_set,
-            REMOTE_QUEUE_PLACEMENT if self.store.is_remote else LOCAL_QUEUE_PLACEMENT,
-            lease_timeout,
-            maxsize,
-        )
-        # The types are declared above, one for each policy.
+        given: Given = {
+            "semantics": semantics,
+            "locality_policy": locality_policy,
+            "lease_policy": lease_policy,
+            "acknowledgement_policy": acknowledgement_policy,
+            "dead_letter_policy": dead_letter_policy,
+            "deduplication_policy": deduplication_policy,
+            "delivery_policy": delivery_policy,
+            "consumption_policy": consumption_policy,
+            "dispatch_policy": dispatch_policy,
+            "notification_policy": notification_policy,
+            "ordering_policy": ordering_policy,
+            "routing_policy": routing_policy,
+            "subscription_policy": subscription_policy,
+            "backpressure": backpressure,
+        }
+        placement = REMOTE_QUEUE_PLACEMENT if self.store.is_remote else LOCAL_QUEUE_PLACEMENT
+        self._adopt(resolve(_with_spec(given, spec), policy_set, placement, lease_timeout, maxsize))
+
+    def _adopt(self, policies: Policies) -> None:
+        """Have each policy as an attribute; their types are declared above."""
         vars(self).update({one.name: getattr(policies, one.name) for one in fields(policies)})
         self.lease_timeout = policies.lease_policy.timeout
         self.maxsize = policies.backpressure.maxsize
@@ -148,11 +139,28 @@ class ConfiguredQueue:
         return f"PersistentQueue({self.name!r})"
 
 
-def queue_name(name: str | None) -> str:
+def queue_name(name: str) -> str:
     """The name, refused where it is empty or has a colon, which stands in names that are not queues of users."""
     if not name or ":" in name:
         raise ValueError(f"a queue name cannot be empty or contain ':', and is {name!r}")
     return check_name(name, "queue")
+
+
+def _named(name: str | None, spec: QueueSpec | None) -> str:
+    if name is not None:
+        return name
+    if spec is None:
+        raise ValueError("pass either name= or spec=")
+    return spec.name
+
+
+def _with_spec(given: Given, spec: QueueSpec | None) -> Given:
+    """What was given, and the policies of the spec."""
+    if spec is None:
+        return given
+    delivery = _only(given["delivery_policy"], spec.delivery_policy, "delivery_policy")
+    dead_letter = _only(given["dead_letter_policy"], spec.dead_letter_policy, "dead_letter_policy")
+    return {**given, "delivery_policy": delivery, "dead_letter_policy": dead_letter}
 
 
 def _only(explicit: Any, of_spec: Any, name: str) -> Any:
