@@ -12,28 +12,30 @@ from holdfast.surfaces.localqueue import (
     EffectivelyOnceDelivery,
     PersistentQueue,
     ReturnStoredResult,
-    SQLiteQueueStore,
     TransactionalOutboxCommit,
     URLIdempotencyStore,
+    URLQueueStore,
     URLResultStore,
     relay_commits,
 )
+from tests.stores_by_name import url_of
 
 PROGRAM = """
 import sys
-from holdfast.stores.sqlite.writer import Writer
 from holdfast.surfaces.localqueue import persistent_worker
 from tests.surfaces.localqueue.test_kills import orders_at
 
-commit = Writer._commit
-
-def told(self, *args):
-    print("before a commit", flush=True)
-    commit(self, *args)
-    print("after a commit", flush=True)
-
-Writer._commit = told
 orders = orders_at(sys.argv[1])
+store = orders.client.store
+execute = store.execute
+
+def told(command):
+    print("before a command", flush=True)
+    answer = execute(command)
+    print("after a command", flush=True)
+    return answer
+
+store.execute = told
 
 @persistent_worker(orders, max_tries=3, dead_letter_on_failure=False)
 def handle(number):
@@ -46,8 +48,8 @@ while True:
 MESSAGES = 10
 
 
-def orders_at(path: str | Path) -> PersistentQueue[int]:
-    store = SQLiteQueueStore(path)
+def orders_at(url: str) -> PersistentQueue[int]:
+    store = URLQueueStore(url)
     results = URLResultStore(store.client)
     delivery = EffectivelyOnceDelivery(
         idempotency_store=URLIdempotencyStore(store.client),
@@ -58,17 +60,23 @@ def orders_at(path: str | Path) -> PersistentQueue[int]:
     return PersistentQueue("orders", store=store, delivery_policy=delivery, lease_timeout=1.0)
 
 
-@pytest.mark.parametrize("kills", [3, pytest.param(200, marks=pytest.mark.verify)])
-def test_a_worker_killed_at_any_step_loses_nothing_and_commits_whole(kills: int, tmp_path: Path) -> None:
-    chance = random.Random(7)
-    orders = orders_at(tmp_path / "orders")
+LONG = [("sqlite", seed) for seed in range(4)] + [("lmdb", 0), ("redis", 0), ("postgres", 0)]
+
+
+@pytest.mark.parametrize(
+    ("kind", "kills", "seed"), [("sqlite", 3, 7), *(pytest.param(kind, 50, seed, marks=pytest.mark.verify) for kind, seed in LONG)]
+)
+def test_a_worker_killed_at_any_step_loses_nothing_and_commits_whole(kind: str, kills: int, seed: int, tmp_path: Path) -> None:
+    chance = random.Random(seed)
+    url = url_of(kind, tmp_path)
+    orders = orders_at(url)
     numbers = range(MESSAGES * max(1, kills // 3))
     for number in numbers:
         orders.put(number, dedupe_key=f"order-{number}")
 
     for _ in range(kills):
-        run_until_killed(tmp_path / "orders", chance.randrange(1, 60))
-    finish(tmp_path / "orders", orders)
+        run_until_killed(url, chance.randrange(1, 60))
+    finish(url, orders)
 
     ledger: Any = getattr(orders.delivery_policy, "idempotency_store")  # noqa: B009 - of the policy that is there
     results: Any = getattr(orders.delivery_policy, "result_policy").result_store  # noqa: B009 - as above
@@ -82,22 +90,22 @@ def test_a_worker_killed_at_any_step_loses_nothing_and_commits_whole(kills: int,
     orders.store.close()
 
 
-def run_until_killed(path: Path, lines: int) -> None:
+def run_until_killed(url: str, lines: int) -> None:
     """Kill a worker when it has said so many things."""
-    with worker(path) as process:
+    with worker(url) as process:
         assert process.stdout is not None
         for _ in range(lines):
             process.stdout.readline()
         process.kill()
 
 
-def finish(path: Path, orders: PersistentQueue[int]) -> None:
-    with worker(path) as process:
+def finish(url: str, orders: PersistentQueue[int]) -> None:
+    with worker(url) as process:
         assert process.stdout is not None
         while orders.stats().total:
             process.stdout.readline()
         process.kill()
 
 
-def worker(path: Path) -> subprocess.Popen[str]:
-    return subprocess.Popen([sys.executable, "-c", PROGRAM, path], stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[3])
+def worker(url: str) -> subprocess.Popen[str]:
+    return subprocess.Popen([sys.executable, "-c", PROGRAM, url], stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[3])

@@ -17,7 +17,7 @@ from holdfast.surfaces.localqueue import (
     persistent_async_worker,
     persistent_worker,
 )
-from holdfast.surfaces.localqueue.retry import MemoryAttemptStore, RetryRecord, URLAttemptStore
+from holdfast.surfaces.localqueue.retry import MemoryAttemptStore, PersistentRetryExhausted, RetryRecord, URLAttemptStore
 from holdfast.testing.clock import FakeClock
 from tests.runners import Runner, waiting_on
 
@@ -310,3 +310,24 @@ class TestConfiguration:
 def leased_until(jobs: PersistentQueue[Any], message_id: str) -> float:
     found = jobs.inspect(message_id)
     return found.leased_until or 0.0 if found else 0.0
+
+
+@pytest.mark.parametrize("died", [False, True])
+def test_attempts_that_were_used_up_count_for_a_message_that_failed_since(
+    jobs: PersistentQueue[Any],
+    clock: FakeClock,
+    died: bool,  # noqa: FBT001 - by name
+) -> None:
+    """Of a message that was requeued they tell of a life before: localqueue kept them, and an import brings them along."""
+    message = jobs.put("a")
+    URLAttemptStore(jobs.client).save(message.id, RetryRecord(2, 1.0, exhausted=True))
+    if died:
+        jobs.get_message()
+        clock.advance(30.0)
+    handle = persistent_worker(jobs, max_tries=2)(str.upper)
+    if not died:
+        assert handle() == "A"
+        return
+    with pytest.raises(PersistentRetryExhausted):
+        handle()
+    assert jobs.stats().dead == 1

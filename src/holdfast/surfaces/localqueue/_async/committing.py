@@ -150,13 +150,7 @@ class AsyncCommitting:
         return self._key, {}
 
     async def _keep(self, step: AsyncTogether | None, store: ResultStore | None, key: str, value: Any) -> None:
-        if not isinstance(store, URLResultStore):
-            if store is not None:
-                store.save(key, value)
-        elif step is not None and is_same_store(store.client, self._queue.client):
-            store.async_records.write(step, key, value)
-        else:
-            await store.async_records.save(key, value)
+        await keep(self._queue, step, store, key, value)
 
     async def _load_record(self, ledger: IdempotencyStore) -> IdempotencyRecord | None:
         if isinstance(ledger, URLIdempotencyStore):
@@ -172,11 +166,29 @@ class AsyncCommitting:
             await ledger.async_records.save(self._key, *kept(record))
 
     def _relay(self, step: AsyncTogether, do: str, key: str, envelope: dict[str, Any], delay_s: float = 0.0) -> None:
-        work = {"do": do, "key": key, "envelope": envelope}
-        step.put(relay_queue(self._queue), work, id=fitting(key), key=fitting(key), if_present="update", delay_s=delay_s)
+        leave_to_relay(self._queue, step, do, key, envelope, delay_s=delay_s)
 
     async def _cancel(self, key: str) -> None:
         await self._queue.client.async_store.execute(Move(relay_queue(self._queue), "gone", [fitting(key)]))
+
+
+async def keep(queue: PersistentQueue[Any], step: AsyncTogether | None, store: ResultStore | None, key: str, value: Any) -> None:
+    """Save under a key: in the step, if the store is that of the queue, else at once."""
+    if not isinstance(store, URLResultStore):
+        if store is not None:
+            store.save(key, value)
+    elif step is not None and is_same_store(store.client, queue.client):
+        store.async_records.write(step, key, value)
+    else:
+        await store.async_records.save(key, value)
+
+
+def leave_to_relay(
+    queue: PersistentQueue[Any], step: AsyncTogether, do: str, key: str, envelope: dict[str, Any], *, delay_s: float = 0.0
+) -> None:
+    """Note in the step what is to be done with an envelope."""
+    work = {"do": do, "key": key, "envelope": envelope}
+    step.put(relay_queue(queue), work, id=fitting(key), key=fitting(key), if_present="update", delay_s=delay_s)
 
 
 def relay_queue(queue: PersistentQueue[Any]) -> str:

@@ -18,6 +18,7 @@ from holdfast.surfaces.localqueue._async.retrying import PersistentAsyncRetrying
 from holdfast.surfaces.localqueue.administering import WORKERS
 from holdfast.surfaces.localqueue.attempts.awaiting import async_answer
 from holdfast.surfaces.localqueue.attempts.defaults import chosen_store
+from holdfast.surfaces.localqueue.attempts.settings import PersistentRetryExhausted
 from holdfast.surfaces.localqueue.attempts.stores import URLAttemptStore
 from holdfast.surfaces.localqueue.config import PersistentWorkerConfig, merged_retries
 from holdfast.surfaces.localqueue.messages import error_text
@@ -96,7 +97,7 @@ class AsyncWorkerCalls:
             return done_before
         retrying = self._retrying(claim)
         try:
-            result = await retrying(self._handler, claim.value, *args, **kwargs)
+            result = await self._tried(claim, retrying, args, kwargs)
         except Exception as error:
             self._pace.failed(error, self._queue.client.keepalive.now())
             if not claim.lost:
@@ -110,6 +111,19 @@ class AsyncWorkerCalls:
             self._note(step)
         await committing.finish()
         return result
+
+    async def _tried(
+        self, claim: AsyncQueueClaim[Any], retrying: PersistentAsyncRetrying, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        """What the handler answers, after as many tries as it takes."""
+        try:
+            return await retrying(self._handler, claim.value, *args, **kwargs)
+        except PersistentRetryExhausted as exhausted:
+            if exhausted.key != claim.id or claim.failures:
+                raise
+        # Nobody failed since it was put or requeued: these attempts are of a life before, of which an import may tell.
+        await delete(retrying.attempts, claim.id)
+        return await retrying(self._handler, claim.value, *args, **kwargs)
 
     async def _give_up(self, claim: AsyncQueueClaim[Any], committing: AsyncCommitting, error: Exception) -> None:
         """Dead-letter or release, together with what is kept of the failure; what goes wrong here must not hide the error."""

@@ -19,6 +19,7 @@ from holdfast.surfaces.localqueue._sync.retrying import PersistentRetrying, dele
 from holdfast.surfaces.localqueue.administering import WORKERS
 from holdfast.surfaces.localqueue.attempts.awaiting import answer
 from holdfast.surfaces.localqueue.attempts.defaults import chosen_store
+from holdfast.surfaces.localqueue.attempts.settings import PersistentRetryExhausted
 from holdfast.surfaces.localqueue.attempts.stores import URLAttemptStore
 from holdfast.surfaces.localqueue.config import PersistentWorkerConfig, merged_retries
 from holdfast.surfaces.localqueue.messages import error_text
@@ -97,7 +98,7 @@ class WorkerCalls:
             return done_before
         retrying = self._retrying(claim)
         try:
-            result = retrying(self._handler, claim.value, *args, **kwargs)
+            result = self._tried(claim, retrying, args, kwargs)
         except Exception as error:
             self._pace.failed(error, self._queue.client.keepalive.now())
             if not claim.lost:
@@ -111,6 +112,17 @@ class WorkerCalls:
             self._note(step)
         committing.finish()
         return result
+
+    def _tried(self, claim: QueueClaim[Any], retrying: PersistentRetrying, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """What the handler answers, after as many tries as it takes."""
+        try:
+            return retrying(self._handler, claim.value, *args, **kwargs)
+        except PersistentRetryExhausted as exhausted:
+            if exhausted.key != claim.id or claim.failures:
+                raise
+        # Nobody failed since it was put or requeued: these attempts are of a life before, of which an import may tell.
+        delete(retrying.attempts, claim.id)
+        return retrying(self._handler, claim.value, *args, **kwargs)
 
     def _give_up(self, claim: QueueClaim[Any], committing: Committing, error: Exception) -> None:
         """Dead-letter or release, together with what is kept of the failure; what goes wrong here must not hide the error."""
