@@ -19,7 +19,7 @@ class _Surveyed(Struct, frozen=True):
     held: list[KeptLease] = []
 
 
-DEFAULTS = asdict(KeptMessage("", 0, 0, 0))
+DEFAULTS = asdict(KeptMessage(0, 0, 0))
 """What a message that is kept leaves out."""
 
 

@@ -63,7 +63,7 @@ def key_of(prefix: str, kind: str, name: str) -> str:
 
 def text(raw: Raw) -> str:
     """A value as text: the scripts' msgpack knows no bytes."""
-    return bytes(raw).decode()
+    return str(raw, "utf-8")
 
 
 def given(**fields: Any) -> Fields:

@@ -23,29 +23,27 @@ PLAIN = 1_000
 
 def _put(command: Put) -> Fields:
     items = command.items
-    fields: Fields = {"queue": command.queue}
-    if 0 < len(items) <= PLAIN and _is_plain(items):
-        fields |= {"ids": [item.id for item in items], "values": [text(item.value) for item in items]}
-        return fields | {"shared": _shared(items[0]), "delay": moment_in(items[0].delay_s)}
-    return fields | {"items": [_item(item) for item in items]}
+    if not 0 < len(items) <= PLAIN or not _are_alike(items):
+        return {"queue": command.queue, "items": [_item(item) for item in items]}
+    return {
+        "queue": command.queue,
+        "ids": [item.id for item in items],
+        "values": [text(item.value) for item in items],
+        "shared": _shared(items[0]),
+        "delay": moment_in(items[0].delay_s),
+    }
 
 
-def _is_plain(items: Sequence[Item]) -> bool:
+def _are_alike(items: Sequence[Item]) -> bool:
     """Whether they have no keys, share their options, and are under different ids."""
     first = items[0]
-    if first.key is not None or first.at is not None or first.start_within_s is not None:
-        return False
-    if len(items) == 1:
-        return True
-    options = _options(first)
-    return all(_options(item) == options for item in items) and len({item.id for item in items}) == len(items)
-
-
-def _options(item: Item) -> tuple[object, ...]:
-    return (
-        *(item.key, item.delay_s, item.at, item.priority),
-        *(item.max_attempts, item.dead_letter, item.start_within_s, item.metadata),
-    )
+    delay_s, priority, max_attempts, dead_letter = first.delay_s, first.priority, first.max_attempts, first.dead_letter
+    for item in items:
+        if item.key is not None or item.at is not None or item.start_within_s is not None or item.metadata != first.metadata:
+            return False
+        if item.delay_s != delay_s or item.priority != priority or item.max_attempts != max_attempts or item.dead_letter != dead_letter:
+            return False
+    return len(items) == 1 or len({item.id for item in items}) == len(items)
 
 
 def _shared(item: Item) -> Fields:
@@ -151,16 +149,19 @@ def _move(command: Move) -> Fields:
 
 
 class _Messages(Struct, frozen=True):
-    """Messages, their values, and what else comes with them."""
+    """Messages, their values, and what else comes with them; the short way tells their ids apart."""
 
     messages: list[KeptMessage]
     values: list[str]
+    ids: list[str] = []
     due_in: int | None = None
     index: int = 0
     now: int = 0
 
     def of(self, queue: str) -> list[Message]:
-        return [kept.message(queue, value) for kept, value in zip(self.messages, self.values, strict=True)]
+        ids = self.ids or [kept.id for kept in self.messages]
+        found = zip(self.messages, ids, self.values, strict=True)
+        return [kept.message(queue, message_id, value) for kept, message_id, value in found]
 
 
 class _Counted(Struct, frozen=True):
@@ -219,7 +220,8 @@ def _queue_of(command: Any) -> list[Object]:
 
 
 def _queues_of(command: Extend | Settle) -> list[Object]:
-    return [("queue", receipt.queue) for receipt in command.receipts]
+    queues = dict.fromkeys([receipt.queue for receipt in command.receipts])
+    return [("queue", queue) for queue in queues]
 
 
 def _moved_queues(command: Move) -> list[Object]:

@@ -76,8 +76,10 @@ class RedisStore:
     def words(self, command: Command[Any]) -> tuple[str, list[str | bytes | int]]:
         """The script of a command, and what it is called with; tests that own the clock also say what it shows."""
         request = request_for(command, self._address.prefix)
-        moment, offset = ("", "") if self.clock is None else (self.clock.now_us(), self.clock.wall_offset_us())
-        return request.name, [len(request.keys), *request.keys, request.argument, command.id, moment, offset]
+        arguments: list[str | bytes | int] = [len(request.keys), *request.keys, request.argument, command.id]
+        if self.clock is not None:
+            arguments += [self.clock.now_us(), self.clock.wall_offset_us()]
+        return request.name, arguments
 
     def mark(self, topic: str) -> Mark:
         self.listener.want(topic)

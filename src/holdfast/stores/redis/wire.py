@@ -22,12 +22,12 @@ class Letter(Struct, frozen=True, gc=False):
 
 
 class KeptMessage(Struct, frozen=True, gc=False):
-    """A message without its value."""
+    """A message without its value, and perhaps without its id."""
 
-    id: str
     n: int
     position: int
     created_at: int
+    id: str = ""
     key: str | None = None
     priority: int = 0
     state: State = "ready"
@@ -48,11 +48,11 @@ class KeptMessage(Struct, frozen=True, gc=False):
     metadata: str | None = None
     letter: Letter | None = None
 
-    def message(self, queue: str, value: str) -> Message:
+    def message(self, queue: str, message_id: str, value: str) -> Message:
         metadata = None if self.metadata is None else Raw(self.metadata)
         return Message(
             queue,
-            self.id,
+            message_id,
             Raw(value),
             self.n,
             self.key,

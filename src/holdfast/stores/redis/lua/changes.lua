@@ -32,13 +32,7 @@ function changes.check(command)
   end
   local found = {}
   for i, entry in ipairs(call("XRANGE", key .. ":events", "(" .. text(after), "+", "COUNT", command.limit)) do
-    local fields = entry[2]
-    found[i] = {
-      index = tonumber(string.match(entry[1], "^%d+")),
-      event = fields[2],
-      at = tonumber(fields[4]),
-      data = cmsgpack.unpack(fields[6]),
-    }
+    found[i] = { index = number_of(entry), event = entry[2][2], at = moment_of(entry), data = cmsgpack.unpack(entry[2][4]) }
   end
   local is_full = #found == command.limit
   return { events = found, upto = is_full and found[#found].index or latest, latest = latest }

@@ -1,14 +1,15 @@
 --- What every script begins with: its command, the moment, and what is written at the end of every step.
 --
 -- Numbers (moments in microseconds, tokens, revisions) are whole and below 2^53, so a double holds them; but `..` would write 1.79e+15,
--- so they become text by `text` alone, and in sorted sets eight bytes that sort as they do.
+-- so they become text by `text` alone, and in sorted sets eight bytes that sort as they do. What is known beforehand is given to `call`
+-- as text: it makes it of a number by the longest way.
 
 local call = redis.call
 
 local ALL = 2 ^ 30 -- wakes every waiter of a topic
 local NEVER = 2 ^ 62 -- the end of a lease that has none
 local LAST = 2 ^ 53 - 1 -- no moment lies behind it
-local RETRY_S = 120 -- how long somebody may repeat a command, so how long its answer and its events are kept at least
+local RETRY_S = "120" -- how long somebody may repeat a command, so how long its answer and its events are kept at least
 local RETAINED_S = 86400
 local RETAINED = 100000
 local TIDY = 100 -- about one step in so many tidies up a little
@@ -21,14 +22,17 @@ local MOMENT = ">I8I8" -- a moment, n
 local NUMBER = ">I8"
 local TOP = 2 ^ 31 - 1 -- the highest priority
 
+-- What is packed piece by piece, since a table for it would cost more, begins with its kind.
+local TRUE, MAP_OF_1, MAP_OF_2, MAP_OF_3 = "\195", "\129", "\130", "\131"
+
 local store = KEYS[1]
 local command, command_id = cmsgpack.unpack(ARGV[1]), ARGV[2]
 local answer_key = (KEYS[2] or store) .. ":answer:" .. command_id
 local counter_key, moved_key = store .. ":counter", store .. ":moved"
 
-local now
-if ARGV[3] == "" then
-  local time = call("TIME")
+local now, time
+if not ARGV[3] then
+  time = call("TIME")
   now = time[1] * 1000000 + time[2]
 else
   -- A test owns its clock. Its threads may arrive in another order than they looked at it.
@@ -37,14 +41,23 @@ else
 end
 local wall_offset = tonumber(ARGV[4]) or 0
 
---- A whole number as text.
+--- A whole number as text. Nearly always it is the moment, whose digits the server gave.
 local function text(number)
+  if time and number == now then
+    return time[1] .. string.sub("000000" .. time[2], -6)
+  end
   return string.format("%.0f", number)
 end
 
---- Write one event to the log of an object: a stream whose ids are the events' numbers.
-local function write_event(key, number, event, data)
-  call("XADD", key .. ":events", text(number) .. "-0", "event", event, "at", text(now), "data", cmsgpack.pack(data))
+--- Write one event to the log of an object: a stream whose ids are the events' numbers, given as text; its facts are packed.
+--
+-- A number is nearly always the moment itself; only another one says when it was.
+local function write_event(key, number, id, event, data)
+  if number == now then
+    call("XADD", key .. ":events", id, "event", event, "data", data)
+  else
+    call("XADD", key .. ":events", id, "event", event, "data", data, "at", text(now))
+  end
 end
 
 --- Tell those who wait on topics, each with how many may find something. Whether anybody does is asked first: a hint that nobody hears
@@ -52,15 +65,15 @@ end
 --
 -- Never fails the step, which is written: a user who may not publish is left with polling.
 local function give_hints(topics, counts)
-  for first = 1, #topics, CHUNK do
-    local channels = {}
-    for i = first, math.min(first + CHUNK - 1, #topics) do
-      channels[#channels + 1] = store .. ":wake:" .. topics[i]
-    end
-    local heard = redis.pcall("PUBSUB", "NUMSUB", unpack(channels))
-    for i, channel in ipairs(channels) do
-      if not heard.err and heard[2 * i] > 0 then
-        redis.pcall("PUBLISH", channel, text(counts[first + i - 1]))
+  local channels = {}
+  for i, topic in ipairs(topics) do
+    channels[i] = store .. ":wake:" .. topic
+  end
+  for first = 1, #channels, CHUNK do
+    local heard = redis.pcall("PUBSUB", "NUMSUB", unpack(channels, first, math.min(first + CHUNK - 1, #channels)))
+    for i = 2, heard.err and 0 or #heard, 2 do
+      if heard[i] > 0 then
+        redis.pcall("PUBLISH", heard[i - 1], text(counts[first + i / 2 - 1]))
       end
     end
   end

@@ -1,17 +1,35 @@
 --- The log of one object's events: a stream whose ids are the events' numbers, with what was pruned from its beginning.
 -- @include step
 
+--- The number of an event, as it was read.
+local function number_of(entry)
+  return tonumber(string.match(entry[1], "^%d+"))
+end
+
+--- When it was.
+local function moment_of(entry)
+  return tonumber(entry[2][6]) or number_of(entry)
+end
+
 --- Drop the oldest events of a log: those older than a moment, and those beyond the newest `keep`, none younger than `never_after`.
 local function prune_log(key, keep, older_than, never_after, limit)
   local excess = call("XLEN", key .. ":events") - keep
   local before = math.min(older_than, never_after)
+  local function may_go(entry, dropped)
+    local at = moment_of(entry)
+    return at < before or (dropped < excess and at < never_after)
+  end
+  -- Nearly always the oldest stays, and then so do all others.
+  local oldest = call("XRANGE", key .. ":events", "-", "+", "COUNT", "1")[1]
+  if not (oldest and may_go(oldest, 0)) then
+    return 0
+  end
   local dropped, floor = 0, nil
   for _, entry in ipairs(call("XRANGE", key .. ":events", "-", "+", "COUNT", limit)) do
-    local at = tonumber(entry[2][4])
-    if not (at < before or (dropped < excess and at < never_after)) then
+    if not may_go(entry, dropped) then
       break
     end
-    dropped, floor = dropped + 1, tonumber(string.match(entry[1], "^%d+"))
+    dropped, floor = dropped + 1, number_of(entry)
   end
   if floor then
     call("XTRIM", key .. ":events", "MINID", text(floor + 1))
@@ -46,12 +64,12 @@ end
 --- Write the events of this step. About one in a hundred also tidies up a little, so that no log needs a sweeper.
 local function write_events()
   for member in pairs(logs) do
-    call("ZADD", store .. ":logs", 0, member)
+    call("ZADD", store .. ":logs", "0", member)
   end
   local crowded
   for _, one in ipairs(events) do
     local key = one.object.key
-    write_event(key, one.number, one.event, one.data)
+    write_event(key, one.number, text(one.number), one.event, cmsgpack.pack(one.data))
     crowded = one.number % TIDY == 0 and key or crowded
   end
   if crowded then

@@ -20,10 +20,11 @@ while not command.dict and command.lease do
     break
   end
   if packed then
-    write_event(KEYS[2], number, "acquired", { key = command.key, holder = command.holder })
+    local number_text = text(number)
+    write_event(KEYS[2], number, number_text, "acquired", MAP_OF_2 .. cmsgpack.pack("key", command.key, "holder", command.holder))
     save_alone(packed, command.lease, floor)
-    call("ZADD", store .. ":logs", 0, "lease:" .. command.key)
-    call("SET", counter_key, text(number))
+    call("ZADD", store .. ":logs", "0", "lease:" .. command.key)
+    call("SET", counter_key, number_text)
     give_hints({ "watch:lease::" .. command.key }, { ALL })
   end
   return answer

@@ -2,34 +2,42 @@
 --
 -- What is less plain goes on to the rules of put.lua, with nothing written. It reads: queue, ids, values, shared (the fields that the
 -- messages begin with), delay.
--- @include begin
+-- @include spliced
+
+--- The fields that all the messages share but their numbers, packed, and how many those are with them.
+local function pack_shared(position)
+  local packed, count = cmsgpack.pack("position", position, "created_at", now), 3
+  for field, content in pairs(command.shared) do
+    packed, count = packed .. cmsgpack.pack(field, content), count + 1
+  end
+  return packed, count
+end
 
 while command.ids do
-  local queue, ids, shared = KEYS[2], command.ids, command.shared
+  local queue, ids = KEYS[2], command.ids
   local settings = call("HMGET", queue, "created_at", "maxsize")
   local known = call("MGET", counter_key, moved_key)
   local number = math.max((known[1] or 0) + 1, now)
-  local is_plain = not known[2] and settings[1] and not settings[2] and (number + #ids) % TIDY ~= 0
+  local is_plain = not known[2] and settings[1] and not settings[2] and number % TIDY ~= 0
   for _, message in ipairs(call("HMGET", queue .. ":messages", unpack(ids))) do
     is_plain = is_plain and not message
   end
-  local answer = cmsgpack.pack(true)
-  if not (is_plain and keep_answer(answer)) then
+  if not (is_plain and keep_answer(TRUE)) then
     break
   end
   local members, fields = {}, {}
-  local top, position = TOP - (shared.priority or 0), now + command.delay
-  shared.position, shared.created_at = position, now
+  local top, position = TOP - (command.shared.priority or 0), now + command.delay
+  local shared, count = pack_shared(position)
+  local head = head_of(count) .. N
   for i, id in ipairs(ids) do
-    shared.n = number + i - 1
-    members[2 * i - 1], members[2 * i] = 0, struct.pack(READY, top, position, shared.n) .. id
-    fields[4 * i - 3], fields[4 * i - 2] = id, cmsgpack.pack(shared)
+    members[2 * i - 1], members[2 * i] = "0", struct.pack(READY, top, position, number + i) .. id
+    fields[4 * i - 3], fields[4 * i - 2] = id, head .. struct.pack(NUMBER, number + i) .. shared
     fields[4 * i - 1], fields[4 * i] = id .. "\0", command.values[i]
   end
   call("ZADD", queue .. ":ready", unpack(members))
   call("HSET", queue .. ":messages", unpack(fields))
   call("SET", counter_key, text(number + #ids))
-  write_event(queue, number + #ids, "put", { ids = ids })
+  write_event(queue, number, text(number), "put", MAP_OF_1 .. cmsgpack.pack("ids", ids))
   give_hints({ "queue:" .. command.queue, "watch:queue:" .. command.queue }, { #ids, ALL })
-  return answer
+  return TRUE
 end

@@ -13,10 +13,11 @@ while #command.names == 1 and command.names[1][1] == "" do
   if not keep_answer(answer) then
     break
   end
-  write_event(KEYS[2], number, "released", { key = key, holder = lease.holder })
+  local number_text = text(number)
+  write_event(KEYS[2], number, number_text, "released", MAP_OF_2 .. cmsgpack.pack("key", key, "holder", lease.holder))
   call("DEL", KEYS[2])
   keep_log_for(RETAINED_S, floor)
-  call("SET", counter_key, text(number))
+  call("SET", counter_key, number_text)
   give_hints({ "watch:lease::" .. key, "lease::" .. key }, { ALL, 1 })
   return answer
 end

@@ -1,7 +1,21 @@
 --- The short way of Settle: messages of one queue, without keys and all still held, are done.
 --
 -- What is less plain goes on to the rules of settle.lua, with nothing written. It reads: queue, ids, tokens.
--- @include begin
+-- @include spliced
+
+--- The token, the end and the message number of a claim that is to be ended; nothing for one on a key, and for no claim.
+local function read_claim(packed)
+  if is_spliced(packed) then
+    if string.sub(packed, 15, 21) == TOKEN then
+      return struct.unpack(NUMBER, packed, 22), struct.unpack(NUMBER, packed, 37), struct.unpack(NUMBER, packed, 7)
+    end
+    return nil
+  end
+  local message = cmsgpack.unpack(packed)
+  if message.state == "leased" and not message.key then
+    return message.token, message["until"], message.n
+  end
+end
 
 while command.ids do
   local queue, ids, tokens = KEYS[2], command.ids, command.tokens
@@ -9,22 +23,25 @@ while command.ids do
   local number = math.max((known[1] or 0) + 1, now)
   local is_plain, leased, fields = not known[2] and number % TIDY ~= 0, {}, {}
   for i, packed in ipairs(call("HMGET", queue .. ":messages", unpack(ids))) do
-    local message = packed and cmsgpack.unpack(packed)
-    if not message or message.state ~= "leased" or message.token ~= tokens[i] or message["until"] <= now or message.key then
+    local token, ends_at, n
+    if packed then
+      token, ends_at, n = read_claim(packed)
+    end
+    if token ~= tokens[i] or ends_at <= now then
       is_plain = false
       break
     end
-    leased[i] = struct.pack(MOMENT, message["until"], message.n) .. ids[i]
+    leased[i] = struct.pack(MOMENT, ends_at, n) .. ids[i]
     fields[2 * i - 1], fields[2 * i] = ids[i], ids[i] .. "\0"
   end
-  local answer = cmsgpack.pack(true)
-  if not (is_plain and keep_answer(answer)) then
+  if not (is_plain and keep_answer(TRUE)) then
     break
   end
   call("ZREM", queue .. ":leased", unpack(leased))
   call("HDEL", queue .. ":messages", unpack(fields))
-  call("SET", counter_key, text(number))
-  write_event(queue, number, "settled", { ids = ids, to = "done" })
+  local number_text = text(number)
+  call("SET", counter_key, number_text)
+  write_event(queue, number, number_text, "settled", MAP_OF_2 .. cmsgpack.pack("ids", ids, "to", "done"))
   give_hints({ "watch:queue:" .. command.queue }, { ALL })
-  return answer
+  return TRUE
 end
