@@ -10,6 +10,7 @@ from holdfast.holding import Hold
 from holdfast.keepalive import Keepalive
 from holdfast.records import Message, Receipt
 from holdfast.stores.waiting import MovableClock
+from holdfast.workers.ahead import Ahead
 from holdfast.workers.bell import Bell
 from holdfast.workers.breaker import Circuit
 from holdfast.workers.execution import Execution
@@ -20,6 +21,7 @@ from holdfast.workers.jobs import JobContext, StopReason
 from holdfast.workers.orders import Orders
 from holdfast.workers.outcomes import LOST, RELEASED, Outcome
 from holdfast.workers.runs import Desk, Finished, Run
+from holdfast.workers.settling import is_last
 from holdfast.workers.timekeeper import Timekeeper
 
 CLAIM_MOST = 500
@@ -28,13 +30,15 @@ CLAIM_MOST = 500
 SETTLE_MOST = 500
 """How many runs one step settles at most."""
 
+FAILED = ("failed", "buried")
+
 _log = logging.getLogger("holdfast.worker")
 
 
 class Crew:
     """Runs jobs and keeps track of them; knows no store.
 
-    One flow calls `prepare`, `begin`, `collect` and `room`; everything else may be called from any thread.
+    One flow calls `room`, `take_on`, `begin`, `give_back` and `collect`; everything else may be called from any thread.
     """
 
     now: Callable[[], float]
@@ -50,10 +54,11 @@ class Crew:
         self.orders = orders
         self.now = keepalive.now
         self.bell = Bell()
-        self.desk = Desk(self.bell)
+        self.desk = Desk(self.bell, self.now)
         self.circuit = Circuit(orders.breaker)
         self.running: dict[Receipt, Run] = {}
         self.done = self.failed = self.abandoned = self.started = 0
+        self._ahead = Ahead(orders.ahead, orders.concurrency)
         self._keepalive = keepalive
         self._next_start_at = 0.0
         rules = Rules(orders.results or orders.idempotent, orders.result_codec, limits, orders.judge, orders.reconcile)
@@ -65,7 +70,7 @@ class Crew:
 
     def _make_execution(self) -> Execution:
         if self.orders.execution == "tasks":
-            return TaskExecution(self._performance, self._timekeeper.began, self.desk.finish)
+            return TaskExecution(self._performance, self.orders.concurrency, self._timekeeper.began, self.desk.finish)
         if self.orders.execution == "processes":
             return self._make_processes()
         return ThreadExecution(self._performance, self.orders.concurrency, self._timekeeper.began, self.desk.finish)
@@ -82,7 +87,7 @@ class Crew:
     def room(self) -> int:
         """How many more messages it may take on now."""
         now, orders = self.now(), self.orders
-        free = min(orders.concurrency + orders.prefetch - len(self.running), CLAIM_MOST)
+        free = min(orders.concurrency + self._ahead.size - len(self.running), CLAIM_MOST)
         if orders.breaker is not None:
             free = int(min(free, self.circuit.room(now, len(self.running))))
         if orders.min_interval_s and free > 0:
@@ -90,14 +95,33 @@ class Crew:
             free = 1 if now >= self._next_start_at else 0
         return max(0, free)
 
+    @property
+    def begun(self) -> int:
+        """How many run at this moment; others wait for their turn, or to be settled."""
+        return sum(run.has_begun and run.ended_at is None for run in list(self.running.values()))
+
     def room_in_s(self) -> float | None:
         """How long time alone keeps it from taking on more, None if it does not."""
         now = self.now()
         pause_s = self._next_start_at - now if self.orders.min_interval_s else 0.0
         return self.circuit.closes_in_s(now) or (pause_s if pause_s > 0 else None)
 
-    def prepare(self, message: Message, started: float) -> Run:
-        """Hold on to a message that was claimed by a request of that moment."""
+    def take_on(self, messages: Sequence[Message], asked: int, started: float) -> list[Run]:
+        """Hold on to what was claimed by a request of that moment for so many, and answer what is to begin, sooner or later."""
+        free = max(0, self.orders.concurrency - len(self.running))
+        runs = [self._prepare(message, started) for message in messages]
+        at_once, ahead = runs[:free], runs[free:]
+        fragile = [] if self.orders.prefetch else [run for run in ahead if is_last(run, self.orders)]
+        if fragile:
+            # Nothing may die of having waited here beside a job that killed its worker.
+            self._ahead.be_careful()
+            ahead = [run for run in ahead if run not in fragile]
+            for run in fragile:
+                self.desk.finish(run, RELEASED)
+        self._ahead.claimed(ahead, is_all=len(messages) >= asked)
+        return at_once + ahead
+
+    def _prepare(self, message: Message, started: float) -> Run:
         orders = self.orders
         hold = Hold(
             message.receipt,
@@ -122,6 +146,18 @@ class Crew:
         if runs:
             self._execution.start(runs)
 
+    def give_back_in_s(self) -> float | None:
+        """When to give back what was claimed ahead and did not begin; None if there is nothing of that."""
+        return self._ahead.due_in_s(self.now())
+
+    def give_back(self, *, at_once: bool) -> None:
+        """Give back what was claimed ahead and cannot begin soon, or `at_once`; it burns nothing."""
+        due_in_s = self._ahead.due_in_s(self.now())
+        if at_once or (due_in_s is not None and due_in_s <= 0):
+            for run in self._ahead.withdraw():
+                self.started -= 1
+                self.desk.finish(run, RELEASED)
+
     def collect(self) -> list[Finished]:
         """Those that ended, each once; they are renewed no longer."""
         collected: list[Finished] = []
@@ -129,7 +165,9 @@ class Crew:
             if run.is_over:
                 continue
             self._end(run)
-            self._count(outcome)
+            self._judge(outcome)
+            if run.began_at is not None and run.ended_at is not None:
+                self._ahead.ended(run.ended_at - run.began_at)
             if outcome.how != "lost":
                 collected.append((run, outcome))
         return collected
@@ -139,13 +177,17 @@ class Crew:
         self.running.pop(run.receipt, None)
         self._keepalive.drop(run.hold)
 
-    def _count(self, outcome: Outcome) -> None:
+    def _judge(self, outcome: Outcome) -> None:
         if outcome.how == "done":
-            self.done += 1
             self.circuit.succeeded()
-        elif outcome.how in ("failed", "buried"):
-            self.failed += 1
+        elif outcome.how in FAILED:
             self.circuit.failed(self.now())
+
+    def count(self, finished: Iterable[Finished]) -> None:
+        """Count what was settled."""
+        for _, outcome in finished:
+            self.done += outcome.how == "done"
+            self.failed += outcome.how in FAILED
 
     def keep_holding(self, finished: Iterable[Finished]) -> None:
         """Renew again what could not be settled yet."""
@@ -217,7 +259,8 @@ class Crew:
         self.desk.finish(run, outcome)
 
     def _waste_no_more_on(self, run: Run) -> None:
+        if run.may_begin():
+            return  # It did not, and nobody will begin it now.
         self._execution.abandon(run)
-        if run.began_at is not None:
-            # Nobody knows how far it came, or will come: what was noted when it began stays.
-            run.ledger_key = None
+        # Nobody knows how far it came, or will come: what was noted when it began stays.
+        run.ledger_key = None

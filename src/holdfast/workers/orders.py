@@ -30,8 +30,11 @@ class WorkerOptions(TypedDict, total=False):
     """Where handlers run: `threads` (the default of sync functions), `tasks` (of async ones), or `processes`."""
     concurrency: int
     """How many jobs run at once, by default 1."""
-    prefetch: int
-    """How many messages to claim beyond those that run: faster for short jobs, but a worker that dies burns an attempt of these too."""
+    prefetch: int | None
+    """How many messages to hold beyond those that run: much faster for short jobs, but a worker that dies burns an attempt of these too.
+
+    None, the default, holds up to a hundred ahead while jobs are short, and gives back in a moment what cannot begin; 0 none ever.
+    """
     lease_s: float
     """How long others must wait after this worker died; a job may take as long as it likes."""
     renew_interval_s: float | None
@@ -81,7 +84,7 @@ class Orders(Struct, frozen=True, kw_only=True):
     name: str
     execution: Kind
     concurrency: int = 1
-    prefetch: int = 0
+    prefetch: int | None = None
     lease_s: float = 60.0
     renew_interval_s: float | None = None
     max_hold_s: float | None = None
@@ -114,8 +117,10 @@ class Orders(Struct, frozen=True, kw_only=True):
         check_budget(self.max_attempts, self.dead_letter_queue)
         if self.concurrency < 1:
             raise ValueError(f"concurrency is {self.concurrency}: give 1 or more")
-        if self.prefetch < 0:
-            raise ValueError(f"prefetch is {self.prefetch}: give 0 or more")
+        if self.prefetch is not None and self.prefetch < 0:
+            raise ValueError(f"prefetch is {self.prefetch}: give 0 or more, or None to let the worker choose")
+        if self.prefetch and self.idempotent:
+            raise ValueError("prefetch= with idempotent=True: should the worker die, nobody would know which of them it had begun")
         if self.dead_letter_queue == self.queue:
             raise ValueError(f"queue {self.queue!r} cannot be its own dead-letter queue: name another")
         if self.execution == ("threads" if self.handler.is_async else "tasks"):
@@ -133,6 +138,12 @@ class Orders(Struct, frozen=True, kw_only=True):
             value = getattr(self, name)
             if value is not None:
                 check_duration(value, name, zero=False)
+
+    @property
+    def ahead(self) -> int | None:
+        """How many messages to hold ahead; None if that is for the worker to choose."""
+        must_not = self.idempotent or self.min_interval_s or self.breaker is not None or self.max_attempts == 1
+        return 0 if self.prefetch is None and must_not else self.prefetch
 
     @property
     def results_dict(self) -> str:

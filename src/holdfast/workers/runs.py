@@ -1,6 +1,7 @@
 """One execution of a job as its worker sees it, and the desk where executions report."""
 
 from collections import deque
+from collections.abc import Callable
 from typing import Any
 
 from msgspec import Raw
@@ -15,7 +16,20 @@ from holdfast.workers.outcomes import Outcome
 class Run:
     """A claimed message on its way through a handler."""
 
-    __slots__ = ("began_at", "handle", "has_reported", "hold", "is_over", "is_unknown", "job", "ledger_key", "message", "receipt")
+    __slots__ = (
+        "_turn",
+        "began_at",
+        "ended_at",
+        "handle",
+        "has_reported",
+        "hold",
+        "is_over",
+        "is_unknown",
+        "job",
+        "ledger_key",
+        "message",
+        "receipt",
+    )
 
     message: Message
     hold: Hold
@@ -32,6 +46,7 @@ class Run:
         self.hold = hold
         self.job = job
         self.began_at: float | None = None
+        self.ended_at: float | None = None
         self.is_over = False
         self.handle: Any = None
         """What runs it: a thread, a task, a process."""
@@ -39,6 +54,21 @@ class Run:
         """What its effects are remembered under, if they must happen once."""
         self.is_unknown = False
         self.has_reported = False
+        # Taken by whoever comes first, in one step of the interpreter.
+        self._turn = [None]
+
+    def may_begin(self) -> bool:
+        """Whether it is yours: for the first who asks, be it to run it or to give it back before anybody does."""
+        try:
+            self._turn.pop()
+        except IndexError:
+            return False
+        return True
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether somebody runs it, or gave it back."""
+        return not self._turn
 
 
 Finished = tuple[Run, Outcome]
@@ -47,13 +77,15 @@ Finished = tuple[Run, Outcome]
 class Desk:
     """Where executions say, from any thread, how they ended and how far they are."""
 
-    def __init__(self, bell: Bell) -> None:
+    def __init__(self, bell: Bell, now: Callable[[], float]) -> None:
         self._bell = bell
+        self._now = now
         self._finished: deque[Finished] = deque()
         self._progress: dict[Run, Raw] = {}
 
     def finish(self, run: Run, outcome: Outcome) -> None:
         """Say how a run ended; only the first word counts."""
+        run.ended_at = self._now()
         self._finished.append((run, outcome))
         self._bell.ring()
 
@@ -61,10 +93,6 @@ class Desk:
         """Say how far a run is; only the last word counts."""
         self._progress[run] = progress
         self._bell.ring()
-
-    def put_back(self, finished: list[Finished]) -> None:
-        """Keep for the next step what this one could not settle."""
-        self._finished.extendleft(reversed(finished))
 
     def take(self, most: int) -> list[Finished]:
         """What ended since the last time, the oldest first."""

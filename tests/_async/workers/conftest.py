@@ -1,4 +1,4 @@
-"""A client of each embedded store, on a clock that the test moves."""
+"""A client of each store, on a clock that the test moves; `make verify` takes those that are reached over a network, too."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -7,8 +7,9 @@ import pytest
 
 from holdfast.client import ControlPlaneClient
 from holdfast.testing.clock import FakeClock
-from holdfast.testing.conformance.factory import StoreFactory
-from tests.conformance.factories import LmdbFactory, MemoryFactory, SqliteFactory
+from tests.stores_by_name import factory_of
+
+EVERYWHERE = ["memory", "sqlite", "lmdb", *(pytest.param(kind, marks=pytest.mark.verify) for kind in ("redis", "postgres", "http"))]
 
 
 @pytest.fixture
@@ -16,8 +17,7 @@ def clock() -> FakeClock:
     return FakeClock()
 
 
-@pytest.fixture(params=["memory", "sqlite", "lmdb"])
+@pytest.fixture(params=EVERYWHERE)
 async def client(request: pytest.FixtureRequest, tmp_path: Path, clock: FakeClock) -> AsyncIterator[ControlPlaneClient]:
-    factories: dict[str, StoreFactory] = {"memory": MemoryFactory(), "sqlite": SqliteFactory(tmp_path), "lmdb": LmdbFactory(tmp_path)}
-    async with ControlPlaneClient.on(factories[request.param].make(clock)) as made:
+    async with ControlPlaneClient.on(factory_of(request.param, tmp_path).make(clock)) as made:
         yield made

@@ -13,6 +13,7 @@ from holdfast._async.handles.worker import AsyncWorker
 from holdfast.client import ControlPlaneClient
 from holdfast.testing.clock import FakeClock
 from tests.runners import AsyncGate, AsyncRunner
+from tests.workers.detours import Detour
 
 pytestmark = pytest.mark.anyio
 
@@ -350,10 +351,10 @@ async def test_a_worker_goes_on_by_itself_when_its_store_is_back(client: Control
             raise StoreUnavailable("gone for a walk")
         return await execute(command)
 
-    worker_store = Detour(store, away)
+    shift = worker._begin()
+    shift._store = shift._registration._store = Detour(store, away)
     async with AsyncRunner() as runner:
-        await worker.start()
-        worker._shift._store = worker_store  # type: ignore[union-attr]
+        running = runner.start(shift.run)
         is_away = True
         await worker.put(0)
         await runner.until(lambda: worker.health.state == "away")
@@ -363,19 +364,9 @@ async def test_a_worker_goes_on_by_itself_when_its_store_is_back(client: Control
         await gate.wait()
         await runner.until(lambda: worker.health.state == "working")
         assert worker.health.outages == 1
-        await worker.stop()
+        worker.tell_stop()
+        await running.result()
     assert worker.health.done == 2
-
-
-class Detour:
-    """A store whose commands go another way."""
-
-    def __init__(self, store: Any, execute: Any) -> None:
-        self._store = store
-        self.execute = execute
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._store, name)
 
 
 async def test_a_lost_claim_is_not_acknowledged(client: ControlPlaneClient, caplog: pytest.LogCaptureFixture) -> None:

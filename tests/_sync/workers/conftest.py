@@ -1,5 +1,5 @@
 # Generated from tests/_async/workers/conftest.py by tools/unasync.py; do not edit.
-"""A client of each embedded store, on a clock that the test moves."""
+"""A client of each store, on a clock that the test moves; `make verify` takes those that are reached over a network, too."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,8 +8,9 @@ import pytest
 
 from holdfast.client import ControlPlaneClient
 from holdfast.testing.clock import FakeClock
-from holdfast.testing.conformance.factory import StoreFactory
-from tests.conformance.factories import LmdbFactory, MemoryFactory, SqliteFactory
+from tests.stores_by_name import factory_of
+
+EVERYWHERE = ["memory", "sqlite", "lmdb", *(pytest.param(kind, marks=pytest.mark.verify) for kind in ("redis", "postgres", "http"))]
 
 
 @pytest.fixture
@@ -17,8 +18,7 @@ def clock() -> FakeClock:
     return FakeClock()
 
 
-@pytest.fixture(params=["memory", "sqlite", "lmdb"])
+@pytest.fixture(params=EVERYWHERE)
 def client(request: pytest.FixtureRequest, tmp_path: Path, clock: FakeClock) -> Iterator[ControlPlaneClient]:
-    factories: dict[str, StoreFactory] = {"memory": MemoryFactory(), "sqlite": SqliteFactory(tmp_path), "lmdb": LmdbFactory(tmp_path)}
-    with ControlPlaneClient.on(factories[request.param].make(clock)) as made:
+    with ControlPlaneClient.on(factory_of(request.param, tmp_path).make(clock)) as made:
         yield made

@@ -14,6 +14,7 @@ from holdfast._sync.handles.worker import Worker
 from holdfast.client import ControlPlaneClient
 from holdfast.testing.clock import FakeClock
 from tests.runners import Gate, Runner
+from tests.workers.detours import Detour
 
 
 def test_no_more_jobs_run_at_once_than_it_may(client: ControlPlaneClient) -> None:
@@ -349,10 +350,10 @@ def test_a_worker_goes_on_by_itself_when_its_store_is_back(client: ControlPlaneC
             raise StoreUnavailable("gone for a walk")
         return execute(command)
 
-    worker_store = Detour(store, away)
+    shift = worker._begin()
+    shift._store = shift._registration._store = Detour(store, away)
     with Runner() as runner:
-        worker.start()
-        worker._shift._store = worker_store  # type: ignore[union-attr]
+        running = runner.start(shift.run)
         is_away = True
         worker.put(0)
         runner.until(lambda: worker.health.state == "away")
@@ -362,19 +363,9 @@ def test_a_worker_goes_on_by_itself_when_its_store_is_back(client: ControlPlaneC
         gate.wait()
         runner.until(lambda: worker.health.state == "working")
         assert worker.health.outages == 1
-        worker.stop()
+        worker.tell_stop()
+        running.result()
     assert worker.health.done == 2
-
-
-class Detour:
-    """A store whose commands go another way."""
-
-    def __init__(self, store: Any, execute: Any) -> None:
-        self._store = store
-        self.execute = execute
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._store, name)
 
 
 def test_a_lost_claim_is_not_acknowledged(client: ControlPlaneClient, caplog: pytest.LogCaptureFixture) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 from msgspec import Raw, Struct, json
 
 from holdfast.codec import Codec, check_duration, encode_key
-from holdfast.commands import Browse, Browsed, Entries, Read, Together
+from holdfast.commands import Browse, Read, Together
 from holdfast.commands.topics import dict_topic, watch_topic
 from holdfast.errors import JobCancelled, JobFailed, ResultMissing
 from holdfast.records import Message
@@ -47,22 +47,24 @@ def result(store: Store, queue: str, message_id: str, codec: Codec, timeout_s: f
 def _look(store: Store, queue: str, message_id: str) -> Raw | None:
     """The stored result, None while there may be one later."""
     keys = [encode_key(message_id), failure_key(message_id)]
-    entries, browsed = _read(store, queue, message_id, keys)
-    found = {entry.key: entry.value for entry in entries.entries}
+    # The message first: what is gone by then has left its result.
+    together = Together([Browse(queue, ids=[message_id]), Read(results_of(queue), keys)])
+    browsed, entries = store.execute(together)
+    found: dict[str, Raw] = {entry.key: entry.value for entry in entries.entries}
     if keys[0] in found:
         return found[keys[0]]
     if keys[1] in found:
-        failure = json.decode(found[keys[1]], type=_Failure)
-        kind = JobCancelled if failure.state == "cancelled" else JobFailed
-        raise kind(f"job {message_id} of queue {queue!r} has no result: {failure.error or failure.state}")
-    _refuse_dead(queue, message_id, browsed.messages)
+        _refuse_failed(queue, message_id, json.decode(found[keys[1]], type=_Failure), is_there=bool(browsed.messages))
+    else:
+        _refuse_dead(queue, message_id, browsed.messages)
     return None
 
 
-def _read(store: Store, queue: str, message_id: str, keys: list[str]) -> tuple[Entries, Browsed]:
-    # In one step: between two the job could be done and gone.
-    answers: list[Any] = store.execute(Together([Read(results_of(queue), keys), Browse(queue, ids=[message_id])]))
-    return answers[0], answers[1]
+def _refuse_failed(queue: str, message_id: str, failure: _Failure, *, is_there: bool) -> None:
+    if failure.state == "cancelled" and is_there:
+        return  # Somebody is about to cancel it.
+    kind = JobCancelled if failure.state == "cancelled" else JobFailed
+    raise kind(f"job {message_id} of queue {queue!r} has no result: {failure.error or failure.state}")
 
 
 def _refuse_dead(queue: str, message_id: str, messages: list[Message]) -> None:

@@ -56,7 +56,7 @@ class ProcessExecution:
                 if not self._line or self._is_over or (not self._idle and len(self._busy) >= self._most):
                     return
                 run = self._line.popleft()
-                if run.is_over:
+                if not run.may_begin():
                     continue
                 child = self._idle.pop() if self._idle else self._make()
                 self._busy[run] = child

@@ -3,7 +3,9 @@
 import asyncio
 import threading
 import traceback
+from collections import deque
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, cast
 
 from holdfast.workers.execution import Began, Finish
@@ -14,11 +16,15 @@ from holdfast.workers.runs import Run
 class TaskExecution:
     """One task a run. Without a running event loop it makes one, in a thread of its own."""
 
-    def __init__(self, performance: Performance, began: Began, finish: Finish) -> None:
+    def __init__(self, performance: Performance, most: int, began: Began, finish: Finish) -> None:
         self._performance = performance
+        self._most = most
         self._began = began
         self._finish = finish
-        self._tasks: set[asyncio.Task[None]] = set()
+        # Only the loop's own thread touches these.
+        self._line: deque[Run] = deque()
+        self._running: set[asyncio.Task[None]] = set()
+        self._abandoned: set[asyncio.Task[None]] = set()
         self._thread: threading.Thread | None = None
         try:
             self._loop = asyncio.get_running_loop()
@@ -34,7 +40,8 @@ class TaskExecution:
         self._call(self._cancel, run)
 
     def abandon(self, run: Run) -> None:
-        """A task that ignores its cancellation goes on; there is no other way to end one."""
+        """A task that ignores its cancellation goes on, there is no other way to end one; the next begins in its place."""
+        self._call(self._replace, run)
 
     def close(self) -> None:
         self._call(self._cancel_all)
@@ -49,24 +56,38 @@ class TaskExecution:
             return  # The loop is closed, and every task ended with it.
 
     def _create(self, runs: list[Run]) -> None:
-        for run in runs:
-            task = run.handle = self._loop.create_task(self._perform(run), name=f"holdfast job {run.message.id}")
-            run.hold.where = lambda task=task: _stack(task)
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+        self._line.extend(runs)
+        self._fill()
+
+    def _fill(self) -> None:
+        while self._line and len(self._running) < self._most:
+            run = self._line.popleft()
+            if run.may_begin():
+                task = run.handle = self._loop.create_task(self._perform(run), name=f"holdfast job {run.message.id}")
+                run.hold.where = partial(_stack, task)
+                self._running.add(task)
 
     async def _perform(self, run: Run) -> None:
-        if run.is_over:
-            return
         self._began(run)
         self._finish(run, await self._performance.run_async(run.job, unknown=run.is_unknown))
+        self._running.discard(run.handle)
+        self._abandoned.discard(run.handle)
+        self._fill()
 
     def _cancel(self, run: Run) -> None:
-        if run.handle is not None:
+        # One that has not begun will see for itself that it should not: cancelled now, it would never say how it ended.
+        if run.handle is not None and run.began_at is not None:
             run.handle.cancel()
 
+    def _replace(self, run: Run) -> None:
+        if run.handle in self._running:
+            self._running.discard(run.handle)
+            self._abandoned.add(run.handle)
+            self._fill()
+
     def _cancel_all(self) -> None:
-        for task in self._tasks:
+        self._line.clear()
+        for task in self._running | self._abandoned:
             task.cancel()
 
     async def _end(self) -> None:

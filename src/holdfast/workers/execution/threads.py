@@ -38,7 +38,7 @@ class ThreadExecution:
 
     def abandon(self, run: Run) -> None:
         with self._lock:
-            if run.handle != "abandoned" and run.began_at is not None:
+            if run.handle != "abandoned":
                 run.handle = "abandoned"
                 self._running -= 1
                 self._threads -= 1
@@ -51,7 +51,7 @@ class ThreadExecution:
 
     def _work(self) -> None:
         while (run := self._line.get()) is not None:
-            if run.is_over:  # Given back before it began.
+            if not run.may_begin():  # Given back.
                 with self._lock:
                     self._running -= 1
                 continue

@@ -70,6 +70,7 @@ class AsyncShift:
     def pause(self) -> None:
         """Claim no more until `resume`."""
         self._is_paused = True
+        self._crew.bell.ring()
 
     def resume(self) -> None:
         """Claim again."""
@@ -84,7 +85,7 @@ class AsyncShift:
     def health(self) -> WorkerHealth:
         """How it is at this moment."""
         crew = self._crew
-        return WorkerHealth(self._state(), len(crew.running), crew.done, crew.failed, crew.abandoned, self._error, self._outages)
+        return WorkerHealth(self._state(), crew.begun, crew.done, crew.failed, crew.abandoned, self._error, self._outages)
 
     def _state(self) -> WorkerState:
         if self._is_over:
@@ -134,12 +135,14 @@ class AsyncShift:
             return
         try:
             await self._beat()
+            self._crew.give_back(at_once=self._is_paused or not claims)
+            running = len(self._crew.running)
             self._unsettled += self._crew.collect()
+            has_ended = bool(self._unsettled) or len(self._crew.running) < running
             room = self._room() if claims else 0
             # With no room it stands in no line: a wake-up there is for somebody who can use it.
             topic = queue_topic(self.orders.queue) if room else f"worker:{self.incarnation}"
             with self._store.mark(topic) as mark:
-                has_ended = bool(self._unsettled)
                 claimed = await self._ask(room)
                 if claimed.messages:
                     mark.used()
@@ -178,9 +181,10 @@ class AsyncShift:
         crew.stop_holding(self._unsettled)
         if self._unsettled or progress or claim:
             claimed = await step(self._store, orders, self._unsettled, progress, claim)
+            crew.count(self._unsettled)
             self._unsettled = []
             self._came_back()
-        await self._begin([crew.prepare(message, started) for message in claimed.messages])
+        await self._begin(crew.take_on(claimed.messages, room, started) if room else [])
         return claimed
 
     async def _begin(self, runs: list[Run]) -> None:
@@ -203,8 +207,7 @@ class AsyncShift:
         if not self._crew.bell.listen(mark):
             return
         moments = [until - time.monotonic(), self._beat_at - self._crew.now()]
-        if (room_in_s := self._crew.room_in_s()) is not None:
-            moments.append(room_in_s)
+        moments += [in_s for in_s in (self._crew.room_in_s(), self._crew.give_back_in_s()) if in_s is not None]
         try:
             await self._store.wait(mark, max(0.0, min(moments)), due_in_s, self.orders.poll_interval_s)
         finally:
@@ -261,6 +264,7 @@ class AsyncShift:
             return
         try:
             await step(self._store, self.orders, self._unsettled)
+            self._crew.count(self._unsettled)
         except (StoreUnavailable, StoreFull, Closed) as error:
             _log.warning("%d jobs could not be given back, and will be run again when their leases end: %s", len(self._unsettled), error)
         self._unsettled = []

@@ -30,17 +30,27 @@ _log = logging.getLogger("holdfast.worker")
 
 def cancel(store: Store, queue: str, message_id: str) -> Literal["cancelled", "requested", "absent"]:
     """Remove a job that waits, or ask whoever runs it to end it."""
-    moved = store.execute(Move(queue, "gone", [message_id]))
-    if moved.ids:
-        report = Raw(json.encode({"state": "cancelled", "error": "it was cancelled before it was run"}))
-        store.execute(Write(results_of(queue), [Change(failure_key(message_id), value=report, ttl_s=KEEP_S)]))
-        return "cancelled"
     found = (store.execute(Browse(queue, ids=[message_id]))).messages
     if not found:
         return "absent"
+    if found[0].state != "leased" and _remove(store, queue, message_id):
+        return "cancelled"
     request = Change(encode_key((queue, message_id)), value=Raw(b"true"), ttl_s=REQUEST_TTL_S)
     store.execute(Write(CANCELS, [request]))
     return "requested"
+
+
+def _remove(store: Store, queue: str, message_id: str) -> bool:
+    """Remove a job that nobody holds; False if somebody does."""
+    # Said before it is done: it counts once the message is gone, so that nobody finds neither the job nor what became of it.
+    report = Raw(json.encode({"state": "cancelled", "error": "it was cancelled before it was run"}))
+    note = Change(failure_key(message_id), value=report, ttl_s=KEEP_S)
+    (written,) = store.execute(Write(results_of(queue), [note]))
+    if (store.execute(Move(queue, "gone", [message_id]))).ids:
+        return True
+    if written.entry is not None:
+        store.execute(Write(results_of(queue), [Change(note.key, "delete", expect="revision", revision=written.entry.revision)]))
+    return False
 
 
 def hear_cancellations(store: Store, crew: Crew, bell: Bell, requested: set[str]) -> None:
