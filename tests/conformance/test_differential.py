@@ -9,11 +9,16 @@ from hypothesis import HealthCheck, settings
 from holdfast.testing.differential import Opens, run
 from holdfast.testing.stateful import machine_for
 from tests.conformance.factories import LmdbFactory, PostgresFactory, RedisFactory, SqliteFactory
+from tests.postgres import empty_postgres_url
 from tests.servers import own_redis_url
 
 
 def redis_in(_: Path) -> RedisFactory:
     return RedisFactory(own_redis_url())
+
+
+def postgres_in(_: Path) -> PostgresFactory:
+    return PostgresFactory(empty_postgres_url())
 
 
 FACTORIES: list[Callable[[Path], Opens]] = [SqliteFactory, LmdbFactory, redis_in]
@@ -50,3 +55,5 @@ TestLmdbMachine = machine_for(LmdbFactory).TestCase
 TestLmdbMachine.settings = SHORT
 TestRedisMachine = machine_for(redis_in).TestCase
 TestRedisMachine.settings = SHORT
+TestPostgresMachine = machine_for(postgres_in).TestCase
+TestPostgresMachine.settings = settings(SHORT, max_examples=5)

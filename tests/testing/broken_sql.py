@@ -22,7 +22,7 @@ def broken(url: str, find: str, instead: str) -> Iterator[None]:
     pattern = re.compile(find)
     texts = [text for text in texts_in("functions") if pattern.search(text)]
     assert texts, f"no function has {find!r} any more: break what has taken its place"
-    make(address, [pattern.sub(lambda _: instead, text) for text in texts])
+    make(address, [pattern.sub(instead, text) for text in texts])
     try:
         yield
     finally:

@@ -1,0 +1,27 @@
+"""Redis stores whose scripts are broken in one way, and made whole again."""
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from unittest.mock import patch
+
+from holdfast.stores.redis import scripts
+
+
+@contextmanager
+def broken(find: str, instead: str) -> Iterator[None]:
+    """Replace what a pattern finds in the text of the scripts while the block runs; a short way that is whole would lead past it."""
+    pattern, whole, found = re.compile(find), scripts._read, []
+
+    def read(name: str) -> str:
+        text, count = pattern.subn(instead, whole(name))
+        found.append(count)
+        return text if count or not name.startswith("plain/") else ""
+
+    scripts.script.cache_clear()
+    try:
+        with patch.object(scripts, "_read", read):
+            yield
+    finally:
+        scripts.script.cache_clear()
+    assert any(found), f"no script has {find!r} any more: break what has taken its place"

@@ -1,0 +1,153 @@
+"""What can be broken in the SQL and in the Lua of the networked stores, and the conformance test that must notice."""
+
+from msgspec import Struct
+
+
+class TextMutant(Struct, frozen=True):
+    """A pattern in the store's own code, and what to put instead."""
+
+    name: str
+    find: str
+    instead: str
+    noticed_by: str
+
+
+SQL = [
+    TextMutant(
+        "hands out what somebody is just claiming",
+        r"for update skip locked",
+        "",
+        "test_eight_claimers_never_hold_one_message_twice",
+    ),
+    TextMutant("gives out one token for all", r"nextval\('numbers'\)", "7", "test_tokens_grow_from_claim_to_claim_over_all_queues"),
+    TextMutant(
+        "settles without looking at the token",
+        r"(and )?[hm]\.token = r\.token( and)?",
+        "",
+        "test_a_stale_receipt_changes_nothing_of_what_a_newer_holder_has",
+    ),
+    TextMutant(
+        "settles without looking at the clock",
+        r"and [hm]\.until > now",
+        "",
+        "test_a_claim_whose_lease_has_ended_is_lost_even_if_nobody_took_the_message",
+    ),
+    TextMutant("never finds an ended lease", r"until <= now", "until < 0", "test_a_message_whose_lease_has_ended_is_handed_out_again"),
+    TextMutant("knows no priorities", r"priority desc", "priority", "test_higher_priorities_come_first"),
+    TextMutant("knows no delays", r"(m\.)?position <= now", "true", "test_a_delayed_message_is_not_handed_out_early"),
+    TextMutant(
+        "forgets failures",
+        r"failures \+ 1 >=",
+        "failures + 1 > 1000 *",
+        "test_a_message_is_dead_when_its_failures_reach_its_budget",
+    ),
+    TextMutant(
+        "loses the buffered copy", r"m\.state = 'buffered'", "false", "test_a_buffered_copy_becomes_claimable_however_the_first_ends"
+    ),
+    TextMutant("hands out of a paused queue", r"\b(s|settings)\.paused", "false", "test_a_paused_queue_takes_puts_and_hands_out_nothing"),
+    TextMutant("is never full", r"used \+ wanted >", "-1 >", "test_a_full_queue_refuses_a_put_and_keeps_nothing_of_it"),
+    TextMutant(
+        "ends every lease at once",
+        r"(\w+\.)?until > now",
+        "false",
+        "test_a_held_lease_is_not_granted_and_the_answer_says_who_holds_it",
+    ),
+    TextMutant("never ends a lease", r"(\w+\.)?until > now", "true", "test_a_lease_can_be_taken_when_it_has_ended"),
+    TextMutant("looks at no fence", r"part\.fence < \(part\.e\)\.fence", "false", "test_a_write_under_a_lower_token_is_refused"),
+    TextMutant(
+        "compares nothing", r"when 'value' then", "when 'value' then true or", "test_a_change_happens_only_where_its_expectation_is_met"
+    ),
+    TextMutant("keeps entries for ever", r"e\.expires_at > now", "true", "test_an_entry_with_a_time_ends_by_itself"),
+    TextMutant(
+        "loses an update between looking and writing",
+        r"order by key for update",
+        "",
+        "test_compare_and_set_loses_no_update",
+    ),
+    TextMutant("applies what it can of a step", r":= is_step or", ":=", "test_whatever_fails_refuses_everything"),
+    TextMutant("applies a repeated write again", r"command_id <> ''", "false", "test_a_repeated_write_answers_the_same_and_writes_once"),
+    TextMutant("wakes nobody", r"perform pg_notify\([^;]*;", "null;", "test_a_put_wakes_who_waits"),
+    TextMutant("says nothing of pruned events", r"asked < known\.floor", "false", "test_a_number_below_the_oldest_is_compacted"),
+    TextMutant("prunes too young events", r"moment_in\(120\)", "0", "test_events_younger_than_two_minutes_are_never_pruned"),
+    TextMutant(
+        "begins its tokens anew",
+        r"perform setval\('numbers'",
+        "perform concat('numbers'",
+        "test_tokens_and_revisions_go_on_above_those_of_the_source",
+    ),
+]
+
+LUA = [
+    TextMutant(
+        "gives out one token for all",
+        r"command\.holder, token, now",
+        "command.holder, 7, now",
+        "test_tokens_grow_from_claim_to_claim_over_all_queues",
+    ),
+    TextMutant(
+        "settles without looking at the token",
+        r"message\.token == receipt\[3\] and",
+        "",
+        "test_a_stale_receipt_changes_nothing_of_what_a_newer_holder_has",
+    ),
+    TextMutant(
+        "settles the short way without looking at the token",
+        r"message\.token ~= tokens\[i\] or",
+        "",
+        "test_a_stale_receipt_changes_nothing_of_what_a_newer_holder_has",
+    ),
+    TextMutant(
+        "settles without looking at the clock",
+        r'message\.state == "leased" and message\["until"\] > now',
+        'message.state == "leased"',
+        "test_a_claim_whose_lease_has_ended_is_lost_even_if_nobody_took_the_message",
+    ),
+    TextMutant(
+        "never finds an ended lease",
+        r'"-", "\(" \.\. sortable\(now \+ 1\)',
+        '"-", "(" .. sortable(0)',
+        "test_a_message_whose_lease_has_ended_is_handed_out_again",
+    ),
+    TextMutant("knows no priorities", r"TOP - \(message\.priority or 0\)", "TOP", "test_higher_priorities_come_first"),
+    TextMutant("knows no delays", r"struct\.unpack\(NUMBER, member, 5\) > now", "false", "test_a_delayed_message_is_not_handed_out_early"),
+    TextMutant("forgets failures", r"failures >= limit", "false", "test_a_message_is_dead_when_its_failures_reach_its_budget"),
+    TextMutant(
+        "loses the buffered copy",
+        r"if copy and not live_of\(queue, key\) then",
+        "if false then",
+        "test_a_buffered_copy_becomes_claimable_however_the_first_ends",
+    ),
+    TextMutant("hands out of a paused queue", r"or settings\.paused then", "then", "test_a_paused_queue_takes_puts_and_hands_out_nothing"),
+    TextMutant("is never full", r"used \+ wanted > settings\.maxsize", "false", "test_a_full_queue_refuses_a_put_and_keeps_nothing_of_it"),
+    TextMutant(
+        "ends every lease at once",
+        r'lease\["until"\] > now and',
+        "false and",
+        "test_a_held_lease_is_not_granted_and_the_answer_says_who_holds_it",
+    ),
+    TextMutant("never ends a lease", r'lease\["until"\] > now and', "true and", "test_a_lease_can_be_taken_when_it_has_ended"),
+    TextMutant(
+        "looks at no fence", r"fence_of\(dict, change\.key\) > change\.fence", "false", "test_a_write_under_a_lower_token_is_refused"
+    ),
+    TextMutant(
+        "compares nothing", r"not meets\[[^]]*\]\(entry, change\)", "false", "test_a_change_happens_only_where_its_expectation_is_met"
+    ),
+    TextMutant("keeps entries for ever", r"entry\.expires_at > now", "true", "test_an_entry_with_a_time_ends_by_itself"),
+    TextMutant(
+        "applies what it can of a step",
+        r"plans\[i\] = { commands\[one\.command\]\.check\(one\) }",
+        "one.all_or_none = false; plans[i] = { commands[one.command].check(one) }",
+        "test_whatever_fails_refuses_everything",
+    ),
+    TextMutant(
+        "applies a repeated write again",
+        r'command_id ~= "" and call\("GET", answer_key\)',
+        "false",
+        "test_a_repeated_write_answers_the_same_and_writes_once",
+    ),
+    TextMutant("wakes nobody", r'redis\.pcall\("PUBLISH", ', "tostring(", "test_a_put_wakes_who_waits"),
+    TextMutant("says nothing of pruned events", r"after < floor or", "", "test_a_number_below_the_oldest_is_compacted"),
+    TextMutant(
+        "prunes too young events", r"local RETRY_S = 120", "local RETRY_S = 1", "test_events_younger_than_two_minutes_are_never_pruned"
+    ),
+]
