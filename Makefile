@@ -15,7 +15,7 @@ $(error $(PYTHON) does not run; set PYTHON to a Python 3.11 or newer)
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check docs bench verify format sizes clean
+.PHONY: help demo test check docs bench verify versions format sizes clean
 .DELETE_ON_ERROR:
 
 help:  ## this list
@@ -47,6 +47,9 @@ bench: $(patsubst %,$(VENV)/.%-$(VERSION),bench bench-worker bench-postgres benc
 
 verify: $(VENV)/.dev-$(VERSION)  ## the long runs: processes, kills and pauses for minutes
 	$(BIN)/pytest -m verify --timeout 1800
+
+versions: $(VENV)/.dev-$(VERSION)  ## the tests of the networked stores on every PostgreSQL, Redis and Valkey found here
+	$(BIN)/python tools/versions.py
 
 format: $(VENV)/.dev-$(VERSION)  ## format, fix what can be fixed, regenerate the sync twins
 	$(BIN)/ruff check --fix-only --quiet .

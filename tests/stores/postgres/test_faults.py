@@ -9,11 +9,12 @@ import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict
 
-from holdfast.commands import Change, Write
+from holdfast.commands import Change, Names, Write
 from holdfast.connect import connect
 from holdfast.errors import NotAllowed, SchemaTooNew, StoreError, StoreUnavailable
 from holdfast.stores import Store
-from holdfast.testing.conformance.asking import DICT, claim, ids, put, read, settle, stats
+from holdfast.stores.postgres import schema
+from holdfast.testing.conformance.asking import DICT, claim, drain, ids, put, read, settle
 from holdfast.testing.servers.postgres import PASSWORD, PostgresServer
 
 
@@ -138,7 +139,61 @@ def test_a_user_without_the_right_is_told_so(server: PostgresServer, store: Stor
         connect(f"postgresql://guest:guest@{parts['host']}:{parts['port']}/{parts['dbname']}?schema=faults")
 
 
-def test_what_the_server_does_not_fsync_does_not_survive_a_loss_of_power(store: Store) -> None:
-    assert store.guarantees.survives == "process"
-    assert store.guarantees.engine.startswith("PostgreSQL")
-    assert stats(store).total == 0
+SAFE = {"fsync": "on", "full_page_writes": "on", "synchronous_commit": "on"}
+
+
+@pytest.mark.parametrize(
+    ("settings", "survives", "told"),
+    [
+        (SAFE, "power", ""),
+        ({**SAFE, "synchronous_commit": "off"}, "process", ""),
+        ({**SAFE, "fsync": "off"}, "process", ""),
+        ({**SAFE, "full_page_writes": "off"}, "process", ""),
+        (
+            {**SAFE, "synchronous_commit": "remote_apply", "synchronous_standby_names": "*"},
+            "power",
+            "commits wait for standbys (remote_apply)",
+        ),
+    ],
+)
+def test_guarantees_are_those_of_the_servers_settings(
+    server: PostgresServer, settings: dict[str, str], survives: str, told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with psycopg.connect(server.url) as connection:
+        # Before a standby is waited for that does not exist.
+        schema.migrate(connection, "holdfast")
+    monkeypatch.setattr(server, "settings", server.settings | settings)
+    server.restart()
+    store = connect(server.url)
+    assert store.guarantees.survives == survives
+    assert told in store.guarantees.engine
+    assert store.guarantees.settings.items() >= settings.items()
+    store.close()
+    monkeypatch.undo()
+    server.restart()
+
+
+def test_a_user_who_may_not_create_the_schema_is_told_so(server: PostgresServer) -> None:
+    with psycopg.connect(server.url) as connection:
+        connection.execute("create role visitor login password 'v1s1t0r'")
+    with pytest.raises(NotAllowed, match="permission denied") as caught:
+        connect(server.url.replace(f"holdfast:{PASSWORD}", "visitor:v1s1t0r") + "?schema=another")
+    assert "v1s1t0r" not in f"{caught.value!r} {caught.value.__cause__!r}"
+
+
+def test_a_standby_is_not_taken_for_a_store(server: PostgresServer) -> None:
+    """As one is: it takes no writes."""
+    with psycopg.connect(server.url, autocommit=True) as connection:
+        connection.execute("create role reader login superuser password 'r34d3r'")
+        connection.execute("alter role reader set default_transaction_read_only = on")
+    with pytest.raises(StoreUnavailable, match="read-only") as caught:
+        connect(server.url.replace(f"holdfast:{PASSWORD}", "reader:r34d3r"))
+    assert "r34d3r" not in repr(caught.value)
+
+
+@pytest.mark.parametrize("name", ["{", "}", "{}", "100%", "%s", "%(a)s", '"quoted"', "o'clock", "a;b", "$1", "$$", "\\", "ä€\U0001f600"])
+def test_any_name_is_a_queue_of_its_own(store: Store, name: str) -> None:
+    put(store, "a", queue=name)
+    put(store, "b", queue=name + "x")
+    assert [settings.name for settings in store.execute(Names("queue")).settings] == sorted([name, name + "x"])
+    assert drain(store, name) == ["a"]

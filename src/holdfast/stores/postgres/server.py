@@ -6,17 +6,22 @@ from psycopg import Connection
 
 from holdfast.stores import Guarantees
 
+SETTINGS = ("fsync", "full_page_writes", "synchronous_commit", "synchronous_standby_names")
+
 
 def guarantees_of(connection: Connection[Any]) -> Guarantees:
     """Read them from the server's settings, as they are for this user and database."""
     row = connection.execute(
-        "select current_setting('server_version'), current_setting('fsync'), current_setting('full_page_writes'), "
-        "current_setting('synchronous_commit'), current_setting('synchronous_standby_names')"
+        "select current_setting('server_version'), array(select current_setting(s.name) from unnest(%s::text[]) as s (name))",
+        (list(SETTINGS),),
     ).fetchone()
-    version, fsync, full_pages, commit, standbys = row if row is not None else ("", "", "", "", "")
-    survives: Any = "power" if fsync == "on" and full_pages == "on" and commit != "off" else "process"
-    waits = f", commits wait for standbys ({commit})" if standbys and commit not in ("off", "local") else ""
-    return Guarantees(survives, "hosts", "the server's wall clock", f"PostgreSQL {version.split()[0]}{waits}")
+    version, values = row if row is not None else ("", [])
+    found = dict(zip(SETTINGS, values, strict=True))
+    is_safe = found["fsync"] == "on" and found["full_page_writes"] == "on" and found["synchronous_commit"] != "off"
+    survives: Any = "power" if is_safe else "process"
+    waits = found["synchronous_standby_names"] and found["synchronous_commit"] not in ("off", "local")
+    told = f", commits wait for standbys ({found['synchronous_commit']})" if waits else ""
+    return Guarantees(survives, "hosts", "the server's wall clock", f"PostgreSQL {version.split()[0]}{told}", found)
 
 
 def guarantees_of_borrowed(version: int) -> Guarantees:

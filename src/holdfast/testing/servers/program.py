@@ -72,6 +72,12 @@ def unprivileged_user() -> str:
     raise StoreUnavailable("as root a test server needs a user to run as, and this machine has neither postgres nor nobody")
 
 
+def on_path(*names: str) -> list[Path]:
+    """The programs of these names in every folder of the PATH, in its order."""
+    folders = os.environ.get("PATH", os.defpath).split(os.pathsep)
+    return [Path(found) for folder in folders for name in names if (found := shutil.which(name, path=folder))]
+
+
 def free_port() -> int:
     """A port of the loopback interface that nobody uses at this moment."""
     with socket.socket() as probe:

