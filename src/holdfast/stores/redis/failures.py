@@ -7,6 +7,15 @@ from holdfast.stores.retrying import Lost
 
 PASSING = ("LOADING", "BUSY", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "READONLY")
 """Answers of a server that is not ready, or no longer the primary: nothing was written, and another try may find it otherwise."""
+PASSING_ERRORS = (
+    # For these the library takes the word away from the text.
+    theirs.BusyLoadingError,
+    theirs.NoScriptError,
+    theirs.ReadOnlyError,
+    theirs.MasterDownError,
+    theirs.ClusterDownError,
+    theirs.TryAgainError,
+)
 
 COMMANDS = "EVALSHA, SCRIPT LOAD, INFO, SUBSCRIBE and the commands of the scripts"
 
@@ -18,7 +27,7 @@ def translate(error: Exception, where: str, *, was_sent: bool) -> HoldfastError 
         return NotAllowed(f"{where} refused the user name or password: check those of the URL ({text})")
     if isinstance(error, theirs.NoPermissionError) or "unknown command" in text:
         return NotAllowed(f"{where} does not let us do this ({text}): allow {COMMANDS} on keys and channels that begin with the prefix")
-    if isinstance(error, theirs.BusyLoadingError | theirs.NoScriptError) or text.startswith(PASSING) or "-READONLY" in text:
+    if isinstance(error, PASSING_ERRORS) or text.startswith(PASSING) or "-READONLY" in text:
         return Lost(f"{where} is not ready: {text}", maybe_applied=False)
     if isinstance(error, theirs.ConnectionError | theirs.TimeoutError | OSError):
         return Lost(f"{where} cannot be reached: {text}", maybe_applied=was_sent)
