@@ -5,8 +5,8 @@ from typing import Any
 import psycopg
 
 from holdfast.stores.postgres.address import parse
-from holdfast.stores.postgres.calls import in_schema
 from holdfast.stores.postgres.schema import LOCK
+from holdfast.stores.postgres.statements import in_schema
 from holdfast.stores.postgres.store import SESSION, PostgresStore, open_connection
 from holdfast.testing.clock import FakeClock
 

@@ -2,28 +2,23 @@
 
 from collections.abc import Callable
 from copy import copy
+from functools import cache
 from typing import Any, TypeVar
 
 from msgspec import Raw, Struct, json
 from msgspec.structs import force_setattr
-from psycopg import sql
 
 from holdfast.commands import Acquire, Acquired, Claim, Command, Import, Item, Put, Settle, Together, Write, encode_command
 from holdfast.errors import LeaseHeld
 from holdfast.ids import new_id
 from holdfast.records import Lease, Receipt
+from holdfast.stores.postgres.singles import Singles
+from holdfast.stores.postgres.statements import Call, in_schema
 
 R = TypeVar("R")
 
 OPEN_S = 0.5
 """When to ask again for what is being acquired in somebody's open transaction."""
-
-
-class Call(Struct, frozen=True):
-    """A statement with its parameters; its one row has one column, the answer as JSON."""
-
-    statement: bytes
-    parameters: tuple[Any, ...]
 
 
 class Calls:
@@ -35,6 +30,7 @@ class Calls:
         self._put = in_schema("select {}.put(%s, %s, %s, %s::text[], %s::integer[], %s::text[])", schema)
         self._claim = in_schema("select {}.claim(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s)", schema)
         self._settle = in_schema("select {}.settle(%s, %s, %s, %s::text[], %s::bigint[])", schema)
+        self._singles = Singles(schema)
         self.moved: Call = Call(in_schema("select max(value) from {}.meta where name = 'moved'", schema), ())
         self.prune: Call = Call(in_schema("select {}.prune_some()", schema), ())
 
@@ -53,7 +49,9 @@ class Calls:
             receipts = command.receipts
             ids, tokens = [receipt.id for receipt in receipts], [receipt.token for receipt in receipts]
             return Call(self._settle, (command_id, again, receipts[0].queue, ids, tokens))
-        return self._general_call(command, command_id)
+        # What was perhaps made before is answered by the general function, which looks for the answer.
+        single = None if again else self._singles.call(command, command_id)
+        return single or self._general_call(command, command_id)
 
     def _put_call(self, command: Put, command_id: str, again: bool) -> Call:  # noqa: FBT001 - as `call` says
         items = command.items
@@ -71,6 +69,12 @@ class Calls:
         if command_id != apart.id:
             apart = with_fields(apart, id=command_id)
         return Call(self._execute, (encoded(apart), texts))
+
+
+@cache
+def calls_of(schema: str) -> Calls:
+    """Those of the schema, made once: a store on a borrowed connection is often made for a single command."""
+    return Calls(schema)
 
 
 class Asking:
@@ -111,11 +115,6 @@ def is_simple(command: Settle) -> bool:
         and not command.all_or_none
         and (len(receipts) == 1 or all(receipt.queue == receipts[0].queue for receipt in receipts))
     )
-
-
-def in_schema(statement: str, schema: str) -> bytes:
-    """The statement with the schema's name, quoted for PostgreSQL, and for psycopg where the name has a percent sign."""
-    return statement.format(sql.Identifier(schema).as_string(None).replace("%", "%%")).encode()
 
 
 def answer(command: Command[R], text: str) -> R:

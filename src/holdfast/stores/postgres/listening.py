@@ -18,7 +18,7 @@ import psycopg
 from psycopg import sql
 
 from holdfast.backoff import Backoff
-from holdfast.stores.postgres.calls import in_schema
+from holdfast.stores.postgres.statements import in_schema
 from holdfast.stores.waiting import EVERYTHING, Waiters
 
 Connection = psycopg.Connection[Any]

@@ -20,10 +20,11 @@ from holdfast.stores import AsyncStore, Executor, Guarantees
 from holdfast.stores.postgres import schema
 from holdfast.stores.postgres.address import Address, parse
 from holdfast.stores.postgres.borrowed import BorrowedPostgresStore
-from holdfast.stores.postgres.calls import Asking, Call, Calls, answer, answer_held
+from holdfast.stores.postgres.calls import Asking, Calls, answer, answer_held
 from holdfast.stores.postgres.failures import not_connected, raised
 from holdfast.stores.postgres.listening import Listener
 from holdfast.stores.postgres.server import guarantees_of
+from holdfast.stores.postgres.statements import Call
 from holdfast.stores.postgres.within import CallersTransaction, check_connection
 from holdfast.stores.retrying import Lost, Tries, retry
 from holdfast.stores.waiting import ALL, Mark, Waiters, waiters_for

@@ -14,8 +14,9 @@ from holdfast.commands import Command
 from holdfast.errors import Closed, HoldfastError, LeaseHeld
 from holdfast.stores import AsyncExecutor, Guarantees
 from holdfast.stores.postgres.borrowed import AsyncBorrowedPostgresStore
-from holdfast.stores.postgres.calls import Asking, Call, answer, answer_held
+from holdfast.stores.postgres.calls import Asking, answer, answer_held
 from holdfast.stores.postgres.failures import raised
+from holdfast.stores.postgres.statements import Call
 from holdfast.stores.postgres.store import ANNOUNCE_S, CONNECT_S, SESSION, PostgresStore, refuse_if_moved
 from holdfast.stores.postgres.within import AsyncCallersTransaction, check_connection
 from holdfast.stores.retrying import Lost, Tries, retry_async

@@ -23,6 +23,11 @@ language sql immutable as $$
   select case dict when '' then 'lease::' || key else 'dict:' || dict end
 $$;
 
+create or replace function told_of_lease(key text, holder text) returns text
+language sql stable as $$
+  select '{"key":' || to_json(key) || ',"holder":' || to_json(holder) || '}'
+$$;
+
 create or replace function check_acquire(c jsonb, now bigint, whole boolean) returns jsonb
 language plpgsql as $$
 declare
@@ -53,7 +58,7 @@ begin
   end if;
   if current.lease_id <> '' then
     -- With its holder: in the log of a dict an entry expires too.
-    perform append(topic, 'expired', '{"key":' || to_json(c ->> 'key') || ',"holder":' || to_json(current.holder) || '}', now);
+    perform append(topic, 'expired', told_of_lease(c ->> 'key', current.holder), now);
   end if;
   current.dict := of_dict;
   current.key := c ->> 'key';
@@ -61,7 +66,7 @@ begin
   current.lease_id := c ->> 'lease_id';
   current.since := now;
   current.until := end_of(now, (c ->> 'lease_s')::double precision);
-  current.token := append(topic, 'acquired', '{"key":' || to_json(current.key) || ',"holder":' || to_json(current.holder) || '}', now);
+  current.token := append(topic, 'acquired', told_of_lease(current.key, current.holder), now);
   update leases
   set holder = current.holder, lease_id = current.lease_id, token = current.token, since = current.since, until = current.until
   where dict = of_dict and key = current.key;
@@ -91,13 +96,13 @@ $$;
 
 create or replace function acquired_json(l leases, now bigint) returns text
 language plpgsql stable as $$
+declare
+  entry text;
 begin
-  return (
-    select '{"lease":' || lease_json(l) || ',"ends_in_s":' || ends_in_s(l, now)
-      || coalesce((
-        select ',"entry":' || entry_json(e) from entries as e where e.dict = l.dict and e.key = l.key and l.dict <> '' and is_there(e, now)
-      ), '') || '}'
-  );
+  if l.dict <> '' then
+    select ',"entry":' || entry_json(e) into entry from entries as e where e.dict = l.dict and e.key = l.key and is_there(e, now);
+  end if;
+  return '{"lease":' || lease_json(l) || ',"ends_in_s":' || ends_in_s(l, now) || coalesce(entry, '') || '}';
 end
 $$;
 
@@ -162,9 +167,7 @@ begin
     from (select jsonb_populate_record(null::leases, h.l) as l, h.o from jsonb_array_elements(p) with ordinality as h (l, o) where h.l <> 'null') as h
     order by h.o
   loop
-    perform append(
-      log_topic(held.dict, held.key), 'released', '{"key":' || to_json(held.key) || ',"holder":' || to_json(held.holder) || '}', now
-    );
+    perform append(log_topic(held.dict, held.key), 'released', told_of_lease(held.key, held.holder), now);
     delete from leases where dict = held.dict and key = held.key;
     perform wake('lease:' || held.dict || ':' || held.key, 1);
   end loop;

@@ -72,7 +72,7 @@ begin
   if of_kind = 'dict' and drops then
     for ended in select key, holder from leases where dict = of_name order by key loop
       has_leases := true;
-      perform append('dict:' || of_name, 'released', '{"key":' || to_json(ended.key) || ',"holder":' || to_json(ended.holder) || '}', now);
+      perform append('dict:' || of_name, 'released', told_of_lease(ended.key, ended.holder), now);
       perform wake('lease:' || of_name || ':' || ended.key, 1);
     end loop;
   end if;

@@ -77,11 +77,16 @@ begin
 end
 $$;
 
+create or replace function hint(topic text, count bigint) returns void
+language sql volatile as $$
+  select pg_notify('holdfast_' || md5(current_schema()), least(count, 1073741824) || ':' || topic)
+$$;
+
 -- Hint to those who said that they wait. A NOTIFY takes one lock for the whole server at commit, so nobody else is notified.
 create or replace function wake(hinted text, count bigint) returns void
 language plpgsql as $$
 begin
-  perform pg_notify('holdfast_' || md5(current_schema()), least(count, 1073741824) || ':' || hinted)
+  perform hint(topic, count)
   from listeners
   where topic = hinted and until > clock_timestamp();
 end
