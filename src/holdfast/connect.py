@@ -7,6 +7,7 @@ import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -197,6 +198,7 @@ def _options_of(url: SplitResult) -> dict[str, object]:
     return options
 
 
+@cache
 def _class_of(module: str, name: str, scheme: str) -> "Callable[..., Store]":
     try:
         made_by: Callable[..., Store] = getattr(import_module(module), name)

@@ -56,10 +56,17 @@ class AsyncExecutor(Protocol):
 class Store(Protocol):
     """A store, for threads."""
 
-    url: str
     limits: "Limits"
-    waiters: "Waiters"
-    """Everyone in this process who waits on it."""
+
+    @property
+    def url(self) -> str:
+        """Where it is, without a password."""
+        ...
+
+    @property
+    def waiters(self) -> "Waiters":
+        """Everyone in this process who waits on it."""
+        ...
 
     @property
     def guarantees(self) -> Guarantees:
@@ -94,9 +101,17 @@ class Store(Protocol):
 class AsyncStore(Protocol):
     """A store, for tasks."""
 
-    url: str
     limits: "Limits"
-    waiters: "Waiters"
+
+    @property
+    def url(self) -> str:
+        """See `Store.url`."""
+        ...
+
+    @property
+    def waiters(self) -> "Waiters":
+        """See `Store.waiters`."""
+        ...
 
     @property
     def guarantees(self) -> Guarantees:

@@ -1,14 +1,15 @@
 """A store on the caller's own psycopg connection: what it does commits or vanishes with the caller's work.
 
-`connection.transaction()` is both things that are wanted: in an open transaction a savepoint, so that a refusal undoes no more than itself,
-and on an idle connection a transaction of its own. Notifications leave with the commit, so nobody is woken before it.
+In an open transaction a command runs in a savepoint, so that a refusal undoes no more than itself; on an idle connection it is a
+transaction of its own, in one round trip. Notifications leave with the commit, so nobody is woken before it.
 """
 
+from functools import cached_property
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
 import psycopg
-from psycopg.pq import TransactionStatus
+from psycopg.pq import PipelineStatus, TransactionStatus
 from psycopg.rows import tuple_row
 
 from holdfast.codec import Limits
@@ -17,13 +18,16 @@ from holdfast.errors import LeaseHeld, StoreError, StoreUnavailable
 from holdfast.stores import AsyncStore, Guarantees
 from holdfast.stores.postgres import schema
 from holdfast.stores.postgres.address import SCHEMA
-from holdfast.stores.postgres.calls import Calls, answer, answer_held
+from holdfast.stores.postgres.calls import answer, answer_held, calls_of
 from holdfast.stores.postgres.failures import raised
 from holdfast.stores.postgres.server import guarantees_of_borrowed
+from holdfast.stores.postgres.statements import Call
 from holdfast.stores.retrying import Lost
 from holdfast.stores.waiting import Mark, Waiters
 
 R = TypeVar("R")
+
+Connection = psycopg.Connection[Any] | psycopg.AsyncConnection[Any]
 
 POLL_S = 0.5
 """A borrowed connection listens to nobody: who waits on it asks again after so long."""
@@ -32,38 +36,95 @@ _ready: WeakKeyDictionary[Any, set[str]] = WeakKeyDictionary()
 """The schemas that are known to be there, by connection: a store on one is often made for a single command."""
 
 
-class BorrowedPostgresStore:
+class Borrowing:
+    """What threads and tasks share; all that a single command does without is made when it is asked for."""
+
+    def __init__(self, connection: Connection, schema: str) -> None:
+        if connection.closed:
+            raise StoreUnavailable("the connection to PostgreSQL was closed or lost: give another")
+        self.schema = schema
+        self._info = connection.info
+        self._calls = calls_of(schema)
+        self._is_closed = False
+
+    @cached_property
+    def url(self) -> str:
+        """Where the connection leads, without the password."""
+        info = self._info
+        return f"postgresql://{info.user}@{info.host}:{info.port}/{info.dbname}?schema={self.schema}"
+
+    @cached_property
+    def guarantees(self) -> Guarantees:
+        """What is promised there."""
+        return guarantees_of_borrowed(self._info.server_version)
+
+    @cached_property
+    def waiters(self) -> Waiters:
+        """Everyone in this process who waits on it."""
+        waiters = Waiters()
+        if self._is_closed:
+            waiters.close()
+        return waiters
+
+    def mark(self, topic: str) -> Mark:
+        return self.waiters.mark(topic)
+
+    def wall_offset_us(self) -> int:
+        return 0
+
+    def _close(self) -> None:
+        self._is_closed = True
+        if "waiters" in self.__dict__:
+            self.waiters.close()
+
+
+class BorrowedPostgresStore(Borrowing):
     """Commands inside the open transaction of a connection, which they never commit; on an idle connection each commits for itself."""
 
     def __init__(
         self, connection: psycopg.Connection[Any], *, limits: Limits = Limits(), name: str = SCHEMA, is_ready: bool = False
     ) -> None:
+        super().__init__(connection, name)
         self.connection = connection
         self.limits = limits
-        self.schema = name
-        self.url: str
-        self.guarantees: Guarantees
-        self.url, self.guarantees = described(connection, name)
-        self.waiters: Waiters = Waiters()
-        self._calls = Calls(name)
         self._ready = {name} if is_ready else _ready.setdefault(connection, set())
 
     def execute(self, command: Command[R]) -> R:
         command.measure(self.limits)
+        call = self._calls.call(command, command.id, again=bool(command.id))
         try:
-            with self.connection.transaction():
-                self._prepare()
-                call = self._calls.call(command, command.id, again=bool(command.id))
-                with self.connection.cursor(row_factory=tuple_row) as cursor:
-                    row = cursor.execute(call.statement, call.parameters, prepare=False).fetchone()
-                found = answer(command, row[0] if row else "")
-                if is_in_vain(command, found):
-                    raise psycopg.Rollback
-            if self.connection.info.transaction_status == TransactionStatus.IDLE:
-                self._ready.add(self.schema)
+            if self.schema in self._ready and is_idle(self.connection):
+                return answer(command, self._ask_alone(call))
+            return self._execute_within(command, call)
         except psycopg.Error as error:
             return answer_refused(command, error, self.url)
+
+    def _ask_alone(self, call: Call) -> str:
+        """Make the call as a transaction of its own: with psycopg's own begin and commit it would be three round trips."""
+        connection, commits_each = self.connection, self.connection.autocommit
+        if commits_each:
+            return self._ask(call)
+        connection.autocommit = True
+        try:
+            return self._ask(call)
+        finally:
+            if not connection.closed:
+                connection.autocommit = commits_each
+
+    def _execute_within(self, command: Command[R], call: Call) -> R:
+        with self.connection.transaction():
+            self._prepare()
+            found = answer(command, self._ask(call))
+            if is_in_vain(command, found):
+                raise psycopg.Rollback
+        if is_idle(self.connection):
+            self._ready.add(self.schema)
         return found
+
+    def _ask(self, call: Call) -> str:
+        with self.connection.cursor(row_factory=tuple_row) as cursor:
+            row = cursor.execute(call.statement, call.parameters).fetchone()
+        return row[0] if row else ""
 
     def _prepare(self) -> None:
         """Make the tables; they may vanish with the caller's transaction, so they are remembered only once we committed them."""
@@ -71,73 +132,82 @@ class BorrowedPostgresStore:
             with self.connection.cursor(row_factory=tuple_row) as cursor:
                 schema.carry_out(schema.apply(self.schema), cursor)
 
-    def mark(self, topic: str) -> Mark:
-        return self.waiters.mark(topic)
-
     def wait(self, mark: Mark, timeout_s: float, due_in_s: float | None = None, poll_s: float | None = None) -> None:
         self.waiters.wait(mark, timeout_s, due_in_s, min(POLL_S, poll_s or POLL_S))
-
-    def wall_offset_us(self) -> int:
-        return 0
 
     def for_tasks(self) -> AsyncStore:
         raise StoreError("this connection is for threads: give an AsyncConnection for tasks, or connect to the database")
 
     def close(self) -> None:
         """End waits; the connection stays the caller's."""
-        self.waiters.close()
+        self._close()
 
 
-class AsyncBorrowedPostgresStore:
+class AsyncBorrowedPostgresStore(Borrowing):
     """The same on a connection for tasks."""
 
     def __init__(
         self, connection: psycopg.AsyncConnection[Any], *, limits: Limits = Limits(), name: str = SCHEMA, is_ready: bool = False
     ) -> None:
+        super().__init__(connection, name)
         self.connection = connection
         self.limits = limits
-        self.schema = name
-        self.url: str
-        self.guarantees: Guarantees
-        self.url, self.guarantees = described(connection, name)
-        self.waiters: Waiters = Waiters()
-        self._calls = Calls(name)
         self._ready = {name} if is_ready else _ready.setdefault(connection, set())
 
     async def execute(self, command: Command[R]) -> R:
         command.measure(self.limits)
+        call = self._calls.call(command, command.id, again=bool(command.id))
         try:
-            async with self.connection.transaction():
-                await self._prepare()
-                call = self._calls.call(command, command.id, again=bool(command.id))
-                async with self.connection.cursor(row_factory=tuple_row) as cursor:
-                    row = await (await cursor.execute(call.statement, call.parameters, prepare=False)).fetchone()
-                found = answer(command, row[0] if row else "")
-                if is_in_vain(command, found):
-                    raise psycopg.Rollback
-            if self.connection.info.transaction_status == TransactionStatus.IDLE:
-                self._ready.add(self.schema)
+            if self.schema in self._ready and is_idle(self.connection):
+                return answer(command, await self._ask_alone(call))
+            return await self._execute_within(command, call)
         except psycopg.Error as error:
             return answer_refused(command, error, self.url)
+
+    async def _ask_alone(self, call: Call) -> str:
+        connection, commits_each = self.connection, self.connection.autocommit
+        if commits_each:
+            return await self._ask(call)
+        await connection.set_autocommit(True)
+        try:
+            return await self._ask(call)
+        finally:
+            if not connection.closed:
+                await connection.set_autocommit(commits_each)
+
+    async def _execute_within(self, command: Command[R], call: Call) -> R:
+        async with self.connection.transaction():
+            await self._prepare()
+            found = answer(command, await self._ask(call))
+            if is_in_vain(command, found):
+                raise psycopg.Rollback
+        if is_idle(self.connection):
+            self._ready.add(self.schema)
         return found
+
+    async def _ask(self, call: Call) -> str:
+        async with self.connection.cursor(row_factory=tuple_row) as cursor:
+            row = await (await cursor.execute(call.statement, call.parameters)).fetchone()
+        return row[0] if row else ""
 
     async def _prepare(self) -> None:
         if self.schema not in self._ready:
             async with self.connection.cursor(row_factory=tuple_row) as cursor:
                 await schema.carry_out_async(schema.apply(self.schema), cursor)
 
-    def mark(self, topic: str) -> Mark:
-        return self.waiters.mark(topic)
-
     async def wait(self, mark: Mark, timeout_s: float, due_in_s: float | None = None, poll_s: float | None = None) -> None:
         await self.waiters.wait_async(mark, timeout_s, due_in_s, min(POLL_S, poll_s or POLL_S))
 
-    def wall_offset_us(self) -> int:
-        return 0
-
     async def aclose(self) -> None:
         """End waits; the connection stays the caller's."""
-        self.waiters.close()
+        self._close()
+
+
+def is_idle(connection: Connection) -> bool:
+    """Whether a statement of ours would be a transaction of its own, as the server makes them."""
+    is_plain = connection.isolation_level is None and connection.read_only is None and connection.deferrable is None
+    info = connection.info
+    return is_plain and info.transaction_status == TransactionStatus.IDLE and info.pipeline_status == PipelineStatus.OFF
 
 
 def is_in_vain(command: Command[Any], found: Any) -> bool:
@@ -160,13 +230,3 @@ def answer_refused(command: Command[R], error: psycopg.Error, url: str) -> R:
     if isinstance(told, Lost):
         told = StoreUnavailable(f"{told}; of this command nothing was written: try it again, or roll back")
     raise told from error
-
-
-def described(connection: Any, schema: str) -> tuple[str, Guarantees]:
-    """Where the connection leads, without the password, and what is promised there."""
-    info = connection.info
-    try:
-        url = f"postgresql://{info.user}@{info.host}:{info.port}/{info.dbname}?schema={schema}"
-        return url, guarantees_of_borrowed(info.server_version)
-    except psycopg.OperationalError as error:
-        raise StoreUnavailable("the connection to PostgreSQL was closed or lost: give another") from error
