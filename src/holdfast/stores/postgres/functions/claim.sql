@@ -186,7 +186,7 @@ begin
       union all
       select m.id, m.priority, f.position, m.n
       from unnest(fates) as f
-      join messages as m on m.queue = of_queue and m.id = f.id
+      cross join lateral (select * from messages as m where m.queue = of_queue and m.id = f.id limit 1) as m
       where f.fate = 'back' and f.position <= now
       union all
       select m.id, m.priority, m.position, m.n
@@ -229,7 +229,7 @@ begin
   keys := array(
     select m.key
     from unnest(chosen) with ordinality as i (id, o)
-    join messages as m on m.queue = of_queue and m.id = i.id
+    cross join lateral (select * from messages as m where m.queue = of_queue and m.id = i.id limit 1) as m
     order by i.o
   );
   number := append('queue:' || of_queue, 'claimed', told(chosen, keys, ',"holder":' || to_json(of_holder)), now);
@@ -237,7 +237,8 @@ begin
     update messages as m
     set state = 'leased', attempts = m.attempts + 1, holder = of_holder, token = number, since = begins_at, until = ends_at, expired_to = expiry
     from unnest(chosen) with ordinality as i (id, o)
-    where m.queue = of_queue and m.id = i.id
+    cross join lateral (select h.ctid from messages as h where h.queue = of_queue and h.id = i.id limit 1) as h
+    where m.ctid = h.ctid
     returning i.o, message_json(m) as told
   )
   select string_agg(told, ',' order by o) into answer from leased;
@@ -282,6 +283,9 @@ declare
   of_queue text := c ->> 'queue';
   plan jsonb;
   answer text;
+  claimed jsonb;
+  ids text[];
+  number bigint;
 begin
   if coalesce((c ->> 'take')::boolean, false) then
     return '{"messages":' || note || '}';
@@ -293,10 +297,14 @@ begin
         else coalesce(due_in_s(c, now)::text, 'null') end
       || '}';
   end if;
+  -- Once, and not for each message.
+  claimed := note;
+  ids := texts(claimed -> 0);
+  number := claimed -> 1;
   select coalesce(string_agg(message_json(m), ',' order by r.o), '') into answer
-  from unnest(texts(note::jsonb -> 0)) with ordinality as r (id, o)
-  join messages as m
-    on m.queue = of_queue and m.id = r.id and m.state = 'leased' and m.token = (note::jsonb -> 1)::bigint and m.until > now;
+  from unnest(ids) with ordinality as r (id, o)
+  cross join lateral (select * from messages as m where m.queue = of_queue and m.id = r.id limit 1) as m
+  where m.state = 'leased' and m.token = number and m.until > now;
   return '{"messages":[' || answer || ']}';
 end
 $$;

@@ -4,6 +4,7 @@
 -- the order of its names. Then the clock is read, every command is checked, and only then does any of them write.
 
 -- The plans are made once, perhaps while the tables are empty, and must be those for full ones: lists meet tables by their indexes, row by row.
+-- Lists meet messages as `cross join lateral (… limit 1)`: a join could be turned round, and read the list again for every message.
 create or replace function execute(command jsonb, vals text[]) returns text
 language plpgsql set search_path from current set plan_cache_mode = force_generic_plan set jit = off
   set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set enable_material = off as $$

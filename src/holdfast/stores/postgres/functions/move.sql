@@ -14,7 +14,7 @@ begin
     found_ids := array(
       select m.id
       from (select i.id, min(i.o) as o from unnest(texts(c -> 'ids')) with ordinality as i (id, o) group by i.id) as i
-      join messages as m on m.queue = of_queue and m.id = i.id
+      cross join lateral (select * from messages as m where m.queue = of_queue and m.id = i.id limit 1) as m
       where not (m.state = 'leased' and m.until > now)
       order by i.o
     );
@@ -23,15 +23,15 @@ begin
       select m.id
       from browse_state(of_queue, coalesce(c ->> 'state', 'dead'), c -> 'which', null, coalesce((c ->> 'limit')::integer, 1000), now)
         with ordinality as b (id, o)
-      join messages as m on m.queue = of_queue and m.id = b.id
+      cross join lateral (select * from messages as m where m.queue = of_queue and m.id = b.id limit 1) as m
       where not (m.state = 'leased' and m.until > now)
       order by b.o
     );
     -- Whoever changed one of them since has it; the rest is ours from here on.
     found_ids := array(
-      select l.id
-      from (select m.id from messages as m where m.queue = of_queue and m.id = any (found_ids) for update skip locked) as l
-      join unnest(found_ids) with ordinality as f (id, o) on f.id = l.id
+      select f.id
+      from unnest(found_ids) with ordinality as f (id, o)
+      cross join lateral (select from messages as m where m.queue = of_queue and m.id = f.id limit 1 for update skip locked) as m
       order by f.o
     );
   end if;
@@ -43,7 +43,8 @@ begin
   found_ids := array(
     select m.id
     from unnest(found_ids) with ordinality as f (id, o)
-    join messages as m on m.queue = of_queue and m.id = f.id and m.state in ('ready', 'leased')
+    cross join lateral (select * from messages as m where m.queue = of_queue and m.id = f.id limit 1) as m
+    where m.state in ('ready', 'leased')
     order by f.o
   );
   return jsonb_build_object('ids', found_ids, 'fates', to_jsonb(
@@ -56,45 +57,48 @@ $$;
 create or replace function plan_redrive(of_queue text, target text, found_ids text[], c jsonb, now bigint) returns jsonb
 language plpgsql as $$
 declare
-  message record;
-  living jsonb;
-  copies jsonb;
-  moved jsonb := '[]';
-  ids text[] := '{}';
-  outcome text;
-  delay bigint := moment_in(coalesce((c ->> 'delay_s')::double precision, 0));
+  first bigint := now + moment_in(coalesce((c ->> 'delay_s')::double precision, 0));
   spacing bigint := moment_in(coalesce((c ->> 'spacing_s')::double precision, 0));
 begin
-  select
-    coalesce(jsonb_object_agg(m.key, m.id) filter (where m.state <> 'buffered'), '{}'),
-    coalesce(jsonb_object_agg(m.key, m.id) filter (where m.state = 'buffered'), '{}')
-  into living, copies
-  from messages as m
-  where m.queue = target and m.state <> 'dead'
-    and m.key = any (array(select k.key from messages as k where k.queue = of_queue and k.id = any (found_ids) and k.key is not null));
-  for message in
-    select m.id, m.key
-    from unnest(found_ids) with ordinality as f (id, o)
-    join messages as m on m.queue = of_queue and m.id = f.id
-    where m.state <> 'buffered'
-      and (target = of_queue or not exists (select from messages as taken where taken.queue = target and taken.id = m.id))
-    order by f.o
-  loop
-    if message.key is null then
-      outcome := 'ready';
-    elsif coalesce(living ->> message.key, message.id) = message.id then
-      living := living || jsonb_build_object(message.key, message.id);
-      outcome := 'ready';
-    elsif copies ? message.key then
-      continue;
-    else
-      copies := copies || jsonb_build_object(message.key, message.id);
-      outcome := 'buffered';
-    end if;
-    moved := moved || jsonb_build_object('id', message.id, 'state', outcome, 'position', now + delay + spacing * jsonb_array_length(moved));
-    ids := ids || message.id;
-  end loop;
-  return jsonb_build_object('ids', ids, 'moved', moved);
+  return (
+    with found as (
+      select
+        m.id,
+        m.key,
+        f.o,
+        -- By the indexes messages_key and messages_buffered.
+        (select l.id from messages as l where l.queue = target and l.key = m.key and l.state in ('ready', 'leased')) as living,
+        exists (select from messages as b where b.queue = target and b.key = m.key and b.state = 'buffered') as has_copy
+      from unnest(found_ids) with ordinality as f (id, o)
+      cross join lateral (select * from messages as m where m.queue = of_queue and m.id = f.id limit 1) as m
+      where m.state <> 'buffered'
+        and (target = of_queue or not exists (select from messages as taken where taken.queue = target and taken.id = m.id))
+    ),
+    ranked as (
+      select f.*, count(*) filter (where f.id is distinct from f.living) over (partition by f.key order by f.o) as place
+      from found as f
+    ),
+    placed as (
+      select
+        r.id,
+        r.o,
+        case
+          when r.key is null or r.id = r.living or (r.living is null and r.place = 1) then 'ready'
+          when not r.has_copy and r.place = 1 + (r.living is null)::integer then 'buffered'
+        end as state
+      from ranked as r
+    ),
+    moved as (
+      select p.id, p.o, p.state, first + spacing * (row_number() over (order by p.o) - 1) as position
+      from placed as p
+      where p.state is not null
+    )
+    select jsonb_build_object(
+      'ids', coalesce(jsonb_agg(m.id order by m.o), '[]'),
+      'moved', coalesce(jsonb_agg(jsonb_build_object('id', m.id, 'state', m.state, 'position', m.position) order by m.o), '[]')
+    )
+    from moved as m
+  );
 end
 $$;
 
@@ -114,7 +118,7 @@ begin
   end if;
   select array_agg(m.key order by i.o), count(*) filter (where m.state = 'ready') into keys, was_ready
   from unnest(ids) with ordinality as i (id, o)
-  join messages as m on m.queue = of_queue and m.id = i.id;
+  cross join lateral (select * from messages as m where m.queue = of_queue and m.id = i.id limit 1) as m;
   perform append('queue:' || of_queue, 'moved', told(ids, keys, ',"to":' || to_json(c ->> 'to')), now);
   perform resize(of_queue, -was_ready);
   if c ->> 'to' = 'gone' then
@@ -126,7 +130,8 @@ begin
       update messages as m
       set queue = target, state = r.state, position = r.position, failures = 0, dead_at = null
       from jsonb_to_recordset(p -> 'moved') as r (id text, state state, position bigint)
-      where m.queue = of_queue and m.id = r.id
+      cross join lateral (select h.ctid from messages as h where h.queue = of_queue and h.id = r.id limit 1) as h
+      where m.ctid = h.ctid
       returning m.key, m.state
     )
     select array_agg(key) into ready_keys from changed where state = 'ready';
