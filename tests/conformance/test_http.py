@@ -48,7 +48,21 @@ class TestAllOfHttpForTasksOverSqlite(StoreConformance, CopyConformance, FileCon
         return ForTasks(HttpFactory(SqliteFactory(tmp_path)))
 
 
-class TestServersOverOnePostgres(CopyConformance, FileConformance):
+class TestHttpOverPostgres(FaceConformance, CopyConformance, FileConformance):
     @pytest.fixture
     def factory(self, postgres_url: str) -> StoreFactory:
         return HttpFactory(PostgresFactory(postgres_url))
+
+
+@pytest.mark.verify
+class TestAllOfHttpOverPostgres(StoreConformance):
+    @pytest.fixture
+    def factory(self, postgres_url: str) -> StoreFactory:
+        return HttpFactory(PostgresFactory(postgres_url))
+
+
+@pytest.mark.verify
+class TestAllOfHttpForTasksOverPostgres(StoreConformance, CopyConformance, FileConformance):
+    @pytest.fixture
+    def factory(self, postgres_url: str) -> StoreFactory:
+        return ForTasks(HttpFactory(PostgresFactory(postgres_url)))

@@ -38,7 +38,7 @@ class KnownTokens:
         self._known: dict[str, Known] = {}
         self._is_open: Known | None = None
         self._ever_made = False
-        store.mark(TOPIC)  # The store may have to begin to listen itself.
+        store.mark(TOPIC).leave()  # The store may have to begin to listen itself.
         self.close: Callable[[], None] = store.waiters.listen(TOPIC, self._hint)
         store.waiters.announce(TOPIC)
 

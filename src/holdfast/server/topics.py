@@ -79,7 +79,7 @@ class Topics:
         if topic is None:
             self._serial += 1
             topic = self._topics[name] = _Topic(name, f"{self._epoch}.{self._serial}")
-            self._store.mark(name)  # The store may have to begin to listen itself.
+            self._store.mark(name).leave()  # The store may have to begin to listen itself.
             topic.stop = self._store.waiters.listen(name, lambda count: self._hint(topic, count))
             topic.announced = self._store.waiters.announce(name)
         self._idle.pop(name, None)

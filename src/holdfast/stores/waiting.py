@@ -58,6 +58,10 @@ class Mark(msgspec.Struct, eq=False):
         """Let the wait on this mark, or else the next one, return at once; from any thread. It is no hint, so nothing is passed on."""
         self.waiters._nudge(self)  # noqa: SLF001 - a mark and its Waiters are two halves of one thing
 
+    def begin_anew(self) -> None:
+        """Wait from here on: whoever says so asks the store next, so what was hinted before is known then."""
+        self.waiters._begin_anew(self)  # noqa: SLF001 - a mark and its Waiters are two halves of one thing
+
     def leave(self) -> None:
         """Give up the place, passing on a wake-up that was not used. Again does nothing."""
         if self.line is not None:
@@ -287,6 +291,11 @@ class Waiters:
             else:
                 mark.heard, to_ring = None, []  # Stale: the next wait returns.
         self._ring(to_ring)
+
+    def _begin_anew(self, mark: Mark) -> None:
+        with self._lock:
+            line = mark.line
+            mark.heard = self._heard[hash(mark.topic) % SLOTS] if line is None else line.heard
 
     def _used(self, mark: Mark, *, more: bool) -> None:
         with self._lock:

@@ -36,6 +36,21 @@ def test_a_hint_between_two_waits_is_not_lost() -> None:
         assert waiters.naps.qsize() == 1
 
 
+def test_a_mark_that_begins_anew_waits_for_what_comes_after() -> None:
+    waiters = Watched()
+    with waiters.mark("jobs") as mark:
+        for _ in range(2):  # Before it stands in line, and then.
+            waiters.hint("jobs")
+            mark.begin_anew()
+            waiters.wait(mark, 0.01)
+            assert waiters.naps.qsize() == 1
+            waiters.naps.get()
+        mark.begin_anew()
+        waiters.hint("jobs")
+        waiters.wait(mark, math.inf)
+        assert waiters.naps.empty()
+
+
 def test_a_hint_before_the_mark_does_not_end_the_wait() -> None:
     waiters = Watched()
     waiters.hint("jobs")

@@ -12,7 +12,7 @@ import aiohttp
 from holdfast.codec import Limits
 from holdfast.commands import Command
 from holdfast.stores import Guarantees
-from holdfast.stores.http.connections import CONNECT_S, KEPT, READ_S
+from holdfast.stores.http.connections import ANNOUNCE_S, CONNECT_S, KEPT, READ_S
 from holdfast.stores.http.protocol import PATHS, encode_command
 from holdfast.stores.http.replies import Reply
 from holdfast.stores.retrying import Lost, Tries, named, retry_async
@@ -92,8 +92,13 @@ class AsyncHttpStore:
         return self.waiters.mark(topic)
 
     async def wait(self, mark: Mark, timeout_s: float, due_in_s: float | None = None, poll_s: float | None = None) -> None:
-        with self.store.listener.on(mark.topic):
-            await self.waiters.wait_async(mark, timeout_s, due_in_s, self.store.poll_s(mark.topic, poll_s))
+        with self.store.listener.on(mark.topic) as announced:
+            if announced is None:
+                await self.waiters.wait_async(mark, timeout_s, due_in_s, self.store.poll_s(mark.topic, poll_s))
+            elif timeout_s > 0:
+                # What came before told nobody, so the caller asks once more.
+                await asyncio.wait([asyncio.wrap_future(announced)], timeout=ANNOUNCE_S)
+                mark.begin_anew()
 
     def wall_offset_us(self) -> int:
         return self.store.wall_offset_us()

@@ -7,7 +7,8 @@ there, so nothing between two of them is lost. A topic without a mark is answere
 import logging
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from typing import Protocol
 
@@ -49,35 +50,45 @@ class Listener:
         self._waiting: dict[str, int] = {}
         # Up to where each topic was heard, of those that are or were lately waited on: the youngest last.
         self._marks: dict[str, str | None] = {}
-        # What the request under way was made for, and what of that it asks for: not all of it, if it is too much.
+        # Done once the server has heard of the topic; only of topics that have no mark yet.
+        self._announced: dict[str, Future[None]] = {}
+        # What the request under way was made for.
         self._wanted: frozenset[str] = frozenset()
-        self._asked: frozenset[str] = frozenset()
         self._lately: frozenset[str] = frozenset()
         self._socket: socket.socket | None = None
         self._thread: threading.Thread | None = None
         self._is_closed = False
+        self._is_failing = False
         # Only the thread's.
         self._connection: HTTPConnection | None = None
-        self._is_hearing = False
 
     @contextmanager
-    def on(self, topic: str) -> Iterator[None]:
-        """Listen on the topic while the block waits."""
+    def on(self, topic: str) -> Iterator[Future[None] | None]:
+        """Listen on the topic while the block waits.
+
+        Gives None where the server tells of it already, or cannot for now; else what is done once it does: until then nobody was told.
+        """
         with self._changed:
             self._waiting[topic] = self._waiting.get(topic, 0) + 1
             if topic not in self._wanted:
                 self._ask_again()
+            announced = self._announcement(topic)
         try:
-            yield
+            yield announced
         finally:
             with self._changed:
                 self._waiting[topic] -= 1
                 if not self._waiting[topic]:
                     del self._waiting[topic]
 
+    def _announcement(self, topic: str) -> Future[None] | None:
+        if self._marks.get(topic) is not None or self._is_failing or len(self._waiting) > TOPICS_MAX:
+            return None
+        return self._announced.setdefault(topic, Future())
+
     def hears_of(self, topic: str) -> bool:
         """Whether the server tells of what happens there; while it does not, only asking again finds out."""
-        return self._is_hearing and topic in self._asked
+        return not self._is_failing and self._marks.get(topic) is not None
 
     def close(self) -> None:
         """End the thread."""
@@ -87,6 +98,7 @@ class Listener:
             thread, self._thread = self._thread, None
         if thread is not None and thread is not threading.current_thread():
             thread.join()
+        self._let_all_ask()
 
     def _ask_again(self) -> None:
         """Let the thread ask for all that is wanted now, cutting short what it asked before."""
@@ -127,7 +139,6 @@ class Listener:
             wanted = [Asked(topic, mark) for topic, mark in self._marks.items() if topic in self._waiting or topic in self._lately]
             self._lately = frozenset()
             self._wanted = frozenset(self._waiting)
-            self._asked = frozenset(asked.topic for asked in wanted)
             return wanted
 
     def _ask(self, wanted: list[Asked]) -> list[Heard]:
@@ -144,7 +155,6 @@ class Listener:
             self._connection.request("POST", path, body, self._address.headers())
             reply = self._connection.getresponse()
             heard = _decode(body_of(Reply(reply.status, reply.headers, reply.data))).topics
-            self._is_hearing = True
         except BaseException:
             self._hang_up()
             raise
@@ -158,17 +168,27 @@ class Listener:
             self._marks.update((each.topic, each.mark) for each in heard)
             # Whoever is woken asks, and mostly waits again: until then the topic stays asked for, so that nothing has to be cut short.
             self._lately = frozenset(each.topic for each in heard if each.topic in self._waiting)
+            self._is_failing = False
+            announced = [self._announced.pop(each.topic, None) for each in heard]
         for each in heard:
             self._on_hint(each.topic, ALL if each.count is None else each.count)
+        _tell_all(announced)
 
     def _rest(self, failed: int, error: Exception) -> None:
         if not failed:
             return
+        if failed == 1:
+            _log.info("no wake-ups come from %s, and asking for them is tried again: %s", self._address.url, error)
+        self._let_all_ask()
         with self._changed:
-            self._is_hearing = False
-            if failed == 1:
-                _log.info("no wake-ups come from %s, and asking for them is tried again: %s", self._address.url, error)
             self._changed.wait(BACKOFF.delay_s(failed))
+
+    def _let_all_ask(self) -> None:
+        """Keep nobody who wants to be told first: for now nobody will be, or not any more."""
+        with self._changed:
+            self._is_failing = True
+            announced, self._announced = self._announced, {}
+        _tell_all(announced.values())
 
     def _is_outdated(self) -> bool:
         """Whether somebody wants to hear of a topic that the request under way was not made for, or nobody of any."""
@@ -178,3 +198,9 @@ class Listener:
         if self._connection is not None:
             self._connection.close()
             self._connection = None
+
+
+def _tell_all(announced: Iterable[Future[None] | None]) -> None:
+    for each in announced:
+        if each is not None:
+            each.set_result(None)

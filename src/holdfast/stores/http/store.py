@@ -4,6 +4,7 @@ import logging
 import os
 import threading
 import weakref
+from concurrent import futures
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -16,7 +17,7 @@ from holdfast.commands import Command
 from holdfast.errors import Closed, HoldfastError, StoreError
 from holdfast.stores import Guarantees
 from holdfast.stores.http.address import Address
-from holdfast.stores.http.connections import Connections
+from holdfast.stores.http.connections import ANNOUNCE_S, Connections
 from holdfast.stores.http.listening import Listener
 from holdfast.stores.http.protocol import ABOUT_PATH, PATHS, VERSION, WALL_OFFSET, About, decode_answer, encode_command
 from holdfast.stores.http.replies import Reply, body_of
@@ -144,8 +145,13 @@ class HttpStore:
         return self.waiters.mark(topic)
 
     def wait(self, mark: Mark, timeout_s: float, due_in_s: float | None = None, poll_s: float | None = None) -> None:
-        with self.listener.on(mark.topic):
-            self.waiters.wait(mark, timeout_s, due_in_s, self.poll_s(mark.topic, poll_s))
+        with self.listener.on(mark.topic) as announced:
+            if announced is None:
+                self.waiters.wait(mark, timeout_s, due_in_s, self.poll_s(mark.topic, poll_s))
+            elif timeout_s > 0:
+                # What came before told nobody, so the caller asks once more.
+                futures.wait([announced], ANNOUNCE_S)
+                mark.begin_anew()
 
     def poll_s(self, topic: str, poll_s: float | None) -> float | None:
         """How often to ask in vain: seldom, while the server tells when there is something."""
