@@ -1,16 +1,14 @@
 """The messages of a memory store, as a transaction sees them."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
-from heapq import nsmallest
-from operator import itemgetter
+from collections.abc import Collection, Sequence
 
-from msgspec import Raw
+from msgspec import Raw, Struct
 from msgspec.structs import replace
 
-from holdfast.commands.moving import cursor
 from holdfast.commands.transaction import Cursor, Filter, Line, Stats
 from holdfast.records import Message, Receipt, ReturnTo, State, moment_in, seconds_in
+from holdfast.stores.memory.browsing import first_page
 from holdfast.stores.memory.queue import MemoryQueue
 from holdfast.stores.memory.tables import Tables
 
@@ -58,13 +56,18 @@ class Messages:
         return found.next_due() if found else None
 
     def browse(self, queue: str, state: State, which: Filter, after: Cursor | None, limit: int) -> list[Message]:
-        matching = [
-            (place(state, cursor(message)), message) for message in self._of_state(queue, state) if matches(message, which, self.now)
-        ]
-        if after is not None:
-            behind = place(state, after)
-            matching = [pair for pair in matching if pair[0] > behind]
-        return [message for _, message in nsmallest(limit, matching, key=itemgetter(0))]
+        found = self._found(queue)
+        if found is None:
+            return []
+        tables, now = self.tables, self.now
+        if after is None:
+            return first_page(found, state, limit, lambda message: matches(message, which, now))
+        # A put raises the first, a claim the second, and what else changes a message does either of it, ends a claim, or adds a message.
+        version = (tables.last_number, tables.log.latest, found.leased_count(), len(tables.messages))
+        page = tables.browsing.order(found, state, version).page(after, limit, lambda message: matches(message, which, now))
+        if len(page) < limit:
+            tables.browsing.forget()
+        return page
 
     def pick(self, queue: str, ids: Collection[str]) -> list[Message]:
         found = [self._message(queue, message_id) for message_id in ids]
@@ -74,20 +77,18 @@ class Messages:
         found, now = self._found(queue), self.now
         if found is None:
             return Stats()
-        held = [message for message in self._of_state(queue, "leased") if message.held_at(now)] if found.leased_count else []
-        first, delayed = found.first_position(), found.delayed_count()
-        since = [message.since for message in held]
+        first, delayed, holding = found.first_position(), found.delayed_count(), holding_of(found)
         return Stats(
-            ready=found.ready_count() - delayed + found.leased_count - len(held),
+            ready=found.ready_count() - delayed + found.leased_count() - holding.count,
             delayed=delayed,
             buffered=len(found.copies),
-            leased=len(held),
+            leased=holding.count,
             dead=len(found.dead),
             oldest_ready_s=None if first is None or first > now else seconds_in(now - first),
-            oldest_leased_s=seconds_in(now - min(since)) if since else None,
-            average_leased_s=(now - sum(since) / len(since)) / 1_000_000 if since else None,
+            oldest_leased_s=None if holding.oldest is None else seconds_in(now - holding.oldest),
+            average_leased_s=(now - holding.since_sum / holding.count) / 1_000_000 if holding.count else None,
             oldest_dead_s=seconds_in(now - min(self.tables.messages[n].dead_at or 0 for n in found.dead)) if found.dead else None,
-            holders=dict(Counter(message.holder for message in held)),
+            holders=holding.holders,
         )
 
     def count(self, queue: str, state: State) -> int:
@@ -98,7 +99,7 @@ class Messages:
             case "ready":
                 return found.ready_count()
             case "leased":
-                return found.leased_count
+                return found.leased_count()
             case "dead":
                 return len(found.dead)
             case "buffered":
@@ -118,7 +119,7 @@ class Messages:
 
     def extend(self, messages: Sequence[Message], until: int) -> None:
         for message in self._current(messages):
-            self._change(message, replace(message, until=until))
+            self._queue(message.queue).extend(message, until)
 
     def remove(self, messages: Sequence[Message]) -> None:
         for message in self._current(messages):
@@ -183,13 +184,6 @@ class Messages:
         found = [self.tables.messages.get(message.n) for message in messages]
         return [message for message in found if message is not None]
 
-    def _of_state(self, queue: str, state: State) -> Iterable[Message]:
-        found = self._found(queue)
-        if found is None:
-            return ()
-        numbers = found.dead if state == "dead" else found.copies.values() if state == "buffered" else found.numbers()
-        return (message for n in numbers if (message := self.tables.messages[n]).state == state)
-
     def _change(self, before: Message, after: Message) -> None:
         self._queue(before.queue).leave(before)
         self._queue(after.queue).enter(after)
@@ -197,6 +191,29 @@ class Messages:
     def _kept(self, value: Raw) -> Raw:
         """A value that does not hold on to the buffer it was read from, nor changes with it."""
         return value if self.tables.by_reference else value.copy()
+
+
+class Holding(Struct, frozen=True):
+    """Who holds messages of a queue, and since when."""
+
+    holders: dict[str, int]
+    oldest: int | None
+    count: int
+    since_sum: int
+
+
+def holding_of(queue: MemoryQueue) -> Holding:
+    """Costs by how many hold something and how many leases have ended unseen, not by how much is leased."""
+    ended = {n: queue.messages[n] for n in queue.ends.upto(queue.now, queue.ends.count)} if queue.ends.is_due(queue.now) else {}
+    gone = Counter(message.holder for message in ended.values())
+    counts = {holder: len(held) - gone[holder] for holder, held in queue.holders.items()}
+    firsts = [next((since for n, since in held.items() if n not in ended), None) for held in queue.holders.values()]
+    return Holding(
+        {holder: count for holder, count in counts.items() if count},
+        min((since for since in firsts if since is not None), default=None),
+        sum(counts.values()),
+        queue.since_sum - sum(message.since for message in ended.values()),
+    )
 
 
 def matches(message: Message, which: Filter, now: int) -> bool:
@@ -207,8 +224,3 @@ def matches(message: Message, which: Filter, now: int) -> bool:
         and (which.error_contains is None or which.error_contains in (message.last_error or ""))
         and (which.key_prefix is None or (isinstance(message.key, str) and message.key.startswith(which.key_prefix)))
     )
-
-
-def place(state: State, at: Cursor) -> Cursor:
-    """The cursor in a form that sorts, even where a key is any object."""
-    return at if state != "buffered" or isinstance(at[0], str) else (repr(at[0]), at[1])

@@ -1,19 +1,22 @@
 """One queue in memory: its messages, found by id, by key, in claim order and by what time does to them."""
 
 from bisect import insort
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
+from itertools import chain
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from holdfast.commands.topics import queue_topic, watch_topic
 from holdfast.commands.transaction import ALL
-from holdfast.records import NEVER, Message, Settings
+from holdfast.records import NEVER, Message, Settings, State
 from holdfast.stores.memory.schedule import Schedule
 
 if TYPE_CHECKING:
     from holdfast.stores.memory.shortcuts import Shortcuts
 
-EMPTY_LINES = 16
-"""So many priorities may be out of use before it is worth looking which are."""
+EMPTY = 16
+"""So many priorities or holders may be out of use before it is worth looking which are."""
 
 
 class MemoryQueue:
@@ -22,14 +25,15 @@ class MemoryQueue:
     # The store's lock guards all of it; shortcuts reach into these fields themselves.
     __slots__ = (
         "_sweep_at",
+        "_sweep_holders_at",
         "copies",
         "dead",
         "ends",
+        "holders",
         "ids",
         "is_plain",
         "is_unbounded",
         "late",
-        "leased_count",
         "lines",
         "live",
         "messages",
@@ -38,6 +42,7 @@ class MemoryQueue:
         "priorities",
         "put_hints",
         "shortcuts",
+        "since_sum",
         "topic",
         "watch_hints",
     )
@@ -61,7 +66,10 @@ class MemoryQueue:
         self.copies: dict[Hashable, int] = {}
         """The buffered message under each key."""
         self.dead: dict[int, None] = {}
-        self.leased_count: int = 0
+        self.holders: dict[str, dict[int, int]] = {}
+        """The leased messages of each holder and since when they are, those claimed first in front; some may hold none any more."""
+        self.since_sum: int = 0
+        """The sum of these moments."""
         self.lines: dict[int, Schedule] = {}
         """The ready messages of each priority by position."""
         self.priorities: list[int] = []
@@ -71,7 +79,8 @@ class MemoryQueue:
         self.late: Schedule = Schedule(self._is_late_at)
         """The ready messages that were never handed out and must be by a moment, by that moment."""
         self.shortcuts: Shortcuts | None = None
-        self._sweep_at = EMPTY_LINES
+        self._sweep_at = EMPTY
+        self._sweep_holders_at = EMPTY
 
     def retire(self) -> None:
         """Forget everything, and obey nobody who still has hold of it."""
@@ -96,6 +105,13 @@ class MemoryQueue:
         """Of all its messages."""
         return {*self.ids.values(), *self.live.values(), *self.copies.values(), *self.dead}
 
+    def in_state(self, state: State) -> Iterator[Message]:
+        """The messages in a state, in any order."""
+        numbers: Iterable[int] = self.numbers() if state == "ready" else self.dead if state == "dead" else self.copies.values()
+        if state == "leased":
+            numbers = chain.from_iterable(self.holders.values())
+        return (message for n in numbers if (message := self.messages[n]).state == state)
+
     def enter(self, message: Message) -> None:
         """Keep a message, new or changed; a changed one has left before."""
         n, key = message.n, message.key
@@ -107,7 +123,8 @@ class MemoryQueue:
                 if message.start_by is not None and not message.attempts:
                     self.late.add(message.start_by, n)
             case "leased":
-                self.leased_count += 1
+                self.held_by(message.holder)[n] = message.since
+                self.since_sum += message.since
                 if message.until < NEVER:
                     self.ends.add(message.until, n)
             case "dead":
@@ -131,7 +148,8 @@ class MemoryQueue:
                 if message.start_by is not None and not message.attempts:
                     self.late.leave(n)
             case "leased":
-                self.leased_count -= 1
+                del self.holders[message.holder][n]
+                self.since_sum -= message.since
                 if message.until < NEVER:
                     self.ends.leave(n)
             case "dead":
@@ -143,6 +161,26 @@ class MemoryQueue:
                 return
         if self.live.get(key) == n:
             del self.live[key]
+
+    def extend(self, message: Message, until: int) -> None:
+        """Give a lease another end; its place among its holder's stays."""
+        self.messages[message.n] = replace(message, until=until)
+        if message.until < NEVER:
+            self.ends.leave(message.n)
+        if until < NEVER:
+            self.ends.add(until, message.n)
+
+    def held_by(self, holder: str) -> dict[int, int]:
+        """What a holder has; a new, empty table if need be."""
+        held = self.holders.get(holder)
+        if held is None:
+            if len(self.holders) >= self._sweep_holders_at:
+                self._sweep_holders()
+            held = self.holders[holder] = {}
+        return held
+
+    def leased_count(self) -> int:
+        return sum(map(len, self.holders.values()))
 
     def line(self, priority: int) -> Schedule:
         """The line of one priority; a new one if need be."""
@@ -198,7 +236,13 @@ class MemoryQueue:
         """Forget the lines that nobody stands in, but for the usual one, which the shortcuts keep."""
         self.lines = {priority: line for priority, line in self.lines.items() if line.count or not priority}
         self.priorities = sorted(-priority for priority in self.lines)
-        self._sweep_at = 2 * len(self.lines) + EMPTY_LINES
+        self._sweep_at = 2 * len(self.lines) + EMPTY
+
+    def _sweep_holders(self) -> None:
+        """Forget those who hold nothing."""
+        for holder in [holder for holder, held in self.holders.items() if not held]:
+            del self.holders[holder]
+        self._sweep_holders_at = 2 * len(self.holders) + EMPTY
 
     def _stands_at(self, position: int, n: int) -> bool:
         # Of its priority it need not be asked: no message changes it.

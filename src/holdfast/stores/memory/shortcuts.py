@@ -152,7 +152,7 @@ def claiming(queue: MemoryQueue, ground: Ground) -> Callable[[Any, str, float | 
     tables, lock, now_ns, tidy = ground.tables, ground.lock, ground.now_ns, ground.tidy
     waiters, marked = ground.waiters, ground.waiters.marked
     messages, log, topics, keeps_events = tables.messages, tables.log, tables.log.topics, tables.log.keeps
-    topic, live, late, ends = queue.topic, queue.live, queue.late, queue.ends
+    topic, live, late, ends, holders = queue.topic, queue.live, queue.late, queue.ends, queue.holders
 
     def claim(key: Any, holder: str, lease_s: float | None, expired_to: ReturnTo) -> Message | None:
         with lock:
@@ -195,7 +195,11 @@ def claiming(queue: MemoryQueue, ground: Ground) -> Callable[[Any, str, float | 
                     slots.append(slot)
                     ends.count += 1
             messages[n] = held
-            queue.leased_count += 1
+            held_by = holders.get(holder)
+            if held_by is None:
+                held_by = queue.held_by(holder)
+            held_by[n] = now
+            queue.since_sum += now
             line = queue.lines[message.priority]
             if line.line and line.line[0][1] == n:
                 line.line.popleft()
@@ -216,7 +220,7 @@ def acknowledging(queue: MemoryQueue, ground: Ground) -> Callable[[int, int], bo
     tables, lock, now_ns, tidy = ground.tables, ground.lock, ground.now_ns, ground.tidy
     waiters, marked = ground.waiters, ground.waiters.marked
     messages, log, topics, keeps_events = tables.messages, tables.log, tables.log.topics, tables.log.keeps
-    topic, ids, live, copies, ends = queue.topic, queue.ids, queue.live, queue.copies, queue.ends
+    topic, ids, live, copies, ends, holders = queue.topic, queue.ids, queue.live, queue.copies, queue.ends, queue.holders
 
     def ack(n: int, token: int) -> bool | None:
         with lock:
@@ -226,7 +230,7 @@ def acknowledging(queue: MemoryQueue, ground: Ground) -> Callable[[int, int], bo
             key, until = message.key, message.until
             # Where no event is kept and the lease has no end, nobody needs to know what time it is.
             now = now_ns() // 1000 if keeps_events or until < NEVER else 0
-            if message.token != token or until <= now or message.state != "leased" or key in copies:
+            if message.token != token or until <= now or message.state != "leased" or (copies and key in copies):
                 return None
             if keeps_events:
                 events = topics.get(topic)
@@ -234,8 +238,8 @@ def acknowledging(queue: MemoryQueue, ground: Ground) -> Callable[[int, int], bo
                     events = log.topic(topic, now)
                 log.latest = index = log.latest + 1
                 events.append(KeptOne(index, now, "settled", message.id, key, DONE))
-            del messages[n]
-            queue.leased_count -= 1
+            del messages[n], holders[message.holder][n]
+            queue.since_sum -= message.since
             if ids:
                 ids.pop(message.id, None)
             if key is not None:
@@ -260,7 +264,7 @@ def releasing(queue: MemoryQueue, ground: Ground) -> Callable[[int, int, ReturnT
     tables, lock, now_ns, tidy = ground.tables, ground.lock, ground.now_ns, ground.tidy
     waiters, marked = ground.waiters, ground.waiters.marked
     messages, log, keeps_events = tables.messages, tables.log, tables.log.keeps
-    name, topic, copies, ends = queue.name, queue.topic, queue.copies, queue.ends
+    name, topic, copies, ends, holders = queue.name, queue.topic, queue.copies, queue.ends, queue.holders
 
     def release(n: int, token: int, return_to: ReturnTo) -> bool | None:
         with lock:
@@ -269,7 +273,7 @@ def releasing(queue: MemoryQueue, ground: Ground) -> Callable[[int, int, ReturnT
                 return None
             now = now_ns() // 1000
             key, until, history = message.key, message.until, message.history
-            if message.token != token or until <= now or message.state != "leased" or key in copies:
+            if message.token != token or until <= now or message.state != "leased" or (copies and key in copies):
                 return None
             if keeps_events:
                 events = log.topic(topic, now)
@@ -292,7 +296,8 @@ def releasing(queue: MemoryQueue, ground: Ground) -> Callable[[int, int, ReturnT
                 endings=message.endings + 1,
                 history=(*history, ending)[-HISTORY:] if history else (ending,),
             )
-            queue.leased_count -= 1
+            del holders[message.holder][n]
+            queue.since_sum -= message.since
             if until < NEVER:
                 ends.leave(n)
         if marked:
@@ -312,7 +317,7 @@ def counting(queue: MemoryQueue, ground: Ground) -> Callable[[], tuple[int, int]
         with lock:
             if queue.late.count or queue.ends.is_due(now_ns() // 1000):
                 return None
-            return queue.ready_count() + len(queue.copies), queue.leased_count
+            return queue.ready_count() + len(queue.copies), queue.leased_count()
 
     return sizes
 

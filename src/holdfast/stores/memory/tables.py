@@ -3,6 +3,7 @@
 from holdfast.codec import Limits
 from holdfast.commands import Copying
 from holdfast.records import Kind, Lease, Message, Settings
+from holdfast.stores.memory.browsing import Browsing
 from holdfast.stores.memory.dicts import Dicts
 from holdfast.stores.memory.log import Answers, Log
 from holdfast.stores.memory.queue import MemoryQueue
@@ -22,6 +23,7 @@ class Tables:
         self.dicts: Dicts = Dicts()
         self.leases: dict[str | None, dict[str, Lease]] = {}
         """The last lease of each key, by dict."""
+        self.browsing: Browsing = Browsing()
         self.log: Log = Log(by_reference=by_reference, keeps=keeps_events)
         self.answers: Answers = Answers()
         self.copying: Copying | None = None

@@ -2,7 +2,7 @@
 
 from collections.abc import Hashable
 from time import monotonic
-from typing import Generic, Literal, NamedTuple, Self, TypeVar
+from typing import Generic, Literal, Self, TypeVar
 
 from msgspec import Struct
 
@@ -13,13 +13,8 @@ K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
 
-class Held(NamedTuple):
-    """What a lease is to the store."""
-
-    queue: str
-    n: int
-    id: str
-    token: int
+Held = tuple[str, int, str, int]
+"""What a lease is to the store: the queue, the number and the id of its message, and its token."""
 
 
 class Lease(Generic[K]):
@@ -34,31 +29,24 @@ class Lease(Generic[K]):
     """What its holder did with it."""
     held: Held | None
 
-    def __init__(self, token: str, key: K) -> None:
+    def __init__(self, token: str, key: K, held: Held | None = None, attempts: int = 0) -> None:
         self._token = token
         self.key = key
-        self.attempts = 0
+        self.attempts = attempts
         self.ended = ""
-        self.held = None
+        self.held = held
 
     @classmethod
     def create(cls, key: K) -> Self:
         """Make a lease that no queue gave out."""
         return cls(new_id(), key)
 
-    @classmethod
-    def of(cls, key: K, held: Held, attempts: int) -> Self:
-        """Make the lease of an item that was just handed out; its token becomes text when somebody reads it."""
-        lease = cls("", key)
-        lease.held = held
-        lease.attempts = attempts
-        return lease
-
     @property
     def token(self) -> str:
-        """The text that names it."""
+        """The text that names it, made when somebody first reads it."""
         if not self._token and self.held is not None:
-            self._token = Receipt(self.held.queue, self.held.id, self.held.token).claim_id
+            queue, _, message_id, token = self.held
+            self._token = Receipt(queue, message_id, token).claim_id
         return self._token
 
     def __eq__(self, other: object) -> bool:

@@ -24,7 +24,7 @@ from holdfast.surfaces.leasedkeyq.errors import (
     QueueClosedError,
 )
 from holdfast.surfaces.leasedkeyq.forms import ByReference, Encoded, Form
-from holdfast.surfaces.leasedkeyq.leases import Held, Lease, LeaseRecord
+from holdfast.surfaces.leasedkeyq.leases import Lease, LeaseRecord
 from holdfast.surfaces.opening import client_of, is_by_reference
 
 if TYPE_CHECKING:
@@ -231,7 +231,7 @@ class LeasedKeyQueue(Generic[K, V]):
     def _handed(self, message: Message) -> tuple[K, V, Lease[K]]:
         form = self._form
         key = form.key_out(message.key)
-        lease: Lease[K] = Lease.of(key, Held(self.name, message.n, message.id, message.token), message.attempts)
+        lease: Lease[K] = Lease("", key, (self.name, message.n, message.id, message.token), message.attempts)
         return key, form.value_out(message.value), lease
 
     async def _settle(self, lease: Lease[K], command: Command[WasHeld]) -> None:

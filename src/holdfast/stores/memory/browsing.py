@@ -1,0 +1,60 @@
+"""Pages of a queue's messages in the order of their state."""
+
+from bisect import bisect_right
+from collections.abc import Callable
+from heapq import nsmallest
+from itertools import islice
+
+from msgspec import Struct
+
+from holdfast.commands.moving import cursor
+from holdfast.commands.transaction import Cursor
+from holdfast.records import Message, State
+from holdfast.stores.memory.queue import MemoryQueue
+
+Version = tuple[int, ...]
+"""Changes whenever a message may have come, gone or moved."""
+
+
+class Order(Struct, frozen=True):
+    """The numbers of a queue's messages in one state, and where they stand, at one version of the store."""
+
+    queue: MemoryQueue
+    state: State
+    version: Version
+    places: list[Cursor]
+    numbers: list[int]
+
+    def page(self, after: Cursor, limit: int, fits: Callable[[Message], bool]) -> list[Message]:
+        """The first messages behind a place that fit."""
+        first, messages = bisect_right(self.places, place(self.state, after)), self.queue.messages
+        behind = (messages[self.numbers[index]] for index in range(first, len(self.numbers)))
+        return list(islice(filter(fits, behind), limit))
+
+
+class Browsing:
+    """The order that was last worked out: with it a page costs by its length, as long as nothing changes in between."""
+
+    def __init__(self) -> None:
+        self._order: Order | None = None
+
+    def order(self, queue: MemoryQueue, state: State, version: Version) -> Order:
+        """Where the messages in a state stand."""
+        order = self._order
+        if order is None or order.queue is not queue or order.state != state or order.version != version:
+            found = sorted((place(state, cursor(message)), message.n) for message in queue.in_state(state))
+            order = self._order = Order(queue, state, version, [at for at, _ in found], [n for _, n in found])
+        return order
+
+    def forget(self) -> None:
+        self._order = None
+
+
+def first_page(queue: MemoryQueue, state: State, limit: int, fits: Callable[[Message], bool]) -> list[Message]:
+    """The first messages that fit, without an order of all: mostly nobody asks for a second page."""
+    return nsmallest(limit, filter(fits, queue.in_state(state)), key=lambda message: place(state, cursor(message)))
+
+
+def place(state: State, at: Cursor) -> Cursor:
+    """The cursor in a form that sorts, even where a key is any object."""
+    return at if state != "buffered" or isinstance(at[0], str) else (repr(at[0]), at[1])
