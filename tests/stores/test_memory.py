@@ -316,6 +316,7 @@ def random_history(seed: int, steps: int = 150) -> tuple[MemoryStore, random.Ran
         if isinstance(command, Claim):
             receipts = [*receipts, *(message.receipt for message in answer.messages)][-10:]
         clock.advance(draw.choice([0, 0, 0.5, 1]))
+    clock.advance(1.5)  # Some leases end, which no claim has seen yet.
     return store, draw
 
 
