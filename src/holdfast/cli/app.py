@@ -10,6 +10,7 @@ from holdfast.cli.audit import audit
 from holdfast.cli.copy import copy
 from holdfast.cli.demo.command import demo
 from holdfast.cli.imports import imports
+from holdfast.cli.localqueue import localqueue
 from holdfast.cli.serve import serve
 from holdfast.cli.token import token
 from holdfast.cli.worker import worker
@@ -33,6 +34,7 @@ def holdfast(
 
 
 app.add_typer(imports)
+app.add_typer(localqueue)
 app.command()(copy)
 app.command()(demo)
 app.command()(serve)

@@ -22,7 +22,7 @@ except ModuleNotFoundError as _missing:
         "the workers of holdfast.surfaces.localqueue need the package 'tenacity': pip install 'holdfast[retry]'"
     ) from _missing
 
-__all__ = ["persistent_async_worker", "persistent_worker", "relay_commits", "relay_commits_async"]
+__all__ = ["AsyncWorkerCalls", "WorkerCalls", "persistent_async_worker", "persistent_worker", "relay_commits", "relay_commits_async"]
 
 Handler = Callable[..., Any]
 

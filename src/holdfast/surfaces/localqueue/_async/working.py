@@ -1,7 +1,8 @@
 """A worker: each call handles one message of a queue."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from holdfast._async.flows.claiming import claim_since
@@ -33,6 +34,16 @@ HEARTBEAT_S = 1.0
 """A worker that is busy shows up no more often than this."""
 
 
+NOTHING: Mapping[str, Any] = MappingProxyType({})
+
+OnClaim = Callable[[AsyncQueueClaim[Any]], object]
+
+
+def ignore(claim: object) -> None:
+    """Take no notice of a claim."""
+    del claim
+
+
 class AsyncWorkerCalls:
     """Handles messages with one function, one a call.
 
@@ -56,16 +67,25 @@ class AsyncWorkerCalls:
 
     async def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Wait for a message, handle it, and answer what the handler answers."""
+        return await self.handle_next(math.inf, args, kwargs)
+
+    async def handle_next(
+        self, timeout_s: float, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] = NOTHING, *, on_claim: OnClaim = ignore
+    ) -> Any:
+        """Handle a message that comes within so many seconds, and answer what the handler answers; MISSING if none comes.
+
+        `on_claim` is told of it first.
+        """
         client = self._queue.client
         await self._show_up(client.keepalive.now())
         await pause_until(client, self._pace.next_start_at(client.keepalive.now()))
         if self._queue.takes:
-            return await self._take(args, kwargs)
+            return await self._take(timeout_s, args, kwargs)
         context = AsyncQueueClaimContext[Any](
             client,
             self._queue.claim_command(self._worker_id, self._budget),
             JSON,
-            timeout_s=math.inf,
+            timeout_s=timeout_s,
             poll_s=POLL_S,
             auto_renew=True,
             renew_interval_s=None,
@@ -74,9 +94,10 @@ class AsyncWorkerCalls:
             release_on_error=True,
         )
         async with context:
-            self._pace.started(client.keepalive.now())
             if context.claim is None:
-                raise RuntimeError("a claim without end came back empty")
+                return MISSING
+            self._pace.started(client.keepalive.now())
+            on_claim(context.claim)
             return await self._handle(context.claim, args, kwargs)
 
     @property
@@ -87,7 +108,7 @@ class AsyncWorkerCalls:
         budget: int = self._retries.get("max_tries", DEATHS)
         return budget
 
-    async def _handle(self, claim: AsyncQueueClaim[Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    async def _handle(self, claim: AsyncQueueClaim[Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         committing = AsyncCommitting(self._queue, claim)
         done_before = await committing.begin()
         if done_before is not MISSING:
@@ -113,7 +134,7 @@ class AsyncWorkerCalls:
         return result
 
     async def _tried(
-        self, claim: AsyncQueueClaim[Any], retrying: PersistentAsyncRetrying, args: tuple[Any, ...], kwargs: dict[str, Any]
+        self, claim: AsyncQueueClaim[Any], retrying: PersistentAsyncRetrying, args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> Any:
         """What the handler answers, after as many tries as it takes."""
         try:
@@ -139,10 +160,12 @@ class AsyncWorkerCalls:
         except Exception as failure:  # noqa: BLE001 - said beside the handler's own error, which is raised
             error.add_note(f"the failure of message {claim.id} of queue {claim.queue!r} could not be kept: {failure}")
 
-    async def _take(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    async def _take(self, timeout_s: float, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         """Handle a message that is gone already: whatever becomes of it, it is not delivered again."""
         command = self._queue.claim_command(self._worker_id)
-        messages, _ = await claim_since(self._queue.client.async_store, command, math.inf, POLL_S)
+        messages, _ = await claim_since(self._queue.client.async_store, command, timeout_s, POLL_S)
+        if not messages:
+            return MISSING
         self._pace.started(self._queue.client.keepalive.now())
         async with AsyncTogether(self._queue.client) as step:
             self._note(step)

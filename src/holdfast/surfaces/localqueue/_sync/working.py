@@ -2,7 +2,8 @@
 """A worker: each call handles one message of a queue."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from holdfast._sync.flows.claiming import claim_since
@@ -34,6 +35,16 @@ HEARTBEAT_S = 1.0
 """A worker that is busy shows up no more often than this."""
 
 
+NOTHING: Mapping[str, Any] = MappingProxyType({})
+
+OnClaim = Callable[[QueueClaim[Any]], object]
+
+
+def ignore(claim: object) -> None:
+    """Take no notice of a claim."""
+    del claim
+
+
 class WorkerCalls:
     """Handles messages with one function, one a call.
 
@@ -57,16 +68,25 @@ class WorkerCalls:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Wait for a message, handle it, and answer what the handler answers."""
+        return self.handle_next(math.inf, args, kwargs)
+
+    def handle_next(
+        self, timeout_s: float, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] = NOTHING, *, on_claim: OnClaim = ignore
+    ) -> Any:
+        """Handle a message that comes within so many seconds, and answer what the handler answers; MISSING if none comes.
+
+        `on_claim` is told of it first.
+        """
         client = self._queue.client
         self._show_up(client.keepalive.now())
         pause_until(client, self._pace.next_start_at(client.keepalive.now()))
         if self._queue.takes:
-            return self._take(args, kwargs)
+            return self._take(timeout_s, args, kwargs)
         context = QueueClaimContext[Any](
             client,
             self._queue.claim_command(self._worker_id, self._budget),
             JSON,
-            timeout_s=math.inf,
+            timeout_s=timeout_s,
             poll_s=POLL_S,
             auto_renew=True,
             renew_interval_s=None,
@@ -75,9 +95,10 @@ class WorkerCalls:
             release_on_error=True,
         )
         with context:
-            self._pace.started(client.keepalive.now())
             if context.claim is None:
-                raise RuntimeError("a claim without end came back empty")
+                return MISSING
+            self._pace.started(client.keepalive.now())
+            on_claim(context.claim)
             return self._handle(context.claim, args, kwargs)
 
     @property
@@ -88,7 +109,7 @@ class WorkerCalls:
         budget: int = self._retries.get("max_tries", DEATHS)
         return budget
 
-    def _handle(self, claim: QueueClaim[Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def _handle(self, claim: QueueClaim[Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         committing = Committing(self._queue, claim)
         done_before = committing.begin()
         if done_before is not MISSING:
@@ -113,7 +134,7 @@ class WorkerCalls:
         committing.finish()
         return result
 
-    def _tried(self, claim: QueueClaim[Any], retrying: PersistentRetrying, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def _tried(self, claim: QueueClaim[Any], retrying: PersistentRetrying, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         """What the handler answers, after as many tries as it takes."""
         try:
             return retrying(self._handler, claim.value, *args, **kwargs)
@@ -138,10 +159,12 @@ class WorkerCalls:
         except Exception as failure:  # noqa: BLE001 - said beside the handler's own error, which is raised
             error.add_note(f"the failure of message {claim.id} of queue {claim.queue!r} could not be kept: {failure}")
 
-    def _take(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def _take(self, timeout_s: float, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         """Handle a message that is gone already: whatever becomes of it, it is not delivered again."""
         command = self._queue.claim_command(self._worker_id)
-        messages, _ = claim_since(self._queue.client.store, command, math.inf, POLL_S)
+        messages, _ = claim_since(self._queue.client.store, command, timeout_s, POLL_S)
+        if not messages:
+            return MISSING
         self._pace.started(self._queue.client.keepalive.now())
         with Together(self._queue.client) as step:
             self._note(step)

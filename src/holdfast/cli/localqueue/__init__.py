@@ -1,0 +1,45 @@
+"""The commands `holdfast localqueue …`: localqueue's own command line, on any store.
+
+What is answered is JSON, one value a line; `--json` is accepted and changes nothing.
+"""
+
+from typing import Annotated
+
+import typer
+
+from holdfast.cli.localqueue.looking import dead, health, requeue_dead, stats
+from holdfast.cli.localqueue.messages import ack, add, dead_letter, inspect, pop, purge, release, size
+from holdfast.cli.localqueue.settings import config
+from holdfast.cli.localqueue.settings import retry as retries
+from holdfast.cli.localqueue.working import work
+
+localqueue: typer.Typer = typer.Typer(name="localqueue", no_args_is_help=True, help="localqueue's command line, on any store.")
+queue: typer.Typer = typer.Typer(name="queue", no_args_is_help=True, help="Put, lease, settle and handle messages.")
+
+
+def print_version(asked: bool) -> None:  # noqa: FBT001  typer calls an option's callback with its value
+    """Answer `--version` and leave."""
+    if asked:
+        from holdfast.surfaces.localqueue import __version__
+
+        typer.echo(__version__)
+        raise typer.Exit
+
+
+@localqueue.callback()
+def group(
+    *,
+    version: Annotated[bool, typer.Option("--version", callback=print_version, is_eager=True, help="Show localqueue's version.")] = False,
+) -> None:
+    """Work on the queues of localqueue's API, on any store."""
+
+
+for command in (add, pop, inspect, ack, release, size, stats, health, dead, purge):
+    queue.command()(command)
+queue.command("dead-letter")(dead_letter)
+queue.command("requeue-dead")(requeue_dead)
+queue.command("process")(work)
+queue.command("exec")(work)
+localqueue.add_typer(queue)
+localqueue.add_typer(retries)
+localqueue.add_typer(config)

@@ -1,0 +1,179 @@
+"""Messages one by one: `add`, `pop`, `inspect`, `ack`, `release`, `dead-letter`, `size`, `purge`."""
+
+import sys
+from queue import Empty
+from typing import Annotated, Any
+
+import typer
+from msgspec import DecodeError, json
+
+from holdfast.cli.localqueue.opening import (
+    AsJson,
+    LeaseTimeout,
+    LogEvents,
+    MessageId,
+    QueueName,
+    StorePath,
+    StoreUrl,
+    WorkerId,
+    answer,
+    opened,
+    tell,
+)
+from holdfast.cli.opening import FAILED, REFUSED, ended
+
+Token = Annotated[int | None, typer.Option(help="The lease that `pop` answered; without it, only while nobody holds the message.")]
+Delay = Annotated[float, typer.Option(min=0.0, help="Seconds until it is due.")]
+
+
+def add(
+    queue: QueueName,
+    *,
+    value: Annotated[str | None, typer.Option(help="The value, as JSON; without it, what stdin says.")] = None,
+    raw: Annotated[bool, typer.Option("--raw", help="The value is text, not JSON.")] = False,
+    delay: Delay = 0.0,
+    dedupe_key: Annotated[str | None, typer.Option(help="A put that meets a living message of its key answers that one.")] = None,
+    priority: Annotated[int, typer.Option(min=0, help="Higher goes first.")] = 0,
+    store_path: StorePath = None,
+    store: StoreUrl = None,
+    log_events: LogEvents = False,
+) -> None:
+    """Put a message."""
+    from holdfast.surfaces.localqueue import PersistentQueue, PriorityOrdering
+
+    item = _value(value, raw=raw)
+    with opened(queue, store_path, store) as plain:
+        jobs = PersistentQueue[Any](queue, store=plain.store, ordering_policy=PriorityOrdering())
+        message = jobs.put(item, delay=delay, dedupe_key=dedupe_key, priority=priority)
+        tell("queue.enqueue", when=log_events, queue=queue, message_id=message.id, state=message.state, available_at=message.available_at)
+        answer(message)
+
+
+def pop(
+    queue: QueueName,
+    *,
+    lease_timeout: LeaseTimeout = 30.0,
+    worker_id: WorkerId = None,
+    block: Annotated[bool, typer.Option("--block", help="Wait for one.")] = False,
+    timeout: Annotated[float | None, typer.Option(min=0.0, help="How many seconds, with --block.")] = None,
+    store_path: StorePath = None,
+    store: StoreUrl = None,
+    log_events: LogEvents = False,
+) -> None:
+    """Lease the next message; its token is what `ack`, `release` and `dead-letter` ask for."""
+    with opened(queue, store_path, store, lease_timeout=lease_timeout) as jobs:
+        try:
+            message = jobs.get_message(block, timeout, leased_by=worker_id)
+        except Empty:
+            raise ended("localqueue", "queue is empty", FAILED) from None
+        tell(
+            "queue.lease",
+            when=log_events,
+            queue=queue,
+            message_id=message.id,
+            leased_by=message.leased_by,
+            attempts=message.attempts,
+            leased_until=message.leased_until,
+        )
+        answer(message)
+
+
+def inspect(
+    queue: QueueName, message_id: MessageId, *, store_path: StorePath = None, store: StoreUrl = None, as_json: AsJson = False
+) -> None:
+    """Look at a message."""
+    del as_json
+    with opened(queue, store_path, store) as jobs:
+        message = jobs.inspect(message_id)
+        if message is None:
+            raise ended("localqueue", f"message not found: {message_id}", FAILED)
+        answer(message)
+
+
+def ack(
+    queue: QueueName,
+    message_id: MessageId,
+    *,
+    token: Token = None,
+    store_path: StorePath = None,
+    store: StoreUrl = None,
+    log_events: LogEvents = False,
+) -> None:
+    """Remove a message: it is done."""
+    _settle(queue, message_id, token, "ack", store_path=store_path, store=store, log_events=log_events)
+
+
+def release(
+    queue: QueueName,
+    message_id: MessageId,
+    *,
+    delay: Delay = 0.0,
+    token: Token = None,
+    store_path: StorePath = None,
+    store: StoreUrl = None,
+    log_events: LogEvents = False,
+) -> None:
+    """Give a message back."""
+    _settle(queue, message_id, token, "release", store_path=store_path, store=store, log_events=log_events, delay=delay)
+
+
+def dead_letter(
+    queue: QueueName,
+    message_id: MessageId,
+    *,
+    token: Token = None,
+    store_path: StorePath = None,
+    store: StoreUrl = None,
+    log_events: LogEvents = False,
+) -> None:
+    """Take a message out of delivery."""
+    _settle(queue, message_id, token, "dead-letter", store_path=store_path, store=store, log_events=log_events)
+
+
+def size(queue: QueueName, *, store_path: StorePath = None, store: StoreUrl = None) -> None:
+    """Count the messages that are due."""
+    with opened(queue, store_path, store) as jobs:
+        answer(jobs.qsize())
+
+
+def purge(queue: QueueName, *, store_path: StorePath = None, store: StoreUrl = None, log_events: LogEvents = False) -> None:
+    """Remove every message; answer how many there were."""
+    with opened(queue, store_path, store) as jobs:
+        count = jobs.purge()
+        tell("queue.purge", when=log_events, queue=queue, deleted=count)
+        answer(count)
+
+
+def _settle(
+    queue: str,
+    message_id: str,
+    token: int | None,
+    action: str,
+    *,
+    store_path: str | None,
+    store: str | None,
+    log_events: bool,
+    **how: Any,
+) -> None:
+    from holdfast.surfaces.localqueue import QueueMessage
+
+    with opened(queue, store_path, store) as jobs:
+        settle = getattr(jobs, action.replace("-", "_"))
+        if not settle(QueueMessage(id=message_id, value=None, queue=queue, token=token), **how):
+            reason = "it is not there, or somebody holds it: give the --token that `pop` answered"
+            raise ended("localqueue", f"message {message_id} was left alone: {reason if token is None else 'that lease has ended'}", FAILED)
+        tell(f"queue.{action.replace('-', '_')}", when=log_events, queue=queue, message_id=message_id, **how)
+        answer({"id": message_id, "state": action})
+
+
+def _value(text: str | None, *, raw: bool) -> Any:
+    if text is None:
+        text = "" if sys.stdin.isatty() else sys.stdin.read()
+        if not text:
+            raise ended("localqueue", "there is no value: give --value, or pipe one in", REFUSED)
+    if raw:
+        return text
+    try:
+        return json.decode(text)
+    except DecodeError as error:
+        raise ended("localqueue", f"the value must be JSON unless --raw is given: {error}", REFUSED) from None

@@ -1,0 +1,31 @@
+"""Being told to stop: by SIGTERM or Ctrl-C."""
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Event
+from typing import Final
+
+SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
+
+
+@contextmanager
+def stopping() -> Iterator[Event]:
+    """What is set by the first signal; a second one does what it did before, and interrupts."""
+    stop = Event()
+    before = {number: signal.getsignal(number) for number in SIGNALS}
+
+    def told(*_: object) -> None:
+        stop.set()
+        restore()
+
+    def restore() -> None:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+    for number in SIGNALS:
+        signal.signal(number, told)
+    try:
+        yield stop
+    finally:
+        restore()
