@@ -2,11 +2,15 @@
 
 import asyncio
 import threading
+import time
 from collections.abc import Callable, Coroutine
 from types import TracebackType
 from typing import Any, Generic, Self, TypeVar
 
 R = TypeVar("R")
+
+PATIENCE_S = 60.0
+"""How long what must happen may take."""
 
 
 class AsyncRunner:
@@ -56,8 +60,10 @@ class Runner:
         return Started(work, args)
 
     def until(self, condition: Callable[[], bool]) -> None:
-        pause = threading.Event()
+        pause, deadline = threading.Event(), time.monotonic() + PATIENCE_S
         while not condition():
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"it did not happen within {PATIENCE_S} seconds")
             pause.wait(0.001)
 
 
@@ -77,7 +83,9 @@ class Started(Generic[R]):
         self._thread.start()
 
     def result(self) -> R:
-        self._thread.join()
+        self._thread.join(PATIENCE_S)
+        if not self._outcome:
+            raise TimeoutError(f"it did not end within {PATIENCE_S} seconds")
         outcome = self._outcome[0]
         if isinstance(outcome, BaseException):
             raise outcome

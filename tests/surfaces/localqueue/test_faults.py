@@ -187,7 +187,7 @@ print(queue.stats().ready, flush=True)
 def test_a_step_of_the_wall_clock_neither_hides_nor_delivers_again(jobs: PersistentQueue[Any], clock: FakeClock) -> None:
     jobs.put("work")
     clock.step_wall(-3600.0)
-    message = jobs.get_message()
+    message = jobs.get_message(block=False)
     clock.step_wall(7200.0)
     with pytest.raises(standard.Empty):
         jobs.get_nowait()
@@ -197,7 +197,7 @@ def test_a_step_of_the_wall_clock_neither_hides_nor_delivers_again(jobs: Persist
 def test_a_long_handler_is_not_joined_by_a_second_one(jobs: PersistentQueue[Any], clock: FakeClock) -> None:
     message = jobs.put("work")
 
-    @persistent_worker(jobs)
+    @persistent_worker(jobs, max_tries=1)
     def handle(_: str) -> None:
         for _third in range(6):
             clock.advance(LEASE_S / 3)
