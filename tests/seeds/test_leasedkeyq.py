@@ -3,103 +3,127 @@
 On a store that is shared a queue is told its store; what a block mentions and does not make (a queue, a key that waits) it gets.
 """
 
-import functools
-from collections.abc import AsyncIterator
+import asyncio
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import pytest
 
 from holdfast.client import client_for
+from holdfast.surfaces import leasedkeyq
 from holdfast.surfaces.leasedkeyq import KeyAlreadyInFlightError, LeasedKeyQueue
+from tests.seeds.blocks import code_of, run, run_inside
 from tests.stores_by_name import url_of
 
-pytestmark = pytest.mark.anyio
+K = TypeVar("K")
+V = TypeVar("V")
+
+STORES = ["own", "memory", "sqlite", "lmdb", "redis", "postgres"]
 
 
-@pytest.fixture(params=["own", "memory", "sqlite", "lmdb", "redis", "postgres"])
-async def make(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Any]:
-    """The class, as a program imports it; on shared stores with `store=` given."""
+@pytest.fixture(params=STORES)
+def url(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str | None]:
+    """Where queues are that are told no store; None is where they are by themselves."""
     if request.param == "own":
-        yield LeasedKeyQueue
+        yield None
         return
     url = url_of(request.param, tmp_path)
-    yield functools.partial(LeasedKeyQueue, store=url)
-    await client_for(url).aio.close()
+
+    class There(LeasedKeyQueue[K, V], Generic[K, V]):
+        def __init__(self, **options: Any) -> None:
+            super().__init__(store=url, **options)
+
+    monkeypatch.setattr(leasedkeyq, "LeasedKeyQueue", There)
+    yield url
+    client_for(url).close()
+
+
+@pytest.fixture
+async def queue(url: str | None) -> AsyncIterator[LeasedKeyQueue[Any, Any]]:
+    yield leasedkeyq.LeasedKeyQueue()
+    if url is not None:
+        # Connections of tasks belong to their loop, and are closed in it.
+        await client_for(url).aio.close()
 
 
 @pytest.mark.parametrize("fails", [False, True])
-async def test_the_quick_start(make: Any, capsys: pytest.CaptureFixture[str], fails: bool) -> None:  # noqa: FBT001 - by name
+def test_the_quick_start(
+    url: str | None,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    fails: bool,  # noqa: FBT001 - by name
+) -> None:
     async def process(value: object) -> None:
         if fails:
             raise RuntimeError("out of paint")
 
-    async with make(default_lease_timeout=30.0) as queue:
-        await queue.put("task-1", {"action": "process", "data": 123})
-        await queue.put("task-2", {"action": "send", "data": 456})
+    async def whole(main: Any) -> None:
+        await main
+        if url is not None:
+            left = await LeasedKeyQueue[str, Any](store=url).available_keys()
+            assert left == ({"task-1"} if fails else set())
+            await client_for(url).aio.close()
 
-        key, value, lease = await queue.get()
-        print(f"Processing {key}: {value}")  # noqa: T201 - as documented
-
-        try:
-            await process(value)
-            await queue.ack(lease)
-        except Exception:  # noqa: BLE001 - as documented
-            await queue.release(lease, requeue_front=True)
-
-        key, value, lease = await queue.take("task-2")
-        print(f"Specifically got {key}: {value}")  # noqa: T201 - as documented
-        await queue.ack(lease)
-        assert await queue.available_keys() == ({"task-1"} if fails else set())
+    start = asyncio.run
+    monkeypatch.setattr(asyncio, "run", lambda main: start(whole(main)))
+    run("leasedkeyq", "Quick start", process=process)
     assert capsys.readouterr().out == (
         "Processing task-1: {'action': 'process', 'data': 123}\nSpecifically got task-2: {'action': 'send', 'data': 456}\n"
     )
 
 
-async def test_the_api_in_overview(make: Any) -> None:
-    queue, key = make(), "first"
-
-    await queue.put(key, 1, if_in_flight="update")
+@pytest.mark.anyio
+async def test_producer_and_consumer(queue: LeasedKeyQueue[Any, Any]) -> None:
+    await run_inside("leasedkeyq", "Producer", queue=queue, key="first", value=1)
     await queue.put("specific-key", 2)
-    key, value, lease = await queue.get(timeout=10.0, lease_timeout=30.0)
-    assert (key, value) == ("first", 1)
-    key, value, second = await queue.take("specific-key", timeout=10.0)
-    assert (key, value) == ("specific-key", 2)
+    names = await run_inside("leasedkeyq", "Consumer", queue=queue)
+    assert (names["key"], names["value"]) == ("specific-key", 2)
+    assert await queue.inflight_keys() == {"first", "specific-key"}
 
-    await queue.ack(lease)
-    await queue.release(second, requeue_front=True)
 
+@pytest.mark.anyio
+async def test_lease_control(queue: LeasedKeyQueue[Any, Any]) -> None:
+    """A lease is acknowledged or released, so each line of the block has one of its own."""
+    for key in ("a", "b", "c"):
+        await queue.put(key, 0)
+    for line in code_of("leasedkeyq", "Lease control").splitlines():
+        _, _, lease = await queue.get()
+        names: dict[str, Any] = {"queue": queue, "lease": lease}
+        # The code is in the folder of the blocks.
+        exec(f"async def block(queue, lease):\n    {line}", names)  # noqa: S102 - see above
+        await names["block"](queue, lease)
+    assert [(await queue.get())[0] for _ in range(2)] == ["b", "c"]
+
+
+@pytest.mark.anyio
+async def test_introspection(queue: LeasedKeyQueue[Any, Any]) -> None:
+    await queue.put("leased", 1)
+    await queue.get()
     await queue.put("key", 3)
-    value = await queue.peek("key")
-    has_key = await queue.contains("key")
-    keys = await queue.available_keys()
-    inflight = await queue.inflight_keys()
-    size = await queue.qsize()
-    assert (value, has_key, keys, inflight, size) == (3, True, {"key", "specific-key"}, set(), 2)
+    names = await run_inside("leasedkeyq", "Introspection", queue=queue)
+    assert [names[name] for name in ("value", "has_key", "keys", "inflight", "size")] == [3, True, {"key"}, {"leased"}, 1]
 
 
-async def test_the_policies_in_flight(make: Any) -> None:
-    queue, new_value = make(), "new"
+@pytest.mark.anyio
+async def test_the_policies_in_flight(queue: LeasedKeyQueue[Any, Any]) -> None:
     await queue.put("key", "old")
     _, _, lease = await queue.get()
 
-    await queue.put("key", new_value, if_in_flight="update")
+    await run_inside("leasedkeyq", "In flight", queue=queue, new_value="new")
     with pytest.raises(KeyAlreadyInFlightError):
-        await queue.put("key", new_value, if_in_flight="reject")
-    await queue.put("key", new_value, if_in_flight="buffer")
-    await queue.ack(lease)
-    assert await queue.peek("key") == new_value
+        await queue.put("key", "new", if_in_flight="reject")
+    await queue.release(lease)
+    assert await queue.peek("key") == "new"
 
 
-async def test_lease_time_outs(make: Any) -> None:
-    queue = make(default_lease_timeout=30.0)
-    await queue.start()
-    await queue.put("key", 1)
+@pytest.mark.anyio
+async def test_lease_time_outs(queue: LeasedKeyQueue[Any, Any], url: str | None) -> None:
+    class Filled(leasedkeyq.LeasedKeyQueue[K, V], Generic[K, V]):
+        async def start(self) -> None:
+            await super().start()
+            await self.put("key", 1)  # type: ignore[arg-type] # of this test
 
-    _key, _value, lease = await queue.get(lease_timeout=60.0)
-    (record,) = await queue.inflight()
-    assert (record.lease, record.timeout) == (lease, 60.0)
-
-
-def test_the_generic_form_names_its_types() -> None:
-    assert LeasedKeyQueue[str, dict[str, Any]](default_lease_timeout=30.0).name.startswith("leasedkeyq")
+    names = await run_inside("leasedkeyq", "Lease time-outs", LeasedKeyQueue=Filled)
+    (record,) = await names["queue"].inflight()
+    assert (record.lease, record.timeout) == (names["lease"], 60.0)
