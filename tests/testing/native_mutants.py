@@ -92,8 +92,8 @@ LUA = [
     ),
     TextMutant(
         "settles the short way without looking at the token",
-        r"message\.token ~= tokens\[i\] or",
-        "",
+        r"(message\.)?token ~= tokens\[i\] or",
+        "not token or",
         "test_a_stale_receipt_changes_nothing_of_what_a_newer_holder_has",
     ),
     TextMutant(
@@ -148,6 +148,6 @@ LUA = [
     TextMutant("wakes nobody", r'redis\.pcall\("PUBLISH", ', "tostring(", "test_a_put_wakes_who_waits"),
     TextMutant("says nothing of pruned events", r"after < floor or", "", "test_a_number_below_the_oldest_is_compacted"),
     TextMutant(
-        "prunes too young events", r"local RETRY_S = 120", "local RETRY_S = 1", "test_events_younger_than_two_minutes_are_never_pruned"
+        "prunes too young events", r"local RETRY_S = \S+", "local RETRY_S = 1", "test_events_younger_than_two_minutes_are_never_pruned"
     ),
 ]

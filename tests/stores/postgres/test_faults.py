@@ -10,11 +10,14 @@ import pytest
 from psycopg.conninfo import conninfo_to_dict
 
 from holdfast.commands import Change, Names, Write
+from holdfast.commands.topics import queue_topic
 from holdfast.connect import connect
 from holdfast.errors import NotAllowed, SchemaTooNew, StoreError, StoreUnavailable
+from holdfast.records import Message
 from holdfast.stores import Store
 from holdfast.stores.postgres import schema
-from holdfast.testing.conformance.asking import DICT, claim, drain, ids, put, read, settle
+from holdfast.testing.conformance.asking import DICT, JOBS, claim, drain, ids, put, read, settle
+from holdfast.testing.conformance.threads import Doing, all_asleep
 from holdfast.testing.servers.postgres import PASSWORD, PostgresServer
 
 
@@ -81,6 +84,23 @@ def test_a_claim_outlives_the_connection_it_was_made_on(server: PostgresServer, 
     held = claim(store)
     cut_all(server.url)
     assert settle(store, held) == [True]
+
+
+def test_a_waiter_hears_of_what_was_put_while_its_connection_was_down(server: PostgresServer, store: Store) -> None:
+    def claim_when_there() -> list[Message]:
+        with store.mark(queue_topic(JOBS)) as mark:
+            while not (found := claim(store)):
+                store.wait(mark, 1_000_000.0)
+            mark.used()
+            return found
+
+    waiter = Doing(claim_when_there)
+    all_asleep(waiter)
+    cut_all(server.url)
+    other = connect(f"{server.url}?schema=faults")
+    put(other, "a")
+    other.close()
+    assert ids(waiter.result("a waiter whose connection was cut")) == ["a"]
 
 
 def test_a_forked_child_has_connections_of_its_own(store: Store) -> None:

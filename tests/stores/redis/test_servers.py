@@ -84,6 +84,11 @@ def test_an_eviction_policy_that_may_lose_data_is_refused_unless_allowed() -> No
         store.close()
 
 
+def test_a_redis_cluster_is_refused() -> None:
+    with RedisServer(settings={"cluster-enabled": "yes"}) as server:
+        refused(server.url, StoreError, "Cluster")
+
+
 def test_a_read_only_replica_is_refused(server: RedisServer) -> None:
     with RedisServer(settings={"replicaof": f"127.0.0.1 {server.port}"}) as replica:
         refused(replica.url, StoreError, "read-only replica", "primary")

@@ -128,9 +128,14 @@ language plpgsql set search_path from current as $$
 begin
   return coalesce(bool_and(pg_try_advisory_xact_lock(object_lock(o.kind, o.name))), true)
   from (
-    select distinct replace(m[1], 'room', 'queue') as kind, m[2] as name
+    select replace(m[1], 'room', 'queue') as kind, m[2] as name
     from unnest(topics) as t, regexp_match(t, '^(?:watch:)?(queue|room|dict):(.*)$') as m
     where m is not null
+    union
+    -- A queue's name may have colons, as its keys have: the name ends before one of them.
+    select 'queue', substr(t, 5, at - 5)
+    from unnest(topics) as t, generate_series(6, length(t)) as at
+    where starts_with(t, 'key:') and substr(t, at, 1) = ':'
   ) as o;
 end
 $$;
