@@ -1,6 +1,6 @@
 """Each block of localqueue's documented API runs as it is documented, on every store; only the import differs.
 
-A block is a function; what it mentions and does not make (a queue, a function, a task) it gets. Blocks that name no store use that of
+What a block mentions and does not make (a queue, a function, a task) it gets. Blocks that name no store use that of
 `HOLDFAST_URL`.
 """
 
@@ -15,6 +15,8 @@ import pytest
 from holdfast.client import client_for
 from holdfast.surfaces import localqueue
 from holdfast.surfaces.localqueue import PersistentQueue
+from holdfast.surfaces.localqueue.retry import URLAttemptStore
+from tests.seeds.blocks import run, run_inside
 from tests.stores_by_name import url_of
 
 STORES = ["memory", "sqlite", "lmdb", "redis", "postgres"]
@@ -49,18 +51,7 @@ class VideoTask:
 
 class TestWorkers:
     def test_a_configuration(self, queue: PersistentQueue[Any]) -> None:
-        from tenacity import retry_if_exception_type, wait_fixed
-
-        from holdfast.surfaces.localqueue import PersistentWorkerConfig
-
-        config = PersistentWorkerConfig(
-            max_tries=3,
-            wait=wait_fixed(1),
-            retry=retry_if_exception_type(ConnectionError),
-            dead_letter_on_failure=False,
-            release_delay=30,
-        )
-
+        config = run("localqueue", "A configuration")["config"]
         assert config.retry_kwargs["max_tries"] == 3
         assert (config.dead_letter_on_failure, config.dead_letter_on_exhaustion, config.release_delay) == (False, False, 30)
 
@@ -73,27 +64,17 @@ class TestWorkers:
         assert queue.stats().delayed == 1
 
     def test_a_worker(self, queue: PersistentQueue[Any]) -> None:
-        from holdfast.surfaces.localqueue import PersistentWorkerConfig, persistent_worker
-
-        config = PersistentWorkerConfig(max_tries=3)
-        seen = []
-
-        @persistent_worker(queue, config=config)
-        def handle(payload: dict[str, str]) -> None:
-            seen.append(payload)
-
-        handle()
-        assert seen == [{"image_id": "img-1"}]
+        names = run("localqueue", "A worker", queue=queue)
+        assert names["handle"]() is None
         assert queue.stats().total == 0
 
     @pytest.mark.anyio
     @pytest.mark.usefixtures("closed_in_loop")
     async def test_an_async_worker(self, queue: PersistentQueue[Any]) -> None:
-        from holdfast.surfaces.localqueue import PersistentWorkerConfig, persistent_async_worker
-
+        """Documented by its signature alone."""
         seen = []
 
-        @persistent_async_worker(queue, config=PersistentWorkerConfig(max_tries=3))
+        @localqueue.persistent_async_worker(queue, config=localqueue.PersistentWorkerConfig(max_tries=3))
         async def handle(payload: dict[str, str]) -> None:
             seen.append(payload)
 
@@ -102,111 +83,66 @@ class TestWorkers:
 
 
 class TestRetries:
-    def test_a_decorated_function(self, url: str) -> None:
-        from holdfast.surfaces.localqueue.retry import key_from_argument, persistent_retry
-
-        seen = []
-
-        @persistent_retry(key_fn=key_from_argument("job_id"), max_tries=3)
-        def run(job_id: str) -> None:
-            seen.append(job_id)
-
-        run("job:1")
-        assert seen == ["job:1"]
+    @pytest.mark.parametrize(
+        ("title", "args", "kwargs", "key"),
+        [
+            ("A retried function", ("job:1",), {}, "job:1"),
+            ("A key from a named argument", (), {"job_id": "job:1"}, "job:1"),
+            ("A key from an attribute", (VideoTask("v1"),), {}, "video:v1"),
+            ("A key from an id", (VideoTask("v1"),), {}, "video:v1"),
+        ],
+    )
+    def test_a_decorated_function_is_refused_under_its_key_when_that_is_exhausted(
+        self, url: str, title: str, args: tuple[Any, ...], kwargs: dict[str, Any], key: str
+    ) -> None:
+        function = run("localqueue", title, VideoTask=VideoTask)["run"]
+        assert function(*args, **kwargs) is None
+        URLAttemptStore(client_for(url)).save(key, localqueue.RetryRecord(3, 1.0, exhausted=True))
+        with pytest.raises(localqueue.PersistentRetryExhausted) as refused:
+            function(*args, **kwargs)
+        assert (refused.value.key, refused.value.attempts) == (key, 3)
 
     @pytest.mark.anyio
     @pytest.mark.usefixtures("closed_in_loop")
     async def test_a_decorated_coroutine_function(self, url: str) -> None:
-        from holdfast.surfaces.localqueue.retry import key_from_argument, persistent_async_retry
-
-        seen = []
-
-        @persistent_async_retry(key_fn=key_from_argument("job_id"), max_tries=3)
-        async def run(job_id: str) -> None:
-            seen.append(job_id)
-
-        await run("job:1")
-        assert seen == ["job:1"]
-
-    def test_a_key_from_a_named_argument(self, url: str) -> None:
-        from holdfast.surfaces.localqueue.retry import key_from_argument, persistent_retry
-
-        @persistent_retry(key_fn=key_from_argument("job_id"))
-        def run(*, job_id: str) -> str:
-            return job_id
-
-        assert run(job_id="job:1") == "job:1"
-
-    def test_a_key_from_an_attribute(self, url: str) -> None:
-        from holdfast.surfaces.localqueue.retry import PersistentRetrying, key_from_attr, persistent_retry
-
-        @persistent_retry(key_fn=key_from_attr("task", "id", prefix="video"))
-        def run(task: VideoTask) -> object:
-            return PersistentRetrying(key="any").get_record(f"video:{task.id}")
-
-        assert run(VideoTask("v1")) is None
-
-    def test_a_key_from_an_id(self, url: str) -> None:
-        from holdfast.surfaces.localqueue.retry import PersistentRetrying, idempotency_key_from_id, persistent_retry
-
-        @persistent_retry(key_fn=idempotency_key_from_id("task", prefix="video"), max_tries=1)
-        def run(task: VideoTask) -> None:
-            raise ConnectionError(task.id)
-
-        with pytest.raises(ConnectionError):
-            run(VideoTask("v1"))
-        record = PersistentRetrying(key="any").get_record("video:v1")
-        assert record is not None
-        assert (record.attempts, record.exhausted) == (1, True)
+        function = run("localqueue", "A retried coroutine function")["run"]
+        assert await function("job:1") is None
+        URLAttemptStore(client_for(url)).save("job:1", localqueue.RetryRecord(3, 1.0, exhausted=True))
+        with pytest.raises(localqueue.PersistentRetryExhausted):
+            await function("job:1")
 
     def test_a_retryer(self, url: str) -> None:
-        from holdfast.surfaces.localqueue.retry import PersistentRetrying, key_from_argument
+        seen: list[str] = []
 
-        def fn(job_id: str) -> str:
-            return job_id
+        def fn(job_id: str) -> None:
+            seen.append(job_id)
 
-        retryer = PersistentRetrying(key_fn=key_from_argument("job_id"), max_tries=5)
-        assert retryer(fn, "job:1") == "job:1"
+        retryer = run("localqueue", "A retryer", fn=fn)["retryer"]
+        assert seen == ["job:1"]
+        assert retryer.get_record("job:1") is None
 
     @pytest.mark.anyio
     @pytest.mark.usefixtures("closed_in_loop")
     async def test_an_async_retryer(self, url: str) -> None:
-        from holdfast.surfaces.localqueue.retry import PersistentAsyncRetrying, key_from_argument
+        seen: list[str] = []
 
-        async def fn(job_id: str) -> str:
-            return job_id
+        async def fn(job_id: str) -> None:
+            seen.append(job_id)
 
-        retryer = PersistentAsyncRetrying(key_fn=key_from_argument("job_id"), max_tries=5)
-        assert await retryer(fn, "job:1") == "job:1"
+        await run_inside("localqueue", "An async retryer", fn=fn)
+        assert seen == ["job:1"]
 
 
 class TestAttemptStores:
-    """Made, not opened: the documented paths are not there."""
-
     def test_one_of_ones_own(self) -> None:
-        from holdfast.surfaces.localqueue.retry import PersistentRetrying, RetryRecord
-
-        class AttemptStore:
-            def load(self, key: str) -> RetryRecord | None: ...
-            def save(self, key: str, record: RetryRecord) -> None: ...
-            def delete(self, key: str) -> None: ...
-            def prune_exhausted(self, *, older_than: float, now: float) -> int:
-                return 0
-
-        retryer = PersistentRetrying(store=AttemptStore(), key="a", max_tries=1)  # type: ignore[arg-type] # as documented, without counting
+        names = run("localqueue", "An attempt store of one's own", RetryRecord=localqueue.RetryRecord)
+        retryer = localqueue.PersistentRetrying(store=names["AttemptStore"](), key="a", max_tries=1)
         assert retryer(lambda: "done") == "done"
 
-    def test_lmdb(self) -> None:
-        from holdfast.surfaces.localqueue.retry import LMDBAttemptStore
-
-        store = LMDBAttemptStore("/var/lib/my-worker/retries")
-        assert store.load is not None
-
-    def test_sqlite(self) -> None:
-        from holdfast.surfaces.localqueue.retry import SQLiteAttemptStore
-
-        store = SQLiteAttemptStore("/var/lib/my-worker/retries.sqlite3")
-        assert store.load is not None
+    @pytest.mark.parametrize("title", ["Attempts in LMDB", "Attempts in SQLite"])
+    def test_a_store_is_made_and_not_opened(self, title: str) -> None:
+        """The documented paths are not there."""
+        assert isinstance(run("localqueue", title)["store"], URLAttemptStore)
 
 
 QUEUE_OPTIONS = {

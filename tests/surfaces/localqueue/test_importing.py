@@ -14,7 +14,14 @@ import pytest
 
 from holdfast.client import ControlPlaneClient
 from holdfast.errors import HoldfastError, Refused, SchemaTooNew, StoreCorrupted, StoreError
-from holdfast.surfaces.localqueue import PersistentQueue, PriorityOrdering, URLIdempotencyStore, URLQueueStore, URLResultStore
+from holdfast.surfaces.localqueue import (
+    PersistentQueue,
+    PriorityOrdering,
+    URLIdempotencyStore,
+    URLQueueStore,
+    URLResultStore,
+    persistent_worker,
+)
 from holdfast.surfaces.localqueue.importing import import_localqueue
 from holdfast.surfaces.localqueue.retry import URLAttemptStore
 
@@ -281,3 +288,59 @@ def test_the_command_line(tmp_path: Path) -> None:
     assert (again.returncode, again.stderr[:13]) == (1, "Not imported:")
     merged = run(write_folder(tmp_path / "results", {"k": 1}), "--to", f"sqlite:///{tmp_path}/new", "--merge")
     assert merged.stdout.startswith("Imported 0 messages and 1 records from")
+
+
+WRITTEN = json.loads((Path(__file__).parent / "written_by_localqueue.json").read_text())
+"""What localqueue 0.5.0 itself wrote: statements that make its SQLite files, and what is in its LMDB folders."""
+
+
+def written(kind: str, name: str, folder: Path) -> Path:
+    path = folder / name
+    if kind == "sqlite":
+        with sqlite3.connect(path) as connection:
+            connection.executescript("\n".join(WRITTEN[kind][name]))
+        connection.close()
+        return path
+    with lmdb.open(str(path)) as environment, environment.begin(write=True) as txn:
+        for key, value in WRITTEN[kind][name].items():
+            txn.put(key.encode(), value.encode())
+    return path
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "lmdb"])
+def test_what_localqueue_itself_wrote_comes_whole(kind: str, tmp_path: Path, target: ControlPlaneClient) -> None:
+    for name in ("queue", "retries", "ledger", "results"):
+        import_localqueue(written(kind, name, tmp_path), target, merge=True)
+
+    jobs, orders = (PersistentQueue[Any](name, store=URLQueueStore(target)) for name in ("jobs", "orders"))
+    stats = jobs.stats()
+    assert (stats.ready, stats.delayed, stats.inflight, stats.dead) == (2, 1, 0, 1)
+    assert (stats.leases_by_worker_id, list(stats.last_seen_by_worker_id)) == ({"w1": 2, "w2": 2}, ["w1"])
+    (urgent,) = jobs.dead_letters()
+    assert (urgent.value, urgent.priority, urgent.last_error) == (
+        "urgent",
+        7,
+        {"type": "RuntimeError", "module": "builtins", "message": "dead"},
+    )
+    first = jobs.get_message()
+    assert (first.value, first.attempts) == ({"n": "ready", "list": [1, 2.5, None, "é"]}, 3)
+    assert [one["type"] for one in first.attempt_history] == ["leased", "released", "leased", "lease_expired", "leased"]
+    assert jobs.put("again", dedupe_key="k1").value == "keyed", "its key is known"
+
+    ledger, results = URLIdempotencyStore(target), URLResultStore(target)
+    assert [(ledger.load(f"dedupe:orders:{key}") or urgent).status for key in ("o1", "o2")] == ["succeeded", "failed"]  # type: ignore[union-attr] # there
+    assert results.load("dedupe:orders:o1") == {"done": {"order": 1}}
+    assert [one.value for one in orders.dead_letters()] == [{"order": 2}]
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "lmdb"])
+def test_an_imported_dead_letter_that_is_requeued_is_handled(kind: str, tmp_path: Path, target: ControlPlaneClient) -> None:
+    """localqueue kept that its tries were used up, and buried it again without calling anybody."""
+    for name in ("queue", "retries"):
+        import_localqueue(written(kind, name, tmp_path), target, merge=True)
+    orders = PersistentQueue[Any]("orders", store=URLQueueStore(target))
+    (dead,) = orders.dead_letters()
+    assert (record := URLAttemptStore(target).load(dead.id)) is not None
+    assert record.exhausted
+    orders.requeue_dead(dead)
+    assert persistent_worker(orders, max_tries=2)(lambda order: order["order"])() == 2
