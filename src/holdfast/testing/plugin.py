@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from holdfast.client import ControlPlaneClient
     from holdfast.stores.memory import MemoryStore
     from holdfast.testing.clock import FakeClock
+    from holdfast.testing.jobs import AssertPut, Drain
 
 # Loaded at the start of every project's tests where Holdfast is installed, so nothing of it is imported before a test asks for it.
 pytest.register_assert_rewrite("holdfast.testing.conformance")
@@ -48,3 +49,19 @@ def holdfast_client(holdfast_store: "MemoryStore", monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("HOLDFAST_URL", url)
     with shared_as(url, holdfast_store), client_for(url) as client:
         yield client
+
+
+@pytest.fixture
+def drain(holdfast_client: "ControlPlaneClient", holdfast_clock: "FakeClock") -> "Drain":
+    """Runs the jobs that wait for workers, here and now: `drain(send)`; with `delayed=True` also those that are due later."""
+    from holdfast.testing.jobs import Drain  # noqa: PLC0415 - see above
+
+    return Drain(holdfast_client, holdfast_clock)
+
+
+@pytest.fixture
+def assert_put(holdfast_client: "ControlPlaneClient") -> "AssertPut":
+    """Fails unless such a message waits in a queue: `assert_put("mail", {"to": "ann"})`."""
+    from holdfast.testing.jobs import AssertPut  # noqa: PLC0415 - see above
+
+    return AssertPut(holdfast_client)

@@ -30,7 +30,7 @@ class TaskExecution:
             self._loop = asyncio.get_running_loop()
         except RuntimeError:
             self._loop = asyncio.new_event_loop()
-            self._thread = threading.Thread(target=self._loop.run_forever, name="holdfast-jobs", daemon=True)
+            self._thread = threading.Thread(target=_run, args=(self._loop,), name="holdfast-jobs", daemon=True)
             self._thread.start()
 
     def start(self, runs: Sequence[Run]) -> None:
@@ -96,6 +96,13 @@ class TaskExecution:
             await asyncio.wait(others, timeout=1.0)
         await self._loop.shutdown_asyncgens()
         self._loop.stop()
+
+
+def _run(loop: asyncio.AbstractEventLoop) -> None:
+    try:
+        loop.run_forever()
+    finally:
+        loop.close()
 
 
 def _stack(task: asyncio.Task[None]) -> str:

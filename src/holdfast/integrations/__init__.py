@@ -1,0 +1,1 @@
+"""Holdfast in frameworks: one module for each, which alone imports it."""

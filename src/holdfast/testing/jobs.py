@@ -1,0 +1,96 @@
+"""For tests of programs that put jobs: run them here and now, or look whether they were put."""
+
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from holdfast._async.handles.queue import AsyncQueue
+from holdfast._async.handles.worker import AsyncWorker
+from holdfast._sync.handles.queue import Queue
+from holdfast._sync.handles.worker import Worker
+from holdfast.client import ControlPlaneClient
+from holdfast.commands import Claim
+from holdfast.results import MISSING, QueueMessage
+from holdfast.testing.clock import FakeClock
+
+ROUNDS = 1_000
+"""After so many rounds jobs are taken to put each other for ever."""
+
+PAGE = 1_000
+
+
+class Drained(Struct, frozen=True):
+    """How many executions ended well, and how many in a failure."""
+
+    done: int = 0
+    failed: int = 0
+
+
+class Drain:
+    """Runs the jobs of workers in this test's store until none is due."""
+
+    def __init__(self, client: ControlPlaneClient, clock: FakeClock) -> None:
+        self._client = client
+        self._clock = clock
+
+    def __call__(self, *workers: Worker[..., Any] | AsyncWorker[..., Any], delayed: bool = False) -> Drained:
+        """Run what is due, and what that puts for any of them; with `delayed` move the clock to whatever is due later, too."""
+        drained = Drained()
+        for _ in range(ROUNDS):
+            rounds = [self._run(worker) for worker in workers]
+            done, failed = sum(one.done for one in rounds), sum(one.failed for one in rounds)
+            drained = Drained(drained.done + done, drained.failed + failed)
+            if not done and not failed and not (delayed and self._move_to_next(workers)):
+                return drained
+        raise RuntimeError(f"after {ROUNDS} rounds there are still jobs: {drained}; do they put each other, or always snooze?")
+
+    def _run(self, worker: Worker[..., Any] | AsyncWorker[..., Any]) -> Drained:
+        own = Worker(worker.function, worker.queue, client=self._client)
+        own.orders = replace(worker.orders, heartbeat_s=None)
+        own.run(until_empty=True, signals=False)
+        return Drained(own.health.done, own.health.failed)
+
+    def _move_to_next(self, workers: tuple[Worker[..., Any] | AsyncWorker[..., Any], ...]) -> bool:
+        # A claim that finds nothing says when to come again.
+        claims = [self._client.store.execute(Claim(worker.queue, "drain", 1.0)) for worker in workers]
+        due_in_s = [claimed.due_in_s for claimed in claims if claimed.due_in_s is not None]
+        if not due_in_s:
+            return False
+        self._clock.advance(max(0.0, min(due_in_s)))
+        return True
+
+
+class AssertPut:
+    """Looks at what waits in the queues of this test's store."""
+
+    def __init__(self, client: ControlPlaneClient) -> None:
+        self._client = client
+
+    def __call__(
+        self, queue: str | Queue[Any] | AsyncQueue[Any], value: Any = MISSING, *, times: int | None = None, **fields: Any
+    ) -> list[QueueMessage]:
+        """Fail unless a message with this value waits in the queue, or exactly `times` of them; answer those found.
+
+        Other `fields` are those of `QueueMessage`: `key=`, `priority=`, `metadata=`, … A message that was run is gone, and not found.
+        """
+        wanted = fields if value is MISSING else {"value": value, **fields}
+        unknown = wanted.keys() - set(QueueMessage.__struct_fields__)
+        if unknown:
+            raise TypeError(f"a message has no {', '.join(sorted(unknown))}")
+        name = queue if isinstance(queue, str) else queue.name
+        waiting = self._waiting(Queue(name, client=self._client))
+        found = [message for message in waiting if all(getattr(message, field) == wish for field, wish in wanted.items())]
+        if not found if times is None else len(found) != times:
+            raise AssertionError(_told(name, wanted, times, len(found), waiting))
+        return found
+
+    def _waiting(self, queue: Queue[Any]) -> list[QueueMessage]:
+        return [message for state in ("ready", "leased", "buffered") for message in queue.browse(state=state, limit=PAGE)]
+
+
+def _told(name: str, wanted: dict[str, Any], times: int | None, found: int, waiting: list[QueueMessage]) -> str:
+    what = ", ".join(f"{field}={wish!r}" for field, wish in wanted.items()) or "any message"
+    there = "\n".join(f"  {message.value!r} (key={message.key!r})" for message in waiting) or "  nothing"
+    how_often = "none" if times is None else f"{found}, not {times},"
+    return f"{how_often} of {what} in queue {name!r}; there wait\n{there}"

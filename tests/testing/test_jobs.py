@@ -1,0 +1,79 @@
+"""The fixtures `drain` and `assert_put`."""
+
+import pytest
+
+from holdfast import Backoff, JobContext, Queue, Snooze, worker
+from holdfast.testing.clock import FakeClock
+from holdfast.testing.jobs import AssertPut, Drain, Drained
+
+sent: list[str] = []
+
+
+@worker("orders")
+def order(name: str, job: JobContext) -> None:
+    job.put("mail", {"to": name}, key=name)
+
+
+@worker("mail", max_attempts=3, backoff=Backoff(first_s=60.0))
+def send(mail: dict[str, str], job: JobContext) -> None:
+    if job.failures < 2:
+        raise ConnectionError("not yet")
+    sent.append(mail["to"])
+
+
+@worker("mail", max_attempts=3)
+async def send_later(mail: dict[str, str]) -> None:
+    sent.append(mail["to"])
+
+
+@worker("waits")
+def wait_for_ever(value: int) -> None:
+    raise Snooze(1.0)
+
+
+@pytest.fixture(autouse=True)
+def nothing_sent() -> None:
+    sent.clear()
+
+
+def test_what_is_due_is_run_and_what_is_put_is_seen(drain: Drain, assert_put: AssertPut) -> None:
+    order.put("ann")
+    assert drain(order) == Drained(done=1)
+    (message,) = assert_put("mail", {"to": "ann"}, key="ann", times=1)
+    assert message.attempts == 0
+    assert_put("orders", times=0)
+    assert assert_put(Queue[object]("mail")) == [message]
+
+
+def test_jobs_that_put_jobs_are_run_to_the_end(drain: Drain) -> None:
+    order.put("ann")
+    assert drain(send_later, order) == Drained(done=2)
+    assert sent == ["ann"]
+
+
+def test_the_clock_moves_to_what_is_due_later_only_if_asked(drain: Drain, holdfast_clock: FakeClock) -> None:
+    send.put({"to": "bob"})
+    assert drain(send) == Drained(failed=1)
+    before = holdfast_clock.now_us()
+    assert drain(send, delayed=True) == Drained(done=1, failed=1)
+    assert sent == ["bob"]
+    assert holdfast_clock.now_us() > before
+
+
+def test_a_missing_message_is_told_with_what_is_there(assert_put: AssertPut) -> None:
+    Queue[str]("mail").put("hello", key="k")
+    with pytest.raises(AssertionError, match=r"none of value='bye' in queue 'mail'; there wait\n  'hello' \(key='k'\)"):
+        assert_put("mail", "bye")
+    with pytest.raises(AssertionError, match="1, not 2, of value='hello'"):
+        assert_put("mail", "hello", times=2)
+    with pytest.raises(AssertionError, match="nothing"):
+        assert_put("empty")
+    with pytest.raises(TypeError, match="no colour"):
+        assert_put("mail", colour="red")
+
+
+def test_jobs_that_never_end_are_noticed(drain: Drain, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("holdfast.testing.jobs.ROUNDS", 5)
+    wait_for_ever.put(1)
+    with pytest.raises(RuntimeError, match="still jobs"):
+        drain(wait_for_ever, delayed=True)
