@@ -3,6 +3,7 @@
     python bench/worker.py                  # the whole run
     python bench/worker.py --quick          # whether it works
     python bench/worker.py --only redis     # one store; may be given several times
+    python bench/worker.py --concurrency 1  # the same
 
 Contenders take turns, round by round, each in a fresh process, on a file or in a queue of its own; ratios are of the same round. A peer
 without concurrency stands only beside a concurrency of 1. Those not installed are named and left out.
@@ -37,8 +38,6 @@ from holdfast.testing.servers import postgres, redis
 Work = Callable[[str, int, int], float]
 """Puts so many jobs at a place, then answers how many seconds one worker of that concurrency took for all of them."""
 
-PREFETCH = 50
-
 
 def nothing(value: Any) -> None:
     """Do no work."""
@@ -48,7 +47,7 @@ async def nothing_async(value: Any) -> None:
     """Do no work, as a task."""
 
 
-def ours(function: Callable[..., Any], at: str = "{place}", prefetch: int = 0) -> Work:
+def ours(function: Callable[..., Any], at: str = "{place}", prefetch: int | None = None) -> Work:
     def run(place: str, jobs: int, concurrency: int) -> float:
         url, queue = at.format(place=place), worker_peers.own_queue()
         worker = Worker(function, queue, base_url=url, concurrency=concurrency, prefetch=prefetch)
@@ -75,21 +74,21 @@ class Contender(Struct, frozen=True):
 
 POWER, PROCESS = "ours, survives power loss", "ours, survives kills"
 THREADS, TASKS = "ours, threads", "ours, tasks"
-AHEAD = f"ours, prefetch {PREFETCH}"
+ONE_BY_ONE = "ours, prefetch 0"
 
 ON_POWER, ON_PROCESS = (f"sqlite:///{{place}}/jobs.db?durability={durability}" for durability in ("power", "process"))
 
 ON_SERVER: Mapping[str, Contender] = {
     THREADS: Contender(ours(nothing)),
     TASKS: Contender(ours(nothing_async)),
-    AHEAD: Contender(ours(nothing, prefetch=PREFETCH), THREADS),
+    ONE_BY_ONE: Contender(ours(nothing_async, prefetch=0), TASKS),
 }
 
 CONTENDERS: Mapping[str, Mapping[str, Contender]] = {
     # Each peer stands beside the one of ours that survives the same: localqueue syncs at checkpoints, huey at every commit.
     "sqlite": {
         POWER: Contender(ours(nothing, ON_POWER)),
-        AHEAD: Contender(ours(nothing, ON_POWER, PREFETCH), POWER),
+        ONE_BY_ONE: Contender(ours(nothing, ON_POWER, 0), POWER),
         "huey": Contender(worker_peers.huey, POWER, "huey"),
         PROCESS: Contender(ours(nothing, ON_PROCESS)),
         "localqueue": Contender(worker_peers.localqueue, PROCESS, "localqueue", has_concurrency=False),
@@ -124,13 +123,13 @@ def main() -> int:
         absent = [name for name, contender in CONTENDERS[store].items() if not contender.is_installed]
         try:
             with PLACES[store]() as place:
-                for concurrency in (1, 8) if asked.quick else (1, 8, 50):
+                for concurrency in asked.concurrency or ((1, 8) if asked.quick else (1, 8, 50)):
                     show(f"{store}, concurrency {concurrency}", CONTENDERS[store], measure(store, place, concurrency, rounds, jobs))
         except Exception:  # noqa: BLE001 - the other stores are worth having
             broken += 1
             print(f"{store} broke: {traceback.format_exc()}")
         print(f"  Not installed here and so left out: {', '.join(absent) or 'nobody'}.\n")
-    print(f"With prefetch={PREFETCH} a worker holds so many jobs more than it runs: one step of the store settles and claims many at once.")
+    print("With prefetch=0 a worker claims only what it can begin: at a concurrency of 1, each job is a step of the store of its own.")
     print(f"It took {time.monotonic() - begun:.0f} s; load average {load:.1f} before. Read ratios, not absolutes.")
     return 1 if broken else 0
 
@@ -138,6 +137,7 @@ def main() -> int:
 def parse() -> argparse.Namespace:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--only", action="append", choices=list(CONTENDERS), help="measure only on this store; may be given several times")
+    options.add_argument("--concurrency", action="append", type=int, help="only with so many jobs at once; may be given several times")
     options.add_argument("--quick", action="store_true", help="a few jobs, to see that it works")
     return options.parse_args()
 
