@@ -32,7 +32,7 @@ class AboutRoute:
         del receive
         limits = replace(self._store.limits, name_bytes=caller_of(scope).namespace.name_bytes)
         about = About(__version__, VERSION, self._store.guarantees, limits, self._store.wall_offset_us())
-        await answer(send, 200, _encode(about), JSON_TYPE)
+        await answer(scope, send, 200, _encode(about), JSON_TYPE)
 
 
 class OpenApiRoute:
@@ -42,8 +42,8 @@ class OpenApiRoute:
         self._document = _encode(openapi())
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        del scope, receive
-        await answer(send, 200, self._document, JSON_TYPE)
+        del receive
+        await answer(scope, send, 200, self._document, JSON_TYPE)
 
 
 class MetricsRoute:
@@ -61,7 +61,7 @@ class MetricsRoute:
         gauges = {"holdfast_waiting_requests": len(self._lasting), "holdfast_topics": len(self._topics)}
         settings = (await self._store.execute(Names("queue", limit=QUEUES))).settings
         queues = [(each.name, await self._store.execute(Count(each.name))) for each in settings]
-        await answer(send, 200, self._metrics.text(gauges, queues), (b"content-type", CONTENT_TYPE))
+        await answer(scope, send, 200, self._metrics.text(gauges, queues), (b"content-type", CONTENT_TYPE))
 
 
 class HealthRoute:
@@ -71,10 +71,10 @@ class HealthRoute:
         self._store = store
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        del scope, receive
+        del receive
         if self._store is not None:
             try:
                 await self._store.execute(Names("queue", limit=1))
             except HoldfastError as error:
                 raise WireError("store_unavailable", 503, "the store does not answer") from error
-        await answer(send, 200, b'{"ok":true}', JSON_TYPE)
+        await answer(scope, send, 200, b'{"ok":true}', JSON_TYPE)

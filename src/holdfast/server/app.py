@@ -1,7 +1,7 @@
 """The server as an ASGI app: the layers around the routes, and what begins and ends with them."""
 
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 
 from msgspec import Struct
 
@@ -126,12 +126,12 @@ class Routes:
     def __init__(self, gets: Mapping[str, App], posts: Mapping[str, App]) -> None:
         self._methods = {"POST": posts, "GET": gets}
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         path = scope["path"]
         route = self._methods.get(scope["method"], {}).get(path)
         if route is None:
             raise self._nowhere(path)
-        await route(scope, receive, send)
+        return route(scope, receive, send)
 
     def _nowhere(self, path: str) -> WireError:
         allowed = ", ".join(method for method, routes in self._methods.items() if path in routes)

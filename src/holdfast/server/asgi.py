@@ -1,7 +1,7 @@
 """The few words of ASGI that the server's parts share."""
 
 from collections.abc import Awaitable, Callable, MutableMapping
-from typing import Any
+from typing import Any, Final
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -12,8 +12,16 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 JSON_TYPE = (b"content-type", b"application/json")
 
 
-async def answer(send: Send, status: int, body: bytes, *headers: tuple[bytes, bytes]) -> None:
+STATUS: Final = "holdfast.status"
+"""Where the status of the answer is in the scope, once it has begun; who looks on needs not stand between the route and the socket."""
+
+WHOLE: Final = "holdfast.whole"
+"""In the scope of a request whose body has arrived."""
+
+
+async def answer(scope: Scope, send: Send, status: int, body: bytes, *headers: tuple[bytes, bytes]) -> None:
     """Send a whole response."""
+    scope[STATUS] = status
     length = (b"content-length", str(len(body)).encode())
     await send({"type": "http.response.start", "status": status, "headers": [length, *headers]})
     await send({"type": "http.response.body", "body": body})

@@ -27,7 +27,7 @@ class AuditRoute:
         check(caller_of(scope), AUDIT)
         # Not through the caller's reach: the audit has a name that no caller may say.
         page = audit_page(await self._store.execute(read_audit(*asked_for(scope))))
-        await answer(send, 200, _encode(page), JSON_TYPE)
+        await answer(scope, send, 200, _encode(page), JSON_TYPE)
 
 
 def asked_for(scope: Scope) -> tuple[str | None, int]:

@@ -45,7 +45,7 @@ class CommandRoute:
             answered = await store.execute(command)
         self._metrics.executed(command, answered, caller.namespace.prefix)
         offset = (_WALL_OFFSET, b"%d" % self._store.wall_offset_us())
-        await answer(send, 200, _encode(answered), JSON_TYPE, offset)
+        await answer(scope, send, 200, _encode(answered), JSON_TYPE, offset)
 
     async def _claim(self, store: AsyncStore, command: Claim, wait_s: float, caller: Caller, receive: Receive) -> Claimed:
         """Claim, waiting for something to be there; what comes when the client has gone is given back."""

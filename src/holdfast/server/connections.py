@@ -5,6 +5,8 @@ from typing import Any, Final
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from holdfast.server.asgi import WHOLE
+
 HEAD_S: Final = 30.0
 HEAD_BYTES: Final = 64 * 1024
 
@@ -32,6 +34,10 @@ class Connection(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         self._is_in_head = False
         super().on_headers_complete()
+
+    def on_message_complete(self) -> None:
+        self.scope[WHOLE] = True  # type: ignore[typeddict-unknown-key]  # uvicorn knows only its own
+        super().on_message_complete()
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)

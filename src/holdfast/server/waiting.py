@@ -43,7 +43,7 @@ class WaitRoute:
         heard = await self._lasting.run(caller, receive, self._topics.wait(topics, asked.timeout_s)) or []
         await caller.stay()
         theirs = [Heard(namespace.topic_outside(each.topic), each.mark, each.count) for each in heard]
-        await answer(send, 200, _encode(Waited(theirs)), JSON_TYPE)
+        await answer(scope, send, 200, _encode(Waited(theirs)), JSON_TYPE)
 
 
 def check_wait(asked: WaitFor, caller: Caller) -> None:

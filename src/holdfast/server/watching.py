@@ -13,7 +13,7 @@ from holdfast.commands import Changes, Page
 from holdfast.commands.events import OLDEST
 from holdfast.commands.topics import watch_topic
 from holdfast.records import Event
-from holdfast.server.asgi import Receive, Scope, Send, header
+from holdfast.server.asgi import STATUS, Receive, Scope, Send, header
 from holdfast.server.callers import caller_of
 from holdfast.server.lasting import Lasting
 from holdfast.server.reach import Reach
@@ -27,6 +27,7 @@ QUIET_BEATS: Final = 4
 
 SEND_S: Final = 60.0
 PAGE: Final = 500
+OK: Final = 200
 _HEADERS = [(b"content-type", b"text/event-stream"), (b"cache-control", b"no-store"), (b"x-accel-buffering", b"no")]
 _encode: Callable[[object], bytes] = json.Encoder().encode
 
@@ -45,11 +46,12 @@ class WatchRoute:
         store = Reach(self._store, caller)
         with store.mark(watch_topic(first.topic)) as mark:
             page = await store.execute(first)  # What is wrong with it is still an error, not a stream.
+            scope[STATUS] = OK
             await self._lasting.run(caller, receive, self._stream(store, mark, first.topic, page, send))
         await send({"type": "http.response.body", "body": b""})
 
     async def _stream(self, store: AsyncStore, mark: Mark, topic: str, page: Page, send: Send) -> None:
-        await send({"type": "http.response.start", "status": 200, "headers": _HEADERS})
+        await send({"type": "http.response.start", "status": OK, "headers": _HEADERS})
         with suppress(WireError):  # The caller's token was revoked meanwhile: the stream ends.
             async for part in self._parts(store, mark, topic, page):
                 async with asyncio.timeout(SEND_S):  # Whoever reads no longer is hung up on.

@@ -1,6 +1,6 @@
 """Only requests for a host that this server is known by: a page in a browser must not reach it under a name of its own."""
 
-from collections.abc import Collection
+from collections.abc import Awaitable, Collection
 
 from holdfast.server.asgi import App, Receive, Scope, Send, header
 from holdfast.stores.http.problems import WireError
@@ -17,11 +17,11 @@ class Hosts:
         # Nearly all requests bring the same few headers.
         self._known: set[bytes] = set()
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         host = header(scope, b"host") or b""
         if host not in self._known and "*" not in self._allowed:
             self._check(host)
-        await self._app(scope, receive, send)
+        return self._app(scope, receive, send)
 
     def _check(self, host: bytes) -> None:
         name = host.decode("latin-1").lower()

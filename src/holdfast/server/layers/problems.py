@@ -6,7 +6,7 @@ from secrets import token_hex
 from msgspec import DecodeError, ValidationError
 
 from holdfast.errors import Closed, StoreUnavailable
-from holdfast.server.asgi import App, Message, Receive, Scope, Send, answer
+from holdfast.server.asgi import STATUS, App, Receive, Scope, Send, answer
 from holdfast.server.layers.telemetry import CODE
 from holdfast.stores.http.problems import CONTENT_TYPE, Problem, WireError, encode_problem, problem_of
 
@@ -21,21 +21,14 @@ class Problems:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        has_begun = False
-
-        async def watched(message: Message) -> None:
-            nonlocal has_begun
-            has_begun = True
-            await send(message)
-
         try:
-            await self._app(scope, receive, watched)
+            await self._app(scope, receive, send)
         except Exception as error:
             problem, headers = problem_for(error)
             scope[CODE] = problem.code
-            if has_begun:
+            if STATUS in scope:
                 raise
-            await answer(send, problem.status, encode_problem(problem), _TYPE, *headers)
+            await answer(scope, send, problem.status, encode_problem(problem), _TYPE, *headers)
 
 
 def problem_for(error: Exception) -> tuple[Problem, tuple[tuple[bytes, bytes], ...]]:

@@ -4,7 +4,7 @@ import logging
 import time
 from collections.abc import Collection
 
-from holdfast.server.asgi import App, Message, Receive, Scope, Send
+from holdfast.server.asgi import STATUS, App, Receive, Scope, Send
 from holdfast.server.callers import KEY
 from holdfast.server.metrics import OTHER, Metrics
 
@@ -24,18 +24,10 @@ class Telemetry:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         started = time.perf_counter()
-        status = 0
-
-        async def watched(message: Message) -> None:
-            nonlocal status
-            if message["type"] == "http.response.start":
-                status = message["status"]
-            await send(message)
-
         try:
-            await self._app(scope, receive, watched)
+            await self._app(scope, receive, send)
         finally:
-            self._tell(scope, status, time.perf_counter() - started)
+            self._tell(scope, scope.get(STATUS, 0), time.perf_counter() - started)
 
     def _tell(self, scope: Scope, status: int, elapsed_s: float) -> None:
         # A path that is none of ours may be anything, a secret too.

@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Final
 
-from holdfast.server.asgi import App, Message, Receive, Scope, Send
+from holdfast.server.asgi import STATUS, App, Receive, Scope, Send
 from holdfast.server.metrics import OTHER
 
 try:
@@ -41,13 +41,8 @@ class Tracing:
         with self._tracer.start_as_current_span(
             OTHER, propagate.extract(headers), kind=trace.SpanKind.SERVER, attributes=ATTRIBUTES, record_exception=False
         ) as span:
-
-            async def watched(message: Message) -> None:
-                if message["type"] == "http.response.start":
-                    self._answered(span, scope, message["status"])
-                await send(message)
-
-            await self._app(scope, receive, watched)
+            await self._app(scope, receive, send)
+            self._answered(span, scope, scope.get(STATUS, SERVER_ERROR))
 
     def _answered(self, span: "Span", scope: Scope, status: int) -> None:
         # Only now is the path without its namespace, and only a path that is ours is told.
