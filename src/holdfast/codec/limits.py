@@ -53,12 +53,13 @@ def check_value_size(raw: Raw | bytes, limits: Limits = DEFAULT_LIMITS) -> int:
     return size
 
 
-def check_batch(items_count: int, total_bytes: int = 0, limits: Limits = DEFAULT_LIMITS) -> None:
-    """Raise ValueError for a batch of too many items or bytes."""
+def check_batch(items_count: int, total_bytes: int = 0, limits: Limits = DEFAULT_LIMITS) -> int:
+    """How many items there are; raise ValueError for a batch of too many items or bytes."""
     if items_count > limits.batch_items:
         raise ValueError(f"batch has {items_count:,} items; the limit is {limits.batch_items:,}; send several")
     if total_bytes > limits.batch_bytes:
         raise ValueError(f"batch is {total_bytes:,} bytes; the limit is {limits.batch_bytes:,}; send several")
+    return items_count
 
 
 def check_duration(

@@ -54,8 +54,8 @@ class Claim(Command[Claimed], frozen=True):
         if self.max_attempts is not None or self.dead_letter is not None:
             check_budget(self.max_attempts, self.dead_letter)
 
-    def measure(self, limits: Limits) -> None:
-        check_batch(self.limit, 0, limits)
+    def measure(self, limits: Limits) -> int:
+        return check_batch(self.limit, 0, limits)
 
     def touches(self) -> Iterator[tuple[Resource, bool]]:
         yield ("queue", self.queue), False

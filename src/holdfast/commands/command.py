@@ -34,8 +34,10 @@ class Command(Struct, Generic[R], frozen=True, kw_only=True, tag=True, omit_defa
     def write(self, tx: Transaction, plan: Any) -> R:
         """Carry the plan out, and answer."""
 
-    def measure(self, limits: Limits) -> None:
-        """Refuse, with a ValueError, what is over the store's limits."""
+    def measure(self, limits: Limits) -> int:
+        """Refuse, with a ValueError, what is over the store's limits; answer how many things it is about, at most."""
+        del limits
+        return 1
 
     def touches(self) -> Iterator[tuple[Resource, bool]]:
         """What it changes (True) or relies on (False): two commands of one step must not clash."""

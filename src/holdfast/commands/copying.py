@@ -121,8 +121,8 @@ class Fences(Command[list[Fenced]], frozen=True):
     def __post_init__(self) -> None:
         check_limit(self.limit)
 
-    def measure(self, limits: Limits) -> None:
-        check_batch(self.limit, 0, limits)
+    def measure(self, limits: Limits) -> int:
+        return check_batch(self.limit, 0, limits)
 
     def check(self, tx: Transaction) -> list[Fenced]:
         return tx.fenced(self.after, self.limit)
@@ -181,10 +181,10 @@ class Import(Command[Copying], frozen=True):
     fences: Sequence[Fenced] = ()
     entries: Sequence[Entry] = ()
 
-    def measure(self, limits: Limits) -> None:
+    def measure(self, limits: Limits) -> int:
         count = len(self.settings) + len(self.messages) + len(self.fences) + len(self.entries)
         values = [*(message.value for message in self.messages), *(entry.value for entry in self.entries)]
-        check_batch(count, sum(len(memoryview(value)) for value in values), limits)
+        return check_batch(count, sum(len(memoryview(value)) for value in values), limits)
 
     def touches(self) -> Iterator[tuple[Resource, bool]]:
         yield ("copy",), True

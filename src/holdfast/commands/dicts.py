@@ -46,8 +46,8 @@ class Read(Command[Entries], frozen=True):
         check_name(self.dict, "dict")
         check_limit(self.limit)
 
-    def measure(self, limits: Limits) -> None:
-        check_batch(self.limit if self.keys is None else len(self.keys), 0, limits)
+    def measure(self, limits: Limits) -> int:
+        return check_batch(self.limit if self.keys is None else len(self.keys), 0, limits)
 
     def check(self, tx: Transaction) -> Entries:
         if self.keys is not None:
@@ -154,8 +154,10 @@ class Write(Command[list[Written]], frozen=True):
             message = f"one write to dict {self.dict!r} changes a key twice: send two"
             raise ValueError(message)
 
-    def measure(self, limits: Limits) -> None:
-        check_batch(len(self.changes), sum([check_value_size(change.value, limits) for change in self.changes if change.value]), limits)
+    def measure(self, limits: Limits) -> int:
+        return check_batch(
+            len(self.changes), sum([check_value_size(change.value, limits) for change in self.changes if change.value]), limits
+        )
 
     def touches(self) -> Iterator[tuple[Resource, bool]]:
         yield ("dict", self.dict), False

@@ -43,8 +43,8 @@ class Changes(Command[Page], frozen=True):
     def __post_init__(self) -> None:
         check_limit(self.limit)
 
-    def measure(self, limits: Limits) -> None:
-        check_batch(self.limit, 0, limits)
+    def measure(self, limits: Limits) -> int:
+        return check_batch(self.limit, 0, limits)
 
     def check(self, tx: Transaction) -> Page:
         floor, latest = tx.floor(self.topic), tx.latest()

@@ -138,8 +138,8 @@ class Renew(Command[Renewed], frozen=True):
         if self.lease_s is not None:
             check_duration(self.lease_s, "lease_s", zero=False)
 
-    def measure(self, limits: Limits) -> None:
-        check_batch(len(self.names), 0, limits)
+    def measure(self, limits: Limits) -> int:
+        return check_batch(len(self.names), 0, limits)
 
     def touches(self) -> Iterator[tuple[Resource, bool]]:
         return touched(self.names)
@@ -173,8 +173,8 @@ class Release(Command[Released], frozen=True):
     names: Sequence[LeaseName]
     all_or_none: bool = False
 
-    def measure(self, limits: Limits) -> None:
-        check_batch(len(self.names), 0, limits)
+    def measure(self, limits: Limits) -> int:
+        return check_batch(len(self.names), 0, limits)
 
     def touches(self) -> Iterator[tuple[Resource, bool]]:
         return touched(self.names)

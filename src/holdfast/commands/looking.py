@@ -34,8 +34,8 @@ class Look(Command[Looked], frozen=True):
         for key in self.keys:
             check_key(key)
 
-    def measure(self, limits: Limits) -> None:
-        check_batch(len(self.keys), 0, limits)
+    def measure(self, limits: Limits) -> int:
+        return check_batch(len(self.keys), 0, limits)
 
     def check(self, tx: Transaction) -> Looked:
         found = tx.leases([(self.dict, key) for key in self.keys])

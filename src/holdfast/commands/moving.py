@@ -48,9 +48,9 @@ class Browse(Command[Browsed], frozen=True):
         if self.ids is not None and self.keys is not None:
             raise ValueError("give ids or keys, not both")
 
-    def measure(self, limits: Limits) -> None:
+    def measure(self, limits: Limits) -> int:
         named = self.ids if self.keys is None else self.keys
-        check_batch(self.limit if named is None else len(named), 0, limits)
+        return check_batch(self.limit if named is None else len(named), 0, limits)
 
     def check(self, tx: Transaction) -> Browsed:
         if self.ids is not None:
@@ -139,8 +139,8 @@ class Move(Command[Moved], frozen=True):
                 message = f"to_queue goes with to='ready', not {self.to!r}"
                 raise ValueError(message)
 
-    def measure(self, limits: Limits) -> None:
-        check_batch(self.limit if self.ids is None else len(self.ids), 0, limits)
+    def measure(self, limits: Limits) -> int:
+        return check_batch(self.limit if self.ids is None else len(self.ids), 0, limits)
 
     def touches(self) -> Iterator[tuple[Resource, bool]]:
         for queue in {self.queue, self.to_queue or self.queue}:

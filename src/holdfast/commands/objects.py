@@ -118,8 +118,8 @@ class Names(Command[Named], frozen=True):
         check_choice(self.kind, KINDS, "kind")
         check_limit(self.limit)
 
-    def measure(self, limits: Limits) -> None:
-        check_batch(self.limit, 0, limits)
+    def measure(self, limits: Limits) -> int:
+        return check_batch(self.limit, 0, limits)
 
     def check(self, tx: Transaction) -> Named:
         page = tx.names(self.kind, self.prefix, self.after, self.limit + 1)

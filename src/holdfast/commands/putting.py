@@ -99,8 +99,8 @@ class Put(Command[Puts], frozen=True):
                 message = f"queue {self.queue!r} cannot be its own dead-letter queue: name another"
                 raise ValueError(message)
 
-    def measure(self, limits: Limits) -> None:
-        check_batch(len(self.items), sum([check_value_size(item.value, limits) for item in self.items]), limits)
+    def measure(self, limits: Limits) -> int:
+        return check_batch(len(self.items), sum([check_value_size(item.value, limits) for item in self.items]), limits)
 
     def touches(self) -> Iterator[tuple[Resource, bool]]:
         yield ("queue", self.queue), False

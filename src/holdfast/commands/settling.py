@@ -36,8 +36,8 @@ class Extend(Command[Held], frozen=True):
         if self.lease_s is not None:
             check_duration(self.lease_s, "lease_s")
 
-    def measure(self, limits: Limits) -> None:
-        check_batch(len(self.receipts), 0, limits)
+    def measure(self, limits: Limits) -> int:
+        return check_batch(len(self.receipts), 0, limits)
 
     def touches(self) -> Iterator[tuple[Resource, bool]]:
         return touched(self.receipts)
@@ -82,8 +82,8 @@ class Settle(Command[Held], frozen=True):
         if self.max_attempts is not None or self.dead_letter is not None:
             check_budget(self.max_attempts, self.dead_letter)
 
-    def measure(self, limits: Limits) -> None:
-        check_batch(len(self.receipts), 0, limits)
+    def measure(self, limits: Limits) -> int:
+        return check_batch(len(self.receipts), 0, limits)
 
     def touches(self) -> Iterator[tuple[Resource, bool]]:
         return touched(self.receipts)

@@ -56,9 +56,8 @@ class Together(Command[list[Any]], frozen=True):
                     raise ValueError(message)
                 claimed[resource] = changes
 
-    def measure(self, limits: Limits) -> None:
-        for command in self.commands:
-            command.measure(limits)
+    def measure(self, limits: Limits) -> int:
+        return sum(command.measure(limits) for command in self.commands)
 
     def check(self, tx: Transaction) -> list[tuple[Command[Any], Any]]:
         strict = [command.strictly() for command in self.commands]

@@ -18,8 +18,8 @@ DEPTH: Final = 100
 CLOSE: Final = ((b"connection", b"close"),)
 """For a body that is not read to its end."""
 
-_STRING = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
-_SPACE = re.compile(rb"[ \t\r\n]")
+_STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
+_SPACES = (b" ", b"\n", b"\r", b"\t")
 _NO_BRACKET = bytes(byte for byte in range(256) if byte not in b"[]{}")
 
 
@@ -66,12 +66,14 @@ def check_json(body: bytes) -> bytes:
             raise WireError("not_json", 400, "the body is not UTF-8") from error
     if body.count(b"[") + body.count(b"{") > DEPTH and _is_deep(body):
         raise WireError("too_deep", 422, f"the body is nested more than {DEPTH} levels deep: send it as a text")
-    return json.format(body, indent=-1) if _SPACE.search(body) else body
+    return json.format(body, indent=-1) if any(space in body for space in _SPACES) else body
 
 
 def _is_deep(body: bytes) -> bool:
     """Whether brackets are left when innermost pairs were taken away as often as it may be deep."""
-    brackets = _STRING.sub(b"", body).translate(None, delete=_NO_BRACKET)
+    # Without an escape, every other quote ends a text, and that is found out ten times as fast.
+    outside = _STRING.sub(b"", body) if b"\\" in body else b"".join(body.split(b'"')[::2])
+    brackets = outside.translate(None, delete=_NO_BRACKET)
     for _ in range(DEPTH):
         fewer = brackets.replace(b"[]", b"").replace(b"{}", b"")
         if len(fewer) == len(brackets):

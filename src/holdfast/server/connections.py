@@ -11,6 +11,34 @@ HEAD_S: Final = 30.0
 HEAD_BYTES: Final = 64 * 1024
 
 
+class Gathering:
+    """A transport that sends at once what is written in one go: the head of an answer and its body are one packet, and one system call."""
+
+    __slots__ = ("_loop", "_parts", "_transport")
+
+    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
+        self._transport = transport
+        self._loop = loop
+        self._parts: list[bytes] = []
+
+    def write(self, data: bytes) -> None:
+        if not self._parts:
+            self._loop.call_soon(self._send)
+        self._parts.append(data)
+
+    def close(self) -> None:
+        self._send()
+        self._transport.close()
+
+    def _send(self) -> None:
+        parts, self._parts = self._parts, []
+        if parts:
+            self._transport.writelines(parts)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+
 class Connection(HttpToolsProtocol):
     """uvicorn's, which has no limit for the head of a request: neither on its time nor on its size."""
 
@@ -24,7 +52,7 @@ class Connection(HttpToolsProtocol):
         self._timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
-        super().connection_made(transport)
+        super().connection_made(Gathering(transport, self.loop))  # type: ignore[arg-type]
         self._timer = self.loop.call_later(self.head_s, self._hang_up)
 
     def on_message_begin(self) -> None:

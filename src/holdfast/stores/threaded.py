@@ -1,7 +1,8 @@
 """Files for asyncio: one writer thread, and commits that tasks share.
 
 Each event loop gathers what its tasks ask and hands it over as one batch. The next batch leaves one turn of the loop after the answers of
-the last arrived: by then the tasks that were answered have asked again.
+the last arrived: by then the tasks that were answered have asked again. What is large has a commit to itself, and takes turns with the small:
+nobody waits for more than one batch of another.
 """
 
 import asyncio
@@ -20,6 +21,9 @@ from holdfast.stores.committing import Job
 from holdfast.stores.waiting import Mark, Waiters
 
 R = TypeVar("R")
+
+LARGE = 100
+"""A command that writes, and is about more things than this, is large."""
 
 
 class FileStore(Protocol):
@@ -53,14 +57,14 @@ class ThreadedStore:
         self._gatherers: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Gatherer] = weakref.WeakKeyDictionary()
 
     async def execute(self, command: Command[R]) -> R:
-        command.measure(self.limits)
+        is_large = command.measure(self.limits) > LARGE and not command.reads_only
         loop = asyncio.get_running_loop()
         gatherer = self._gatherers.get(loop)
         if gatherer is None:
             gatherer = self._gatherers[loop] = _Gatherer(loop, self._writer.submit)
         job = Job(command)
         try:
-            await gatherer.ask(job)
+            await gatherer.ask(job, is_large=is_large)
         except BaseException:
             # Cancelled: nobody will look after what it gets. The loop may be about to end, so the writer sees to it.
             if not gatherer.withdraw(job):
@@ -93,14 +97,14 @@ class _Gatherer:
     def __init__(self, loop: asyncio.AbstractEventLoop, submit: Callable[[list[Job], Callable[[], object]], None]) -> None:
         self._loop = loop
         self._submit = submit
-        self._jobs: list[Job] = []
-        self._futures: list[asyncio.Future[None]] = []
+        self._small: dict[Job, asyncio.Future[None]] = {}
+        self._large: dict[Job, asyncio.Future[None]] = {}
         self._is_away = False
+        self._was_small = False
 
-    def ask(self, job: Job) -> asyncio.Future[None]:
+    def ask(self, job: Job, *, is_large: bool) -> asyncio.Future[None]:
         future: asyncio.Future[None] = self._loop.create_future()
-        self._jobs.append(job)
-        self._futures.append(future)
+        (self._large if is_large else self._small)[job] = future
         if not self._is_away:
             self._is_away = True
             self._loop.call_soon(self._dispatch)
@@ -108,24 +112,29 @@ class _Gatherer:
 
     def withdraw(self, job: Job) -> bool:
         """Forget a job that has not left yet; answer whether that is so."""
-        if job not in self._jobs:
-            return False
-        place = self._jobs.index(job)
-        del self._jobs[place], self._futures[place]
-        return True
+        return (self._small.pop(job, None) or self._large.pop(job, None)) is not None
 
     def _dispatch(self) -> None:
-        if not self._jobs:
+        asked = self._next()
+        if not asked:
             self._is_away = False
             return
-        jobs, futures = self._jobs, self._futures
-        self._jobs, self._futures = [], []
+        jobs, futures = list(asked), list(asked.values())
         try:
             self._submit(jobs, lambda: self._loop.call_soon_threadsafe(self._deliver, futures))
         except Closed as error:
             for job in jobs:
                 job.fail(error)
             self._deliver(futures)
+
+    def _next(self) -> dict[Job, asyncio.Future[None]]:
+        """All that is small, or, in turn, the first that is large."""
+        if self._large and (self._was_small or not self._small):
+            self._was_small = False
+            job = next(iter(self._large))
+            return {job: self._large.pop(job)}
+        asked, self._small, self._was_small = self._small, {}, True
+        return asked
 
     def _deliver(self, futures: list[asyncio.Future[None]]) -> None:
         for future in futures:
