@@ -8,6 +8,7 @@ from holdfast.codec import JSON, Codec, encode_key
 from holdfast.commands import Item
 from holdfast.commands.putting import IfLeased, IfReady
 from holdfast.ids import new_id
+from holdfast.tracing import is_traced, trace_fields
 
 IfPresent = Literal["keep", "update", "reject", "buffer"]
 
@@ -72,6 +73,10 @@ def make_item(
         # To buffer is the default: what is ready is updated, behind what is claimed a copy waits.
         if_ready = if_ready or ("update" if if_present == "buffer" else if_present)
         if_leased = if_leased or if_present
+    # What the caller says comes last: who carries a trace of their own knows better.
+    beside = dict(metadata) if metadata is not None else None
+    if is_traced() and (fields := trace_fields()):
+        beside = {**fields, **(beside or {})}
     return Item(
         new_id() if id is None else str(id),
         codec.encode(value),
@@ -84,7 +89,7 @@ def make_item(
         max_attempts,
         dead_letter_queue,
         start_within_s,
-        None if metadata is None else JSON.encode(dict(metadata)),
+        None if beside is None else JSON.encode(beside),
     )
 
 

@@ -1,8 +1,8 @@
 """Files for asyncio: one writer thread, and commits that tasks share.
 
 Each event loop gathers what its tasks ask and hands it over as one batch. The next batch leaves one turn of the loop after the answers of
-the last arrived: by then the tasks that were answered have asked again. What is large has a commit to itself, and takes turns with the small:
-nobody waits for more than one batch of another.
+the last arrived: by then the tasks that were answered have asked again. What is large has a commit to itself, and takes turns with the
+small: nobody waits for more than one batch of another.
 """
 
 import asyncio

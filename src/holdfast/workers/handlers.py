@@ -10,10 +10,13 @@ from msgspec import Raw, Struct
 
 from holdfast.codec import JSON, Codec, Limits, check_value_size
 from holdfast.results import MISSING
+from holdfast.tracing import is_traced, working_on
 from holdfast.workers.jobs import JobContext, StopReason, stop_error
 from holdfast.workers.outcomes import DONE, LOST, RELEASED, Bury, Outcome, Retry, Snooze, shown
 
 _log = logging.getLogger("holdfast.worker")
+
+FAILURES = frozenset({"failed", "buried"})
 
 Judge = Callable[[BaseException, JobContext], BaseException | None]
 """May turn what a handler raised into something else: a `Snooze`, `Retry` or `Bury`."""
@@ -60,6 +63,15 @@ class Performance:
 
     def run(self, job: JobContext, *, unknown: bool = False) -> Outcome:
         """Run a job in this thread."""
+        if not is_traced():
+            return self._run(job, unknown=unknown)
+        with working_on(job.queue, job.id, job.message.metadata) as failed:
+            outcome = self._run(job, unknown=unknown)
+            if outcome.how in FAILURES:
+                failed()
+            return outcome
+
+    def _run(self, job: JobContext, *, unknown: bool) -> Outcome:
         try:
             job.check()  # It may have been cancelled before it began.
             result = MISSING if not unknown or self._reconcile is None else self._reconcile(job)
@@ -69,6 +81,15 @@ class Performance:
 
     async def run_async(self, job: JobContext, *, unknown: bool = False) -> Outcome:
         """Run a job in this task."""
+        if not is_traced():
+            return await self._run_async(job, unknown=unknown)
+        with working_on(job.queue, job.id, job.message.metadata) as failed:
+            outcome = await self._run_async(job, unknown=unknown)
+            if outcome.how in FAILURES:
+                failed()
+            return outcome
+
+    async def _run_async(self, job: JobContext, *, unknown: bool) -> Outcome:
         try:
             job.check()  # It may have been cancelled before it began.
             result = MISSING if not unknown or self._reconcile is None else await _awaited(self._reconcile(job))

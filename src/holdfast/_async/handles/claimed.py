@@ -1,5 +1,7 @@
 """The `with` of a worker: a message is claimed for the body, and settled as the body ends."""
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import Generic, TypeVar
 
@@ -12,6 +14,7 @@ from holdfast.codec import Codec, check_duration
 from holdfast.commands import Claim
 from holdfast.holding import Hold, interval_of
 from holdfast.records import Message
+from holdfast.tracing import is_traced, working_on
 
 T = TypeVar("T")
 
@@ -52,6 +55,7 @@ class AsyncQueueClaimContext(Generic[T]):
         self._ack_on_success = ack_on_success
         self._release_on_error = release_on_error
         self._holding: AsyncHolding | None = None
+        self._traced: AbstractContextManager[Callable[[], None]] | None = None
 
     async def __aenter__(self) -> T | None:
         if self._holding is not None:
@@ -73,12 +77,20 @@ class AsyncQueueClaimContext(Generic[T]):
             await self._give_back(self.claim, error)
             raise
         self.claim.keepalive = keepalive
+        if is_traced():
+            self._traced = working_on(messages[0].queue, messages[0].id, messages[0].metadata)
+            self._failed = self._traced.__enter__()
         return value
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         holding, self._holding = self._holding, None
         if holding is None:
             return
+        if self._traced is not None:
+            if isinstance(error, Exception):
+                self._failed()
+            self._traced.__exit__(None, None, None)
+            self._traced = None
 
         async def settle_claim() -> bool:
             return await self._settle(error)

@@ -1,6 +1,8 @@
 # Generated from src/holdfast/_async/handles/claimed.py by tools/unasync.py; do not edit.
 """The `with` of a worker: a message is claimed for the body, and settled as the body ends."""
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import Generic, TypeVar
 
@@ -13,6 +15,7 @@ from holdfast.codec import Codec, check_duration
 from holdfast.commands import Claim
 from holdfast.holding import Hold, interval_of
 from holdfast.records import Message
+from holdfast.tracing import is_traced, working_on
 
 T = TypeVar("T")
 
@@ -53,6 +56,7 @@ class QueueClaimContext(Generic[T]):
         self._ack_on_success = ack_on_success
         self._release_on_error = release_on_error
         self._holding: Holding | None = None
+        self._traced: AbstractContextManager[Callable[[], None]] | None = None
 
     def __enter__(self) -> T | None:
         if self._holding is not None:
@@ -74,12 +78,20 @@ class QueueClaimContext(Generic[T]):
             self._give_back(self.claim, error)
             raise
         self.claim.keepalive = keepalive
+        if is_traced():
+            self._traced = working_on(messages[0].queue, messages[0].id, messages[0].metadata)
+            self._failed = self._traced.__enter__()
         return value
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         holding, self._holding = self._holding, None
         if holding is None:
             return
+        if self._traced is not None:
+            if isinstance(error, Exception):
+                self._failed()
+            self._traced.__exit__(None, None, None)
+            self._traced = None
 
         def settle_claim() -> bool:
             return self._settle(error)

@@ -17,6 +17,7 @@ from holdfast.stores.http.protocol import PATHS, encode_command
 from holdfast.stores.http.replies import Reply
 from holdfast.stores.retrying import Lost, Tries, named, retry_async
 from holdfast.stores.waiting import Mark, Waiters
+from holdfast.tracing import trace_fields
 
 if TYPE_CHECKING:
     from holdfast.stores.http.store import HttpStore
@@ -67,7 +68,7 @@ class AsyncHttpStore:
         try:
             # aiohttp wants a large body as a file: it sends it bit by bit then.
             data = body if len(body) < LARGE_BYTES else io.BytesIO(body)
-            async with self._session().post(url, data=data, allow_redirects=False) as reply:
+            async with self._session().post(url, data=data, headers=trace_fields(), allow_redirects=False) as reply:
                 return Reply(reply.status, reply.headers, await reply.read())
         except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
             raise Lost(f"{self.url} cannot be reached: {error}", maybe_applied=False) from error

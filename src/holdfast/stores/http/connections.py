@@ -10,6 +10,7 @@ from urllib3.exceptions import ConnectTimeoutError, HTTPError, NewConnectionErro
 from holdfast.stores.http.address import Address
 from holdfast.stores.http.replies import Reply
 from holdfast.stores.retrying import Lost
+from holdfast.tracing import trace_fields
 
 CONNECT_S = 5.0
 READ_S = 30.0
@@ -35,7 +36,7 @@ class Connections:
     def send(self, method: str, path: str, body: bytes | None = None) -> Reply:
         """Send a request and read the reply; raises `Lost` if there is none."""
         try:
-            reply = self._pool.urlopen(method, self._address.path + path, body, self._headers, redirect=False)
+            reply = self._pool.urlopen(method, self._address.path + path, body, self._headers | trace_fields(), redirect=False)
         except (NewConnectionError, ConnectTimeoutError) as error:
             raise Lost(f"{self._address.url} cannot be reached: {error}", maybe_applied=False) from error
         except (HTTPError, OSError) as error:
