@@ -7,8 +7,10 @@ from holdfast.codec.limits import (
     Limits,
     check_batch,
     check_duration,
+    check_holder,
     check_name,
     check_value_size,
+    keepable,
 )
 from holdfast.codec.protocol import Codec
 from holdfast.codec.typed import typed
@@ -25,10 +27,12 @@ __all__ = [
     "Limits",
     "check_batch",
     "check_duration",
+    "check_holder",
     "check_name",
     "check_value_size",
     "decode_key",
     "encode_key",
+    "keepable",
     "key_prefix",
     "typed",
 ]

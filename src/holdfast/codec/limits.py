@@ -14,6 +14,7 @@ DURATION_MAX_S: Final = 100 * 365 * 86_400.0
 
 _MIB: Final = 1024 * 1024
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
+_UNKEPT = re.compile("[\x00\ud800-\udfff]")
 
 
 class Limits(Struct, frozen=True):
@@ -43,6 +44,19 @@ def check_name(name: object, what: str = "queue", limits: Limits = DEFAULT_LIMIT
     if size > limits.name_bytes:
         raise ValueError(f"{what} name {name[:30]!a}… is {size:,} bytes; the limit is {limits.name_bytes:,}")
     return name
+
+
+def check_holder(holder: str) -> None:
+    """Refuse the name of a holder that some store could not keep."""
+    if holder.isascii() and holder.isprintable():
+        return
+    if keepable(holder) != holder:
+        raise ValueError(f"holder {ascii(holder)[:60]} has the character 0 or a lone surrogate; remove it")
+
+
+def keepable(text: str) -> str:
+    """The text as every store can keep it: PostgreSQL's have no character 0, and a lone surrogate is not Unicode."""
+    return _UNKEPT.sub("\ufffd", text)
 
 
 def check_value_size(raw: Raw | bytes, limits: Limits = DEFAULT_LIMITS) -> int:

@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 from msgspec import Struct, json
 
-from holdfast.codec import DURATION_MAX_S, Limits, check_batch, check_duration
+from holdfast.codec import DURATION_MAX_S, Limits, check_batch, check_duration, check_holder
 from holdfast.commands.command import Command, Resource
 from holdfast.commands.endings import Budget, Endings, event, plan_endings, promote, resize
 from holdfast.commands.putting import Put, item_of
@@ -44,6 +44,7 @@ class Claim(Command[Claimed], frozen=True):
 
     def __post_init__(self) -> None:
         check_queue(self.queue)
+        check_holder(self.holder)
         lease_s = self.lease_s
         if lease_s is not None and (type(lease_s) is not float or not 0 < lease_s <= DURATION_MAX_S):
             check_duration(lease_s, "lease_s", zero=False)

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 from msgspec import Struct, json
 from msgspec.structs import replace
 
-from holdfast.codec import Limits, check_batch, check_duration, check_name
+from holdfast.codec import Limits, check_batch, check_duration, check_holder, check_name
 from holdfast.commands.command import Command, Resource
 from holdfast.commands.dicts import Change, Write
 from holdfast.commands.refusals import check_key
@@ -53,6 +53,7 @@ class Acquire(Command[Acquired], frozen=True):
         if self.dict is not None:
             check_name(self.dict, "dict")
         check_key(self.key)
+        check_holder(self.holder)
         check_name(self.lease_id, "lease")
         if self.lease_s is not None:
             check_duration(self.lease_s, "lease_s", zero=False)

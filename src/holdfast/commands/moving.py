@@ -4,9 +4,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar, Literal
 
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import force_setattr, replace
 
-from holdfast.codec import Limits, check_batch, check_duration, check_name
+from holdfast.codec import Limits, check_batch, check_duration, check_name, keepable
 from holdfast.commands.claiming import with_values
 from holdfast.commands.command import Command, Resource
 from holdfast.commands.endings import Endings, announce, create_queue, event, promote, resize
@@ -138,6 +138,8 @@ class Move(Command[Moved], frozen=True):
             if self.to != "ready":
                 message = f"to_queue goes with to='ready', not {self.to!r}"
                 raise ValueError(message)
+        if self.error is not None:
+            force_setattr(self, "error", keepable(self.error))
 
     def measure(self, limits: Limits) -> int:
         return check_batch(self.limit if self.ids is None else len(self.ids), 0, limits)

@@ -4,9 +4,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar, Literal
 
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import force_setattr, replace
 
-from holdfast.codec import Limits, check_batch, check_duration
+from holdfast.codec import Limits, check_batch, check_duration, keepable
 from holdfast.commands.command import Command, Resource
 from holdfast.commands.endings import Budget, Endings, announce, by_queue, event, plan_endings, promote
 from holdfast.commands.refusals import RETURNS, check_budget, check_choice
@@ -67,6 +67,7 @@ class Settle(Command[Held], frozen=True):
     return_to: ReturnTo = "back"
     delay_s: float = 0.0
     error: str | None = None
+    """Kept with U+FFFD for what not every store can keep: the character 0 and lone surrogates."""
     counts: bool = False
     """Whether it is a failure, which is what a budget counts."""
     max_attempts: int | None = None
@@ -81,6 +82,8 @@ class Settle(Command[Held], frozen=True):
             check_choice(self.return_to, RETURNS, "return_to")
         if self.max_attempts is not None or self.dead_letter is not None:
             check_budget(self.max_attempts, self.dead_letter)
+        if self.error is not None:
+            force_setattr(self, "error", keepable(self.error))
 
     def measure(self, limits: Limits) -> int:
         return check_batch(len(self.receipts), 0, limits)

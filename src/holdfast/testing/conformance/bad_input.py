@@ -48,6 +48,8 @@ TABLE: list[tuple[str, Callable[[Any], Any], tuple[Any, ...]]] = [
     ("events kept for {}", lambda s: Prune(keep_s=s), (NAN, -1.0)),
     ("a queue named {}", lambda n: Put(n, [item("a")]), ("", LONG, "a\x00b", "a\nb", "\ud800")),
     ("a claim from {}", Claim, ("", LONG, "a\x00b")),
+    ("a claim by {}", lambda n: Claim(JOBS, n), ("a\x00", "\ud800")),
+    ("a lease held by {}", lambda n: Acquire(None, "a", n, "x", 1.0), ("a\x00", "\ud800")),
     ("a browse of {}", Browse, ("", LONG)),
     ("a count of {}", Count, ("", LONG)),
     ("the length of {}", Length, ("", LONG)),

@@ -102,6 +102,13 @@ class BudgetConformance(Conformance):
         assert (dead.state, dead.dead_at, dead.last_error) == ("dead", clock.now_us(), "no use")
         assert value(dead) == "a", "a dead letter stays inspectable"
 
+    def test_an_error_is_kept_but_for_what_no_text_of_a_store_can_have(self, store: Store) -> None:
+        put(store, "a")
+        settle(store, claim(store), to="ready", error="\\u0000 \x00 \ud800 \n €")
+        assert see(store, "a").last_error == "\\u0000 \ufffd \ufffd \n €"
+        move(store, "dead", ids=["a"], state="ready", error="\x00")
+        assert see(store, "a").last_error == "\ufffd"
+
     def test_the_dead_are_not_handed_out_and_do_not_expire(self, store: Store, clock: FakeClock) -> None:
         put(store, "a", max_attempts=1)
         fail(store)

@@ -205,6 +205,12 @@ class KeyConformance(Conformance):
             put(store, str(number), key=key)
         assert len(drain(store)) == 5
 
+    def test_a_key_with_the_character_0_is_no_other(self, store: Store) -> None:
+        put(store, "a", key='"k\\u0000"')
+        put(store, "b", key='"k\\ufffd"')
+        assert ids(claim(store, key='"k\\u0000"')) == ["a"]
+        assert see(store, "a").key == '"k\\u0000"'
+
     def test_a_key_of_another_queue_is_another_key(self, store: Store) -> None:
         put(store, "a", key=KEY)
         assert put(store, "b", key=KEY, queue="others").created == [True]
