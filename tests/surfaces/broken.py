@@ -1,21 +1,27 @@
 """The faults of the systems whose APIs the surfaces have, built in on purpose: what a careless surface might do."""
 
 from collections.abc import Callable
+from threading import Event
 from typing import Any
 
-from msgspec import Struct
-from msgspec.structs import replace
+from msgspec import Struct, structs
 
 from holdfast import records
+from holdfast._async.flows import claiming
 from holdfast._async.flows.closing import AsyncClosable
 from holdfast._async.handles.claimed import AsyncQueueClaimContext
 from holdfast._sync.handles.claimed import QueueClaimContext
 from holdfast._sync.handles.claims import QueueClaim
 from holdfast.codec import JSON
 from holdfast.commands import Browse, Item, Put, Settle
+from holdfast.commands.endings import Endings
+from holdfast.commands.topics import queue_topic
+from holdfast.errors import QueueFull
 from holdfast.holding import Hold
 from holdfast.ids import new_id
 from holdfast.records import Receipt
+from holdfast.stores.waiting import Waiters
+from holdfast.surfaces import sentinel
 from holdfast.surfaces.leasedkeyq import queue as leasedkeyq
 from holdfast.surfaces.localqueue import placing, queues
 from holdfast.surfaces.localqueue._sync import committing, working
@@ -160,8 +166,63 @@ def failing_like_a_nack(_: Any) -> Any:
     return lambda channel, reader, ids, **_options: channel.nack(reader, ids)
 
 
+def committing_all(original: Any) -> Any:
+    def acquire(conn: Any, *args: Any, **options: Any) -> Any:
+        answer = original(conn, *args, **options)
+        conn.commit()
+        return answer
+
+    return acquire
+
+
+def of_one_token(original: Any) -> Any:
+    return lambda conn, *args, **options: structs.replace(original(conn, *args, **options), fencing_token=1)
+
+
 def instead(value: Any) -> Any:
     return lambda _: value
+
+
+def waking_all(original: Any) -> Any:
+    return lambda waiters, topic, _: original(waiters, topic, 1_000_000)
+
+
+def each_before_the_last(original: Any) -> Any:
+    def position(endings: Any, tx: Any, message: Any, return_to: str, *rest: Any) -> int:
+        place: int = original(endings, tx, message, return_to, *rest)
+        if return_to == "front":
+            endings.heads[message.priority] = place
+        return place
+
+    return position
+
+
+def beginning_anew(_: Any) -> Any:
+    async def claim(store: Any, command: Any, timeout_s: float) -> Any:
+        while True:
+            with store.mark(queue_topic(command.queue)) as mark:
+                if found := (await store.execute(command)).messages:
+                    mark.used()
+                    return found
+                began = vars(claiming)["time"].monotonic()
+                await store.wait(mark, timeout_s)
+                if vars(claiming)["time"].monotonic() - began >= timeout_s:
+                    return []
+
+    return claim
+
+
+def deaf_to_others(original: Any) -> Any:
+    """Waits for room that is made through the same object."""
+
+    def put_together(store: Any, commands: Any, *_: Any) -> Any:
+        try:
+            return original(store, commands, None, 0.0)
+        except QueueFull:
+            Event().wait(5.0)
+            raise
+
+    return put_together
 
 
 LOCALQUEUE = [
@@ -176,8 +237,15 @@ LOCALQUEUE = [
         "priority is taken and forgotten",
         placing.Placing,
         "item",
-        lambda original: lambda place, value, key: original(replace(place, priority=0), value, key),
+        lambda original: lambda place, value, key: original(structs.replace(place, priority=0), value, key),
         test_faults.test_priority_wins,
+    ),
+    Fault(
+        "a put is not woken by others who make room",
+        queues,
+        "put_together",
+        deaf_to_others,
+        test_faults.test_a_bounded_put_is_woken_when_another_object_makes_room,
     ),
     Fault("fan-out is one put after the other", queues, "put_together", one_after_the_other, test_faults.test_a_fan_out_is_all_or_nothing),
     Fault(
@@ -294,6 +362,21 @@ LEASEDKEYQ = [
         remembering,
         test_leasedkeyq.test_nothing_is_kept_of_what_is_done,
     ),
+    Fault(
+        "a wake-up begins the time-out anew",
+        leasedkeyq,
+        "claim",
+        beginning_anew,
+        test_leasedkeyq.test_a_time_out_counts_from_the_call_and_not_from_the_last_wake_up,
+    ),
+    Fault(
+        "leases that end together come back reversed",
+        Endings,
+        "position",
+        each_before_the_last,
+        test_leasedkeyq.test_leases_that_end_together_come_back_in_order,
+    ),
+    Fault("a put wakes all who wait", Waiters, "_wake", waking_all, test_leasedkeyq.test_a_put_wakes_one_of_many_who_wait),
     Fault("any policy will do", leasedkeyq, "POLICIES", instead(Anything()), test_leasedkeyq.test_a_misspelt_policy_is_refused),
     Fault(
         "closing leaves those who wait",
@@ -323,6 +406,14 @@ SSSN = [
 ]
 
 SENTINEL = [
+    Fault(
+        "the caller's transaction is committed",
+        sentinel,
+        "acquire",
+        committing_all,
+        test_surface.test_an_open_transaction_is_never_committed,
+    ),
+    Fault("tokens do not grow", sentinel, "acquire", of_one_token, test_surface.test_tokens_grow_and_owners_differ_from_grant_to_grant),
     Fault(
         "a lease is valid until somebody says otherwise",
         Hold,

@@ -7,6 +7,7 @@ import weakref
 from collections.abc import AsyncIterator, Iterator
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -321,16 +322,19 @@ async def test_a_budget_ends_in_the_dead_letters(memory: MemoryStore, clock: Fak
     assert await queue.peek("poison") == 14, "a dead letter's key swallows no new work"
 
 
-async def test_a_time_out_counts_from_the_call_and_not_from_the_last_wake_up() -> None:
+async def test_a_time_out_counts_from_the_call_and_not_from_the_last_wake_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+    monkeypatch.setattr("holdfast._async.flows.claiming.time", SimpleNamespace(monotonic=lambda: now[0]))
     queue = LeasedKeyQueue[str, int]()
-    waiting = asyncio.create_task(queue.get(timeout=0.05))
-    for number in range(1_000_000):
-        # Woken each time, and each time somebody was faster.
-        await queue.put(str(number), 0)
+    waiting = asyncio.create_task(queue.get(timeout=10.0))
+    for _ in range(100):
+        # A second later it is woken, and somebody was faster.
+        await asyncio.sleep(0)
+        now[0] += 1.0
+        await queue.put("a", 0)
         await queue.ack((await queue.get())[2])
         await asyncio.sleep(0)
-        if waiting.done():
-            break
+    assert waiting.done(), "each wake-up began its time anew"
     with pytest.raises(TimeoutError):
         await waiting
 

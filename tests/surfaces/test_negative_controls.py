@@ -18,15 +18,22 @@ from holdfast.surfaces.localqueue import PersistentQueue, URLQueueStore
 from holdfast.testing.clock import FakeClock
 from tests.sentinel_databases import sqlite_connections
 from tests.surfaces.broken import LEASEDKEYQ, LOCALQUEUE, SENTINEL, SSSN, Fault
+from tests.testing.controls import PlainStore
 
 FAULTS = LOCALQUEUE + LEASEDKEYQ + SSSN + SENTINEL
+
+
+class Plain(PlainStore):
+    """Takes no shortcut past what is broken, and offers none."""
+
+    shortcuts = None  # type: ignore[assignment]
 
 
 @contextmanager
 def fixtures(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[dict[str, Any]]:
     """What the tests ask for, in memory."""
     clock = FakeClock()
-    memory = MemoryStore(clock=clock, by_reference=True)
+    memory = Plain(clock=clock, by_reference=True)
     with ControlPlaneClient.on(MemoryStore(clock=clock)) as client, sqlite_connections(tmp_path) as get_conn, closing(memory):
         store = URLQueueStore(client)
         known = {"store": store, "jobs": PersistentQueue[Any]("jobs", store=store), "clock": clock, "memory": memory, "client": client}
