@@ -20,6 +20,7 @@ from holdfast.errors import QueueFull
 from holdfast.holding import Hold
 from holdfast.ids import new_id
 from holdfast.records import Receipt
+from holdfast.stores.sqlite.writer import Writer
 from holdfast.stores.waiting import Waiters
 from holdfast.surfaces import sentinel
 from holdfast.surfaces.leasedkeyq import queue as leasedkeyq
@@ -271,6 +272,13 @@ LOCALQUEUE = [
         test_faults.test_task_done_acknowledges_the_message_of_its_own_thread,
     ),
     Fault("qsize counts rows", queues.PersistentQueue, "qsize", blind_to_time, test_faults.test_sizes_see_that_leases_have_ended),
+    Fault(
+        "Ctrl-C leaves a transaction open",
+        Writer,
+        "_roll_back",
+        instead(lambda _: None),
+        test_faults.test_an_interrupt_inside_a_transaction_leaves_nothing_behind,
+    ),
     Fault(
         "who dies burns nothing",
         working.WorkerCalls,

@@ -11,6 +11,7 @@ import pytest
 from tenacity import wait_none
 
 from holdfast.errors import ClaimLost, QueueFull
+from holdfast.stores.sqlite.transaction import SqliteTransaction
 from holdfast.surfaces.localqueue import (
     EffectivelyOnceDelivery,
     MemoryQueueStore,
@@ -152,6 +153,25 @@ def test_sizes_see_that_leases_have_ended(jobs: PersistentQueue[Any], clock: Fak
     assert (jobs.qsize(), jobs.empty(), jobs.stats().inflight) == (0, True, 1)
     clock.advance(LEASE_S)
     assert (jobs.qsize(), jobs.empty(), jobs.stats().inflight) == (1, False, 0)
+
+
+def test_an_interrupt_inside_a_transaction_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = SqliteTransaction.execute
+
+    def interrupted(tx: Any, command: Any) -> None:
+        whole(tx, command)
+        raise KeyboardInterrupt
+
+    store = SQLiteQueueStore(tmp_path / "jobs.sqlite3")
+    jobs = PersistentQueue[Any]("jobs", store=store)
+    jobs.put("first")
+    with monkeypatch.context() as patched:
+        patched.setattr(SqliteTransaction, "execute", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            jobs.put("lost")
+    jobs.put("last")
+    assert [jobs.get(), jobs.get(), jobs.empty()] == ["first", "last", True]
+    store.close()
 
 
 def test_an_interrupt_inside_a_command_does_not_poison_the_store(tmp_path: Path) -> None:
