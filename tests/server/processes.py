@@ -41,6 +41,11 @@ class Process:
                 listens.set()
         process.stderr.close()
 
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
     def kill(self) -> None:
         """Kill it where it stands."""
         self._end(signal.SIGKILL)
@@ -51,7 +56,7 @@ class Process:
 
     def _end(self, number: signal.Signals) -> int:
         assert self._process is not None
-        os.kill(self._process.pid, number)
+        os.kill(self.pid, number)
         return self._process.wait(PATIENCE_S)
 
     def __enter__(self) -> Self:

@@ -6,12 +6,15 @@ from pathlib import Path
 
 import pytest
 import trustme
+import urllib3
 
 from holdfast.commands import Put
 from holdfast.errors import StoreUnavailable
-from holdfast.server.app import ControlPlane
+from holdfast.server.app import ControlPlane, Options
+from holdfast.server.audit import Actor
 from holdfast.server.exposure import Exposure
 from holdfast.server.serving import Server, serving
+from holdfast.server.tokens import create_token
 from holdfast.stores.http.store import HttpStore
 from holdfast.stores.memory import MemoryStore
 from holdfast.stores.retrying import Patience
@@ -100,3 +103,19 @@ def test_a_client_sends_nothing_to_a_server_it_cannot_verify(secured: str) -> No
         store.execute(Put("jobs", [item("a")]))
     store.close()
     assert ssl.create_default_context().verify_mode is ssl.CERT_REQUIRED
+
+
+def guesses(url: str, *sources: str) -> list[int]:
+    """The statuses of guesses at a token, each said to come from another address."""
+    asked = [{"authorization": "Bearer guess", "x-forwarded-for": source} for source in sources]
+    return [urllib3.request("POST", f"{url}/v1/count", body=b"{}", headers=headers, retries=False).status for headers in asked]
+
+
+@pytest.mark.parametrize(("proxies", "last"), [(("127.0.0.1",), 401), ((), 429), (("192.0.2.1",), 429)])
+def test_only_a_proxy_that_was_named_says_whom_a_request_is_from(proxies: tuple[str, ...], last: int) -> None:
+    store = MemoryStore()
+    create_token(store, "any", ["*"], ["default"], by=Actor("test", "here"))
+    plane = ControlPlane(store, Options(failed_logins=2))
+    with serving(Server(plane, Exposure(port=0, proxies=proxies))) as url:
+        assert guesses(url, "203.0.113.7", "203.0.113.7", "203.0.113.7") == [401, 401, 429]
+        assert guesses(url, "203.0.113.8") == [last]

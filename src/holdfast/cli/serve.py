@@ -27,6 +27,7 @@ def serve(
     max_requests: Annotated[int, typer.Option(min=1, help="How many requests may be under way at once.")] = 2_000,
     max_waiting: Annotated[int, typer.Option(min=1, help="How many requests may wait or watch.")] = 10_000,
     max_waiting_each: Annotated[int, typer.Option(min=1, help="How many of each token may.")] = 5_000,
+    max_rate_each: Annotated[float | None, typer.Option(min=0.01, help="How many requests a second each token may make.")] = None,
     log_json: Annotated[bool, typer.Option("--log-json", help="Log a JSON object a line.")] = False,
     log_requests: Annotated[bool, typer.Option("--log-requests", help="Log every request, without what is in it.")] = False,
     insecure: Annotated[bool, typer.Option("--insecure", help="Listen beyond this host without TLS or tokens.")] = False,
@@ -50,7 +51,13 @@ def serve(
         is_insecure=insecure,
         proxies=proxy or (),
     )
-    options = Options(body_bytes=int(max_body_mib * 2**20), in_flight=max_requests, waiting=max_waiting, waiting_each=max_waiting_each)
+    options = Options(
+        body_bytes=int(max_body_mib * 2**20),
+        in_flight=max_requests,
+        waiting=max_waiting,
+        waiting_each=max_waiting_each,
+        requests_each_per_s=max_rate_each,
+    )
     try:
         run(store, exposure, options)
     except (ValueError, OSError) as error:

@@ -20,6 +20,7 @@ from holdfast.server.layers.signin import SignIn
 from holdfast.server.layers.telemetry import Telemetry
 from holdfast.server.layers.tracing import traced
 from holdfast.server.metrics import Metrics
+from holdfast.server.rates import Rates
 from holdfast.server.topics import Topics
 from holdfast.server.waiting import WaitRoute
 from holdfast.server.watching import HEARTBEAT_S, WatchRoute
@@ -54,6 +55,8 @@ class Options(Struct, frozen=True):
     failed_logins: int = FAILED_LOGINS
     """How many wrong tokens an address may try in `failed_logins_s`."""
     failed_logins_s: float = WINDOW_S
+    requests_each_per_s: float | None = None
+    """How many requests a second each token may make, None for any number."""
     now: Callable[[], float] = time.monotonic
     """The clock by which what is known of tokens grows old, and failed logins are forgotten."""
 
@@ -87,7 +90,7 @@ class ControlPlane:
         gets = _gets(store, topics, self._lasting, metrics, options)
         tokens = KnownTokens(self._store, store, options.now)
         failures = Failures(options.failed_logins, options.failed_logins_s, options.now)
-        signed_in = SignIn(Routes(gets, posts), tokens, failures)
+        signed_in = SignIn(Routes(gets, posts), tokens, failures, Rates(options.requests_each_per_s, options.now))
         answered = Problems(Hosts(InFlight(signed_in, options.in_flight), options.hosts))
         routes = frozenset({*gets, *posts})
         self._served = _Served(store, topics, tokens, traced(Telemetry(answered, metrics, routes), routes))

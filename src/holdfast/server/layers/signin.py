@@ -9,6 +9,7 @@ from holdfast.server.callers import KEY, Caller, anyone
 from holdfast.server.failures import Failures
 from holdfast.server.known import KnownTokens
 from holdfast.server.namespaces import DEFAULT, Namespace
+from holdfast.server.rates import Rates
 from holdfast.server.scopes import ANY, matches
 from holdfast.server.tokens import Token, id_of
 from holdfast.stores.http.problems import WireError
@@ -25,16 +26,19 @@ _log = logging.getLogger("holdfast.server.security")
 class SignIn:
     """Puts the caller into the scope, in the namespace that the path names, before a byte of the body is read."""
 
-    def __init__(self, app: App, tokens: KnownTokens, failures: Failures) -> None:
+    def __init__(self, app: App, tokens: KnownTokens, failures: Failures, rates: Rates) -> None:
         self._app = app
         self._tokens = tokens
         self._failures = failures
+        self._rates = rates
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["path"] not in OPEN:
             name, scope["path"] = split_path(scope["path"])
             asked = None if name is None else Namespace.named(name)
-            scope[KEY] = await self._caller(scope, asked)
+            caller = scope[KEY] = await self._caller(scope, asked)
+            # Where nobody is known by a token, the address is who they are.
+            self._rates.check(caller.commands or caller.where)
         await self._app(scope, receive, send)
 
     async def _caller(self, scope: Scope, asked: Namespace | None) -> Caller:
