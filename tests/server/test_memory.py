@@ -63,7 +63,7 @@ def send(port: int, parts: Iterator[bytes]) -> socket.socket:
 
 
 def memory_bytes(process: Process) -> int:
-    return int(subprocess.check_output(["ps", "-o", "rss=", "-p", str(process.pid)], text=True)) * 1024
+    return int(subprocess.check_output(["ps", "-o", "rss=", "-p", str(process.pid)], text=True)) * 1024  # noqa: S607 - wherever it is
 
 
 def attack(process: Process) -> int:

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 import schemathesis
 from hypothesis import HealthCheck, settings
+from msgspec import Struct
 from schemathesis.checks import not_a_server_error
 from schemathesis.specs.openapi.checks import (
     content_type_conformance,
@@ -15,7 +16,9 @@ from schemathesis.specs.openapi.checks import (
     unsupported_method,
 )
 
+from holdfast.server.audit import Actor
 from holdfast.server.openapi import openapi
+from holdfast.server.tokens import create_token
 from holdfast.stores.sqlite.store import SqliteStore
 from tests.server.serving import Served
 
@@ -34,26 +37,35 @@ CHECKS = [
 ]
 
 
+class Signed(Struct):
+    """A server that asks for tokens, and one that may do everything."""
+
+    served: Served
+    token: str
+
+
 @pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    served = Served(SqliteStore(tmp_path_factory.mktemp("served") / "store.db", durability="process"))
-    yield served
+def signed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Signed]:
+    store = SqliteStore(tmp_path_factory.mktemp("served") / "store.db", durability="process")
+    _, token = create_token(store, "all", ["admin"], ["*"], by=Actor("the suite", "here"))
+    served = Served(store)
+    yield Signed(served, token)
     served.close()
 
 
-def check(case: Case, served: Served) -> None:
+def check(case: Case, signed: Signed) -> None:
     case.query.pop("wait_s", None)  # Nothing would come, so it would only wait.
-    case.call_and_validate(base_url=served.url, checks=CHECKS)
+    case.call_and_validate(base_url=signed.served.url, headers={"Authorization": f"Bearer {signed.token}"}, checks=CHECKS)
 
 
 @ROUTES.parametrize()
 @settings(max_examples=6, deadline=None, suppress_health_check=list(HealthCheck))
-def test_the_server_keeps_to_its_document(case: Case, served: Served) -> None:
-    check(case, served)
+def test_the_server_keeps_to_its_document(case: Case, signed: Signed) -> None:
+    check(case, signed)
 
 
 @pytest.mark.verify
 @ROUTES.parametrize()
 @settings(max_examples=2_000, deadline=None, suppress_health_check=list(HealthCheck))
-def test_the_server_keeps_to_its_document_for_long(case: Case, served: Served) -> None:
-    check(case, served)
+def test_the_server_keeps_to_its_document_for_long(case: Case, signed: Signed) -> None:
+    check(case, signed)

@@ -1,7 +1,5 @@
 """How fast each caller may ask."""
 
-from collections.abc import Iterator
-
 import pytest
 import urllib3
 
@@ -17,9 +15,8 @@ now_s = [0.0]
 
 
 @pytest.fixture(autouse=True)
-def from_the_start() -> Iterator[None]:
+def _from_the_start() -> None:
     now_s[0] = 0.0
-    yield
 
 
 def asked(rates: Rates, caller: str, count: int) -> int:
