@@ -19,7 +19,6 @@ CLOSE: Final = ((b"connection", b"close"),)
 """For a body that is not read to its end."""
 
 _STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
-_SPACES = (b" ", b"\n", b"\r", b"\t")
 _NO_BRACKET = bytes(byte for byte in range(256) if byte not in b"[]{}")
 
 
@@ -66,7 +65,8 @@ def check_json(body: bytes) -> bytes:
             raise WireError("not_json", 400, "the body is not UTF-8") from error
     if body.count(b"[") + body.count(b"{") > DEPTH and _is_deep(body):
         raise WireError("too_deep", 422, f"the body is nested more than {DEPTH} levels deep: send it as a text")
-    return json.format(body, indent=-1) if any(space in body for space in _SPACES) else body
+    has_space = b" " in body or b"\n" in body or b"\r" in body or b"\t" in body
+    return json.format(body, indent=-1) if has_space else body
 
 
 def _is_deep(body: bytes) -> bool:

@@ -100,8 +100,9 @@ def _queues(queues: Iterable[str | None], verb: Verb) -> Iterator[Need]:
 
 
 def _put(command: Put, verb: Verb) -> Iterator[Need]:
+    yield Need("queue", command.queue, verb)
     # Whoever names a dead-letter queue puts into it, if later.
-    return _queues((command.queue, *(item.dead_letter for item in command.items)), verb)
+    yield from _queues({item.dead_letter for item in command.items}, verb)
 
 
 def _claim(command: Claim, verb: Verb) -> Iterator[Need]:
