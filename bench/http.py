@@ -3,7 +3,8 @@
     python bench/http.py            # the whole run
     python bench/http.py --quick    # whether it works
 
-Rates are ratios to the echo of the same round, so that a busy machine slows both. Linux only: it reads /proc.
+Rates are ratios to the echo of the same round, so that a busy machine slows both. The load is wrk's where that is installed, else that of
+a process of our own, which takes part of the processor itself. Linux only: it reads /proc.
 """
 
 import argparse
@@ -25,6 +26,7 @@ from msgspec import Struct
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from bench.http_load import Load, Turn, run_load
+from bench.http_wrk import find_wrk, run_wrk
 from holdfast.ids import new_id
 
 CONNECTIONS = 64
@@ -75,13 +77,26 @@ def under_load(ours_port: int, echo_port: int, sizes: Sizes) -> dict[str, list[L
     loads: dict[str, list[Load]] = {"echo": [], "put": [], "claim+ack": []}
     for number in range(sizes.rounds):
         queue = f"round-{number}"
-        loads["echo"].append(run(echo_port, [lambda _: ("/echo", VALUE)] * CONNECTIONS, sizes.seconds))
-        loads["put"].append(run(ours_port, [putting(queue)] * CONNECTIONS, sizes.seconds))
-        loads["claim+ack"].append(run(ours_port, [working(queue) for _ in range(CONNECTIONS)], sizes.seconds / 2))
+        loads["echo"].append(load(echo_port, "echo", queue, sizes.seconds))
+        loads["put"].append(load(ours_port, "put", queue, sizes.seconds))
+        loads["claim+ack"].append(load(ours_port, "work", queue, sizes.seconds / 2))
     return loads
 
 
+def load(port: int, kind: str, queue: str, seconds: float) -> Load:
+    """One kind of requests, on all connections."""
+    if (wrk := find_wrk()) is not None:
+        return run_wrk(wrk, port, kind, queue=queue, value=VALUE, connections=CONNECTIONS, seconds=seconds)
+    turns: dict[str, Callable[[], Turn]] = {
+        "echo": lambda: lambda _: ("/echo", VALUE),
+        "put": lambda: putting(queue),
+        "work": lambda: working(queue),
+    }
+    return run(port, [turns[kind]() for _ in range(CONNECTIONS)], seconds)
+
+
 def report(loads: dict[str, list[Load]]) -> None:
+    print(f"load by {'wrk' if find_wrk() else 'a process of our own'}, {CONNECTIONS} connections")
     print(f"{'':12}{'requests/s':>12}{'p99 ms':>10}{'of the echo':>14}{'wanted':>10}{'failed':>8}")
     for what, wanted in (("echo", None), ("put", 0.40), ("claim+ack", 0.35)):
         rate = median(load.rate for load in loads[what])
