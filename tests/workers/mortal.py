@@ -1,8 +1,9 @@
 """A program that forks workers which kill themselves at a chosen step, round after round, and then lets one live to finish.
 
-    python -m tests.workers.mortal FOLDER ROUNDS once|plain|poison
+    python -m tests.workers.mortal FOLDER ROUNDS once|plain|poison [URL]
 
-Each round puts a job, and dies at the next of POINTS; the effects are rows of another file, which no transaction of the store covers.
+Without a URL the jobs are in a file of the folder. Each round puts a job, and dies at the next of POINTS; the effects are rows of another
+file, which no transaction of the store covers.
 """
 
 import os
@@ -70,10 +71,10 @@ def rows_of(folder: Path, key: str) -> int:
         return int(file.execute("select count(*) from effects where key = ?", (key,)).fetchone()[0])
 
 
-def live(folder: Path, kind: str, point: str, job: str | None) -> None:
+def live(url: str, folder: Path, kind: str, point: str, job: str | None) -> None:
     """What a forked child does: put a job, and work on whatever is due until that is nothing, or death comes."""
     mortal = Mortal(point)
-    client = ControlPlaneClient.on(MortalStore(connect(f"sqlite:///{folder}/jobs.db?durability=process"), mortal))
+    client = ControlPlaneClient.on(MortalStore(connect(url), mortal))
 
     def handle(key: str) -> str:
         mortal.reach("before effect")
@@ -112,14 +113,20 @@ def live(folder: Path, kind: str, point: str, job: str | None) -> None:
             worker.run(max_jobs=1, signals=False)
 
 
-def main(folder: Path, rounds: int, kind: str) -> None:
+def main(folder: Path, rounds: int, kind: str, url: str = "") -> None:
     with closing(sqlite3.connect(folder / "effects.db")) as file:
         file.execute("create table effects (key text not null)")
     for number in range(rounds + (kind != "poison")):
         child = os.fork()
         if not child:
             last = number == rounds
-            live(folder, kind, "never" if last or kind == "poison" else POINTS[number % len(POINTS)], None if last else f"job-{number}")
+            live(
+                url or f"sqlite:///{folder}/jobs.db?durability=process",
+                folder,
+                kind,
+                "never" if last or kind == "poison" else POINTS[number % len(POINTS)],
+                None if last else f"job-{number}",
+            )
             os._exit(0)
         _, status = os.waitpid(child, 0)
         if status not in {0, signal.SIGKILL}:
@@ -127,4 +134,4 @@ def main(folder: Path, rounds: int, kind: str) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3])
+    main(Path(sys.argv[1]), int(sys.argv[2]), *sys.argv[3:])

@@ -5,7 +5,9 @@ from pathlib import Path
 import pytest
 
 from holdfast import ControlPlaneClient, Queue
-from tests.workers.kills import effects_are_once, effects_of_killed_workers
+from tests.stores_by_name import url_of
+from tests.workers.crowd import KILLERS, VALUES
+from tests.workers.kills import effects_are_once, effects_of_killed_workers, survivors
 
 
 def test_whatever_the_step_at_which_workers_are_killed_each_effect_happens_once(tmp_path: Path) -> None:
@@ -29,6 +31,22 @@ def test_a_message_that_kills_its_worker_is_dead_at_its_budget(tmp_path: Path) -
             assert queue.claim(claimer="undertaker", timeout_s=0.1) is None
         (letter,) = queue.dead_letters()
         assert (letter.failures, letter.attempts) == (3, 3)
+
+
+def test_what_waits_beside_jobs_that_kill_their_workers_is_run_and_never_dies_of_it(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/jobs.db?durability=process"
+    ran = survivors(url, tmp_path / "ran")
+    with ControlPlaneClient(url) as client:
+        letters = Queue[int]("jobs", client=client).dead_letters()
+    assert {letter.value for letter in letters} == set(KILLERS)
+    assert set(ran) == set(VALUES)
+    assert max(ran.values()) <= 3
+
+
+@pytest.mark.verify
+@pytest.mark.parametrize("kind", ["redis", "postgres"])
+def test_effects_happen_once_on_servers_whatever_the_step_at_which_workers_are_killed(kind: str, tmp_path: Path) -> None:
+    effects_are_once(tmp_path, 200, timeout_s=600.0, url=url_of(kind, tmp_path))
 
 
 @pytest.mark.verify

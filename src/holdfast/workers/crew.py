@@ -111,15 +111,18 @@ class Crew:
         free = max(0, self.orders.concurrency - len(self.running))
         runs = [self._prepare(message, started) for message in messages]
         at_once, ahead = runs[:free], runs[free:]
-        fragile = [] if self.orders.prefetch else [run for run in ahead if is_last(run, self.orders)]
-        if fragile:
-            # Nothing may die of having waited here beside a job that killed its worker.
+        if ahead and not self.orders.prefetch and any(is_last(run, self.orders) for run in runs):
+            # It runs with nothing behind it: no message may die because another one, begun before it was settled, killed their worker.
             self._ahead.be_careful()
-            ahead = [run for run in ahead if run not in fragile]
-            for run in fragile:
-                self.desk.finish(run, RELEASED)
+            self._release(ahead)
+            ahead = []
         self._ahead.claimed(ahead, is_all=len(messages) >= asked)
         return at_once + ahead
+
+    def _release(self, runs: Iterable[Run]) -> None:
+        for run in runs:
+            self.started -= 1
+            self.desk.finish(run, RELEASED)
 
     def _prepare(self, message: Message, started: float) -> Run:
         orders = self.orders
@@ -154,9 +157,7 @@ class Crew:
         """Give back what was claimed ahead and cannot begin soon, or `at_once`; it burns nothing."""
         due_in_s = self._ahead.due_in_s(self.now())
         if at_once or (due_in_s is not None and due_in_s <= 0):
-            for run in self._ahead.withdraw():
-                self.started -= 1
-                self.desk.finish(run, RELEASED)
+            self._release(self._ahead.withdraw())
 
     def collect(self) -> list[Finished]:
         """Those that ended, each once; they are renewed no longer."""

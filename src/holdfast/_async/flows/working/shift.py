@@ -158,6 +158,8 @@ class AsyncShift:
     def _room(self) -> int:
         if self._is_paused or self._unadmitted:
             return 0
+        if any(outcome.how == "released" for _, outcome in self._unsettled):
+            return 0  # First back to their places: a claim in the same step would not see them, and take what stands behind them.
         room = self._crew.room()
         return room if self._max_jobs is None else min(room, self._max_jobs - self._crew.started)
 
