@@ -3,20 +3,22 @@
 import multiprocessing
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict
 
+from holdfast import copy
 from holdfast.commands import Change, Names, Write
 from holdfast.commands.topics import queue_topic
 from holdfast.connect import connect
-from holdfast.errors import NotAllowed, SchemaTooNew, StoreError, StoreUnavailable
+from holdfast.errors import NotAllowed, SchemaTooNew, StoreError, StoreMoved, StoreUnavailable
 from holdfast.records import Message
 from holdfast.stores import Store
 from holdfast.stores.postgres import schema
-from holdfast.testing.conformance.asking import DICT, JOBS, claim, drain, ids, put, read, settle
+from holdfast.testing.conformance.asking import DICT, JOBS, acquire, claim, drain, ids, put, read, settle
 from holdfast.testing.conformance.threads import Doing, all_asleep
 from holdfast.testing.servers.postgres import PASSWORD, PostgresServer
 
@@ -157,6 +159,21 @@ def test_a_user_without_the_right_is_told_so(server: PostgresServer, store: Stor
     parts = conninfo_to_dict(server.url)
     with pytest.raises(NotAllowed):
         connect(f"postgresql://guest:guest@{parts['host']}:{parts['port']}/{parts['dbname']}?schema=faults")
+
+
+@pytest.mark.parametrize("ask", [claim, acquire, put, read], ids=lambda ask: ask.__name__)
+def test_whoever_first_asks_after_a_move_is_told_of_it(server: PostgresServer, ask: Callable[[Store], object], tmp_path: Path) -> None:
+    url = f"{server.url}?schema=source"
+    early = connect(url)
+    put(early, "a")
+    early.close()
+    late = connect(url)
+    copy(url, f"sqlite:///{tmp_path}/target.db")
+    with pytest.raises(StoreMoved):
+        ask(late)
+    late.close()
+    with psycopg.connect(server.url) as connection:
+        connection.execute("drop schema source cascade")
 
 
 SAFE = {"fsync": "on", "full_page_writes": "on", "synchronous_commit": "on"}

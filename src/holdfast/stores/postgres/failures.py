@@ -45,6 +45,9 @@ COPYING: dict[str, Callable[..., Refused]] = {
     "HF016": refused.written_meanwhile,
 }
 
+UNDEFINED = (errors.UndefinedTable, errors.UndefinedObject)
+"""What a store that was moved away meets: its tables, and the types of their rows, have other names."""
+
 GONE = (errors.AdminShutdown, errors.CrashShutdown, errors.IdleSessionTimeout)
 """The server ended the connection, perhaps after the commit."""
 

@@ -8,7 +8,6 @@ from contextlib import suppress
 from typing import Any, TypeVar
 
 import psycopg
-from psycopg.errors import UndefinedTable
 from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 
 from holdfast.clock import Clock
@@ -21,7 +20,7 @@ from holdfast.stores.postgres import schema
 from holdfast.stores.postgres.address import Address, parse
 from holdfast.stores.postgres.borrowed import BorrowedPostgresStore
 from holdfast.stores.postgres.calls import Asking, Calls, answer, answer_held
-from holdfast.stores.postgres.failures import not_connected, raised
+from holdfast.stores.postgres.failures import UNDEFINED, not_connected, raised
 from holdfast.stores.postgres.listening import Listener
 from holdfast.stores.postgres.server import guarantees_of
 from holdfast.stores.postgres.statements import Call
@@ -108,7 +107,7 @@ class PostgresStore:
             row = connection.execute(call.statement, call.parameters).fetchone()
         except psycopg.Error as error:
             told = raised(error, self.address.where)
-            if isinstance(error, UndefinedTable):
+            if isinstance(error, UNDEFINED):
                 refuse_if_moved(connection.execute(self.calls.moved.statement, ()).fetchone(), self.address.where)
             if connection.closed:
                 # The others are as old, and were probably cut as well.

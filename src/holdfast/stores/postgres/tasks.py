@@ -6,7 +6,6 @@ from contextlib import suppress
 from typing import Any, TypeVar
 
 import psycopg
-from psycopg.errors import UndefinedTable
 from psycopg_pool import AsyncConnectionPool, PoolClosed, PoolTimeout
 
 from holdfast.codec import Limits
@@ -15,7 +14,7 @@ from holdfast.errors import Closed, HoldfastError, LeaseHeld
 from holdfast.stores import AsyncExecutor, Guarantees
 from holdfast.stores.postgres.borrowed import AsyncBorrowedPostgresStore
 from holdfast.stores.postgres.calls import Asking, answer, answer_held
-from holdfast.stores.postgres.failures import raised
+from holdfast.stores.postgres.failures import UNDEFINED, raised
 from holdfast.stores.postgres.statements import Call
 from holdfast.stores.postgres.store import ANNOUNCE_S, CONNECT_S, SESSION, PostgresStore, refuse_if_moved
 from holdfast.stores.postgres.within import AsyncCallersTransaction, check_connection
@@ -69,7 +68,7 @@ class AsyncPostgresStore:
             row = await cursor.fetchone()
         except psycopg.Error as error:
             told = raised(error, where)
-            if isinstance(error, UndefinedTable):
+            if isinstance(error, UNDEFINED):
                 cursor = await connection.execute(self.store.calls.moved.statement, ())
                 refuse_if_moved(await cursor.fetchone(), where)
             if connection.closed:
