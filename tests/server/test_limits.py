@@ -11,7 +11,7 @@ import urllib3
 from holdfast.server import bodies
 from holdfast.server.app import ControlPlane, Options
 from holdfast.server.asgi import Scope
-from holdfast.server.connections import Connection
+from holdfast.server.connections import Connection, Gathering
 from holdfast.server.exposure import Exposure
 from holdfast.server.layers.limits import InFlight
 from holdfast.server.serving import Server, serving
@@ -142,3 +142,38 @@ def test_more_who_wait_than_allowed_are_refused_and_others_served(options: Optio
     assert [waiter.result("a claim").status for waiter in waiters] == [200, 200]
     until(lambda: len(served.plane._lasting) == 0)
     served.close()
+
+
+class Wire:
+    """A transport that remembers what it was told."""
+
+    def __init__(self) -> None:
+        self.told: list[object] = []
+        self.is_lost = False
+
+    def writelines(self, parts: list[bytes]) -> None:
+        self.told.append(parts)
+
+    def close(self) -> None:
+        self.told.append("close")
+
+    def is_closing(self) -> bool:
+        return self.is_lost
+
+
+@pytest.mark.anyio
+async def test_what_is_written_in_one_go_is_sent_at_once_and_before_the_end() -> None:
+    wire = Wire()
+    gathering = Gathering(wire, asyncio.get_running_loop())  # type: ignore[arg-type]
+    gathering.write(b"head")
+    gathering.write(b"body")
+    assert wire.told == []
+    await asyncio.sleep(0)
+    gathering.write(b"last")
+    gathering.close()
+    await asyncio.sleep(0)
+    assert wire.told == [[b"head", b"body"], [b"last"], "close"]
+    gathering.write(b"to nobody")
+    wire.is_lost = True
+    await asyncio.sleep(0)
+    assert wire.told[3:] == []

@@ -32,7 +32,7 @@ class Gathering:
 
     def _send(self) -> None:
         parts, self._parts = self._parts, []
-        if parts:
+        if parts and not self._transport.is_closing():  # The client may have hung up since.
             self._transport.writelines(parts)
 
     def __getattr__(self, name: str) -> Any:
