@@ -26,6 +26,8 @@ def store(postgres_url: str) -> PostgresStore:
     return store
 
 
+# auto_explain is part of no package of PyPI: this needs a PostgreSQL of the machine's own.
+@pytest.mark.verify
 def test_a_large_batch_is_found_by_an_index_message_for_message(store: PostgresStore) -> None:
     claiming = Claim(JOBS, "a", 60.0, limit=BATCH, id="claim")
     commands: list[Command[Any]] = [Move(JOBS, "dead", state="ready"), Move(JOBS, "ready"), claiming, claiming]
