@@ -19,7 +19,7 @@ from holdfast.stores import AsyncStore, Guarantees
 from holdfast.stores.postgres import schema
 from holdfast.stores.postgres.address import SCHEMA
 from holdfast.stores.postgres.calls import answer, answer_held, calls_of
-from holdfast.stores.postgres.failures import raised
+from holdfast.stores.postgres.failures import UNDEFINED, raised, refuse_if_moved
 from holdfast.stores.postgres.server import guarantees_of_borrowed
 from holdfast.stores.postgres.statements import Call
 from holdfast.stores.retrying import Lost
@@ -97,6 +97,9 @@ class BorrowedPostgresStore(Borrowing):
                 return answer(command, self._ask_alone(call))
             return self._execute_within(command, call)
         except psycopg.Error as error:
+            if isinstance(error, UNDEFINED):
+                with self.connection.transaction():
+                    refuse_if_moved((self._ask(self._calls.moved),), self.url)
             return answer_refused(command, error, self.url)
 
     def _ask_alone(self, call: Call) -> str:
@@ -162,6 +165,9 @@ class AsyncBorrowedPostgresStore(Borrowing):
                 return answer(command, await self._ask_alone(call))
             return await self._execute_within(command, call)
         except psycopg.Error as error:
+            if isinstance(error, UNDEFINED):
+                async with self.connection.transaction():
+                    refuse_if_moved((await self._ask(self._calls.moved),), self.url)
             return answer_refused(command, error, self.url)
 
     async def _ask_alone(self, call: Call) -> str:

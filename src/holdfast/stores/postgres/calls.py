@@ -40,7 +40,7 @@ class Calls:
         `again` says that it was perhaps made before: then the answer is looked for first.
         """
         if command.reads_only:
-            return Call(self._read, (encoded(command),))
+            return self._singles.call(command, "") or Call(self._read, (encoded(command),))
         if isinstance(command, Put) and all(map(is_plain, command.items)):
             return self._put_call(command, command_id, again)
         if isinstance(command, Claim) and command.key is None:
@@ -91,6 +91,11 @@ class Asking:
         call = self._calls.call(self._command, self._id, again=self._again)
         self._again = True
         return call
+
+    def named(self) -> Command[Any]:
+        """The command under the id of its calls."""
+        named: Command[Any] = with_fields(self._command, id=self._id)
+        return named
 
 
 def is_plain(item: Item) -> bool:

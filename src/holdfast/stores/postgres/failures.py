@@ -1,6 +1,7 @@
 """Errors of PostgreSQL as Holdfast's own: which are refusals, which another try may mend, and which are for good."""
 
 from collections.abc import Callable
+from typing import Any
 
 import psycopg
 from msgspec import json
@@ -106,6 +107,12 @@ def not_connected(error: psycopg.Error, where: str) -> HoldfastError:
     if "does not exist" in said:
         return StoreError(f"{where}: {said}; create it, or name another in the URL")
     return StoreUnavailable(f"{where} cannot be reached: {said}")
+
+
+def refuse_if_moved(row: tuple[Any, ...] | None, where: str) -> None:
+    """Raise `StoreMoved` where the store remembers a new URL."""
+    if row is not None and row[0] is not None:
+        raise refused.moved(where, row[0])
 
 
 def _said(error: psycopg.Error) -> str:

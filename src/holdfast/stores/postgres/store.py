@@ -13,14 +13,13 @@ from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 from holdfast.clock import Clock
 from holdfast.codec import Limits
 from holdfast.commands import Command
-from holdfast.commands.refused import moved
 from holdfast.errors import Closed, HoldfastError, LeaseHeld
 from holdfast.stores import AsyncStore, Executor, Guarantees
 from holdfast.stores.postgres import schema
 from holdfast.stores.postgres.address import Address, parse
 from holdfast.stores.postgres.borrowed import BorrowedPostgresStore
 from holdfast.stores.postgres.calls import Asking, Calls, answer, answer_held
-from holdfast.stores.postgres.failures import UNDEFINED, not_connected, raised
+from holdfast.stores.postgres.failures import UNDEFINED, not_connected, raised, refuse_if_moved
 from holdfast.stores.postgres.listening import Listener
 from holdfast.stores.postgres.server import guarantees_of
 from holdfast.stores.postgres.statements import Call
@@ -179,12 +178,6 @@ class PostgresStore:
 
     def _connect(self) -> Connection:
         return psycopg.connect(self.address.conninfo, **SESSION)
-
-
-def refuse_if_moved(row: tuple[Any, ...] | None, where: str) -> None:
-    """Raise `StoreMoved` where the store remembers a new URL."""
-    if row is not None and row[0] is not None:
-        raise moved(where, row[0])
 
 
 def open_connection(address: Address) -> Connection:
