@@ -1,4 +1,4 @@
-"""Single leases, which have functions of their own: what they share with the general one, and what they leave to it."""
+"""Single leases and entries, which have functions of their own: what they share with the general one, and what they leave to it."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -7,11 +7,11 @@ import psycopg
 import pytest
 from psycopg.pq import TransactionStatus
 
-from holdfast.commands import Acquire, Command, LeaseName, Release, Renew
+from holdfast.commands import Acquire, Change, Command, LeaseName, Release, Renew, Write
 from holdfast.connect import connect
 from holdfast.stores.postgres.calls import Asking, answer
 from holdfast.stores.postgres.store import PostgresStore
-from holdfast.testing.conformance.asking import acquire, events, grant, release, renew
+from holdfast.testing.conformance.asking import DICT, acquire, events, grant, read, release, renew, write
 from tests.postgres import own_postgres_url
 from tests.testing.broken_sql import broken
 
@@ -73,6 +73,12 @@ def test_a_renewal_that_was_not_heard_of_is_made_again(store: PostgresStore) -> 
     assert first.leases[0].until <= again.leases[0].until
 
 
+def test_a_write_that_was_not_heard_of_is_told_again(store: PostgresStore) -> None:
+    first, again = asked_twice(store, Write(DICT, [Change("n", do="increment", by=1)]))
+    assert first == again
+    assert read(store, "n") == {"n": 1}
+
+
 def test_who_asks_in_vain_locks_nothing_and_writes_nothing(store: PostgresStore, postgres_server: str) -> None:
     held = grant(store, "lock", lease_id="mine")
     latest = store.execute(Acquire(None, LOCK, "you", "yours", 30.0))
@@ -111,6 +117,7 @@ def scanned_whole(connection: psycopg.Connection[Any]) -> list[str]:
     """The tables that single commands read from one end to the other, while these have next to nothing in them."""
     mine = connect(connection)
     release(mine, grant(mine, "other"))
+    write(mine, "key", "old")
     grant(mine, "another", lease_id="kept")
     connection.autocommit = True
     connection.execute("vacuum analyze")
@@ -121,6 +128,8 @@ def scanned_whole(connection: psycopg.Connection[Any]) -> list[str]:
         lease = grant(mine, "lock", lease_id=f"mine {turn}")
         assert renew(mine, lease) is not None
         assert release(mine, lease)
+        write(mine, f"key {turn}", turn)
+        assert read(mine, f"key {turn}") == {f"key {turn}": turn}
     return [name for (name,) in connection.execute(WHOLE, (list(TABLES),)).fetchall()]
 
 

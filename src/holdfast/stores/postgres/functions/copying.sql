@@ -200,13 +200,18 @@ begin
 end
 $$;
 
+create or replace function lock_tables() returns void
+language plpgsql set lock_timeout = '250ms' as $$
+begin
+  lock table names, messages, entries, leases, events in access exclusive mode;
+end
+$$;
+
 -- The tables have other names from now on: whoever uses the store notices at the next statement, and nobody else pays for that.
 create or replace function write_seal(c jsonb) returns text
 language plpgsql as $$
 begin
-  perform set_config('lock_timeout', '250ms', true);
-  lock table names, messages, entries, leases, events in access exclusive mode;
-  perform set_config('lock_timeout', '0', true);
+  perform lock_tables();
   if latest() <> (c ->> 'at')::bigint then
     perform refuse('HF016', 'written meanwhile', '[]');
   end if;

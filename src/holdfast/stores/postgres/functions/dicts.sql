@@ -7,6 +7,17 @@ language sql stable as $$
   )::text, 2)
 $$;
 
+create or replace function told_of_entry(key text, value text) returns text
+language sql stable as $$
+  select '{"key":' || to_json(key) || ',"value":' || value || '}'
+$$;
+
+-- What became of a change: the entry in force, or the one that a delete removed.
+create or replace function written_json(e entries, is_told boolean, because text) returns text
+language sql stable as $$
+  select '{' || case when is_told then '"entry":' || entry_json(e) || ',' else '' end || '"because":"' || because || '"}'
+$$;
+
 create or replace function is_there(e entries, now bigint) returns boolean
 language sql immutable as $$
   select e.value is not null and (e.expires_at is null or e.expires_at > now)
@@ -78,12 +89,12 @@ begin
     order by d.o
   loop
     changed := row(part.o, part.c ->> 'key', part.act, '', part.is_there, part.e);
-    if part.lease is not null and not coalesce(part.is_held, false) then
-      changed.because := 'lease';
-    elsif part.fence < (part.e).fence then
-      changed.because := 'fence';
-    elsif not meets(part.c, vals, part.e, part.is_there) then
-      changed.because := 'compare';
+    changed.because := what_hinders(
+      part.e, part.is_there, part.lease is null or part.is_held, part.fence,
+      coalesce(part.c ->> 'expect', 'any'), vals[(part.c -> 'expected')::integer], (part.c ->> 'revision')::bigint
+    );
+    if changed.because <> '' then
+      null;
     elsif part.act in ('put', 'increment') then
       changed.entry.value := case part.act
         when 'put' then vals[(part.c -> 'value')::integer]
@@ -103,15 +114,23 @@ begin
 end
 $$;
 
-create or replace function meets(c jsonb, vals text[], e entries, is_there boolean) returns boolean
+-- What stands in the way of a change, nothing if it may be made.
+create or replace function what_hinders(
+  e entries, is_there boolean, is_held boolean, of_fence bigint, expect text, expected text, at_revision bigint
+) returns text
 language sql immutable as $$
-  select case coalesce(c ->> 'expect', 'any')
-    when 'any' then true
-    when 'absent' then not is_there
-    when 'present' then is_there
-    when 'null' then not is_there or e.value = 'null'
-    when 'value' then is_there and e.value = vals[(c -> 'expected')::integer]
-    else case when is_there then e.revision else 0 end = coalesce((c ->> 'revision')::bigint, 0)
+  select case
+    when is_held is not true then 'lease'
+    when of_fence < e.fence then 'fence'
+    when case expect
+      when 'any' then true
+      when 'absent' then not is_there
+      when 'present' then is_there
+      when 'null' then not is_there or e.value = 'null'
+      when 'value' then is_there and e.value = expected
+      else case when is_there then e.revision else 0 end = coalesce(at_revision, 0)
+    end then ''
+    else 'compare'
   end
 $$;
 
@@ -172,7 +191,7 @@ begin
   for changed in select * from jsonb_populate_recordset(null::change, p) loop
     if changed.because = '' and changed.act in ('put', 'increment') then
       changed.entry.revision := append(
-        topic, 'written', '{"key":' || to_json(changed.key) || ',"value":' || (changed.entry).value || '}', now
+        topic, 'written', told_of_entry(changed.key, (changed.entry).value), now
       );
       update entries
       set value = (changed.entry).value, revision = (changed.entry).revision, fence = (changed.entry).fence,
@@ -188,10 +207,7 @@ begin
       set value = null, expires_at = null, fence = (changed.entry).fence
       where dict = of_dict and key = changed.key;
     end if;
-    answers := answers || (
-      '{' || case when changed.was_there then '"entry":' || entry_json(changed.entry) || ',' else '' end
-      || '"because":"' || changed.because || '"}'
-    );
+    answers := answers || written_json(changed.entry, changed.was_there, changed.because);
   end loop;
   -- Rows that were only there to be locked.
   delete from entries

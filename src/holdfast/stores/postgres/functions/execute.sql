@@ -161,10 +161,7 @@ begin
     group by w.dict
     order by w.dict
   loop
-    insert into entries (dict, key)
-    select wanted.dict, k.key from unnest(wanted.keys) as k (key) order by k.key
-    on conflict do nothing;
-    perform from entries where dict = wanted.dict and key = any (wanted.keys) order by key for update;
+    perform lock_entry(wanted.dict, k.key) from unnest(wanted.keys) as k (key);
   end loop;
 end
 $$;
@@ -189,22 +186,32 @@ begin
   where c ->> 'type' = 'Acquire'
   order by 1, 2
   on conflict do nothing;
-  perform
-  from leases as l
-  join (
-    select coalesce(c ->> 'dict', '') as dict, c ->> 'key' as key, null as lease_id
+  for wanted in
+    select coalesce(c ->> 'dict', '') as dict, c ->> 'key' as key, null as lease_id, 'take' as act
     from unnest(parts) as p (c)
     where c ->> 'type' = 'Acquire'
     union
     -- Not what is somebody else's by now: its holder must not wait for us.
-    select coalesce(n ->> 0, ''), n ->> 1, n ->> 2 from unnest(parts) as p (c), jsonb_array_elements(c -> 'names') as n
+    select coalesce(n ->> 0, ''), n ->> 1, n ->> 2, c ->> 'type'
+    from unnest(parts) as p (c), jsonb_array_elements(c -> 'names') as n
     union
-    select c ->> 'dict', x ->> 'key', null
+    select c ->> 'dict', x ->> 'key', x ->> 'lease', 'rely'
     from unnest(parts) as p (c), jsonb_array_elements(c -> 'changes') as x
     where x ->> 'lease' is not null
-  ) as w on w.dict = l.dict and w.key = l.key and (w.lease_id is null or w.lease_id = l.lease_id)
-  order by l.dict, l.key
-  for update of l;
+    order by 1, 2
+  loop
+    if wanted.act = 'rely' then
+      -- Till the end of the transaction nobody else gets the lease or gives it back; its holder may renew it.
+      perform from leases where dict = wanted.dict and key = wanted.key and lease_id = wanted.lease_id for key share;
+    elsif wanted.act = 'Renew' then
+      perform from leases where dict = wanted.dict and key = wanted.key and lease_id = wanted.lease_id for no key update;
+    else
+      perform
+      from leases
+      where dict = wanted.dict and key = wanted.key and (wanted.lease_id is null or lease_id = wanted.lease_id)
+      for update;
+    end if;
+  end loop;
 end
 $$;
 

@@ -85,7 +85,7 @@ declare
   number bigint;
 begin
   if absent then
-    number := append('dict:' || of_dict, 'written', '{"key":' || to_json(of_key) || ',"value":' || default_value || '}', now);
+    number := append('dict:' || of_dict, 'written', told_of_entry(of_key, default_value), now);
     update entries
     set value = default_value, revision = number, expires_at = null
     where dict = of_dict and key = of_key;

@@ -46,12 +46,17 @@ begin
   if not alone then
     perform pg_advisory_xact_lock_shared(lock);
   else
-    -- A caller's own transaction may share it for long. Those behind us in the queue for the lock must not wait as long:
-    -- we give up (55P03), and the client tries again.
-    perform set_config('lock_timeout', '250ms', true);
-    perform pg_advisory_xact_lock(lock);
-    perform set_config('lock_timeout', '0', true);
+    perform lock_alone(lock);
   end if;
+end
+$$;
+
+-- A caller's own transaction may share it for long. Those behind us in the queue for the lock must not wait as long:
+-- we give up (55P03), and the client tries again.
+create or replace function lock_alone(lock bigint) returns void
+language plpgsql set lock_timeout = '250ms' as $$
+begin
+  perform pg_advisory_xact_lock(lock);
 end
 $$;
 

@@ -1,0 +1,101 @@
+-- One entry at a time, as most programs use dicts: a few statements, each answered by an index. Whatever takes more goes on to execute().
+--
+-- An answer that tells of no change is not kept: whoever did not hear it asks anew.
+
+-- Change an entry, if nothing stands in the way. `given` is the new value, or what to add to the old one.
+create or replace function write(
+  command_id text, of_dict text, of_key text, act text, given text, expect text, expected text, at_revision bigint, of_lease text,
+  of_fence bigint, ttl_s double precision
+) returns text
+language plpgsql set search_path from current set plan_cache_mode = force_generic_plan set enable_seqscan = off as $$
+declare
+  e entries;
+  lease_ends_at bigint;
+  now bigint;
+  was_there boolean;
+  because text;
+begin
+  perform pg_advisory_xact_lock_shared(object_lock('dict', of_dict));
+  e := lock_entry(of_dict, of_key);
+  if of_lease is not null then
+    -- As lock_leases does.
+    select until into lease_ends_at from leases where dict = of_dict and key = of_key and lease_id = of_lease for key share;
+  end if;
+  now := clock_us();
+  was_there := is_there(e, now);
+  because := what_hinders(e, was_there, of_lease is null or lease_ends_at > now, of_fence, expect, expected, at_revision);
+  if because <> '' or act = 'compare' then
+    if e.value is null and e.fence = 0 then
+      delete from entries where dict = of_dict and key = of_key;
+    end if;
+    return '[' || written_json(e, was_there, because) || ']';
+  end if;
+  if act = 'delete' then
+    return remember(command_id, now, '[' || deleted_json(e, was_there, of_fence, now) || ']');
+  end if;
+  if e.value is null then
+    insert into names (kind, name, created_at) values ('dict', of_dict, now) on conflict do nothing;
+  end if;
+  e.value := case act when 'put' then given else incremented(of_dict, of_key, given, case when was_there then e.value else '0' end) end;
+  e.fence := greatest(of_fence, e.fence);
+  e.expires_at := now + moment_in(ttl_s);
+  e.revision := nextval('numbers');
+  update entries
+  set value = e.value, revision = e.revision, fence = e.fence, expires_at = e.expires_at
+  where dict = of_dict and key = of_key;
+  insert into events (n, at, topic, event, data)
+  values (e.revision, now, 'dict:' || of_dict, 'written', told_of_entry(of_key, e.value));
+  perform hint(topic, 1073741824) from listeners where topic = 'watch:dict:' || of_dict and until > clock_timestamp();
+  return remember(command_id, now, '[' || written_json(e, true, '') || ']');
+end
+$$;
+
+-- Delete an entry that is locked. Under a fence even what is absent is kept: a stale holder must not write it afterwards.
+create or replace function deleted_json(e entries, was_there boolean, of_fence bigint, now bigint) returns text
+language plpgsql as $$
+begin
+  e.fence := greatest(of_fence, e.fence);
+  if was_there then
+    perform append('dict:' || e.dict, 'deleted', '{"key":' || to_json(e.key) || '}', now);
+  end if;
+  if e.fence = 0 then
+    delete from entries where dict = e.dict and key = e.key;
+  else
+    update entries set value = null, expires_at = null, fence = e.fence where dict = e.dict and key = e.key;
+  end if;
+  return written_json(e, was_there, '');
+end
+$$;
+
+-- A number may be drawn only once its row is won, so there is one, if need be an empty one. What is deleted meanwhile is made again.
+create or replace function lock_entry(of_dict text, of_key text) returns entries
+language plpgsql as $$
+declare
+  e entries;
+begin
+  for attempt in 1 .. 100 loop
+    select * into e from entries where dict = of_dict and key = of_key for update;
+    if not found then
+      insert into entries (dict, key) values (of_dict, of_key) on conflict do nothing returning * into e;
+    end if;
+    exit when found;
+  end loop;
+  return e;
+end
+$$;
+
+-- Look entries up by key, for nobody who goes on with a watch.
+create or replace function get(of_dict text, keys text[]) returns text
+language plpgsql set search_path from current set plan_cache_mode = force_generic_plan set jit = off
+  set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set enable_material = off as $$
+declare
+  now bigint := clock_us();
+  page text;
+begin
+  select string_agg(entry_json(e), ',' order by k.o) into page
+  from unnest(keys) with ordinality as k (key, o)
+  join entries as e on e.dict = of_dict and e.key = k.key
+  where is_there(e, now);
+  return '{"entries":[' || coalesce(page, '') || '],"index":' || latest() || '}';
+end
+$$;

@@ -1,0 +1,127 @@
+"""Commands in a caller's open transaction: what they rely on stays so until its end, and its settings stay the caller's."""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import psycopg
+import pytest
+
+from holdfast.commands import Acquire, Change, Clear, Command, Read, Seal, Survey, Write
+from holdfast.errors import StoreMoved
+from holdfast.stores.postgres.store import PostgresStore
+from holdfast.stores.postgres.tasks import AsyncPostgresStore
+from holdfast.testing.clock import FakeClock
+from holdfast.testing.conformance.asking import DICT, acquire, grant, put, raw, read, renew, write
+from holdfast.testing.postgres import PinnedPostgresStore
+from tests.postgres import empty_postgres_url, own_postgres_url
+from tests.sentinel_databases import until
+from tests.testing.broken_sql import broken
+
+Connection = psycopg.Connection[Any]
+PINNED = " with a clock of its own"
+
+
+@pytest.fixture
+def store() -> Iterator[PostgresStore]:
+    store = PostgresStore(own_postgres_url())
+    yield store
+    store.close()
+
+
+@pytest.fixture
+def connection(postgres_server: str) -> Iterator[Connection]:
+    with psycopg.connect(postgres_server) as connection:
+        yield connection
+
+
+def change_under(lease_id: str, *, together: bool) -> Write:
+    changes = [Change("key", value=raw("new"), lease=lease_id)]
+    return Write(DICT, [*changes, Change("beside", value=raw("new"))] if together else changes)
+
+
+def is_taken_while_a_write_relies_on_it(connection: Connection, url: str, *, together: bool = False) -> bool:
+    """Whether somebody gets a lease that has ended since another wrote under it, in a transaction that is still open."""
+    clock = FakeClock()
+    store = PinnedPostgresStore(url, clock)
+    lease = grant(store, "key", lease_id="mine", dict=DICT)
+    written = store.within(connection).execute(change_under("mine", together=together))
+    assert [one.because for one in written] == [""] * len(written)
+    assert renew(store, lease) is not None, "its holder goes on holding it"
+    clock.advance(60)
+    taken = acquire(store, "key", lease_id="yours", dict=DICT).lease.lease_id == "yours"
+    connection.commit()
+    assert read(store, "key") == {"key": "new"}
+    assert acquire(store, "key", lease_id="yours", dict=DICT).lease.lease_id == "yours"
+    store.close()
+    return taken
+
+
+@pytest.mark.parametrize("together", [False, True])
+def test_a_lease_that_a_write_relies_on_is_nobody_elses_before_the_commit(connection: Connection, together: bool) -> None:  # noqa: FBT001
+    assert not is_taken_while_a_write_relies_on_it(connection, empty_postgres_url(PINNED), together=together)
+
+
+@pytest.mark.parametrize("together", [False, True])
+def test_without_its_lock_it_would_be(connection: Connection, together: bool) -> None:  # noqa: FBT001
+    url = empty_postgres_url(PINNED)
+    with broken(url, r" for key share;", ";"):
+        assert is_taken_while_a_write_relies_on_it(connection, url, together=together)
+
+
+@pytest.mark.parametrize("together", [False, True])
+def test_a_write_that_waited_for_a_deletion_is_made(store: PostgresStore, connection: Connection, together: bool) -> None:  # noqa: FBT001
+    write(store, "key", "old")
+    mine = store.within(connection)
+    # It has the row, and has not deleted it yet.
+    mine.execute(Write(DICT, [Change("key", do="compare", expect="present")]))
+    changes = [Change("key", value=raw("new")), *([Change("beside", value=raw("new"))] if together else [])]
+
+    def somebody_waits() -> bool:
+        waiting = "select count(*) from pg_stat_activity where wait_event_type = 'Lock' and application_name = 'holdfast'"
+        return connection.execute(waiting).fetchone() == (1,)
+
+    with ThreadPoolExecutor(1) as threads:
+        writing = threads.submit(store.execute, Write(DICT, changes))
+        until(somebody_waits)
+        mine.execute(Write(DICT, [Change("key", do="delete")]))
+        connection.commit()
+        assert [one.because for one in writing.result(60)] == [""] * len(changes)
+    assert read(store, "key") == {"key": "new"}
+
+
+def test_emptying_a_queue_leaves_the_callers_lock_timeout(store: PostgresStore, connection: Connection) -> None:
+    connection.execute("set local lock_timeout = '7s'")
+    store.within(connection).execute(Clear("queue", "jobs"))
+    assert connection.execute("show lock_timeout").fetchone() == ("7s",)
+
+
+def test_a_connection_to_a_store_that_was_moved_says_where_to(store: PostgresStore, connection: Connection) -> None:
+    put(store, "a")
+    store.execute(Seal("redis://elsewhere", store.execute(Survey()).latest))
+    connection.execute("create temporary table orders ()")
+    with pytest.raises(StoreMoved, match="redis://elsewhere"):
+        write(store.within(connection), "key", "new")  # type: ignore[arg-type]
+    assert connection.execute("select count(*) from orders").fetchone() == (0,), "the caller's transaction goes on"
+
+
+def test_a_session_that_begins_afterwards_is_told_so_by_every_command(store: PostgresStore) -> None:
+    put(store, "a")
+    store.execute(Seal("redis://elsewhere", store.execute(Survey()).latest))
+    store._pool.drain()
+    changes = [Change("key", value=raw("new"))]
+    commands: list[Command[Any]] = [Acquire(None, "lock", "me", "mine", 30.0), Write(DICT, changes), Read(DICT, keys=["key"])]
+    for command in commands:
+        with pytest.raises(StoreMoved, match="redis://elsewhere"):
+            store.execute(command)
+
+
+@pytest.mark.anyio
+async def test_a_connection_for_tasks_says_so_too(store: PostgresStore, postgres_server: str) -> None:
+    put(store, "a")
+    store.execute(Seal("redis://elsewhere", store.execute(Survey()).latest))
+    tasks = AsyncPostgresStore(store)
+    async with await psycopg.AsyncConnection.connect(postgres_server) as connection:
+        with pytest.raises(StoreMoved, match="redis://elsewhere"):
+            await tasks.within(connection).execute(Write(DICT, [Change("key", value=raw("new"))]))
+    await tasks.aclose()
