@@ -72,7 +72,11 @@ def celery(url: str, count: int) -> Rates:
     app = import_module("celery").Celery("bench", broker=url, backend=None)
     app.conf.update(task_ignore_result=True, worker_hijack_root_logger=False, task_acks_late=True)
     done: list[int] = []
-    task = app.task(lambda: done.append(1), name="noop")
+
+    def work() -> None:
+        done.append(1)
+
+    task = app.task(work, name="noop")
     with timed() as putting:
         for _ in range(count):
             task.delay()
@@ -165,11 +169,11 @@ async def _streaq(url: str, count: int) -> Rates:
         with timed() as putting:
             for _ in range(count):
                 await task.enqueue()
-        with timed() as working:
-            running = asyncio.create_task(worker.run_async())
-            await everything.wait()
-        running.cancel()
-        await asyncio.gather(running, return_exceptions=True)
+    with timed() as working:
+        running = asyncio.create_task(worker.run_async())
+        await everything.wait()
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
     return rates(count, putting.elapsed_s, working.elapsed_s)
 
 
@@ -185,6 +189,15 @@ PEERS: Mapping[str, tuple[str, Peer]] = {
 """The package to import, and how it is used, by the name shown."""
 
 
+NEWER = ("streaq",)
+"""Those that need Redis 7 or newer, or Valkey: they keep their scripts there as functions."""
+
+
+def is_newer(url: str) -> bool:
+    with import_module("redis").Redis.from_url(url) as client:
+        return int(client.info("server")["redis_version"].split(".")[0]) >= 7
+
+
 def missing() -> list[str]:
     return [name for name, (package, _) in PEERS.items() if not find_spec(package)]
 
@@ -193,6 +206,9 @@ def beside(run: Run, url: str) -> Iterator[Figure]:
     """Ours and each peer, round by round."""
     for name, (package, peer) in PEERS.items():
         if not find_spec(package):
+            continue
+        if name in NEWER and not is_newer(url):
+            run.tell(f"{name} is left out: it needs Redis 7, and this server is older")
             continue
         found: dict[str, list[Rates]] = {"ours": [], name: []}
         for _ in run.rounds(name, run.sizes.peer_rounds):

@@ -5,7 +5,7 @@ from collections import deque
 from collections.abc import Callable, Hashable, Mapping
 from heapq import heappop, heappush
 from itertools import islice
-from typing import Any
+from typing import Any, ClassVar
 
 from msgspec import Raw, Struct, json
 
@@ -48,7 +48,22 @@ class KeptOne(Struct, frozen=True, gc=False):
         return told([self.id], [self.key], self.more)
 
 
-Kept = KeptAny | KeptOne
+class KeptClaim(Struct, frozen=True, gc=False):
+    """The event of one claim, which there are the most of, without anything that the garbage collector would have to visit."""
+
+    event: ClassVar[str] = "claimed"
+
+    index: int
+    at: int
+    id: str
+    key: Hashable
+    holder: str
+
+    def facts(self) -> Mapping[str, Any]:
+        return told([self.id], [self.key], {"holder": self.holder})
+
+
+Kept = KeptAny | KeptOne | KeptClaim
 
 
 class Log:

@@ -1,8 +1,7 @@
 """One queue in memory: its messages, found by id, by key, in claim order and by what time does to them."""
 
 from bisect import insort
-from collections.abc import Hashable, Iterable, Iterator
-from itertools import chain
+from collections.abc import Hashable, Iterator
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -107,10 +106,15 @@ class MemoryQueue:
 
     def in_state(self, state: State) -> Iterator[Message]:
         """The messages in a state, in any order."""
-        numbers: Iterable[int] = self.numbers() if state == "ready" else self.dead if state == "dead" else self.copies.values()
         if state == "leased":
-            numbers = chain.from_iterable(self.holders.values())
-        return (message for n in numbers if (message := self.messages[n]).state == state)
+            return (
+                message
+                for holder, held in self.holders.items()
+                for n in held
+                if (message := self.messages.get(n)) and message.holder == holder and message.state == state
+            )
+        numbers = self.numbers() if state == "ready" else self.dead if state == "dead" else self.copies.values()
+        return (message for n in numbers if (message := self.messages.get(n)) and message.state == state)
 
     def enter(self, message: Message) -> None:
         """Keep a message, new or changed; a changed one has left before."""

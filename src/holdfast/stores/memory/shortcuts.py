@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from holdfast.commands.events import RETAINED
 from holdfast.commands.topics import key_topic
 from holdfast.records import HISTORY, NEVER, Ending, Message, ReturnTo
-from holdfast.stores.memory.log import NOTHING, KeptOne
+from holdfast.stores.memory.log import NOTHING, KeptClaim, KeptOne
 from holdfast.stores.memory.queue import MemoryQueue
 from holdfast.stores.memory.tables import Tables
 from holdfast.stores.waiting import Waiters
@@ -152,30 +152,23 @@ def claiming(queue: MemoryQueue, ground: Ground) -> Callable[[Any, str, float | 
     tables, lock, now_ns, tidy = ground.tables, ground.lock, ground.now_ns, ground.tidy
     waiters, marked = ground.waiters, ground.waiters.marked
     messages, log, topics, keeps_events = tables.messages, tables.log, tables.log.topics, tables.log.keeps
-    topic, live, late, ends, holders = queue.topic, queue.live, queue.late, queue.ends, queue.holders
+    topic, late, ends, holders = queue.topic, queue.late, queue.ends, queue.holders
 
     def claim(key: Any, holder: str, lease_s: float | None, expired_to: ReturnTo) -> Message | None:
         with lock:
             if late.count or not queue.is_plain:
                 return None
-            now, slots = now_ns() // 1000, ends.line
-            if key is not None:
-                message = messages.get(live.get(key, 0))
-                if message is None or message.state != "ready" or message.position > now:
-                    return None
-            elif (ends.heap or (slots and slots[0][0] <= now)) and ends.is_due(now):
+            now = now_ns() // 1000
+            message = first_due(queue, now) if key is None else due_under(queue, key, now)
+            if message is None:
                 return None
-            else:
-                message = first_due(queue, now)
-                if message is None:
-                    return None
             n = message.n
             log.latest = token = log.latest + 1
             if keeps_events:
                 events = topics.get(topic)
                 if events is None or len(events) >= RETAINED:
                     events = log.topic(topic, now)
-                events.append(KeptOne(token, now, "claimed", message.id, message.key, {"holder": holder}))
+                events.append(KeptClaim(token, now, message.id, message.key, holder))
             until = NEVER if lease_s is None else now + round(lease_s * 1_000_000)
             held = replace(
                 message,
@@ -188,18 +181,13 @@ def claiming(queue: MemoryQueue, ground: Ground) -> Callable[[Any, str, float | 
                 attempts=message.attempts + 1,
             )
             if until < NEVER:
-                slot = (until, n)
-                if slots and slots[-1] > slot:
-                    ends.add(until, n)
-                else:
-                    slots.append(slot)
-                    ends.count += 1
-            messages[n] = held
+                ends.add(until, n)
             held_by = holders.get(holder)
             if held_by is None:
                 held_by = queue.held_by(holder)
             held_by[n] = now
             queue.since_sum += now
+            messages[n] = held
             line = queue.lines[message.priority]
             if line.line and line.line[0][1] == n:
                 line.line.popleft()
@@ -227,10 +215,12 @@ def acknowledging(queue: MemoryQueue, ground: Ground) -> Callable[[int, int], bo
             message = messages.get(n)
             if message is None:
                 return None
-            key, until = message.key, message.until
+            key, is_endless = message.key, message.until == NEVER
             # Where no event is kept and the lease has no end, nobody needs to know what time it is.
-            now = now_ns() // 1000 if keeps_events or until < NEVER else 0
-            if message.token != token or until <= now or message.state != "leased" or (copies and key in copies):
+            now = 0 if is_endless and not keeps_events else now_ns() // 1000
+            if message.token != token or message.state != "leased" or (copies and key in copies):
+                return None
+            if not is_endless and message.until <= now:
                 return None
             if keeps_events:
                 events = topics.get(topic)
@@ -244,12 +234,8 @@ def acknowledging(queue: MemoryQueue, ground: Ground) -> Callable[[int, int], bo
                 ids.pop(message.id, None)
             if key is not None:
                 del live[key]
-            if until < NEVER:
-                if ends.line and ends.line[0][1] == n:
-                    ends.line.popleft()
-                    ends.count -= 1
-                else:
-                    ends.leave(n)
+            if not is_endless:
+                ends.leave(n)
         if marked:
             waiters.hint_each(queue.watch_hints)
         if keeps_events and log.latest >= log.tidy_at:
@@ -282,11 +268,10 @@ def releasing(queue: MemoryQueue, ground: Ground) -> Callable[[int, int, ReturnT
             line = queue.lines.get(message.priority) or queue.line(message.priority)
             slots = line.line
             position = now if return_to == "back" else message.position if return_to == "place" else front_of(queue, message.priority, now)
-            slot = (position, n)
-            if slots and slots[-1] > slot:
+            if slots and slots[-1][0] >= position:
                 line.add(position, n)
             else:
-                slots.append(slot)
+                slots.append((position, n))
                 line.count += 1
             ending = Ending(message.holder, token, message.since, now, "released")
             messages[n] = replace(
@@ -322,8 +307,17 @@ def counting(queue: MemoryQueue, ground: Ground) -> Callable[[], tuple[int, int]
     return sizes
 
 
+def due_under(queue: MemoryQueue, key: Any, now: int) -> Message | None:
+    """The message under a key, if it is due."""
+    message = queue.messages.get(queue.live.get(key, 0))
+    return message if message is not None and message.state == "ready" and message.position <= now else None
+
+
 def first_due(queue: MemoryQueue, now: int) -> Message | None:
-    """The first message that is due, where none is late."""
+    """The first message that is due, where no lease has ended and none is late."""
+    ends = queue.ends
+    if (ends.heap or (ends.line and ends.line[0][0] <= now)) and ends.is_due(now):
+        return None
     queue.now = now
     messages, lines = queue.messages, queue.lines
     for negated in queue.priorities:
