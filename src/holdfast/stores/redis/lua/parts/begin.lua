@@ -18,6 +18,7 @@ local AFTER_ALL = "\255" -- sorts behind whatever follows: no text has this byte
 
 -- How members of sorted sets begin, for `struct`: see queue.lua.
 local READY = ">I4I8I8" -- priority from the top, position, n
+local LINE = ">I4I8" -- of these the first two
 local MOMENT = ">I8I8" -- a moment, n
 local NUMBER = ">I8"
 local TOP = 2 ^ 31 - 1 -- the highest priority

@@ -50,18 +50,18 @@ while not command.key and not command.take and command.limit <= 1000 do
     break
   end
   local ends_at = command.lease and now + command.lease or NEVER
-  local ids, fields, leased = {}, {}, {}
-  for i, member in ipairs(members) do
-    local _, position, n = struct.unpack(READY, member)
+  local ids, fields, leased, ends = {}, {}, {}, struct.pack(NUMBER, ends_at)
+  for i = 1, #members do
+    local member = members[i]
     local id = string.sub(member, 21)
-    is_plain = is_plain and position <= now
+    is_plain = is_plain and struct.unpack(NUMBER, member, 5) <= now
     ids[i], fields[2 * i - 1], fields[2 * i] = id, id, id .. "\0"
-    leased[2 * i - 1], leased[2 * i] = "0", struct.pack(MOMENT, ends_at, n) .. id
+    leased[2 * i - 1], leased[2 * i] = "0", ends .. string.sub(member, 13) -- n and id stand in both
   end
   local found = call("HMGET", queue .. ":messages", unpack(fields))
   local claim_fields, claim_count = pack_claim(token, ends_at)
   local messages, values, keys, kept, has_keys = {}, {}, {}, {}, false
-  for i, id in ipairs(ids) do
+  for i = 1, #ids do
     local packed, key = found[2 * i - 1], nil
     if is_spliced(packed) then
       packed = head_of(string.byte(packed, 3) + claim_count) .. string.sub(packed, 4, 14) .. claim_fields .. string.sub(packed, 15)
@@ -69,7 +69,7 @@ while not command.key and not command.take and command.limit <= 1000 do
       packed, key = lease(packed, token, ends_at)
     end
     is_plain, keys[i], has_keys = is_plain and packed, key or false, has_keys or key
-    messages[i], values[i], kept[2 * i - 1], kept[2 * i] = packed, found[2 * i], id, packed
+    messages[i], values[i], kept[2 * i - 1], kept[2 * i] = packed, found[2 * i], ids[i], packed
   end
   local packed_ids = cmsgpack.pack("ids", ids)
   if not (is_plain and keep_answer(MAP_OF_2 .. packed_ids .. cmsgpack.pack("token", token))) then

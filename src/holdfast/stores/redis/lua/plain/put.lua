@@ -25,14 +25,15 @@ while command.ids do
   if not (is_plain and keep_answer(TRUE)) then
     break
   end
-  local members, fields = {}, {}
-  local top, position = TOP - (command.shared.priority or 0), now + command.delay
+  local members, fields, values = {}, {}, command.values
+  local position = now + command.delay
+  local line = struct.pack(LINE, TOP - (command.shared.priority or 0), position)
   local shared, count = pack_shared(position)
   local head = head_of(count) .. N
-  for i, id in ipairs(ids) do
-    members[2 * i - 1], members[2 * i] = "0", struct.pack(READY, top, position, number + i) .. id
-    fields[4 * i - 3], fields[4 * i - 2] = id, head .. struct.pack(NUMBER, number + i) .. shared
-    fields[4 * i - 1], fields[4 * i] = id .. "\0", command.values[i]
+  for i = 1, #ids do
+    local id, n = ids[i], struct.pack(NUMBER, number + i)
+    members[2 * i - 1], members[2 * i] = "0", line .. n .. id
+    fields[4 * i - 3], fields[4 * i - 2], fields[4 * i - 1], fields[4 * i] = id, head .. n .. shared, id .. "\0", values[i]
   end
   call("ZADD", queue .. ":ready", unpack(members))
   call("HSET", queue .. ":messages", unpack(fields))
