@@ -87,7 +87,7 @@ def test_an_eviction_policy_that_may_lose_data_is_refused_unless_allowed() -> No
 def test_a_redis_cluster_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     # Its nodes talk to each other on a port that is 10,000 higher.
     port = next(port for port in iter(free_port, 0) if port <= 55_535)
-    monkeypatch.setattr("holdfast.testing.servers.redis.free_port", lambda: port)
+    monkeypatch.setitem(RedisServer.__init__.__globals__, "free_port", lambda: port)
     with RedisServer(settings={"cluster-enabled": "yes"}) as server:
         refused(server.url, StoreError, "Cluster")
 
