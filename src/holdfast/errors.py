@@ -129,7 +129,7 @@ class StoreCorrupted(StoreError):
 
 
 class MissingExtra(StoreError, ImportError):
-    """A package that this kind of store needs is not installed."""
+    """A package that this store, or this part of Holdfast, needs is not installed."""
 
 
 class SchemaTooNew(StoreError):

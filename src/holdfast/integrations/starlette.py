@@ -13,11 +13,12 @@ from holdfast._async.handles.queue import AsyncQueue
 from holdfast._async.handles.worker import AsyncWorker
 from holdfast._sync.handles.worker import Worker
 from holdfast.client import ControlPlaneClient
+from holdfast.errors import MissingExtra
 
 try:
     from starlette.requests import HTTPConnection
-except ImportError as missing:
-    raise ImportError("holdfast.integrations.starlette needs Starlette: pip install 'holdfast[starlette]'") from missing
+except ImportError as _error:
+    raise MissingExtra("holdfast.integrations.starlette needs Starlette: pip install 'holdfast[starlette]'") from _error
 
 
 class HoldfastState(TypedDict):

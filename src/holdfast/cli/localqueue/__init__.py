@@ -34,8 +34,8 @@ def group(
     """Work on the queues of localqueue's API, on any store."""
 
 
-for command in (add, pop, inspect, ack, release, size, stats, health, dead, purge):
-    queue.command()(command)
+for _command in (add, pop, inspect, ack, release, size, stats, health, dead, purge):
+    queue.command()(_command)
 queue.command("dead-letter")(dead_letter)
 queue.command("requeue-dead")(requeue_dead)
 queue.command("process")(work)

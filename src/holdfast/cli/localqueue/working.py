@@ -237,5 +237,6 @@ class CommandFailed(RuntimeError):  # noqa: N818 - what happened
     def __init__(self, command: list[str], exit_code: int, stdout: str, stderr: str) -> None:
         self.command = command
         self.exit_code = exit_code
-        self.stdout, self.stderr = stdout.strip()[:CUT], stderr.strip()[:CUT]
+        self.stdout: str = stdout.strip()[:CUT]
+        self.stderr: str = stderr.strip()[:CUT]
         super().__init__(f"{join(command)} ended with status {exit_code}{f': {self.stderr}' if self.stderr else ''}")
