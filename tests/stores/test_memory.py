@@ -530,13 +530,38 @@ def test_shortcuts_of_a_queue_that_is_gone_do_nothing(references: MemoryStore) -
     message = shortcuts.claim("x", "me", None, "front")
     assert message is not None
     references.execute(Clear("queue", "jobs"))
-    assert shortcuts.ack(message.n, message.token) is None
+    assert shortcuts.ack(message) is None
     assert shortcuts.put("x", 1) is None
-    assert references.shortcuts("jobs").put("x", 1), "after a clear the queue goes on under new ones"
+    anew = references.shortcuts("jobs")
+    assert anew.put("x", 1), "after a clear the queue goes on under new ones"
+    message = anew.claim("x", "me", None, "front")
+    assert message is not None
     references.close()
+    assert anew.ack(message) is None
+    assert anew.release(message, "back") is None
     assert references.shortcuts("jobs").put("y", 1) is None
     with pytest.raises(Closed):
         references.execute(Count("jobs"))
+
+
+def test_shortcuts_settle_no_message_that_changed_or_is_of_another_queue(references: MemoryStore) -> None:
+    references.execute(Configure("queue", "jobs"))
+    shortcuts, elsewhere = references.shortcuts("jobs"), references.shortcuts("elsewhere")
+    assert shortcuts.put("x", 1)
+    first = shortcuts.claim("x", "me", None, "front")
+    assert first is not None
+    assert elsewhere.ack(first) is None, "it is of another queue"
+    assert elsewhere.release(first, "back") is None
+    assert shortcuts.release(first, "back")
+    (released,) = references.execute(Browse("jobs", keys=["x"])).messages
+    assert shortcuts.ack(released) is None, "nobody holds it"
+    assert shortcuts.release(released, "back") is None
+    second = shortcuts.claim("x", "me", None, "front")
+    assert second is not None
+    assert shortcuts.ack(first) is None, "its lease is another"
+    assert shortcuts.release(first, "back") is None
+    assert shortcuts.ack(second)
+    assert shortcuts.ack(second) is None, "it is gone"
 
 
 def test_a_store_that_keeps_no_events_says_that_they_are_gone() -> None:

@@ -64,7 +64,7 @@ def claiming(ground: Ground) -> Callable[[Claim], Claimed | None]:
 
 def settling(ground: Ground) -> Callable[[Settle], Held | None]:
     """Settle one message that is done, or is to be tried again at once."""
-    queues = ground.tables.queues
+    queues, messages = ground.tables.queues, ground.tables.messages
 
     def settle(command: Settle) -> Held | None:
         if command.id or len(command.receipts) != 1:
@@ -74,11 +74,14 @@ def settling(ground: Ground) -> Callable[[Settle], Held | None]:
         if queue is None:
             return None
         of = queue.shortcuts or shortcuts_of(queue, ground)
-        n = queue.ids.get(receipt.id) or queue.find(receipt.id) or 0
+        message = messages.get(queue.ids.get(receipt.id) or queue.find(receipt.id) or 0)
+        # Its token tells a message that moved elsewhere, and is claimed there, from what was claimed here.
+        if message is None or message.token != receipt.token:
+            return None
         if command.to == "done":
-            return Held([True]) if of.ack(n, receipt.token) else None
+            return Held([True]) if of.ack(message) else None
         if command.to == "dead" or command.counts or command.delay_s or command.error is not None:
             return None
-        return Held([True]) if of.release(n, receipt.token, command.return_to) else None
+        return Held([True]) if of.release(message, command.return_to) else None
 
     return settle

@@ -6,7 +6,6 @@ come out after it: a Ctrl-C in the middle leaves a stale slot, never a message t
 """
 
 from collections.abc import Callable, Mapping
-from threading import Lock
 from typing import Any, Final
 
 from msgspec import Struct
@@ -15,6 +14,7 @@ from msgspec.structs import replace
 from holdfast.commands.events import RETAINED
 from holdfast.commands.topics import key_topic
 from holdfast.records import HISTORY, NEVER, Ending, Message, ReturnTo
+from holdfast.stores.memory.guard import Guard
 from holdfast.stores.memory.log import NOTHING, KeptClaim, KeptOne
 from holdfast.stores.memory.queue import MemoryQueue
 from holdfast.stores.memory.tables import Tables
@@ -28,7 +28,7 @@ class Ground(Struct, frozen=True):
     """What the queues of one store stand on."""
 
     tables: Tables
-    lock: Lock
+    lock: Guard
     now_ns: Callable[[], int]
     waiters: Waiters
     tidy: Callable[[], None]
@@ -44,10 +44,10 @@ class Shortcuts(Struct, frozen=True):
     """(key, value, id, priority, max_attempts, dead_letter, metadata): a new message."""
     claim: Callable[[Any, str, float | None, ReturnTo], Message | None]
     """(key or None, holder, lease_s, expired_to): the first message that is due, or the one under the key."""
-    ack: Callable[[int, int], bool | None]
-    """(number of the message, token): its token tells a message that moved elsewhere, and is claimed there, from what was claimed here."""
-    release: Callable[[int, int, ReturnTo], bool | None]
-    """(number of the message, token, return_to)."""
+    ack: Callable[[Message], bool | None]
+    """(the message as it was claimed): while it is the one that is kept, nothing has happened to it since."""
+    release: Callable[[Message, ReturnTo], bool | None]
+    """(the message as it was claimed, return_to)."""
     sizes: Callable[[], tuple[int, int] | None]
     """How many messages wait, buffered ones too, and how many are leased."""
 
@@ -203,23 +203,20 @@ def claiming(queue: MemoryQueue, ground: Ground) -> Callable[[Any, str, float | 
     return claim
 
 
-def acknowledging(queue: MemoryQueue, ground: Ground) -> Callable[[int, int], bool | None]:
+def acknowledging(queue: MemoryQueue, ground: Ground) -> Callable[[Message], bool | None]:
     """Remove one message that is held and has no copy waiting behind it."""
     tables, lock, now_ns, tidy = ground.tables, ground.lock, ground.now_ns, ground.tidy
     waiters, marked = ground.waiters, ground.waiters.marked
     messages, log, topics, keeps_events = tables.messages, tables.log, tables.log.topics, tables.log.keeps
-    topic, ids, live, copies, ends, holders = queue.topic, queue.ids, queue.live, queue.copies, queue.ends, queue.holders
+    name, topic, ids, live, copies, ends, holders = queue.name, queue.topic, queue.ids, queue.live, queue.copies, queue.ends, queue.holders
 
-    def ack(n: int, token: int) -> bool | None:
+    def ack(message: Message) -> bool | None:
+        n, key, is_endless = message.n, message.key, message.until == NEVER
         with lock:
-            message = messages.get(n)
-            if message is None:
+            if messages.get(n) is not message or message.queue != name or message.state != "leased" or (copies and key in copies):
                 return None
-            key, is_endless = message.key, message.until == NEVER
             # Where no event is kept and the lease has no end, nobody needs to know what time it is.
             now = 0 if is_endless and not keeps_events else now_ns() // 1000
-            if message.token != token or message.state != "leased" or (copies and key in copies):
-                return None
             if not is_endless and message.until <= now:
                 return None
             if keeps_events:
@@ -245,44 +242,43 @@ def acknowledging(queue: MemoryQueue, ground: Ground) -> Callable[[int, int], bo
     return ack
 
 
-def releasing(queue: MemoryQueue, ground: Ground) -> Callable[[int, int, ReturnTo], bool | None]:
+def releasing(queue: MemoryQueue, ground: Ground) -> Callable[[Message, ReturnTo], bool | None]:
     """Give back one message that is held and has no copy waiting behind it, to a queue without bounds."""
     tables, lock, now_ns, tidy = ground.tables, ground.lock, ground.now_ns, ground.tidy
     waiters, marked = ground.waiters, ground.waiters.marked
     messages, log, keeps_events = tables.messages, tables.log, tables.log.keeps
     name, topic, copies, ends, holders = queue.name, queue.topic, queue.copies, queue.ends, queue.holders
 
-    def release(n: int, token: int, return_to: ReturnTo) -> bool | None:
+    def release(message: Message, return_to: ReturnTo) -> bool | None:
+        n, key, priority, until = message.n, message.key, message.priority, message.until
+        holder, token, since, history = message.holder, message.token, message.since, message.history
         with lock:
-            message = messages.get(n)
-            if message is None or not queue.is_unbounded:
+            if messages.get(n) is not message or message.queue != name or message.state != "leased" or (copies and key in copies):
                 return None
             now = now_ns() // 1000
-            key, until, history = message.key, message.until, message.history
-            if message.token != token or until <= now or message.state != "leased" or (copies and key in copies):
+            if until <= now or not queue.is_unbounded:
                 return None
             if keeps_events:
                 events = log.topic(topic, now)
                 log.latest = index = log.latest + 1
                 events.append(KeptOne(index, now, "settled", message.id, key, READY))
-            line = queue.lines.get(message.priority) or queue.line(message.priority)
+            line = queue.lines.get(priority) or queue.line(priority)
             slots = line.line
-            position = now if return_to == "back" else message.position if return_to == "place" else front_of(queue, message.priority, now)
+            position = now if return_to == "back" else message.position if return_to == "place" else front_of(queue, priority, now)
             if slots and slots[-1][0] >= position:
                 line.add(position, n)
             else:
                 slots.append((position, n))
                 line.count += 1
-            ending = Ending(message.holder, token, message.since, now, "released")
-            messages[n] = replace(
-                message,
-                state="ready",
-                position=position,
-                endings=message.endings + 1,
-                history=(*history, ending)[-HISTORY:] if history else (ending,),
-            )
-            del holders[message.holder][n]
-            queue.since_sum -= message.since
+            ending = Ending(holder, token, since, now, "released")
+            messages[n] = Message(
+                name, message.id, message.value, n, key, priority, position, "ready", message.attempts, message.failures,
+                message.max_attempts, message.dead_letter, message.start_by, message.created_at, holder, token, since, until,
+                message.expired_to, message.dead_at, message.last_error, message.endings + 1,
+                (*history, ending)[-HISTORY:] if history else (ending,), message.metadata,
+            )  # fmt: skip
+            del holders[holder][n]
+            queue.since_sum -= since
             if until < NEVER:
                 ends.leave(n)
         if marked:

@@ -10,6 +10,7 @@ from holdfast.codec import Limits
 from holdfast.commands import Command, Prune, refused, run
 from holdfast.errors import Closed
 from holdfast.stores import Guarantees
+from holdfast.stores.memory.guard import guarded_by
 from holdfast.stores.memory.native import Native, natives, shortcuts_of
 from holdfast.stores.memory.shortcuts import Ground, Shortcuts
 from holdfast.stores.memory.tables import Tables
@@ -57,7 +58,7 @@ class MemoryStore:
         self._log = self._tables.log
         self._is_closed = False
         now_ns = getattr(self.clock, "now_ns", None) or (lambda: 1000 * self._now_us())
-        self._ground = Ground(self._tables, self._lock, now_ns, self.waiters, self._tidy)
+        self._ground = Ground(self._tables, guarded_by(self._lock), now_ns, self.waiters, self._tidy)
         self._native: Native = natives(self._ground)
         _open_stores.add(self)
 
@@ -112,6 +113,8 @@ class MemoryStore:
             self._native = {}
             for queue in self._tables.queues.values():
                 queue.retire()
+            # Emptied, too: whoever claimed something still has shortcuts through it.
+            self._tables.messages.clear()
             self._tables = Tables(self.limits, by_reference=self.by_reference)
         self.waiters.close()
 

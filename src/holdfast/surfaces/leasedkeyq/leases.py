@@ -7,14 +7,10 @@ from typing import Generic, Literal, Self, TypeVar
 from msgspec import Struct
 
 from holdfast.ids import new_id
-from holdfast.records import Receipt
+from holdfast.records import Message
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
-
-
-Held = tuple[str, int, str, int]
-"""What a lease is to the store: the queue, the number and the id of its message, and its token."""
 
 
 class Lease(Generic[K]):
@@ -27,12 +23,13 @@ class Lease(Generic[K]):
     """How often the item was handed out, this time included; 0 where only the token is known."""
     ended: Literal["", "acknowledged", "released"]
     """What its holder did with it."""
-    held: Held | None
+    held: Message | None
+    """The message as it was claimed; None where only the token is known."""
 
-    def __init__(self, token: str, key: K, held: Held | None = None, attempts: int = 0) -> None:
+    def __init__(self, token: str, key: K, held: Message | None = None) -> None:
         self._token = token
         self.key = key
-        self.attempts = attempts
+        self.attempts = 0 if held is None else held.attempts
         self.ended = ""
         self.held = held
 
@@ -45,8 +42,7 @@ class Lease(Generic[K]):
     def token(self) -> str:
         """The text that names it, made when somebody first reads it."""
         if not self._token and self.held is not None:
-            queue, _, message_id, token = self.held
-            self._token = Receipt(queue, message_id, token).claim_id
+            self._token = self.held.receipt.claim_id
         return self._token
 
     def __eq__(self, other: object) -> bool:

@@ -134,7 +134,7 @@ class LeasedKeyQueue(Generic[K, V]):
     async def ack(self, lease: Lease[K]) -> None:
         """Remove the item: it is done. Raises `LeaseAlreadyAcknowledgedError` or `InvalidLeaseError`."""
         held, ack_now = lease.held, self._ack_now
-        if held is None or held[0] != self.name or not ack_now(held[1], held[3]):
+        if held is None or not ack_now(held):
             await self._settle(lease, Settle([self._receipt(lease)]))
         lease.ended = "acknowledged"
 
@@ -142,7 +142,7 @@ class LeasedKeyQueue(Generic[K, V]):
         """Give the item back, to the back of the line or to its front. Raises `LeaseAlreadyAcknowledgedError` or `InvalidLeaseError`."""
         held, release_now = lease.held, self._release_now
         return_to: ReturnTo = "front" if requeue_front else "back"
-        if held is None or held[0] != self.name or not release_now(held[1], held[3], return_to):
+        if held is None or not release_now(held, return_to):
             await self._settle(lease, Settle([self._receipt(lease)], "ready", return_to))
         lease.ended = "released"
 
@@ -231,7 +231,7 @@ class LeasedKeyQueue(Generic[K, V]):
     def _handed(self, message: Message) -> tuple[K, V, Lease[K]]:
         form = self._form
         key = form.key_out(message.key)
-        lease: Lease[K] = Lease("", key, (self.name, message.n, message.id, message.token), message.attempts)
+        lease: Lease[K] = Lease("", key, message)
         return key, form.value_out(message.value), lease
 
     async def _settle(self, lease: Lease[K], command: Command[WasHeld]) -> None:
