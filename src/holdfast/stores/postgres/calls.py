@@ -1,6 +1,6 @@
 """Commands as calls of the store's SQL functions, and answers from what those return: pure, for threads and tasks alike."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from copy import copy
 from functools import cache
 from typing import Any, TypeVar
@@ -41,13 +41,13 @@ class Calls:
         """
         if command.reads_only:
             return self._singles.call(command, "") or Call(self._read, (encoded(command),))
-        if isinstance(command, Put) and all(map(is_plain, command.items)):
+        if isinstance(command, Put) and command.items and all(map(is_plain, command.items)):
             return self._put_call(command, command_id, again)
         if isinstance(command, Claim) and command.key is None:
             return self._claim_call(command, command_id, again)
         if isinstance(command, Settle) and is_simple(command):
             receipts = command.receipts
-            ids, tokens = [receipt.id for receipt in receipts], [receipt.token for receipt in receipts]
+            ids, tokens = as_array(receipt.id for receipt in receipts), as_array(str(receipt.token) for receipt in receipts)
             return Call(self._settle, (command_id, again, receipts[0].queue, ids, tokens))
         # What was perhaps made before is answered by the general function, which looks for the answer.
         single = None if again else self._singles.call(command, command_id)
@@ -55,9 +55,9 @@ class Calls:
 
     def _put_call(self, command: Put, command_id: str, again: bool) -> Call:  # noqa: FBT001 - as `call` says
         items = command.items
-        priorities = [item.priority for item in items] if any(item.priority for item in items) else None
-        texts = [bytes(item.value).decode() for item in items]
-        return Call(self._put, (command_id, again, command.queue, [item.id for item in items], priorities, texts))
+        priorities = as_array(str(item.priority) for item in items) if any(item.priority for item in items) else None
+        texts = as_array(bytes(item.value).decode() for item in items)
+        return Call(self._put, (command_id, again, command.queue, as_array(item.id for item in items), priorities, texts))
 
     def _claim_call(self, command: Claim, command_id: str, again: bool) -> Call:  # noqa: FBT001 - as `call` says
         rest = (command.take, command.expired_to, command.max_attempts, command.dead_letter)
@@ -96,6 +96,12 @@ class Asking:
         """The command under the id of its calls."""
         named: Command[Any] = with_fields(self._command, id=self._id)
         return named
+
+
+def as_array(texts: Iterable[str]) -> str:
+    """A list as PostgreSQL reads one: psycopg, which finds out about each part of a list, takes several times as long."""
+    quoted = '","'.join([text.replace("\\", "\\\\").replace('"', '\\"') for text in texts])
+    return f'{{"{quoted}"}}'
 
 
 def is_plain(item: Item) -> bool:

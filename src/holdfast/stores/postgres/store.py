@@ -22,6 +22,7 @@ from holdfast.stores.postgres.calls import Asking, Calls, answer, answer_held
 from holdfast.stores.postgres.failures import UNDEFINED, not_connected, raised, refuse_if_moved
 from holdfast.stores.postgres.listening import Listener
 from holdfast.stores.postgres.server import guarantees_of
+from holdfast.stores.postgres.sessions import Session, prepare
 from holdfast.stores.postgres.statements import Call
 from holdfast.stores.postgres.within import CallersTransaction, check_connection
 from holdfast.stores.retrying import Lost, Tries, retry
@@ -40,8 +41,7 @@ ANNOUNCE_S = 1.0
 PRUNE_EVERY = 200
 """So many commands of this process that write, and it prunes a little."""
 
-# Autocommit: one statement is one transaction, and one round trip. Nothing is prepared: behind a pooler in transaction mode the next
-# statement may meet another session.
+# Autocommit: one statement is one transaction, and one round trip. Nothing is prepared unless the session is ours alone: see sessions.py.
 SESSION: dict[str, Any] = {"autocommit": True, "prepare_threshold": None}
 
 
@@ -71,8 +71,15 @@ class PostgresStore:
         self._process = os.getpid()
         self._listener = Listener(self._connect, self.address.schema, self.waiters)
         self.waiters.announce = self._hear_of
-        self._pool: ConnectionPool[Connection] = ConnectionPool(
-            self.address.conninfo, kwargs=SESSION, min_size=0, max_size=self.address.pool, timeout=CONNECT_S, open=True
+        self._pool: ConnectionPool[Session] = ConnectionPool(
+            self.address.conninfo,
+            connection_class=Session,
+            kwargs=SESSION,
+            min_size=0,
+            max_size=self.address.pool,
+            timeout=CONNECT_S,
+            configure=prepare,
+            open=True,
         )
 
     def _begin_in_child(self) -> None:
@@ -103,7 +110,7 @@ class PostgresStore:
         except PoolTimeout:
             raise Lost(f"{self.address.where}: no connection in {CONNECT_S:g} s", maybe_applied=False) from None
         try:
-            row = connection.execute(call.statement, call.parameters).fetchone()
+            row = connection.ask(call)
         except psycopg.Error as error:
             told = raised(error, self.address.where)
             if isinstance(error, UNDEFINED):

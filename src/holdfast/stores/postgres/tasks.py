@@ -16,6 +16,7 @@ from holdfast.stores import AsyncExecutor, Guarantees
 from holdfast.stores.postgres.borrowed import AsyncBorrowedPostgresStore
 from holdfast.stores.postgres.calls import Asking, answer, answer_held
 from holdfast.stores.postgres.failures import UNDEFINED, raised, refuse_if_moved
+from holdfast.stores.postgres.sessions import AsyncSession, prepare_async
 from holdfast.stores.postgres.statements import Call
 from holdfast.stores.postgres.store import ANNOUNCE_S, CONNECT_S, SESSION, PostgresStore
 from holdfast.stores.postgres.within import AsyncCallersTransaction, check_connection
@@ -25,7 +26,9 @@ from holdfast.stores.waiting import Mark, Waiters
 R = TypeVar("R")
 
 AsyncConnection = psycopg.AsyncConnection[Any]
-AsyncPool = AsyncConnectionPool[AsyncConnection]
+
+
+AsyncPool = AsyncConnectionPool[AsyncSession]
 
 HOLDING = (Claim, Acquire, Together)
 """Commands that may leave something held, which a caller that was cancelled does not know of."""
@@ -81,8 +84,7 @@ class AsyncPostgresStore:
         except PoolTimeout:
             raise Lost(f"{where}: no connection in {CONNECT_S:g} s", maybe_applied=False) from None
         try:
-            cursor = await connection.execute(call.statement, call.parameters)
-            row = await cursor.fetchone()
+            row = await connection.ask(call)
         except psycopg.Error as error:
             told = raised(error, where)
             if isinstance(error, UNDEFINED):
@@ -109,7 +111,16 @@ class AsyncPostgresStore:
         pool = self._pools.get(loop)
         if pool is None:
             address = self.store.address
-            pool = AsyncConnectionPool(address.conninfo, kwargs=SESSION, min_size=0, max_size=address.pool, timeout=CONNECT_S, open=False)
+            pool = AsyncConnectionPool(
+                address.conninfo,
+                connection_class=AsyncSession,
+                kwargs=SESSION,
+                min_size=0,
+                max_size=address.pool,
+                timeout=CONNECT_S,
+                configure=prepare_async,
+                open=False,
+            )
             self._pools[loop] = pool
             await pool.open()
         return pool

@@ -1,52 +1,85 @@
 -- The commonest commands in their simple form: a few statements, each answered by an index. Whatever takes more goes on to execute().
+--
+-- One message at a time is the commonest of all, and has statements of its own: lists and their order cost as much as the rest.
 
 -- Put messages without keys and options into a queue that exists and has no bounds.
 create or replace function put(command_id text, again boolean, of_queue text, ids text[], priorities integer[], vals text[]) returns text
-language plpgsql set search_path from current set plan_cache_mode = force_generic_plan as $$
+language plpgsql set search_path from current set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off as $$
 declare
+  shared text; -- an assignment costs less than a statement
   now bigint;
+  is_plain boolean;
+  is_awaited boolean;
   added text[];
   created boolean[];
+  facts text;
+  answer text;
 begin
-  perform pg_advisory_xact_lock_shared(object_lock('queue', of_queue));
-  if again or not exists (select from names where kind = 'queue' and name = of_queue and maxsize is null) then
+  shared := pg_advisory_xact_lock_shared(object_lock('queue', of_queue));
+  -- Who waits is looked at only now that the queue is shared: see is_settled.
+  select
+    s.maxsize is null,
+    exists (select from listeners as l where l.topic in ('queue:' || of_queue, 'watch:queue:' || of_queue) and l.until > clock_timestamp())
+  into is_plain, is_awaited
+  from names as s
+  where s.kind = 'queue' and s.name = of_queue;
+  if again or is_plain is not true then
     return execute(jsonb_build_object('type', 'Put', 'id', command_id, 'queue', of_queue, 'items', (
       select jsonb_agg(jsonb_build_object('id', i.id, 'priority', coalesce(i.priority, 0), 'value', i.o) order by i.o)
       from unnest(ids, priorities) with ordinality as i (id, priority, o)
     )), vals);
   end if;
   now := clock_us();
-  with new as (
+  if cardinality(ids) = 1 then
     insert into messages (queue, id, priority, position, created_at, value)
-    select of_queue, i.id, coalesce(i.priority, 0), now, now, i.value
-    from unnest(ids, priorities, vals) as i (id, priority, value)
-    on conflict do nothing
-    returning id
-  )
-  select array_agg(id) into added from new;
-  if cardinality(added) = cardinality(ids) then
-    created := array_fill(true, array[cardinality(ids)]);
+    values (of_queue, ids[1], coalesce(priorities[1], 0), now, now, vals[1])
+    on conflict do nothing;
+    added := case when found then ids else '{}' end;
   else
-    -- The first of those that share an id, where it was not there before.
-    created := array(
-      select coalesce(i.id = any (added), false) and row_number() over (partition by i.id order by i.o) = 1
-      from unnest(ids) with ordinality as i (id, o)
-      order by i.o
-    );
-    added := array(select i.id from unnest(ids, created) with ordinality as i (id, is_new, o) where i.is_new order by i.o);
+    with new as (
+      insert into messages (queue, id, priority, position, created_at, value)
+      select of_queue, i.id, coalesce(i.priority, 0), now, now, i.value
+      from unnest(ids, priorities, vals) as i (id, priority, value)
+      on conflict do nothing
+      returning id
+    )
+    select coalesce(array_agg(id), '{}') into added from new;
   end if;
-  if added <> '{}' then
-    insert into events (n, at, topic, event, data)
-    values (nextval('numbers'), now, 'queue:' || of_queue, 'put', '{"ids":' || array_to_json(ids_in_order(added, ids)) || '}');
+  if cardinality(added) = cardinality(ids) then
+    facts := '{"ids":' || array_to_json(ids);
+    answer := facts || ',"created":[true' || repeat(',true', cardinality(ids) - 1) || ']}';
+  else
+    created := created_of(ids, added);
+    facts := '{"ids":' || array_to_json(array(select i.id from unnest(ids, created) with ordinality as i (id, is_new, o) where i.is_new order by i.o));
+    answer := put_answer(ids, created);
+  end if;
+  if added = '{}' then
+    return remember(command_id, now, answer);
+  end if;
+  insert into events (n, at, topic, event, data, command)
+  values (nextval('numbers'), now, 'queue:' || of_queue, 'put', facts || '}', nullif(command_id, ''));
+  if is_awaited then
     perform wake_queue(of_queue, cardinality(added));
   end if;
-  return remember(command_id, now, '{"ids":' || array_to_json(ids) || ',"created":' || array_to_json(created) || '}');
+  return answer;
 end
 $$;
 
-create or replace function ids_in_order(added text[], ids text[]) returns text[]
+-- Which items of a put became messages: the first of those that share an id, where it was not there before.
+create or replace function created_of(ids text[], added text[]) returns boolean[]
+language plpgsql immutable as $$
+begin
+  return array(
+    select i.id = any (added) and row_number() over (partition by i.id order by i.o) = 1
+    from unnest(ids) with ordinality as i (id, o)
+    order by i.o
+  );
+end
+$$;
+
+create or replace function put_answer(ids text[], created boolean[]) returns text
 language sql immutable as $$
-  select case when cardinality(added) = cardinality(ids) then ids else added end
+  select '{"ids":' || array_to_json(ids) || ',"created":' || array_to_json(created) || '}'
 $$;
 
 -- Hint to those who wait for messages and those who watch, with one look at who does.
@@ -59,55 +92,68 @@ begin
 end
 $$;
 
--- Keep an answer for a client that does not hear it. One that is kept already means that this command was applied before: then all of it is
--- undone (23505), and asked for again.
-create or replace function remember(command_id text, now bigint, answer text) returns text
-language plpgsql as $$
-begin
-  if command_id <> '' then
-    insert into answers (at, id, note) values (now, command_id, answer);
-  end if;
-  return answer;
-end
-$$;
-
--- Lease, or with `takes` remove, the first due messages of the highest priority in use, while no lease has ended.
+-- Lease, or with `takes` remove, the first in line, while all of those are due and no lease has ended.
 create or replace function claim(
   command_id text, again boolean, of_queue text, of_holder text, lease_s double precision, most integer, takes boolean, expiry text,
   budget integer, grave text
 ) returns text
-language plpgsql set search_path from current set plan_cache_mode = force_generic_plan as $$
+language plpgsql set search_path from current set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off as $$
 declare
+  shared text; -- an assignment costs less than a statement
   now bigint;
-  ends_at bigint;
   is_plain boolean;
-  top integer;
+  is_watched boolean;
+  are_due boolean;
   places tid[];
   ids text[];
   keys text[];
   number bigint;
   answer text;
 begin
-  perform pg_advisory_xact_lock_shared(object_lock('queue', of_queue));
-  select s.maxsize is null and not s.paused and not again into is_plain from names as s where s.kind = 'queue' and s.name = of_queue;
+  shared := pg_advisory_xact_lock_shared(object_lock('queue', of_queue));
   now := clock_us();
-  if is_plain
-    and not exists (select from messages where queue = of_queue and state = 'leased' and until <= now)
-    and not exists (
-      select from messages where queue = of_queue and state = 'ready' and start_by is not null and attempts = 0 and start_by <= now
+  -- Who watches is looked at only now that the queue is shared: see is_settled.
+  select
+    s.maxsize is null and not s.paused and not again
+      and not exists (select from messages where queue = of_queue and state = 'leased' and until <= now)
+      and not exists (
+        select from messages where queue = of_queue and state = 'ready' and start_by is not null and attempts = 0 and start_by <= now
+      ),
+    exists (select from listeners as l where l.topic = 'watch:queue:' || of_queue and l.until > clock_timestamp())
+  into is_plain, is_watched
+  from names as s
+  where s.kind = 'queue' and s.name = of_queue;
+  -- Where one of the first in line is not due, others behind it may be: that takes a walk over the priorities.
+  if is_plain and most = 1 then
+    -- The number is drawn and the lease begins once the row is won: what is set is worked out after what is looked for.
+    update messages as m
+    set
+      state = 'leased', attempts = m.attempts + 1, holder = of_holder, token = nextval('numbers'),
+      since = clock_us(), until = end_of(clock_us(), lease_s), expired_to = expiry
+    where m.ctid = (
+      select h.ctid
+      from (
+        select f.ctid, f.position
+        from messages as f
+        where f.queue = of_queue and f.state = 'ready'
+        order by f.priority desc, f.position, f.n
+        limit 1
+        for update skip locked
+      ) as h
+      where h.position <= now
     )
-  then
-    select priority into top from messages where queue = of_queue and state = 'ready' order by priority desc limit 1;
-    select array_agg(h.ctid), array_agg(h.id), array_agg(h.key) into places, ids, keys
+    returning m.token, m.since, array[m.id], array[m.key], message_json(m) into number, now, ids, keys, answer;
+  elsif is_plain then
+    select array_agg(h.ctid), array_agg(h.id), array_agg(h.key), bool_and(h.position <= now) into places, ids, keys, are_due
     from (
-      select m.ctid, m.id, m.key
-      from messages as m
-      where m.queue = of_queue and m.state = 'ready' and m.priority = top and m.position <= now
-      order by m.position, m.n
+      select f.ctid, f.id, f.key, f.position
+      from messages as f
+      where f.queue = of_queue and f.state = 'ready'
+      order by f.priority desc, f.position, f.n
       limit most
       for update skip locked
     ) as h;
-    if cardinality(ids) < most and exists (select from messages where queue = of_queue and state = 'ready' and priority < top) then
+    if not are_due then
       ids := null;
     end if;
   end if;
@@ -117,27 +163,31 @@ begin
       'expired_to', expiry, 'max_attempts', budget, 'dead_letter', grave
     )), '{}');
   end if;
-  -- The rows are won: a later claim of any of them draws a larger number and begins later.
-  now := clock_us();
-  ends_at := end_of(now, lease_s);
-  insert into events (n, at, topic, event, data)
-  values (nextval('numbers'), now, 'queue:' || of_queue, 'claimed', told(ids, keys, ',"holder":' || to_json(of_holder)))
-  returning n into number;
-  perform wake('watch:queue:' || of_queue, 1073741824);
-  with leased as (
-    update messages as m
-    set state = 'leased', attempts = m.attempts + 1, holder = of_holder, token = number, since = now, until = ends_at, expired_to = expiry
-    where m.ctid = any (places)
-    returning m.position, m.n, message_json(m) as told
-  )
-  select string_agg(told, ',' order by position, n) into answer from leased;
+  if answer is null then
+    -- The rows are won: a later claim of any of them draws a larger number and begins later.
+    number := nextval('numbers');
+    now := clock_us();
+    with leased as (
+      update messages as m
+      set
+        state = 'leased', attempts = m.attempts + 1, holder = of_holder, token = number,
+        since = now, until = end_of(now, lease_s), expired_to = expiry
+      where m.ctid = any (places)
+      returning m.priority, m.position, m.n, message_json(m) as told
+    )
+    select string_agg(told, ',' order by priority desc, position, n) into answer from leased;
+  end if;
+  insert into events (n, at, topic, event, data, command)
+  values (
+    number, now, 'queue:' || of_queue, 'claimed', told(ids, keys, ',"holder":' || to_json(of_holder)),
+    case when not takes then nullif(command_id, '') end
+  );
+  if is_watched then
+    perform wake('watch:queue:' || of_queue, 1073741824);
+  end if;
   if takes then
     delete from messages where queue = of_queue and id = any (ids);
-    perform promote(of_queue, keys);
-  end if;
-  if command_id <> '' then
-    insert into answers (at, id, note)
-    values (now, command_id, case when takes then '[' || answer || ']' else json_build_array(to_json(ids), number)::text end);
+    perform promote(of_queue, keys), remember(command_id, now, '[' || answer || ']');
   end if;
   return '{"messages":[' || answer || ']}';
 end
@@ -145,46 +195,70 @@ $$;
 
 -- Acknowledge claims of one queue.
 create or replace function settle(command_id text, again boolean, of_queue text, ids text[], tokens bigint[]) returns text
-language plpgsql set search_path from current set plan_cache_mode = force_generic_plan as $$
+language plpgsql set search_path from current set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off as $$
 declare
+  shared text; -- an assignment costs less than a statement
   now bigint;
   done_ids text[];
   done_keys text[];
-  held boolean[];
+  facts text;
 begin
-  perform pg_advisory_xact_lock_shared(object_lock('queue', of_queue));
+  shared := pg_advisory_xact_lock_shared(object_lock('queue', of_queue));
   if again or (cardinality(ids) > 1 and (select count(distinct id) from unnest(ids) as id) < cardinality(ids)) then
     return execute(jsonb_build_object('type', 'Settle', 'id', command_id, 'receipts', (
       select jsonb_agg(jsonb_build_array(of_queue, r.id, r.token) order by r.o) from unnest(ids, tokens) with ordinality as r (id, token, o)
     )), '{}');
   end if;
   now := clock_us();
-  with gone as (
+  if cardinality(ids) = 1 then
     delete from messages as m
-    where m.ctid = any (array(
-      -- Row by row through the primary key: it is the one index that knows ids, and the rest is looked at afterwards.
-      select h.ctid
-      from unnest(ids, tokens) as r (id, token)
-      cross join lateral (
-        select m.ctid, m.token, m.state, m.until from messages as m where m.queue = of_queue and m.id = r.id limit 1 for update
-      ) as h
-      where h.token = r.token and h.state = 'leased' and h.until > now
-    ))
-    returning m.id, m.key
-  )
-  select array_agg(id), array_agg(key) into done_ids, done_keys from gone;
-  if cardinality(done_ids) = cardinality(ids) then
-    held := array_fill(true, array[cardinality(ids)]);
+    where m.queue = of_queue and m.id = ids[1] and is_held(m.state, m.token, m.until, tokens[1], now)
+    returning array[m.id], array[m.key] into done_ids, done_keys;
+    facts := told(done_ids, done_keys, ',"to":"done"');
   else
-    held := array(select coalesce(i.id = any (done_ids), false) from unnest(ids) with ordinality as i (id, o) order by i.o);
+    with gone as (
+      delete from messages as m
+      where m.ctid = any (array(
+        select h.ctid
+        from unnest(ids, tokens) as r (id, token)
+        cross join lateral (
+          select m.ctid, m.token, m.state, m.until from messages as m where m.queue = of_queue and m.id = r.id limit 1 for update
+        ) as h
+        where is_held(h.state, h.token, h.until, r.token, now)
+      ))
+      returning m.id, m.key
+    )
+    select array_agg(id), array_agg(key) into done_ids, done_keys from gone;
+    facts := told_done(ids, done_ids, done_keys);
   end if;
-  if done_ids is not null then
-    insert into events (n, at, topic, event, data)
-    values (nextval('numbers'), now, 'queue:' || of_queue, 'settled', told_done(ids, done_ids, done_keys));
+  if done_ids is null then
+    return remember(command_id, now, '{"held":' || array_to_json(array_fill(false, array[cardinality(ids)])) || '}');
+  end if;
+  insert into events (n, at, topic, event, data, command)
+  values (nextval('numbers'), now, 'queue:' || of_queue, 'settled', facts, nullif(command_id, ''));
+  if exists (select from listeners as l where l.topic = 'watch:queue:' || of_queue and l.until > clock_timestamp()) then
     perform wake('watch:queue:' || of_queue, 1073741824);
-    perform promote(of_queue, done_keys) where array_remove(done_keys, null) <> '{}';
   end if;
-  return remember(command_id, now, '{"held":' || array_to_json(held) || '}');
+  if array_remove(done_keys, null) <> '{}' then
+    perform promote(of_queue, done_keys);
+  end if;
+  if cardinality(done_ids) = cardinality(ids) then
+    return '{"held":[true' || repeat(',true', cardinality(ids) - 1) || ']}';
+  end if;
+  return '{"held":' || array_to_json(held_of(ids, done_ids)) || '}';
+end
+$$;
+
+-- Whether a claim still holds its message. So written that no index on the state answers it: the row is found by its id, among few or many.
+create or replace function is_held(state state, token bigint, until bigint, claimed bigint, now bigint) returns boolean
+language sql immutable as $$
+  select case when state = 'leased' and token = claimed then until > now else false end
+$$;
+
+create or replace function held_of(ids text[], done_ids text[]) returns boolean[]
+language plpgsql immutable as $$
+begin
+  return array(select i.id = any (done_ids) from unnest(ids) with ordinality as i (id, o) order by i.o);
 end
 $$;
 
@@ -192,13 +266,53 @@ $$;
 create or replace function told_done(ids text[], done_ids text[], done_keys text[]) returns text
 language plpgsql stable set enable_nestloop = off set enable_hashjoin = on as $$
 begin
-  if cardinality(ids) = 1 then
-    return told(done_ids, done_keys, ',"to":"done"');
-  end if;
   return (
     select told(array_agg(d.id order by i.o), array_agg(d.key order by i.o), ',"to":"done"')
     from unnest(ids) with ordinality as i (id, o)
     join unnest(done_ids, done_keys) as d (id, key) on d.id = i.id
   );
+end
+$$;
+
+-- The id of a command stands in the event that it wrote, from which its answer is told again. What wrote none, or more than the event says,
+-- leaves a note among the events of no topic, in order of time: the counter stays as it is. Either way a second of the same id is undone
+-- (23505), and asked for again.
+create or replace function remember(command_id text, now bigint, note text) returns text
+language plpgsql as $$
+begin
+  if command_id <> '' then
+    insert into events (n, at, topic, event, data, command) values (now, now, '', 'answered', note, command_id);
+  end if;
+  return note;
+end
+$$;
+
+-- The note of a command that was applied before; null where it was not.
+create or replace function noted(c jsonb, command_id text) returns text
+language plpgsql as $$
+declare
+  wrote events;
+  told_ids text[];
+  ids text[];
+begin
+  if c ->> 'type' = 'Seal' then
+    -- The events have another name since.
+    return (select 'null' from meta where name = 'moved' and value = c ->> 'to');
+  end if;
+  select * into wrote from events where command = command_id;
+  if wrote.topic is null or wrote.topic = '' then
+    return wrote.data;
+  end if;
+  told_ids := texts(wrote.data::jsonb -> 'ids');
+  case wrote.event
+    when 'put' then
+      ids := array(select i ->> 'id' from jsonb_array_elements(c -> 'items') as i);
+      return put_answer(ids, created_of(ids, told_ids));
+    when 'claimed' then
+      return json_build_array(to_json(told_ids), coalesce(wrote.number, wrote.n))::text;
+    else
+      ids := array(select r ->> 1 from jsonb_array_elements(c -> 'receipts') as r);
+      return '{"held":' || array_to_json(held_of(ids, told_ids)) || '}';
+  end case;
 end
 $$;

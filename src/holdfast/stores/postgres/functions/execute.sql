@@ -21,8 +21,8 @@ declare
   written record;
 begin
   if command_id <> '' then
-    select a.note into known from answers as a where a.id = command_id;
-    if found then
+    known := noted(command, command_id);
+    if known is not null then
       return recall(command, known, clock_us());
     end if;
   end if;
@@ -39,9 +39,8 @@ begin
     answers[i] := written.answer;
     notes[i] := written.note;
   end loop;
-  if command_id <> '' then
-    insert into answers (at, id, note)
-    values (now, command_id, case when is_step then to_json(notes)::text else notes[1] end);
+  if types <> '{Seal}' then
+    perform remember(command_id, now, case when is_step then to_json(notes)::text else notes[1] end);
   end if;
   return case when is_step then '[' || array_to_string(answers, ',') || ']' else answers[1] end;
 end

@@ -189,13 +189,14 @@ begin
 end
 $$;
 
+-- Drop the oldest notes of answers that nobody asks for again.
 create or replace function forget_answers(before bigint, most bigint) returns bigint
 language plpgsql as $$
 declare
   forgotten bigint;
 begin
-  delete from answers
-  where ctid = any (array(select ctid from answers where at < before order by at limit most for update skip locked));
+  delete from events
+  where ctid = any (array(select ctid from events where topic = '' and n < before order by n limit most for update skip locked));
   get diagnostics forgotten = row_count;
   return forgotten;
 end

@@ -7,7 +7,7 @@ create or replace function write(
   command_id text, of_dict text, of_key text, act text, given text, expect text, expected text, at_revision bigint, of_lease text,
   of_fence bigint, ttl_s double precision
 ) returns text
-language plpgsql set search_path from current set plan_cache_mode = force_generic_plan set enable_seqscan = off as $$
+language plpgsql set search_path from current set plan_cache_mode = force_generic_plan set jit = off set enable_seqscan = off as $$
 declare
   e entries;
   lease_ends_at bigint;

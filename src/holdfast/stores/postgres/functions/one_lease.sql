@@ -6,7 +6,7 @@
 create or replace function acquire(
   command_id text, of_dict text, of_key text, of_holder text, of_id text, lease_s double precision
 ) returns text
-language plpgsql set search_path from current set plan_cache_mode = force_generic_plan set enable_seqscan = off as $$
+language plpgsql set search_path from current set plan_cache_mode = force_generic_plan set jit = off set enable_seqscan = off as $$
 declare
   is_won boolean;
   current leases;
@@ -41,7 +41,7 @@ $$;
 
 -- Keep a lease that is still held. Twice does no harm, so this answer is never kept.
 create or replace function renew(of_dict text, of_key text, of_id text, lease_s double precision) returns text
-language plpgsql set search_path from current set plan_cache_mode = force_generic_plan set enable_seqscan = off as $$
+language plpgsql set search_path from current set plan_cache_mode = force_generic_plan set jit = off set enable_seqscan = off as $$
 declare
   renewed text;
 begin
@@ -55,7 +55,7 @@ $$;
 
 -- Give a lease back that is still held.
 create or replace function release(command_id text, of_dict text, of_key text, of_id text) returns text
-language plpgsql set search_path from current set plan_cache_mode = force_generic_plan set enable_seqscan = off as $$
+language plpgsql set search_path from current set plan_cache_mode = force_generic_plan set jit = off set enable_seqscan = off as $$
 declare
   now bigint;
 begin

@@ -106,12 +106,15 @@ create table events (
   number bigint, -- the n it was written with, where a reader gave it another
   topic text collate "C" not null,
   event text not null,
-  data text not null
+  data text not null,
+  command text collate "C" -- the id of the command that wrote it, for a client that did not hear the answer and asks again
 ) with (autovacuum_vacuum_insert_scale_factor = 0.1, autovacuum_vacuum_scale_factor = 0.05);
 
 create index events_topic on events (topic, n);
 
 create index events_xid on events (topic, xid);
+
+create unique index events_command on events (command) where command is not null;
 
 -- How far each log was read, with what was visible then, and how far it was pruned.
 create table topics (
@@ -122,15 +125,6 @@ create table topics (
   count bigint not null default 0, -- of the events up to counted
   counted bigint not null default 0
 ) with (fillfactor = 50);
-
--- What was answered to commands, for a client that did not hear it and asks again.
-create table answers (
-  at bigint not null,
-  id text collate "C" primary key,
-  note text not null
-) with (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
-
-create index answers_at on answers (at);
 
 -- Who wants to hear of what, and until when: nobody else is notified.
 create table listeners (
