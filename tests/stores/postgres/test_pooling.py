@@ -7,7 +7,10 @@ import pytest
 from psycopg.errors import InvalidSqlStatementName
 
 from holdfast import ControlPlaneClient, Queue
+from holdfast.connect import connect
+from holdfast.stores.postgres.store import PostgresStore
 from holdfast.testing.conformance import StoreConformance, StoreFactory
+from holdfast.testing.conformance.asking import claim, put
 from holdfast.testing.conformance.concurrency import ConcurrencyConformance
 from holdfast.testing.conformance.leases import LeaseConformance
 from holdfast.testing.conformance.threads import Doing, all_asleep
@@ -38,6 +41,25 @@ def test_a_session_remembers_nothing_behind_it(rotation: Rotation) -> None:
         one.execute("prepare known as select 1")
         with pytest.raises(InvalidSqlStatementName):
             one.execute("execute known")
+
+
+def prepared_through(url: str) -> int:
+    """How many statements a session has prepared that answered a few commands."""
+    store = connect(url)
+    assert isinstance(store, PostgresStore)
+    put(store, "a", "b")
+    claim(store, 2)
+    with store._pool.connection() as connection:
+        row = connection.execute("select count(*) from pg_prepared_statements where not from_sql", prepare=False).fetchone()
+    store.close()
+    assert row is not None
+    return int(row[0])
+
+
+def test_statements_are_prepared_only_where_the_session_is_ours(pooler: Rotation | PgBouncer) -> None:
+    url = empty_postgres_url()
+    assert prepared_through(url) > 0
+    assert prepared_through(through(pooler.port, url)) == 0
 
 
 class TestBehindAPooler(LeaseConformance, ConcurrencyConformance):

@@ -1,10 +1,12 @@
 -- The commonest commands in their simple form: a few statements, each answered by an index. Whatever takes more goes on to execute().
 --
--- One message at a time is the commonest of all, and has statements of its own: lists and their order cost as much as the rest.
+-- One message at a time is the commonest of all, and has statements of its own: lists and their order cost as much as the rest. The plans
+-- are those for full tables, as those of execute() are; jit is off because a scan that is ruled out counts as dear enough to compile.
 
 -- Put messages without keys and options into a queue that exists and has no bounds.
 create or replace function put(command_id text, again boolean, of_queue text, ids text[], priorities integer[], vals text[]) returns text
-language plpgsql set search_path from current set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off as $$
+language plpgsql set search_path from current set plan_cache_mode = force_generic_plan set jit = off
+  set enable_seqscan = off set enable_bitmapscan = off as $$
 declare
   shared text; -- an assignment costs less than a statement
   now bigint;
@@ -97,7 +99,8 @@ create or replace function claim(
   command_id text, again boolean, of_queue text, of_holder text, lease_s double precision, most integer, takes boolean, expiry text,
   budget integer, grave text
 ) returns text
-language plpgsql set search_path from current set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off as $$
+language plpgsql set search_path from current set plan_cache_mode = force_generic_plan set jit = off
+  set enable_seqscan = off set enable_bitmapscan = off as $$
 declare
   shared text; -- an assignment costs less than a statement
   now bigint;
@@ -195,7 +198,8 @@ $$;
 
 -- Acknowledge claims of one queue.
 create or replace function settle(command_id text, again boolean, of_queue text, ids text[], tokens bigint[]) returns text
-language plpgsql set search_path from current set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off as $$
+language plpgsql set search_path from current set plan_cache_mode = force_generic_plan set jit = off
+  set enable_seqscan = off set enable_bitmapscan = off as $$
 declare
   shared text; -- an assignment costs less than a statement
   now bigint;
