@@ -14,7 +14,7 @@ R = TypeVar("R")
 Resource = tuple[str | None, ...]
 
 
-class Command(Struct, Generic[R], frozen=True, kw_only=True, tag=True, omit_defaults=True, forbid_unknown_fields=True):
+class Command(Struct, Generic[R], frozen=True, gc=False, kw_only=True, tag=True, omit_defaults=True, forbid_unknown_fields=True):
     """One atomic thing to ask of a store; its JSON is the wire.
 
     `check` reads and returns a plan, or refuses by raising. `write` carries the plan out and cannot fail for reasons of meaning.
