@@ -1,7 +1,7 @@
 """What every command is: plain data with two halves, `check` and `write`."""
 
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, ClassVar, Generic, TypeVar
 
 from msgspec import Struct, json
@@ -10,6 +10,7 @@ from holdfast.codec import Limits
 from holdfast.commands.transaction import Transaction
 
 R = TypeVar("R")
+Tx = TypeVar("Tx", bound=Transaction)
 
 Resource = tuple[str | None, ...]
 
@@ -63,13 +64,18 @@ class Command(Struct, Generic[R], frozen=True, gc=False, kw_only=True, tag=True,
         return answer
 
 
-def run(tx: Transaction, command: Command[R]) -> R:
+def by_halves(tx: Transaction, command: Command[R]) -> R:
+    """Carry a command out by its own rules."""
+    return command.write(tx, command.check(tx))
+
+
+def run(tx: Tx, command: Command[R], carry_out: Callable[[Tx, Command[R]], R] = by_halves) -> R:
     """Execute a command in an open transaction, or answer it from its note if it was executed before."""
     if not command.id or command.reads_only:
-        return command.write(tx, command.check(tx))
+        return carry_out(tx, command)
     note = tx.recall(command.id)
     if note is not None:
         return command.recall(tx, note)
-    answer = command.write(tx, command.check(tx))
+    answer = carry_out(tx, command)
     tx.record(command.id, command.note(answer))
     return answer

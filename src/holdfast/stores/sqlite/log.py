@@ -106,3 +106,11 @@ class Log:
 
     def record(self, command_id: str, note: bytes) -> None:
         self.sql.execute(SQL["record"], (command_id, note, self.now))
+
+    def recalled(self, command_ids: Sequence[str]) -> set[str]:
+        """Those of the ids whose commands were executed before."""
+        return {row[0] for row in self.sql.execute(SQL["recalled"], (as_json(command_ids),))}
+
+    def record_each(self, notes: Sequence[tuple[str, bytes]]) -> None:
+        """Keep several answers."""
+        self.sql.executemany(SQL["record"], [(command_id, note, self.now) for command_id, note in notes])

@@ -3,8 +3,7 @@
 Each answers as the command's own halves would, or None with nothing done where it takes those to decide.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import groupby
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from msgspec import Raw
@@ -12,9 +11,8 @@ from msgspec import Raw
 from holdfast.commands import Claim, Claimed, Command, Held, Item, Put, Puts, Settle
 from holdfast.commands.endings import promote_keys, told
 from holdfast.commands.topics import queue_topic
-from holdfast.commands.transaction import Draft, Transaction
+from holdfast.commands.transaction import Transaction
 from holdfast.records import Message, Receipt, ReturnTo, end_of, moment_in
-from holdfast.stores.committing import Job
 from holdfast.stores.sqlite.queues import HAS_OVERDUE, IS_ODD, MAXSIZE, PAUSED, as_json
 from holdfast.stores.sqlite.rows import bindable, is_large
 from holdfast.stores.sqlite.statements import SQL
@@ -45,37 +43,11 @@ def answer(tx: NativeTransaction, command: Command[Any]) -> Puts | Claimed | Hel
     return None
 
 
-def plain_puts(jobs: Sequence[Job]) -> Iterator[tuple[str | None, list[Job]]]:
-    """The jobs in their order, those in a row that put one plain message each into one queue together, under its name."""
-    for queue, alike in groupby(jobs, key=lambda job: _plain_queue(job.command)):
-        yield queue, list(alike)
-
-
-def _plain_queue(command: Command[Any]) -> str | None:
-    if type(command) is not Put or command.id or len(command.items) != 1:
-        return None
-    item = command.items[0]
-    return command.queue if item.key is None and not is_large(item.value) and _is_plain(item) else None
-
-
-def put_each(tx: NativeTransaction, queue: str, jobs: Sequence[Job]) -> bool:
-    """Carry several plain puts into one queue out together; False, with nothing done, where it takes the rules for one of them."""
-    items = [job.command.items[0] for job in jobs]  # type: ignore[attr-defined]  # `plain_puts` gives nothing but puts
-    if not _put_many(tx, queue, items, {item.id for item in items}):
-        return False
-    topic = queue_topic(queue)
-    tx.append([Draft(topic, "put", {"ids": [item.id]}) for item in items])
-    tx.wake(topic, len(items))
-    for job, item in zip(jobs, items, strict=True):
-        job.answer, job.error = Puts([item.id], [True]), None
-    return True
-
-
 def _put(tx: NativeTransaction, command: Put) -> Puts | None:
     """Messages without keys, of ordinary size, into a queue that exists and has no bounds."""
     items, queue = command.items, command.queue
     ids = [item.id for item in items]
-    is_put = _put_one(tx, queue, items[0]) if len(items) == 1 else _put_many(tx, queue, items, set(ids))
+    is_put = _put_one(tx, queue, items[0]) if len(items) == 1 else put_many(tx, queue, items, set(ids))
     if not is_put:
         return None
     topic = queue_topic(queue)
@@ -87,21 +59,22 @@ def _put(tx: NativeTransaction, command: Put) -> Puts | None:
 def _put_one(tx: NativeTransaction, queue: str, item: Item) -> bool:
     if item.key is not None or is_large(item.value):
         return False
-    if _is_plain(item):
+    if is_plain(item):
         done = tx.sql.execute(SQL["put_plain"], (queue, item.id, item.priority, tx.now, tx.now, bindable(item.value)))
     else:
         done = tx.sql.execute(SQL["put"], _row(tx, queue, item))
     return bool(done.rowcount == 1)
 
 
-def _put_many(tx: NativeTransaction, queue: str, items: Sequence[Item], ids: set[str]) -> bool:
+def put_many(tx: NativeTransaction, queue: str, items: Sequence[Item], ids: set[str]) -> bool:
+    """Put the messages, if a queue without bounds is there for them, no id is taken, and they have no keys and are of ordinary size."""
     if not items or len(ids) != len(items) or any(item.key is not None or is_large(item.value) for item in items):
         return False
     settings = tx.settings("queue", queue)
     if settings is None or settings.maxsize is not None or tx.taken_ids(queue, ids):
         return False
     now = tx.now
-    if all(_is_plain(item) for item in items):
+    if all(is_plain(item) for item in items):
         rows = [(queue, item.id, item.priority, now, now, bindable(item.value)) for item in items]
         tx.sql.executemany(SQL["put_plain"], rows)
     else:
@@ -109,7 +82,8 @@ def _put_many(tx: NativeTransaction, queue: str, items: Sequence[Item], ids: set
     return True
 
 
-def _is_plain(item: Item) -> bool:
+def is_plain(item: Item) -> bool:
+    """Whether it carries nothing but a value, and a priority."""
     return (
         not item.delay_s
         and item.at is None
@@ -152,19 +126,20 @@ def _claim(tx: NativeTransaction, command: Claim) -> Claimed | None:
     token = tx.tell(queue_topic(queue), "claimed", told(ids, [row[2] for row in rows], {"holder": command.holder}))
     until = end_of(now, command.lease_s)
     claim = (command.holder, token, now, until, command.expired_to)
-    messages = [_leased(queue, row, claim) for row in rows] if not _has_odd(rows) else [m.leased(*claim) for m in tx.pick(queue, ids)]
+    messages = [leased(queue, row, claim) for row in rows] if not has_odd(rows) else [m.leased(*claim) for m in tx.pick(queue, ids)]
     tx.lease(messages, command.holder, token, until, command.expired_to)
     return Claimed(messages)
 
 
-def _leased(queue: str, row: tuple[Any, ...], claim: tuple[str, int, int, int, ReturnTo]) -> Message:
+def leased(queue: str, row: tuple[Any, ...], claim: tuple[str, int, int, int, ReturnTo]) -> Message:
     """The message of a row of `heads`, as the claim makes it."""
     n, message_id, key, priority, position, attempts, failures, created_at, value = row[:IS_ODD]
     rest: tuple[Any, ...] = (n, key, priority, position, "leased", attempts + 1, failures, None, None, None, created_at, *claim)
     return Message(queue, message_id, Raw(value), *rest)
 
 
-def _has_odd(rows: list[tuple[Any, ...]]) -> bool:
+def has_odd(rows: list[tuple[Any, ...]]) -> bool:
+    """Whether one of the rows of `heads` leaves something out."""
     return bool(rows[0][IS_ODD]) if len(rows) == 1 else any(row[IS_ODD] for row in rows)
 
 
@@ -210,10 +185,10 @@ def _tell_settled(tx: NativeTransaction, queue: str, receipts: Sequence[Receipt]
     if len(gone) == len(receipts):
         return Held([True] * len(receipts))
     tokens = {(message_id, token) for _, message_id, token, _, _ in gone}
-    return Held([_taken_from(tokens, (receipt.id, receipt.token)) for receipt in receipts])
+    return Held([taken_from(tokens, (receipt.id, receipt.token)) for receipt in receipts])
 
 
-def _taken_from(tokens: set[tuple[str, int]], claim: tuple[str, int]) -> bool:
+def taken_from(tokens: set[tuple[str, int]], claim: tuple[str, int]) -> bool:
     """Whether it is there; the first to ask has it."""
     if claim not in tokens:
         return False

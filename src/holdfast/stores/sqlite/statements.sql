@@ -192,6 +192,17 @@ where n in (
 )
 returning n, id, token, key, value is null
 
+-- name: settle_each
+-- As settle_plain, for claims of several commands.
+delete from holdfast_messages
+where n in (
+  select m.n
+  from json_each(?1) as wanted
+  cross join holdfast_messages as m on m.queue = ?2 and m.id = json_extract(wanted.value, '$[0]')
+  where m.state = 'leased' and m.token = json_extract(wanted.value, '$[1]') and m.until > ?3 and m.key is null and m.value is not null
+)
+returning id, token
+
 -- name: remove_one
 delete from holdfast_messages
 where n = ?
@@ -461,6 +472,11 @@ where n in (select n from holdfast_answers where at < ? order by n limit ?)
 select note
 from holdfast_answers
 where id = ?
+
+-- name: recalled
+select id
+from holdfast_answers
+where id in (select value from json_each(?))
 
 -- name: record
 insert into holdfast_answers (id, note, at)

@@ -6,6 +6,7 @@ from typing import Any
 
 from holdfast.clock import Clock
 from holdfast.commands import Command, run
+from holdfast.commands.command import by_halves
 from holdfast.records import Kind, Lease, Message, Settings
 from holdfast.stores.sqlite import native
 from holdfast.stores.sqlite.copying import Copies
@@ -34,10 +35,7 @@ class SqliteTransaction(Messages, Entries, Copies):
 
     def execute(self, command: Command[Any]) -> Any:
         """Answer the command; the statements it takes are part of the open transaction."""
-        if not command.id and (answer := native.answer(self, command)) is not None:
-            return answer
-        self.reserved = {}
-        return run(self, command)
+        return run(self, command, _carry_out)
 
     def extend(self, messages: Sequence[Message], until: int) -> None:
         self.has_renewed = True
@@ -64,3 +62,11 @@ class SqliteTransaction(Messages, Entries, Copies):
 
     def wake(self, topic: str, count: int) -> None:
         self.hints[topic] = self.hints.get(topic, 0) + count
+
+
+def _carry_out(tx: SqliteTransaction, command: Command[Any]) -> Any:
+    answer = native.answer(tx, command)
+    if answer is not None:
+        return answer
+    tx.reserved = {}
+    return by_halves(tx, command)

@@ -6,7 +6,7 @@ from holdfast.clock import Clock
 from holdfast.commands import Prune
 from holdfast.errors import OutcomeUnknown, StoreFull, StoreUnavailable
 from holdfast.stores.committing import Job, attempt, call_done, fail_all
-from holdfast.stores.sqlite import native
+from holdfast.stores.sqlite.alike import carry_out_alike
 from holdfast.stores.sqlite.file import Durability, open_connection, translate
 from holdfast.stores.sqlite.transaction import SqliteTransaction
 
@@ -83,10 +83,8 @@ class Writer:
             sql = self._cursor()
             sql.execute("begin immediate")
             tx = SqliteTransaction(sql, self._clock)
-            for queue, alike in native.plain_puts(jobs):
-                if queue is None or len(alike) == 1 or not native.put_each(tx, queue, alike):
-                    for job in alike:
-                        attempt(tx, job)
+            for job in carry_out_alike(tx, jobs):
+                attempt(tx, job)
             self._look_after(tx)
             self._commit(sql, jobs)
         except BaseException as error:
