@@ -27,6 +27,7 @@ def at_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     module = sys.modules["holdfast.connect"]
     monkeypatch.setattr(module, "_has_told", False)
     monkeypatch.setattr(module, "_named", {})
+    module._class_of.cache_clear()
 
 
 def put(store: Store, name: str) -> None:

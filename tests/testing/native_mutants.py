@@ -53,15 +53,15 @@ SQL = [
         "test_a_held_lease_is_not_granted_and_the_answer_says_who_holds_it",
     ),
     TextMutant("never ends a lease", r"(\w+\.)?until > now", "true", "test_a_lease_can_be_taken_when_it_has_ended"),
-    TextMutant("looks at no fence", r"part\.fence < \(part\.e\)\.fence", "false", "test_a_write_under_a_lower_token_is_refused"),
+    TextMutant("looks at no fence", r"of_fence < e\.fence", "false", "test_a_write_under_a_lower_token_is_refused"),
     TextMutant(
         "compares nothing", r"when 'value' then", "when 'value' then true or", "test_a_change_happens_only_where_its_expectation_is_met"
     ),
     TextMutant("keeps entries for ever", r"e\.expires_at > now", "true", "test_an_entry_with_a_time_ends_by_itself"),
     TextMutant(
         "loses an update between looking and writing",
-        r"order by key for update",
-        "",
+        r"(select \* into e from entries where dict = of_dict and key = of_key) for update",
+        r"\1",
         "test_compare_and_set_loses_no_update",
     ),
     TextMutant("applies what it can of a step", r":= is_step or", ":=", "test_whatever_fails_refuses_everything"),

@@ -54,7 +54,7 @@ def record(**changes: Any) -> dict[str, Any]:
 
 RECORDS = [
     record(id="m1", dedupe_key="k"),
-    record(id="m2", value="later", available_at=time.time() + 1_000),
+    record(id="m2", value="later", available_at=time.time() + 100_000),
     record(id="m3", value="urgent", priority=3),
     record(
         id="m4",

@@ -228,7 +228,7 @@ end
 $$;
 
 create or replace function lock_lease_soon(of_dict text, of_key text) returns void
-language plpgsql set lock_timeout = '100ms' as $$
+language plpgsql set lock_timeout = '300ms' as $$
 begin
   perform pg_advisory_xact_lock(object_lock('lease:' || of_dict, of_key));
   perform from leases where dict = of_dict and key = of_key for update;
