@@ -53,6 +53,16 @@ def test_puts_of_one_commit_keep_their_order_and_have_an_event_each(store: Sqlit
     store.close()
 
 
+def test_many_puts_of_one_commit_keep_their_order_and_are_answered_again(store: SqliteStore) -> None:
+    names = [f"{number:03}" for number in range(181)]
+    answers = run(store, *(put(name, command_id=f"put {name}") for name in names))
+    assert answers == run(store, *(put(name, command_id=f"put {name}") for name in names))
+    assert [message.id for message in store.execute(Browse("jobs", limit=500)).messages] == names
+    events = [event for event in store.execute(Changes("queue:jobs", limit=500)).events if event.event == "put"]
+    assert [bytes(event.data) for event in events] == [b'{"ids":["%s"]}' % name.encode() for name in names]
+    store.close()
+
+
 def test_an_id_that_is_taken_is_told_to_its_own_caller(store: SqliteStore) -> None:
     store.execute(Put("jobs", [Item("b", Raw(b"0"))]))
     jobs = [put("a"), put("b"), put("c"), put("a")]
