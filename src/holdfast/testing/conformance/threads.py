@@ -4,6 +4,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Generic, TypeVar
 
 R = TypeVar("R")
@@ -54,8 +55,17 @@ def all_asleep(*doings: Doing[R]) -> None:
         time.sleep(0.002)  # To look, not to make something happen.
         frames = sys._current_frames()  # noqa: SLF001 - the one way to see from outside where a thread stands
         now: list[object] = [(id(frame := frames.get(doing.thread.ident or 0)), frame and frame.f_lasti) for doing in doings]
-        still = still + 1 if now == before else 0
+        still = still + 1 if now == before and not any(_is_about_to_run(doing.thread) for doing in doings) else 0
         before = now
+
+
+def _is_about_to_run(thread: threading.Thread) -> bool:
+    """Whether it stands still only because the machine is busy, where the system tells."""
+    try:
+        told = Path(f"/proc/self/task/{thread.native_id}/stat").read_text(encoding="ascii", errors="replace")
+    except OSError:
+        return False
+    return told.rpartition(")")[2].split()[0] in {"R", "D"}
 
 
 def together(*acts: Callable[[], R]) -> list[R]:
