@@ -128,11 +128,12 @@ begin
   where s.kind = 'queue' and s.name = of_queue;
   -- Where one of the first in line is not due, others behind it may be: that takes a walk over the priorities.
   if is_plain and most = 1 then
-    -- The number is drawn once the row is won: what is set is worked out after what is looked for. Nothing waits, so `now` still holds.
+    -- The number is drawn and the lease begins once the row is won: what is set is worked out after what is looked for, and begins and ends
+    -- by one look at the clock. Another's lease may have ended since `now`.
     update messages as m
     set
       state = 'leased', attempts = m.attempts + 1, holder = of_holder, token = nextval('numbers'),
-      since = now, until = end_of(now, lease_s), expired_to = expiry
+      expired_to = expiry, (since, until) = (select t.won_at, end_of(t.won_at, lease_s) from (select clock_us() as won_at offset 0) as t)
     where m.ctid = (
       select h.ctid
       from (
@@ -145,7 +146,7 @@ begin
       ) as h
       where h.position <= now
     )
-    returning m.token, array[m.id], array[m.key], message_json(m) into number, ids, keys, answer;
+    returning m.token, m.since, array[m.id], array[m.key], message_json(m) into number, now, ids, keys, answer;
   elsif is_plain then
     select array_agg(h.ctid), array_agg(h.id), array_agg(h.key), bool_and(h.position <= now) into places, ids, keys, are_due
     from (
