@@ -45,7 +45,7 @@ async def cancelled_once_answered(tasks: AsyncPostgresStore, command: Command[An
     with pytest.raises(asyncio.CancelledError):
         await executing
     for thread in threading.enumerate():
-        if thread.name == "holdfast-postgres-take-back":
+        if thread.name == "holdfast-take-back":
             await asyncio.to_thread(thread.join, 60)
 
 

@@ -45,7 +45,7 @@ async def test_a_claim_that_is_cancelled_on_its_way_holds_nothing(store: RedisSt
         if isinstance(answer, Claimed):  # It was there before it could be cancelled.
             await tasks.execute(Settle([message.receipt for message in answer.messages], "ready"))
     for thread in threading.enumerate():
-        if thread.name == "holdfast-redis-take-back":
+        if thread.name == "holdfast-take-back":
             await asyncio.to_thread(thread.join, 20)
     assert stats(store).ready == 20, "somebody who was cancelled still holds a message"
     await tasks.aclose()

@@ -1,7 +1,6 @@
 """The PostgreSQL store for tasks: connections belong to the event loop that uses them."""
 
 import asyncio
-import threading
 import weakref
 from contextlib import suppress
 from typing import Any, TypeVar
@@ -10,9 +9,10 @@ import psycopg
 from psycopg_pool import AsyncConnectionPool, PoolClosed, PoolTimeout
 
 from holdfast.codec import Limits
-from holdfast.commands import Acquire, Claim, Command, Together
+from holdfast.commands import Command
 from holdfast.errors import Closed, HoldfastError, LeaseHeld
 from holdfast.stores import AsyncExecutor, Guarantees
+from holdfast.stores.cancelled import take_back
 from holdfast.stores.postgres.borrowed import AsyncBorrowedPostgresStore
 from holdfast.stores.postgres.calls import Asking, answer, answer_held
 from holdfast.stores.postgres.failures import UNDEFINED, raised, refuse_if_moved
@@ -29,9 +29,6 @@ AsyncConnection = psycopg.AsyncConnection[Any]
 
 
 AsyncPool = AsyncConnectionPool[AsyncSession]
-
-HOLDING = (Claim, Acquire, Together)
-"""Commands that may leave something held, which a caller that was cancelled does not know of."""
 
 
 class AsyncPostgresStore:
@@ -55,23 +52,13 @@ class AsyncPostgresStore:
         except LeaseHeld as held:
             return answer_held(command, held)
         except asyncio.CancelledError:
-            if isinstance(command, HOLDING):
-                threading.Thread(target=self._take_back, args=(asking.named(),), name="holdfast-postgres-take-back", daemon=True).start()
+            take_back(self.store, asking.named())
             raise
         if not command.reads_only and self.store.is_time_to_prune():
             # As for threads: the command was applied.
             with suppress(Lost, HoldfastError):
                 await self._ask(self.store.calls.prune)
         return answer(command, text)
-
-    def _take_back(self, command: Command[Any]) -> None:
-        """Give back what a cancelled caller got, or will get: asked again under its id, the command tells what that is."""
-        try:
-            undo = command.undo(self.store.execute(command))
-            if undo is not None:
-                self.store.execute(undo)
-        except HoldfastError:
-            return  # Its lease ends by itself.
 
     async def _ask(self, call: Call) -> str:
         """Make the call once, on a connection of this loop's pool."""

@@ -1,7 +1,6 @@
 """The same store, for tasks: those of one event loop share a connection, and what they ask together goes out together."""
 
 import asyncio
-import threading
 import weakref
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
@@ -10,9 +9,10 @@ import redis.asyncio
 import redis.exceptions as theirs
 
 from holdfast.codec import Limits
-from holdfast.commands import Acquire, Claim, Command, Together
-from holdfast.errors import Closed, HoldfastError
+from holdfast.commands import Command
+from holdfast.errors import Closed
 from holdfast.stores import Guarantees
+from holdfast.stores.cancelled import take_back
 from holdfast.stores.redis.address import Address
 from holdfast.stores.redis.connections import Words
 from holdfast.stores.redis.failures import translate
@@ -25,9 +25,6 @@ if TYPE_CHECKING:
     from holdfast.stores.redis.store import RedisStore
 
 R = TypeVar("R")
-
-HOLDING = (Claim, Acquire, Together)
-"""Commands that may leave something held, which a caller that was cancelled does not know of."""
 
 
 class RedisTasks:
@@ -51,19 +48,9 @@ class RedisTasks:
         try:
             reply = await retry_async(lambda: pipe.ask(name, arguments), Tries(self.store.patience))
         except asyncio.CancelledError:
-            if isinstance(command, HOLDING):
-                threading.Thread(target=self._take_back, args=(command,), name="holdfast-redis-take-back", daemon=True).start()
+            take_back(self.store, command)
             raise
         return read_reply(command, reply)
-
-    def _take_back(self, command: Command[Any]) -> None:
-        """Give back what a cancelled caller got, or will get: sent again under its id, the command tells what that is."""
-        try:
-            undo = command.undo(self.store.execute(command))
-            if undo is not None:
-                self.store.execute(undo)
-        except HoldfastError:
-            return  # Its lease ends by itself.
 
     def _pipe(self) -> "Pipe":
         loop = asyncio.get_running_loop()
