@@ -5,7 +5,7 @@ Where a call would wait for somebody's open transaction the test would never end
 
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,24 +15,11 @@ import pytest
 from holdfast import StoreUnavailable
 from holdfast.surfaces import sentinel
 from holdfast.surfaces.sentinel.connections import in_transaction
-from tests.sentinel_databases import postgres_connections, until
+from tests.sentinel_databases import until
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 KEY = "order_123"
 LONG = 60_000
-
-
-@pytest.fixture
-def get_conn(sentinel_database: str) -> Iterator[Callable[[], Any]]:
-    with postgres_connections(sentinel_database) as connected:
-        yield connected
-
-
-@pytest.fixture
-def other(get_conn: Callable[[], Any]) -> Any:
-    connection = get_conn()
-    sentinel.init_db(connection)
-    return connection
 
 
 def begin(connection: Any, sql: str = "select 1") -> None:

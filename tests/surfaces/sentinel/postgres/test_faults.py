@@ -1,7 +1,7 @@
 """Killed connections, slow statements and many at once: never two holders, and tokens that only grow."""
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -9,23 +9,10 @@ import pytest
 
 from holdfast import LeaseLost
 from holdfast.surfaces import sentinel
-from tests.sentinel_databases import postgres_connections, until
+from tests.sentinel_databases import until
 
 KEY = "order_123"
 LONG = 60_000
-
-
-@pytest.fixture
-def get_conn(sentinel_database: str) -> Iterator[Callable[[], Any]]:
-    with postgres_connections(sentinel_database) as connected:
-        yield connected
-
-
-@pytest.fixture
-def other(get_conn: Callable[[], Any]) -> Any:
-    connection = get_conn()
-    sentinel.init_db(connection)
-    return connection
 
 
 class Heartbeats:
