@@ -8,17 +8,15 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Literal
 
 import lmdb
 
 from holdfast.commands import refused
 from holdfast.errors import SchemaTooNew, StoreCorrupted, StoreError
+from holdfast.stores.files import Durability
 from holdfast.stores.lmdb.gate import Gate
 from holdfast.stores.lmdb.layout import LONGEST
 from holdfast.stores.lmdb.tables import TABLES, Handle, Tables
-
-Durability = Literal["power", "process"]
 
 FORMAT = 1
 """What the tables look like; another number is another layout."""

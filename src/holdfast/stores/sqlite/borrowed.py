@@ -9,11 +9,11 @@ from holdfast.codec import Limits
 from holdfast.commands import Command
 from holdfast.errors import StoreError
 from holdfast.stores import AsyncStore, Executor, Guarantees
+from holdfast.stores.files.store import TURN_S
+from holdfast.stores.files.turns import Turns
+from holdfast.stores.files.wakeups import Wakeups
 from holdfast.stores.sqlite.file import check_library, migrate, read_anchor, translate
-from holdfast.stores.sqlite.store import TURN_S
 from holdfast.stores.sqlite.transaction import SqliteTransaction
-from holdfast.stores.sqlite.turns import Turns
-from holdfast.stores.sqlite.wakeups import Wakeups
 from holdfast.stores.sqlite.within import CallersTransaction, commits_each, cursor_of, path_of, roll_back, run, run_within
 from holdfast.stores.waiting import Mark, Waiters
 

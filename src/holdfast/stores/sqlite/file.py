@@ -5,7 +5,7 @@ import sqlite3
 from contextlib import closing
 from importlib.resources import files
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import TypeVar
 from urllib.parse import quote
 
 from msgspec import DecodeError, json
@@ -13,9 +13,8 @@ from msgspec import DecodeError, json
 from holdfast.clock import HOST, Anchor, Host, anchored
 from holdfast.commands import refused
 from holdfast.errors import HoldfastError, SchemaTooNew, StoreCorrupted, StoreError, StoreFull, StoreUnavailable
+from holdfast.stores.files import Durability
 from holdfast.stores.sqlite.statements import SQL
-
-Durability = Literal["power", "process"]
 
 N = TypeVar("N")
 

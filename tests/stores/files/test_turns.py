@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from holdfast.errors import Closed, StoreError
-from holdfast.stores.sqlite.turns import KEPT, Turns
+from holdfast.stores.files.turns import KEPT, Turns
 from tests.stores.sqlite.programs import Program
 
 OPENED = """
 import os, threading, time
-from holdfast.stores.sqlite import turns as module
-from holdfast.stores.sqlite.turns import GATE, PEN, PRESENCE, TURN, Turns
+from holdfast.stores.files import turns as module
+from holdfast.stores.files.turns import GATE, PEN, PRESENCE, TURN, Turns
 turns = Turns.shared(path)
 
 def locked_by_others(byte):

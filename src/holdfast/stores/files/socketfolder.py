@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from stat import S_IMODE, S_ISDIR
 
-from holdfast.stores.sqlite.beside import beside, share_like
+from holdfast.stores.files.beside import beside, share_like
 
 LONGEST_ADDRESS_BYTES = 103
 """What macOS allows; Linux allows four more."""

@@ -12,14 +12,14 @@ from pathlib import Path
 import pytest
 
 from holdfast.errors import Closed
-from holdfast.stores.sqlite import socketfolder
-from holdfast.stores.sqlite.wakeups import DATAGRAM_BYTES, Hint, Wakeups
+from holdfast.stores.files import socketfolder
+from holdfast.stores.files.wakeups import DATAGRAM_BYTES, Hint, Wakeups
 from holdfast.stores.waiting import EVERYTHING
 from tests.stores.sqlite.programs import Program
 
 OPENED = """
 import os, queue, threading
-from holdfast.stores.sqlite.wakeups import Wakeups
+from holdfast.stores.files.wakeups import Wakeups
 from holdfast.stores.waiting import EVERYTHING
 heard = queue.SimpleQueue()
 wakeups = Wakeups(path, lambda topic, count: heard.put((topic, count)))
@@ -300,7 +300,7 @@ def test_a_path_too_long_for_a_socket_works(tmp_path: Path) -> None:
 def test_where_there_is_no_way_through_a_descriptor_processes_meet_in_a_temporary_folder(database: Path, tmp_path: Path) -> None:
     elsewhere = f"""
 import tempfile
-from holdfast.stores.sqlite import socketfolder, wakeups as module
+from holdfast.stores.files import socketfolder, wakeups as module
 tempfile.tempdir = {str(tmp_path / "tmp")!r}
 module.folder_for = socketfolder.temporary_folder_for
 """

@@ -19,8 +19,8 @@ import time
 from pathlib import Path
 
 from holdfast.errors import Closed, StoreError, StoreUnavailable
-from holdfast.stores.sqlite.beside import beside, share_like
-from holdfast.stores.sqlite.recordlocks import RecordLocks
+from holdfast.stores.files.beside import beside, share_like
+from holdfast.stores.files.recordlocks import RecordLocks
 
 KEPT = 8
 """For how many commits a turn is kept when others want it too."""

@@ -19,8 +19,8 @@ from secrets import token_hex
 from msgspec import DecodeError, msgpack
 
 from holdfast.errors import Closed
-from holdfast.stores.sqlite.beside import share_like
-from holdfast.stores.sqlite.socketfolder import folder_for, make_folder, remove_folder, way_to
+from holdfast.stores.files.beside import share_like
+from holdfast.stores.files.socketfolder import folder_for, make_folder, remove_folder, way_to
 from holdfast.stores.waiting import EVERYTHING
 
 Hint = tuple[str, int]

@@ -1,0 +1,6 @@
+"""What the stores in files share, whatever the files hold: turns to write, hints between processes, and the store around them."""
+
+from typing import Literal
+
+Durability = Literal["power", "process"]
+"""What a commit survives: a loss of power, or the death of every process."""
