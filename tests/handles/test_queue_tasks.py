@@ -58,15 +58,25 @@ async def test_a_body_is_cancelled_when_its_claim_is_lost(client: ControlPlaneCl
         await work()
 
 
-async def test_a_body_that_has_settled_is_left_alone(client: ControlPlaneClient) -> None:
-    jobs = Queue.from_name("jobs", client=client).aio
-    await jobs.put(1)
-    context = jobs.claimed(claimer="w", lease_s=2.0)
-    async with context:
-        assert context.claim is not None
-        await context.claim.ack()
-        await asyncio.sleep(2.1)
+async def test_a_body_that_has_settled_is_left_alone() -> None:
+    clock = FakeClock()
+    jobs = Queue.from_name("jobs", client=ControlPlaneClient.on(MemoryStore(clock=clock))).aio
+    await jobs.put_many([1, 2])
+    settled, held = (jobs.claimed(claimer="w", lease_s=30.0) for _ in range(2))
+    async with settled, held:
+        assert settled.claim is not None
+        await settled.claim.ack()
+        await renewed_after(clock, held, 10)
+        await renewed_after(clock, held, 25)  # By now the lease of what is settled would have ended.
     assert (await jobs.stats()).total == 0
+
+
+async def renewed_after(clock: FakeClock, context: Any, seconds: float) -> None:
+    """Wait until the claim was renewed at that moment."""
+    before = context.claim.expires_at
+    clock.advance(seconds)
+    while context.claim.expires_at == before:  # noqa: ASYNC110 - the thread that renews rings nobody
+        await asyncio.sleep(0.001)
 
 
 async def test_a_long_body_is_renewed() -> None:
@@ -75,11 +85,7 @@ async def test_a_long_body_is_renewed() -> None:
     await jobs.put(1)
     context = jobs.claimed(claimer="w", lease_s=30.0)
     async with context:
-        assert context.claim is not None
-        before = context.claim.expires_at
-        clock.advance(10)
-        while context.claim.expires_at == before:  # noqa: ASYNC110 - the thread that renews rings nobody
-            await asyncio.sleep(0.001)
+        await renewed_after(clock, context, 10)
         clock.advance(25)
         assert await jobs.claim(claimer="other") is None
     assert (await jobs.stats()).total == 0
@@ -104,7 +110,8 @@ async def test_of_a_thousand_waiters_a_put_wakes_one_and_none_of_another_queue()
     asked.clear()
     await busy.put("one")
     done, _ = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-    await asyncio.sleep(0.01)
+    for _ in range(100):
+        await asyncio.sleep(0)  # Whoever else was woken asks now.
     assert [task.result() for task in done] == ["one"]
     assert asked == ["busy", "busy"]  # the put, and the one who was woken
     assert not other.done()
