@@ -10,12 +10,11 @@ import urllib3
 
 from holdfast import ControlPlaneClient, Queue
 from holdfast.commands import Change, Claim, Count, Put, Settle, Write
-from holdfast.commands.topics import queue_topic
 from holdfast.records import Receipt
 from holdfast.stores.http.store import HttpStore
 from holdfast.testing.conformance.asking import item, read
-from holdfast.testing.conformance.threads import Doing, all_asleep
-from holdfast.testing.conformance.waiting import claim_when_due
+from holdfast.testing.conformance.threads import Doing
+from holdfast.testing.conformance.waiting import waiting_claim
 from tests.server.processes import PATIENCE_S, Process
 
 KILLS = 3
@@ -73,8 +72,7 @@ def put_ids(client: ControlPlaneClient, count: int) -> list[str]:
 
 def test_a_wait_goes_on_when_the_server_was_killed_and_started_again(process: Process) -> None:
     waiting, putting = HttpStore(process.url), HttpStore(process.url)
-    waiter = Doing(lambda: claim_when_due(waiting, queue_topic("jobs")))
-    all_asleep(waiter)
+    waiter = waiting_claim(waiting)
     process.kill()
     process.start()
     putting.execute(Put("jobs", [item("a")]))

@@ -18,7 +18,7 @@ from holdfast.stores.memory import MemoryStore
 from holdfast.stores.retrying import Patience
 from holdfast.testing.conformance.asking import claim, item, put, raw, read
 from holdfast.testing.conformance.threads import Doing, all_asleep
-from holdfast.testing.conformance.waiting import claim_when_due
+from holdfast.testing.conformance.waiting import WaitingClaim, waiting_claim
 from tests.server.serving import Served
 from tests.server.test_routes import until
 from tests.stores.http.proxies import Proxy
@@ -121,7 +121,7 @@ def test_something_that_is_no_holdfast_server_is_named(served: Served) -> None:
 
 
 def test_a_wait_sends_nothing_while_nothing_happens(store: HttpStore, proxy: Proxy) -> None:
-    waiter = Doing(lambda: claim_when_due(store, queue_topic("jobs")))
+    waiter = WaitingClaim(store, "jobs")
     # It asks, and once more when the server has said that it listens; then it waits from a mark.
     until(lambda: (sent := b"".join(proxy.requests)).count(b'"Claim"') == 2 and sent.count(b'"timeout_s"') == 2)
     before = len(proxy.requests)
@@ -133,7 +133,7 @@ def test_a_wait_sends_nothing_while_nothing_happens(store: HttpStore, proxy: Pro
 
 def test_many_waits_on_many_topics_share_one_connection(store: HttpStore, served: Served) -> None:
     queues = [f"q{number}" for number in range(20)]
-    waiters = [Doing(lambda queue=queue: claim_when_due(store, queue_topic(queue), queue)) for queue in queues]  # type: ignore[misc]
+    waiters = [WaitingClaim(store, queue) for queue in queues]
     all_asleep(*waiters)
     until(lambda: len(served.plane._lasting) == 1)
     for queue in queues:
@@ -160,8 +160,7 @@ def claim_polling(store: HttpStore, queue: str) -> str:
 
 
 def test_a_wake_up_that_comes_while_the_line_was_cut_is_heard_later(store: HttpStore, proxy: Proxy, served: Served) -> None:
-    waiter = Doing(lambda: claim_when_due(store, queue_topic("jobs")))
-    all_asleep(waiter)
+    waiter = waiting_claim(store)
     other = HttpStore(served.url)
     proxy.lose_answers = 1  # The answer to the wait, that tells of the put.
     put(other, "a")

@@ -105,8 +105,7 @@ class WaitingConformance(Conformance):
         assert ids(waiter.result("a claim that waited for a paused queue")) == ["a"]
 
     def test_a_put_wakes_who_waits_for_its_key(self, store: Store) -> None:
-        waiter = Doing(lambda: claim_when_due(store, key_topic(JOBS, KEY), key=KEY))
-        all_asleep(waiter)
+        waiter = waiting_claim(store, key=KEY)
         put(store, "other", key='"other"')
         put(store, "a", key=KEY)
         assert ids(waiter.result("a claim that waited for a key")) == ["a"]
@@ -171,7 +170,7 @@ class WaitingConformance(Conformance):
         put(store, "late", delay_s=600)
         waiter = waiting_claim(store)
         put(store, "early", delay_s=60)
-        all_asleep(waiter)
+        waiter.until_asleep()
         clock.advance(60)
         assert ids(waiter.result("a claim that waited for the earlier of two")) == ["early"]
 
@@ -182,7 +181,7 @@ class WaitingConformance(Conformance):
         put(store, "a", delay_s=60)
         waiter = waiting_claim(store)
         clock.advance(59)
-        all_asleep(waiter)
+        waiter.until_asleep()
         assert not waiter.is_over, "a message was handed out before it was due"
         clock.advance(1)
         assert ids(waiter.result("a claim that waited for a delayed message")) == ["a"]
@@ -234,23 +233,38 @@ def wait_twice(store: Store, topic: str) -> None:
             store.wait(mark, LONG_S)
 
 
-def waiting_claim(store: Store, queue: str = JOBS) -> Doing[list[Message]]:
+def waiting_claim(store: Store, queue: str = JOBS, key: str | None = None) -> "WaitingClaim":
     """A claim in another thread, that is now waiting for something to become due."""
-    waiter = Doing(lambda: claim_when_due(store, queue_topic(queue), queue))
-    all_asleep(waiter)
+    waiter = WaitingClaim(store, queue, key)
+    waiter.until_asleep()
     return waiter
 
 
-def claim_when_due(store: Store, topic: str, queue: str = JOBS, key: str | None = None) -> list[Message]:
-    """Claim one message, waiting as long as it takes."""
-    with store.mark(topic) as mark:
-        for _ in range(1_000):
-            answer = store.execute(Claim(queue, "waiter", 3_600.0, key=key))
-            if answer.messages:
-                mark.used()
-                return answer.messages
-            store.wait(mark, LONG_S, answer.due_in_s)
-    raise AssertionError("waits end again and again, and nothing is there")
+class WaitingClaim(Doing[list[Message]]):
+    """A claim of one message in another thread, waiting as long as it takes."""
+
+    def __init__(self, store: Store, queue: str, key: str | None = None) -> None:
+        self._steps: list[str] = []
+        super().__init__(lambda: self._claim(store, queue, key))
+
+    def _claim(self, store: Store, queue: str, key: str | None) -> list[Message]:
+        with store.mark(queue_topic(queue) if key is None else key_topic(queue, key)) as mark:
+            for _ in range(1_000):
+                self._steps.append("ask")
+                answer = store.execute(Claim(queue, "waiter", 3_600.0, key=key))
+                if answer.messages:
+                    mark.used()
+                    return answer.messages
+                self._steps.append("wait")
+                store.wait(mark, LONG_S, answer.due_in_s)
+        raise AssertionError("waits end again and again, and nothing is there")
+
+    def until_asleep(self) -> None:
+        """Return when it waits for a change: not while it asks, since an answer on its way is of the moment before."""
+        before = -1
+        while not self.is_over and (before != len(self._steps) or self._steps[-1:] != ["wait"]):
+            before = len(self._steps)
+            all_asleep(self)
 
 
 def claim_unless_first(store: Store, is_first: threading.Lock) -> list[Message]:
