@@ -7,12 +7,13 @@ from typing import Any
 import psycopg
 import pytest
 
-from holdfast.commands import Acquire, Change, Clear, Command, Read, Seal, Survey, Write
+from holdfast.commands import Acquire, Change, Clear, Command, Read, Release, Seal, Survey, Write
+from holdfast.commands.topics import lease_topic, log_topic, watch_topic
 from holdfast.errors import StoreMoved
 from holdfast.stores.postgres.store import PostgresStore
 from holdfast.stores.postgres.tasks import AsyncPostgresStore
 from holdfast.testing.clock import FakeClock
-from holdfast.testing.conformance.asking import DICT, acquire, grant, put, raw, read, renew, write
+from holdfast.testing.conformance.asking import DICT, acquire, grant, name, put, raw, read, renew, write
 from holdfast.testing.postgres import PinnedPostgresStore
 from tests.postgres import empty_postgres_url, own_postgres_url
 from tests.sentinel_databases import until
@@ -88,6 +89,38 @@ def test_a_write_that_waited_for_a_deletion_is_made(store: PostgresStore, connec
         connection.commit()
         assert [one.because for one in writing.result(60)] == [""] * len(changes)
     assert read(store, "key") == {"key": "new"}
+
+
+def is_settled(store: PostgresStore, topic: str) -> bool:
+    """Whether whoever announces itself for the topic now hears of every command that comes to its end later."""
+    with psycopg.connect(store.address.conninfo) as other:
+        other.execute("select set_config('search_path', quote_ident(%s), true)", (store.address.schema,))
+        return other.execute("select is_settled(array[%s])", (topic,)).fetchone() == (True,)
+
+
+@pytest.mark.parametrize("of_dict", [None, DICT, "a:b:c"])
+@pytest.mark.parametrize("together", [False, True])
+def test_who_announces_itself_for_a_lease_learns_of_a_release_under_way(
+    store: PostgresStore,
+    connection: Connection,
+    of_dict: str | None,
+    together: bool,  # noqa: FBT001
+) -> None:
+    lease, other = (grant(store, key, lease_id="mine", dict=of_dict) for key in ("lock:1", "other"))
+    assert is_settled(store, lease_topic(of_dict, "lock:1"))
+    store.within(connection).execute(Release([name(lease), *([name(other)] if together else [])]))
+    assert not is_settled(store, lease_topic(of_dict, "lock:1"))
+    connection.commit()
+    assert is_settled(store, lease_topic(of_dict, "lock:1"))
+
+
+def test_who_announces_itself_as_a_watcher_of_a_lease_learns_of_a_grant_under_way(store: PostgresStore, connection: Connection) -> None:
+    topic = watch_topic(log_topic(None, "lock"))
+    assert is_settled(store, topic)
+    store.within(connection).execute(Acquire(None, "lock", "me", "mine", 30.0))
+    assert not is_settled(store, topic)
+    connection.commit()
+    assert is_settled(store, topic)
 
 
 def test_emptying_a_queue_leaves_the_callers_lock_timeout(store: PostgresStore, connection: Connection) -> None:

@@ -39,7 +39,7 @@ class Calls:
 
         `again` says that it was perhaps made before: then the answer is looked for first.
         """
-        if command.reads_only:
+        if only_reads(command):
             return self._singles.call(command, "") or Call(self._read, (encoded(command),))
         if isinstance(command, Put) and command.items and all(map(is_plain, command.items)):
             return self._put_call(command, command_id, again)
@@ -126,6 +126,11 @@ def is_simple(command: Settle) -> bool:
         and not command.all_or_none
         and (len(receipts) == 1 or all(receipt.queue == receipts[0].queue for receipt in receipts))
     )
+
+
+def only_reads(command: Command[Any]) -> bool:
+    """Whether nothing is written, not even an answer to be told again: reads are made afresh, but for a step that its caller named."""
+    return command.reads_only or (isinstance(command, Together) and not command.id and all(part.reads_only for part in command.commands))
 
 
 def answer(command: Command[R], text: str) -> R:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from msgspec import json
 
-from holdfast.commands import Change, Changes, Together, Write
+from holdfast.commands import Change, Changes, Read, Together, Write
 from holdfast.commands.events import OLDEST
 from holdfast.errors import HoldfastError
 from holdfast.records import Message
@@ -102,6 +102,17 @@ class ConcurrencyConformance(Conformance):
             assert seen["a"] == seen["b"], f"a reader saw half of a step: {seen}"
         for writer in writers:
             writer.result("a writer")
+
+    def test_a_step_of_two_reads_is_of_one_moment(self, store: Store) -> None:
+        def write_both(number: int) -> list[object]:
+            return store.execute(Together([Write(name, [Change("n", value=raw(number))]) for name in ("left", "right")]))
+
+        write_both(0)
+        writer = Doing(lambda: [write_both(number) for number in range(100)])
+        while not writer.is_over:
+            left, right = store.execute(Together([Read("left"), Read("right")]))
+            assert left.entries[0].value == right.entries[0].value, "a reader saw half of a step"
+        writer.result("a writer")
 
     def test_a_watcher_sees_every_event_once_and_in_order(self, store: Store) -> None:
         def act(name: int) -> Callable[[], object]:

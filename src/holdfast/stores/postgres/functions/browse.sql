@@ -72,40 +72,35 @@ language sql stable as $$
   end::text
 $$;
 
--- Its index is where the log of the queue stood at the moment of the answer.
 create or replace function read_browse(c jsonb, now bigint) returns text
-language plpgsql as $$
+language plpgsql stable as $$
 declare
   of_queue text := c ->> 'queue';
   most integer := coalesce((c ->> 'limit')::integer, 100);
-  known topics := begin_reading('queue:' || of_queue);
-  snapshot pg_snapshot;
   page text;
   count integer;
   cursor text;
 begin
   if c -> 'ids' is not null then
-    select string_agg(message_json(m), ',' order by i.o), pg_current_snapshot() into page, snapshot
+    select string_agg(message_json(m), ',' order by i.o) into page
     from unnest(texts(c -> 'ids')) with ordinality as i (id, o)
     join messages as m on m.queue = of_queue and m.id = i.id;
   elsif c -> 'keys' is not null then
-    select string_agg(message_json(m), ',' order by k.o, m.state = 'buffered'), pg_current_snapshot() into page, snapshot
+    select string_agg(message_json(m), ',' order by k.o, m.state = 'buffered') into page
     from (select u.key, min(u.o) as o from unnest(texts(c -> 'keys')) with ordinality as u (key, o) group by u.key) as k
     join messages as m on m.queue = of_queue and m.key = k.key and m.key is not null and m.state <> 'dead';
   else
-    -- One statement, so that it is of one moment.
-    select string_agg(message_json(m), ',' order by b.o), count(*), (array_agg(cursor_of(m) order by b.o desc))[1], pg_current_snapshot()
-    into page, count, cursor, snapshot
+    select string_agg(message_json(m), ',' order by b.o), count(*), (array_agg(cursor_of(m) order by b.o desc))[1] into page, count, cursor
     from browse_state(of_queue, coalesce(c ->> 'state', 'ready'), c -> 'which', c -> 'after', most, now) with ordinality as b (id, o)
     join messages as m on m.queue = of_queue and m.id = b.id;
   end if;
   return '{"messages":[' || coalesce(page, '') || '],"after":' || case when count = most then cursor else 'null' end
-    || ',"index":' || advance_horizon(known, snapshot, 0) || ',"now":' || now || '}';
+    || ',"now":' || now || '}';
 end
 $$;
 
 create or replace function read_count(c jsonb, now bigint) returns text
-language plpgsql as $$
+language plpgsql stable as $$
 begin
   return (
     select json_build_object(

@@ -1,7 +1,7 @@
 -- Survey, Fences, BeginImport, Import, EndImport, Seal: moving everything to another store.
 
 create or replace function read_survey(now bigint) returns text
-language plpgsql as $$
+language plpgsql stable as $$
 begin
   return '{"now":' || now || ',"latest":' || latest()
     || ',"next_n":' || (select last_value + is_called::integer from messages_n_seq)
@@ -13,7 +13,7 @@ end
 $$;
 
 create or replace function read_fences(c jsonb) returns text
-language plpgsql as $$
+language plpgsql stable as $$
 begin
   return '[' || coalesce((
     select string_agg(json_build_array(f.dict, f.key, f.fence)::text, ',' order by f.dict, f.key)

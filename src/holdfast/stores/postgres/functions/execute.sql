@@ -31,10 +31,15 @@ begin
   perform lock_entries(parts) where types && '{Write,Acquire}';
   perform lock_leases(parts) where types && '{Write,Acquire,Renew,Release}';
   now := clock_us();
+  if types && '{Browse,Count,Read,Length,Look,Names,Changes,Survey,Fences}' then
+    answers := read_parts(parts, is_step, now);
+  end if;
+  notes := answers;
   for i in 1 .. cardinality(parts) loop
     plans[i] := check_command(parts[i], vals, now, is_step, room_reserved(parts, plans, parts[i] ->> 'queue'));
   end loop;
   for i in 1 .. cardinality(parts) loop
+    continue when answers[i] is not null;
     written := write_command(parts[i], vals, plans[i], now);
     answers[i] := written.answer;
     notes[i] := written.note;
@@ -249,7 +254,7 @@ begin
 end
 $$;
 
--- The plan that only this command's write understands. What only reads is answered here: all see the state before the step.
+-- The plan that only this command's write understands; null where there is nothing to check.
 create or replace function check_command(c jsonb, vals text[], now bigint, is_step boolean, reserved bigint) returns jsonb
 language plpgsql as $$
 declare
@@ -266,13 +271,6 @@ begin
     when 'Renew' then check_leases(c, now, whole)
     when 'Release' then check_leases(c, now, whole)
     when 'Configure' then check_configure(c, now)
-    when 'Clear' then null
-    when 'Prune' then null
-    when 'BeginImport' then null
-    when 'Import' then null
-    when 'EndImport' then null
-    when 'Seal' then null
-    else to_jsonb(read_command(c, now))
   end;
 end
 $$;
@@ -300,34 +298,8 @@ begin
     when 'Import' then write_import(c, vals, now)
     when 'EndImport' then write_end_import()
     when 'Seal' then write_seal(c)
-    else plan #>> '{}'
   end;
   note := answer;
-end
-$$;
-
--- What only reads.
-create or replace function read(command jsonb) returns text
-language plpgsql set search_path from current set plan_cache_mode = force_generic_plan as $$
-begin
-  return read_command(command, clock_us());
-end
-$$;
-
-create or replace function read_command(c jsonb, now bigint) returns text
-language plpgsql as $$
-begin
-  return case c ->> 'type'
-    when 'Browse' then read_browse(c, now)
-    when 'Count' then read_count(c, now)
-    when 'Read' then read_read(c, now)
-    when 'Length' then read_length(c, now)
-    when 'Look' then read_look(c, now)
-    when 'Names' then read_names(c)
-    when 'Changes' then read_changes(c, now)
-    when 'Survey' then read_survey(now)
-    when 'Fences' then read_fences(c)
-  end;
 end
 $$;
 

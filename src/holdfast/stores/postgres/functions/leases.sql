@@ -177,27 +177,14 @@ end
 $$;
 
 create or replace function read_look(c jsonb, now bigint) returns text
-language plpgsql as $$
-declare
-  of_dict text := coalesce(c ->> 'dict', '');
-  topics_known topics[] := array(
-    select begin_reading(t.topic)
-    from (select distinct log_topic(of_dict, k) as topic from unnest(texts(c -> 'keys')) as k order by topic) as t
-  );
-  known topics;
-  snapshot pg_snapshot;
-  answer text;
-  newest bigint := 0;
+language plpgsql stable as $$
 begin
-  select string_agg(
-    case when l.until > now then '{"lease":' || lease_json(l) || ',"ends_in_s":' || ends_in_s(l, now) || '}' else 'null' end, ',' order by k.o
-  ), pg_current_snapshot()
-  into answer, snapshot
-  from unnest(texts(c -> 'keys')) with ordinality as k (key, o)
-  left join leases as l on l.dict = of_dict and l.key = k.key;
-  foreach known in array topics_known loop
-    newest := greatest(newest, advance_horizon(known, snapshot, 0));
-  end loop;
-  return '{"leases":[' || coalesce(answer, '') || '],"index":' || newest || '}';
+  return (
+    select '{"leases":[' || coalesce(string_agg(
+      case when l.until > now then '{"lease":' || lease_json(l) || ',"ends_in_s":' || ends_in_s(l, now) || '}' else 'null' end, ',' order by k.o
+    ), '') || ']}'
+    from unnest(texts(c -> 'keys')) with ordinality as k (key, o)
+    left join leases as l on l.dict = coalesce(c ->> 'dict', '') and l.key = k.key
+  );
 end
 $$;

@@ -59,7 +59,8 @@ begin
 end
 $$;
 
-create or replace function read_changes(c jsonb, now bigint) returns text
+-- The events after a number: as many as there are by now, or, where this reader has taken its turn, as many as that snapshot shows.
+create or replace function read_changes(c jsonb, taken pg_snapshot) returns text
 language plpgsql as $$
 declare
   of_topic text := c ->> 'topic';
@@ -89,10 +90,11 @@ begin
       '%s was asked for events after %s, but this store''s newest is %s: take a fresh snapshot', of_topic, asked, newest
     ), known.floor::text);
   end if;
-  select pg_current_snapshot(), exists (select from unseen_events(of_topic, known, pg_current_snapshot())) into snapshot, is_new;
+  select coalesce(taken, pg_current_snapshot()), taken is null and exists (select from unseen_events(of_topic, known, pg_current_snapshot()))
+  into snapshot, is_new;
   if is_new or asked > known.horizon then
     known := lock_topic(of_topic);
-    snapshot := pg_current_snapshot();
+    snapshot := coalesce(taken, pg_current_snapshot());
     known.horizon := advance_horizon(known, snapshot, asked);
   end if;
   select string_agg('{"data":' || e.data || ',' || substr(
@@ -113,8 +115,7 @@ begin
 end
 $$;
 
--- For a reader of something else who is to learn where the log stood then: begin, read with one statement and keep its snapshot, and
--- advance the horizon with it. A topic without events needs no turn.
+-- Take the turn of a reader of something else, who is to learn where the log stood then: see reading.sql. A topic without events needs none.
 create or replace function begin_reading(of_topic text) returns topics
 language plpgsql as $$
 declare

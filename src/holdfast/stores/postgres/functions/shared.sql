@@ -131,16 +131,23 @@ $$;
 create or replace function is_settled(topics text[]) returns boolean
 language plpgsql set search_path from current as $$
 begin
-  return coalesce(bool_and(pg_try_advisory_xact_lock(object_lock(o.kind, o.name))), true)
+  return coalesce(bool_and(case o.kind
+    -- Who makes its row has the lock, who has ended it the row.
+    when 'lease' then pg_try_advisory_xact_lock(object_lock('lease:' || o.name, o.key)) and not is_used(o.name, o.key)
+    else pg_try_advisory_xact_lock(object_lock(o.kind, o.name))
+  end), true)
   from (
-    select replace(m[1], 'room', 'queue') as kind, m[2] as name
+    select replace(m[1], 'room', 'queue') as kind, m[2] as name, null as key
     from unnest(topics) as t, regexp_match(t, '^(?:watch:)?(queue|room|dict):(.*)$') as m
     where m is not null
     union
-    -- A queue's name may have colons, as its keys have: the name ends before one of them.
-    select 'queue', substr(t, 5, at - 5)
-    from unnest(topics) as t, generate_series(6, length(t)) as at
-    where starts_with(t, 'key:') and substr(t, at, 1) = ':'
+    -- The name of a queue or dict may have colons, as its keys have: it ends before one of them.
+    select k.kind, substr(t, length(k.begins) + 1, at - length(k.begins) - 1), substr(t, at + 1)
+    from unnest(topics) as t
+    join (values ('key:', 'queue'), ('lease:', 'dict'), ('lease:', 'lease'), ('watch:lease:', 'lease')) as k (begins, kind)
+      on starts_with(t, k.begins)
+    cross join generate_series(length(k.begins) + 1, length(t)) as at
+    where substr(t, at, 1) = ':'
   ) as o;
 end
 $$;

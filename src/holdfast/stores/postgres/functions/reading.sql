@@ -1,0 +1,82 @@
+-- What only reads: all that one command reads, a step too, is of one moment, and a watch goes on from there.
+--
+-- First whoever reads takes turns at the logs that a watch would follow. Then one statement reads everything: the functions it calls are
+-- stable, and see what it sees. Its snapshot is how far those logs were read.
+
+create or replace function read(command jsonb) returns text
+language plpgsql set search_path from current set plan_cache_mode = force_generic_plan set jit = off
+  set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set enable_material = off as $$
+begin
+  if command ->> 'type' <> 'Together' then
+    return (read_parts(array[command], false, clock_us()))[1];
+  end if;
+  return '[' || array_to_string(read_parts(array(select jsonb_array_elements(command -> 'commands')), true, clock_us()), ',') || ']';
+end
+$$;
+
+-- For each command its answer, null for those that write.
+create or replace function read_parts(parts jsonb[], is_step boolean, now bigint) returns text[]
+language plpgsql as $$
+declare
+  turns topics[];
+  snapshot pg_snapshot;
+  answers text[];
+  indexes jsonb;
+begin
+  for attempt in 1 .. 100 loop
+    turns := array(
+      select begin_reading(t.topic)
+      from (
+        select distinct log.topic from unnest(parts) as p (c), unnest(logs_of(p.c, is_step)) as log (topic) order by log.topic
+      ) as t
+    );
+    select coalesce(array_agg(read_part(p.c, now) order by p.o), '{}'), pg_current_snapshot() into answers, snapshot
+    from unnest(parts) with ordinality as p (c, o);
+    -- A log that had no events needed no turn. Where it has its first by now, another may have been written before and commit after it.
+    exit when not exists (
+      select from unnest(turns) as t where t.floor is null and exists (select from events as e where e.topic = t.topic)
+    );
+  end loop;
+  indexes := (select jsonb_object_agg(t.topic, advance_horizon(t, snapshot, 0)) from unnest(turns) as t);
+  for i in 1 .. cardinality(parts) loop
+    if parts[i] ->> 'type' = 'Changes' then
+      answers[i] := read_changes(parts[i], case when is_step then snapshot end);
+    elsif logs_of(parts[i], is_step) <> '{}' then
+      answers[i] := left(answers[i], -1) || ',"index":'
+        || (select max((indexes ->> log.topic)::bigint) from unnest(logs_of(parts[i], is_step)) as log (topic)) || '}';
+    end if;
+  end loop;
+  return answers;
+end
+$$;
+
+-- The logs that are read up to the moment of the answer. Changes alone takes its turn by itself, where there is something new.
+create or replace function logs_of(c jsonb, is_step boolean) returns text[]
+language plpgsql immutable as $$
+begin
+  return case c ->> 'type'
+    when 'Browse' then array['queue:' || (c ->> 'queue')]
+    when 'Read' then case when (c ->> 'anchor')::boolean then array['dict:' || (c ->> 'dict')] else '{}' end
+    when 'Look' then array(select distinct log_topic(coalesce(c ->> 'dict', ''), k.key) from unnest(texts(c -> 'keys')) as k (key))
+    when 'Changes' then case when is_step then array[c ->> 'topic'] else '{}' end
+    else '{}'
+  end;
+end
+$$;
+
+-- The answer but for where a log stood.
+create or replace function read_part(c jsonb, now bigint) returns text
+language plpgsql stable as $$
+begin
+  return case c ->> 'type'
+    when 'Browse' then read_browse(c, now)
+    when 'Count' then read_count(c, now)
+    when 'Read' then read_read(c, now)
+    when 'Length' then read_length(c, now)
+    when 'Look' then read_look(c, now)
+    when 'Names' then read_names(c)
+    when 'Survey' then read_survey(now)
+    when 'Fences' then read_fences(c)
+  end;
+end
+$$;
