@@ -17,10 +17,11 @@ from holdfast.surfaces.leasedkeyq import LeasedKeyQueue
 from holdfast.surfaces.localqueue import PersistentQueue, URLQueueStore
 from holdfast.testing.clock import FakeClock
 from tests.sentinel_databases import sqlite_connections
-from tests.surfaces.broken import LEASEDKEYQ, LOCALQUEUE, SENTINEL, SSSN, Fault
+from tests.surfaces.broken import leasedkeyq, localqueue, sentinel, sssn
+from tests.surfaces.broken.fault import Fault
 from tests.testing.controls import PlainStore
 
-FAULTS = LOCALQUEUE + LEASEDKEYQ + SSSN + SENTINEL
+FAULTS = localqueue.FAULTS + leasedkeyq.FAULTS + sssn.FAULTS + sentinel.FAULTS
 
 
 class Plain(PlainStore):

@@ -1,48 +1,25 @@
-"""The faults of the systems whose APIs the surfaces have, built in on purpose: what a careless surface might do."""
+"""What localqueue does wrong, or a careless surface for it would."""
 
-from collections.abc import Callable
 from threading import Event
 from typing import Any
 
-from msgspec import Struct, structs
+from msgspec import structs
 
 from holdfast import records
-from holdfast._async.flows import claiming
-from holdfast._async.flows.closing import AsyncClosable
 from holdfast._async.handles.claimed import AsyncQueueClaimContext
 from holdfast._sync.handles.claimed import QueueClaimContext
 from holdfast._sync.handles.claims import QueueClaim
 from holdfast.codec import JSON
-from holdfast.commands import Browse, Item, Put, Settle
-from holdfast.commands.endings import Endings
-from holdfast.commands.topics import queue_topic
+from holdfast.commands import Browse, Settle
 from holdfast.errors import QueueFull
-from holdfast.holding import Hold
-from holdfast.ids import new_id
 from holdfast.records import Receipt
 from holdfast.stores.sqlite.writer import Writer
-from holdfast.stores.waiting import Waiters
-from holdfast.surfaces import sentinel
-from holdfast.surfaces.leasedkeyq import queue as leasedkeyq
 from holdfast.surfaces.localqueue import placing, queues
 from holdfast.surfaces.localqueue._sync import committing, working
 from holdfast.surfaces.localqueue.unfinished import Unfinished
-from holdfast.surfaces.sssn import Settled, WorkQueueChannel
 from holdfast.testing.clock import FakeClock
-from tests.surfaces import test_leasedkeyq, test_sssn
+from tests.surfaces.broken.fault import Fault, instead
 from tests.surfaces.localqueue import test_commits, test_deaths, test_faults, test_queue, test_workers
-from tests.surfaces.sentinel import test_surface
-
-
-class Fault(Struct, frozen=True):
-    """What is broken, how, and the test that must notice."""
-
-    name: str
-    target: Any
-    attribute: str
-    breaks: Any
-    """Made of what was there: takes its place."""
-    noticed_by: Callable[..., Any]
 
 
 def settled_by_id(queue: Any, message: Any, **how: Any) -> bool:
@@ -117,102 +94,6 @@ def outside_of_the_step(_: Any) -> Any:
     return lambda *_: False
 
 
-def without_a_key(original: Any) -> Any:
-    async def put(queue: Any, key: Any, value: Any, if_in_flight: Any, timeout_s: Any) -> None:
-        if if_in_flight != "buffer":
-            await original(queue, key, value, if_in_flight, timeout_s)
-            return
-        # A second message of the same key: here that takes another key.
-        await queue._store.execute(Put(queue.name, [Item(new_id(), queue._form.value_in(value), queue._form.key_in((key, 2)))]))
-
-    return put
-
-
-def remembering(original: Any) -> Any:
-    async def ack(queue: Any, lease: Any) -> None:
-        await original(queue, lease)
-        vars(queue._store).setdefault("acknowledged", []).append(lease.token)
-
-    return ack
-
-
-class Anything:
-    def __contains__(self, _: object) -> bool:
-        return True
-
-
-def acknowledged_by_anybody(original: Any) -> Any:
-    async def settle(channel: Any, reader: str, ids: Any, what: str, **how: Any) -> Any:
-        if what != "acknowledge":
-            return await original(channel, reader, ids, what, **how)
-        for one in ids:
-            (found,) = (await channel.client.async_store.execute(Browse(channel.id, ids=[one]))).messages
-            await channel.client.async_store.execute(Settle([found.receipt]))
-        return Settled(len(list(ids)))
-
-    return settle
-
-
-def never_freed(original: Any) -> Any:
-    async def settle(channel: Any, *args: Any, **how: Any) -> Any:
-        held = dict(channel._held)
-        settled = await original(channel, *args, **how)
-        channel._held.update(held)
-        return settled
-
-    return settle
-
-
-def failing_like_a_nack(_: Any) -> Any:
-    return lambda channel, reader, ids, **_options: channel.nack(reader, ids)
-
-
-def committing_all(original: Any) -> Any:
-    def acquire(conn: Any, *args: Any, **options: Any) -> Any:
-        answer = original(conn, *args, **options)
-        conn.commit()
-        return answer
-
-    return acquire
-
-
-def of_one_token(original: Any) -> Any:
-    return lambda conn, *args, **options: structs.replace(original(conn, *args, **options), fencing_token=1)
-
-
-def instead(value: Any) -> Any:
-    return lambda _: value
-
-
-def waking_all(original: Any) -> Any:
-    return lambda waiters, topic, _: original(waiters, topic, 1_000_000)
-
-
-def each_before_the_last(original: Any) -> Any:
-    def position(endings: Any, tx: Any, message: Any, return_to: str, *rest: Any) -> int:
-        place: int = original(endings, tx, message, return_to, *rest)
-        if return_to == "front":
-            endings.heads[message.priority] = place
-        return place
-
-    return position
-
-
-def beginning_anew(_: Any) -> Any:
-    async def claim(store: Any, command: Any, timeout_s: float) -> Any:
-        while True:
-            with store.mark(queue_topic(command.queue)) as mark:
-                if found := (await store.execute(command)).messages:
-                    mark.used()
-                    return found
-                began = vars(claiming)["time"].monotonic()
-                await store.wait(mark, timeout_s)
-                if vars(claiming)["time"].monotonic() - began >= timeout_s:
-                    return []
-
-    return claim
-
-
 def deaf_to_others(original: Any) -> Any:
     """Waits for room that is made through the same object."""
 
@@ -226,7 +107,7 @@ def deaf_to_others(original: Any) -> Any:
     return put_together
 
 
-LOCALQUEUE = [
+FAULTS = [
     Fault(
         "a stale worker settles what another holds",
         queues.PersistentQueue,
@@ -352,81 +233,5 @@ LOCALQUEUE = [
         "is_same_store",
         outside_of_the_step,
         test_commits.TestAtomicity.test_what_cannot_be_committed_leaves_nothing_behind,
-    ),
-]
-
-LEASEDKEYQ = [
-    Fault(
-        "a buffered item is another item",
-        leasedkeyq.LeasedKeyQueue,
-        "_put",
-        without_a_key,
-        test_leasedkeyq.test_a_key_never_has_two_leases_and_settling_loses_nothing,
-    ),
-    Fault(
-        "acknowledged tokens are kept",
-        leasedkeyq.LeasedKeyQueue,
-        "ack",
-        remembering,
-        test_leasedkeyq.test_nothing_is_kept_of_what_is_done,
-    ),
-    Fault(
-        "a wake-up begins the time-out anew",
-        leasedkeyq,
-        "claim",
-        beginning_anew,
-        test_leasedkeyq.test_a_time_out_counts_from_the_call_and_not_from_the_last_wake_up,
-    ),
-    Fault(
-        "leases that end together come back reversed",
-        Endings,
-        "position",
-        each_before_the_last,
-        test_leasedkeyq.test_leases_that_end_together_come_back_in_order,
-    ),
-    Fault("a put wakes all who wait", Waiters, "_wake", waking_all, test_leasedkeyq.test_a_put_wakes_one_of_many_who_wait),
-    Fault("any policy will do", leasedkeyq, "POLICIES", instead(Anything()), test_leasedkeyq.test_a_misspelt_policy_is_refused),
-    Fault(
-        "closing leaves those who wait",
-        AsyncClosable,
-        "end",
-        instead(lambda *_: None),
-        test_leasedkeyq.test_a_get_that_waits_at_close_is_handed_nothing,
-    ),
-]
-
-SSSN = [
-    Fault(
-        "anybody acknowledges",
-        WorkQueueChannel,
-        "_settle",
-        acknowledged_by_anybody,
-        test_sssn.test_an_acknowledge_by_someone_who_no_longer_holds_changes_nothing,
-    ),
-    Fault("what is done is remembered", WorkQueueChannel, "_settle", never_freed, test_sssn.test_nothing_is_kept_of_what_is_acknowledged),
-    Fault(
-        "a failure is given back like new",
-        WorkQueueChannel,
-        "fail",
-        failing_like_a_nack,
-        test_sssn.test_failing_burns_the_budget_and_giving_back_does_not,
-    ),
-]
-
-SENTINEL = [
-    Fault(
-        "the caller's transaction is committed",
-        sentinel,
-        "acquire",
-        committing_all,
-        test_surface.test_an_open_transaction_is_never_committed,
-    ),
-    Fault("tokens do not grow", sentinel, "acquire", of_one_token, test_surface.test_tokens_grow_and_owners_differ_from_grant_to_grant),
-    Fault(
-        "a lease is valid until somebody says otherwise",
-        Hold,
-        "lost",
-        instead(property(lambda _: False)),
-        test_surface.test_without_a_heartbeat_it_turns_invalid_in_time,
     ),
 ]
