@@ -66,7 +66,9 @@ class Log:
     def changes(self, topic: str, after: int, limit: int) -> tuple[list[Event], int]:
         oldest = self.sql.execute(SQL["oldest"]).fetchone()
         latest = self.latest()
-        after = max(after, oldest[0] - 1 if oldest else 0)
+        # Many watch what is quiet, and the log may be long: what is known to be of other topics is not walked.
+        quiet = self.sql.execute(SQL["quiet_until"], (topic, after)).fetchone()
+        after = max(after, oldest[0] - 1 if oldest else 0, quiet[0] if quiet else 0)
         upto = min(after + STRETCH, latest)
         asked = {"topic": topic, "after": after, "upto": upto, "limit": limit}
         events = [Event(n, name, event, Raw(data), at) for n, name, event, data, at in self.sql.execute(SQL["changes"], asked)]
@@ -74,21 +76,41 @@ class Log:
 
     def prune(self, keep: int, older_than: int, never_after: int, limit: int) -> int:
         latest, oldest = self.latest(), self.sql.execute(SQL["oldest"]).fetchone()
-        before = min(older_than, never_after)
-        if oldest is None or (oldest[1] >= before and latest - oldest[0] < keep):
-            return 0
         self._count_topics(latest)
-        pruned = self._drop([(n, topic) for n, topic, at in self.sql.execute(SQL["old_events"], (latest, limit)).fetchall() if at < before])
+        if oldest is None or oldest[1] >= never_after:
+            return 0
+        pruned = self._drop_old(min(older_than, never_after), latest, limit) if oldest[1] < older_than else 0
+        if latest - oldest[0] >= keep:
+            pruned += self._prune_topics(keep, self._first_from(never_after, oldest[0], latest), limit - pruned)
+        return pruned
+
+    def _drop_old(self, before: int, latest: int, limit: int) -> int:
+        rows = self.sql.execute(SQL["old_events"], (latest, limit)).fetchall()
+        return self._drop([(n, topic) for n, topic, at in rows if at < before])
+
+    def _prune_topics(self, keep: int, young: int, limit: int) -> int:
+        """Drop what topics have beyond `keep`, of the events before the number `young`."""
+        pruned = 0
         for topic, excess, floor in self.sql.execute(SQL["topics_over"], {"keep": keep}).fetchall():
-            asked = {"topic": topic, "floor": floor, "latest": latest, "before": never_after, "limit": min(excess, limit - pruned)}
+            asked = {"topic": topic, "floor": floor, "young": young, "limit": min(excess, limit - pruned)}
             pruned += self._drop([(row[0], topic) for row in self.sql.execute(SQL["old_events_of"], asked).fetchall()])
         return pruned
+
+    def _first_from(self, moment: int, low: int, high: int) -> int:
+        """The number at which the events of this moment and later begin, `high` at most; they lie in the order of their moments."""
+        top = high
+        while low < high:
+            middle = (low + high) // 2
+            n, at = self.sql.execute(SQL["event_from"], (middle,)).fetchone()
+            low, high = (n + 1, high) if at < moment else (low, middle)
+        return min(low, top)
 
     def _count_topics(self, latest: int) -> None:
         row = self.sql.execute(SQL["meta"], (COUNTED,)).fetchone()
         counted = int(row[0]) if row else 0
-        self.sql.executemany(SQL["add_topic_count"], self.sql.execute(SQL["count_topics"], (counted, latest)).fetchall())
-        self.sql.execute(SQL["save_meta"], (COUNTED, str(latest)))
+        if counted < latest:
+            self.sql.executemany(SQL["add_topic_count"], self.sql.execute(SQL["count_topics"], (counted, latest)).fetchall())
+            self.sql.execute(SQL["save_meta"], (COUNTED, str(latest)))
 
     def _drop(self, events: Sequence[tuple[int, str]]) -> int:
         if events:

@@ -418,16 +418,22 @@ where n > :after and n <= :upto and topic = :topic
 order by n
 limit :limit
 
+-- name: quiet_until
+-- Up to where the topic is known to have nothing after a number, if it is.
+select cast(value as integer)
+from holdfast_meta
+where name = 'counted' and not exists (select 1 from holdfast_topics where topic = ? and last > ?)
+
 -- name: count_topics
-select topic, count(*)
+select topic, count(*), max(n)
 from holdfast_events
 where n > ? and n <= ?
 group by topic
 
 -- name: add_topic_count
-insert into holdfast_topics (topic, count, floor)
-values (?, ?, 0)
-on conflict (topic) do update set count = count + excluded.count
+insert into holdfast_topics (topic, count, last, floor)
+values (?, ?, ?, 0)
+on conflict (topic) do update set count = count + excluded.count, last = excluded.last
 
 -- name: drop_events
 update holdfast_topics
@@ -446,10 +452,17 @@ select topic, count - :keep, floor
 from holdfast_topics
 where count > :keep
 
+-- name: event_from
+select n, at
+from holdfast_events
+where n >= ?
+order by n
+limit 1
+
 -- name: old_events_of
 select n
 from holdfast_events
-where topic = :topic and n > :floor and n < :latest and at < :before
+where topic = :topic and n > :floor and n < :young
 order by n
 limit :limit
 
@@ -465,8 +478,13 @@ order by expires_at
 limit ?
 
 -- name: forget_answers
+-- Looks at the first few alone: with `at < ?` inside, it would walk all of them to find that none is old enough.
 delete from holdfast_answers
-where n in (select n from holdfast_answers where at < ? order by n limit ?)
+where n in (
+  select n
+  from (select n, at from holdfast_answers order by n limit ?2)
+  where at < ?1
+)
 
 -- name: recall
 select note

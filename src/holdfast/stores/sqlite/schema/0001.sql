@@ -91,10 +91,11 @@ create table holdfast_events (
   at integer not null
 );
 
--- How many events a topic has, counted when pruning, and the highest of its numbers that was pruned.
+-- How many events a topic has and the last of their numbers, as far as they are counted, and the highest of its numbers that was pruned.
 create table holdfast_topics (
   topic text primary key,
   count integer not null,
+  last integer not null,
   floor integer not null
 ) without rowid;
 
