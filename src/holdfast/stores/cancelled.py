@@ -1,27 +1,43 @@
-"""What a cancelled task was granted, across a wire: nobody heard of it, so it is given back."""
+"""What a cancelled caller was granted, across a wire: nobody heard of it, so it is given back."""
 
+import logging
 import threading
 from typing import Any, Final
 
-from holdfast.commands import Acquire, Claim, Command, Together
+from holdfast.commands import Command
 from holdfast.errors import HoldfastError
 from holdfast.stores import Executor
 
-HOLDING: Final = (Claim, Acquire, Together)
-"""What a cancelled caller may have got hold of."""
+FINISH_S: Final = 5.0
+"""How long a store that is closed lets each that is under way be finished."""
+
+_log = logging.getLogger(__name__)
 
 
 def take_back(store: Executor, command: Command[Any]) -> None:
     """Give back in a thread of its own what a cancelled caller got, or will get; the command has the id it was sent under."""
-    if isinstance(command, HOLDING):
-        threading.Thread(target=_take_back, args=(store, command), name="holdfast-take-back", daemon=True).start()
+    if type(command).undo is not Command.undo:
+        _TakingBack(store, command).start()
 
 
-def _take_back(store: Executor, command: Command[Any]) -> None:
-    """Asked again under its id, the command tells what it was granted."""
-    try:
-        undo = command.undo(store.execute(command))
-        if undo is not None:
-            store.execute(undo)
-    except HoldfastError:
-        return  # Its lease ends by itself.
+def finish_taking_back(store: Executor) -> None:
+    """Let what is being given back be given back, before the store is closed."""
+    for thread in threading.enumerate():
+        if isinstance(thread, _TakingBack) and thread.store is store:
+            thread.join(FINISH_S)
+
+
+class _TakingBack(threading.Thread):
+    def __init__(self, store: Executor, command: Command[Any]) -> None:
+        super().__init__(name="holdfast-take-back", daemon=True)
+        self.store = store
+        self._command = command
+
+    def run(self) -> None:
+        """Ask again: under its id the command tells what it was granted, or is granted it now."""
+        try:
+            undo = self._command.undo(self.store.execute(self._command))
+            if undo is not None:
+                self.store.execute(undo)
+        except HoldfastError as error:
+            _log.warning("what a cancelled caller got is kept until its lease ends, for it could not be given back: %s", error)

@@ -12,6 +12,7 @@ import aiohttp
 from holdfast.codec import Limits
 from holdfast.commands import Command
 from holdfast.stores import Guarantees
+from holdfast.stores.cancelled import take_back
 from holdfast.stores.http.connections import ANNOUNCE_S, CONNECT_S, KEPT, READ_S
 from holdfast.stores.http.protocol import PATHS, encode_command
 from holdfast.stores.http.replies import Reply
@@ -61,7 +62,7 @@ class AsyncHttpStore:
             return await retry_async(attempt, Tries(self.store.patience))
         except BaseException as error:
             if not isinstance(error, Exception):  # Cancelled: nobody will look after what it gets.
-                self.store.take_back(command)
+                take_back(self.store, command)
             raise
 
     async def _send(self, url: str, body: bytes) -> Reply:

@@ -1,12 +1,10 @@
 """A store behind a server, for threads: it sends commands over HTTP, and hears of hints through one request that lasts."""
 
-import logging
 import os
 import threading
 import weakref
 from concurrent import futures
-from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from msgspec import json
 from msgspec.structs import replace
@@ -14,8 +12,9 @@ from msgspec.structs import replace
 from holdfast.clock import Clock
 from holdfast.codec import Limits
 from holdfast.commands import Command
-from holdfast.errors import Closed, HoldfastError, StoreError
+from holdfast.errors import Closed, StoreError
 from holdfast.stores import Guarantees
+from holdfast.stores.cancelled import finish_taking_back, take_back
 from holdfast.stores.http.address import Address
 from holdfast.stores.http.connections import ANNOUNCE_S, Connections
 from holdfast.stores.http.listening import Listener
@@ -34,11 +33,8 @@ SLOW_POLL_S = 30.0
 
 DEFAULT_LIMITS = Limits()
 DEFAULT_PATIENCE = Patience()
-UNDO_PATIENCE = Patience(most_s=5.0)
 FIRST_S = 5.0
 """How long a server is tried that never answered: more likely the URL is wrong than that it restarts just then."""
-
-_log = logging.getLogger(__name__)
 
 _open_stores: "weakref.WeakSet[HttpStore]" = weakref.WeakSet()
 
@@ -75,7 +71,6 @@ class HttpStore:
         """Start without a connection, in a forked child again: those there are belong to the parent."""
         self._connections = Connections(self.address)
         self.listener: Listener = Listener(self.address, self.waiters.hint)
-        self._undoer = ThreadPoolExecutor(1, "holdfast-undo")
 
     @property
     def patience(self) -> Patience:
@@ -101,30 +96,13 @@ class HttpStore:
         self.refuse_if_closed()
         command.measure(self.limits)
         command = named(command)
+        path, body = PATHS[type(command)], encode_command(command)
         try:
-            return self._execute(command, self.patience)
+            return retry(lambda: self.answer(command, self._connections.send("POST", path, body)), Tries(self.patience), self._pause)
         except BaseException as error:
             if not isinstance(error, Exception):  # A Ctrl-C: nobody will look after what it gets.
-                self.take_back(command)
+                take_back(self, command)
             raise
-
-    def _execute(self, command: Command[R], patience: Patience) -> R:
-        path, body = PATHS[type(command)], encode_command(command)
-        return retry(lambda: self.answer(command, self._connections.send("POST", path, body)), Tries(patience), self._pause)
-
-    def take_back(self, command: Command[Any]) -> None:
-        """Undo, in the background, what a command got whose caller is gone; it may have been applied or not."""
-        if type(command).undo is not Command.undo:
-            self._undoer.submit(self._undo, command)
-
-    def _undo(self, command: Command[Any]) -> None:
-        try:
-            # Sent again under its id it is applied now if it was not before, and either way says what there is to undo.
-            undo = command.undo(self._execute(command, UNDO_PATIENCE))
-            if undo is not None:
-                self._execute(named(undo), UNDO_PATIENCE)
-        except HoldfastError as error:
-            _log.warning("what a cancelled caller got is kept until its lease ends, for it could not be given back: %s", error)
 
     def answer(self, command: Command[R], reply: Reply) -> R:
         """What the reply answers to the command."""
@@ -167,10 +145,10 @@ class HttpStore:
 
     def close(self) -> None:
         """End every wait with `Closed`, and hang up. What the server keeps stays."""
+        finish_taking_back(self)
         self._closing.set()
         self.waiters.close()
         self.listener.close()
-        self._undoer.shutdown()
         self._connections.close()
 
     def refuse_if_closed(self) -> None:

@@ -15,6 +15,7 @@ from holdfast.codec import Limits
 from holdfast.commands import Command
 from holdfast.errors import Closed, HoldfastError, LeaseHeld
 from holdfast.stores import AsyncStore, Executor, Guarantees
+from holdfast.stores.cancelled import finish_taking_back
 from holdfast.stores.postgres import schema
 from holdfast.stores.postgres.address import Address, parse
 from holdfast.stores.postgres.borrowed import BorrowedPostgresStore
@@ -177,6 +178,7 @@ class PostgresStore:
     def close(self) -> None:
         if self._closing.is_set():
             return
+        finish_taking_back(self)
         self._closing.set()
         self.waiters.close()
         if self._process == os.getpid():

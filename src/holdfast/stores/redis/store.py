@@ -9,6 +9,7 @@ from holdfast.codec import Limits
 from holdfast.commands import Command, refused
 from holdfast.errors import Closed
 from holdfast.stores import Guarantees
+from holdfast.stores.cancelled import finish_taking_back
 from holdfast.stores.redis import whole
 from holdfast.stores.redis.address import read_url
 from holdfast.stores.redis.connections import Connections
@@ -98,6 +99,7 @@ class RedisStore:
     def close(self) -> None:
         if self._is_closed:
             return
+        finish_taking_back(self)
         self._is_closed = True
         _open_stores.discard(self)
         self.waiters.close()
