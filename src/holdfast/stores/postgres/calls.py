@@ -78,14 +78,16 @@ def calls_of(schema: str) -> Calls:
 
 
 class Asking:
-    """One command being asked: every call it makes has the same id, and all but the first look for an answer first."""
+    """One command being asked: every call it makes has the same id, and all but the first look for an answer first.
+
+    Nor need the first, though a caller's own id may have been used before: then it is undone, for no two events have one id.
+    """
 
     def __init__(self, calls: Calls, command: Command[Any]) -> None:
         self._calls = calls
         self._command = command
         self._id = command.id or new_id()
-        # A caller's own id may have been used before.
-        self._again = bool(command.id)
+        self._again = False
 
     def call(self) -> Call:
         call = self._calls.call(self._command, self._id, again=self._again)
