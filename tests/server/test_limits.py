@@ -7,11 +7,14 @@ from typing import Any
 
 import pytest
 import urllib3
+from uvicorn import Config
+from uvicorn.server import ServerState
 
 from holdfast.server import bodies
+from holdfast.server import serving as server_serving
 from holdfast.server.app import ControlPlane, Options
 from holdfast.server.asgi import Scope
-from holdfast.server.connections import Connection, Gathering
+from holdfast.server.connections import Connection
 from holdfast.server.exposure import Exposure
 from holdfast.server.layers.limits import InFlight
 from holdfast.server.serving import Server, serving
@@ -144,36 +147,72 @@ def test_more_who_wait_than_allowed_are_refused_and_others_served(options: Optio
     served.close()
 
 
-class Wire:
-    """A transport that remembers what it was told."""
+def test_whoever_falls_silent_is_hung_up_on_and_not_who_waits_for_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server_serving, "KEEP_ALIVE_S", 0.2)
+    with serving(Server(ControlPlane(MemoryStore()), Exposure(port=0))) as url:
+        silent = opened(url)
+        body = b'{"queue":"jobs"}'
+        asked = b"POST /v1/claim?wait_s=0.5 HTTP/1.1\r\nhost: localhost\r\ncontent-length: %d\r\n\r\n%s"
+        for _ in range(2):
+            silent.sendall(asked % (len(body), body))
+            assert silent.recv(1000).endswith(b'{"messages":[]}')
+        assert is_hung_up(silent)
+        silent.close()
+
+
+def test_requests_that_come_in_one_piece_are_answered_in_their_order(url: str) -> None:
+    eager = opened(url)
+    put = b'{"queue":"jobs","items":[{"id":"a","value":1}]}'
+    request = b"POST %s HTTP/1.1\r\nhost: localhost\r\ncontent-length: %d\r\n\r\n%s"
+    eager.sendall(request % (b"/v1/put", len(put), put) + request % (b"/v1/count", 16, b'{"queue":"jobs"}') + request % (b"/v1/no", 0, b""))
+    answered = b""
+    while b"there is nothing here" not in answered:
+        answered += eager.recv(10_000)
+    created, ready = answered.index(b'"created":[true]'), answered.index(b'"ready":1')
+    assert created < ready < answered.index(b"404 Not Found")
+    eager.close()
+
+
+def test_whoever_asks_for_the_last_answer_is_hung_up_on_after_it(url: str) -> None:
+    leaving = opened(url)
+    leaving.sendall(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")
+    answered = leaving.recv(1000)
+    assert b"connection: close" in answered
+    assert is_hung_up(leaving)
+    leaving.close()
+
+
+class Wire(asyncio.Transport):
+    """A transport that remembers what was written."""
 
     def __init__(self) -> None:
-        self.told: list[object] = []
-        self.is_lost = False
+        super().__init__()
+        self.written: list[bytes] = []
+        self.is_answered = asyncio.Event()
 
-    def writelines(self, parts: list[bytes]) -> None:
-        self.told.append(parts)
-
-    def close(self) -> None:
-        self.told.append("close")
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        self.written.append(bytes(data))
+        self.is_answered.set()
 
     def is_closing(self) -> bool:
-        return self.is_lost
+        return False
+
+    def close(self) -> None:
+        """There is nobody at the other end."""
 
 
 @pytest.mark.anyio
-async def test_what_is_written_in_one_go_is_sent_at_once_and_before_the_end() -> None:
-    wire = Wire()
-    gathering = Gathering(wire, asyncio.get_running_loop())  # type: ignore[arg-type]
-    gathering.write(b"head")
-    gathering.write(b"body")
-    assert wire.told == []
-    await asyncio.sleep(0)
-    gathering.write(b"last")
-    gathering.close()
-    await asyncio.sleep(0)
-    assert wire.told == [[b"head", b"body"], [b"last"], "close"]
-    gathering.write(b"to nobody")
-    wire.is_lost = True
-    await asyncio.sleep(0)
-    assert wire.told[3:] == []
+async def test_an_answer_goes_out_in_one_piece() -> None:
+    plane = ControlPlane(MemoryStore())
+    plane.begin()
+    config = Config(plane, lifespan="off", log_config=None, proxy_headers=False, http=Connection)
+    config.load()
+    wire, connection = Wire(), Connection(config=config, server_state=ServerState(), app_state={})
+    connection.connection_made(wire)
+    connection.data_received(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n")
+    await asyncio.wait_for(wire.is_answered.wait(), PATIENCE_S)
+    connection.connection_lost(None)
+    await plane.close()
+    (whole,) = wire.written
+    assert whole.startswith(b"HTTP/1.1 200 OK\r\n")
+    assert whole.endswith(b'\r\n\r\n{"ok":true}')

@@ -15,16 +15,25 @@ JSON_TYPE = (b"content-type", b"application/json")
 STATUS: Final = "holdfast.status"
 """Where the status of the answer is in the scope, once it has begun; who looks on needs not stand between the route and the socket."""
 
-WHOLE: Final = "holdfast.whole"
-"""In the scope of a request whose body has arrived."""
+BODY: Final = "holdfast.body"
+"""Where the body is in the scope, if it came in one piece with the head of its request."""
+
+REPLY: Final = "holdfast.reply"
+"""Where a connection offers in the scope to send a whole answer in one piece."""
+
+Headers = tuple[tuple[bytes, bytes], ...]
+Reply = Callable[[int, bytes, Headers], bool]
+"""Sends status, body and headers, or answers False: then they go the ordinary way."""
 
 
 async def answer(scope: Scope, send: Send, status: int, body: bytes, *headers: tuple[bytes, bytes]) -> None:
     """Send a whole response."""
     scope[STATUS] = status
-    length = (b"content-length", str(len(body)).encode())
-    await send({"type": "http.response.start", "status": status, "headers": [length, *headers]})
-    await send({"type": "http.response.body", "body": body})
+    headers = ((b"content-length", b"%d" % len(body)), *headers)
+    reply: Reply | None = scope.get(REPLY)
+    if reply is None or not reply(status, body, headers):
+        await send({"type": "http.response.start", "status": status, "headers": headers})
+        await send({"type": "http.response.body", "body": body})
 
 
 def header(scope: Scope, name: bytes) -> bytes | None:

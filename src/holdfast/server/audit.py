@@ -72,10 +72,17 @@ def recorded(by: Actor, *acts: Act) -> Write:
     return Write(AUDIT, [_change(by, act) for act in acts])
 
 
+def is_told(command: Command[Any]) -> bool:
+    """Whether only administrators may do it and it is not written down.
+
+    That is copying: what it wrote beside what it copies would make it no copy.
+    """
+    return VERBS[type(command)] == "admin"
+
+
 def tell(by: Actor, command: Command[Any]) -> None:
-    """Log what only administrators may do and is not written down: copying, for what that wrote beside what it copies would be no copy."""
-    if VERBS[type(command)] == "admin":
-        _log.info("%s, from %s: %s", by.who, by.where, type(command).__name__.lower())
+    """Log what is not written down."""
+    _log.info("%s, from %s: %s", by.who, by.where, type(command).__name__.lower())
 
 
 def read_audit(after: str | None = None, limit: int = AUDIT_PAGE) -> Read:

@@ -6,7 +6,7 @@ from typing import Final
 
 from msgspec import json
 
-from holdfast.server.asgi import WHOLE, Receive, Scope, header
+from holdfast.server.asgi import BODY, Receive, Scope, header
 from holdfast.stores.http.problems import WireError
 
 BODY_BYTES: Final = 24 * 1024 * 1024
@@ -27,11 +27,13 @@ async def read_body(scope: Scope, receive: Receive, most_bytes: int = BODY_BYTES
     encoding = header(scope, b"content-encoding")
     if encoding not in (None, b"identity"):
         raise WireError("too_large", 415, "the body is compressed, and a small one may hide a large one: send it as it is", CLOSE)
+    if (whole := scope.get(BODY)) is not None:  # Nearly always.
+        if len(whole) > most_bytes:
+            raise _too_large(most_bytes)
+        return check_json(whole)
     said = header(scope, b"content-length")
     if said is not None and (not said.isdigit() or len(said) > len(str(most_bytes)) or int(said) > most_bytes):
         raise _too_large(most_bytes)
-    if WHOLE in scope:  # Nearly always; nothing will have to be waited for.
-        return check_json(await _read(receive, most_bytes))
     try:
         async with asyncio.timeout(BODY_S):
             return check_json(await _read(receive, most_bytes))

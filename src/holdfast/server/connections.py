@@ -1,46 +1,20 @@
-"""One connection: whoever sends the head of a request too slowly, or never ends it, is hung up on."""
+"""One connection: whoever sends the head of a request too slowly, or never ends it, is hung up on, and so is who falls silent."""
 
 import asyncio
+from functools import partial
 from typing import Any, Final
 
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
-from holdfast.server.asgi import WHOLE
+from holdfast.server.asgi import BODY, REPLY, Headers
 
 HEAD_S: Final = 30.0
 HEAD_BYTES: Final = 64 * 1024
-
-
-class Gathering:
-    """A transport that sends at once what is written in one go: the head of an answer and its body are one packet, and one system call."""
-
-    __slots__ = ("_loop", "_parts", "_transport")
-
-    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
-        self._transport = transport
-        self._loop = loop
-        self._parts: list[bytes] = []
-
-    def write(self, data: bytes) -> None:
-        if not self._parts:
-            self._loop.call_soon(self._send)
-        self._parts.append(data)
-
-    def close(self) -> None:
-        self._send()
-        self._transport.close()
-
-    def _send(self) -> None:
-        parts, self._parts = self._parts, []
-        if parts and not self._transport.is_closing():  # The client may have hung up since.
-            self._transport.writelines(parts)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._transport, name)
+OK: Final = 200
 
 
 class Connection(HttpToolsProtocol):
-    """uvicorn's, which has no limit for the head of a request: neither on its time nor on its size."""
+    """uvicorn's, which has no limit for the head of a request, neither on its time nor on its size, and takes an answer in two steps."""
 
     head_s = HEAD_S
     head_bytes = HEAD_BYTES
@@ -49,45 +23,90 @@ class Connection(HttpToolsProtocol):
         super().__init__(*arguments, **options)
         self._is_in_head = True
         self._head_bytes = 0
-        self._timer: asyncio.TimerHandle | None = None
+        self._head_timer: asyncio.TimerHandle | None = None
+        self._began_now = False  # The head of the request at hand came with the piece at hand.
+        self._silent_since: float | None = None
+        self._silence_timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
-        super().connection_made(Gathering(transport, self.loop))  # type: ignore[arg-type]
-        self._timer = self.loop.call_later(self.head_s, self._hang_up)
+        super().connection_made(transport)
+        self._head_timer = self.loop.call_later(self.head_s, self._hang_up)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        for timer in (self._head_timer, self._silence_timer):
+            if timer is not None:
+                timer.cancel()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        self._silent_since, self._began_now = None, False
+        super().data_received(data)
+        # Nearly always the whole head came at once, and no timer was needed.
+        if self._is_in_head:
+            self._wait_for_the_rest(len(data))
+        elif self._head_timer is not None:
+            self._head_timer.cancel()
+            self._head_timer = None
 
     def on_message_begin(self) -> None:
         self._is_in_head, self._head_bytes = True, 0
         super().on_message_begin()
 
     def on_headers_complete(self) -> None:
-        self._is_in_head = False
+        self._is_in_head, self._began_now = False, True
         super().on_headers_complete()
+        self.scope[REPLY] = partial(reply, self.cycle)  # type: ignore[typeddict-unknown-key]  # uvicorn knows only its own
 
     def on_message_complete(self) -> None:
-        self.scope[WHOLE] = True  # type: ignore[typeddict-unknown-key]  # uvicorn knows only its own
+        if self._began_now:
+            self.scope[BODY] = bytes(self.cycle.body)  # type: ignore[typeddict-unknown-key]  # as above
         super().on_message_complete()
 
-    def data_received(self, data: bytes) -> None:
-        super().data_received(data)
-        # Nearly always the whole head came at once, and no timer was needed.
-        if self._is_in_head:
-            self._wait_for_the_rest(len(data))
-        elif self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+    def on_response_complete(self) -> None:
+        # As in uvicorn, but that it sets a timer after every answer: here one that is set serves until it rings.
+        self.server_state.total_requests += 1
+        if self.transport.is_closing():
+            return
+        self.flow.resume_reading()
+        if self.pipeline:
+            self._start_asgi_task(*self.pipeline.pop())
+            return
+        self._silent_since = self.loop.time()
+        if self._silence_timer is None:
+            self._silence_timer = self.loop.call_later(self.timeout_keep_alive, self._end_if_silent)
 
-    def connection_lost(self, exc: Exception | None) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-        super().connection_lost(exc)
+    def _end_if_silent(self) -> None:
+        self._silence_timer = None
+        if self._silent_since is None:
+            return  # The next answer sets it again.
+        left_s = self._silent_since + self.timeout_keep_alive - self.loop.time()
+        if left_s > 0:
+            self._silence_timer = self.loop.call_later(left_s, self._end_if_silent)
+        elif not self.transport.is_closing():
+            self.transport.close()
 
     def _wait_for_the_rest(self, size: int) -> None:
         self._head_bytes += size
         if self._head_bytes > self.head_bytes:
             self._hang_up()
-        elif self._timer is None:
-            self._timer = self.loop.call_later(self.head_s, self._hang_up)
+        elif self._head_timer is None:
+            self._head_timer = self.loop.call_later(self.head_s, self._hang_up)
 
     def _hang_up(self) -> None:
         if not self.transport.is_closing():
             self.transport.abort()
+
+
+def reply(cycle: RequestResponseCycle, status: int, body: bytes, headers: Headers) -> bool:
+    """Send a whole answer as one piece: uvicorn does that in two steps, and looks at each header for what ours never have.
+
+    What takes more than that is left to it: a problem, the last answer of a connection, a client who does not read.
+    """
+    if status != OK or cycle.response_started or cycle.disconnected or not cycle.keep_alive or cycle.flow.write_paused:
+        return False
+    cycle.response_started = cycle.response_complete = True
+    lines = [b"%s: %s\r\n" % line for line in (*cycle.default_headers, *headers)]
+    cycle.transport.write(b"".join((STATUS_LINE[status], *lines, b"\r\n", body)))
+    cycle.message_event.set()
+    cycle.on_response()
+    return True

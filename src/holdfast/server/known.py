@@ -42,9 +42,13 @@ class KnownTokens:
         self.close: Callable[[], None] = store.waiters.listen(TOPIC, self._hint)
         store.waiters.announce(TOPIC)
 
+    def are_known_not_needed(self) -> bool:
+        """Whether nobody needs a token, and that is known without asking the store."""
+        return not self._ever_made and self._is_fresh(self._is_open)
+
     async def asks(self) -> bool:
         """Whether whoever comes needs a token: a token was made here, if ever so long ago."""
-        if not self._ever_made and not self._is_fresh(self._is_open):
+        if not self._ever_made and not self.are_known_not_needed():
             asked = self._asking()
             if (await self._tasks.execute(EVER_MADE)).settings:
                 self._ever_made = True

@@ -62,7 +62,7 @@ SERVER: Final = Need("server", "", "admin")
 VERBS: Final[dict[type[Command[Any]], Verb]] = {route.command: route.verb for route in ROUTES}
 
 
-def needs_of(command: Command[Any]) -> Iterator[Need]:
+def needs_of(command: Command[Any]) -> Iterable[Need]:
     """Everything that the command takes."""
     return _NEEDS[type(command)](command, VERBS[type(command)])
 
@@ -95,37 +95,33 @@ def lease_name(key: str) -> str:
         return key
 
 
-def _queues(queues: Iterable[str | None], verb: Verb) -> Iterator[Need]:
-    return (Need("queue", queue, verb) for queue in dict.fromkeys(queues) if queue is not None)
+def _queues(verb: Verb, *queues: str | None) -> list[Need]:
+    return [Need("queue", queue, verb) for queue in dict.fromkeys(queues) if queue is not None]
 
 
-def _put(command: Put, verb: Verb) -> Iterator[Need]:
-    yield Need("queue", command.queue, verb)
+def _put(command: Put, verb: Verb) -> list[Need]:
     # Whoever names a dead-letter queue puts into it, if later.
-    yield from _queues({item.dead_letter for item in command.items}, verb)
+    return _queues(verb, command.queue, *[item.dead_letter for item in command.items])
 
 
-def _claim(command: Claim, verb: Verb) -> Iterator[Need]:
-    yield Need("queue", command.queue, verb)
-    yield from _queues((command.dead_letter,), "put")
+def _claim(command: Claim, verb: Verb) -> list[Need]:
+    return _queues(verb, command.queue) + _queues("put", command.dead_letter)
 
 
-def _extend(command: Extend, verb: Verb) -> Iterator[Need]:
-    return _queues((receipt.queue for receipt in command.receipts), verb)
+def _extend(command: Extend | Settle, verb: Verb) -> list[Need]:
+    return _queues(verb, *[receipt.queue for receipt in command.receipts])
 
 
-def _settle(command: Settle, verb: Verb) -> Iterator[Need]:
-    yield from _queues((receipt.queue for receipt in command.receipts), verb)
-    yield from _queues((command.dead_letter,), "put")
+def _settle(command: Settle, verb: Verb) -> list[Need]:
+    return _extend(command, verb) + _queues("put", command.dead_letter)
 
 
-def _move(command: Move, verb: Verb) -> Iterator[Need]:
-    yield Need("queue", command.queue, verb)
-    yield from _queues((command.to_queue,), "put")
+def _move(command: Move, verb: Verb) -> list[Need]:
+    return _queues(verb, command.queue) + _queues("put", command.to_queue)
 
 
-def _queue(command: Browse | Count, verb: Verb) -> Iterator[Need]:
-    yield Need("queue", command.queue, verb)
+def _queue(command: Browse | Count, verb: Verb) -> list[Need]:
+    return _queues(verb, command.queue)
 
 
 def _dict(command: Read | Length | Write, verb: Verb) -> Iterator[Need]:
@@ -176,7 +172,7 @@ def _import(command: Import, verb: Verb) -> Iterator[Need]:
     yield SERVER
     for settings in command.settings:
         yield Need(settings.kind, settings.name, verb)
-    yield from _queues((name for message in command.messages for name in (message.queue, message.dead_letter)), verb)
+    yield from _queues(verb, *[name for message in command.messages for name in (message.queue, message.dead_letter)])
     for name in {entry.dict for entry in command.entries} | {fenced.dict for fenced in command.fences}:
         yield Need("dict", name, verb)
 
@@ -187,7 +183,7 @@ def _together(command: Together, verb: Verb) -> Iterator[Need]:
         yield from needs_of(step)
 
 
-_NEEDS: Final[dict[type[Command[Any]], Callable[[Any, Verb], Iterator[Need]]]] = {
+_NEEDS: Final[dict[type[Command[Any]], Callable[[Any, Verb], Iterable[Need]]]] = {
     Put: _put,
     Claim: _claim,
     Extend: _extend,

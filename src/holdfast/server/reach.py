@@ -13,7 +13,7 @@ from holdfast.codec import Limits, check_name
 from holdfast.commands import Command, Configure, Fences, Names, Seal, Survey, Together
 from holdfast.errors import NotAllowed
 from holdfast.records import Kind, Settings
-from holdfast.server.audit import acts_of, recorded, tell
+from holdfast.server.audit import acts_of, is_told, recorded, tell
 from holdfast.server.callers import Caller, check
 from holdfast.server.inside import inside
 from holdfast.server.namespaces import AUDIT, RESERVED
@@ -49,13 +49,14 @@ class Reach:
         await self._caller.stay()
         for need in needs_of(command):
             check(self._caller, need)
+        if not self._namespace.prefix:
+            answer: R = await self._execute(command)
+            return answer
         try:
-            answer = await self._execute(command)
+            theirs: R = outside(await self._execute(command), self._namespace)
         except Exception as error:
-            if self._namespace.prefix:
-                error_outside(error, self._namespace)
+            error_outside(error, self._namespace)
             raise
-        theirs: R = outside(answer, self._namespace) if self._namespace.prefix else answer
         return theirs
 
     async def _execute(self, command: Command[Any]) -> Any:
@@ -68,7 +69,8 @@ class Reach:
             await self._refuse_a_part()
         acts = acts_of(command)
         if not acts:
-            tell(self._caller.actor, command)
+            if is_told(command):
+                tell(self._caller.actor, command)
             return await self._store.execute(entered)
         if isinstance(entered, Configure) and (settings := await self._unchanged(entered)) is not None:
             return settings

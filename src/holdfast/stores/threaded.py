@@ -55,13 +55,11 @@ class ThreadedStore:
         self._writer = _Writer(store.run)
         # One for each event loop that uses the store; a loop that is gone takes its own with it.
         self._gatherers: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Gatherer] = weakref.WeakKeyDictionary()
+        self._latest: _Gatherer | None = None
 
     async def execute(self, command: Command[R]) -> R:
         is_large = command.measure(self.limits) > LARGE and not command.reads_only
-        loop = asyncio.get_running_loop()
-        gatherer = self._gatherers.get(loop)
-        if gatherer is None:
-            gatherer = self._gatherers[loop] = _Gatherer(loop, self._writer.submit)
+        gatherer = self._gatherer()
         job = Job(command)
         try:
             await gatherer.ask(job, is_large=is_large)
@@ -72,6 +70,16 @@ class ThreadedStore:
             raise
         answer: R = job.result()
         return answer
+
+    def _gatherer(self) -> "_Gatherer":
+        loop = asyncio.get_running_loop()
+        gatherer = self._latest  # Nearly always there is one event loop, and a weak look-up costs as much as a future.
+        if gatherer is None or gatherer.loop is not loop:
+            gatherer = self._gatherers.get(loop)
+            if gatherer is None:
+                gatherer = self._gatherers[loop] = _Gatherer(loop, self._writer.submit)
+            self._latest = gatherer
+        return gatherer
 
     def mark(self, topic: str) -> Mark:
         self.store.listen()
@@ -95,7 +103,7 @@ class _Gatherer:
     """Gathers the jobs of one event loop into batches; used on that loop alone."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, submit: Callable[[list[Job], Callable[[], object]], None]) -> None:
-        self._loop = loop
+        self.loop = loop
         self._submit = submit
         self._small: dict[Job, asyncio.Future[None]] = {}
         self._large: dict[Job, asyncio.Future[None]] = {}
@@ -103,11 +111,11 @@ class _Gatherer:
         self._was_small = False
 
     def ask(self, job: Job, *, is_large: bool) -> asyncio.Future[None]:
-        future: asyncio.Future[None] = self._loop.create_future()
+        future: asyncio.Future[None] = self.loop.create_future()
         (self._large if is_large else self._small)[job] = future
         if not self._is_away:
             self._is_away = True
-            self._loop.call_soon(self._dispatch)
+            self.loop.call_soon(self._dispatch)
         return future
 
     def withdraw(self, job: Job) -> bool:
@@ -121,7 +129,7 @@ class _Gatherer:
             return
         jobs, futures = list(asked), list(asked.values())
         try:
-            self._submit(jobs, lambda: self._loop.call_soon_threadsafe(self._deliver, futures))
+            self._submit(jobs, lambda: self.loop.call_soon_threadsafe(self._deliver, futures))
         except Closed as error:
             for job in jobs:
                 job.fail(error)
@@ -140,7 +148,7 @@ class _Gatherer:
         for future in futures:
             if not future.done():
                 future.set_result(None)
-        self._loop.call_soon(self._dispatch)
+        self.loop.call_soon(self._dispatch)
 
 
 class _Writer:

@@ -36,13 +36,14 @@ class SignIn:
         if scope["path"] not in OPEN:
             name, scope["path"] = split_path(scope["path"])
             asked = None if name is None else Namespace.named(name)
-            caller = scope[KEY] = await self._caller(scope, asked)
+            where = (scope.get("client") or ("unknown",))[0]
+            is_open = self._tokens.are_known_not_needed()
+            caller = scope[KEY] = anyone(where, asked or DEFAULT) if is_open else await self._caller(scope, where, asked)
             # Where nobody is known by a token, the address is who they are.
             self._rates.check(caller.commands or caller.where)
         await self._app(scope, receive, send)
 
-    async def _caller(self, scope: Scope, asked: Namespace | None) -> Caller:
-        where = (scope.get("client") or ("unknown",))[0]
+    async def _caller(self, scope: Scope, where: str, asked: Namespace | None) -> Caller:
         if not await self._tokens.asks():
             return anyone(where, asked or DEFAULT)
         text = _bearer(header(scope, b"authorization"))
