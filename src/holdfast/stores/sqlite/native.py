@@ -73,13 +73,20 @@ def put_many(tx: NativeTransaction, queue: str, items: Sequence[Item], ids: set[
     settings = tx.settings("queue", queue)
     if settings is None or settings.maxsize is not None or tx.taken_ids(queue, ids):
         return False
-    now = tx.now
     if all(is_plain(item) for item in items):
-        rows = [(queue, item.id, item.priority, now, now, bindable(item.value)) for item in items]
-        tx.sql.executemany(SQL["put_plain"], rows)
+        _put_each(tx, queue, items)
     else:
         tx.sql.executemany(SQL["put"], [_row(tx, queue, item) for item in items])
     return True
+
+
+def _put_each(tx: NativeTransaction, queue: str, items: Sequence[Item]) -> None:
+    values, places = bytearray(), list[tuple[str, int, int, int]]()
+    for item in items:
+        begin = len(values)
+        values += item.value
+        places.append((item.id, item.priority, begin + 1, len(values) - begin))
+    tx.sql.execute(SQL["put_each"], (queue, tx.now, values, as_json(places)))
 
 
 def is_plain(item: Item) -> bool:
