@@ -16,37 +16,44 @@ class AsyncStopSignals:
     """While the block runs, a signal calls `stop` on the event loop."""
 
     def __init__(self, stop: Stop) -> None:
-        self._stop = stop
-        self._loop = asyncio.get_running_loop()
-        self._installed: list[signal.Signals] = []
+        loop = asyncio.get_running_loop()
+        # Not by `add_signal_handler`: a handler that the program itself gave the loop could not be put back.
+        self._handlers = _Handlers(lambda: loop.call_soon_threadsafe(stop))
 
     def __enter__(self) -> Self:
-        for number in SIGNALS if threading.current_thread() is threading.main_thread() else ():
-            self._loop.add_signal_handler(number, self._stop)
-            self._installed.append(number)
+        self._handlers.install()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        for number in self._installed:
-            self._loop.remove_signal_handler(number)
+        self._handlers.restore()
 
 
 class StopSignals:
-    """While the block runs, a signal calls `stop`; outside the main thread, which alone gets signals, it does nothing."""
+    """While the block runs, a signal calls `stop` in a thread: the one that was interrupted may hold the very lock that stopping needs."""
 
     def __init__(self, stop: Stop) -> None:
-        self._stop = stop
-        self._before: dict[signal.Signals, Any] = {}
+        self._handlers = _Handlers(lambda: threading.Thread(target=stop, name="holdfast-signal", daemon=True).start())
 
     def __enter__(self) -> Self:
-        for number in SIGNALS if threading.current_thread() is threading.main_thread() else ():
-            self._before[number] = signal.signal(number, self._handle)
+        self._handlers.install()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        for number, before in self._before.items():
-            signal.signal(number, before)
+        self._handlers.restore()
 
-    def _handle(self, *_: object) -> None:
-        # In a thread: the one that was interrupted may hold the very lock that stopping needs.
-        threading.Thread(target=self._stop, name="holdfast-signal", daemon=True).start()
+
+class _Handlers:
+    """What signals do meanwhile; outside the main thread, which alone gets signals, it does nothing."""
+
+    def __init__(self, act: Stop) -> None:
+        self._act = act
+        self._before: dict[signal.Signals, Any] = {}
+
+    def install(self) -> None:
+        for number in SIGNALS if threading.current_thread() is threading.main_thread() else ():
+            self._before[number] = signal.signal(number, lambda *_: self._act())
+
+    def restore(self) -> None:
+        for number, before in self._before.items():
+            # None was installed by something else than Python, and cannot be put back.
+            signal.signal(number, signal.SIG_DFL if before is None else before)
