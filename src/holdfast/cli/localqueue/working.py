@@ -61,7 +61,7 @@ Buries = Annotated[
 RetryStore = Annotated[str | None, typer.Option("--retry-store-path", help="A SQLite file for attempts; without it, beside the queue.")]
 
 
-class Loop(Struct, frozen=True, kw_only=True):
+class Loop(Struct, frozen=True):
     """How messages are handled one after the other."""
 
     mode: str
@@ -102,18 +102,9 @@ def work(
     """
     from holdfast.surfaces.localqueue import PersistentWorkerConfig
 
-    if forever and max_jobs is not None:
-        raise ended("localqueue", "pass either --forever or --max-jobs, not both", REFUSED)
-    handler = program(what) if ctx.info_name == "exec" else function(what)
-    waits_s = math.inf if timeout is None else timeout
-    loop = Loop(
-        mode=str(ctx.info_name),
-        max_jobs=math.inf if forever else max_jobs or 1,
-        patience_s=math.inf if forever else waits_s if block else 0.0,
-        idle_sleep=idle_sleep,
-        worker_id=worker_id,
-        log_events=log_events,
-    )
+    most, patience_s = bounds(max_jobs, timeout, forever=forever, block=block)
+    loop = Loop(str(ctx.info_name), most, patience_s, idle_sleep, worker_id, log_events)
+    handler = program(what) if loop.mode == "exec" else function(what)
     with opened(queue, store_path, store, lease_timeout=lease_timeout) as jobs, attempts_at(jobs, retry_store_path) as attempts:
         config = PersistentWorkerConfig(
             dead_letter_on_failure=buries,
@@ -128,6 +119,16 @@ def work(
         )
         code = run(jobs, handler, config, loop)
     raise typer.Exit(code)
+
+
+def bounds(max_jobs: int | None, timeout: float | None, *, forever: bool, block: bool) -> tuple[float, float]:
+    """How many messages to handle at most, and how long to wait for each."""
+    if not forever:
+        waits_s = math.inf if timeout is None else timeout
+        return max_jobs or 1, waits_s if block else 0.0
+    if max_jobs is not None:
+        raise ended("localqueue", "pass either --forever or --max-jobs, not both", REFUSED)
+    return math.inf, math.inf
 
 
 @contextmanager
