@@ -1,5 +1,6 @@
 """Handlers that children find by name."""
 
+import asyncio
 import os
 import signal
 import time
@@ -33,6 +34,20 @@ def obey(value: str, job: JobContext) -> str:
     Path(value).touch()
     time.sleep(60)
     return "not interrupted"
+
+
+async def obey_async(value: str, job: JobContext) -> str:
+    """Say that it runs, then wait to be cancelled."""
+    Path(value).touch()  # noqa: ASYNC240 - it takes no time
+    await asyncio.Event().wait()
+    return "not cancelled"
+
+
+def chatter(value: str, job: JobContext) -> None:
+    """Report so much that it is nearly always in the middle of a sentence."""
+    while True:
+        job.report("x" * 500_000)
+        Path(value).touch()
 
 
 def defy(value: str, job: JobContext) -> None:

@@ -10,6 +10,7 @@ import pytest
 from holdfast import Backoff, ControlPlaneClient, Dict, Job, JobCancelled, JobFailed, Queue, Worker
 from holdfast.stores.memory import MemoryStore
 from holdfast.testing.clock import FakeClock
+from holdfast.workers.execution import processes
 from tests.runners import Runner
 from tests.workers import handlers
 
@@ -100,15 +101,52 @@ def test_a_child_is_killed_at_the_hard_limit_and_replaced(
     assert "in defy" in caplog.text
 
 
-def test_a_running_job_in_a_child_is_cancelled(client: ControlPlaneClient, tmp_path: Path) -> None:
+@pytest.mark.parametrize("function", [handlers.obey, handlers.obey_async, handlers.chatter])
+def test_a_running_job_in_a_child_is_cancelled(function: Callable[..., Any], client: ControlPlaneClient, tmp_path: Path) -> None:
     running = tmp_path / "running"
-    worker = made(handlers.obey, client, results=True)
+    worker = made(function, client, results=True)
     job = worker.put(str(running))
     with worker, Runner() as runner:
         runner.until(running.exists)
         assert Job("jobs", job.id, client=client).cancel() == "requested"
         with pytest.raises(JobCancelled):
             job.result(timeout_s=60.0)
+    assert worker.health.failed == 0
+
+
+def test_a_job_that_is_cancelled_before_it_begins_is_not_run_in_a_child(client: ControlPlaneClient, tmp_path: Path) -> None:
+    running = tmp_path / "running"
+    worker = made(handlers.obey, client, results=True)
+    job = worker.put(str(running))
+    claim = Queue[str]("jobs", client=client).claim(claimer="another")
+    assert claim is not None
+    assert job.cancel() == "requested"
+    with worker, Runner() as runner:
+        shift = worker._shift
+        assert shift is not None
+        runner.until(lambda: bool(shift._cancelled))
+        claim.release()
+        with pytest.raises(JobCancelled):
+            job.result(timeout_s=60.0)
+    assert not running.exists()
+
+
+def test_a_job_for_which_no_process_can_be_started_is_tried_again_and_burns_nothing(
+    client: ControlPlaneClient, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise BlockingIOError("too many processes")
+
+    worker = made(handlers.double, client, results=True, max_attempts=1)
+    job = worker.put(4)
+    with monkeypatch.context() as patch:
+        patch.setattr(processes, "_Child", refuse)
+        worker.run(until_empty=True)
+    (message,) = Queue[int]("jobs", client=client).browse()
+    assert (message.failures, message.last_error) == (0, "no process could be started for it")
+    clock.advance(1.0)
+    worker.run(until_empty=True)
+    assert job.result() == 8
 
 
 def test_stopping_gives_back_what_a_child_runs(client: ControlPlaneClient, tmp_path: Path) -> None:

@@ -6,9 +6,11 @@ import os
 import signal
 import threading
 from collections.abc import Callable
+from functools import partial
 from importlib import import_module
 from multiprocessing.connection import Connection
-from typing import Any
+from queue import SimpleQueue
+from typing import Any, cast
 
 from msgspec import Raw, Struct, json
 
@@ -28,6 +30,8 @@ class Assignment(Struct, tag=True, omit_defaults=True):
 
     message: Message
     is_unknown: bool = False
+    stop: StopReason | None = None
+    """Why it should not even begin."""
 
 
 class Tell(Struct, tag=True):
@@ -92,8 +96,8 @@ class Child:
         self._lock = threading.Lock()
         self._job: JobContext | None = None
         self._can_be_interrupted = False
-        self._assigned = threading.Semaphore(0)
-        self._next: Assignment | None = None
+        self._cancel: Callable[[], object] | None = None
+        self._assigned: SimpleQueue[tuple[JobContext, bool]] = SimpleQueue()
         self._main = threading.main_thread().ident or 0
         signal.signal(INTERRUPT, self._interrupt)
 
@@ -101,9 +105,8 @@ class Child:
         """Run what the parent sends."""
         threading.Thread(target=self._listen, name="holdfast-parent", daemon=True).start()
         while True:
-            self._assigned.acquire()
-            if self._next is not None:
-                self._run(self._next)
+            job, is_unknown = self._assigned.get()
+            self._run(job, unknown=is_unknown)
 
     def _listen(self) -> None:
         decode = json.Decoder(ToChild).decode
@@ -114,10 +117,17 @@ class Child:
                 # The parent closed the pipe, or died; nobody would hear how the job ended.
                 os._exit(0)
             if isinstance(told, Assignment):
-                self._next = told
-                self._assigned.release()
+                # Made here: what is said next may be about it.
+                self._job = self._make_job(told)
+                self._assigned.put((self._job, told.is_unknown))
             elif self._job is not None and self._job.token == told.token:
                 self._tell(self._job, told)
+
+    def _make_job(self, assignment: Assignment) -> JobContext:
+        job = JobContext(assignment.message, self._codec)
+        job.stop_reason = assignment.stop
+        job.reports_to(lambda progress: self._say(Report(job.token, progress)))
+        return job
 
     def _tell(self, job: JobContext, told: Tell) -> None:
         if told.stop is None:
@@ -130,13 +140,12 @@ class Child:
     def _interrupt(self, *_: object) -> None:
         if self._can_be_interrupted and self._job is not None and self._job.stop_reason is not None:
             self._can_be_interrupted = False  # Once.
-            raise stop_error(self._job)
+            if self._cancel is None:
+                raise stop_error(self._job)
+            self._cancel()
 
-    def _run(self, assignment: Assignment) -> None:
-        job = JobContext(assignment.message, self._codec)
-        job.reports_to(lambda progress: self._say(Report(job.token, progress)))
-        self._job = job
-        outcome = self._perform(job, unknown=assignment.is_unknown)
+    def _run(self, job: JobContext, *, unknown: bool) -> None:
+        outcome = self._perform(job, unknown=unknown)
         self._job = None
         self._say(Ended(job.token, outcome, job.commands if outcome.how == "done" else []))
 
@@ -152,18 +161,24 @@ class Child:
         return outcome
 
     async def _perform_async(self, job: JobContext, *, unknown: bool) -> Outcome:
-        task = asyncio.current_task()
-        loop = asyncio.get_running_loop()
-        loop.add_signal_handler(INTERRUPT, lambda: task.cancel() if task is not None else None)
+        task = cast("asyncio.Task[Any]", asyncio.current_task())
+        # Not by a signal handler of the loop: when it goes, for a moment the signal would end the process.
+        self._cancel = partial(asyncio.get_running_loop().call_soon_threadsafe, task.cancel)
+        self._can_be_interrupted = True
         try:
             return await self._performance.run_async(job, unknown=unknown)
         finally:
-            loop.remove_signal_handler(INTERRUPT)
-            signal.signal(INTERRUPT, self._interrupt)
+            self._can_be_interrupted = False
+            self._cancel = None
 
     def _say(self, what: ToParent) -> None:
-        with self._lock:
-            self._pipe.send_bytes(json.encode(what))
+        # Cut in the middle by an interrupt, it would make nonsense of everything that is said after it.
+        masked = signal.pthread_sigmask(signal.SIG_BLOCK, {INTERRUPT})
+        try:
+            with self._lock:
+                self._pipe.send_bytes(json.encode(what))
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, masked)
 
 
 def name_of(function: Callable[..., Any]) -> tuple[str, str]:

@@ -1,11 +1,12 @@
 """Handlers in processes of their own: they may crash, hang or leak, and the worker goes on."""
 
 import atexit
+import logging
 import multiprocessing
 import signal
 import threading
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from multiprocessing.process import BaseProcess
 from typing import Any
 
@@ -19,8 +20,12 @@ from holdfast.workers.runs import Run
 STACK_WAIT_S = 1.0
 """How long to wait for a child to say where it is."""
 
+NO_PROCESS = Outcome("snoozed", error="no process could be started for it", delay_s=1.0)
+
 END_S = 5.0
 """How long children have to end before they are killed."""
+
+_log = logging.getLogger("holdfast.worker")
 
 
 class ProcessExecution:
@@ -51,21 +56,35 @@ class ProcessExecution:
 
     def _assign(self) -> None:
         """Give runs that wait to children that are free."""
-        while True:
-            with self._lock:
-                if not self._line or self._is_over or (not self._idle and len(self._busy) >= self._most):
-                    return
-                run = self._line.popleft()
-                if not run.may_begin():
-                    continue
-                child = self._idle.pop() if self._idle else self._make()
-                self._busy[run] = child
+        while (assigned := self._next()) is not None:
+            run, child = assigned
+            if child is None:
+                self._finish(run, NO_PROCESS)
+                continue
             run.hold.where = child.where
             self._began(run)
             child.begin(run)
 
-    def _make(self) -> "_Child":
-        child = _Child(self._context, self._setting)
+    def _next(self) -> tuple[Run, "_Child | None"] | None:
+        """The next that may begin, and who runs it: None if no process can be started."""
+        with self._lock:
+            while self._line and not self._is_over and len(self._busy) < self._most:
+                run = self._line.popleft()
+                if not run.may_begin():
+                    continue
+                child = self._idle.pop() if self._idle else self._make()
+                if child is not None:
+                    # Here, where one that is gone is noticed: it gets no run, or the run ends with it.
+                    self._busy[run], child.run = child, run
+                return run, child
+        return None
+
+    def _make(self) -> "_Child | None":
+        try:
+            child = _Child(self._context, self._setting)
+        except OSError as error:
+            _log.warning("no process could be started for a job, which is tried again: %s", error)
+            return None
         threading.Thread(target=self._look_after, args=(child,), name="holdfast-child", daemon=True).start()
         return child
 
@@ -115,7 +134,8 @@ class ProcessExecution:
 
     def abandon(self, run: Run) -> None:
         with self._lock:
-            child = self._busy.get(run)
+            # Not there any more, it is given no other run, whatever it says before it dies.
+            child = self._busy.pop(run, None)
         if child is not None:
             child.kill()
 
@@ -144,11 +164,11 @@ class _Child:
         self._has_stack = threading.Event()
 
     def begin(self, run: Run) -> None:
-        self.run = run
-        self._say(Assignment(run.message, run.is_unknown))
+        # Made under the lock: whoever tells it to stop before it heard of the run has said why by then.
+        self._say(lambda: Assignment(run.message, run.is_unknown, run.job.stop_reason))
 
     def tell(self, run: Run, reason: Any) -> None:
-        self._say(Tell(run.message.token, reason))
+        self._say(lambda: Tell(run.message.token, reason))
 
     def where(self) -> str:
         run = self.run
@@ -179,10 +199,10 @@ class _Child:
             self._process.join()
         return self._process.exitcode
 
-    def _say(self, what: ToChild) -> None:
+    def _say(self, what: Callable[[], ToChild]) -> None:
         with self._lock:
             try:
-                self._pipe.send_bytes(json.encode(what))
+                self._pipe.send_bytes(json.encode(what()))
             except OSError:
                 return  # It is gone: whoever looks after it will say so.
 
