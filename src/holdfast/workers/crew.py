@@ -70,10 +70,10 @@ class Crew:
 
     def _make_execution(self) -> Execution:
         if self.orders.execution == "tasks":
-            return TaskExecution(self._performance, self.orders.concurrency, self._timekeeper.began, self.desk.finish)
+            return TaskExecution(self._performance, self.orders.concurrency, self._timekeeper.began, self.finish)
         if self.orders.execution == "processes":
             return self._make_processes()
-        return ThreadExecution(self._performance, self.orders.concurrency, self._timekeeper.began, self.desk.finish)
+        return ThreadExecution(self._performance, self.orders.concurrency, self._timekeeper.began, self.finish)
 
     def _make_processes(self) -> Execution:
         # Imported only now: most workers need none of it.
@@ -82,7 +82,7 @@ class Crew:
 
         module, name = name_of(self.orders.handler.function)
         setting = Setting(module, name, self._performance.rules, self.orders.codec)
-        return ProcessExecution(setting, self.orders.concurrency, self._timekeeper.began, self.desk.finish)
+        return ProcessExecution(setting, self.orders.concurrency, self._timekeeper.began, self.finish)
 
     def room(self) -> int:
         """How many more messages it may take on now."""
@@ -122,7 +122,7 @@ class Crew:
     def _release(self, runs: Iterable[Run]) -> None:
         for run in runs:
             self.started -= 1
-            self.desk.finish(run, RELEASED)
+            self.finish(run, RELEASED)
 
     def _prepare(self, message: Message, started: float) -> Run:
         orders = self.orders
@@ -149,6 +149,12 @@ class Crew:
         if runs:
             self._execution.start(runs)
 
+    def finish(self, run: Run, outcome: Outcome) -> None:
+        """Say how a run ended; only the first word counts."""
+        if run.may_end():
+            self._timekeeper.ended(run)
+            self.desk.finish(run, outcome)
+
     def give_back_in_s(self) -> float | None:
         """When to give back what was claimed ahead and did not begin; None if there is nothing of that."""
         return self._ahead.due_in_s(self.now())
@@ -163,20 +169,14 @@ class Crew:
         """Those that ended, each once; they are renewed no longer."""
         collected: list[Finished] = []
         for run, outcome in self.desk.take(SETTLE_MOST):
-            if run.is_over:
-                continue
-            self._end(run)
+            self.running.pop(run.receipt, None)
+            self._keepalive.drop(run.hold)
             self._judge(outcome)
             if run.began_at is not None and run.ended_at is not None:
                 self._ahead.ended(run.ended_at - run.began_at)
             if outcome.how != "lost":
                 collected.append((run, outcome))
         return collected
-
-    def _end(self, run: Run) -> None:
-        run.is_over = True
-        self.running.pop(run.receipt, None)
-        self._keepalive.drop(run.hold)
 
     def _judge(self, outcome: Outcome) -> None:
         if outcome.how == "done":
@@ -219,14 +219,13 @@ class Crew:
             self.stop(run, "stopping")
 
     def give_up_all(self) -> list[Finished]:
-        """Wait no longer for anything that runs; what is answered is to be given back."""
-        given_up = []
+        """Wait no longer for anything that runs, and answer how all of it ended: given back, unless it said otherwise just now."""
         for run in list(self.running.values()):
-            self._waste_no_more_on(run)
-            self._end(run)
-            if not run.hold.lost:
-                given_up.append((run, RELEASED))
-        return given_up
+            self._give_up(run, LOST if run.hold.lost else RELEASED)
+        ended: list[Finished] = []
+        while self.running:  # Also those who say at this moment how they ended.
+            ended += self.collect()
+        return ended
 
     def close(self) -> None:
         """End what runs handlers."""
@@ -240,28 +239,33 @@ class Crew:
         self.stop(run, "lost")
         if max_hold_s is not None and self.now() >= run.hold.since + max_hold_s:
             # It hangs: whatever runs it is not coming back.
-            self._give_up(run, LOST)
+            self._leave_behind(run, LOST)
 
     def _is_late(self, run: Run) -> None:
         self.stop(run, "time")
 
     def _is_too_late(self, run: Run) -> None:
-        limit_s = self.orders.hard_limit_s
-        _log.error(
-            "job %s of queue %r has run for hard_limit_s=%s; it is at:\n%s", run.message.id, run.message.queue, limit_s, run.hold.stack()
-        )
+        limit_s, stack = self.orders.hard_limit_s, run.hold.stack()
         run.job.stop_reason = run.job.stop_reason or "time"
-        self._give_up(run, Outcome("failed", error=f"TimeLimitExceeded: it ran for more than hard_limit_s={limit_s}"))
+        if self._leave_behind(run, Outcome("failed", error=f"TimeLimitExceeded: it ran for more than hard_limit_s={limit_s}")):
+            _log.error("job %s of queue %r has run for hard_limit_s=%s; it is at:\n%s", run.message.id, run.message.queue, limit_s, stack)
 
-    def _give_up(self, run: Run, outcome: Outcome) -> None:
-        self.abandoned += self.orders.execution != "processes"
-        self._execution.stop(run)
-        self._waste_no_more_on(run)
+    def _leave_behind(self, run: Run, outcome: Outcome) -> bool:
+        """Give up a run that hangs; False if it ended just now."""
+        cannot_be_ended = run.has_begun and self.orders.execution != "processes"
+        is_given_up = self._give_up(run, outcome)
+        self.abandoned += is_given_up and cannot_be_ended
+        return is_given_up
+
+    def _give_up(self, run: Run, outcome: Outcome) -> bool:
+        """Wait no longer for a run; False if it ended just now."""
+        if not run.may_end():
+            return False
+        self._timekeeper.ended(run)
+        if not run.may_begin():  # Else nobody will begin it now.
+            self._execution.stop(run)
+            self._execution.abandon(run)
+            # Nobody knows how far it came, or will come: what was noted when it began stays.
+            run.ledger_key = None
         self.desk.finish(run, outcome)
-
-    def _waste_no_more_on(self, run: Run) -> None:
-        if run.may_begin():
-            return  # It did not, and nobody will begin it now.
-        self._execution.abandon(run)
-        # Nobody knows how far it came, or will come: what was noted when it began stays.
-        run.ledger_key = None
+        return True

@@ -26,7 +26,7 @@ class WorkerHealth(Struct, frozen=True):
     done: int
     failed: int
     abandoned: int
-    """Handlers that ran over their hard limit, or lost their message, in threads that cannot be ended."""
+    """Handlers that ran over their hard limit, or over `max_hold_s`, in threads and tasks that cannot be ended."""
     error: str | None = None
     """Why the store was not reached, the last time that happened."""
     outages: int = 0

@@ -17,13 +17,13 @@ class Run:
     """A claimed message on its way through a handler."""
 
     __slots__ = (
+        "_end",
         "_turn",
         "began_at",
         "ended_at",
         "handle",
         "has_reported",
         "hold",
-        "is_over",
         "is_unknown",
         "job",
         "ledger_key",
@@ -34,8 +34,6 @@ class Run:
     message: Message
     hold: Hold
     job: JobContext
-    is_over: bool
-    """Whether its end was noticed, or decided; what its handler does from then on is of no interest."""
     is_unknown: bool
     """Whether an earlier execution died, and nobody knows how far it came."""
     has_reported: bool
@@ -47,28 +45,41 @@ class Run:
         self.job = job
         self.began_at: float | None = None
         self.ended_at: float | None = None
-        self.is_over = False
         self.handle: Any = None
         """What runs it: a thread, a task, a process."""
         self.ledger_key: str | None = None
         """What its effects are remembered under, if they must happen once."""
         self.is_unknown = False
         self.has_reported = False
-        # Taken by whoever comes first, in one step of the interpreter.
+        # Each is taken by whoever comes first, in one step of the interpreter.
         self._turn = [None]
+        self._end = [None]
 
     def may_begin(self) -> bool:
         """Whether it is yours: for the first who asks, be it to run it or to give it back before anybody does."""
-        try:
-            self._turn.pop()
-        except IndexError:
-            return False
-        return True
+        return _is_first(self._turn)
 
     @property
     def has_begun(self) -> bool:
         """Whether somebody runs it, or gave it back."""
         return not self._turn
+
+    def may_end(self) -> bool:
+        """Whether it is for you to say how it ended: for the first who asks, be it who ran it or who waits for that no longer."""
+        return _is_first(self._end)
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether somebody said how it ended; what its handler does from then on is of no interest."""
+        return not self._end
+
+
+def _is_first(left: list[None]) -> bool:
+    try:
+        left.pop()
+    except IndexError:
+        return False
+    return True
 
 
 Finished = tuple[Run, Outcome]
@@ -84,7 +95,7 @@ class Desk:
         self._progress: dict[Run, Raw] = {}
 
     def finish(self, run: Run, outcome: Outcome) -> None:
-        """Say how a run ended; only the first word counts."""
+        """Say how a run ended, once."""
         run.ended_at = self._now()
         self._finished.append((run, outcome))
         self._bell.ring()

@@ -23,7 +23,7 @@ def settling_commands(finished: Sequence[Finished], progress: dict[Run, Raw], or
     for run, outcome in finished:
         _remember(writes, run, outcome, orders)
     for run, report in progress.items():
-        if not run.is_over:
+        if not run.has_ended:
             run.has_reported = True
             writes.put(orders.progress_dict, encode_key(run.message.id), report, orders.keep_result_s)
     return [*_settles(finished, orders), *writes.commands()]

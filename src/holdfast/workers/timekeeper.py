@@ -1,7 +1,7 @@
 """The one thread a worker that notices when a job has run for too long."""
 
 import threading
-from collections import deque
+from collections import OrderedDict
 from collections.abc import Callable
 from math import inf
 from typing import Any
@@ -17,8 +17,8 @@ class Timekeeper:
 
     def __init__(self, now: Callable[[], float], clock: Any, soft: tuple[float | None, Tell], hard: tuple[float | None, Tell]) -> None:
         self._now = now
-        self._limits = [(limit_s, tell, deque[Run]()) for limit_s, tell in (soft, hard) if limit_s is not None]
-        # Guards the lines above, which are in order of beginning, and the two below.
+        self._limits = [(limit_s, tell, OrderedDict[Run, float]()) for limit_s, tell in (soft, hard) if limit_s is not None]
+        # Guards the lines above, runs by when they began, and the two below.
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
         self._is_over = False
@@ -33,11 +33,20 @@ class Timekeeper:
             return
         with self._changed:
             for _, _, line in self._limits:
-                line.append(run)
+                if not line:  # Those behind the first are late after it.
+                    self._changed.notify()
+                line[run] = run.began_at
             if self._thread is None and not self._is_over:
                 self._thread = threading.Thread(target=self._work, name="holdfast-limits", daemon=True)
                 self._thread.start()
-            self._changed.notify()
+
+    def ended(self, run: Run) -> None:
+        """Watch a run no longer."""
+        if not self._limits:
+            return
+        with self._changed:
+            for _, _, line in self._limits:
+                line.pop(run, None)
 
     def close(self) -> None:
         """Watch nothing any more."""
@@ -54,24 +63,26 @@ class Timekeeper:
     def _work(self) -> None:
         while (late := self._next()) is not None:
             for tell, run in late:
-                if not run.is_over:
-                    tell(run)
+                tell(run)
 
     def _next(self) -> list[tuple[Tell, Run]] | None:
         """Sleep until runs are over a limit, and answer them; None at the end."""
         with self._changed:
             while not self._is_over:
-                now, late, next_at = self._now(), [], inf
-                for limit_s, tell, line in self._limits:
-                    while line and (line[0].is_over or _began(line[0]) + limit_s <= now):
-                        late.append((tell, line.popleft()))
-                    if line:
-                        next_at = min(next_at, _began(line[0]) + limit_s)
+                late, due_at = self._look(self._now())
                 if late:
                     return late
-                self._changed.wait(None if next_at == inf or self._forget_clock else min(next_at - now, LONGEST_NAP_S))
+                self._changed.wait(None if due_at == inf or self._forget_clock else min(due_at - self._now(), LONGEST_NAP_S))
         return None
 
-
-def _began(run: Run) -> float:
-    return run.began_at or 0.0
+    def _look(self, now: float) -> tuple[list[tuple[Tell, Run]], float]:
+        """Those over a limit, no longer in its line, and when the next will be."""
+        late, due_at = [], inf
+        for limit_s, tell, line in self._limits:
+            while line:
+                began_at = next(iter(line.values()))
+                if began_at + limit_s > now:
+                    due_at = min(due_at, began_at + limit_s)
+                    break
+                late.append((tell, line.popitem(last=False)[0]))
+        return late, due_at

@@ -16,7 +16,7 @@ class Execution(Protocol):
     """Runs handlers, several at a time; its methods return at once and are called from any thread."""
 
     def start(self, runs: Sequence[Run]) -> None:
-        """Begin these; each is `began` and, sooner or later, `finished`."""
+        """Begin these, unless they are taken by then; each that begins is `began` and, sooner or later, `finished`."""
         ...
 
     def stop(self, run: Run) -> None:

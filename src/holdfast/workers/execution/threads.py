@@ -38,8 +38,8 @@ class ThreadExecution:
 
     def abandon(self, run: Run) -> None:
         with self._lock:
-            if run.handle != "abandoned":
-                run.handle = "abandoned"
+            if run.handle is not None:  # Else its thread is done with it, and free for the next.
+                run.handle = None
                 self._running -= 1
                 self._threads -= 1
 
@@ -51,17 +51,30 @@ class ThreadExecution:
 
     def _work(self) -> None:
         while (run := self._line.get()) is not None:
-            if not run.may_begin():  # Given back.
-                with self._lock:
-                    self._running -= 1
+            if not self._take(run):
                 continue
             run.hold.thread_id = threading.get_ident()
             self._began(run)
             outcome = self._performance.run(run.job, unknown=run.is_unknown)
-            with self._lock:
-                was_abandoned = run.handle == "abandoned"
-                self._running -= not was_abandoned
+            was_abandoned = not self._leave(run)
             self._finish(run, outcome)
             if was_abandoned:
                 return  # Another thread has taken its place.
             run = None  # A thread that waits keeps no message alive.
+
+    def _take(self, run: Run) -> bool:
+        with self._lock:
+            if run.may_begin():
+                run.handle = threading.current_thread()
+                return True
+            self._running -= 1  # It was given back.
+            return False
+
+    def _leave(self, run: Run) -> bool:
+        """Whether this thread still counts as the one that runs it."""
+        with self._lock:
+            if run.handle is None:
+                return False
+            run.handle = None
+            self._running -= 1
+            return True

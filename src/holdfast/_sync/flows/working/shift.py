@@ -203,7 +203,7 @@ class Shift:
         self._unadmitted = []
         self._crew.begin(admitted)
         for run, outcome in ended:
-            self._crew.desk.finish(run, outcome)
+            self._crew.finish(run, outcome)
 
     def _rest(self, mark: Mark, due_in_s: float | None, until: float) -> None:
         """Wait for a wake-up of the store, the end of a job, or a moment."""
