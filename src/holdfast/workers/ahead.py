@@ -36,7 +36,7 @@ class Ahead:
         self._longest_s = 0.0
         self._careful_for = 0
         self._has_ended = False
-        self._line: deque[Run] = deque()
+        self._line: deque[tuple[float, Run]] = deque()
 
     def ended(self, took_s: float) -> None:
         """A job took so long."""
@@ -45,9 +45,9 @@ class Ahead:
         self._longest_s = max(took_s, FORGET * self._longest_s)
         self._limit(self.size)
 
-    def claimed(self, ahead: list[Run], *, is_all: bool) -> None:
-        """These cannot begin at once; `is_all` if the claim found as many messages as it asked for."""
-        self._line.extend(ahead)
+    def claimed(self, ahead: list[Run], now: float, *, is_all: bool) -> None:
+        """These came now and cannot begin at once; `is_all` if the claim found as many messages as it asked for."""
+        self._line.extend((now, run) for run in ahead)
         if not is_all:
             self._limit(self.size // 2)
         elif self._has_ended:
@@ -71,14 +71,14 @@ class Ahead:
 
     def due_in_s(self, now: float) -> float | None:
         """In how many seconds what waits here is to be given back; None if nothing is."""
-        while self._line and self._line[0].has_begun:
+        while self._line and self._line[0][1].has_begun:
             self._line.popleft()
-        return None if self._is_fixed or not self._line else self._line[0].hold.since + WAIT_S - now
+        return None if self._is_fixed or not self._line else self._line[0][0] + WAIT_S - now
 
     def withdraw(self) -> list[Run]:
         """Take out those that have not begun: nobody will begin them now."""
         line, self._line = self._line, deque()
-        withdrawn = [run for run in line if run.may_begin()]
+        withdrawn = [run for _, run in line if run.may_begin()]
         if withdrawn:
             self.be_careful()
         return withdrawn

@@ -21,7 +21,7 @@ from holdfast.workers.jobs import JobContext, StopReason
 from holdfast.workers.orders import Orders
 from holdfast.workers.outcomes import LOST, RELEASED, Outcome
 from holdfast.workers.runs import Desk, Finished, Run
-from holdfast.workers.settling import is_last
+from holdfast.workers.settling import runs_alone
 from holdfast.workers.timekeeper import Timekeeper
 
 CLAIM_MOST = 500
@@ -107,19 +107,22 @@ class Crew:
         return self.circuit.closes_in_s(now) or (pause_s if pause_s > 0 else None)
 
     def take_on(self, messages: Sequence[Message], asked: int, started: float) -> list[Run]:
-        """Hold on to what was claimed by a request of that moment for so many, and answer what is to begin, sooner or later."""
+        """Hold on to what was claimed by a request of that moment for so many, and answer what is to begin, sooner or later.
+
+        Nothing of it may begin before what ended meanwhile, and must not be held beside it, is back in the store.
+        """
         free = max(0, self.orders.concurrency - len(self.running))
         runs = [self._prepare(message, started) for message in messages]
         at_once, ahead = runs[:free], runs[free:]
-        if ahead and not self.orders.prefetch and any(is_last(run, self.orders) for run in runs):
-            # It runs with nothing behind it: no message may die because another one, begun before it was settled, killed their worker.
+        if ahead and not self.orders.prefetch and any(runs_alone(run, self.orders) for run in runs):
             self._ahead.be_careful()
-            self._release(ahead)
+            self.release([*self._ahead.withdraw(), *ahead])
             ahead = []
-        self._ahead.claimed(ahead, is_all=len(messages) >= asked)
+        self._ahead.claimed(ahead, self.now(), is_all=len(messages) >= asked)
         return at_once + ahead
 
-    def _release(self, runs: Iterable[Run]) -> None:
+    def release(self, runs: Iterable[Run]) -> None:
+        """Give back what did not begin, and will not."""
         for run in runs:
             self.started -= 1
             self.finish(run, RELEASED)
@@ -163,7 +166,7 @@ class Crew:
         """Give back what was claimed ahead and cannot begin soon, or `at_once`; it burns nothing."""
         due_in_s = self._ahead.due_in_s(self.now())
         if at_once or (due_in_s is not None and due_in_s <= 0):
-            self._release(self._ahead.withdraw())
+            self.release(self._ahead.withdraw())
 
     def collect(self) -> list[Finished]:
         """Those that ended, each once; they are renewed no longer."""

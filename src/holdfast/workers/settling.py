@@ -83,6 +83,16 @@ def is_last(run: Run, orders: Orders) -> bool:
     return Budget(orders.max_attempts).is_spent(run.message, run.message.failures + 1)
 
 
+def runs_alone(run: Run, orders: Orders) -> bool:
+    """Whether nothing is to be held behind it, nor it behind anything: it has one attempt left, or a worker died with it.
+
+    A worker that dies burns an attempt of all it holds. So what kills workers takes nothing else along once it has, and what has one
+    attempt left does not lose it to others.
+    """
+    message = run.message
+    return is_last(run, orders) or (message.failures > 0 and any(ending.how == "expired" for ending in message.history))
+
+
 def failure_key(message_id: str) -> str:
     """Where it is kept why a job has no result."""
     return encode_key(("failed", message_id))

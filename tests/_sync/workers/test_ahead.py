@@ -110,21 +110,32 @@ def test_stopping_gives_back_at_once_what_did_not_begin(client: ControlPlaneClie
     assert (handle.seen, stats.ready, stats.leased) == (list(range(21)), 29, 0)
 
 
-def test_what_has_one_attempt_left_is_not_held_beside_a_job_that_may_kill_its_worker(client: ControlPlaneClient) -> None:
-    handle = Slow(20)
-    worker = Worker(handle, "jobs", client=client)
+@pytest.mark.parametrize("why", ["it has one attempt left", "its worker died"])
+def test_what_should_not_share_a_worker_runs_alone(client: ControlPlaneClient, clock: FakeClock, why: str) -> None:
+    began, gate = Gate(), Gate()
+    leased: list[int] = []
     queue = Queue[int]("jobs", client=client)
-    worker.put_many(range(21))
-    worker.put_many(range(21, 50), max_attempts=1)
+
+    def handle(value: int) -> None:
+        if value >= 20:
+            leased.append((queue.stats()).leased)
+        if value == 30:
+            began.open()
+            gate.wait()
+
+    worker = Worker(handle, "jobs", client=client)
+    worker.put_many(range(20, 50), max_attempts=1 if why == "it has one attempt left" else 9)
+    if why == "its worker died":
+        assert len(queue.claim_many(30, claimer="the dead", lease_s=1.0)) == 30
+        clock.advance(2.0)
+    worker.put_many(range(20), priority=1)
     with worker, Runner() as runner:
-        handle.began.wait()
-        shift = worker._shift
-        assert shift is not None
-        while (queue.stats()).leased > 1:
-            runner.until(lambda: len(shift._crew.running) == 1 and not shift._unsettled)
-        handle.gate.open()
+        began.wait()
+        assert (queue.stats()).leased == 1
+        gate.open()
         runner.until(lambda: worker.health.done == 50)
-    assert handle.seen == list(range(50))
+    # Not even for a moment: what came with the first of them was given back before it began.
+    assert max(leased) == 1
 
 
 @pytest.mark.parametrize("options", [WorkerOptions(idempotent=True), WorkerOptions(max_attempts=1), WorkerOptions(prefetch=0)])

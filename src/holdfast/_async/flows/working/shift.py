@@ -49,7 +49,7 @@ class AsyncShift:
         self._registration = AsyncRegistration(self._store, orders, self.incarnation)
         self._crew = Crew(orders, client.keepalive, self._store.limits, getattr(client.store, "clock", None))
         self._unsettled: list[Finished] = []
-        self._unadmitted: list[Run] = []
+        self._unbegun: list[Run] = []
         self._cancelled: set[str] = set()
         self._is_paused = False
         self._is_over = False
@@ -156,12 +156,17 @@ class AsyncShift:
             await self._wait_for_store(error, until)
 
     def _room(self) -> int:
-        if self._is_paused or self._unadmitted:
+        if self._is_paused or self._unbegun:
             return 0
-        if any(outcome.how == "released" for _, outcome in self._unsettled):
+        if self._gives_back:
             return 0  # First back to their places: a claim in the same step would not see them, and take what stands behind them.
         room = self._crew.room()
         return room if self._max_jobs is None else min(room, self._max_jobs - self._crew.started)
+
+    @property
+    def _gives_back(self) -> bool:
+        """Whether something is still to be given back that did not, or not wholly, run."""
+        return any(outcome.how == "released" for _, outcome in self._unsettled)
 
     async def _ask(self, room: int) -> Claimed:
         """Take the one step, and begin what it claimed."""
@@ -186,20 +191,20 @@ class AsyncShift:
             crew.count(self._unsettled)
             self._unsettled = []
             self._came_back()
-        await self._begin(crew.take_on(claimed.messages, room, started) if room else [])
+        if room:
+            self._unbegun += crew.take_on(claimed.messages, room, started)
+            self._unsettled += crew.collect() if claimed.messages else []
+        if self._unbegun and not self._gives_back:
+            await self._begin()
         return claimed
 
-    async def _begin(self, runs: list[Run]) -> None:
+    async def _begin(self) -> None:
         if self._cancelled:
             self._crew.cancel(self._cancelled)
-        if not self.orders.idempotent:
-            self._crew.begin(runs)
-            return
-        self._unadmitted += runs
-        if not self._unadmitted:
-            return
-        admitted, ended = await admit(self._store, self.orders, self._unadmitted)
-        self._unadmitted = []
+        admitted, ended = self._unbegun, list[Finished]()
+        if self.orders.idempotent:
+            admitted, ended = await admit(self._store, self.orders, self._unbegun)
+        self._unbegun = []
         self._crew.begin(admitted)
         for run, outcome in ended:
             self._crew.finish(run, outcome)
@@ -248,6 +253,8 @@ class AsyncShift:
     async def _wind_down(self) -> None:
         """Let jobs finish within the grace time, tell the rest to end, and give back what still does not."""
         began = time.monotonic()
+        self._crew.release(self._unbegun)
+        self._unbegun = []
         self._grace_s = self.orders.grace_s if self._grace_s is None else self._grace_s
         while self._is_busy() and time.monotonic() < began + self._grace_s:
             await self._turn(claims=False, until=began + self._grace_s)

@@ -1,0 +1,19 @@
+"""How long messages that were claimed ahead may wait."""
+
+import pytest
+from msgspec import Raw
+
+from holdfast.codec import JSON
+from holdfast.holding import Hold
+from holdfast.records import Message
+from holdfast.workers.ahead import WAIT_S, Ahead
+from holdfast.workers.jobs import JobContext
+from holdfast.workers.runs import Run
+
+
+def test_it_counts_from_when_they_came_not_from_when_a_slow_store_was_asked() -> None:
+    asked_at, came_at = 100.0, 110.0
+    message = Message("jobs", "one", Raw(b"1"))
+    ahead = Ahead(None, 1)
+    ahead.claimed([Run(message, Hold(message.receipt, 60.0, asked_at), JobContext(message, JSON))], came_at, is_all=True)
+    assert ahead.due_in_s(came_at) == pytest.approx(WAIT_S)
