@@ -1,7 +1,7 @@
 """The jobs that a worker runs at this moment, and how many more it may take on."""
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -209,11 +209,10 @@ class Crew:
             run.job.stop_reason = reason
             self._execution.stop(run)
 
-    def cancel(self, ids: Iterable[str]) -> None:
-        """Tell the runs of these messages to end."""
-        wanted = set(ids)
+    def cancel(self, requests: Mapping[str, int]) -> None:
+        """Tell the runs of these messages to end: ids, and when each was put, since an id may name another message later."""
         for run in list(self.running.values()):
-            if run.message.id in wanted:
+            if requests.get(run.message.id) == run.message.created_at:
                 self.stop(run, "cancelled")
 
     def stop_all(self) -> None:

@@ -74,7 +74,7 @@ def _remember(writes: "_Writes", run: Run, outcome: Outcome, orders: Orders) -> 
         writes.delete(orders.ledger, run.ledger_key)
     if is_final and run.has_reported:
         writes.delete(orders.progress_dict, encode_key(message_id))
-    if outcome.how == "cancelled":
+    if is_final and run.job.stop_reason == "cancelled":
         writes.delete(CANCELS, encode_key((run.message.queue, message_id)))
 
 

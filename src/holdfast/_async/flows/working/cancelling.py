@@ -34,7 +34,7 @@ async def cancel(store: AsyncStore, queue: str, message_id: str) -> Literal["can
         return "absent"
     if found[0].state != "leased" and await _remove(store, queue, message_id):
         return "cancelled"
-    request = Change(encode_key((queue, message_id)), value=Raw(b"true"), ttl_s=REQUEST_TTL_S)
+    request = Change(encode_key((queue, message_id)), value=Raw(json.encode(found[0].created_at)), ttl_s=REQUEST_TTL_S)
     await store.execute(Write(CANCELS, [request]))
     return "requested"
 
@@ -52,17 +52,21 @@ async def _remove(store: AsyncStore, queue: str, message_id: str) -> bool:
     return False
 
 
-async def hear_cancellations(store: AsyncStore, crew: Crew, bell: Bell, requested: set[str]) -> None:
-    """Tell the runs of a crew whose cancellation is asked for, until `bell` rings; `requested` is kept up to date."""
+async def hear_cancellations(store: AsyncStore, crew: Crew, bell: Bell, requested: dict[str, int]) -> None:
+    """Tell the runs of a crew whose cancellation is asked for, until `bell` rings; `requested` is kept up to date.
+
+    It has ids of messages, and when each was put.
+    """
     prefix = key_prefix((crew.orders.queue,))
     with store.mark(watch_topic(dict_topic(CANCELS))) as mark:
         while bell.listen(mark):
             try:
                 entries = (await store.execute(Read(CANCELS, prefix=prefix))).entries
-                ids = {_id_of(entry.key) for entry in entries}
-                requested.intersection_update(ids)
-                requested.update(ids)
-                crew.cancel(ids)
+                found = {_id_of(entry.key): json.decode(entry.value, type=int) for entry in entries}
+                requested.update(found)
+                for message_id in requested.keys() - found.keys():
+                    del requested[message_id]
+                crew.cancel(found)
             except (StoreUnavailable, StoreError) as error:
                 _log.debug("cancellations cannot be heard at this moment: %s", error)
             await store.wait(mark, math.inf, None, POLL_S)

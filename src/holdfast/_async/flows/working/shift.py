@@ -35,7 +35,7 @@ _log = logging.getLogger("holdfast.worker")
 class AsyncShift:
     """Claims, runs and settles until it is told to stop.
 
-    `stop`, `pause`, `resume`, `cancel` and `health` may be called from any thread.
+    `stop`, `pause`, `resume` and `health` may be called from any thread.
     """
 
     def __init__(self, client: ControlPlaneClient, orders: Orders, *, until_empty: bool = False, max_jobs: int | None = None) -> None:
@@ -50,7 +50,7 @@ class AsyncShift:
         self._crew = Crew(orders, client.keepalive, self._store.limits, getattr(client.store, "clock", None))
         self._unsettled: list[Finished] = []
         self._unbegun: list[Run] = []
-        self._cancelled: set[str] = set()
+        self._cancelled: dict[str, int] = {}
         self._is_paused = False
         self._is_over = False
         self._grace_s: float | None = None
@@ -76,10 +76,6 @@ class AsyncShift:
         """Claim again."""
         self._is_paused = False
         self._crew.bell.ring()
-
-    def cancel(self, message_id: str) -> None:
-        """Tell the run of a message to end."""
-        self._crew.cancel([message_id])
 
     @property
     def health(self) -> WorkerHealth:

@@ -36,7 +36,7 @@ _log = logging.getLogger("holdfast.worker")
 class Shift:
     """Claims, runs and settles until it is told to stop.
 
-    `stop`, `pause`, `resume`, `cancel` and `health` may be called from any thread.
+    `stop`, `pause`, `resume` and `health` may be called from any thread.
     """
 
     def __init__(self, client: ControlPlaneClient, orders: Orders, *, until_empty: bool = False, max_jobs: int | None = None) -> None:
@@ -51,7 +51,7 @@ class Shift:
         self._crew = Crew(orders, client.keepalive, self._store.limits, getattr(client.store, "clock", None))
         self._unsettled: list[Finished] = []
         self._unbegun: list[Run] = []
-        self._cancelled: set[str] = set()
+        self._cancelled: dict[str, int] = {}
         self._is_paused = False
         self._is_over = False
         self._grace_s: float | None = None
@@ -77,10 +77,6 @@ class Shift:
         """Claim again."""
         self._is_paused = False
         self._crew.bell.ring()
-
-    def cancel(self, message_id: str) -> None:
-        """Tell the run of a message to end."""
-        self._crew.cancel([message_id])
 
     @property
     def health(self) -> WorkerHealth:
