@@ -1,19 +1,18 @@
 """Workers are paused, slowed down, stopped; jobs are cancelled, reported on, limited in time."""
 
-import logging
 from typing import Any
 
 import pytest
 
-from holdfast import Backoff, Breaker, JobCancelled, JobContext, StoreUnavailable
-from holdfast._async.handles.job import AsyncJob
+from holdfast import Backoff, Breaker, JobContext
+from holdfast._async.flows.working.registering import AsyncRegistration
 from holdfast._async.handles.mapping import AsyncDict
 from holdfast._async.handles.queue import AsyncQueue
-from holdfast._async.handles.worker import AsyncWorker
+from holdfast._async.handles.worker import STOPPED, AsyncWorker
 from holdfast.client import ControlPlaneClient
 from holdfast.testing.clock import FakeClock
+from holdfast.workers.orders import make_orders
 from tests.runners import AsyncGate, AsyncRunner
-from tests.workers.detours import Detour
 
 pytestmark = pytest.mark.anyio
 
@@ -164,62 +163,6 @@ async def test_what_does_not_finish_in_time_is_ready_again_and_burns_nothing(cli
     assert (message.state, message.attempts, message.failures) == ("ready", 1, 0)
 
 
-async def test_a_running_job_is_cancelled_by_its_id_from_anywhere(client: ControlPlaneClient) -> None:
-    began, gate = AsyncGate(), AsyncGate()
-
-    async def handle(value: int, job: JobContext) -> None:
-        began.open()
-        async with AsyncRunner() as runner:
-            await runner.until(lambda: job.should_stop)
-        job.check()
-
-    worker = AsyncWorker(handle, "jobs", client=client, results=True)
-    await worker.put(1, id="one")
-    async with worker:
-        await began.wait()
-        job = AsyncJob("jobs", "one", client=client)
-        assert await job.cancel() == "requested"
-        with pytest.raises(JobCancelled):
-            await job.result(timeout_s=60.0)
-    gate.open()
-    assert (await AsyncQueue[int]("jobs", client=client).stats()).total == 0
-    assert await AsyncDict[Any]("holdfast-cancels", client=client).length() == 0
-    assert await job.cancel() == "absent"
-
-
-async def test_a_job_that_is_claimed_after_its_cancellation_does_not_run(client: ControlPlaneClient) -> None:
-    async def handle(value: int) -> None:
-        raise AssertionError("not reached")
-
-    worker = AsyncWorker(handle, "jobs", client=client, results=True)
-    queue, job = AsyncQueue[int]("jobs", client=client), await worker.put(1)
-    claim = await queue.claim(claimer="another")
-    assert claim is not None
-    assert await job.cancel() == "requested"
-    async with worker:
-        shift = worker._shift
-        assert shift is not None
-        async with AsyncRunner() as runner:
-            await runner.until(lambda: bool(shift._cancelled))
-        await claim.release()
-        with pytest.raises(JobCancelled):
-            await job.result(timeout_s=60.0)
-    assert (await queue.stats()).total == 0
-
-
-async def test_a_job_that_waits_is_cancelled_by_removing_it(client: ControlPlaneClient) -> None:
-    async def handle(value: int) -> None:
-        raise AssertionError("not reached")
-
-    worker = AsyncWorker(handle, "jobs", client=client)
-    job = await worker.put(1)
-    assert await job.cancel() == "cancelled"
-    with pytest.raises(JobCancelled):
-        await job.result()
-    await worker.run(until_empty=True)
-    assert worker.health.failed == 0
-
-
 async def test_reports_are_seen_while_the_job_runs_and_gone_with_it(client: ControlPlaneClient) -> None:
     gate = AsyncGate()
 
@@ -239,84 +182,6 @@ async def test_reports_are_seen_while_the_job_runs_and_gone_with_it(client: Cont
     assert await job.progress() is None
 
 
-async def test_a_soft_limit_tells_the_job_and_counts_as_a_failure(client: ControlPlaneClient, clock: FakeClock) -> None:
-    began = AsyncGate()
-
-    async def handle(value: int, job: JobContext) -> None:
-        began.open()
-        async with AsyncRunner() as runner:
-            await runner.until(lambda: job.should_stop)
-        job.check()
-
-    worker = AsyncWorker(handle, "jobs", client=client, soft_limit_s=30.0, max_attempts=1)
-    await worker.put(1)
-    async with worker, AsyncRunner() as runner:
-        await began.wait()
-        clock.advance(29.0)
-        clock.advance(2.0)
-        await runner.until(lambda: worker.health.failed == 1)
-    (letter,) = await AsyncQueue[int]("jobs", client=client).dead_letters()
-    assert (letter.last_error or "").startswith("TimeLimitExceeded")
-
-
-async def test_a_handler_of_ten_leases_keeps_its_message(client: ControlPlaneClient, clock: FakeClock) -> None:
-    began, gate = AsyncGate(), AsyncGate()
-
-    async def handle(value: int) -> None:
-        began.open()
-        await gate.wait()
-
-    worker = AsyncWorker(handle, "jobs", client=client, lease_s=30.0)
-    queue = AsyncQueue[int]("jobs", client=client)
-    await worker.put(1)
-    async with worker, AsyncRunner() as runner:
-        await began.wait()
-        (run,) = worker._shift._crew.running.values()  # type: ignore[union-attr]
-        for _ in range(20):
-            renewed_until = run.hold.trusted_until
-            clock.advance(15.0)
-            await runner.until(lambda until=renewed_until: run.hold.trusted_until > until)  # type: ignore[misc]
-            assert await queue.claim(claimer="another") is None
-        gate.open()
-    assert (worker.health.done, (await queue.stats()).total) == (1, 0)
-
-
-async def test_a_handler_that_hangs_loses_its_message_and_its_stack_is_logged(
-    client: ControlPlaneClient, clock: FakeClock, caplog: pytest.LogCaptureFixture
-) -> None:
-    began, gate = AsyncGate(), AsyncGate()
-
-    async def hang_here(value: int) -> None:
-        began.open()
-        await gate.wait()
-
-    worker = AsyncWorker(hang_here, "jobs", client=client, lease_s=30.0, max_hold_s=60.0)
-    queue = AsyncQueue[int]("jobs", client=client)
-    await worker.put(1)
-    async with AsyncRunner() as runner:
-        await worker.start()
-        await began.wait()
-        worker.pause()
-        (run,) = worker._shift._crew.running.values()  # type: ignore[union-attr]
-        for seconds in (45.0, 60.0, 75.0):
-            clock.advance(15.0)
-            await runner.until(lambda ends=run.hold.since + seconds: run.hold.ends_at == ends)  # type: ignore[misc]
-        with caplog.at_level(logging.ERROR, "holdfast"):
-            clock.advance(15.0)
-            await runner.until(lambda: not run.hold.auto_renew)
-            clock.advance(15.0)
-        await runner.until(lambda: worker.health.running == 0)
-        clock.advance(30.0)
-        claim = await queue.claim(claimer="another")
-        assert claim is not None
-        assert claim.failures == 1
-        gate.open()
-        await worker.stop()
-    assert "max_hold_s" in caplog.text
-    assert "hang_here" in caplog.text
-    assert worker.health.done == 0
-
-
 async def test_the_registry_shows_who_lives_and_tells_incarnations_apart(client: ControlPlaneClient, clock: FakeClock) -> None:
     async def handle(value: int) -> None:
         pass
@@ -332,41 +197,6 @@ async def test_the_registry_shows_who_lives_and_tells_incarnations_apart(client:
         await second.stop()
         assert len(await AsyncWorker.list(client=client)) == 1
     assert await AsyncWorker.list(client=client) == []
-
-
-async def test_a_worker_goes_on_by_itself_when_its_store_is_back(client: ControlPlaneClient) -> None:
-    gate = AsyncGate()
-
-    async def handle(value: int) -> None:
-        if value:
-            gate.open()
-
-    worker = AsyncWorker(handle, "jobs", client=client)
-    store = client.async_store
-    execute = store.execute
-    is_away = False
-
-    async def away(command: Any) -> Any:
-        if is_away:
-            raise StoreUnavailable("gone for a walk")
-        return await execute(command)
-
-    shift = worker._begin()
-    shift._store = shift._registration._store = Detour(store, away)
-    async with AsyncRunner() as runner:
-        running = runner.start(shift.run)
-        is_away = True
-        await worker.put(0)
-        await runner.until(lambda: worker.health.state == "away")
-        assert "gone for a walk" in (worker.health.error or "")
-        is_away = False
-        await worker.put(1)
-        await gate.wait()
-        await runner.until(lambda: worker.health.state == "working")
-        assert worker.health.outages == 1
-        worker.tell_stop()
-        await running.result()
-    assert worker.health.done == 2
 
 
 async def test_a_lost_claim_is_not_acknowledged(client: ControlPlaneClient, caplog: pytest.LogCaptureFixture) -> None:
@@ -386,3 +216,36 @@ async def test_a_lost_claim_is_not_acknowledged(client: ControlPlaneClient, capl
         gate.open()
         await runner.until(lambda: worker.health.done == 2)
     assert "will be run again" in caplog.text
+
+
+async def test_a_worker_that_is_silent_for_three_heartbeats_is_gone_from_the_registry(client: ControlPlaneClient, clock: FakeClock) -> None:
+    async def handle(value: int) -> None:
+        pass
+
+    worker = AsyncWorker(handle, "jobs", client=client, name="lives", heartbeat_s=10.0)
+    # What a worker leaves that was killed.
+    await AsyncRegistration(client.async_store, make_orders(handle, "jobs", name="died", heartbeat_s=10.0), "x").beat(STOPPED)
+    async with worker, AsyncRunner() as runner:
+        shift = worker._shift
+        assert shift is not None
+        for living in (["died", "lives"], ["died", "lives"], ["died", "lives"], ["lives"], ["lives"]):
+            await runner.until(lambda: shift._beat_at > client.keepalive.now())
+            assert [one.name for one in await AsyncWorker.list(client=client)] == living
+            clock.advance(10.0)
+
+
+async def test_jobs_that_end_together_are_all_settled_without_another_call(
+    client: ControlPlaneClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("holdfast.workers.crew.SETTLE_MOST", 3)
+    gate = AsyncGate()
+
+    async def handle(value: int) -> None:
+        await gate.wait()
+
+    worker = AsyncWorker(handle, "jobs", client=client, concurrency=8, poll_interval_s=3600.0, heartbeat_s=None)
+    await worker.put_many(range(8))
+    async with worker, AsyncRunner() as runner:
+        await runner.until(lambda: worker.health.running == 8)
+        gate.open()
+        await runner.until(lambda: worker.health.done == 8)

@@ -1,20 +1,19 @@
 # Generated from tests/_async/workers/test_control.py by tools/unasync.py; do not edit.
 """Workers are paused, slowed down, stopped; jobs are cancelled, reported on, limited in time."""
 
-import logging
 from typing import Any
 
 import pytest
 
-from holdfast import Backoff, Breaker, JobCancelled, JobContext, StoreUnavailable
-from holdfast._sync.handles.job import Job
+from holdfast import Backoff, Breaker, JobContext
+from holdfast._sync.flows.working.registering import Registration
 from holdfast._sync.handles.mapping import Dict
 from holdfast._sync.handles.queue import Queue
-from holdfast._sync.handles.worker import Worker
+from holdfast._sync.handles.worker import STOPPED, Worker
 from holdfast.client import ControlPlaneClient
 from holdfast.testing.clock import FakeClock
+from holdfast.workers.orders import make_orders
 from tests.runners import Gate, Runner
-from tests.workers.detours import Detour
 
 
 def test_no_more_jobs_run_at_once_than_it_may(client: ControlPlaneClient) -> None:
@@ -163,62 +162,6 @@ def test_what_does_not_finish_in_time_is_ready_again_and_burns_nothing(client: C
     assert (message.state, message.attempts, message.failures) == ("ready", 1, 0)
 
 
-def test_a_running_job_is_cancelled_by_its_id_from_anywhere(client: ControlPlaneClient) -> None:
-    began, gate = Gate(), Gate()
-
-    def handle(value: int, job: JobContext) -> None:
-        began.open()
-        with Runner() as runner:
-            runner.until(lambda: job.should_stop)
-        job.check()
-
-    worker = Worker(handle, "jobs", client=client, results=True)
-    worker.put(1, id="one")
-    with worker:
-        began.wait()
-        job = Job("jobs", "one", client=client)
-        assert job.cancel() == "requested"
-        with pytest.raises(JobCancelled):
-            job.result(timeout_s=60.0)
-    gate.open()
-    assert (Queue[int]("jobs", client=client).stats()).total == 0
-    assert Dict[Any]("holdfast-cancels", client=client).length() == 0
-    assert job.cancel() == "absent"
-
-
-def test_a_job_that_is_claimed_after_its_cancellation_does_not_run(client: ControlPlaneClient) -> None:
-    def handle(value: int) -> None:
-        raise AssertionError("not reached")
-
-    worker = Worker(handle, "jobs", client=client, results=True)
-    queue, job = Queue[int]("jobs", client=client), worker.put(1)
-    claim = queue.claim(claimer="another")
-    assert claim is not None
-    assert job.cancel() == "requested"
-    with worker:
-        shift = worker._shift
-        assert shift is not None
-        with Runner() as runner:
-            runner.until(lambda: bool(shift._cancelled))
-        claim.release()
-        with pytest.raises(JobCancelled):
-            job.result(timeout_s=60.0)
-    assert (queue.stats()).total == 0
-
-
-def test_a_job_that_waits_is_cancelled_by_removing_it(client: ControlPlaneClient) -> None:
-    def handle(value: int) -> None:
-        raise AssertionError("not reached")
-
-    worker = Worker(handle, "jobs", client=client)
-    job = worker.put(1)
-    assert job.cancel() == "cancelled"
-    with pytest.raises(JobCancelled):
-        job.result()
-    worker.run(until_empty=True)
-    assert worker.health.failed == 0
-
-
 def test_reports_are_seen_while_the_job_runs_and_gone_with_it(client: ControlPlaneClient) -> None:
     gate = Gate()
 
@@ -238,84 +181,6 @@ def test_reports_are_seen_while_the_job_runs_and_gone_with_it(client: ControlPla
     assert job.progress() is None
 
 
-def test_a_soft_limit_tells_the_job_and_counts_as_a_failure(client: ControlPlaneClient, clock: FakeClock) -> None:
-    began = Gate()
-
-    def handle(value: int, job: JobContext) -> None:
-        began.open()
-        with Runner() as runner:
-            runner.until(lambda: job.should_stop)
-        job.check()
-
-    worker = Worker(handle, "jobs", client=client, soft_limit_s=30.0, max_attempts=1)
-    worker.put(1)
-    with worker, Runner() as runner:
-        began.wait()
-        clock.advance(29.0)
-        clock.advance(2.0)
-        runner.until(lambda: worker.health.failed == 1)
-    (letter,) = Queue[int]("jobs", client=client).dead_letters()
-    assert (letter.last_error or "").startswith("TimeLimitExceeded")
-
-
-def test_a_handler_of_ten_leases_keeps_its_message(client: ControlPlaneClient, clock: FakeClock) -> None:
-    began, gate = Gate(), Gate()
-
-    def handle(value: int) -> None:
-        began.open()
-        gate.wait()
-
-    worker = Worker(handle, "jobs", client=client, lease_s=30.0)
-    queue = Queue[int]("jobs", client=client)
-    worker.put(1)
-    with worker, Runner() as runner:
-        began.wait()
-        (run,) = worker._shift._crew.running.values()  # type: ignore[union-attr]
-        for _ in range(20):
-            renewed_until = run.hold.trusted_until
-            clock.advance(15.0)
-            runner.until(lambda until=renewed_until: run.hold.trusted_until > until)  # type: ignore[misc]
-            assert queue.claim(claimer="another") is None
-        gate.open()
-    assert (worker.health.done, (queue.stats()).total) == (1, 0)
-
-
-def test_a_handler_that_hangs_loses_its_message_and_its_stack_is_logged(
-    client: ControlPlaneClient, clock: FakeClock, caplog: pytest.LogCaptureFixture
-) -> None:
-    began, gate = Gate(), Gate()
-
-    def hang_here(value: int) -> None:
-        began.open()
-        gate.wait()
-
-    worker = Worker(hang_here, "jobs", client=client, lease_s=30.0, max_hold_s=60.0)
-    queue = Queue[int]("jobs", client=client)
-    worker.put(1)
-    with Runner() as runner:
-        worker.start()
-        began.wait()
-        worker.pause()
-        (run,) = worker._shift._crew.running.values()  # type: ignore[union-attr]
-        for seconds in (45.0, 60.0, 75.0):
-            clock.advance(15.0)
-            runner.until(lambda ends=run.hold.since + seconds: run.hold.ends_at == ends)  # type: ignore[misc]
-        with caplog.at_level(logging.ERROR, "holdfast"):
-            clock.advance(15.0)
-            runner.until(lambda: not run.hold.auto_renew)
-            clock.advance(15.0)
-        runner.until(lambda: worker.health.running == 0)
-        clock.advance(30.0)
-        claim = queue.claim(claimer="another")
-        assert claim is not None
-        assert claim.failures == 1
-        gate.open()
-        worker.stop()
-    assert "max_hold_s" in caplog.text
-    assert "hang_here" in caplog.text
-    assert worker.health.done == 0
-
-
 def test_the_registry_shows_who_lives_and_tells_incarnations_apart(client: ControlPlaneClient, clock: FakeClock) -> None:
     def handle(value: int) -> None:
         pass
@@ -331,41 +196,6 @@ def test_the_registry_shows_who_lives_and_tells_incarnations_apart(client: Contr
         second.stop()
         assert len(Worker.list(client=client)) == 1
     assert Worker.list(client=client) == []
-
-
-def test_a_worker_goes_on_by_itself_when_its_store_is_back(client: ControlPlaneClient) -> None:
-    gate = Gate()
-
-    def handle(value: int) -> None:
-        if value:
-            gate.open()
-
-    worker = Worker(handle, "jobs", client=client)
-    store = client.store
-    execute = store.execute
-    is_away = False
-
-    def away(command: Any) -> Any:
-        if is_away:
-            raise StoreUnavailable("gone for a walk")
-        return execute(command)
-
-    shift = worker._begin()
-    shift._store = shift._registration._store = Detour(store, away)
-    with Runner() as runner:
-        running = runner.start(shift.run)
-        is_away = True
-        worker.put(0)
-        runner.until(lambda: worker.health.state == "away")
-        assert "gone for a walk" in (worker.health.error or "")
-        is_away = False
-        worker.put(1)
-        gate.wait()
-        runner.until(lambda: worker.health.state == "working")
-        assert worker.health.outages == 1
-        worker.tell_stop()
-        running.result()
-    assert worker.health.done == 2
 
 
 def test_a_lost_claim_is_not_acknowledged(client: ControlPlaneClient, caplog: pytest.LogCaptureFixture) -> None:
@@ -385,3 +215,34 @@ def test_a_lost_claim_is_not_acknowledged(client: ControlPlaneClient, caplog: py
         gate.open()
         runner.until(lambda: worker.health.done == 2)
     assert "will be run again" in caplog.text
+
+
+def test_a_worker_that_is_silent_for_three_heartbeats_is_gone_from_the_registry(client: ControlPlaneClient, clock: FakeClock) -> None:
+    def handle(value: int) -> None:
+        pass
+
+    worker = Worker(handle, "jobs", client=client, name="lives", heartbeat_s=10.0)
+    # What a worker leaves that was killed.
+    Registration(client.store, make_orders(handle, "jobs", name="died", heartbeat_s=10.0), "x").beat(STOPPED)
+    with worker, Runner() as runner:
+        shift = worker._shift
+        assert shift is not None
+        for living in (["died", "lives"], ["died", "lives"], ["died", "lives"], ["lives"], ["lives"]):
+            runner.until(lambda: shift._beat_at > client.keepalive.now())
+            assert [one.name for one in Worker.list(client=client)] == living
+            clock.advance(10.0)
+
+
+def test_jobs_that_end_together_are_all_settled_without_another_call(client: ControlPlaneClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("holdfast.workers.crew.SETTLE_MOST", 3)
+    gate = Gate()
+
+    def handle(value: int) -> None:
+        gate.wait()
+
+    worker = Worker(handle, "jobs", client=client, concurrency=8, poll_interval_s=3600.0, heartbeat_s=None)
+    worker.put_many(range(8))
+    with worker, Runner() as runner:
+        runner.until(lambda: worker.health.running == 8)
+        gate.open()
+        runner.until(lambda: worker.health.done == 8)

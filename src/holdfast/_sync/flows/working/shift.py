@@ -5,6 +5,8 @@ import logging
 import math
 import time
 
+from msgspec import Raw
+
 from holdfast._sync.flows.working.admitting import admit
 from holdfast._sync.flows.working.cancelling import hear_cancellations
 from holdfast._sync.flows.working.registering import Registration
@@ -51,6 +53,7 @@ class Shift:
         self._crew = Crew(orders, client.keepalive, self._store.limits, getattr(client.store, "clock", None))
         self._unsettled: list[Finished] = []
         self._unbegun: list[Run] = []
+        self._unreported: dict[Run, Raw] = {}
         self._cancelled: dict[str, int] = {}
         self._is_paused = False
         self._is_over = False
@@ -179,14 +182,14 @@ class Shift:
                 max_attempts=orders.max_attempts,
                 dead_letter=orders.dead_letter_queue,
             )
-        progress = crew.desk.take_progress()
+        self._unreported |= crew.desk.take_progress()
         claimed = NOTHING
         started = crew.now()
         crew.stop_holding(self._unsettled)
-        if self._unsettled or progress or claim:
-            claimed = step(self._store, orders, self._unsettled, progress, claim)
+        if self._unsettled or self._unreported or claim:
+            claimed = step(self._store, orders, self._unsettled, self._unreported, claim)
             crew.count(self._unsettled)
-            self._unsettled = []
+            self._unsettled, self._unreported = [], {}
             self._came_back()
         if room:
             self._unbegun += crew.take_on(claimed.messages, room, started)
@@ -208,7 +211,7 @@ class Shift:
 
     def _rest(self, mark: Mark, due_in_s: float | None, until: float) -> None:
         """Wait for a wake-up of the store, the end of a job, or a moment."""
-        if not self._crew.bell.listen(mark):
+        if not self._crew.desk.is_empty or not self._crew.bell.listen(mark):
             return
         moments = [until - time.monotonic(), self._beat_at - self._crew.now()]
         moments += [in_s for in_s in (self._crew.room_in_s(), self._crew.give_back_in_s()) if in_s is not None]

@@ -1,0 +1,87 @@
+"""A worker whose store goes away goes on by itself when it is back, and has lost nothing."""
+
+from typing import Any
+
+import pytest
+
+from holdfast import JobContext, StoreUnavailable
+from holdfast._async.handles.mapping import AsyncDict
+from holdfast._async.handles.worker import AsyncWorker
+from holdfast.client import ControlPlaneClient
+from tests.runners import AsyncGate, AsyncRunner
+from tests.workers.detours import Detour
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_a_worker_goes_on_by_itself_when_its_store_is_back(client: ControlPlaneClient) -> None:
+    gate = AsyncGate()
+
+    async def handle(value: int) -> None:
+        if value:
+            gate.open()
+
+    worker = AsyncWorker(handle, "jobs", client=client)
+    store = client.async_store
+    execute = store.execute
+    is_away = False
+
+    async def away(command: Any) -> Any:
+        if is_away:
+            raise StoreUnavailable("gone for a walk")
+        return await execute(command)
+
+    shift = worker._begin()
+    shift._store = shift._registration._store = Detour(store, away)
+    async with AsyncRunner() as runner:
+        running = runner.start(shift.run)
+        is_away = True
+        await worker.put(0)
+        await runner.until(lambda: worker.health.state == "away")
+        assert "gone for a walk" in (worker.health.error or "")
+        is_away = False
+        await worker.put(1)
+        await gate.wait()
+        await runner.until(lambda: worker.health.state == "working")
+        assert worker.health.outages == 1
+        worker.tell_stop()
+        await running.result()
+    assert worker.health.done == 2
+
+
+async def test_a_report_is_written_when_the_store_is_back(client: ControlPlaneClient) -> None:
+    began, gates = AsyncGate(), [AsyncGate(), AsyncGate()]
+
+    async def handle(value: int, job: JobContext) -> None:
+        began.open()
+        await gates[0].wait()
+        job.report({"part": 1})
+        await gates[1].wait()
+
+    worker = AsyncWorker(handle, "jobs", client=client)
+    job = await worker.put(1)
+    execute = client.async_store.execute
+    is_away = False
+
+    async def away(command: Any) -> Any:
+        if is_away:
+            raise StoreUnavailable("gone for a walk")
+        return await execute(command)
+
+    shift = worker._begin()
+    shift._store = shift._registration._store = Detour(client.async_store, away)
+    async with AsyncRunner() as runner:
+        running = runner.start(shift.run)
+        await began.wait()
+        is_away = True
+        gates[0].open()
+        await runner.until(lambda: worker.health.state == "away")
+        is_away = False
+        async for event in AsyncDict[Any]("jobs-progress", client=client).watch(timeout_s=60.0):
+            assert event.data["value"] == {"part": 1}
+            break
+        assert await job.progress() == {"part": 1}
+        gates[1].open()
+        worker.tell_stop()
+        await running.result()
+    assert worker.health.done == 1
