@@ -1,56 +1,77 @@
-"""A program that runs a hundred jobs at once until SIGTERM: some end soon after it, some when told, some never.
+"""A program that runs many jobs at once until SIGTERM: some end soon after it, some when told, some never.
 
-python -m tests.workers.stoppable URL threads|tasks
+    python -m tests.workers.stoppable FOLDER URL threads|tasks|processes AT_ONCE JOBS [PREFETCH]
+
+Each job that began leaves a file in the folder. When all run that can, the program says so.
 """
 
 import asyncio
 import sys
 import threading
+from pathlib import Path
+from typing import Any
 
 from holdfast import JobContext, Worker
 
-began = threading.Semaphore(0)
-told_to_stop = threading.Event()
+FOLDER = Path(sys.argv[1])
 
 
 def handle(value: int, job: JobContext) -> None:
-    began.release()
+    (FOLDER / str(value)).touch()
     if value % 3 == 0:
-        told_to_stop.wait()
+        while not (FOLDER / "stopping").exists():
+            threading.Event().wait(0.01)
     elif value % 3 == 1:
         while not job.should_stop:
             threading.Event().wait(0.01)
         job.check()
     else:
-        threading.Event().wait()
+        wait_for_ever()
 
 
-async def handle_async(value: int, job: JobContext) -> None:
-    began.release()
+def wait_for_ever() -> None:
+    while True:
+        try:
+            threading.Event().wait()
+        except Exception:  # noqa: BLE001, S112 - not even an interrupt ends it
+            continue
+
+
+async def handle_async(value: int) -> None:
+    (FOLDER / str(value)).touch()
     if value % 3 == 0:
-        while not told_to_stop.is_set():  # noqa: ASYNC110 - it is set by a thread
+        while not (FOLDER / "stopping").exists():  # noqa: ASYNC110 - a thread makes it
             await asyncio.sleep(0.01)
     else:
         await asyncio.Event().wait()
 
 
-def announce(worker: Worker[..., object]) -> None:
-    for _ in range(100):
-        began.acquire()
+def announce(worker: Worker[..., Any], at_once: int) -> None:
+    while len(list(FOLDER.iterdir())) < at_once:
+        threading.Event().wait(0.01)
     sys.stdout.write("running\n")
     sys.stdout.flush()
     while worker.health.state != "stopping":
         threading.Event().wait(0.01)
-    told_to_stop.set()
+    (FOLDER / "stopping").touch()
 
 
-def main(url: str, kind: str) -> None:
-    function = handle if kind == "threads" else handle_async
-    worker = Worker(function, "jobs", base_url=url, concurrency=100, max_attempts=1, grace_s=2.0)
-    worker.put_many(range(150))
-    threading.Thread(target=announce, args=(worker,), daemon=True).start()
+def main(url: str, kind: Any, at_once: str, jobs: str, prefetch: str = "") -> None:
+    function: Any = handle_async if kind == "tasks" else handle
+    worker: Worker[..., Any] = Worker(
+        function,
+        "jobs",
+        base_url=url,
+        execution=kind,
+        concurrency=int(at_once),
+        prefetch=int(prefetch) if prefetch else None,
+        max_attempts=1,
+        grace_s=2.0,
+    )
+    worker.put_many(range(int(jobs)))
+    threading.Thread(target=announce, args=(worker, int(at_once)), daemon=True).start()
     worker.run()
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main(*sys.argv[2:])
