@@ -24,7 +24,9 @@ class Contender(Protocol):
 class Crew:
     """Processes with a connection of their own each, which wait for orders."""
 
-    def __init__(self, make: Callable[[str], Contender], url: str, number: int) -> None:
+    def __init__(self, make: Callable[[str], Contender], url: str, number: int, drain: Callable[[], object] | None = None) -> None:
+        self.url = url
+        self._drain = drain
         self._pipes: list[Connection] = []
         self._processes = []
         for _ in range(number):
@@ -47,7 +49,10 @@ class Crew:
         return sum(done for done, _, _ in answers) / (max(end for _, _, end in answers) - min(begun for _, begun, _ in answers))
 
     def drain(self) -> None:
-        """Have what is left done away with."""
+        """Have what is left done away with, by working it off where nothing else was given."""
+        if self._drain:
+            self._drain()
+            return
         self.rate(len(self._pipes), "cycle", DRAINED_AT_A_TIME, PATIENCE_S)
 
     def close(self) -> None:

@@ -13,6 +13,7 @@ if str(Path(__file__).resolve().parent) in sys.path:
     sys.path.remove(str(Path(__file__).resolve().parent))
 
 from bench import postgres_peers
+from bench.job_libraries import missing
 from bench.networked import Groups, run_on, waking
 from bench.postgres_costs import cells, leases
 from holdfast.testing.servers import postgres
@@ -28,4 +29,4 @@ DURABLE = {"fsync": "on", "full_page_writes": "on", "synchronous_commit": "on", 
 """As a server is set up that keeps what it acknowledged; without a checkpoint in the middle of one side's turn."""
 
 if __name__ == "__main__":
-    sys.exit(run_on(postgres(DURABLE), GROUPS, postgres_peers.missing(), __doc__))
+    sys.exit(run_on(postgres(DURABLE), GROUPS, missing(postgres_peers.PEERS), __doc__))

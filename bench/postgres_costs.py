@@ -1,34 +1,21 @@
 """What our PostgreSQL store costs: queues beside raw statements, leases beside sentinel-coordination."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from functools import partial
 from importlib.util import find_spec
 
 import psycopg
-from msgspec import Struct
 
 from bench import raw_postgres, sentinel
-from bench.crews import Crew, What
-from bench.measure import Figure, Rates, Run, Wanted, at_least, compare, interleave, timed
+from bench.cells import VERBS, Pair, compare_cells
+from bench.crews import Crew
+from bench.measure import Figure, Rates, Run, at_least, interleave, timed
 from bench.networked import OurQueue
 from bench.ours import LEASE_S
 from holdfast.commands import Acquire, LeaseName, Release, Renew
 from holdfast.connect import connect
 from holdfast.ids import new_id
 from holdfast.stores import Store
-
-SIZES = (1, 10, 100)
-VERBS: Mapping[What, str] = {"put": "put", "cycle": "claim+ack"}
-
-
-class Pair(Struct, frozen=True):
-    """Our crew and another, and how they are compared."""
-
-    name: str
-    ours: Crew
-    theirs: Crew
-    rounds: int
-    wanted: Wanted
 
 
 def cells(run: Run, url: str) -> Iterator[Figure]:
@@ -37,24 +24,6 @@ def cells(run: Run, url: str) -> Iterator[Figure]:
     most = max(run.sizes.crews)
     with Crew(OurQueue, url, most) as ours, Crew(raw_postgres.RawQueue, url, most) as raw:
         yield from compare_cells(run, Pair("raw", ours, raw, run.sizes.process_rounds, at_least(0.6)), list(VERBS))
-
-
-def compare_cells(run: Run, pair: Pair, verbs: Sequence[What]) -> Iterator[Figure]:
-    """Each cell in turns, round by round."""
-    for number in run.sizes.crews:
-        for size in SIZES:
-            rates: dict[What, tuple[list[float], list[float]]] = {verb: ([], []) for verb in verbs}
-            for _ in run.rounds(f"{pair.name}: {workers(number)}, {size} at a time", pair.rounds):
-                for side, crew in enumerate((pair.ours, pair.theirs)):
-                    for verb, found in rates.items():
-                        found[side].append(crew.rate(number, verb, size, run.sizes.cell_s))
-                    crew.drain()
-            for verb, (mine, others) in rates.items():
-                yield compare(f"{VERBS[verb]}, {size} at a time, {workers(number)}", mine, others, beside=pair.name, wanted=pair.wanted)
-
-
-def workers(number: int) -> str:
-    return "1 worker" if number == 1 else f"{number} workers"
 
 
 def leases(run: Run, url: str) -> Iterator[Figure]:

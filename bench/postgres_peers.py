@@ -1,36 +1,22 @@
-"""Other queues on the same PostgreSQL, by their documented calls, each with what it does best: batches where it has them.
-
-Three hand out jobs by a call, and are measured cell by cell as ours is. Two only run jobs, in batches of their own choosing: they stand
-beside as many of our processes as they run jobs at once. Those not installed are left out and named.
-"""
+"""Other queues on the same PostgreSQL, by their documented calls, each with what it does best: batches where it has them."""
 
 import asyncio
-import threading
-import time
-from collections.abc import Callable, Coroutine, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 from importlib import import_module
-from importlib.util import find_spec
-from typing import Any, TypeVar
+from typing import Any
 from uuid import uuid4
 
 import psycopg
-from msgspec import Struct
 
-from bench.crews import Contender, Crew
-from bench.measure import Figure, Run, at_least, compare, in_fresh_process
+from bench.crews import Crew
+from bench.job_libraries import OnLoop, Peer, Peers, Span, compare_peer
+from bench.measure import Figure, Run, in_fresh_process
 from bench.networked import OurQueue
 from bench.ours import QUEUE, VALUE
-from bench.postgres_costs import Pair, compare_cells, workers
-
-R = TypeVar("R")
-
-Work = Callable[[str, int, int], float]
-"""Jobs a second, of so many, of a worker on the URL that runs so many at once."""
 
 TEXT = VALUE.decode()
-PATIENCE_S = 60.0
 
 
 class Pgmq:
@@ -63,16 +49,6 @@ def create_pgmq(url: str) -> None:
     import_module("pgmq.install").install_pgmq_from_sql(dsn=url)
     with psycopg.connect(url) as connection:
         connection.execute("select pgmq.create(%s)", (QUEUE,))
-
-
-class OnLoop:
-    """A peer for tasks, each of whose verbs runs to its end."""
-
-    def __init__(self) -> None:
-        self._loop = asyncio.new_event_loop()
-
-    def wait(self, coroutine: Coroutine[Any, Any, R]) -> R:
-        return self._loop.run_until_complete(coroutine)
 
 
 class Pgqueuer(OnLoop):
@@ -261,53 +237,13 @@ def run_awa(url: str, jobs: int, concurrency: int) -> float:
     return asyncio.run(run())
 
 
-class Span:
-    """Counts jobs from any thread between the first and the last: how long a worker takes to start says nothing here."""
-
-    def __init__(self, jobs: int) -> None:
-        self._jobs = jobs
-        # Guards the moments.
-        self._lock = threading.Lock()
-        self._at: list[float] = []
-        self._finished = threading.Event()
-
-    def count(self, _: Any) -> None:
-        with self._lock:
-            self._at.append(time.perf_counter())
-            if len(self._at) == self._jobs:
-                self._finished.set()
-
-    def rate(self) -> float:
-        if not self._finished.wait(PATIENCE_S):
-            message = f"{self._jobs - len(self._at)} jobs were not run"
-            raise TimeoutError(message)
-        return (self._jobs - 1) / (self._at[-1] - self._at[0])
-
-
-class Peer(Struct, frozen=True):
-    """One that takes part: what it is imported as, how it is made, and how it runs jobs where it does not hand them out."""
-
-    package: str
-    create: Callable[[str], None]
-    make: Callable[[str], Contender]
-    work: Work | None = None
-
-    @property
-    def is_installed(self) -> bool:
-        return find_spec(self.package) is not None
-
-
-PEERS: Mapping[str, Peer] = {
-    "pgmq": Peer("pgmq", create_pgmq, Pgmq),
-    "pgqueuer": Peer("pgqueuer", create_pgqueuer, Pgqueuer),
-    "procrastinate": Peer("procrastinate", create_procrastinate, Procrastinate),
-    "awa": Peer("awa", create_awa, Awa, run_awa),
-    "DBOS": Peer("dbos", create_dbos, Dbos, run_dbos),
+PEERS: Peers = {
+    "pgmq": Peer("pgmq", Pgmq, create=create_pgmq),
+    "pgqueuer": Peer("pgqueuer", Pgqueuer, create=create_pgqueuer),
+    "procrastinate": Peer("procrastinate", Procrastinate, create=create_procrastinate),
+    "awa": Peer("awa", Awa, run_awa, create_awa),
+    "DBOS": Peer("dbos", Dbos, run_dbos, create_dbos),
 }
-
-
-def missing() -> list[str]:
-    return [name for name, peer in PEERS.items() if not peer.is_installed]
 
 
 def beside(run: Run, url: str) -> Iterator[Figure]:
@@ -317,22 +253,7 @@ def beside(run: Run, url: str) -> Iterator[Figure]:
         for name, peer in PEERS.items():
             if not peer.is_installed:
                 continue
-            peer.create(url)
+            if peer.create:
+                peer.create(url)
             with Crew(peer.make, url, most) as theirs:
-                pair = Pair(name, ours, theirs, run.sizes.peer_rounds, at_least(1.0))
-                yield from compare_cells(run, pair, ["put"] if peer.work else ["put", "cycle"])
-                if peer.work:
-                    yield from compare_work(run, url, pair, peer.work)
-
-
-def compare_work(run: Run, url: str, pair: Pair, work: Work) -> Iterator[Figure]:
-    """Jobs a second of a worker that runs so many at once, beside so many of our processes, one message at a time."""
-    for number in run.sizes.crews:
-        mine, others = [], []
-        for _ in run.rounds(f"{pair.name}: a worker that runs {number} at once", pair.rounds):
-            pair.ours.rate(number, "put", 1, run.sizes.cell_s)
-            mine.append(pair.ours.rate(number, "cycle", 1, run.sizes.cell_s))
-            pair.ours.drain()
-            pair.theirs.rate(number, "put", 100, run.sizes.cell_s)
-            others.append(in_fresh_process(work, url, run.sizes.peer_jobs, number))
-        yield compare(f"claim+ack, {workers(number)}", mine, others, beside=pair.name, wanted=pair.wanted)
+                yield from compare_peer(run, name, peer, ours, theirs)

@@ -61,15 +61,18 @@ class RawQueue:
         self._put, self._claim, self._ack = (self._client.register_script(text) for text in (PUT, CLAIM, ACK))
         self._names = count()
 
-    def put(self, size: int) -> None:
+    def put(self, size: int) -> int:
         words = [word for _ in range(size) for word in (f"{os.getpid()}-{next(self._names)}", VALUE)]
         self._put(keys=self._keys[:2], args=words)
+        return size
 
-    def cycle(self, size: int) -> None:
+    def cycle(self, size: int) -> int:
         claimed: list[Any] = self._claim(keys=self._keys, args=[size, 30_000_000])
         words = [word for place in range(0, len(claimed), 3) for word in claimed[place : place + 2]]
         _, _, leased, tokens, _ = self._keys
-        self._ack(keys=[leased, self._keys[0], tokens], args=words)
+        if words:
+            self._ack(keys=[leased, self._keys[0], tokens], args=words)
+        return len(claimed) // 3
 
     def close(self) -> None:
         self._client.close()

@@ -12,17 +12,17 @@ if str(Path(__file__).resolve().parent) in sys.path:
     sys.path.remove(str(Path(__file__).resolve().parent))
 
 from bench import redis_peers
+from bench.job_libraries import missing
 from bench.networked import Groups, run_on, waking
-from bench.redis_costs import batches, leases, workers
+from bench.redis_costs import cells, leases
 from holdfast.testing.servers import redis
 
 GROUPS: Groups = {
-    "batches": batches,
-    "workers": workers,
+    "cells": cells,
     "peers": redis_peers.beside,
     "wakeup": waking,
     "leases": leases,
 }
 
 if __name__ == "__main__":
-    sys.exit(run_on(redis(), GROUPS, redis_peers.missing(), __doc__))
+    sys.exit(run_on(redis(), GROUPS, missing(redis_peers.PEERS), __doc__))

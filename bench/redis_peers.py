@@ -1,233 +1,329 @@
-"""Job libraries on the same Redis, by their documented calls: how fast they enqueue no-op jobs, and one worker works them off.
-
-Those not installed are left out and named. Each runs in a process of its own, with the least of settings that it takes.
-"""
+"""Job libraries on Redis, by their documented calls, with the least of settings that each takes: batches where it has them."""
 
 import asyncio
-import logging
-from collections.abc import Callable, Iterator, Mapping
+import re
+import subprocess
+from collections.abc import Iterator
 from importlib import import_module
-from importlib.util import find_spec
-from multiprocessing.connection import Connection
+from pathlib import Path
 from typing import Any
 
-from bench.measure import Child, Figure, Rates, Run, compare, timed
+import redis
+
+from bench.crews import Crew
+from bench.job_libraries import OnLoop, Peer, Peers, Span, compare_peer
+from bench.measure import Figure, Run
 from bench.networked import OurQueue
+from bench.ours import QUEUE, VALUE
+from holdfast.testing.servers.redis import RedisServer, found_binaries
 
-Peer = Callable[[str, int], Rates]
+TEXT = VALUE.decode()
+ONE_BY_ONE = (1,)
 
 
-def noop() -> None:
-    """What a job does."""
+def noop(_: str) -> None:
+    """What a job does, for libraries that find it by its name."""
 
 
-async def noop_task(*_: Any, **__: Any) -> None:
+async def noop_task(_: str) -> None:
     """What a job does, for libraries of tasks."""
 
 
-def rates(count: int, put_s: float, done_s: float) -> Rates:
-    return {"put": count / put_s, "claim+ack": count / done_s}
+class Rq:
+    """The calls that its worker makes, which takes and finishes jobs one by one."""
+
+    def __init__(self, url: str) -> None:
+        theirs: Any = import_module("rq")
+        client = redis.Redis.from_url(url)
+        self._queue = theirs.Queue(QUEUE, connection=client)
+        self._worker = theirs.SimpleWorker([self._queue], connection=client)
+
+    def put(self, size: int) -> int:
+        if size == 1:
+            self._queue.enqueue(noop, TEXT, result_ttl=0)
+        else:
+            self._queue.enqueue_many([self._queue.prepare_data(noop, (TEXT,), result_ttl=0) for _ in range(size)])
+        return size
+
+    def cycle(self, size: int) -> int:
+        for done in range(size):
+            found = self._worker.dequeue_job_and_maintain_ttl(None)
+            if found is None:
+                return done
+            self._worker.execute_job(*found)
+        return size
+
+    def close(self) -> None:
+        self._queue.connection.close()
 
 
-def ours(url: str, count: int) -> Rates:
-    queue = OurQueue(url)
-    with timed() as putting:
-        for _ in range(count):
-            queue.put(1)
-    with timed() as working:
-        for _ in range(count):
-            queue.cycle(1)
-    queue.close()
-    return rates(count, putting.elapsed_s, working.elapsed_s)
+class Dramatiq:
+    """Messages of its broker, fetched as many at a time as are wanted, and acknowledged one by one."""
+
+    def __init__(self, url: str) -> None:
+        self._broker: Any = import_module("dramatiq.brokers.redis").RedisBroker(url=url)
+        self._actor: Any = import_module("dramatiq").actor(noop, broker=self._broker, queue_name=QUEUE)
+        self._consumers: dict[int, Any] = {}
+
+    def put(self, size: int) -> int:
+        for _ in range(size):
+            self._actor.send(TEXT)
+        return size
+
+    def cycle(self, size: int) -> int:
+        if size not in self._consumers:
+            self._consumers[size] = self._broker.consume(QUEUE, prefetch=size, timeout=1)
+        consumer = self._consumers[size]
+        for done in range(size):
+            message = next(consumer)
+            if message is None:
+                return done
+            consumer.ack(message)
+        return size
+
+    def close(self) -> None:
+        self._broker.close()
 
 
-def rq(url: str, count: int) -> Rates:
-    module, client = import_module("rq"), import_module("redis").Redis.from_url(url)
-    queue = module.Queue("rq-bench", connection=client)
-    with timed() as putting:
-        for _ in range(count):
-            queue.enqueue(noop)
-    with timed() as working:
-        module.SimpleWorker([queue], connection=client).work(burst=True, logging_level="ERROR")
-    return rates(count, putting.elapsed_s, working.elapsed_s)
+class Saq(OnLoop):
+    """The calls that its worker makes, which takes and finishes jobs one by one."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__()
+        theirs: Any = import_module("saq")
+        self._active, self._done = theirs.Status.ACTIVE, theirs.Status.COMPLETE
+        self._queue = theirs.Queue.from_url(url, name=QUEUE)
+        self.wait(self._queue.connect())
+
+    def put(self, size: int) -> int:
+        for _ in range(size):
+            self.wait(self._queue.enqueue("noop", value=TEXT, ttl=-1))
+        return size
+
+    def cycle(self, size: int) -> int:
+        return self.wait(self._cycle(size))
+
+    async def _cycle(self, size: int) -> int:
+        for done in range(size):
+            job = await self._queue.dequeue(timeout=0.01)
+            if job is None:
+                return done
+            await job.update(status=self._active)
+            await job.finish(self._done)
+        return size
+
+    def close(self) -> None:
+        self.wait(self._queue.disconnect())
 
 
-def dramatiq(url: str, count: int) -> Rates:
-    module = import_module("dramatiq")
-    broker = import_module("dramatiq.brokers.redis").RedisBroker(url=url)
-    actor = module.actor(noop, broker=broker, queue_name="dramatiq-bench")
-    with timed() as putting:
-        for _ in range(count):
-            actor.send()
-    worker = module.Worker(broker, worker_threads=1)
-    with timed() as working:
-        worker.start()
-        broker.join("dramatiq-bench")
-        worker.join()
-    worker.stop()
-    return rates(count, putting.elapsed_s, working.elapsed_s)
+class OnlyPuts(OnLoop):
+    """A peer that hands no job out, and puts one at a time."""
+
+    def put(self, size: int) -> int:
+        for _ in range(size):
+            self.wait(self._put())
+        return size
+
+    async def _put(self) -> None:
+        raise NotImplementedError
+
+    def cycle(self, _: int) -> int:
+        """Nothing."""
+        return 0
+
+    def close(self) -> None:
+        """Nothing: its connection ends with the process."""
 
 
-def celery(url: str, count: int) -> Rates:
+class Arq(OnlyPuts):
+    """Jobs with ids of its own making."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__()
+        self._pool: Any = self.wait(import_module("arq").create_pool(arq_settings(url)))
+
+    async def _put(self) -> None:
+        await self._pool.enqueue_job("noop", TEXT)
+
+
+def arq_settings(url: str) -> Any:
+    return import_module("arq.connections").RedisSettings.from_dsn(url)
+
+
+def run_arq(url: str, jobs: int, concurrency: int) -> float:
+    async def run() -> float:
+        theirs, span = import_module("arq.worker"), Span(jobs)
+        worker = theirs.Worker(
+            [theirs.func(span.count_async, name="noop")],
+            redis_settings=arq_settings(url),
+            poll_delay=0.01,
+            max_jobs=concurrency,
+            keep_result=0,
+            handle_signals=False,
+        )
+        return await span.rate_beside(worker.main())
+
+    return asyncio.run(run())
+
+
+class Taskiq(OnlyPuts):
+    """Tasks in a list."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__()
+        broker = taskiq_broker(url)
+        self._task = broker.register_task(noop_task, task_name="noop")
+        self.wait(broker.startup())
+
+    async def _put(self) -> None:
+        await self._task.kiq(TEXT)
+
+
+def taskiq_broker(url: str) -> Any:
+    return import_module("taskiq_redis").ListQueueBroker(url, queue_name=QUEUE)
+
+
+def run_taskiq(url: str, jobs: int, concurrency: int) -> float:
+    async def run() -> float:
+        broker, span = taskiq_broker(url), Span(jobs)
+
+        async def count(value: str) -> None:
+            span.count(value)
+
+        broker.register_task(count, task_name="noop")
+        await broker.startup()
+        rate = await span.rate_beside(import_module("taskiq.api").run_receiver_task(broker, max_async_tasks=concurrency))
+        await broker.shutdown()
+        return rate
+
+    return asyncio.run(run())
+
+
+class Streaq(OnLoop):
+    """Tasks in a stream; several go out as one pipeline."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__()
+        self._client = streaq_worker(url)
+        self._task = self._client.task(name="noop")(noop_task)
+        self._is_open, self._is_over = asyncio.Event(), asyncio.Event()
+        self._connection = self._loop.create_task(self._stay_open())
+        self.wait(self._is_open.wait())
+
+    async def _stay_open(self) -> None:
+        async with self._client:
+            self._is_open.set()
+            await self._is_over.wait()
+
+    def put(self, size: int) -> int:
+        self.wait(self._put(size))
+        return size
+
+    async def _put(self, size: int) -> None:
+        if size == 1:
+            await self._task.enqueue(TEXT)
+        else:
+            await self._client.enqueue_many([self._task.enqueue(TEXT) for _ in range(size)])
+
+    def cycle(self, _: int) -> int:
+        """Nothing: it hands no job out."""
+        return 0
+
+    def close(self) -> None:
+        self._is_over.set()
+        self.wait(asyncio.wait_for(self._connection, 1.0))
+
+
+def streaq_worker(url: str, concurrency: int = 1) -> Any:
+    return import_module("streaq").Worker(redis_url=url, concurrency=concurrency, queue_name=QUEUE, handle_signals=False)
+
+
+def run_streaq(url: str, jobs: int, concurrency: int) -> float:
+    async def run() -> float:
+        worker, span = streaq_worker(url, concurrency), Span(jobs)
+        worker.task(name="noop", ttl=0)(span.count_async)
+        return await span.rate_beside(worker.run_async())
+
+    return asyncio.run(run())
+
+
+class Celery:
+    """Tasks of an app without a result backend."""
+
+    def __init__(self, url: str) -> None:
+        self._task = celery_app(url).task(noop, name="noop")
+
+    def put(self, size: int) -> int:
+        for _ in range(size):
+            self._task.delay(TEXT)
+        return size
+
+    def cycle(self, _: int) -> int:
+        """Nothing: it hands no job out."""
+        return 0
+
+    def close(self) -> None:
+        self._task.app.close()
+
+
+def celery_app(url: str) -> Any:
     app = import_module("celery").Celery("bench", broker=url, backend=None)
-    app.conf.update(task_ignore_result=True, worker_hijack_root_logger=False, task_acks_late=True)
-    done: list[int] = []
-
-    def work() -> None:
-        done.append(1)
-
-    task = app.task(work, name="noop")
-    with timed() as putting:
-        for _ in range(count):
-            task.delay()
-    start_worker = import_module("celery.contrib.testing.worker").start_worker
-    with timed() as working, start_worker(app, pool="solo", perform_ping_check=False):
-        while len(done) < count:
-            import_module("time").sleep(0.001)
-    return rates(count, putting.elapsed_s, working.elapsed_s)
+    app.conf.update(task_ignore_result=True, worker_hijack_root_logger=False, task_acks_late=True, task_default_queue=QUEUE)
+    return app
 
 
-def saq(url: str, count: int) -> Rates:
-    return asyncio.run(_saq(url, count))
+def run_celery(url: str, jobs: int, concurrency: int) -> float:
+    app, span = celery_app(url), Span(jobs)
+
+    def count(value: str) -> None:
+        span.count(value)
+
+    app.task(count, name="noop")
+    pool = "solo" if concurrency == 1 else "threads"
+    with import_module("celery.contrib.testing.worker").start_worker(app, concurrency, pool, perform_ping_check=False):
+        return span.rate()
 
 
-async def _saq(url: str, count: int) -> Rates:
-    module = import_module("saq")
-    queue = module.Queue.from_url(url, name="saq-bench")
-    await queue.connect()
-    with timed() as putting:
-        for _ in range(count):
-            await queue.enqueue("noop_task")
-    worker = module.Worker(queue, functions=[noop_task], concurrency=1, burst=True, dequeue_timeout=1)
-    with timed() as working:
-        await worker.start()
-    await queue.disconnect()
-    return rates(count, putting.elapsed_s, working.elapsed_s)
-
-
-def arq(url: str, count: int) -> Rates:
-    return asyncio.run(_arq(url, count))
-
-
-async def _arq(url: str, count: int) -> Rates:
-    settings = import_module("arq.connections").RedisSettings.from_dsn(url)
-    pool = await import_module("arq").create_pool(settings)
-    with timed() as putting:
-        for _ in range(count):
-            await pool.enqueue_job("noop_task")
-    worker = import_module("arq.worker").Worker(
-        [noop_task], redis_settings=settings, burst=True, poll_delay=0.01, max_jobs=1, handle_signals=False, keep_result=0
-    )
-    with timed() as working:
-        await worker.main()
-    await worker.close()
-    return rates(count, putting.elapsed_s, working.elapsed_s)
-
-
-def taskiq(url: str, count: int) -> Rates:
-    return asyncio.run(_taskiq(url, count))
-
-
-async def _taskiq(url: str, count: int) -> Rates:
-    broker = import_module("taskiq_redis").ListQueueBroker(url, queue_name="taskiq-bench")
-    done, everything = [], asyncio.Event()
-
-    async def work() -> None:
-        done.append(1)
-        if len(done) == count:
-            everything.set()
-
-    task = broker.register_task(work, task_name="noop")
-    await broker.startup()
-    with timed() as putting:
-        for _ in range(count):
-            await task.kiq()
-    with timed() as working:
-        receiver = asyncio.create_task(import_module("taskiq.api").run_receiver_task(broker, max_async_tasks=1))
-        await everything.wait()
-        receiver.cancel()
-        await asyncio.gather(receiver, return_exceptions=True)
-    await broker.shutdown()
-    return rates(count, putting.elapsed_s, working.elapsed_s)
-
-
-def streaq(url: str, count: int) -> Rates:
-    return asyncio.run(_streaq(url, count))
-
-
-async def _streaq(url: str, count: int) -> Rates:
-    worker = import_module("streaq").Worker(redis_url=url, concurrency=1, queue_name="streaq-bench", handle_signals=False)
-    done, everything = [], asyncio.Event()
-
-    async def work() -> None:
-        done.append(1)
-        if len(done) == count:
-            everything.set()
-
-    task = worker.task()(work)
-    async with worker:
-        with timed() as putting:
-            for _ in range(count):
-                await task.enqueue()
-    with timed() as working:
-        running = asyncio.create_task(worker.run_async())
-        await everything.wait()
-    running.cancel()
-    await asyncio.gather(running, return_exceptions=True)
-    return rates(count, putting.elapsed_s, working.elapsed_s)
-
-
-PEERS: Mapping[str, tuple[str, Peer]] = {
-    "RQ": ("rq", rq),
-    "arq": ("arq", arq),
-    "SAQ": ("saq", saq),
-    "streaq": ("streaq", streaq),
-    "Dramatiq": ("dramatiq", dramatiq),
-    "taskiq": ("taskiq_redis", taskiq),
-    "Celery": ("celery", celery),
+PEERS: Peers = {
+    "RQ": Peer("rq", Rq),
+    "arq": Peer("arq", Arq, run_arq, sizes=ONE_BY_ONE),
+    "SAQ": Peer("saq", Saq, sizes=ONE_BY_ONE),
+    "streaq": Peer("streaq", Streaq, run_streaq),
+    "Dramatiq": Peer("dramatiq", Dramatiq, sizes=ONE_BY_ONE),
+    "taskiq": Peer("taskiq_redis", Taskiq, run_taskiq, sizes=ONE_BY_ONE),
+    "Celery": Peer("celery", Celery, run_celery, sizes=ONE_BY_ONE),
 }
-"""The package to import, and how it is used, by the name shown."""
-
 
 NEWER = ("streaq",)
 """Those that need Redis 7 or newer, or Valkey: they keep their scripts there as functions."""
 
 
-def is_newer(url: str) -> bool:
-    with import_module("redis").Redis.from_url(url) as client:
-        return int(client.info("server")["redis_version"].split(".")[0]) >= 7
+def newer_binary() -> Path | None:
+    """A server that has them, if there is one here."""
+    return next((binary for binary in found_binaries() if is_newer(binary)), None)
 
 
-def missing() -> list[str]:
-    return [name for name, (package, _) in PEERS.items() if not find_spec(package)]
+def is_newer(binary: Path) -> bool:
+    said = subprocess.run([binary, "--version"], capture_output=True, text=True, check=True).stdout
+    version = re.search(r"v=(\d+)", said)
+    return version is not None and int(version[1]) >= 7
 
 
-def beside(run: Run, url: str) -> Iterator[Figure]:
-    """Ours and each peer, round by round."""
-    for name, (package, peer) in PEERS.items():
-        if not find_spec(package):
+def beside(run: Run, _: str) -> Iterator[Figure]:
+    """Ours and each peer, round by round, on a server that only they use."""
+    for name, peer in PEERS.items():
+        if not peer.is_installed:
             continue
-        if name in NEWER and not is_newer(url):
-            run.tell(f"{name} is left out: it needs Redis 7, and this server is older")
+        binary = newer_binary() if name in NEWER else found_binaries()[0]
+        if binary is None:
+            run.tell(f"{name} is left out: it needs Redis 7 or Valkey, and none was found")
             continue
-        found: dict[str, list[Rates]] = {"ours": [], name: []}
-        for _ in run.rounds(name, run.sizes.peer_rounds):
-            found["ours"].append(in_process(ours, url, run.sizes.peer_messages))
-            found[name].append(in_process(peer, url, run.sizes.peer_messages))
-        for what in ("put", "claim+ack"):
-            mine, theirs = ([round_[what] for round_ in rounds] for rounds in found.values())
-            yield compare(f"{what} beside {name}", mine, theirs, beside=name)
+        with RedisServer(binary) as server:
+            yield from beside_one(run, name, peer, server.url)
 
 
-def in_process(peer: Peer, url: str, count: int) -> Rates:
-    child = Child(_run, peer, url, count)
-    try:
-        answer: Rates = child.answer()
-        return answer
-    finally:
-        child.end()
-
-
-def _run(answers: Connection, peer: Peer, url: str, count: int) -> None:
-    logging.disable(logging.CRITICAL)
-    answers.send(peer(url, count))
+def beside_one(run: Run, name: str, peer: Peer, url: str) -> Iterator[Figure]:
+    most, place = max(run.sizes.crews), f"{url.removesuffix('0')}1"
+    # Working off what is left would take some of them minutes.
+    with redis.Redis.from_url(place) as client, Crew(OurQueue, url, most) as ours, Crew(peer.make, place, most, client.flushdb) as theirs:
+        yield from compare_peer(run, name, peer, ours, theirs)

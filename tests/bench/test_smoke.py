@@ -2,6 +2,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from msgspec import json
 
 PROGRAM = Path(__file__).parents[2] / "bench" / "embedded.py"
@@ -46,15 +47,10 @@ def run_quick(program: str, output: Path, *options: str) -> list[dict[str, objec
     return figures
 
 
-def test_the_redis_store_is_measured_beside_raw_scripts(tmp_path: Path) -> None:
-    groups = ["batches", "leases", "wakeup"]
-    figures = run_quick("redis.py", tmp_path / "figures.json", *(word for group in groups for word in ("--only", group)))
-    assert {figure["group"] for figure in figures} == set(groups)
-
-
-def test_the_postgres_store_is_measured_beside_raw_statements(tmp_path: Path) -> None:
+@pytest.mark.parametrize("program", ["redis.py", "postgres.py"])
+def test_a_store_across_a_wire_is_measured_beside_the_least_its_server_can_do(tmp_path: Path, program: str) -> None:
     groups = ["cells", "leases", "wakeup"]
-    figures = run_quick("postgres.py", tmp_path / "figures.json", *(word for group in groups for word in ("--only", group)))
+    figures = run_quick(program, tmp_path / "figures.json", *(word for group in groups for word in ("--only", group)))
     assert {figure["group"] for figure in figures} == set(groups)
     cells = [figure["what"] for figure in figures if figure["group"] == "cells"]
     assert [cell for cell in cells if str(cell).endswith(", 2 workers")] == [
