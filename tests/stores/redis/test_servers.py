@@ -7,7 +7,7 @@ import pytest
 
 from holdfast.commands import Claim, Names, Put
 from holdfast.connect import connect
-from holdfast.errors import HoldfastError, NotAllowed, StoreError, StoreFull, StoreUnavailable
+from holdfast.errors import HoldfastError, NotAllowed, SchemaTooNew, StoreError, StoreFull, StoreUnavailable
 from holdfast.stores.redis import RedisStore
 from holdfast.stores.redis import store as store_module
 from holdfast.stores.retrying import Patience
@@ -180,6 +180,32 @@ def test_two_prefixes_are_two_stores(server: RedisServer) -> None:
     put(one, "a")
     assert two.execute(Claim("jobs")).messages == []
     assert drain(one) == ["a"]
+    one.close()
+    two.close()
+
+
+def ask(server: RedisServer, *words: str) -> None:
+    store = RedisStore(f"{server.url}?prefix=elsewhere")
+    store.connections.ask(words)
+    store.close()
+
+
+def test_data_of_a_newer_form_is_refused(server: RedisServer) -> None:
+    ask(server, "SET", "holdfast:format", "3")
+    refused(server.url, SchemaTooNew, "has format 3", "upgrade Holdfast")
+
+
+def test_data_from_before_forms_had_numbers_is_refused(server: RedisServer) -> None:
+    ask(server, "SET", "holdfast:counter", "1790000000000000")
+    refused(server.url, StoreError, "has format 1", "another prefix")
+
+
+def test_a_store_that_was_emptied_under_its_users_can_be_opened_again(server: RedisServer) -> None:
+    one = RedisStore(server.url)
+    ask(server, "FLUSHALL")
+    put(one, "a")
+    two = RedisStore(server.url)
+    assert drain(two) == ["a"]
     one.close()
     two.close()
 

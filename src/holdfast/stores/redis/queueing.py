@@ -9,7 +9,7 @@ from holdfast.commands import Browse, Browsed, Claim, Claimed, Count, Extend, Fi
 from holdfast.commands.moving import cursor
 from holdfast.records import ERROR_CHARACTERS, Message, Receipt, moment_in, seconds_in
 from holdfast.stores.redis.plans import PLANS, Fields, Object, Plan, given, text
-from holdfast.stores.redis.wire import KeptMessage
+from holdfast.stores.redis.wire import KeptClaim, KeptMessage
 
 
 def span(seconds: float | None) -> int | None:
@@ -149,19 +149,24 @@ def _move(command: Move) -> Fields:
 
 
 class _Messages(Struct, frozen=True):
-    """Messages, their values, and what else comes with them; the short way tells their ids apart."""
+    """Messages, their values, and what else comes with them.
+
+    The short way tells their ids apart, and what a first claim added to those that were never claimed before; their values are in them.
+    """
 
     messages: list[KeptMessage]
-    values: list[str]
+    values: list[str] = []
     ids: list[str] = []
+    claim: KeptClaim | None = None
     due_in: int | None = None
     index: int = 0
     now: int = 0
 
     def of(self, queue: str) -> list[Message]:
-        ids = self.ids or [kept.id for kept in self.messages]
-        found = zip(self.messages, ids, self.values, strict=True)
-        return [kept.message(queue, message_id, value) for kept, message_id, value in found]
+        if self.claim is None:
+            return [kept.message(queue, kept.id, value, kept) for kept, value in zip(self.messages, self.values, strict=True)]
+        found, claim = zip(self.messages, self.ids, strict=True), self.claim
+        return [kept.message(queue, message_id, kept.value, kept if kept.attempts else claim) for kept, message_id in found]
 
 
 class _Counted(Struct, frozen=True):

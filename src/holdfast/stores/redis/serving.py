@@ -1,13 +1,15 @@
-"""What a Redis says about itself: whether we may trust it with data, and what it promises."""
+"""What a Redis says about itself and about the data in it: whether we may trust it and know its form, and what it promises."""
 
 from typing import Any, Literal
 
 from msgspec import Struct
 
-from holdfast.errors import StoreError
+from holdfast.errors import SchemaTooNew, StoreError
 from holdfast.stores import Guarantees
 
 OLDEST = (6, 2)
+FORMAT = 2
+"""The form in which the scripts keep things. Of the first, only versions before 0.1.0 knew; its counter lay under another key."""
 CLOCK = "the Redis server's wall clock"
 
 
@@ -63,6 +65,18 @@ def check(server: Server, where: str, *, allows_eviction: bool) -> None:
         raise StoreError(
             f"{where} may throw data away when its memory is full (maxmemory-policy is {server.policy}): "
             "set it to noeviction, or accept the loss with ?eviction=allow"
+        )
+
+
+def check_format(found: bytes | None, first: bytes | None, where: str) -> None:
+    """Refuse data of another form: `found` is the number it bears, `first` what only the first form has."""
+    number = int(found) if found is not None else FORMAT if first is None else 1
+    if number > FORMAT:
+        raise SchemaTooNew(f"the data in {where} has format {number}, and this Holdfast knows {FORMAT}: upgrade Holdfast")
+    if number < FORMAT:
+        raise StoreError(
+            f"the data in {where} has format {number}, which only versions before 0.1.0 wrote: copy it to another kind of store with "
+            "the version that wrote it, or choose another prefix"
         )
 
 

@@ -16,7 +16,7 @@ from holdfast.stores.redis.connections import Connections
 from holdfast.stores.redis.listening import Listener
 from holdfast.stores.redis.plans import request_for
 from holdfast.stores.redis.refusing import read_reply
-from holdfast.stores.redis.serving import check, read_server, reply_or
+from holdfast.stores.redis.serving import FORMAT, check, check_format, read_server, reply_or
 from holdfast.stores.redis.tasks import RedisTasks
 from holdfast.stores.retrying import Patience, Tries, named, retry
 from holdfast.stores.waiting import Mark, Waiters, waiters_for
@@ -46,7 +46,7 @@ class RedisStore:
         self.patience = patience
         self.connections: Connections = Connections(self._address)
         self.guarantees: Guarantees = self._check_server()
-        self._refuse_if_moved()
+        self._check_data()
         self.waiters: Waiters = Waiters() if clock is None else waiters_for(clock)
         self.listener: Listener = Listener(self._address, self.waiters)
         self._is_closed = False
@@ -62,10 +62,16 @@ class RedisStore:
         check(server, self.url, allows_eviction=self._address.allows_eviction)
         return server.guarantees()
 
-    def _refuse_if_moved(self) -> None:
-        (moved,) = retry(lambda: self.connections.ask(("GET", f"{self._address.prefix}:moved")), Tries(OPENING))
-        if isinstance(moved, bytes):
+    def _check_data(self) -> None:
+        """Refuse data that was moved away or has another form; data that is yet to come bears the number of ours."""
+        prefix = self._address.prefix
+        asked = ("MGET", f"{prefix}:moved", f"{prefix}:format", f"{prefix}:counter")
+        moved, found, first = reply_or(retry(lambda: self.connections.ask(asked), Tries(OPENING))[0], (None, None, None))
+        if moved is not None:
             raise refused.moved(self.url, moved.decode())
+        check_format(found, first, self.url)
+        if found is None:
+            retry(lambda: self.connections.ask(("SET", f"{prefix}:format", FORMAT, "NX")), Tries(OPENING))
 
     def execute(self, command: Command[R]) -> R:
         command.measure(self.limits)

@@ -21,8 +21,20 @@ class Letter(Struct, frozen=True, gc=False):
         return told if self.key is None else {**told, "key": self.key}
 
 
+class KeptClaim(Struct, frozen=True, gc=False):
+    """What a first claim added to a message."""
+
+    token: int
+    until: int
+    holder: str
+    since: int
+    state: State
+    attempts: int
+    expired_to: ReturnTo = "place"
+
+
 class KeptMessage(Struct, frozen=True, gc=False):
-    """A message without its value, and perhaps without its id."""
+    """A message, perhaps without its id, and perhaps with its value."""
 
     n: int
     position: int
@@ -47,8 +59,9 @@ class KeptMessage(Struct, frozen=True, gc=False):
     history: tuple[Ending, ...] = ()
     metadata: str | None = None
     letter: Letter | None = None
+    value: str = ""
 
-    def message(self, queue: str, message_id: str, value: str) -> Message:
+    def message(self, queue: str, message_id: str, value: str, claim: "KeptClaim | KeptMessage") -> Message:
         metadata = None if self.metadata is None else Raw(self.metadata)
         return Message(
             queue,
@@ -58,18 +71,18 @@ class KeptMessage(Struct, frozen=True, gc=False):
             self.key,
             self.priority,
             self.position,
-            self.state,
-            self.attempts,
+            claim.state,
+            claim.attempts,
             self.failures,
             self.max_attempts,
             self.dead_letter,
             self.start_by,
             self.created_at,
-            self.holder,
-            self.token,
-            self.since,
-            self.until,
-            self.expired_to,
+            claim.holder,
+            claim.token,
+            claim.since,
+            claim.until,
+            claim.expired_to,
             self.dead_at,
             self.last_error,
             self.endings,

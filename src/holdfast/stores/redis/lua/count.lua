@@ -26,14 +26,15 @@ local function count_leased(queue, stats)
   local from = "[" .. sortable(now + 1)
   repeat
     local members = call("ZRANGEBYLEX", queue.key .. ":leased", from, "+", "LIMIT", 0, PAGE)
-    local ids = {}
+    local fields = {}
     for i, member in ipairs(members) do
-      ids[i] = string.sub(member, ID_AT.leased)
+      fields[i] = id_in("leased", member) .. "\0"
     end
-    for _, message in ipairs(pick(queue, ids)) do
+    for _, packed in ipairs(fields_of(queue.key .. ":messages", fields)) do
+      local claim = cmsgpack.unpack(packed)
       stats.leased = stats.leased + 1
-      holders[message.holder] = (holders[message.holder] or 0) + 1
-      sum, oldest = sum + (now - message.since), math.min(oldest, message.since)
+      holders[claim.holder] = (holders[claim.holder] or 0) + 1
+      sum, oldest = sum + (now - claim.since), math.min(oldest, claim.since)
     end
     from = "(" .. (members[#members] or "")
   until #members < PAGE

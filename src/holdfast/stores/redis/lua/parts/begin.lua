@@ -29,7 +29,7 @@ local TRUE, MAP_OF_1, MAP_OF_2, MAP_OF_3 = "\195", "\129", "\130", "\131"
 local store = KEYS[1]
 local command, command_id = cmsgpack.unpack(ARGV[1]), ARGV[2]
 local answer_key = (KEYS[2] or store) .. ":answer:" .. command_id
-local counter_key, moved_key = store .. ":counter", store .. ":moved"
+local counter_key, moved_key = store .. ":numbers", store .. ":moved"
 
 local now, time
 if not ARGV[3] then

@@ -13,13 +13,6 @@ local function behind(state, cursor)
   return "(" .. sortable(cursor[1]) .. sortable(cursor[2]) .. AFTER_ALL
 end
 
-local function id_in(state, member)
-  if state == "buffered" then
-    return string.sub(member, string.find(member, "\0", 1, true) + 9)
-  end
-  return string.sub(member, ID_AT[state])
-end
-
 --- Whether a filter lets a message through.
 local function matches(message, which)
   local since = message.state == "dead" and message.dead_at or message.created_at

@@ -16,7 +16,7 @@ local function heads(queue, limit)
         from = "(" .. string.sub(member, 1, 4) .. AFTER_ALL
         break
       end
-      ids[i] = string.sub(member, ID_AT.ready)
+      ids[i] = id_in("ready", member)
     end
     for _, message in ipairs(pick(queue, ids)) do
       if not is_late(message) then
@@ -37,7 +37,7 @@ end
 local function ids_overdue(queue, order, limit)
   local ids = call("ZRANGEBYLEX", queue.key .. ":" .. order, "-", "(" .. sortable(now + 1), "LIMIT", 0, limit)
   for i, member in ipairs(ids) do
-    ids[i] = string.sub(member, ID_AT[order])
+    ids[i] = id_in(order, member)
   end
   return ids
 end

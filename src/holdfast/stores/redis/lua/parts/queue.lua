@@ -2,9 +2,9 @@
 --
 -- Under the key of a queue Q lie
 --   Q            its settings                            hash
---   Q:messages   id -> the message, packed; id, NUL -> its value   hash
+--   Q:messages   id -> the message as it was put, with its value; id, NUL -> what became of it since, if anything did   hash
 --   Q:keys       key -> id of the ready or leased one    hash
---   Q:ready      priority, position, n, id               in claim order; a delayed message is one whose position lies ahead
+--   Q:ready      priority, position, n, id; NUL if it is not fresh   in claim order; a delayed message is one whose position lies ahead
 --   Q:leased     until, n, id                            by lease end
 --   Q:late       start_by, n, id                         the ready ones that have to be started by then and never were
 --   Q:dead       dead_at, n, id                          by burial
@@ -13,9 +13,14 @@
 -- Those in an order are sorted sets of score 0: their members begin with what they are ordered by, as bytes that sort as numbers do, so
 -- one command finds any range of them in O(log n).
 --
+-- So a put writes a message and its value at once, and a claim leaves the value where it is. What became of a message is all of it but
+-- its id and its value; only the first claim of a fresh one, by the short way, keeps no more than what it added (see spliced.lua). Fresh is
+-- a message of which nothing is to be known but how it was put, and which a claim may hand out as it is.
+--
 -- A message is loaded once and changed in place; how it stood before is noted at its first change, and `write_queue` brings every
 -- order up to date.
 -- @include objects
+-- @include spliced
 
 local queues = {}
 
@@ -24,6 +29,8 @@ local function open_queue(name)
     return {
       messages = {}, -- by id; false: there is none
       values = {}, -- by id: new ones, to be written
+      stored = {}, -- by id: values that were read
+      has_later = {}, -- by message: whether what became of it is kept, or will be
       live = {}, -- by key: the id of the ready or leased message, false: there is none
       copies = {}, -- by key: the id of the buffered message
       rekeyed = {}, -- keys whose living message changed
@@ -39,18 +46,30 @@ local function priority_bytes(priority)
   return struct.pack(">I4", TOP - priority)
 end
 
---- Where the id begins in a member.
-local ID_AT = { ready = 21, leased = 17, late = 17, dead = 17 }
+--- The id in a member of an order.
+local function id_in(order, member)
+  if order == "buffered" then
+    return string.sub(member, string.find(member, "\0", 1, true) + 9)
+  elseif order == "ready" then
+    return string.sub(member, 21, string.byte(member, -1) == 0 and -2 or -1)
+  end
+  return string.sub(member, 17)
+end
 
 local function state_of(message)
   return message.state or "ready"
 end
 
+local function is_fresh(queue, message)
+  return not (queue.has_later[message] or message.key or message.start_by or message.attempts)
+end
+
 --- The order a message stands in, and the member it has there.
-local function standing(message)
+local function standing(queue, message)
   local state = state_of(message)
   if state == "ready" then
-    return state, struct.pack(READY, TOP - (message.priority or 0), message.position, message.n) .. message.id
+    local place = struct.pack(READY, TOP - (message.priority or 0), message.position, message.n)
+    return state, place .. message.id .. (is_fresh(queue, message) and "" or "\0")
   elseif state == "leased" then
     return state, struct.pack(MOMENT, message["until"], message.n) .. message.id
   elseif state == "dead" then
@@ -78,25 +97,47 @@ local function late_member(message)
   return can_be_late(message) and struct.pack(MOMENT, message.start_by, message.n) .. message.id
 end
 
+--- Take a message in that was read from Redis.
+local function keep_loaded(queue, id, message, has_later)
+  message.id = id
+  queue.messages[id], queue.has_later[message] = message, has_later
+end
+
+--- Read messages as they were put, each with what its first claim added, if that is known.
+local function load_put(queue, ids, claims)
+  for i, packed in ipairs(fields_of(queue.key .. ":messages", ids)) do
+    if packed then
+      local message = cmsgpack.unpack(packed)
+      queue.stored[ids[i]], message.value = message.value, nil
+      for field, content in pairs(claims[i] and cmsgpack.unpack(claims[i]) or {}) do
+        message[field] = content
+      end
+      keep_loaded(queue, ids[i], message, claims[i] and true)
+    end
+  end
+end
+
 --- Read those messages of the queue that were not read yet.
 local function load_messages(queue, ids)
-  local missing = {}
+  local missing, fields = {}, {}
   for _, id in ipairs(ids) do
     if queue.messages[id] == nil then
-      missing[#missing + 1] = id
+      missing[#missing + 1], fields[#fields + 1] = id, id .. "\0"
       queue.messages[id] = false
     end
   end
   if #missing == 0 or queue.is_cleared then
     return
   end
-  for i, packed in ipairs(fields_of(queue.key .. ":messages", missing)) do
-    if packed then
-      local message = cmsgpack.unpack(packed)
-      message.id = missing[i]
-      queue.messages[message.id] = message
+  local put, claims = {}, {}
+  for i, packed in ipairs(fields_of(queue.key .. ":messages", fields)) do
+    if packed and not is_spliced(packed) then
+      keep_loaded(queue, missing[i], cmsgpack.unpack(packed), true)
+    else
+      put[#put + 1], claims[#put + 1] = missing[i], packed
     end
   end
+  load_put(queue, put, claims)
 end
 
 --- The messages with these ids, in the order asked, but for those that do not exist.
@@ -163,13 +204,18 @@ end
 
 --- The values of messages of this queue.
 local function values_of(queue, messages)
-  local fields = {}
-  for i, message in ipairs(messages) do
-    fields[i] = message.id .. "\0"
+  local ids = {}
+  for _, message in ipairs(messages) do
+    if queue.stored[message.id] == nil then
+      ids[#ids + 1] = message.id
+    end
   end
-  local values = fields_of(queue.key .. ":messages", fields)
+  for i, packed in ipairs(fields_of(queue.key .. ":messages", ids)) do
+    queue.stored[ids[i]] = packed and cmsgpack.unpack(packed).value
+  end
+  local values = {}
   for i, message in ipairs(messages) do
-    values[i] = queue.values[message.id] or values[i]
+    values[i] = queue.values[message.id] or queue.stored[message.id]
   end
   return values
 end
@@ -179,8 +225,9 @@ local function touch(queue, message)
   if queue.before[message] then
     return
   end
-  local state, member = standing(message)
+  local state, member = standing(queue, message)
   queue.before[message] = { state = state, member = member, late = late_member(message) }
+  queue.has_later[message] = true
   queue.changed[#queue.changed + 1] = message
 end
 
@@ -229,12 +276,15 @@ end
 
 --- Remove everything; answer how much there was.
 local function clear_queue(queue)
-  local count = queue.is_cleared and 0 or call("HLEN", queue.key .. ":messages") / 2
+  local count = 0
+  for _, order in ipairs(queue.is_cleared and {} or { "ready", "leased", "dead", "buffered" }) do
+    count = count + call("ZCARD", queue.key .. ":" .. order)
+  end
   for _, message in ipairs(queue.changed) do
     count = count + (message.state ~= "gone" and 1 or 0) - (queue.before[message].state and 1 or 0)
   end
   queue.is_cleared = true
-  for _, cache in ipairs({ "messages", "values", "live", "copies", "rekeyed", "changed", "before" }) do
+  for _, cache in ipairs({ "messages", "values", "stored", "has_later", "live", "copies", "rekeyed", "changed", "before" }) do
     queue[cache] = {}
   end
   return count
@@ -306,7 +356,7 @@ local function write_orders(queue)
   end
   for _, message in ipairs(queue.changed) do
     local before = queue.before[message]
-    local state, member = standing(message)
+    local state, member = standing(queue, message)
     if before.state ~= state or before.member ~= member then
       if before.state then
         move(before.state, before.member, leaving)
@@ -339,15 +389,18 @@ local function write_messages(queue)
     local id = message.id
     if message.state == "gone" then
       gone[#gone + 1], gone[#gone + 2] = id, id .. "\0"
-      queue.values[id] = nil
     else
       message.id = nil -- it is the name of the field
-      kept[#kept + 1], kept[#kept + 2] = id, cmsgpack.pack(message)
+      if queue.has_later[message] then
+        kept[#kept + 1], kept[#kept + 2] = id .. "\0", cmsgpack.pack(message)
+      end
+      if queue.values[id] then
+        message.value = queue.values[id]
+        kept[#kept + 1], kept[#kept + 2] = id, cmsgpack.pack(message)
+        message.value = nil
+      end
       message.id = id
     end
-  end
-  for id, value in pairs(queue.values) do
-    kept[#kept + 1], kept[#kept + 2] = id .. "\0", value
   end
   call_with("HDEL", queue.key .. ":messages", gone)
   call_with("HSET", queue.key .. ":messages", kept)

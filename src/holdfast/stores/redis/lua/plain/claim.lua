@@ -1,6 +1,7 @@
 --- The short way of Claim: the first messages of a queue without a limit are due, and time has overtaken nobody.
 --
--- What is less plain goes on to the rules of claim.lua, with nothing written.
+-- What is less plain goes on to the rules of claim.lua, with nothing written. It answers ids, messages as they were put, and claim: what a
+-- first claim added to them. Those that were not fresh are answered as they are now.
 -- @include spliced
 
 --- The fields that a first claim adds to a message, packed, and how many they are.
@@ -13,12 +14,19 @@ local function pack_claim(token, ends_at)
   return fields .. cmsgpack.pack("expired_to", command.expired_to), 7
 end
 
---- A message in its usual form, claimed: packed, with its key; nothing where it may come too late.
-local function lease(packed, token, ends_at)
-  local message = cmsgpack.unpack(packed)
+--- A message that is not fresh, claimed: packed without and with its value, and its key; nothing where it may come too late.
+--
+-- What became of it, where that is known, is all of it: the spliced form is that of a claim that has not ended.
+local function lease(put, later, token, ends_at)
+  local message = cmsgpack.unpack(put)
+  local value = message.value
+  message = later and cmsgpack.unpack(later) or message
   message.state, message.holder, message.token, message.since = "leased", command.holder, token, now
   message["until"], message.expired_to, message.attempts = ends_at, command.expired_to, (message.attempts or 0) + 1
-  return not message.start_by and cmsgpack.pack(message), message.key
+  message.value = nil
+  local packed = not message.start_by and cmsgpack.pack(message)
+  message.value = value
+  return packed, cmsgpack.pack(message), message.key
 end
 
 local function pack_event(packed_ids, keys)
@@ -34,7 +42,7 @@ local function list_of(count)
 end
 
 while not command.key and not command.take and command.limit <= 1000 do
-  local queue, passed = KEYS[2], "(" .. struct.pack(NUMBER, now + 1)
+  local queue, messages, passed = KEYS[2], KEYS[2] .. ":messages", "(" .. struct.pack(NUMBER, now + 1)
   local settings = call("HMGET", queue, "created_at", "maxsize", "paused")
   local known = call("MGET", counter_key, moved_key)
   local token = math.max((known[1] or 0) + 1, now)
@@ -49,27 +57,33 @@ while not command.key and not command.take and command.limit <= 1000 do
   if not is_plain then
     break
   end
-  local ends_at = command.lease and now + command.lease or NEVER
-  local ids, fields, leased, ends = {}, {}, {}, struct.pack(NUMBER, ends_at)
+  local ends_at, sub, byte = command.lease and now + command.lease or NEVER, string.sub, string.byte
+  local claim_fields, claim_count = pack_claim(token, ends_at)
+  local head, ends = head_of(claim_count + 1) .. N, struct.pack(NUMBER, ends_at)
+  local ids, moments, kept, stale, stale_fields = {}, {}, {}, {}, {}
   for i = 1, #members do
     local member = members[i]
-    local id = string.sub(member, 21)
     is_plain = is_plain and struct.unpack(NUMBER, member, 5) <= now
-    ids[i], fields[2 * i - 1], fields[2 * i] = id, id, id .. "\0"
-    leased[2 * i - 1], leased[2 * i] = "0", ends .. string.sub(member, 13) -- n and id stand in both
-  end
-  local found = call("HMGET", queue .. ":messages", unpack(fields))
-  local claim_fields, claim_count = pack_claim(token, ends_at)
-  local messages, values, keys, kept, has_keys = {}, {}, {}, {}, false
-  for i = 1, #ids do
-    local packed, key = found[2 * i - 1], nil
-    if is_spliced(packed) then
-      packed = head_of(string.byte(packed, 3) + claim_count) .. string.sub(packed, 4, 14) .. claim_fields .. string.sub(packed, 15)
-    else
-      packed, key = lease(packed, token, ends_at)
+    if byte(member, -1) == 0 then
+      member = sub(member, 1, -2)
+      stale[#stale + 1], stale_fields[#stale + 1] = i, sub(member, 21) .. "\0"
     end
-    is_plain, keys[i], has_keys = is_plain and packed, key or false, has_keys or key
-    messages[i], values[i], kept[2 * i - 1], kept[2 * i] = packed, found[2 * i], ids[i], packed
+    local id = sub(member, 21)
+    ids[i], moments[i] = id, ends .. sub(member, 13) -- n and id stand in both
+    kept[2 * i - 1], kept[2 * i] = id .. "\0", head .. sub(member, 13, 20) .. claim_fields
+  end
+  local found = call("HMGET", messages, unpack(ids))
+  local later = #stale > 0 and call("HMGET", messages, unpack(stale_fields))
+  local keys, has_keys, leased = {}, false, {}
+  for i = 1, #ids do
+    is_plain, keys[i] = is_plain and found[i], false
+    -- The last goes first: a short order is a list, in which each then finds its place at once.
+    leased[2 * i - 1], leased[2 * i] = "0", moments[#ids + 1 - i]
+  end
+  for place, i in ipairs(is_plain and stale or {}) do
+    local key
+    kept[2 * i], found[i], key = lease(found[i], later[place], token, ends_at)
+    is_plain, keys[i], has_keys = is_plain and kept[2 * i], key or false, has_keys or key
   end
   local packed_ids = cmsgpack.pack("ids", ids)
   if not (is_plain and keep_answer(MAP_OF_2 .. packed_ids .. cmsgpack.pack("token", token))) then
@@ -77,10 +91,11 @@ while not command.key and not command.take and command.limit <= 1000 do
   end
   call("ZREM", queue .. ":ready", unpack(members))
   call("ZADD", queue .. ":leased", unpack(leased))
-  call("HSET", queue .. ":messages", unpack(kept))
+  call("HSET", messages, unpack(kept))
   local token_text = text(token)
   call("SET", counter_key, token_text)
   write_event(queue, token, token_text, "claimed", pack_event(packed_ids, has_keys and keys))
   give_hints({ "watch:queue:" .. command.queue }, { ALL })
-  return MAP_OF_3 .. packed_ids .. cmsgpack.pack("values", values, "messages") .. list_of(#ids) .. table.concat(messages)
+  local claim = cmsgpack.pack("claim") .. string.char(128 + claim_count) .. claim_fields
+  return MAP_OF_3 .. packed_ids .. claim .. cmsgpack.pack("messages") .. list_of(#ids) .. table.concat(found)
 end

@@ -4,9 +4,9 @@
 -- messages begin with), delay.
 -- @include spliced
 
---- The fields that all the messages share but their numbers, packed, and how many those are with them.
+--- The fields that all the messages share but their numbers and values, packed, and how many those are with them.
 local function pack_shared(position)
-  local packed, count = cmsgpack.pack("position", position, "created_at", now), 3
+  local packed, count = cmsgpack.pack("position", position, "created_at", now), 4
   for field, content in pairs(command.shared) do
     packed, count = packed .. cmsgpack.pack(field, content), count + 1
   end
@@ -25,18 +25,22 @@ while command.ids do
   if not (is_plain and keep_answer(TRUE)) then
     break
   end
-  local members, fields, values = {}, {}, command.values
+  local pack, members, records, values = struct.pack, {}, {}, command.values
   local position = now + command.delay
-  local line = struct.pack(LINE, TOP - (command.shared.priority or 0), position)
+  local line = pack(LINE, TOP - (command.shared.priority or 0), position)
   local shared, count = pack_shared(position)
-  local head = head_of(count) .. N
+  local head, length, rest = head_of(count) .. N, nil, nil
   for i = 1, #ids do
-    local id, n = ids[i], struct.pack(NUMBER, number + i)
+    local id, value, n = ids[i], values[i], pack(NUMBER, number + i)
+    if #value ~= length then -- Nearly always they are of one length.
+      length = #value
+      rest = shared .. VALUE .. pack(">I4", length)
+    end
     members[2 * i - 1], members[2 * i] = "0", line .. n .. id
-    fields[4 * i - 3], fields[4 * i - 2], fields[4 * i - 1], fields[4 * i] = id, head .. n .. shared, id .. "\0", values[i]
+    records[2 * i - 1], records[2 * i] = id, head .. n .. rest .. value
   end
   call("ZADD", queue .. ":ready", unpack(members))
-  call("HSET", queue .. ":messages", unpack(fields))
+  call("HSET", queue .. ":messages", unpack(records))
   call("SET", counter_key, text(number + #ids))
   write_event(queue, number, text(number), "put", MAP_OF_1 .. cmsgpack.pack("ids", ids))
   give_hints({ "queue:" .. command.queue, "watch:queue:" .. command.queue }, { #ids, ALL })
