@@ -192,6 +192,13 @@ class RoomConformance(Conformance):
         store.execute(Clear("queue", "b"))
         assert listed(store) == ["a", "b", "by-a-put"]
 
+    @pytest.mark.parametrize("last", ["a", "\ud7ff", "\U0010ffff"])
+    def test_a_prefix_may_end_in_any_character(self, store: Store, last: str) -> None:
+        names = [f"x{last}", f"x{last}\U0010ffff", f"x{last}a"]
+        for name in ["x", *names, "x\ue000", "xb", "y"]:
+            store.execute(Configure("queue", name))
+        assert [settings.name for settings in store.execute(Names("queue", prefix=f"x{last}")).settings] == sorted(names)
+
     def test_names_are_listed_by_prefix_and_page_by_page(self, store: Store) -> None:
         for name in ("a:1", "b:1", "b:2", "b:3", "b%", "c"):
             store.execute(Configure("queue", name))

@@ -7,9 +7,11 @@ declare
   older bigint := now - moment_in((which ->> 'older_than_s')::double precision);
   error text := which ->> 'error_contains';
   prefix text := which ->> 'key_prefix';
+  behind text := end_of_prefix(coalesce(prefix, ''));
   a bigint := case when of_state <> 'buffered' then after ->> 0 end;
   b bigint := after ->> 1;
   k bigint := after ->> 2;
+  count integer;
 begin
   case of_state
     when 'ready' then
@@ -17,13 +19,22 @@ begin
       return query
         select m.id
         from messages as m
-        where m.queue = of_queue and m.state = 'ready'
-          and (a is null or (m.priority <= -a and (m.priority < -a or (m.position, m.n) > (b, k))))
+        where m.queue = of_queue and m.state = 'ready' and m.priority = -a and (m.position, m.n) > (b, k)
+          and (older is null or m.created_at < older)
+          and (error is null or strpos(m.last_error, error) > 0)
+          and (prefix is null or starts_with(m.key, prefix))
+        order by m.position, m.n
+        limit most;
+      get diagnostics count = row_count;
+      return query
+        select m.id
+        from messages as m
+        where m.queue = of_queue and m.state = 'ready' and m.priority < coalesce(-a, 2147483648)
           and (older is null or m.created_at < older)
           and (error is null or strpos(m.last_error, error) > 0)
           and (prefix is null or starts_with(m.key, prefix))
         order by m.priority desc, m.position, m.n
-        limit most;
+        limit most - count;
     when 'leased' then
       return query
         select m.id
@@ -51,10 +62,9 @@ begin
         select m.id
         from messages as m
         where m.queue = of_queue and m.state = 'buffered'
-          and m.key > coalesce(after ->> 0, '')
+          and m.key > coalesce(after ->> 0, '') and m.key >= coalesce(prefix, '') and m.key < behind
           and (older is null or m.created_at < older)
           and (error is null or strpos(m.last_error, error) > 0)
-          and (prefix is null or starts_with(m.key, prefix))
         order by m.key
         limit most;
   end case;
@@ -84,15 +94,19 @@ begin
   if c -> 'ids' is not null then
     select string_agg(message_json(m), ',' order by i.o) into page
     from unnest(texts(c -> 'ids')) with ordinality as i (id, o)
-    join messages as m on m.queue = of_queue and m.id = i.id;
+    cross join lateral (select * from messages as m where m.queue = of_queue and m.id = i.id limit 1) as m;
   elsif c -> 'keys' is not null then
     select string_agg(message_json(m), ',' order by k.o, m.state = 'buffered') into page
     from (select u.key, min(u.o) as o from unnest(texts(c -> 'keys')) with ordinality as u (key, o) group by u.key) as k
-    join messages as m on m.queue = of_queue and m.key = k.key and m.key is not null and m.state <> 'dead';
+    cross join lateral (
+      (select * from messages as m where m.queue = of_queue and m.key = k.key and m.key is not null and m.state in ('ready', 'leased') limit 1)
+      union all
+      (select * from messages as m where m.queue = of_queue and m.key = k.key and m.state = 'buffered' limit 1)
+    ) as m;
   else
     select string_agg(message_json(m), ',' order by b.o), count(*), (array_agg(cursor_of(m) order by b.o desc))[1] into page, count, cursor
     from browse_state(of_queue, coalesce(c ->> 'state', 'ready'), c -> 'which', c -> 'after', most, now) with ordinality as b (id, o)
-    join messages as m on m.queue = of_queue and m.id = b.id;
+    cross join lateral (select * from messages as m where m.queue = of_queue and m.id = b.id limit 1) as m;
   end if;
   return '{"messages":[' || coalesce(page, '') || '],"after":' || case when count = most then cursor else 'null' end
     || ',"now":' || now || '}';

@@ -181,8 +181,8 @@ begin
     select l.id
     from (
       select m.id, m.priority, m.position, m.n
-      from messages as m
-      where m.queue = of_queue and m.id = any (head_ids)
+      from unnest(head_ids) as i (id)
+      cross join lateral (select * from messages as m where m.queue = of_queue and m.id = i.id limit 1) as m
       union all
       select m.id, m.priority, f.position, m.n
       from unnest(fates) as f
@@ -191,7 +191,7 @@ begin
       union all
       select m.id, m.priority, m.position, m.n
       from unnest(fates) as f
-      join messages as m on m.queue = of_queue and m.key = f.key and m.state = 'buffered'
+      cross join lateral (select * from messages as m where m.queue = of_queue and m.key = f.key and m.state = 'buffered' limit 1) as m
       where f.fate <> 'back' and m.position <= now and not is_late(m, now)
     ) as l
     order by l.priority desc, l.position, l.n
@@ -243,8 +243,7 @@ begin
   )
   select string_agg(told, ',' order by o) into answer from leased;
   if takes then
-    delete from messages where queue = of_queue and id = any (chosen);
-    perform promote(of_queue, keys);
+    perform remove(of_queue, chosen), promote(of_queue, keys);
   end if;
   perform resize(of_queue, -cardinality(chosen));
   -- Ids and the token are enough to read the messages again; only what was taken is gone and is kept.
@@ -265,10 +264,13 @@ begin
     perform pass_on(of_queue, fates);
   end if;
   if late <> '{}' then
-    with gone as (delete from messages where queue = of_queue and id = any (late) returning id, key)
-    select array_agg(g.key order by l.o) into late_keys
-    from unnest(late) with ordinality as l (id, o)
-    join gone as g on g.id = l.id;
+    late_keys := array(
+      select m.key
+      from unnest(late) with ordinality as l (id, o)
+      cross join lateral (select m.key from messages as m where m.queue = of_queue and m.id = l.id limit 1) as m
+      order by l.o
+    );
+    perform remove(of_queue, late);
     perform append('queue:' || of_queue, 'expired', told(late, late_keys, ',"started":false'), now);
     perform promote(of_queue, late_keys);
     perform resize(of_queue, -cardinality(late));

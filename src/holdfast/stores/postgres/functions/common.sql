@@ -190,8 +190,7 @@ begin
     perform wake('watch:queue:' || of_queue, 1073741824);
   end if;
   if takes then
-    delete from messages where queue = of_queue and id = any (ids);
-    perform promote(of_queue, keys), remember(command_id, now, '[' || answer || ']');
+    perform remove(of_queue, ids), promote(of_queue, keys), remember(command_id, now, '[' || answer || ']');
   end if;
   return '{"messages":[' || answer || ']}';
 end

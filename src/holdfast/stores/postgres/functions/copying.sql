@@ -121,21 +121,28 @@ begin
 
   select format('message %s of queue ''%s''', m.id, m.queue) into taken
   from jsonb_to_recordset(coalesce(c -> 'messages', '[]')) as i (queue text, id text)
-  join messages as m on m.queue = i.queue and m.id = i.id
+  cross join lateral (select * from messages as m where m.queue = i.queue and m.id = i.id limit 1) as m
   limit 1;
   if taken is null then
     select format('key %s of queue ''%s''', m.key, m.queue) into taken
     from jsonb_to_recordset(coalesce(c -> 'messages', '[]')) as i (queue text, key text, state text)
-    join messages as m
-      on m.queue = i.queue and m.key = i.key and m.key is not null and m.state <> 'dead'
-      and (m.state = 'buffered') = (coalesce(i.state, 'ready') = 'buffered')
-    where coalesce(i.state, 'ready') <> 'dead'
+    cross join lateral (
+      (
+        select *
+        from messages as m
+        where m.queue = i.queue and m.key = i.key and m.key is not null and m.state in ('ready', 'leased')
+          and coalesce(i.state, 'ready') in ('ready', 'leased')
+        limit 1
+      )
+      union all
+      (select * from messages as m where m.queue = i.queue and m.key = i.key and m.state = 'buffered' and i.state = 'buffered' limit 1)
+    ) as m
     limit 1;
   end if;
   if taken is null then
     select format('key %s of dict ''%s''', e.key, e.dict) into taken
     from jsonb_to_recordset(coalesce(c -> 'entries', '[]')) as i (dict text, key text)
-    join entries as e on e.dict = i.dict and e.key = i.key
+    cross join lateral (select * from entries as e where e.dict = i.dict and e.key = i.key limit 1) as e
     where is_there(e, now)
     limit 1;
   end if;

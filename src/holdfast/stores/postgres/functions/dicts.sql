@@ -28,6 +28,8 @@ create or replace function read_read(c jsonb, now bigint) returns text
 language plpgsql stable as $$
 declare
   of_dict text := c ->> 'dict';
+  prefix text := coalesce(c ->> 'prefix', '');
+  behind text := end_of_prefix(prefix);
   most integer := coalesce((c ->> 'limit')::integer, 10000);
   page text;
   count integer;
@@ -35,15 +37,14 @@ begin
   if c -> 'keys' is not null then
     select string_agg(entry_json(e), ',' order by k.o), 0 into page, count
     from unnest(texts(c -> 'keys')) with ordinality as k (key, o)
-    join entries as e on e.dict = of_dict and e.key = k.key
+    cross join lateral (select * from entries as e where e.dict = of_dict and e.key = k.key limit 1) as e
     where is_there(e, now);
   else
     select string_agg(entry_json(s.e), ',' order by s.o) filter (where s.o <= most), count(*) into page, count
     from (
       select e, row_number() over (order by e.key) as o
       from entries as e
-      where e.dict = of_dict and e.key > coalesce(c ->> 'after', '') and e.key >= coalesce(c ->> 'prefix', '')
-        and starts_with(e.key, coalesce(c ->> 'prefix', '')) and is_there(e, now)
+      where e.dict = of_dict and e.key > coalesce(c ->> 'after', '') and e.key >= prefix and e.key < behind and is_there(e, now)
       order by e.key
       limit most + 1
     ) as s;
@@ -74,11 +75,11 @@ declare
   changes change[] := '{}';
 begin
   for part in
-    select d.o, d.c, e, (d.c ->> 'fence')::bigint as fence, coalesce(d.c ->> 'do', 'put') as act, d.c ->> 'lease' as lease,
-      is_there(e, now) as is_there, l.lease_id is not distinct from d.c ->> 'lease' and l.until > now as is_held
+    select d.o, d.c, h.e, (d.c ->> 'fence')::bigint as fence, coalesce(d.c ->> 'do', 'put') as act, d.c ->> 'lease' as lease,
+      is_there(h.e, now) as is_there, l.lease_id is not distinct from d.c ->> 'lease' and l.until > now as is_held
     from jsonb_array_elements(c -> 'changes') with ordinality as d (c, o)
-    join entries as e on e.dict = of_dict and e.key = d.c ->> 'key'
-    left join leases as l on l.dict = of_dict and l.key = d.c ->> 'key'
+    cross join lateral (select e from entries as e where e.dict = of_dict and e.key = d.c ->> 'key' limit 1) as h (e)
+    left join lateral (select * from leases as l where l.dict = of_dict and l.key = d.c ->> 'key' limit 1) as l on true
     order by d.o
   loop
     changed := row(part.o, part.c ->> 'key', part.act, '', part.is_there, part.e);
@@ -203,9 +204,10 @@ begin
     answers := answers || written_json(changed.entry, changed.was_there, changed.because);
   end loop;
   -- Rows that were only there to be locked.
-  delete from entries
-  where dict = of_dict and key = any (array(select x ->> 'key' from jsonb_array_elements(c -> 'changes') as x))
-    and value is null and fence = 0;
+  delete from entries as e
+  using jsonb_array_elements(c -> 'changes') as x
+  cross join lateral (select h.ctid from entries as h where h.dict = of_dict and h.key = x ->> 'key' limit 1) as h
+  where e.ctid = h.ctid and e.value is null and e.fence = 0;
   if exists (select from jsonb_populate_recordset(null::change, p) as x where x.because = '' and (x.act in ('put', 'increment') or (x.act = 'delete' and x.was_there))) then
     insert into names (kind, name, created_at) values ('dict', of_dict, now) on conflict do nothing;
   end if;

@@ -4,7 +4,8 @@
 -- the order of its names. Then the clock is read, every command is checked, and only then does any of them write.
 
 -- The plans are made once, perhaps while the tables are empty, and must be those for full ones: lists meet tables by their indexes, row by row.
--- Lists meet messages as `cross join lateral (… limit 1)`: a join could be turned round, and read the list again for every message.
+-- Lists meet tables as `cross join lateral (… limit 1)`: a join could be turned round, and read the list again for every row, and
+-- `= any (…)` may be answered by an index that knows only the queue.
 create or replace function execute(command jsonb, vals text[]) returns text
 language plpgsql set search_path from current set plan_cache_mode = force_generic_plan set jit = off
   set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set enable_material = off as $$
@@ -133,14 +134,17 @@ begin
         from unnest(parts) as p (c)
         where c ->> 'type' = 'Claim'
       ) as k
-      join messages as m on m.queue = k.queue and m.key = k.key and m.key is not null and m.state in ('ready', 'leased')
+      cross join lateral (
+        select m.queue, m.id
+        from messages as m
+        where m.queue = k.queue and m.key = k.key and m.key is not null and m.state in ('ready', 'leased')
+        limit 1
+      ) as m
     ) as w;
     exit when ids is not distinct from locked;
     perform
     from unnest(queues, ids) as w (queue, id)
-    join messages as m on m.queue = w.queue and m.id = w.id
-    order by m.queue, m.id
-    for update of m;
+    cross join lateral (select from messages as m where m.queue = w.queue and m.id = w.id limit 1 for update) as m;
     locked := ids;
   end loop;
 end

@@ -128,8 +128,9 @@ begin
   select coalesce(jsonb_agg(to_jsonb(l) order by n.o), '[]'), (array_agg(n.name order by n.o) filter (where l.lease_id is null))[1]
   into answer, lost
   from jsonb_array_elements(c -> 'names') with ordinality as n (name, o)
-  left join leases as l
-    on l.dict = coalesce(n.name ->> 0, '') and l.key = n.name ->> 1 and l.lease_id = n.name ->> 2 and l.until > now;
+  left join lateral (
+    select * from leases as l where l.dict = coalesce(n.name ->> 0, '') and l.key = n.name ->> 1 limit 1
+  ) as l on l.lease_id = n.name ->> 2 and l.until > now;
   if whole and lost is not null then
     perform refuse('HF004', format(
       '%s is no longer held under %s; nothing was changed: acquire it again', describe_lease(coalesce(lost ->> 0, ''), lost ->> 1), lost ->> 2
@@ -148,7 +149,8 @@ begin
   update leases as l
   set until = ends_at
   from jsonb_array_elements(p) as h
-  where l.dict = h ->> 'dict' and l.key = h ->> 'key';
+  cross join lateral (select r.ctid from leases as r where r.dict = h ->> 'dict' and r.key = h ->> 'key' limit 1) as r
+  where l.ctid = r.ctid;
   select string_agg(case when h.l = 'null' then 'null' else lease_json(jsonb_populate_record(null::leases, h.l || jsonb_build_object('until', ends_at))) end, ',' order by h.o)
   into answer
   from jsonb_array_elements(p) with ordinality as h (l, o);
@@ -184,7 +186,7 @@ begin
       case when l.until > now then '{"lease":' || lease_json(l) || ',"ends_in_s":' || ends_in_s(l, now) || '}' else 'null' end, ',' order by k.o
     ), '') || ']}'
     from unnest(texts(c -> 'keys')) with ordinality as k (key, o)
-    left join leases as l on l.dict = coalesce(c ->> 'dict', '') and l.key = k.key
+    left join lateral (select * from leases as l where l.dict = coalesce(c ->> 'dict', '') and l.key = k.key limit 1) as l on true
   );
 end
 $$;

@@ -14,9 +14,10 @@ language sql stable as $$
   from events as e
   where e.topic = of_topic and e.xid >= pg_snapshot_xmax(known.seen) and pg_visible_in_snapshot(e.xid, snapshot)
   union all
-  select e.ctid, e.n
-  from events as e
-  where e.topic = of_topic and e.xid = any (array(select pg_snapshot_xip(known.seen))) and pg_visible_in_snapshot(e.xid, snapshot)
+  select e.place, e.n
+  from pg_snapshot_xip(known.seen) as r (xid)
+  cross join lateral (select e.ctid as place, e.n from events as e where e.topic = of_topic and e.xid = r.xid offset 0) as e
+  where pg_visible_in_snapshot(r.xid, snapshot)
 $$;
 
 -- Readers of one topic take turns where there is something new, so that each one's snapshot shows more than the last one's.
@@ -37,7 +38,8 @@ language plpgsql as $$
 declare
   newest bigint;
 begin
-  if exists (select from unseen_events(known.topic, known, snapshot) as u where u.n <= known.horizon) then
+  -- Those with n up to the horizon are many; by what was not seen, which are few, they are found only if n is no part of an index here.
+  if known.horizon > 0 and exists (select from unseen_events(known.topic, known, snapshot) as u where u.n + 0 <= known.horizon) then
     update events as e
     set number = coalesce(e.number, e.n), n = f.n
     from (

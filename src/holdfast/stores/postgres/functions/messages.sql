@@ -64,6 +64,19 @@ begin
 end
 $$;
 
+-- Remove messages that are ours.
+create or replace function remove(of_queue text, ids text[]) returns void
+language plpgsql as $$
+begin
+  if ids <> '{}' then
+    delete from messages as m
+    using unnest(ids) as i (id)
+    cross join lateral (select h.ctid from messages as h where h.queue = of_queue and h.id = i.id limit 1) as h
+    where m.ctid = h.ctid;
+  end if;
+end
+$$;
+
 -- Let the buffered copy under each key be claimed, where no other message of the key is alive.
 create or replace function promote(queue text, keys text[]) returns void
 language plpgsql as $$
@@ -76,7 +89,11 @@ begin
   with changed as (
     update messages as m
     set state = 'ready'
-    where m.queue = promote.queue and m.key = any (keys) and m.state = 'buffered'
+    from (select distinct u.key from unnest(keys) as u (key)) as k
+    cross join lateral (
+      select c.ctid from messages as c where c.queue = promote.queue and c.key = k.key and c.state = 'buffered' limit 1
+    ) as c
+    where m.ctid = c.ctid
       and not exists (
         select
         from messages as first
@@ -158,7 +175,7 @@ begin
     for moved in
       select m.*
       from unnest(grave.ids) with ordinality as g (id, o)
-      join messages as m on m.queue = of_queue and m.id = g.id
+      cross join lateral (select * from messages as m where m.queue = of_queue and m.id = g.id limit 1) as m
       order by g.o
     loop
       -- A dead letter whose id is taken where it goes gets one of its own, so that neither is lost.

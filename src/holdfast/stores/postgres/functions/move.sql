@@ -67,8 +67,9 @@ begin
         m.key,
         f.o,
         -- By the indexes messages_key and messages_buffered.
-        (select l.id from messages as l where l.queue = target and l.key = m.key and l.state in ('ready', 'leased')) as living,
-        exists (select from messages as b where b.queue = target and b.key = m.key and b.state = 'buffered') as has_copy
+        (select l.id from messages as l where l.queue = target and l.key = m.key and l.key is not null and l.state in ('ready', 'leased')) as living,
+        -- Not `exists`, which may be answered by a list of them all.
+        (select b.id from messages as b where b.queue = target and b.key = m.key and b.state = 'buffered') is not null as has_copy
       from unnest(found_ids) with ordinality as f (id, o)
       cross join lateral (select * from messages as m where m.queue = of_queue and m.id = f.id limit 1) as m
       where m.state <> 'buffered'
@@ -122,8 +123,7 @@ begin
   perform append('queue:' || of_queue, 'moved', told(ids, keys, ',"to":' || to_json(c ->> 'to')), now);
   perform resize(of_queue, -was_ready);
   if c ->> 'to' = 'gone' then
-    delete from messages where queue = of_queue and id = any (ids);
-    perform promote(of_queue, keys);
+    perform remove(of_queue, ids), promote(of_queue, keys);
   elsif c ->> 'to' = 'ready' then
     perform create_queue(target, now);
     with changed as (

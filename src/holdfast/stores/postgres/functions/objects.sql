@@ -102,13 +102,15 @@ $$;
 
 create or replace function read_names(c jsonb) returns text
 language plpgsql stable as $$
+declare
+  prefix text := coalesce(c ->> 'prefix', '');
+  behind text := end_of_prefix(prefix);
 begin
   return (
     with page as (
       select s, row_number() over (order by s.name) as o
       from names as s
-      where s.kind = c ->> 'kind' and s.name > coalesce(c ->> 'after', '') and s.name >= coalesce(c ->> 'prefix', '')
-        and starts_with(s.name, coalesce(c ->> 'prefix', ''))
+      where s.kind = c ->> 'kind' and s.name > coalesce(c ->> 'after', '') and s.name >= prefix and s.name < behind
       order by s.name
       limit coalesce((c ->> 'limit')::bigint, 1000) + 1
     )

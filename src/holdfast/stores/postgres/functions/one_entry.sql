@@ -94,7 +94,7 @@ declare
 begin
   select string_agg(entry_json(e), ',' order by k.o) into page
   from unnest(keys) with ordinality as k (key, o)
-  join entries as e on e.dict = of_dict and e.key = k.key
+  cross join lateral (select * from entries as e where e.dict = of_dict and e.key = k.key limit 1) as e
   where is_there(e, now);
   return '{"entries":[' || coalesce(page, '') || '],"index":' || latest() || '}';
 end

@@ -58,19 +58,25 @@ begin
   places := places_of(array(select i ->> 'key' from jsonb_array_elements(c -> 'items') as i), keys);
 
   select coalesce(array_agg(m.id), '{}'), coalesce(array_agg(m.key), '{}') into plan.late_ids, plan.late_keys
-  from messages as m
-  where m.queue = of_queue and m.key = any (keys) and m.key is not null and m.state = 'ready' and is_late(m, now);
+  from unnest(keys) as k (key)
+  cross join lateral (
+    select * from messages as m where m.queue = of_queue and m.key = k.key and m.key is not null and m.state in ('ready', 'leased') limit 1
+  ) as m
+  where m.state = 'ready' and is_late(m, now);
 
   select array_agg(m.id order by k.o), array_agg(m.position order by k.o),
     array_agg(m.state = 'leased' and m.until > now order by k.o)
   into live_ids, live_positions, live_held
   from unnest(keys) with ordinality as k (key, o)
-  left join messages as m
-    on m.queue = of_queue and m.key = k.key and m.key is not null and m.state in ('ready', 'leased') and m.id <> all (plan.late_ids);
+  left join lateral (
+    select * from messages as m where m.queue = of_queue and m.key = k.key and m.key is not null and m.state in ('ready', 'leased') limit 1
+  ) as m on m.id <> all (plan.late_ids);
 
   select array_agg(m.id order by k.o) into copy_ids
   from unnest(keys) with ordinality as k (key, o)
-  left join messages as m on m.queue = of_queue and m.key = k.key and m.state = 'buffered';
+  left join lateral (
+    select m.id from messages as m where m.queue = of_queue and m.key = k.key and m.state = 'buffered' limit 1
+  ) as m on true;
 
   for item in
     select
@@ -83,7 +89,7 @@ begin
         coalesce(e.i ->> 'if_leased', 'buffer') as if_leased, (e.i ->> 'delay_s')::double precision as delay_s, (e.i ->> 'at')::bigint as at
       from jsonb_array_elements(c -> 'items') with ordinality as e (i, o)
     ) as i
-    left join messages as m on m.queue = of_queue and m.id = i.id
+    left join lateral (select m.id from messages as m where m.queue = of_queue and m.id = i.id limit 1) as m on true
     order by i.o
   loop
     plan.states[item.o] := null;
@@ -172,7 +178,7 @@ declare
   ready_keys text[];
 begin
   perform create_queue(of_queue, now);
-  delete from messages where queue = of_queue and id = any (plan.late_ids);
+  perform remove(of_queue, plan.late_ids);
 
   with added as (
     insert into messages (
@@ -199,7 +205,8 @@ begin
   update messages as m
   set value = vals[(items[u.source] -> 'value')::integer], metadata = vals[(items[u.source] -> 'metadata')::integer]
   from unnest(plan.updated_ids, plan.updated_sources) as u (id, source)
-  where m.queue = of_queue and m.id = u.id;
+  cross join lateral (select h.ctid from messages as h where h.queue = of_queue and h.id = u.id limit 1) as h
+  where m.ctid = h.ctid;
 
   if plan.late_ids <> '{}' then
     perform append('queue:' || of_queue, 'expired', told(plan.late_ids, plan.late_keys, ',"started":false'), now);

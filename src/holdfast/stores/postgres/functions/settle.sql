@@ -112,8 +112,7 @@ begin
   for part in select jsonb_array_elements(p -> 'groups') loop
     of_queue := part ->> 'queue';
     if ending = 'done' then
-      delete from messages where queue = of_queue and id = any (texts(part -> 'ids'));
-      perform promote(of_queue, texts(part -> 'keys'));
+      perform remove(of_queue, texts(part -> 'ids')), promote(of_queue, texts(part -> 'keys'));
     else
       fates := array(select jsonb_populate_recordset(null::fate, part -> 'fates'));
       perform end_claims_each(of_queue, fates, counts, error, now);

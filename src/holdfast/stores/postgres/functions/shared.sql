@@ -127,6 +127,25 @@ begin
 end
 $$;
 
+-- What comes right behind all texts that begin with the prefix, in the order of their bytes; behind every key and name if that is empty.
+-- An index is read up to there: starts_with() alone does not end a scan.
+create or replace function end_of_prefix(prefix text) returns text
+language plpgsql immutable as $$
+declare
+  last integer;
+begin
+  while prefix <> '' loop
+    last := ascii(right(prefix, 1));
+    prefix := left(prefix, -1);
+    if last < 1114111 then
+      -- No character lies between these two.
+      return prefix || chr(case last when 55295 then 57344 else last + 1 end);
+    end if;
+  end loop;
+  return repeat(chr(1114111), 101);
+end
+$$;
+
 -- Whether nobody is in the middle of a command on the objects of these topics. Never waits, so nobody waits behind it.
 create or replace function is_settled(topics text[]) returns boolean
 language plpgsql set search_path from current as $$
