@@ -2,15 +2,18 @@
 
 import asyncio
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from holdfast.commands import Put
 from holdfast.stores.committing import Job
+from holdfast.stores.gathering import REST, Gatherer
 from holdfast.stores.sqlite.store import SqliteStore
 from holdfast.stores.threaded import LARGE, ThreadedStore
 from holdfast.testing.conformance.asking import item
+from holdfast.testing.conformance.threads import PATIENCE_S
 
 
 class Slow(SqliteStore):
@@ -45,3 +48,77 @@ async def test_a_small_command_waits_for_one_large_one_at_most(tmp_path: Path) -
     await asyncio.gather(*asks)
     await store.aclose()
     assert slow.commits == [["first"], ["large-1"], ["small-1", "small-2"], ["large-2"]]
+
+
+class Batches:
+    """Takes what a gatherer hands over, at moments of its own."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.taken: list[list[Job]] = []
+        self.has_more = asyncio.Event()
+        self._deliver: Callable[[], object] = lambda: None
+
+    def submit(self, jobs: list[Job], deliver: Callable[[], object]) -> None:
+        self.taken.append(jobs)
+        self._deliver = deliver
+        self.has_more.set()
+
+    async def done_after(self, seconds: float) -> None:
+        """Let the batch at hand take so long, and the gatherer go on."""
+        self.now += seconds
+        self._deliver()
+        await settled()
+
+
+async def settled() -> None:
+    for _ in range(4):
+        await asyncio.sleep(0)
+
+
+@pytest.mark.anyio
+async def test_while_small_commands_come_a_large_one_rests_longer_than_it_took() -> None:
+    batches = Batches()
+    gatherer = Gatherer(asyncio.get_running_loop(), batches.submit, lambda: batches.now)
+    large, second, small = Job(Put("large", [])), Job(Put("second", [])), Job(Put("small", []))
+    gatherer.ask(large, is_large=True)
+    await settled()
+    gatherer.ask(second, is_large=True)
+    gatherer.ask(small, is_large=False)
+    await batches.done_after(1.0)
+    await batches.done_after(REST - 0.1)
+    assert batches.taken == [[large], [small]], "the second did not rest"
+    gatherer.ask(small, is_large=False)
+    await settled()
+    await batches.done_after(0.1)
+    assert batches.taken == [[large], [small], [small], [second]]
+
+
+@pytest.mark.anyio
+async def test_large_commands_among_themselves_do_not_rest() -> None:
+    batches = Batches()
+    gatherer = Gatherer(asyncio.get_running_loop(), batches.submit, lambda: batches.now)
+    jobs = [Job(Put(str(number), [])) for number in range(3)]
+    for job in jobs:
+        gatherer.ask(job, is_large=True)
+    await settled()
+    for _ in range(2):
+        await batches.done_after(1.0)
+    assert batches.taken == [[job] for job in jobs]
+
+
+@pytest.mark.anyio
+async def test_a_large_command_that_rests_leaves_by_itself() -> None:
+    batches = Batches()
+    gatherer = Gatherer(asyncio.get_running_loop(), batches.submit, lambda: batches.now)
+    gatherer.ask(Job(Put("large", [])), is_large=True)
+    await settled()
+    gatherer.ask(Job(Put("second", [])), is_large=True)
+    gatherer.ask(Job(Put("small", [])), is_large=False)
+    await batches.done_after(0.001)
+    await batches.done_after(0.0)
+    assert len(batches.taken) == 2
+    batches.has_more.clear()
+    batches.now += 1.0
+    await asyncio.wait_for(batches.has_more.wait(), PATIENCE_S)
+    assert len(batches.taken) == 3

@@ -1,7 +1,6 @@
 """Reading the body of a request: no longer than allowed, no deeper, and text."""
 
 import asyncio
-import re
 from typing import Final
 
 from msgspec import json
@@ -18,8 +17,7 @@ DEPTH: Final = 100
 CLOSE: Final = ((b"connection", b"close"),)
 """For a body that is not read to its end."""
 
-_STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
-_NO_BRACKET = bytes(byte for byte in range(256) if byte not in b"[]{}")
+_NO_MARK = bytes(byte for byte in range(256) if byte not in b'[]{}"')
 
 
 async def read_body(scope: Scope, receive: Receive, most_bytes: int = BODY_BYTES) -> bytes:
@@ -73,15 +71,23 @@ def check_json(body: bytes) -> bytes:
 
 def _is_deep(body: bytes) -> bool:
     """Whether brackets are left when innermost pairs were taken away as often as it may be deep."""
-    # Without an escape, every other quote ends a text, and that is found out ten times as fast.
-    outside = _STRING.sub(b"", body) if b"\\" in body else b"".join(body.split(b'"')[::2])
-    brackets = outside.translate(None, delete=_NO_BRACKET)
+    brackets = _brackets(body)
     for _ in range(DEPTH):
         fewer = brackets.replace(b"[]", b"").replace(b"{}", b"")
         if len(fewer) == len(brackets):
             break  # Nothing, or no JSON.
         brackets = fewer
     return len(brackets) > 0
+
+
+def _brackets(body: bytes) -> bytes:
+    """The brackets that are not part of a text."""
+    if b"\\" in body:
+        body = body.replace(b"\\\\", b"").replace(b'\\"', b"")
+    # Every other quote ends a text now. Of texts without brackets only pairs of quotes are left, and if those were all, so are the texts.
+    marks = body.translate(None, delete=_NO_MARK)
+    brackets = marks.replace(b'""', b"")
+    return b"".join(marks.split(b'"')[::2]) if b'"' in brackets else brackets
 
 
 def _too_large(most_bytes: int) -> WireError:

@@ -1,9 +1,4 @@
-"""Files for asyncio: one writer thread, and commits that tasks share.
-
-Each event loop gathers what its tasks ask and hands it over as one batch. The next batch leaves one turn of the loop after the answers of
-the last arrived: by then the tasks that were answered have asked again. What is large has a commit to itself, and takes turns with the
-small: nobody waits for more than one batch of another.
-"""
+"""Files for asyncio: one writer thread, and commits that tasks share."""
 
 import asyncio
 import os
@@ -18,6 +13,7 @@ from holdfast.commands import Command
 from holdfast.errors import Closed
 from holdfast.stores import Guarantees
 from holdfast.stores.committing import Job
+from holdfast.stores.gathering import Gatherer
 from holdfast.stores.waiting import Mark, Waiters
 
 R = TypeVar("R")
@@ -54,8 +50,8 @@ class ThreadedStore:
         self.waiters: Waiters = store.waiters
         self._writer = _Writer(store.run)
         # One for each event loop that uses the store; a loop that is gone takes its own with it.
-        self._gatherers: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Gatherer] = weakref.WeakKeyDictionary()
-        self._latest: _Gatherer | None = None
+        self._gatherers: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Gatherer] = weakref.WeakKeyDictionary()
+        self._latest: Gatherer | None = None
 
     async def execute(self, command: Command[R]) -> R:
         is_large = command.measure(self.limits) > LARGE and not command.reads_only
@@ -71,13 +67,13 @@ class ThreadedStore:
         answer: R = job.result()
         return answer
 
-    def _gatherer(self) -> "_Gatherer":
+    def _gatherer(self) -> Gatherer:
         loop = asyncio.get_running_loop()
         gatherer = self._latest  # Nearly always there is one event loop, and a weak look-up costs as much as a future.
         if gatherer is None or gatherer.loop is not loop:
             gatherer = self._gatherers.get(loop)
             if gatherer is None:
-                gatherer = self._gatherers[loop] = _Gatherer(loop, self._writer.submit)
+                gatherer = self._gatherers[loop] = Gatherer(loop, self._writer.submit)
             self._latest = gatherer
         return gatherer
 
@@ -97,58 +93,6 @@ class ThreadedStore:
     def close(self) -> None:
         self._writer.close()
         self.store.close()
-
-
-class _Gatherer:
-    """Gathers the jobs of one event loop into batches; used on that loop alone."""
-
-    def __init__(self, loop: asyncio.AbstractEventLoop, submit: Callable[[list[Job], Callable[[], object]], None]) -> None:
-        self.loop = loop
-        self._submit = submit
-        self._small: dict[Job, asyncio.Future[None]] = {}
-        self._large: dict[Job, asyncio.Future[None]] = {}
-        self._is_away = False
-        self._was_small = False
-
-    def ask(self, job: Job, *, is_large: bool) -> asyncio.Future[None]:
-        future: asyncio.Future[None] = self.loop.create_future()
-        (self._large if is_large else self._small)[job] = future
-        if not self._is_away:
-            self._is_away = True
-            self.loop.call_soon(self._dispatch)
-        return future
-
-    def withdraw(self, job: Job) -> bool:
-        """Forget a job that has not left yet; answer whether that is so."""
-        return (self._small.pop(job, None) or self._large.pop(job, None)) is not None
-
-    def _dispatch(self) -> None:
-        asked = self._next()
-        if not asked:
-            self._is_away = False
-            return
-        jobs, futures = list(asked), list(asked.values())
-        try:
-            self._submit(jobs, lambda: self.loop.call_soon_threadsafe(self._deliver, futures))
-        except Closed as error:
-            for job in jobs:
-                job.fail(error)
-            self._deliver(futures)
-
-    def _next(self) -> dict[Job, asyncio.Future[None]]:
-        """All that is small, or, in turn, the first that is large."""
-        if self._large and (self._was_small or not self._small):
-            self._was_small = False
-            job = next(iter(self._large))
-            return {job: self._large.pop(job)}
-        asked, self._small, self._was_small = self._small, {}, True
-        return asked
-
-    def _deliver(self, futures: list[asyncio.Future[None]]) -> None:
-        for future in futures:
-            if not future.done():
-                future.set_result(None)
-        self.loop.call_soon(self._dispatch)
 
 
 class _Writer:

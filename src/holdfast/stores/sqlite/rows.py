@@ -75,4 +75,4 @@ def bindable(value: Raw) -> bytearray:
 
 def is_large(value: Raw) -> bool:
     """Whether the value lies in a table of its own."""
-    return len(memoryview(value)) > LARGE_BYTES
+    return len(value) > LARGE_BYTES
