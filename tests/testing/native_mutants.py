@@ -150,4 +150,28 @@ LUA = [
     TextMutant(
         "prunes too young events", r"local RETRY_S = \S+", "local RETRY_S = 1", "test_events_younger_than_two_minutes_are_never_pruned"
     ),
+    TextMutant(
+        "writes the short way whatever the fence",
+        r"fence <= \(change\.fence or 0\) and fence or nil",
+        "fence",
+        "test_a_write_under_a_lower_token_is_refused",
+    ),
+    TextMutant(
+        "writes the short way whatever was expected",
+        r"or not is_met\(change, before\)",
+        "",
+        "test_a_change_happens_only_where_its_expectation_is_met",
+    ),
+    TextMutant(
+        "writes the short way whoever holds the lease",
+        r"\(change\.lease and not is_held\(change\)\)",
+        "false",
+        "test_a_write_that_names_a_lease_happens_only_while_it_is_held",
+    ),
+    TextMutant(
+        "reads the short way what has ended",
+        r"\(entry\.expires_at == nil or entry\.expires_at > now\)",
+        "entry",
+        "test_an_entry_with_a_time_ends_by_itself",
+    ),
 ]

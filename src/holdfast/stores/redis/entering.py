@@ -102,9 +102,9 @@ class _Granted(Struct, frozen=True):
     ends_in: int | None = None
     entry: KeptEntry | None = None
 
-    def acquired(self, name: str | None) -> Acquired:
+    def acquired(self, name: str | None, key: str) -> Acquired:
         entry = None if self.entry is None or name is None else self.entry.entry(name)
-        return Acquired(self.lease.lease(), None if self.ends_in is None else seconds_in(self.ends_in), entry)
+        return Acquired(self.lease.on(name, key), None if self.ends_in is None else seconds_in(self.ends_in), entry)
 
 
 class _Renewed(Struct, frozen=True):
@@ -136,13 +136,15 @@ def _written(command: Write, reply: bytes) -> list[Written]:
     return [Written(entry, one.because) for entry, one in zip(kept, outcomes, strict=True)]  # type: ignore[arg-type]
 
 
-def _leases(_: Renew, reply: bytes) -> Renewed:
-    return Renewed([one.lease() if isinstance(one, KeptLease) else None for one in _decode_renewed(reply).leases])
+def _leases(command: Renew, reply: bytes) -> Renewed:
+    found = zip(command.names, _decode_renewed(reply).leases, strict=True)
+    return Renewed([one.on(name.dict, name.key) if isinstance(one, KeptLease) else None for name, one in found])
 
 
 def _looked(command: Look, reply: bytes) -> Looked:
     found = _decode_looked(reply)
-    return Looked([one.acquired(command.dict) if isinstance(one, _Granted) else None for one in found.leases], found.index)
+    leases = zip(command.keys, found.leases, strict=True)
+    return Looked([one.acquired(command.dict, key) if isinstance(one, _Granted) else None for key, one in leases], found.index)
 
 
 PLANS[Read] = Plan(lambda command: [("dict", command.dict)], _read, _entries)
@@ -151,7 +153,7 @@ PLANS[Write] = Plan(lambda command: [("dict", command.dict)], _write, _written)
 PLANS[Acquire] = Plan(
     lambda command: [home_of(command.dict, command.key)],
     _acquire,
-    lambda command, reply: _decode_granted(reply).acquired(command.dict),
+    lambda command, reply: _decode_granted(reply).acquired(command.dict, command.key),
 )
 PLANS[Renew] = Plan(
     lambda command: [home_of(name.dict, name.key) for name in command.names],

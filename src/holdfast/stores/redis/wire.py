@@ -105,15 +105,19 @@ class KeptEntry(Struct, frozen=True, gc=False):
 
 
 class KeptLease(Struct, frozen=True, gc=False):
-    """A lease."""
+    """A lease, perhaps without what it is on."""
 
-    key: str
     holder: str
     lease_id: str
     token: int
     since: int
     until: int
+    key: str = ""
     dict: str | None = None
 
     def lease(self) -> Lease:
-        return Lease(self.dict, self.key, self.holder, self.lease_id, self.token, self.since, self.until)
+        return self.on(self.dict, self.key)
+
+    def on(self, name: str | None, key: str) -> Lease:
+        """The lease on a key of a dict, or with no dict on a name of its own."""
+        return Lease(name, key, self.holder, self.lease_id, self.token, self.since, self.until)

@@ -11,6 +11,7 @@ local NEVER = 2 ^ 62 -- the end of a lease that has none
 local LAST = 2 ^ 53 - 1 -- no moment lies behind it
 local RETRY_S = "120" -- how long somebody may repeat a command, so how long its answer and its events are kept at least
 local RETAINED_S = 86400
+local LOG_S = 2 * RETAINED_S -- how long the log of a taken lease outlasts it: a day longer than need be, so that not every renewal says so
 local RETAINED = 100000
 local TIDY = 100 -- about one step in so many tidies up a little
 local CHUNK = 4000 -- arguments to one call: `unpack` fails at about 8,000; even, because some come in pairs
@@ -61,15 +62,13 @@ local function write_event(key, number, id, event, data)
   end
 end
 
---- Tell those who wait on topics, each with how many may find something. Whether anybody does is asked first: a hint that nobody hears
+local WAKE = store .. ":wake:" -- and a topic: where those who wait on it listen
+
+--- Tell those who listen on channels, each with how many may find something. Whether anybody does is asked first: a hint that nobody hears
 -- would still go to every replica.
 --
 -- Never fails the step, which is written: a user who may not publish is left with polling.
-local function give_hints(topics, counts)
-  local channels = {}
-  for i, topic in ipairs(topics) do
-    channels[i] = store .. ":wake:" .. topic
-  end
+local function give_hints(channels, counts)
   for first = 1, #channels, CHUNK do
     local heard = redis.pcall("PUBSUB", "NUMSUB", unpack(channels, first, math.min(first + CHUNK - 1, #channels)))
     for i = 2, heard.err and 0 or #heard, 2 do

@@ -1,8 +1,9 @@
 --- Leases: on a key of a dict, or with no dict on a name of its own.
 --
 -- Those of a dict D lie in the hash D:leases, key -> the lease, packed. Each other one is an object: the string L, with its log beside it;
--- both expire a day after the lease, so that names that are never used again take no room.
+-- both expire some days after the lease, so that names that are never used again take no room.
 -- @include log
+-- @include lease_record
 
 local leases = {} -- by dict, then key: {lease or false, is_changed}
 
@@ -61,24 +62,24 @@ local function write_lease(one)
   local lease, key = one.lease, one.home.key
   if not one.home.is_alone then
     if lease then
-      call("HSET", key .. ":leases", one.key, cmsgpack.pack(lease))
+      call("HSET", key .. ":leases", one.key, pack_lease(lease))
     else
       call("HDEL", key .. ":leases", one.key)
     end
     return
   end
-  local seconds = RETAINED_S
+  local span_s, log_s = 0, RETAINED_S
   if lease then
-    call("SET", key, cmsgpack.pack(lease))
-    seconds = seconds + math.ceil((lease["until"] - now) / 1000000)
+    call("SET", key, pack_lease(lease))
+    span_s, log_s = math.ceil((lease["until"] - now) / 1000000), LOG_S
   else
     call("DEL", key)
   end
-  for _, part in ipairs({ "", ":events", ":floor" }) do
+  for part, seconds in pairs({ [""] = RETAINED_S, [":events"] = log_s, [":floor"] = log_s }) do
     if lease and lease["until"] >= NEVER then
       call("PERSIST", key .. part)
     else
-      call("EXPIRE", key .. part, seconds)
+      call("EXPIRE", key .. part, seconds + span_s)
     end
   end
 end

@@ -31,6 +31,6 @@ local function run(name)
   finish()
   local packed = cmsgpack.pack(answer)
   keep_answer(remembered and cmsgpack.pack(remembered) or packed)
-  give_hints(hints.topics, hints.counts)
+  give_hints(hints.channels, hints.counts)
   return packed
 end

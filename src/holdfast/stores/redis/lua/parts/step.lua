@@ -48,14 +48,14 @@ function numbers.draw(count)
   return first
 end
 
-local hints = { topics = {}, counts = {}, place = {} }
+local hints = { channels = {}, counts = {}, place = {} }
 
 --- Hint to waiters of a topic, once the step is written.
 local function wake(topic, count)
   local place = hints.place[topic]
   if not place then
-    place = #hints.topics + 1
-    hints.place[topic], hints.topics[place], hints.counts[place] = place, topic, 0
+    place = #hints.channels + 1
+    hints.place[topic], hints.channels[place], hints.counts[place] = place, WAKE .. topic, 0
   end
   hints.counts[place] = math.min(ALL, hints.counts[place] + count)
 end

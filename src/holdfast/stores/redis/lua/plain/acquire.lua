@@ -1,31 +1,62 @@
---- The short way of Acquire: a name of its own that is held, or that was given back by whoever held it last.
+--- The short way of Acquire: a key that is held, or that was given back by whoever held it last, with its entry if a default is given.
 --
 -- What is less plain goes on to the rules of acquire.lua, with nothing written.
--- @include alone
+-- @include one_lease
 
-while not command.dict and command.lease do
-  local number, lease, floor = read_alone()
-  if not number or number % TIDY == 0 or (lease and (lease["until"] <= now or command.all_or_none)) then
+--- The entry under the key of a dict, nil for none.
+local function read_entry(key)
+  local packed = call("HGET", KEYS[2] .. ":entries", key)
+  local entry = packed and cmsgpack.unpack(packed)
+  if entry and (entry.expires_at == nil or entry.expires_at > now) then
+    entry.key = key
+    return entry
+  end
+  return nil
+end
+
+--- Tell of the lease, in a log that lasts and that Prune finds.
+local function tell_acquired(dict, key, number, number_text, floor)
+  local seconds = LOG_S + math.ceil(command.lease / 1000000)
+  local has_log = not dict and keep_log_for(seconds, floor)
+  local told = MAP_OF_2 .. "\163key" .. pack_text(key) .. "\166holder" .. pack_text(command.holder)
+  write_event(KEYS[2], number, number_text, "acquired", told)
+  if has_log then
+    return
+  end
+  call("ZADD", store .. ":logs", "0", dict and "dict:" .. dict or "lease:" .. key)
+  if not dict then
+    keep_log_for(seconds, floor)
+  end
+end
+
+while command.lease do
+  local dict, key = command.dict, command.key
+  local number, held, ends_at, floor = read_one(dict, key)
+  if not number or number % TIDY == 0 or (held and (ends_at <= now or ends_at >= NEVER or command.all_or_none)) then
     break
   end
-  local packed
-  if not lease then
-    lease = { holder = command.holder, lease_id = command.lease_id, token = number, since = now, ["until"] = now + command.lease }
-    packed = cmsgpack.pack(lease)
+  local entry = dict and read_entry(key) or nil
+  if dict and command.default and not entry then
+    break
   end
-  lease.key = command.key
-  local ends_in = lease["until"] < NEVER and lease["until"] - now or nil
-  local answer = cmsgpack.pack({ lease = lease, ends_in = ends_in })
+  local record = held
+  if not held then
+    ends_at, command.token, command.since, command["until"] = now + command.lease, number, now, now + command.lease
+    record = pack_lease(command)
+  end
+  local answer = (entry and MAP_OF_3 or MAP_OF_2) .. "\167ends_in\207" .. struct.pack(NUMBER, ends_at - now) .. "\165lease" .. record
+  if entry then
+    answer = answer .. cmsgpack.pack("entry", entry)
+  end
   if not keep_answer(answer) then
     break
   end
-  if packed then
+  if not held then
     local number_text = text(number)
-    write_event(KEYS[2], number, number_text, "acquired", MAP_OF_2 .. cmsgpack.pack("key", command.key, "holder", command.holder))
-    save_alone(packed, command.lease, floor)
-    call("ZADD", store .. ":logs", "0", "lease:" .. command.key)
+    tell_acquired(dict, key, number, number_text, floor)
+    save_one(dict, key, record, command.lease)
     call("SET", counter_key, number_text)
-    give_hints({ "watch:lease::" .. command.key }, { ALL })
+    give_hints({ WAKE .. (dict and "watch:dict:" .. dict or "watch:lease::" .. key) }, { ALL })
   end
   return answer
 end

@@ -95,7 +95,7 @@ while not command.key and not command.take and command.limit <= 1000 do
   local token_text = text(token)
   call("SET", counter_key, token_text)
   write_event(queue, token, token_text, "claimed", pack_event(packed_ids, has_keys and keys))
-  give_hints({ "watch:queue:" .. command.queue }, { ALL })
+  give_hints({ WAKE .. "watch:queue:" .. command.queue }, { ALL })
   local claim = cmsgpack.pack("claim") .. string.char(128 + claim_count) .. claim_fields
   return MAP_OF_3 .. packed_ids .. claim .. cmsgpack.pack("messages") .. list_of(#ids) .. table.concat(found)
 end

@@ -25,7 +25,8 @@ while command.ids do
   if not (is_plain and keep_answer(TRUE)) then
     break
   end
-  local pack, members, records, values = struct.pack, {}, {}, command.values
+  -- With room for one message, to be spared the growing.
+  local pack, members, records, values = struct.pack, { nil, nil }, { nil, nil }, command.values
   local position = now + command.delay
   local line = pack(LINE, TOP - (command.shared.priority or 0), position)
   local shared, count = pack_shared(position)
@@ -43,6 +44,6 @@ while command.ids do
   call("HSET", queue .. ":messages", unpack(records))
   call("SET", counter_key, text(number + #ids))
   write_event(queue, number, text(number), "put", MAP_OF_1 .. cmsgpack.pack("ids", ids))
-  give_hints({ "queue:" .. command.queue, "watch:queue:" .. command.queue }, { #ids, ALL })
+  give_hints({ WAKE .. "queue:" .. command.queue, WAKE .. "watch:queue:" .. command.queue }, { #ids, ALL })
   return TRUE
 end

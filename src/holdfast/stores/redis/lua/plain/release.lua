@@ -1,23 +1,32 @@
---- The short way of Release: one name of its own, still held.
+--- The short way of Release: one lease, still held.
 --
 -- What is less plain goes on to the rules of release.lua, with nothing written.
--- @include alone
+-- @include one_lease
 
-while #command.names == 1 and command.names[1][1] == "" do
-  local key, lease_id = command.names[1][2], command.names[1][3]
-  local number, lease, floor = read_alone()
-  if not number or number % TIDY == 0 or not lease or lease["until"] <= now or lease.lease_id ~= lease_id then
+local HELD = MAP_OF_1 .. "\164held\145" .. TRUE
+
+while #command.names == 1 do
+  local name = command.names[1]
+  local dict, key, id = name[1] ~= "" and name[1] or nil, name[2], LEASE_ID .. pack_text(name[3])
+  local number, record, ends_at, floor = read_one(dict, key)
+  if not number or number % TIDY == 0 or not record or ends_at <= now or string.sub(record, -#id) ~= id then
     break
   end
-  local answer = cmsgpack.pack({ held = { true } })
-  if not keep_answer(answer) then
+  if not keep_answer(HELD) then
     break
   end
-  local number_text = text(number)
-  write_event(KEYS[2], number, number_text, "released", MAP_OF_2 .. cmsgpack.pack("key", key, "holder", lease.holder))
-  call("DEL", KEYS[2])
-  keep_log_for(RETAINED_S, floor)
+  local number_text, holder = text(number), string.sub(record, 47, -#id - 1)
+  write_event(KEYS[2], number, number_text, "released", MAP_OF_2 .. "\163key" .. pack_text(key) .. holder)
+  if dict then
+    call("HDEL", KEYS[2] .. ":leases", key)
+  else
+    call("DEL", KEYS[2])
+  end
+  if not dict and (ends_at - now > RETAINED_S * 1000000 or not log_outlasts(record, now)) then
+    keep_log_for(RETAINED_S, floor)
+  end
   call("SET", counter_key, number_text)
-  give_hints({ "watch:lease::" .. key, "lease::" .. key }, { ALL, 1 })
-  return answer
+  local watchers = dict and "watch:dict:" .. dict or "watch:lease::" .. key
+  give_hints({ WAKE .. watchers, WAKE .. "lease:" .. (dict or "") .. ":" .. key }, { ALL, 1 })
+  return HELD
 end

@@ -42,6 +42,6 @@ while command.ids do
   local number_text = text(number)
   call("SET", counter_key, number_text)
   write_event(queue, number, number_text, "settled", MAP_OF_2 .. cmsgpack.pack("ids", ids, "to", "done"))
-  give_hints({ "watch:queue:" .. command.queue }, { ALL })
+  give_hints({ WAKE .. "watch:queue:" .. command.queue }, { ALL })
   return TRUE
 end
