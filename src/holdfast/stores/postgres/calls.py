@@ -49,8 +49,9 @@ class Calls:
             receipts = command.receipts
             ids, tokens = as_array(receipt.id for receipt in receipts), as_array(str(receipt.token) for receipt in receipts)
             return Call(self._settle, (command_id, again, receipts[0].queue, ids, tokens))
-        # What was perhaps made before is answered by the general function, which looks for the answer.
-        single = None if again else self._singles.call(command, command_id)
+        # What was perhaps made before is answered by the general function, which looks for the answer. So is what its caller named:
+        # a single command that changes nothing writes no event which a second of its id would meet, and would be carried out again.
+        single = None if again or command.id else self._singles.call(command, command_id)
         return single or self._general_call(command, command_id)
 
     def _put_call(self, command: Put, command_id: str, again: bool) -> Call:  # noqa: FBT001 - as `call` says
@@ -80,7 +81,8 @@ def calls_of(schema: str) -> Calls:
 class Asking:
     """One command being asked: every call it makes has the same id, and all but the first look for an answer first.
 
-    Nor need the first, though a caller's own id may have been used before: then it is undone, for no two events have one id.
+    Nor need the first of a put, claim or settling, though a caller's own id may have been used before: then it is undone, for no two
+    events have one id.
     """
 
     def __init__(self, calls: Calls, command: Command[Any]) -> None:
