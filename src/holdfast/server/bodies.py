@@ -25,7 +25,7 @@ async def read_body(scope: Scope, receive: Receive, most_bytes: int = BODY_BYTES
     encoding = header(scope, b"content-encoding")
     if encoding not in (None, b"identity"):
         raise WireError("too_large", 415, "the body is compressed, and a small one may hide a large one: send it as it is", CLOSE)
-    if (whole := scope.get(BODY)) is not None:  # Nearly always.
+    if (whole := scope.pop(BODY, None)) is not None:  # Nearly always; who waits long must not keep it.
         if len(whole) > most_bytes:
             raise _too_large(most_bytes)
         return check_json(whole)

@@ -57,6 +57,24 @@ def test_pruning_walks_no_more_of_a_long_log_than_of_a_short_one(tmp_path: Path,
     assert walked[1] < 1.5 * walked[0]
 
 
+def test_pruning_looks_at_a_few_topics_at_a_time_and_at_all_in_the_end(tmp_path: Path) -> None:
+    walked = []
+    for count in (50, 500):
+        store, clock = with_history(tmp_path / f"{count}.db", 0)
+        for number in range(count):
+            put_many(store, 0, 2, f"queue-{number:04}")
+        clock.advance(300.0)
+        put_many(store, 20, 1)
+        store.execute(Prune(limit=20))
+        walked.append(steps(store._writer.connection, lambda store=store: store.execute(Prune(keep=3, limit=20))))  # type: ignore[misc]
+        for _ in range(2 + count // 20):
+            store.execute(Prune(keep=1, limit=20))
+        left = [len(store.execute(Changes(f"queue:queue-{number:04}")).events) for number in range(count)]
+        assert set(left) == {1}
+        store.close()
+    assert walked[1] < 1.5 * walked[0]
+
+
 def test_what_is_old_and_too_much_goes_and_what_is_young_stays(tmp_path: Path) -> None:
     store, clock = with_history(tmp_path / "store.db", 30)
     assert store.execute(Prune(keep=10)) == 20 + 20, "events and answers"

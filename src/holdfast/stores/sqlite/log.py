@@ -15,8 +15,8 @@ from holdfast.stores.sqlite.statements import SQL
 STRETCH = 20_000
 """How many event numbers one reading of the log walks at most."""
 
-COUNTED = "counted"
-"""The name in holdfast_meta under which the last event stands that is in the counts of holdfast_topics."""
+COUNTED, PRUNED = "counted", "pruned"
+"""Names in holdfast_meta: of the last event in the counts of holdfast_topics, and of the topic at which the last pruning stopped."""
 
 
 APPEND = SQL["append"]
@@ -91,10 +91,28 @@ class Log:
     def _prune_topics(self, keep: int, young: int, limit: int) -> int:
         """Drop what topics have beyond `keep`, of the events before the number `young`."""
         pruned = 0
-        for topic, excess, floor in self.sql.execute(SQL["topics_over"], {"keep": keep}).fetchall():
+        for topic, excess, floor in self._topics_over(keep, limit):
             asked = {"topic": topic, "floor": floor, "young": young, "limit": min(excess, limit - pruned)}
             pruned += self._drop([(row[0], topic) for row in self.sql.execute(SQL["old_events_of"], asked).fetchall()])
         return pruned
+
+    def _topics_over(self, keep: int, limit: int) -> list[tuple[str, int, int]]:
+        """Of the next so many topics, and round to the first, those with more than `keep` events, by how many, and their floors."""
+        begin = self._meta(PRUNED) or ""
+        behind = self._last_topic(begin, limit)
+        around = min(self._last_topic("", limit), begin)
+        stretches = [(begin, behind), ("", around)]
+        self.sql.execute(SQL["save_meta"], (PRUNED, behind if behind > begin else around))
+        asked = [{"keep": keep, "begin": first, "end": last} for first, last in stretches]
+        return [row for one in asked for row in self.sql.execute(SQL["topics_over"], one).fetchall()]
+
+    def _last_topic(self, begin: str, limit: int) -> str:
+        row = self.sql.execute(SQL["last_topic"], (begin, limit)).fetchone()
+        return begin if row is None else row[0]
+
+    def _meta(self, name: str) -> str | None:
+        row = self.sql.execute(SQL["meta"], (name,)).fetchone()
+        return None if row is None else row[0]
 
     def _first_from(self, moment: int, low: int, high: int) -> int:
         """The number at which the events of this moment and later begin, `high` at most; they lie in the order of their moments."""
@@ -106,8 +124,7 @@ class Log:
         return min(low, top)
 
     def _count_topics(self, latest: int) -> None:
-        row = self.sql.execute(SQL["meta"], (COUNTED,)).fetchone()
-        counted = int(row[0]) if row else 0
+        counted = int(self._meta(COUNTED) or 0)
         if counted < latest:
             self.sql.executemany(SQL["add_topic_count"], self.sql.execute(SQL["count_topics"], (counted, latest)).fetchall())
             self.sql.execute(SQL["save_meta"], (COUNTED, str(latest)))

@@ -458,10 +458,17 @@ where n < ?
 order by n
 limit ?
 
+-- name: last_topic
+-- The last of the next so many.
+select topic
+from (select topic from holdfast_topics where topic > ? order by topic limit ?)
+order by topic desc
+limit 1
+
 -- name: topics_over
 select topic, count - :keep, floor
 from holdfast_topics
-where count > :keep
+where topic > :begin and topic <= :end and count > :keep
 
 -- name: event_from
 select n, at
