@@ -21,6 +21,7 @@ from holdfast.stores.postgres import schema
 from holdfast.testing.conformance.asking import DICT, JOBS, acquire, claim, drain, ids, put, read, settle
 from holdfast.testing.conformance.threads import Doing, all_asleep
 from holdfast.testing.servers.postgres import PASSWORD, PostgresServer
+from holdfast.testing.servers.program import free_port
 
 
 @pytest.fixture(scope="module")
@@ -226,6 +227,24 @@ def test_a_standby_is_not_taken_for_a_store(server: PostgresServer) -> None:
     with pytest.raises(StoreUnavailable, match="read-only") as caught:
         connect(server.url.replace(f"holdfast:{PASSWORD}", "reader:r34d3r"))
     assert "r34d3r" not in repr(caught.value)
+
+
+def test_of_several_hosts_the_one_that_takes_writes_is_the_store(server: PostgresServer, store: Store) -> None:
+    put(store, "a")
+    with PostgresServer(settings={"default_transaction_read_only": "on"}) as standby:
+        hosts = ",".join(f"127.0.0.1:{port}" for port in (free_port(), standby.port, server.port))
+        several = connect(f"postgresql://holdfast:{PASSWORD}@{hosts}/postgres?schema=faults")
+        server.restart()
+        assert ids(claim(several)) == ["a"]
+        assert PASSWORD not in several.url
+        several.close()
+
+
+def test_where_none_of_several_hosts_answers_all_are_named() -> None:
+    dead = f"127.0.0.1:{free_port()},127.0.0.1:{free_port()}"
+    with pytest.raises(StoreUnavailable, match=r"127\.0\.0\.1,127\.0\.0\.1") as caught:
+        connect(f"postgresql://holdfast:s3cr3t@{dead}/postgres")
+    assert "s3cr3t" not in repr(caught.value)
 
 
 @pytest.mark.parametrize("name", ["{", "}", "{}", "100%", "%s", "%(a)s", '"quoted"', "o'clock", "a;b", "$1", "$$", "\\", "ä€\U0001f600"])
