@@ -38,9 +38,10 @@ def test_a_child_runs_sync_and_async_functions(function: Callable[..., Any], cli
     assert [job.result() for job in jobs] == [2, 4, 6]
 
 
-def test_it_is_another_process_and_the_same_for_the_next_job(client: ControlPlaneClient) -> None:
-    worker = made(handlers.where, client, results=True)
-    jobs = worker.put_many([1, 2])
+@pytest.mark.parametrize("prefetch", [0, 3])
+def test_it_is_another_process_and_the_same_for_the_next_job(client: ControlPlaneClient, prefetch: int) -> None:
+    worker = made(handlers.where, client, results=True, prefetch=prefetch)
+    jobs = worker.put_many([1, 2, 3, 4])
     worker.run(until_empty=True)
     (pid,) = {job.result() for job in jobs}
     assert pid != os.getpid()
