@@ -82,6 +82,21 @@ async def test_a_failure_waits_in_the_store_and_is_tried_again(client: ControlPl
     assert (await queue.stats()).total == 0
 
 
+async def test_jobs_that_failed_together_do_not_come_back_together(client: ControlPlaneClient, clock: FakeClock) -> None:
+    async def handle(value: int) -> None:
+        raise ValueError("the server is down")
+
+    worker = AsyncWorker(handle, "jobs", client=client, concurrency=8)
+    queue = AsyncQueue[int]("jobs", client=client)
+    await worker.put_many(range(8))
+    await worker.run(until_empty=True)
+    assert len({message.due_at for message in await queue.browse()}) > 4
+    clock.advance(0.4)
+    assert (await queue.stats()).delayed == 8
+    clock.advance(0.6)
+    assert (await queue.stats()).ready == 8
+
+
 async def test_a_message_is_dead_at_its_budget_and_keeps_the_error(client: ControlPlaneClient, clock: FakeClock) -> None:
     async def handle(value: int) -> None:
         raise ValueError(f"no {value} today")

@@ -81,6 +81,21 @@ def test_a_failure_waits_in_the_store_and_is_tried_again(client: ControlPlaneCli
     assert (queue.stats()).total == 0
 
 
+def test_jobs_that_failed_together_do_not_come_back_together(client: ControlPlaneClient, clock: FakeClock) -> None:
+    def handle(value: int) -> None:
+        raise ValueError("the server is down")
+
+    worker = Worker(handle, "jobs", client=client, concurrency=8)
+    queue = Queue[int]("jobs", client=client)
+    worker.put_many(range(8))
+    worker.run(until_empty=True)
+    assert len({message.due_at for message in queue.browse()}) > 4
+    clock.advance(0.4)
+    assert (queue.stats()).delayed == 8
+    clock.advance(0.6)
+    assert (queue.stats()).ready == 8
+
+
 def test_a_message_is_dead_at_its_budget_and_keeps_the_error(client: ControlPlaneClient, clock: FakeClock) -> None:
     def handle(value: int) -> None:
         raise ValueError(f"no {value} today")

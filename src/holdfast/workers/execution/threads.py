@@ -63,12 +63,12 @@ class ThreadExecution:
             run = None  # A thread that waits keeps no message alive.
 
     def _take(self, run: Run) -> bool:
+        run.handle = self  # First: whoever finds it taken must find it running.
+        if run.may_begin():
+            return True
         with self._lock:
-            if run.may_begin():
-                run.handle = threading.current_thread()
-                return True
-            self._running -= 1  # It was given back.
-            return False
+            self._running -= 1
+        return False  # It was given back.
 
     def _leave(self, run: Run) -> bool:
         """Whether this thread still counts as the one that runs it."""

@@ -169,24 +169,14 @@ class AsyncShift:
 
     async def _ask(self, room: int) -> Claimed:
         """Take the one step, and begin what it claimed."""
-        crew, orders = self._crew, self.orders
-        claim = None
-        if room:
-            claim = Claim(
-                orders.queue,
-                self._claimer,
-                orders.lease_s,
-                room,
-                expired_to=orders.expired_to,
-                max_attempts=orders.max_attempts,
-                dead_letter=orders.dead_letter_queue,
-            )
+        crew = self._crew
+        claim = self._claim(room) if room else None
         self._unreported |= crew.desk.take_progress()
         claimed = NOTHING
         started = crew.now()
         crew.stop_holding(self._unsettled)
         if self._unsettled or self._unreported or claim:
-            claimed = await step(self._store, orders, self._unsettled, self._unreported, claim)
+            claimed = await step(self._store, self.orders, self._unsettled, self._unreported, claim)
             crew.count(self._unsettled)
             self._unsettled, self._unreported = [], {}
             self._came_back()
@@ -197,12 +187,25 @@ class AsyncShift:
             await self._begin()
         return claimed
 
+    def _claim(self, room: int) -> Claim:
+        orders = self.orders
+        return Claim(
+            orders.queue,
+            self._claimer,
+            orders.lease_s,
+            room,
+            expired_to=orders.expired_to,
+            max_attempts=orders.max_attempts,
+            dead_letter=orders.dead_letter_queue,
+        )
+
     async def _begin(self) -> None:
         if self._cancelled:
             self._crew.cancel(self._cancelled)
         admitted, ended = self._unbegun, list[Finished]()
         if self.orders.idempotent:
             admitted, ended = await admit(self._store, self.orders, self._unbegun)
+            self._came_back()
         self._unbegun = []
         self._crew.begin(admitted)
         for run, outcome in ended:
