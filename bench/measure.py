@@ -2,7 +2,7 @@
 
 import gc
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
@@ -92,6 +92,11 @@ class Run(Struct, frozen=True):
     folder: Path
     sizes: Sizes
     tell: Callable[[str], None]
+    peers: Sequence[str] | None = None
+
+    def wants(self, peer: str) -> bool:
+        """Whether it was asked for: by its name, or with all others."""
+        return self.peers is None or peer in self.peers
 
     def rounds(self, what: str, count: int | None = None) -> Iterator[int]:
         """The numbers of the rounds, each told as it begins, on a tidied heap."""

@@ -22,6 +22,7 @@ from holdfast._sync.flows.claiming import claim
 from holdfast.commands import Claim, Item, Put, Settle
 from holdfast.connect import connect
 from holdfast.ids import new_id
+from holdfast.records import Message
 from holdfast.stores import Store
 
 BODY = Raw(VALUE)
@@ -41,7 +42,7 @@ def run_on(server: AbstractContextManager[str], groups: Groups, missing: Sequenc
         for name in options.only or groups:
             figures[name] = []
             try:
-                figures[name].extend(groups[name](Run(Path(), sizes, tell), url))
+                figures[name].extend(groups[name](Run(Path(), sizes, tell, options.peer), url))
             except Exception:  # noqa: BLE001 - the other measurements are worth having
                 broken.append(f"{name} broke: {traceback.format_exc()}")
     notes = [
@@ -59,6 +60,7 @@ def run_on(server: AbstractContextManager[str], groups: Groups, missing: Sequenc
 def parse(groups: Groups, about: str | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=about)
     parser.add_argument("--only", action="append", choices=list(groups), help="measure only this group; may be given several times")
+    parser.add_argument("--peer", action="append", metavar="NAME", help="measure only beside this peer; may be given several times")
     parser.add_argument("--quick", action="store_true", help="tiny sizes, to see that everything runs; nothing is judged")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the figures to this file")
     return parser.parse_args()
@@ -77,14 +79,23 @@ class OurQueue:
         self._store: Store = connect(url)
 
     def put(self, size: int) -> int:
-        self._store.execute(Put(QUEUE, [Item(new_id(), BODY) for _ in range(size)]))
+        self._store.execute(Put(QUEUE, [Item(new_id(), self.body()) for _ in range(size)]))
         return size
 
+    def body(self) -> Raw:
+        return BODY
+
     def cycle(self, size: int) -> int:
-        messages = self._store.execute(Claim(QUEUE, "bench", LEASE_S, size)).messages
+        messages = self.claim(size)
+        self.settle(messages)
+        return len(messages)
+
+    def claim(self, size: int) -> list[Message]:
+        return self._store.execute(Claim(QUEUE, "bench", LEASE_S, size)).messages
+
+    def settle(self, messages: list[Message]) -> None:
         if messages:
             self._store.execute(Settle([message.receipt for message in messages]))
-        return len(messages)
 
     def close(self) -> None:
         self._store.close()

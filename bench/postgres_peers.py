@@ -1,4 +1,8 @@
-"""Other queues on the same PostgreSQL, by their documented calls, each with what it does best: batches where it has them."""
+"""Other queues on the same PostgreSQL, by their documented calls, each with what it does best: batches where it has them.
+
+pgmq stands here twice: as programs in Python call it, by its client, on a connection that spares each call its begin and commit; and by its
+SQL functions alone, prepared and without any client, which no program gets to see but which says what the server does for each.
+"""
 
 import asyncio
 from collections.abc import Iterator
@@ -9,18 +13,69 @@ from typing import Any
 from uuid import uuid4
 
 import psycopg
+from msgspec import Raw, json
 
 from bench.crews import Crew
 from bench.job_libraries import OnLoop, Peer, Peers, Span, compare_peer
 from bench.measure import Figure, Run, in_fresh_process
 from bench.networked import OurQueue
 from bench.ours import QUEUE, VALUE
+from holdfast.codec import JSON
 
 TEXT = VALUE.decode()
+BODY = json.decode(VALUE)
+
+
+class OurValues(OurQueue):
+    """Ours with values that go in and come out as Python objects, as theirs do."""
+
+    def body(self) -> Raw:
+        return JSON.encode(BODY)
+
+    def cycle(self, size: int) -> int:
+        messages = self.claim(size)
+        for message in messages:
+            JSON.decode(message.value)
+        self.settle(messages)
+        return len(messages)
 
 
 class Pgmq:
-    """Its SQL functions, called as ours are: its Python client adds to their cost."""
+    """Its Python client, by whose calls values go in and come out as Python objects."""
+
+    def __init__(self, url: str) -> None:
+        # Its calls make a transaction of their own, in three round trips, unless they are given a connection.
+        self._connection = psycopg.connect(url, autocommit=True)
+        pool = import_module("psycopg_pool").ConnectionPool(url, min_size=0, max_size=1, open=True)
+        self._queue: Any = import_module("pgmq").PGMQueue(pool=pool, init_extension=False)
+        self._pool: Any = pool
+
+    def put(self, size: int) -> int:
+        if size == 1:
+            self._queue.send(QUEUE, BODY, conn=self._connection)
+        else:
+            self._queue.send_batch(QUEUE, [BODY] * size, conn=self._connection)
+        return size
+
+    def cycle(self, size: int) -> int:
+        if size == 1:
+            message = self._queue.read(QUEUE, vt=60, conn=self._connection)
+            if message is None:
+                return 0
+            self._queue.delete(QUEUE, message.msg_id, conn=self._connection)
+            return 1
+        messages = self._queue.read_batch(QUEUE, vt=60, batch_size=size, conn=self._connection) or []
+        if messages:
+            self._queue.delete_batch(QUEUE, [message.msg_id for message in messages], conn=self._connection)
+        return len(messages)
+
+    def close(self) -> None:
+        self._connection.close()
+        self._pool.close()
+
+
+class PgmqFunctions:
+    """Its SQL functions, each a prepared statement on a bare connection."""
 
     def __init__(self, url: str) -> None:
         self._connection = psycopg.connect(url, autocommit=True)
@@ -46,8 +101,10 @@ class Pgmq:
 
 
 def create_pgmq(url: str) -> None:
-    import_module("pgmq.install").install_pgmq_from_sql(dsn=url)
-    with psycopg.connect(url) as connection:
+    with psycopg.connect(url, autocommit=True) as connection:
+        is_there = connection.execute("select to_regnamespace('pgmq') is not null").fetchone()
+        if is_there == (False,):
+            import_module("pgmq.install").install_pgmq_from_sql(dsn=url)
         connection.execute("select pgmq.create(%s)", (QUEUE,))
 
 
@@ -239,6 +296,7 @@ def run_awa(url: str, jobs: int, concurrency: int) -> float:
 
 PEERS: Peers = {
     "pgmq": Peer("pgmq", Pgmq, create=create_pgmq),
+    "pgmq, functions alone": Peer("pgmq", PgmqFunctions, create=create_pgmq),
     "pgqueuer": Peer("pgqueuer", Pgqueuer, create=create_pgqueuer),
     "procrastinate": Peer("procrastinate", Procrastinate, create=create_procrastinate),
     "awa": Peer("awa", Awa, run_awa, create_awa),
@@ -249,9 +307,9 @@ PEERS: Peers = {
 def beside(run: Run, url: str) -> Iterator[Figure]:
     """Ours and each peer, round by round."""
     most = max(run.sizes.crews)
-    with Crew(OurQueue, url, most) as ours:
+    with Crew(OurValues, url, most) as ours:
         for name, peer in PEERS.items():
-            if not peer.is_installed:
+            if not peer.is_installed or not run.wants(name):
                 continue
             if peer.create:
                 peer.create(url)

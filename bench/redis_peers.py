@@ -312,7 +312,7 @@ def is_newer(binary: Path) -> bool:
 def beside(run: Run, _: str) -> Iterator[Figure]:
     """Ours and each peer, round by round, on a server that only they use."""
     for name, peer in PEERS.items():
-        if not peer.is_installed:
+        if not peer.is_installed or not run.wants(name):
             continue
         binary = newer_binary() if name in NEWER else found_binaries()[0]
         if binary is None:
