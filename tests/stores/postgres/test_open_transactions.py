@@ -7,13 +7,13 @@ from typing import Any
 import psycopg
 import pytest
 
-from holdfast.commands import Acquire, Change, Clear, Command, Read, Release, Seal, Survey, Write
+from holdfast.commands import Acquire, Change, Clear, Command, Count, Extend, Read, Release, Seal, Survey, Write
 from holdfast.commands.topics import lease_topic, log_topic, watch_topic
 from holdfast.errors import StoreMoved
 from holdfast.stores.postgres.store import PostgresStore
 from holdfast.stores.postgres.tasks import AsyncPostgresStore
 from holdfast.testing.clock import FakeClock
-from holdfast.testing.conformance.asking import DICT, acquire, grant, name, put, raw, read, renew, write
+from holdfast.testing.conformance.asking import DICT, acquire, claim, grant, name, put, raw, read, renew, settle, write
 from holdfast.testing.postgres import PinnedPostgresStore
 from tests.postgres import empty_postgres_url, own_postgres_url
 from tests.sentinel_databases import until
@@ -70,6 +70,11 @@ def test_without_its_lock_it_would_be(connection: Connection, together: bool) ->
         assert is_taken_while_a_write_relies_on_it(connection, url, together=together)
 
 
+def somebody_waits(connection: Connection) -> bool:
+    waiting = "select count(*) from pg_stat_activity where wait_event_type = 'Lock' and application_name = 'holdfast'"
+    return connection.execute(waiting).fetchone() == (1,)
+
+
 @pytest.mark.parametrize("together", [False, True])
 def test_a_write_that_waited_for_a_deletion_is_made(store: PostgresStore, connection: Connection, together: bool) -> None:  # noqa: FBT001
     write(store, "key", "old")
@@ -78,13 +83,9 @@ def test_a_write_that_waited_for_a_deletion_is_made(store: PostgresStore, connec
     mine.execute(Write(DICT, [Change("key", do="compare", expect="present")]))
     changes = [Change("key", value=raw("new")), *([Change("beside", value=raw("new"))] if together else [])]
 
-    def somebody_waits() -> bool:
-        waiting = "select count(*) from pg_stat_activity where wait_event_type = 'Lock' and application_name = 'holdfast'"
-        return connection.execute(waiting).fetchone() == (1,)
-
     with ThreadPoolExecutor(1) as threads:
         writing = threads.submit(store.execute, Write(DICT, changes))
-        until(somebody_waits)
+        until(lambda: somebody_waits(connection))
         mine.execute(Write(DICT, [Change("key", do="delete")]))
         connection.commit()
         assert [one.because for one in writing.result(60)] == [""] * len(changes)
@@ -123,6 +124,23 @@ def test_who_announces_itself_as_a_watcher_of_a_lease_learns_of_a_grant_under_wa
     assert is_settled(store, topic)
 
 
+@pytest.mark.parametrize("is_one_claim", [True, False])
+def test_messages_that_are_being_renewed_are_settled_once_that_is_done(
+    store: PostgresStore,
+    connection: Connection,
+    is_one_claim: bool,  # noqa: FBT001
+) -> None:
+    put(store, "a", "b", "c")
+    held = claim(store, 3) if is_one_claim else [*claim(store), *claim(store), *claim(store)]
+    assert store.within(connection).execute(Extend([held[1].receipt], 60.0)).held == [True]
+    with ThreadPoolExecutor(1) as threads:
+        settling = threads.submit(settle, store, held)
+        until(lambda: somebody_waits(connection))
+        connection.commit()
+        assert settling.result(60) == [True, True, True]
+    assert store.execute(Count("jobs")).total == 0
+
+
 def test_emptying_a_queue_leaves_the_callers_lock_timeout(store: PostgresStore, connection: Connection) -> None:
     connection.execute("set local lock_timeout = '7s'")
     store.within(connection).execute(Clear("queue", "jobs"))
@@ -141,7 +159,7 @@ def test_a_connection_to_a_store_that_was_moved_says_where_to(store: PostgresSto
 def test_a_session_that_begins_afterwards_is_told_so_by_every_command(store: PostgresStore) -> None:
     put(store, "a")
     store.execute(Seal("redis://elsewhere", store.execute(Survey()).latest))
-    store._pool.drain()
+    store._sessions.drain()
     changes = [Change("key", value=raw("new"))]
     commands: list[Command[Any]] = [Acquire(None, "lock", "me", "mine", 30.0), Write(DICT, changes), Read(DICT, keys=["key"])]
     for command in commands:

@@ -1,25 +1,36 @@
 -- What becomes of messages: how they are told, promoted, ended and moved. The commands on queues are made of these.
 
--- A message as JSON; what is as it is in most messages is left out.
+-- A message as JSON; what is as it is in most messages is left out. A null among the parts of concat() is nothing.
 create or replace function message_json(m messages) returns text
 language sql stable as $$
-  select '{"queue":' || to_json(m.queue) || ',"id":' || to_json(m.id) || ',"n":' || m.n || ',"position":' || m.position
-    || ',"state":"' || m.state || '","attempts":' || m.attempts || ',"created_at":' || m.created_at
-    || case when m.key is null then '' else ',"key":' || to_json(m.key) end
-    || case when m.priority = 0 then '' else ',"priority":' || m.priority end
-    || case when m.failures = 0 then '' else ',"failures":' || m.failures end
-    || case when m.token = 0 then ''
-      else ',"holder":' || to_json(m.holder) || ',"token":' || m.token || ',"since":' || m.since || ',"until":' || m.until end
-    || case when m.expired_to = 'place' then '' else ',"expired_to":"' || m.expired_to || '"' end
-    || case when m.max_attempts is null then '' else ',"max_attempts":' || m.max_attempts end
-    || case when m.dead_letter is null then '' else ',"dead_letter":' || to_json(m.dead_letter) end
-    || case when m.start_by is null then '' else ',"start_by":' || m.start_by end
-    || case when m.dead_at is null then '' else ',"dead_at":' || m.dead_at end
-    || case when m.last_error is null then '' else ',"last_error":' || to_json(m.last_error) end
-    || case when m.endings = 0 then '' else ',"endings":' || m.endings end
-    || case when m.history is null then '' else ',"history":[' || array_to_string(m.history, ',') || ']' end
-    || case when m.metadata is null then '' else ',"metadata":' || m.metadata end
-    || ',"value":' || m.value || '}'
+  select concat(
+    '{"queue":', to_json(m.queue), ',"state":"', m.state, '"',
+    case when m.token <> 0 then concat(',"holder":', to_json(m.holder), ',"token":', m.token, ',"since":', m.since, ',"until":', m.until) end,
+    case when m.expired_to <> 'place' then concat(',"expired_to":"', m.expired_to, '"') end,
+    message_facts(m)
+  )
+$$;
+
+-- The rest of a message's JSON, which is its own: what is before it, all messages of one claim have in common.
+create or replace function message_facts(m messages) returns text
+language sql stable as $$
+  select concat(
+    ',"id":', to_json(m.id), ',"n":', m.n, ',"position":', m.position, ',"attempts":', m.attempts, ',"created_at":', m.created_at,
+    ',"key":' || to_json(m.key),
+    case when m.priority <> 0 then concat(',"priority":', m.priority) end,
+    ',"max_attempts":' || m.max_attempts,
+    ',"dead_letter":' || to_json(m.dead_letter),
+    ',"start_by":' || m.start_by,
+    ',"metadata":' || m.metadata,
+    case when m.endings <> 0 or m.failures <> 0 or m.dead_at is not null then concat(
+      case when m.failures <> 0 then concat(',"failures":', m.failures) end,
+      ',"dead_at":' || m.dead_at,
+      ',"last_error":' || to_json(m.last_error),
+      case when m.endings <> 0 then concat(',"endings":', m.endings) end,
+      ',"history":[' || array_to_string(m.history, ',') || ']'
+    ) end,
+    ',"value":', m.value, '}'
+  )
 $$;
 
 create or replace function is_late(m messages, now bigint) returns boolean

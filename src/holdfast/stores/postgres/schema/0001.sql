@@ -49,8 +49,9 @@ create table messages (
   history text[], -- each a JSON array
   metadata text,
   value text not null,
-  primary key (queue, id)
+  primary key (queue, id) with (fillfactor = 60) -- a claim makes a second entry, beside the first
 ) with (
+  fillfactor = 70, -- and a second row, which is cheapest on the same page
   -- Every message is written thrice and then gone: its dead versions are to be cleared away long before they are a fifth of the table.
   autovacuum_vacuum_scale_factor = 0.02,
   autovacuum_vacuum_insert_scale_factor = 0.1,
@@ -108,7 +109,10 @@ create table events (
   event text not null,
   data text not null,
   command text collate "C" -- the id of the command that wrote it, for a client that did not hear the answer and asks again
-) with (autovacuum_vacuum_insert_scale_factor = 0.1, autovacuum_vacuum_scale_factor = 0.05);
+) with (
+  toast_tuple_target = 8160, -- the ids of a large batch are not worth compressing: they are gone soon
+  autovacuum_vacuum_insert_scale_factor = 0.1, autovacuum_vacuum_scale_factor = 0.05
+);
 
 create index events_topic on events (topic, n);
 
