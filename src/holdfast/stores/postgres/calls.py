@@ -1,6 +1,6 @@
 """Commands as calls of the store's SQL functions, and answers from what those return: pure, for threads and tasks alike."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from copy import copy
 from functools import cache
 from typing import Any, TypeVar
@@ -13,7 +13,7 @@ from holdfast.errors import LeaseHeld
 from holdfast.ids import new_id
 from holdfast.records import Lease, Receipt
 from holdfast.stores.postgres.singles import Singles
-from holdfast.stores.postgres.statements import Call, in_schema
+from holdfast.stores.postgres.statements import Call, as_array, function, in_schema
 
 R = TypeVar("R")
 
@@ -27,9 +27,9 @@ class Calls:
     def __init__(self, schema: str) -> None:
         self._execute = in_schema("select {}.execute(%s::jsonb, %s::text[])", schema)
         self._read = in_schema("select {}.read(%s::jsonb)", schema)
-        self._put = in_schema("select {}.put(%s, %s, %s, %s::text[], %s::integer[], %s::text[])", schema)
-        self._claim = in_schema("select {}.claim(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s)", schema)
-        self._settle = in_schema("select {}.settle(%s, %s, %s, %s::text[], %s::bigint[])", schema)
+        self._put = function("put", "%s, %s, %s, %s::text[], %s::integer[], %s::text[]", schema)
+        self._claim = function("claim", "%s, %s, %s, %s, %s, %s, %s, %s, %s, %s", schema)
+        self._settle = function("settle", "%s, %s, %s, %s::text[], %s::bigint[]", schema)
         self._singles = Singles(schema)
         self.moved: Call = Call(in_schema("select max(value) from {}.meta where name = 'moved'", schema), ())
         self.prune: Call = Call(in_schema("select {}.prune_some()", schema), ())
@@ -48,7 +48,7 @@ class Calls:
         if isinstance(command, Settle) and is_simple(command):
             receipts = command.receipts
             ids, tokens = as_array(receipt.id for receipt in receipts), as_array(str(receipt.token) for receipt in receipts)
-            return Call(self._settle, (command_id, again, receipts[0].queue, ids, tokens))
+            return self._settle.call(command_id, again, receipts[0].queue, ids, tokens)
         # What was perhaps made before is answered by the general function, which looks for the answer. So is what its caller named:
         # a single command that changes nothing writes no event which a second of its id would meet, and would be carried out again.
         single = None if again or command.id else self._singles.call(command, command_id)
@@ -58,11 +58,11 @@ class Calls:
         items = command.items
         priorities = as_array(str(item.priority) for item in items) if any(item.priority for item in items) else None
         texts = as_array(bytes(item.value).decode() for item in items)
-        return Call(self._put, (command_id, again, command.queue, as_array(item.id for item in items), priorities, texts))
+        return self._put.call(command_id, again, command.queue, as_array(item.id for item in items), priorities, texts)
 
     def _claim_call(self, command: Claim, command_id: str, again: bool) -> Call:  # noqa: FBT001 - as `call` says
         rest = (command.take, command.expired_to, command.max_attempts, command.dead_letter)
-        return Call(self._claim, (command_id, again, command.queue, command.holder, command.lease_s, command.limit, *rest))
+        return self._claim.call(command_id, again, command.queue, command.holder, command.lease_s, command.limit, *rest)
 
     def _general_call(self, command: Command[Any], command_id: str) -> Call:
         texts: list[str] = []
@@ -100,12 +100,6 @@ class Asking:
         """The command under the id of its calls."""
         named: Command[Any] = with_fields(self._command, id=self._id)
         return named
-
-
-def as_array(texts: Iterable[str]) -> str:
-    """A list as PostgreSQL reads one: psycopg, which finds out about each part of a list, takes several times as long."""
-    quoted = '","'.join([text.replace("\\", "\\\\").replace('"', '\\"') for text in texts])
-    return f'{{"{quoted}"}}'
 
 
 def is_plain(item: Item) -> bool:

@@ -5,6 +5,7 @@ import threading
 from concurrent import futures
 from concurrent.futures import Future
 from contextlib import suppress
+from functools import partial
 from typing import Any, TypeVar
 
 import psycopg
@@ -23,7 +24,7 @@ from holdfast.stores.postgres.calls import Asking, Calls, answer, answer_held
 from holdfast.stores.postgres.failures import UNDEFINED, not_connected, raised, refuse_if_moved
 from holdfast.stores.postgres.listening import Listener
 from holdfast.stores.postgres.server import guarantees_of
-from holdfast.stores.postgres.sessions import Session, prepare
+from holdfast.stores.postgres.sessions import Session, Sessions, prepare
 from holdfast.stores.postgres.statements import Call
 from holdfast.stores.postgres.within import CallersTransaction, check_connection
 from holdfast.stores.retrying import Lost, Tries, retry
@@ -39,7 +40,7 @@ CONNECT_S = 5.0
 ANNOUNCE_S = 1.0
 """The longest that a first wait takes to announce itself; where that is not enough, waiting is polling."""
 
-PRUNE_EVERY = 200
+PRUNE_EVERY = 500
 """So many commands of this process that write, and it prunes a little."""
 
 # Autocommit: one statement is one transaction, and one round trip. Nothing is prepared unless the session is ours alone: see sessions.py.
@@ -72,19 +73,20 @@ class PostgresStore:
         self._process = os.getpid()
         self._listener = Listener(self._connect, self.address.schema, self.waiters)
         self.waiters.announce = self._hear_of
-        self._pool: ConnectionPool[Session] = ConnectionPool(
+        pool = ConnectionPool(
             self.address.conninfo,
             connection_class=Session,
             kwargs=SESSION,
             min_size=0,
             max_size=self.address.pool,
             timeout=CONNECT_S,
-            configure=prepare,
+            configure=partial(prepare, schema=self.address.schema),
             open=True,
         )
+        self._sessions = Sessions(pool)
 
     def _begin_in_child(self) -> None:
-        _left_behind.append((self._listener, self._pool))
+        _left_behind.append((self._listener, self._sessions))
         self.waiters.reset()
         self._begin()
 
@@ -105,25 +107,23 @@ class PostgresStore:
     def _ask(self, call: Call) -> str:
         """Make the call once, on a connection of the pool."""
         try:
-            connection = self._pool.getconn()
+            connection = self._sessions.take()
         except PoolClosed:
             raise Closed("The store was closed; open it again.") from None
         except PoolTimeout:
             raise Lost(f"{self.address.where}: no connection in {CONNECT_S:g} s", maybe_applied=False) from None
         try:
-            row = connection.ask(call)
+            return connection.ask(call)
         except psycopg.Error as error:
             told = raised(error, self.address.where)
             if isinstance(error, UNDEFINED):
                 refuse_if_moved(connection.execute(self.calls.moved.statement, ()).fetchone(), self.address.where)
             if connection.closed:
                 # The others are as old, and were probably cut as well.
-                self._pool.drain()
+                self._sessions.drain()
             raise told from error
         finally:
-            self._pool.putconn(connection)
-        text: str = row[0] if row is not None else ""
-        return text
+            self._sessions.give_back(connection)
 
     def within(self, connection: Connection) -> Executor:
         """What executes commands in the connection's transaction, on the data of this store."""
@@ -183,7 +183,7 @@ class PostgresStore:
         self.waiters.close()
         if self._process == os.getpid():
             self._listener.close()
-            self._pool.close()
+            self._sessions.close()
 
     def _connect(self) -> Connection:
         return psycopg.connect(self.address.conninfo, **SESSION)

@@ -3,6 +3,7 @@
 import asyncio
 import weakref
 from contextlib import suppress
+from functools import partial
 from typing import Any, TypeVar
 
 import psycopg
@@ -71,7 +72,7 @@ class AsyncPostgresStore:
         except PoolTimeout:
             raise Lost(f"{where}: no connection in {CONNECT_S:g} s", maybe_applied=False) from None
         try:
-            row = await connection.ask(call)
+            return await connection.ask(call)
         except psycopg.Error as error:
             told = raised(error, where)
             if isinstance(error, UNDEFINED):
@@ -83,8 +84,6 @@ class AsyncPostgresStore:
             raise told from error
         finally:
             await pool.putconn(connection)
-        text: str = row[0] if row is not None else ""
-        return text
 
     def within(self, connection: AsyncConnection) -> AsyncExecutor:
         """What executes commands in the connection's transaction, on the data of this store."""
@@ -105,7 +104,7 @@ class AsyncPostgresStore:
                 min_size=0,
                 max_size=address.pool,
                 timeout=CONNECT_S,
-                configure=prepare_async,
+                configure=partial(prepare_async, schema=address.schema),
                 open=False,
             )
             self._pools[loop] = pool

@@ -1,0 +1,117 @@
+"""Sessions of a store: what is sent arrives as it was, settings stay where they are ours, and nobody waits for one that lies at hand."""
+
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from msgspec import json
+from psycopg import DataError
+from psycopg.errors import UndefinedFunction
+from psycopg_pool import PoolTimeout
+
+from holdfast.errors import Closed
+from holdfast.stores.postgres.sessions import Session, Sessions
+from holdfast.stores.postgres.statements import Call, numbered
+from holdfast.stores.postgres.store import PostgresStore
+from holdfast.testing.conformance.asking import put
+from tests.postgres import own_postgres_url, shared_postgres
+from tests.sentinel_databases import until
+from tests.stores.postgres.pooling import Rotation, through
+
+ODD = ["", " ", "NULL", '"', "\\", '\\"', "{}", ",", "é\u2028", "\n", "%s"]
+
+
+@pytest.fixture
+def store() -> Iterator[PostgresStore]:
+    store = PostgresStore(f"{own_postgres_url()}&pool=1")
+    yield store
+    store.close()
+
+
+@pytest.fixture
+def session(store: PostgresStore) -> Iterator[Session]:
+    session = store._sessions.take()
+    yield session
+    store._sessions.give_back(session)
+
+
+def test_parameters_arrive_as_they_were_given(session: Session) -> None:
+    call = Call(
+        b"select json_build_array(%s::text, %s::boolean, %s::boolean, %s::bigint, %s::float8, %s::text[], %s::text[])::text",
+        (None, True, False, 2**62, 1e-05, [], ODD),
+    )
+    assert json.decode(session.ask(call)) == [None, True, False, 2**62, 1e-05, [], ODD]
+
+
+def test_a_text_with_a_character_that_would_end_it_is_refused(session: Session) -> None:
+    with pytest.raises(DataError, match="NUL"):
+        session.ask(Call(b"select %s::text", ("a\0b",)))
+    assert session.ask(Call(b"select %s::text", ("a",))) == "a"
+
+
+def test_an_error_leaves_the_session_whole(session: Session) -> None:
+    for _ in range(2):
+        with pytest.raises(UndefinedFunction):
+            session.ask(Call(b"select no_such_function(%s)", ("a",)))
+    assert session.ask(Call(b"select 'a'::text", ())) == "a"
+
+
+def test_a_schema_may_be_named_like_a_parameter() -> None:
+    assert numbered(b'select "%%s%%%%".f(%s, %s)') == b'select "%s%%".f($1, $2)'
+
+
+def settings_of(store: PostgresStore) -> Any:
+    session = store._sessions.take()
+    row = session.execute("select current_setting('enable_seqscan'), current_setting('plan_cache_mode')").fetchone()
+    store._sessions.give_back(session)
+    return row
+
+
+def test_a_session_has_our_settings_only_where_it_is_ours(store: PostgresStore) -> None:
+    assert settings_of(store) == ("off", "force_generic_plan")
+    with Rotation(shared_postgres()) as pooler:
+        lent = PostgresStore(through(pooler.port, own_postgres_url()))
+        put(lent, "a")
+        assert settings_of(lent) == ("on", "auto")
+        lent.close()
+
+
+def waiting_for(sessions: Sessions, threads: ThreadPoolExecutor) -> "Future[Session]":
+    """Somebody who waits for a session at the pool, since there is none."""
+    waiting = threads.submit(sessions.take)
+    until(lambda: sessions._pool.get_stats().get("requests_waiting", 0) == 1)
+    return waiting
+
+
+def test_a_session_that_is_given_back_goes_to_whoever_waits_for_one(store: PostgresStore) -> None:
+    sessions = store._sessions
+    with ThreadPoolExecutor(1) as threads:
+        session = sessions.take()
+        waiting = waiting_for(sessions, threads)
+        sessions.give_back(session)
+        assert waiting.result(60) is session
+        sessions.give_back(session)
+
+
+def test_if_seekers_did_not_say_so_they_would_wait_in_vain(store: PostgresStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    sessions = store._sessions
+    monkeypatch.setattr(sessions._pool, "timeout", 0.5)
+    with ThreadPoolExecutor(1) as threads:
+        session = sessions.take()
+        waiting = waiting_for(sessions, threads)
+        sessions._seekers.clear()
+        sessions.give_back(session)
+        sessions._seekers.append(None)
+        with pytest.raises(PoolTimeout):
+            waiting.result(60)
+
+
+def test_a_session_in_use_while_the_store_is_closed_is_closed_afterwards(store: PostgresStore) -> None:
+    put(store, "a")
+    session = store._sessions.take()
+    store.close()
+    store._sessions.give_back(session)
+    assert session.closed
+    with pytest.raises(Closed):
+        put(store, "b")
