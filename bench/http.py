@@ -107,16 +107,20 @@ def report(loads: dict[str, list[Load]]) -> None:
 
 
 def neighbours(port: int, sizes: Sizes) -> None:
-    """What one client's endless batches do to another's puts."""
-    alone = run(port, [putting("alone")] * 8, sizes.seconds)
-    beside = run_beside(port, sizes)
-    print(f"p99 of a put: {alone.p99_ms:.1f} ms alone, {beside.p99_ms:.1f} ms beside endless batches of {BATCH}: wanted at most 3 times")
+    """What one client's endless batches do to another's puts, round by round."""
+    pairs = [(run(port, [putting("alone")] * 8, sizes.seconds / 2), run_beside(port, sizes.seconds / 2)) for _ in range(sizes.rounds)]
+    alone, beside = (median(load.p99_ms for load in loads) for loads in zip(*pairs, strict=True))
+    times = sorted(beside.p99_ms / alone.p99_ms for alone, beside in pairs)
+    print(
+        f"p99 of a put: {alone:.1f} ms alone, {beside:.1f} ms beside endless batches of {BATCH}: "
+        f"{median(times):.1f} times ({times[0]:.1f} to {times[-1]:.1f}), wanted at most 3"
+    )
 
 
-def run_beside(port: int, sizes: Sizes) -> Load:
-    code = f"from bench.http import *; run({port}, [batching('beside')], {sizes.seconds + 0.5})"
+def run_beside(port: int, seconds: float) -> Load:
+    code = f"from bench.http import *; run({port}, [batching('beside')], {seconds + 0.5})"
     with subprocess.Popen([sys.executable, "-c", code], cwd=Path(__file__).parents[1]) as other:
-        load = run(port, [putting("alone")] * 8, sizes.seconds)
+        load = run(port, [putting("alone")] * 8, seconds)
         other.wait()
     return load
 
