@@ -30,13 +30,17 @@ class Ear:
 
     def heard(self) -> list[str]:
         """What was told so far: notifications come in the order of the commits, and the last one is our own."""
-        self._connection.execute("select pg_notify(%s, 'end')", (self.channel,))
+        self.tell("end")
         told: list[str] = []
         for notice in self._connection.notifies(timeout=60):
             if notice.payload == "end":
                 break
             told.append(notice.payload)
         return told
+
+    def tell(self, payload: str) -> None:
+        """Say something on the channel, as anybody can."""
+        self._connection.execute("select pg_notify(%s, %s)", (self.channel, payload))
 
     def close(self) -> None:
         self._connection.close()
@@ -64,3 +68,11 @@ def test_a_notification_says_what_for_and_how_many_and_no_more(store: PostgresSt
     put(store, "secret", "another")
     assert [message.id for message in waiter.result("a claim that waited")] == ["secret"]
     assert ear.heard() == [f"2:queue:{JOBS}"]
+
+
+@pytest.mark.parametrize("payload", ["", "end", "-1:queue:jobs", "x:queue:jobs", "\u00b2:queue:jobs"])
+def test_what_others_notify_of_harms_nobody_who_waits(store: PostgresStore, ear: Ear, payload: str) -> None:
+    waiter = waiting_claim(store)
+    ear.tell(payload)
+    put(store, "a")
+    assert [message.id for message in waiter.result("a claim that waited")] == ["a"]

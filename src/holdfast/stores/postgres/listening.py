@@ -125,7 +125,9 @@ class Listener:
                 os.read(self._bell[0], 4096)
             for notice in connection.notifies(timeout=0):
                 count, _, topic = notice.payload.partition(":")
-                self._waiters.hint(topic, int(count))
+                # Whoever may connect may notify: what is no hint of ours is nothing to us.
+                if count.isascii() and count.isdecimal():
+                    self._waiters.hint(topic, int(count))
 
     def _announce_wanted(self, connection: Connection) -> None:
         with self._lock:
