@@ -56,9 +56,10 @@ class Crew:
         self.rate(len(self._pipes), "cycle", DRAINED_AT_A_TIME, PATIENCE_S)
 
     def close(self) -> None:
-        for pipe, process in zip(self._pipes, self._processes, strict=True):
+        for pipe in self._pipes:
             pipe.close()
-            process.join(10.0)
+        for process in self._processes:
+            process.join(3.0)
             if process.is_alive():
                 process.kill()
                 process.join()
