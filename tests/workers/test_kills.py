@@ -33,8 +33,9 @@ def test_a_message_that_kills_its_worker_is_dead_at_its_budget(tmp_path: Path) -
         assert (letter.failures, letter.attempts) == (3, 3)
 
 
-def test_what_waits_beside_jobs_that_kill_their_workers_is_run_and_never_dies_of_it(tmp_path: Path) -> None:
-    url = f"sqlite:///{tmp_path}/jobs.db?durability=process"
+@pytest.mark.parametrize("kind", ["sqlite", *(pytest.param(kind, marks=pytest.mark.verify) for kind in ("redis", "postgres"))])
+def test_what_waits_beside_jobs_that_kill_their_workers_is_run_and_never_dies_of_it(kind: str, tmp_path: Path) -> None:
+    url = url_of(kind, tmp_path)
     ran = survivors(url, tmp_path / "ran")
     with ControlPlaneClient(url) as client:
         letters = Queue[int]("jobs", client=client).dead_letters()
@@ -46,7 +47,7 @@ def test_what_waits_beside_jobs_that_kill_their_workers_is_run_and_never_dies_of
 @pytest.mark.verify
 @pytest.mark.parametrize("kind", ["redis", "postgres"])
 def test_effects_happen_once_on_servers_whatever_the_step_at_which_workers_are_killed(kind: str, tmp_path: Path) -> None:
-    effects_are_once(tmp_path, 200, timeout_s=600.0, url=url_of(kind, tmp_path))
+    effects_are_once(tmp_path, 200, timeout_s=1_200.0, url=url_of(kind, tmp_path))
 
 
 @pytest.mark.verify
