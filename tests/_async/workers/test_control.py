@@ -107,6 +107,30 @@ async def test_a_breaker_pauses_after_failures_in_a_row_and_lets_one_try(client:
     assert seen == [0, 1, 2, 3, 4]
 
 
+async def test_a_breaker_lets_one_job_try_however_many_may_run(client: ControlPlaneClient, clock: FakeClock) -> None:
+    gate = AsyncGate()
+    is_broken = True
+
+    async def handle(value: int) -> None:
+        if is_broken:
+            raise ValueError("broken")
+        await gate.wait()
+
+    backoff = Backoff(1000.0, jitter=0.0, most_s=1000.0)
+    worker = AsyncWorker(handle, "jobs", client=client, concurrency=3, breaker=Breaker(2, cooldown_s=60.0), lease_s=9999.0, backoff=backoff)
+    await worker.put_many(range(8))
+    async with worker, AsyncRunner() as runner:
+        shift = worker._shift
+        assert shift is not None
+        await runner.until(lambda: worker.health.state == "open" and not shift._crew.running)
+        is_broken = False
+        clock.advance(61.0)
+        await runner.until(lambda: worker.health.running > 0 and shift._crew.bell._mark is not None)
+        assert worker.health.running == 1
+        gate.open()
+        await runner.until(lambda: worker.health.done + worker.health.failed == 8)
+
+
 async def test_a_paused_worker_claims_nothing_until_it_is_resumed(client: ControlPlaneClient) -> None:
     gate = AsyncGate()
 
@@ -115,9 +139,13 @@ async def test_a_paused_worker_claims_nothing_until_it_is_resumed(client: Contro
 
     worker = AsyncWorker(handle, "jobs", client=client)
     queue = AsyncQueue[int]("jobs", client=client)
-    async with worker:
+    async with worker, AsyncRunner() as runner:
+        shift = worker._shift
+        assert shift is not None
         worker.pause()
         assert worker.health.state == "paused"
+        # No claim is under way any more: it waits, in no line.
+        await runner.until(lambda: getattr(shift._crew.bell._mark, "topic", "").startswith("worker:"))
         await worker.put(1)
         assert (await queue.stats()).ready == 1
         worker.resume()

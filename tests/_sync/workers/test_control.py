@@ -106,6 +106,30 @@ def test_a_breaker_pauses_after_failures_in_a_row_and_lets_one_try(client: Contr
     assert seen == [0, 1, 2, 3, 4]
 
 
+def test_a_breaker_lets_one_job_try_however_many_may_run(client: ControlPlaneClient, clock: FakeClock) -> None:
+    gate = Gate()
+    is_broken = True
+
+    def handle(value: int) -> None:
+        if is_broken:
+            raise ValueError("broken")
+        gate.wait()
+
+    backoff = Backoff(1000.0, jitter=0.0, most_s=1000.0)
+    worker = Worker(handle, "jobs", client=client, concurrency=3, breaker=Breaker(2, cooldown_s=60.0), lease_s=9999.0, backoff=backoff)
+    worker.put_many(range(8))
+    with worker, Runner() as runner:
+        shift = worker._shift
+        assert shift is not None
+        runner.until(lambda: worker.health.state == "open" and not shift._crew.running)
+        is_broken = False
+        clock.advance(61.0)
+        runner.until(lambda: worker.health.running > 0 and shift._crew.bell._mark is not None)
+        assert worker.health.running == 1
+        gate.open()
+        runner.until(lambda: worker.health.done + worker.health.failed == 8)
+
+
 def test_a_paused_worker_claims_nothing_until_it_is_resumed(client: ControlPlaneClient) -> None:
     gate = Gate()
 
@@ -114,9 +138,13 @@ def test_a_paused_worker_claims_nothing_until_it_is_resumed(client: ControlPlane
 
     worker = Worker(handle, "jobs", client=client)
     queue = Queue[int]("jobs", client=client)
-    with worker:
+    with worker, Runner() as runner:
+        shift = worker._shift
+        assert shift is not None
         worker.pause()
         assert worker.health.state == "paused"
+        # No claim is under way any more: it waits, in no line.
+        runner.until(lambda: getattr(shift._crew.bell._mark, "topic", "").startswith("worker:"))
         worker.put(1)
         assert (queue.stats()).ready == 1
         worker.resume()
