@@ -144,6 +144,30 @@ async def test_two_messages_with_one_key_never_run_at_once(client: ControlPlaneC
     assert (await AsyncQueue[int]("jobs", client=client).stats()).total == 0
 
 
+async def test_while_one_worker_does_a_key_another_puts_it_off(client: ControlPlaneClient, clock: FakeClock) -> None:
+    began, gate = AsyncGate(), AsyncGate()
+    calls: list[int] = []
+
+    async def pay(order: int) -> int:
+        calls.append(order)
+        began.open()
+        await gate.wait()
+        return order
+
+    first = AsyncWorker(pay, "jobs", client=client, idempotent=True, idempotency_key=lambda _: "same")
+    queue = AsyncQueue[int]("jobs", client=client)
+    await first.put_many([1, 2])
+    async with first:
+        await began.wait()
+        await first.changed(name="second").run(until_empty=True)
+        stats = await queue.stats()
+        assert (stats.leased, stats.delayed, stats.dead) == (1, 1, 0)
+        gate.open()
+    clock.advance(2.0)
+    await first.run(until_empty=True)
+    assert (calls, (await queue.stats()).total) == ([1], 0)
+
+
 async def test_a_job_that_failed_is_run_again(client: ControlPlaneClient, clock: FakeClock) -> None:
     calls: list[int] = []
 

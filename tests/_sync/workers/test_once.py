@@ -143,6 +143,30 @@ def test_two_messages_with_one_key_never_run_at_once(client: ControlPlaneClient,
     assert (Queue[int]("jobs", client=client).stats()).total == 0
 
 
+def test_while_one_worker_does_a_key_another_puts_it_off(client: ControlPlaneClient, clock: FakeClock) -> None:
+    began, gate = Gate(), Gate()
+    calls: list[int] = []
+
+    def pay(order: int) -> int:
+        calls.append(order)
+        began.open()
+        gate.wait()
+        return order
+
+    first = Worker(pay, "jobs", client=client, idempotent=True, idempotency_key=lambda _: "same")
+    queue = Queue[int]("jobs", client=client)
+    first.put_many([1, 2])
+    with first:
+        began.wait()
+        first.changed(name="second").run(until_empty=True)
+        stats = queue.stats()
+        assert (stats.leased, stats.delayed, stats.dead) == (1, 1, 0)
+        gate.open()
+    clock.advance(2.0)
+    first.run(until_empty=True)
+    assert (calls, (queue.stats()).total) == ([1], 0)
+
+
 def test_a_job_that_failed_is_run_again(client: ControlPlaneClient, clock: FakeClock) -> None:
     calls: list[int] = []
 
