@@ -1,5 +1,6 @@
 """Databases with which sentinel's surface is tested, and connections to them that are closed in the end."""
 
+import math
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator
@@ -11,6 +12,7 @@ import psycopg
 from psycopg import sql
 
 from holdfast.ids import new_id
+from holdfast.surfaces import sentinel
 
 EVERYTHING = """
 select string_agg(format('%I.%I', schemaname, tablename), ', ')
@@ -68,3 +70,16 @@ def until(condition: Callable[[], bool]) -> None:
         looks += 1
         assert looks < 6_000, "it did not happen"
         pause.wait(0.01)
+
+
+def until_renewed(other: Any, key: str) -> None:
+    """Wait until somebody else's lease ends later than it would have."""
+    looks = [math.inf]
+
+    def ends_later() -> bool:
+        held = sentinel.acquire(other, key)
+        assert not held.acquired
+        looks.append(held.free_in_ms or 0.0)
+        return looks[-1] > looks[-2]
+
+    until(ends_later)

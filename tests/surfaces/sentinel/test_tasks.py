@@ -11,7 +11,7 @@ from holdfast import HoldfastError, LeaseHeld, LeaseLost
 from holdfast.surfaces import sentinel
 from holdfast.surfaces.sentinel import aio
 from holdfast.surfaces.sentinel.connections import in_transaction
-from tests.sentinel_databases import postgres_connections
+from tests.sentinel_databases import postgres_connections, until_renewed
 
 pytestmark = pytest.mark.anyio
 
@@ -64,8 +64,9 @@ async def test_in_an_open_transaction_who_asked_in_vain_is_in_nobodys_way(conn: 
 
 
 async def test_a_lease_is_kept_alive_while_the_loop_is_blocked(conn: Any, get_conn: GetConn, for_threads: Any) -> None:
-    async with aio.lease(conn, KEY, ttl_ms=500, get_conn=get_conn) as lease:
-        assert not sentinel.acquire(for_threads, KEY, wait_ms=1_200).acquired
+    async with aio.lease(conn, KEY, ttl_ms=2_000, get_conn=get_conn) as lease:
+        until_renewed(for_threads, KEY)
+        until_renewed(for_threads, KEY)
         lease.assert_valid()
         with pytest.raises(LeaseHeld):
             await aio.lease(await get_conn(), KEY).__aenter__()
@@ -78,8 +79,8 @@ async def test_inside_a_transaction_a_lease_lives_on_a_connection_apart(conn: An
     await conn.execute("select 1")
     with pytest.raises(HoldfastError, match="get_conn"):
         await aio.lease(conn, KEY).__aenter__()
-    async with aio.lease(conn, KEY, ttl_ms=500, get_conn=get_conn) as lease:
-        assert not sentinel.acquire(for_threads, KEY, wait_ms=800).acquired
+    async with aio.lease(conn, KEY, ttl_ms=2_000, get_conn=get_conn) as lease:
+        until_renewed(for_threads, KEY)
         assert lease.is_valid
     assert in_transaction(conn)
     assert sentinel.acquire(for_threads, KEY).acquired
