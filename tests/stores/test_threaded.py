@@ -95,6 +95,22 @@ async def test_while_small_commands_come_a_large_one_rests_longer_than_it_took()
 
 
 @pytest.mark.anyio
+async def test_a_large_command_that_takes_no_longer_than_small_ones_does_not_rest() -> None:
+    batches = Batches()
+    gatherer = Gatherer(asyncio.get_running_loop(), batches.submit, lambda: batches.now)
+    large, second, small = Job(Put("large", [])), Job(Put("second", [])), Job(Put("small", []))
+    gatherer.ask(small, is_large=False)
+    await settled()
+    gatherer.ask(large, is_large=True)
+    await batches.done_after(1.0)
+    gatherer.ask(small, is_large=False)
+    gatherer.ask(second, is_large=True)
+    await batches.done_after(1.0)
+    await batches.done_after(0.1)
+    assert batches.taken[1:] == [[large], [small], [second]]
+
+
+@pytest.mark.anyio
 async def test_large_commands_among_themselves_do_not_rest() -> None:
     batches = Batches()
     gatherer = Gatherer(asyncio.get_running_loop(), batches.submit, lambda: batches.now)

@@ -13,8 +13,8 @@ from typing import Final
 from holdfast.errors import Closed
 from holdfast.stores.committing import Job
 
-REST: Final = 3
-"""So many times as long as a large command took, the next is held back for the small."""
+REST: Final = 20
+"""So many times as long as a large command took longer than small ones, the next is held back for them."""
 
 Asked = dict[Job, "asyncio.Future[None]"]
 
@@ -35,6 +35,8 @@ class Gatherer:
         self._large: Asked = {}
         self._is_away = False
         self._has_small_come = False  # ... since the last that was large left.
+        self._was_large = False  # The last that left.
+        self._small_s = 0.0  # How long the last batch of small ones took.
         self._held_until = 0.0
         self._timer: asyncio.TimerHandle | None = None
 
@@ -62,23 +64,25 @@ class Gatherer:
             self._is_away = False
             self._come_back_for_large()
             return
-        jobs, futures, left_at = list(asked), list(asked.values()), self._now() if is_large else None
+        jobs, futures, left_at = list(asked), list(asked.values()), self._now()
+        come_back = self._come_back_large if is_large else self._come_back
         try:
-            self._submit(jobs, lambda: self.loop.call_soon_threadsafe(self._deliver, futures, left_at))
+            self._submit(jobs, lambda: self.loop.call_soon_threadsafe(come_back, futures, left_at))
         except Closed as error:
             for job in jobs:
                 job.fail(error)
-            self._deliver(futures, None)
+            self._come_back(futures, left_at)
 
     def _is_turn_of_large(self) -> bool:
-        return bool(self._large) and (not self._has_small_come or self._now() >= self._held_until)
+        return bool(self._large) and (not self._has_small_come or (not self._was_large and self._now() >= self._held_until))
 
     def _next_large(self) -> Asked:
-        self._has_small_come = bool(self._small)
+        self._was_large, self._has_small_come = True, bool(self._small)
         job = next(iter(self._large))
         return {job: self._large.pop(job)}
 
     def _all_small(self) -> Asked:
+        self._was_large = False
         asked, self._small = self._small, {}
         return asked
 
@@ -92,14 +96,20 @@ class Gatherer:
             self._is_away = True
             self._dispatch()
 
-    def _deliver(self, futures: "list[asyncio.Future[None]]", left_at: float | None) -> None:
-        """Tell who asked; `left_at` is when a large command left."""
-        if left_at is not None:
-            now = self._now()
-            self._held_until = now + REST * (now - left_at)
-            self._dispatch()  # Who came behind it has waited long enough.
-        for future in futures:
-            if not future.done():
-                future.set_result(None)
-        if left_at is None:
-            self.loop.call_soon(self._dispatch)
+    def _come_back(self, futures: "list[asyncio.Future[None]]", left_at: float) -> None:
+        self._small_s = self._now() - left_at
+        tell(futures)
+        self.loop.call_soon(self._dispatch)
+
+    def _come_back_large(self, futures: "list[asyncio.Future[None]]", left_at: float) -> None:
+        now = self._now()
+        self._held_until = now + REST * max(0.0, now - left_at - self._small_s)
+        self._dispatch()  # Who came behind it has waited long enough.
+        tell(futures)
+
+
+def tell(futures: "list[asyncio.Future[None]]") -> None:
+    """Tell who asked that it is done."""
+    for future in futures:
+        if not future.done():
+            future.set_result(None)
