@@ -2,8 +2,8 @@
 
 import asyncio
 import threading
-from collections.abc import Callable
-from typing import TypeVar
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
 
 from holdfast.codec import Limits
 from holdfast.commands import Command
@@ -21,6 +21,9 @@ class LoopStore:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="holdfast-testing-loop", daemon=True)
         self._thread.start()
+        # Guards _is_closed: nothing is left with a loop that is about to stop, where it would never end.
+        self._lock = threading.Lock()
+        self._is_closed = False
         try:
             self.store: AsyncStore = self._on_loop(make)
         except BaseException:
@@ -32,16 +35,13 @@ class LoopStore:
         self.waiters: Waiters = self.store.waiters
 
     def execute(self, command: Command[R]) -> R:
-        self._refuse_if_closed()
-        return asyncio.run_coroutine_threadsafe(self.store.execute(command), self._loop).result()
+        return self._run(lambda: self.store.execute(command))
 
     def mark(self, topic: str) -> Mark:
-        self._refuse_if_closed()
         return self._on_loop(lambda: self.store.mark(topic))
 
     def wait(self, mark: Mark, timeout_s: float, due_in_s: float | None = None, poll_s: float | None = None) -> None:
-        self._refuse_if_closed()
-        asyncio.run_coroutine_threadsafe(self.store.wait(mark, timeout_s, due_in_s, poll_s), self._loop).result()
+        self._run(lambda: self.store.wait(mark, timeout_s, due_in_s, poll_s))
 
     def for_tasks(self) -> AsyncStore:
         return self.store
@@ -50,8 +50,10 @@ class LoopStore:
         return self.store.wall_offset_us()
 
     def close(self) -> None:
-        if not self._loop.is_closed():
-            asyncio.run_coroutine_threadsafe(self.store.aclose(), self._loop).result()
+        if not self._is_closed:
+            self._run(self.store.aclose)
+            with self._lock:
+                self._is_closed = True
             # What is left are waits that `aclose` ended: they answer their callers before the loop stops.
             asyncio.run_coroutine_threadsafe(_others_done(), self._loop).result()
             self._stop()
@@ -60,11 +62,14 @@ class LoopStore:
         async def acting() -> R:
             return act()
 
-        return asyncio.run_coroutine_threadsafe(acting(), self._loop).result()
+        return self._run(acting)
 
-    def _refuse_if_closed(self) -> None:
-        if self._loop.is_closed():
-            raise Closed("The store was closed; open it again.")
+    def _run(self, make: Callable[[], Coroutine[Any, Any, R]]) -> R:
+        with self._lock:
+            if self._is_closed:
+                raise Closed("The store was closed; open it again.")
+            future = asyncio.run_coroutine_threadsafe(make(), self._loop)
+        return future.result()
 
     def _stop(self) -> None:
         self._loop.call_soon_threadsafe(self._loop.stop)
