@@ -55,7 +55,7 @@ begin
     facts := '{"ids":' || array_to_json(ids);
     answer := facts || ',"created":[true' || repeat(',true', cardinality(ids) - 1) || ']}';
   else
-    created := created_of(ids, added);
+    created := firsts_among(ids, added);
     facts := '{"ids":' || array_to_json(array(select i.id from unnest(ids, created) with ordinality as i (id, is_new, o) where i.is_new order by i.o));
     answer := put_answer(ids, created);
   end if;
@@ -72,12 +72,12 @@ begin
 end
 $$;
 
--- Which items of a put became messages: the first of those that share an id, where it was not there before.
-create or replace function created_of(ids text[], added text[]) returns boolean[]
+-- Which of the ids are among those found, each the first time it is named: what a put added, what a settle ended.
+create or replace function firsts_among(ids text[], found_ids text[]) returns boolean[]
 language plpgsql immutable as $$
 begin
   return array(
-    select i.id = any (added) and row_number() over (partition by i.id order by i.o) = 1
+    select i.id = any (found_ids) and row_number() over (partition by i.id order by i.o) = 1
     from unnest(ids) with ordinality as i (id, o)
     order by i.o
   );
@@ -291,7 +291,7 @@ begin
   if are_all then
     return '{"held":[true' || repeat(',true', cardinality(ids) - 1) || ']}';
   end if;
-  return '{"held":' || array_to_json(held_of(ids, done_ids)) || '}';
+  return '{"held":' || array_to_json(firsts_among(ids, done_ids)) || '}';
 end
 $$;
 
@@ -299,17 +299,6 @@ $$;
 create or replace function is_held(state state, token bigint, until bigint, claimed bigint, now bigint) returns boolean
 language sql immutable as $$
   select case when state = 'leased' and token = claimed then until > now else false end
-$$;
-
-create or replace function held_of(ids text[], done_ids text[]) returns boolean[]
-language plpgsql immutable as $$
-begin
-  return array(
-    select i.id = any (done_ids) and row_number() over (partition by i.id order by i.o) = 1
-    from unnest(ids) with ordinality as i (id, o)
-    order by i.o
-  );
-end
 $$;
 
 -- In the order asked. The planner takes lists for short and would compare each with each.
@@ -357,12 +346,12 @@ begin
   case wrote.event
     when 'put' then
       ids := array(select i ->> 'id' from jsonb_array_elements(c -> 'items') as i);
-      return put_answer(ids, created_of(ids, told_ids));
+      return put_answer(ids, firsts_among(ids, told_ids));
     when 'claimed' then
       return json_build_array(to_json(told_ids), coalesce(wrote.number, wrote.n))::text;
     else
       ids := array(select r ->> 1 from jsonb_array_elements(c -> 'receipts') as r);
-      return '{"held":' || array_to_json(held_of(ids, told_ids)) || '}';
+      return '{"held":' || array_to_json(firsts_among(ids, told_ids)) || '}';
   end case;
 end
 $$;
