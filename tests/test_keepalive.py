@@ -33,8 +33,17 @@ class Recording:
         self.is_busy = threading.Event()
         self.may_go_on = threading.Event()
         self.may_go_on.set()
+        self.timeouts: list[float] = []
+        self.is_closed = False
 
-    def execute(self, command: Any) -> Any:
+    def for_renewals(self) -> "Recording":
+        return self
+
+    def close(self) -> None:
+        self.is_closed = True
+
+    def execute(self, command: Any, timeout_s: float) -> Any:
+        self.timeouts.append(timeout_s)
         self.is_busy.set()
         assert self.may_go_on.wait(30)
         self.asked.append(command)
@@ -337,6 +346,23 @@ def test_on_a_real_clock_renewals_come_by_themselves() -> None:
             keepalive.add(hold)
             until(lambda: len(store.asked) > 2)
             assert {type(command) for command in store.asked} <= {Renew, Extend}
+
+
+def test_a_try_leaves_time_for_others_within_the_shortest_lease_whoevers_turn_it_is() -> None:
+    with closing(MemoryStore()) as memory:
+        store = Recording(memory)
+        with closing(Keepalive(store)) as keepalive:
+            keepalive.add(leased(store, keepalive, "short", lease_s=3.0))
+            keepalive.add(leased(store, keepalive, "long", lease_s=60.0, renew_interval_s=0.001))
+            until(lambda: len(store.asked) > 2)
+    assert all(command.lease_s == 60.0 for command in store.asked[:2])
+    assert all(0 < 3 * timeout_s <= 3.0 for timeout_s in store.timeouts)
+
+
+def test_what_renewals_went_through_is_closed_with_the_thread(store: Recording, keepalive: Keepalive) -> None:
+    keepalive.add(leased(store, keepalive))
+    keepalive.close()
+    assert store.is_closed
 
 
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")

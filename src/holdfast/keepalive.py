@@ -5,15 +5,16 @@ import os
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from math import inf
 from typing import Any, Protocol
 
 from holdfast.codec import Limits
-from holdfast.commands import Extend, LeaseName, Renew
+from holdfast.commands import Command, Extend, LeaseName, Renew
 from holdfast.errors import Closed
 from holdfast.holding import Hold, monotonic_s
 from holdfast.records import Receipt
-from holdfast.stores import Executor
+from holdfast.stores import Renewer
 from holdfast.stores.waiting import LONGEST_NAP_S, MovableClock
 
 RETRY = 0.25
@@ -21,28 +22,41 @@ RETRY = 0.25
 
 RETRY_MIN_S = 0.02
 
+TRY = 1 / 3
+"""The longest that one try may take, as a part of the time until a hold is lost; at the default interval that leaves time for three."""
+
+SHORTEST_TRY_S = 0.1
+LONGEST_TRY_S = 2.0
+"""The bounds of that: a server needs a moment to answer, and what is taken while a try meets silence has to wait for its end."""
+
+TESTED_TRY_S = 30.0
+
 FORGET_MIN = 100
 """From so many names on, those that nobody holds any more are forgotten."""
 
 _log = logging.getLogger("holdfast")
 
 
-class Renewing(Executor, Protocol):
-    """What renewals go through: a store, or what reaches one."""
+class Renewable(Protocol):
+    """What has something to be renewed: a store, or what reaches one."""
 
     limits: Limits
+
+    def for_renewals(self) -> Renewer:
+        """See `Store.for_renewals`."""
+        ...
 
 
 class Keepalive:
     """Renews holds until they are dropped.
 
-    It uses the store for threads, so a blocked event loop loses nothing. Holds that are due, and those that soon will be, are renewed by
-    one command for claims and one for leases of each length. `at_end` is called in its thread when that ends, if there was one.
+    It renews in a thread, so a blocked event loop loses nothing, and through connections of its own, so a silent one loses nothing either:
+    each try ends while there is still time for others. Holds that are due, and those that soon will be, are renewed by one command for
+    claims and one for leases of each length.
     """
 
-    def __init__(self, store: Renewing, at_end: Callable[[], None] | None = None) -> None:
+    def __init__(self, store: Renewable) -> None:
         self._store = store
-        self._at_end = at_end
         self.now: Callable[[], float] = monotonic_s
         self._is_closed = False
         self.begin()
@@ -122,13 +136,13 @@ class Keepalive:
             self._changed.notify()
 
     def _work(self) -> None:
+        renewer = self._store.for_renewals()
         try:
             while (holds := self._next()) is not None:
                 self._end_lost(holds)
-                self._renew(holds)
+                self._renew(holds, renewer)
         finally:
-            if self._at_end is not None:
-                self._at_end()
+            renewer.close()
 
     def _next(self) -> list[Hold] | None:
         """Sleep until a hold needs to be looked at; answer all of them, or None at the end."""
@@ -162,7 +176,7 @@ class Keepalive:
                 return
         hold.tell_lost(reason)
 
-    def _renew(self, holds: Iterable[Hold]) -> None:
+    def _renew(self, holds: Iterable[Hold], renewer: Renewer) -> None:
         renewing = [hold for hold in holds if hold.auto_renew and not hold.lost]
         now = self.now()
         if not any(hold.renew_at <= now for hold in renewing):
@@ -175,16 +189,26 @@ class Keepalive:
         for (_, lease_s), group in groups.items():
             size = self._store.limits.batch_items
             for start in range(0, len(group), size):
-                self._renew_batch(group[start : start + size], lease_s)
+                execute = partial(renewer.execute, timeout_s=self._timeout_s(renewing))
+                self._renew_batch(group[start : start + size], lease_s, execute)
 
-    def _renew_batch(self, batch: Sequence[Hold], lease_s: float | None) -> None:
+    def _timeout_s(self, renewing: Iterable[Hold]) -> float:
+        """How long one try may take: several must fit into what is left of the shortest lease, whoever's turn it is."""
+        if self._is_tested:
+            # The clock of a test does not say how long an answer takes.
+            return TESTED_TRY_S
+        left_s = min(hold.trusted_until for hold in renewing) - self.now()
+        return min(max(left_s * TRY, SHORTEST_TRY_S), LONGEST_TRY_S)
+
+    def _renew_batch(self, batch: Sequence[Hold], lease_s: float | None, execute: Callable[[Command[Any]], Any]) -> None:
         started = self.now()
         try:
-            held = self._ask([hold.name for hold in batch], lease_s)
+            held = ask([hold.name for hold in batch], lease_s, execute)
         except Exception as error:  # noqa: BLE001 - whatever it is, the others must be renewed, and these may be in time
             _log.warning("%d claims or leases could not be renewed, and will be tried again: %s", len(batch), error)
             for hold in batch:
-                hold.renew_at = self.now() + max(hold.interval_s * RETRY, RETRY_MIN_S)
+                # Counted from the start: a try that met silence has waited already.
+                hold.renew_at = max(started + hold.interval_s * RETRY, self.now() + RETRY_MIN_S)
             return
         for hold, is_held in zip(batch, held, strict=True):
             if not is_held:
@@ -192,10 +216,13 @@ class Keepalive:
             elif hold.lease_s == lease_s:
                 hold.renewed(started, lease_s)
 
-    def _ask(self, names: list[Any], lease_s: float | None) -> list[bool]:
-        if isinstance(names[0], Receipt):
-            return self._store.execute(Extend(names, lease_s)).held
-        return [lease is not None for lease in self._store.execute(Renew(names, lease_s)).leases]
+
+def ask(names: list[Any], lease_s: float | None, execute: Callable[[Command[Any]], Any]) -> list[bool]:
+    """Which of the claims, or leases, are held again."""
+    if isinstance(names[0], Receipt):
+        held: list[bool] = execute(Extend(names, lease_s)).held
+        return held
+    return [lease is not None for lease in execute(Renew(names, lease_s)).leases]
 
 
 def next_look_at(hold: Hold) -> float:

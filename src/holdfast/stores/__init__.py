@@ -53,6 +53,22 @@ class AsyncExecutor(Protocol):
         ...
 
 
+class Renewer(Protocol):
+    """What the keepalive renews through, from one thread: connections of its own, so that no other call can hold a renewal up."""
+
+    def execute(self, command: "Command[R]", timeout_s: float) -> R:
+        """Try the command once, for at most `timeout_s` from the first byte of a new connection to the answer.
+
+        Raises `StoreUnavailable` or `OutcomeUnknown` when there is no answer in time, and never uses that connection again: the caller
+        decides when to try again, and the next try opens a new connection. A renewal may arrive twice without harm.
+        """
+        ...
+
+    def close(self) -> None:
+        """Close its connections, without waiting for a server that is silent."""
+        ...
+
+
 class Store(Protocol):
     """A store, for threads."""
 
@@ -91,6 +107,10 @@ class Store(Protocol):
 
     def for_tasks(self) -> "AsyncStore":
         """The same store for tasks; closing either closes both."""
+        ...
+
+    def for_renewals(self) -> Renewer:
+        """What one keepalive thread renews through; it connects at its first command. The caller closes it before the store."""
         ...
 
     def close(self) -> None:

@@ -9,6 +9,7 @@ from holdfast.codec import Limits
 from holdfast.commands import Command
 from holdfast.errors import Closed
 from holdfast.stores import AsyncStore, Guarantees
+from holdfast.stores.renewals import DirectRenewer
 from holdfast.stores.waiting import Mark, Waiters
 
 R = TypeVar("R")
@@ -48,6 +49,9 @@ class LoopStore:
 
     def wall_offset_us(self) -> int:
         return self.store.wall_offset_us()
+
+    def for_renewals(self) -> DirectRenewer:
+        return DirectRenewer(self)
 
     def close(self) -> None:
         if not self._is_closed:

@@ -16,6 +16,7 @@ from holdfast.stores.committing import Committer, Job, fail_all, read_each
 from holdfast.stores.files import Durability
 from holdfast.stores.files.turns import Turns
 from holdfast.stores.files.wakeups import Wakeups
+from holdfast.stores.renewals import DirectRenewer
 from holdfast.stores.threaded import ThreadedStore
 from holdfast.stores.waiting import Mark, Waiters, waiters_for
 
@@ -112,6 +113,9 @@ class SharedFileStore(ABC):
 
     def for_tasks(self) -> AsyncStore:
         return ThreadedStore(self)
+
+    def for_renewals(self) -> DirectRenewer:
+        return DirectRenewer(self)
 
     def close(self) -> None:
         if self._is_closed:

@@ -20,6 +20,7 @@ from holdfast.stores.http.connections import ANNOUNCE_S, Connections
 from holdfast.stores.http.listening import Listener
 from holdfast.stores.http.protocol import ABOUT_PATH, PATHS, VERSION, WALL_OFFSET, About, decode_answer, encode_command
 from holdfast.stores.http.replies import Reply, body_of
+from holdfast.stores.renewals import DirectRenewer
 from holdfast.stores.retrying import Patience, Tries, named, retry
 from holdfast.stores.waiting import Mark, Waiters, waiters_for
 
@@ -142,6 +143,9 @@ class HttpStore:
         from holdfast.stores.http.aio import AsyncHttpStore  # noqa: PLC0415 - threads need no aiohttp
 
         return AsyncHttpStore(self)
+
+    def for_renewals(self) -> DirectRenewer:
+        return DirectRenewer(self)
 
     def close(self) -> None:
         """End every wait with `Closed`, and hang up. What the server keeps stays."""

@@ -15,6 +15,7 @@ from holdfast.stores.memory.native import Native, natives, shortcuts_of
 from holdfast.stores.memory.shortcuts import Ground, Shortcuts
 from holdfast.stores.memory.tables import Tables
 from holdfast.stores.memory.transaction import MemoryTransaction
+from holdfast.stores.renewals import DirectRenewer
 from holdfast.stores.waiting import Mark, Waiters, waiters_for
 
 R = TypeVar("R")
@@ -105,6 +106,9 @@ class MemoryStore:
 
     def for_tasks(self) -> "AsyncMemoryStore":
         return AsyncMemoryStore(self)
+
+    def for_renewals(self) -> DirectRenewer:
+        return DirectRenewer(self)
 
     def close(self) -> None:
         """End every wait with `Closed`, and forget everything."""

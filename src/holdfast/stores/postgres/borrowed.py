@@ -22,6 +22,7 @@ from holdfast.stores.postgres.calls import answer, answer_held, calls_of
 from holdfast.stores.postgres.failures import UNDEFINED, raised, refuse_if_moved
 from holdfast.stores.postgres.server import guarantees_of_borrowed
 from holdfast.stores.postgres.statements import Call
+from holdfast.stores.renewals import DirectRenewer
 from holdfast.stores.retrying import Lost
 from holdfast.stores.waiting import Mark, Waiters
 
@@ -140,6 +141,9 @@ class BorrowedPostgresStore(Borrowing):
 
     def for_tasks(self) -> AsyncStore:
         raise StoreError("this connection is for threads: give an AsyncConnection for tasks, or connect to the database")
+
+    def for_renewals(self) -> DirectRenewer:
+        return DirectRenewer(self)
 
     def close(self) -> None:
         """End waits; the connection stays the caller's."""

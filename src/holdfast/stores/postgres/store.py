@@ -27,6 +27,7 @@ from holdfast.stores.postgres.server import guarantees_of
 from holdfast.stores.postgres.sessions import Session, Sessions, prepare
 from holdfast.stores.postgres.statements import Call
 from holdfast.stores.postgres.within import CallersTransaction, check_connection
+from holdfast.stores.renewals import DirectRenewer
 from holdfast.stores.retrying import Lost, Tries, retry
 from holdfast.stores.waiting import ALL, Mark, Waiters, waiters_for
 
@@ -174,6 +175,9 @@ class PostgresStore:
         from holdfast.stores.postgres.tasks import AsyncPostgresStore  # noqa: PLC0415 - who has no tasks needs no asyncio
 
         return AsyncPostgresStore(self)
+
+    def for_renewals(self) -> DirectRenewer:
+        return DirectRenewer(self)
 
     def close(self) -> None:
         if self._closing.is_set():

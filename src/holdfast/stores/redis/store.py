@@ -18,6 +18,7 @@ from holdfast.stores.redis.plans import request_for
 from holdfast.stores.redis.refusing import read_reply
 from holdfast.stores.redis.serving import FORMAT, check, check_format, read_server, reply_or
 from holdfast.stores.redis.tasks import RedisTasks
+from holdfast.stores.renewals import DirectRenewer
 from holdfast.stores.retrying import Patience, Tries, named, retry
 from holdfast.stores.waiting import Mark, Waiters, waiters_for
 
@@ -101,6 +102,9 @@ class RedisStore:
 
     def for_tasks(self) -> RedisTasks:
         return RedisTasks(self, self._address)
+
+    def for_renewals(self) -> DirectRenewer:
+        return DirectRenewer(self)
 
     def close(self) -> None:
         if self._is_closed:

@@ -12,6 +12,7 @@ from holdfast.stores import AsyncStore, Executor, Guarantees
 from holdfast.stores.files.store import TURN_S
 from holdfast.stores.files.turns import Turns
 from holdfast.stores.files.wakeups import Wakeups
+from holdfast.stores.renewals import DirectRenewer
 from holdfast.stores.sqlite.file import check_library, migrate, read_anchor, translate
 from holdfast.stores.sqlite.transaction import SqliteTransaction
 from holdfast.stores.sqlite.within import CallersTransaction, commits_each, cursor_of, path_of, roll_back, run, run_within
@@ -104,6 +105,9 @@ class BorrowedStore:
     def for_tasks(self) -> AsyncStore:
         message = "a sqlite3 connection belongs to its thread: use it there, or connect to the file"
         raise StoreError(message)
+
+    def for_renewals(self) -> DirectRenewer:
+        return DirectRenewer(self)
 
     def close(self) -> None:
         """End waits; the connection stays the caller's."""

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from importlib import import_module
 from inspect import iscoroutinefunction
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 from holdfast.client import ControlPlaneClient
 from holdfast.codec import Limits
@@ -33,7 +33,11 @@ class OnDemand:
         self.make = get_conn
         self._connection: Any = None
 
-    def execute(self, command: Command[R]) -> R:
+    def for_renewals(self) -> Self:
+        """Itself: it renews, and does nothing else."""
+        return self
+
+    def execute(self, command: Command[R], timeout_s: float) -> R:  # noqa: ARG002 - the connection is of the caller's making
         try:
             if self._connection is None:
                 self._connection = self.make()

@@ -83,7 +83,7 @@ class AsyncLease:
         if self._get_conn is not None and in_transaction(self._conn):
             # What the transaction does nobody sees before its end, so the lease lives on a connection apart.
             self._conn = self._apart = await self._get_conn()
-        self._keepalive = Keepalive(heartbeats, heartbeats.close)
+        self._keepalive = Keepalive(heartbeats)
         try:
             self._holding = AsyncHolding(self._keepalive, await self._acquire(self._keepalive))
         except BaseException:

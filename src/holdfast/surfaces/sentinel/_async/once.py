@@ -73,7 +73,7 @@ class AsyncSentinel:
         """A client on a connection of the caller's making."""
         conn = await self._get_conn()
         heartbeats = OnDemand(opener(conn, None))
-        keepalive = Keepalive(heartbeats, heartbeats.close)
+        keepalive = Keepalive(heartbeats)
         try:
             async with borrowed(conn) as store:
                 yield Lent(store, keepalive)

@@ -84,7 +84,7 @@ class Lease:
         if self._get_conn is not None and in_transaction(self._conn):
             # What the transaction does nobody sees before its end, so the lease lives on a connection apart.
             self._conn = self._apart = self._get_conn()
-        self._keepalive = Keepalive(heartbeats, heartbeats.close)
+        self._keepalive = Keepalive(heartbeats)
         try:
             self._holding = Holding(self._keepalive, self._acquire(self._keepalive))
         except BaseException:

@@ -74,7 +74,7 @@ class Sentinel:
         """A client on a connection of the caller's making."""
         conn = self._get_conn()
         heartbeats = OnDemand(opener(conn, None))
-        keepalive = Keepalive(heartbeats, heartbeats.close)
+        keepalive = Keepalive(heartbeats)
         try:
             with borrowed(conn) as store:
                 yield Lent(store, keepalive)
