@@ -3,8 +3,12 @@ from pathlib import Path
 
 import pytest
 
+from holdfast import commands, errors
+from holdfast.commands import Command
+
 ROOT = Path(__file__).parents[2]
 DECISIONS = ROOT / "docs/design/decisions"
+PAGES = sorted([*(ROOT / "docs").rglob("*.md"), ROOT / "README.md", ROOT / "CONTRIBUTING.md"])
 RECORDS = sorted(path.name for path in DECISIONS.glob("0*.md"))
 
 
@@ -30,3 +34,29 @@ def test_every_version_of_the_changelog_says_how_to_upgrade() -> None:
     versions = (ROOT / "CHANGELOG.md").read_text().split("\n## ")[1:]
     assert versions
     assert all("\n### Upgrading\n" in version for version in versions)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_no_page_announces_what_may_exist_by_now(page: Path) -> None:
+    announcing = re.compile(
+        r"not (yet )?in 0\.1|\bcomes? later\b|(there|here) yet\b|\bwill (answer|be added|come|judge|too)\b|and, later,|there is none in"
+    )
+    assert announcing.findall(page.read_text()) == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_no_page_needs_anything_from_another_site_to_be_read(page: Path) -> None:
+    assert "```mermaid" not in page.read_text()
+    assert re.findall(r"!\[[^]]*\]\(https?:", page.read_text()) == []
+
+
+def test_the_design_page_names_every_command() -> None:
+    page = (ROOT / "docs/design/index.md").read_text()
+    named = [name for name in commands.__all__ if isinstance(one := getattr(commands, name), type) and issubclass(one, Command)]
+    assert [name for name in named if name != "Command" and f"`{name}`" not in page] == []
+
+
+def test_the_tree_of_errors_is_complete() -> None:
+    tree = (ROOT / "docs/design/semantics.md").read_text().split("HoldfastError\n", 1)[1].split("```", 1)[0]
+    defined = [name for name, one in vars(errors).items() if isinstance(one, type) and issubclass(one, errors.HoldfastError)]
+    assert sorted(re.findall(r"── (\w+)", tree)) == sorted(set(defined) - {"HoldfastError"})

@@ -3,6 +3,8 @@
 import re
 from pathlib import Path
 
+import pytest
+
 import holdfast
 from holdfast import commands, errors, results
 from holdfast.testing import plugin
@@ -24,6 +26,15 @@ def test_every_public_name_is_in_the_reference() -> None:
     listed = set().union(*(mentioned(page) for page in pages))
     whole_modules = {name for module in (errors, results) for name in vars(module)}
     assert set(holdfast.__all__) - listed - whole_modules == {"__version__"}
+
+
+@pytest.mark.parametrize(("handle", "page"), [(holdfast.Queue, "queue.md"), (holdfast.Dict, "dict.md")])
+def test_the_reference_of_a_handle_lists_its_methods_with_the_most_used_first(handle: type, page: str) -> None:
+    listed = re.search(r"members: \[([^]]*)\]", (REFERENCE / page).read_text())
+    assert listed is not None
+    methods = re.findall(r"\w+", listed[1])
+    assert sorted(methods) == sorted(name for name in dir(handle) if not name.startswith("_") and name != "aio")
+    assert methods.index("put") < 5
 
 
 def test_every_fixture_is_in_the_reference_and_on_the_page_about_testing() -> None:
