@@ -61,6 +61,8 @@ class QueueResponse(Struct, frozen=True):
     lost: int = 0
     lost_claims: tuple[str, ...] = ()
     """The `claim_id` of each lost one."""
+    kept: dict[str, Literal["key", "id"]] = {}
+    """Messages that a redrive left where they are, by id, each with what is taken where it would go: its `key` or its `id`."""
 
 
 class DictResponse(Struct, frozen=True):

@@ -12,6 +12,7 @@ from holdfast.commands.claiming import Claim
 from holdfast.commands.dicts import Change, Write
 from holdfast.commands.endings import Budget, Endings
 from holdfast.commands.leases import Acquire
+from holdfast.commands.moving import Move
 from holdfast.commands.putting import Placement, Put
 from holdfast.commands.together import Together
 from holdfast.commands.transaction import Line
@@ -42,6 +43,12 @@ def with_the_held(original: Any, tx: Any, queue: str, *rest: Any) -> Any:
 
 def without_the_overdue(original: Any, *given: Any) -> Any:
     return replace(original(*given), overdue=[])
+
+
+def behind_newer_work(original: Any, move: Any, tx: Any, messages: Any) -> Any:
+    plan = original(move, tx, [replace(message, key=None) for message in messages])
+    after = [replace(message, key=old.key, state="buffered") for message, old in zip(plan.after, messages, strict=True)]
+    return replace(plan, after=after)
 
 
 def never_paused(original: Any, tx: Any, queue: str, limit: int, overdue_limit: int) -> Any:
@@ -313,6 +320,13 @@ MUTANTS = [
         "redriven",
         lambda original, message, *rest: replace(original(message, *rest), failures=message.failures),
         "test_a_redriven_message_has_its_whole_budget_again",
+    ),
+    Mutant(
+        "redrives behind newer work",
+        Move,
+        "_redrive",
+        behind_newer_work,
+        "test_newer_work_of_the_key_outlives_a_redrive_however_its_claim_ends",
     ),
     Mutant("remembers five endings", records, "HISTORY", 5, "test_only_the_last_twenty_endings_are_kept_and_all_are_counted"),
     Mutant(

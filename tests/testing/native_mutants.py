@@ -44,6 +44,12 @@ SQL = [
     TextMutant(
         "loses the buffered copy", r"m\.state = 'buffered'", "false", "test_a_buffered_copy_becomes_claimable_however_the_first_ends"
     ),
+    TextMutant(
+        "says nothing of what it did not redrive",  # That it redrives over newer work is impossible: the index on keys is unique.
+        r"'kept', \(",
+        "'left', (",
+        "test_a_dead_letter_whose_key_is_taken_stays_dead_and_the_answer_says_why",
+    ),
     TextMutant("hands out of a paused queue", r"\b(s|settings)\.paused", "false", "test_a_paused_queue_takes_puts_and_hands_out_nothing"),
     TextMutant("is never full", r"used \+ wanted >", "-1 >", "test_a_full_queue_refuses_a_put_and_keeps_nothing_of_it"),
     TextMutant(
@@ -116,6 +122,12 @@ LUA = [
         r"if copy and not live_of\(queue, key\) then",
         "if false then",
         "test_a_buffered_copy_becomes_claimable_however_the_first_ends",
+    ),
+    TextMutant(
+        "redrives over newer work",
+        r"\(live_of\(target, key\) or message\)\.id\) ~= id",
+        "id) ~= id",
+        "test_newer_work_of_the_key_outlives_a_redrive_however_its_claim_ends",
     ),
     TextMutant("hands out of a paused queue", r"or settings\.paused then", "then", "test_a_paused_queue_takes_puts_and_hands_out_nothing"),
     TextMutant("is never full", r"used \+ wanted > settings\.maxsize", "false", "test_a_full_queue_refuses_a_put_and_keeps_nothing_of_it"),

@@ -5,12 +5,13 @@ from random import Random
 from typing import Any
 
 import pytest
+from msgspec import json
 from msgspec.structs import replace
 
 from holdfast.clock import Clock
-from holdfast.commands import Claim, decode_command, encode_command
+from holdfast.commands import Browse, Changes, Claim, Moved, decode_command, encode_command
 from holdfast.stores import Store
-from holdfast.testing.differential import Diverged, Reopen, dump, load, replay, run
+from holdfast.testing.differential import Diverged, Player, Reopen, Twins, dump, load, replay, run
 from holdfast.testing.randomness import MAKERS, World
 from tests.conformance.factories import MemoryFactory
 from tests.testing.controls import PlainFactory, PlainStore
@@ -43,6 +44,38 @@ def test_every_command_survives_its_way_over_a_wire() -> None:
         for _ in range(50):
             command = make(world)
             assert decode_command(encode_command(command)) == command
+
+
+class Recording(Twins):
+    """Remembers which keys kept a dead letter from being redriven, and since when."""
+
+    def __init__(self) -> None:
+        super().__init__(MemoryFactory())
+        self.taken: list[tuple[str, str, int]] = []
+
+    def do(self, step: Any) -> object:
+        answer = super().do(step)
+        if isinstance(answer, Moved):
+            kept = self._oracle.execute(Browse(step.queue, ids=[name for name, what in answer.kept.items() if what == "key"]))
+            self.taken += [(step.to_queue or step.queue, message.key or "", kept.index) for message in kept.messages]
+        return answer
+
+    def comes_back(self, queue: str, key: str, since: int) -> bool:
+        events = self._oracle.execute(Changes(f"queue:{queue}", limit=10_000)).events
+        back = [json.decode(event.data) for event in events if event.index > since and event.event in ("settled", "expired")]
+        return any(key in facts.get("keys", ()) and facts.get("to", "ready") == "ready" for facts in back)
+
+
+def test_random_histories_redrive_dead_letters_whose_key_is_taken_by_what_comes_back_later() -> None:
+    found = 0
+    for seed in range(10):
+        twins = Recording()
+        player = Player(twins, Random(seed))
+        for _ in range(300):
+            player.step(player.pick())
+        found += sum(twins.comes_back(*taken) for taken in twins.taken)
+        twins.close()
+    assert found >= 3, "random histories hardly meet what a redrive must not do"
 
 
 def test_a_history_that_fails_is_kept_and_fails_again(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar, Literal
 
 from msgspec import Struct
-from msgspec.structs import force_setattr, replace
+from msgspec.structs import force_setattr
 
 from holdfast.codec import Limits, check_batch, check_duration, check_name, keepable
 from holdfast.commands.claiming import with_values
@@ -13,6 +13,8 @@ from holdfast.commands.endings import Endings, announce, create_queue, event, pr
 from holdfast.commands.refusals import STATES, check_choice, check_limit
 from holdfast.commands.transaction import Cursor, Draft, Filter, Stats, Transaction
 from holdfast.records import Message, State, moment_in
+
+Taken = Literal["key", "id"]
 
 MOVES = ("ready", "dead", "gone")
 
@@ -102,14 +104,19 @@ class Count(Command[Stats], frozen=True):
         return plan
 
 
-class Moved(Struct, frozen=True, gc=False):
-    """The messages that were moved."""
+class Moved(Struct, frozen=True, gc=False, omit_defaults=True):
+    """The messages that were moved, and those that a redrive left where they are."""
 
     ids: list[str]
+    kept: dict[str, Taken] = {}
+    """By id what was taken where they would have gone: their `key` by another message, or their `id`."""
 
 
 class Move(Command[Moved], frozen=True):
-    """Redrive (`ready`), bury (`dead`) or remove (`gone`) messages, by id or by state and filter; those somebody holds stay."""
+    """Redrive (`ready`), bury (`dead`) or remove (`gone`) messages, by id or by state and filter; those somebody holds stay.
+
+    A redrive leaves a message where it is while another one of its key is alive there.
+    """
 
     answer_type: ClassVar[Any] = Moved
 
@@ -169,30 +176,23 @@ class Move(Command[Moved], frozen=True):
         target = self.to_queue or self.queue
         taken = tx.taken_ids(target, [message.id for message in messages]) if target != self.queue else set[str]()
         keys = {message.key for message in messages if message.key is not None}
-        lines = {(m.key, m.state == "buffered"): m.id for m in tx.keyed(target, keys)} if keys else {}
+        living = {m.key: m.id for m in tx.keyed(target, keys) if m.state != "buffered"} if keys else {}
         plan = MovePlan([])
         for message in messages:
-            state = self._state_after(message, lines)
-            if message.id in taken or state is None:
-                continue
-            position = tx.now + moment_in(self.delay_s) + moment_in(self.spacing_s) * len(plan.after)
-            plan.messages.append(message)
-            plan.after.append(replace(message.redriven(position, target), state=state))
+            if message.id in taken:
+                plan.kept[message.id] = "id"
+            elif message.key is not None and living.setdefault(message.key, message.id) != message.id:
+                # Behind newer work it would take its place when that is released or fails: newer work is never lost to older.
+                plan.kept[message.id] = "key"
+            else:
+                position = tx.now + moment_in(self.delay_s) + moment_in(self.spacing_s) * len(plan.after)
+                plan.messages.append(message)
+                plan.after.append(message.redriven(position, target))
         return plan
-
-    def _state_after(self, message: Message, lines: dict[tuple[str | None, bool], str]) -> State | None:
-        """Ready; behind a living message of its key, buffered; None where that place is taken too."""
-        if message.key is None or lines.get((message.key, False), message.id) == message.id:
-            lines[message.key, False] = message.id
-            return "ready"
-        if (message.key, True) in lines:
-            return None
-        lines[message.key, True] = message.id
-        return "buffered"
 
     def write(self, tx: Transaction, plan: "MovePlan") -> Moved:
         if not plan.messages:
-            return Moved([])
+            return Moved([], plan.kept)
         drafts = [event(self.queue, "moved", plan.messages, to=self.to)]
         was_ready = sum(message.state == "ready" for message in plan.messages)
         if self.to == "gone":
@@ -206,16 +206,15 @@ class Move(Command[Moved], frozen=True):
             plan.endings.write(tx)
             drafts += plan.endings.drafts()
         tx.append(drafts)
-        return Moved([message.id for message in plan.messages])
+        return Moved([message.id for message in plan.messages], plan.kept)
 
     def _write_redrive(self, tx: Transaction, messages: list[Message], was_ready: int) -> list[Draft]:
         target = self.to_queue or self.queue
         create_queue(tx, target)
         tx.restore(messages)
-        ready = [message for message in messages if message.state == "ready"]
         resize(tx, self.queue, -was_ready)
-        resize(tx, target, len(ready))
-        announce(tx, ready)
+        resize(tx, target, len(messages))
+        announce(tx, messages)
         return [event(target, "put", messages)] if target != self.queue else []
 
 
@@ -224,4 +223,5 @@ class MovePlan(Struct):
 
     messages: list[Message]
     after: list[Message] = []
+    kept: dict[str, Taken] = {}
     endings: Endings | None = None

@@ -65,11 +65,13 @@ class Item(Struct, frozen=True, gc=False, omit_defaults=True, forbid_unknown_fie
 
 
 def item_of(message: Message) -> Item:
-    """The item that puts the message again."""
+    """The item that puts the message again, unless there is newer work of its key."""
     return Item(
         message.id,
         message.value,
         message.key,
+        "keep",
+        "keep",
         priority=message.priority,
         max_attempts=message.max_attempts,
         dead_letter=message.dead_letter,

@@ -154,6 +154,13 @@ def move(world: World) -> Move:
     )
 
 
+def redrive(world: World) -> Move:
+    """Dead letters whose key may be taken by newer work."""
+    chance = world.chance
+    ids = chance.sample(world.ids[-12:], min(4, len(world.ids))) if chance.random() < 0.3 else None
+    return Move(chance.choice((*QUEUES, *QUEUES, GRAVE)), "ready", ids=ids, to_queue=chance.choice((None, None, "two")))
+
+
 def write(world: World) -> Write:
     chance = world.chance
     keys = chance.sample(ENTRIES, chance.choice((1, 1, 2, 3)))
@@ -247,6 +254,7 @@ MAKERS: dict[str, tuple[Callable[[World], AnyCommand], int]] = {
     "settle": (settle, 16),
     "extend": (extend, 4),
     "move": (move, 5),
+    "redrive": (redrive, 6),
     "write": (write, 14),
     "acquire": (acquire, 7),
     "renew": (renew, 2),

@@ -142,6 +142,15 @@ async def test_a_dead_letter_queue_is_redriven_into_another(client: ControlPlane
     assert (await dead.length(), await jobs.get()) == (0, "moved")
 
 
+async def test_a_redrive_names_the_dead_letters_whose_key_is_taken(jobs: AsyncQueue[Any]) -> None:
+    old = await jobs.put("old", key="k")
+    await jobs.bury(await jobs.claim_many(1, claimer="w"))
+    await jobs.put("new", key="k")
+    assert await jobs.redrive() == QueueResponse(0, kept={old: "key"})
+    assert await jobs.get() == "new"
+    assert await jobs.redrive() == QueueResponse(1)
+
+
 async def test_old_dead_letters_are_pruned(jobs: AsyncQueue[Any], clock: FakeClock) -> None:
     await kill(jobs, "old")
     clock.advance(100)

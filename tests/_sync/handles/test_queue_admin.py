@@ -141,6 +141,15 @@ def test_a_dead_letter_queue_is_redriven_into_another(client: ControlPlaneClient
     assert (dead.length(), jobs.get()) == (0, "moved")
 
 
+def test_a_redrive_names_the_dead_letters_whose_key_is_taken(jobs: Queue[Any]) -> None:
+    old = jobs.put("old", key="k")
+    jobs.bury(jobs.claim_many(1, claimer="w"))
+    jobs.put("new", key="k")
+    assert jobs.redrive() == QueueResponse(0, kept={old: "key"})
+    assert jobs.get() == "new"
+    assert jobs.redrive() == QueueResponse(1)
+
+
 def test_old_dead_letters_are_pruned(jobs: Queue[Any], clock: FakeClock) -> None:
     kill(jobs, "old")
     clock.advance(100)

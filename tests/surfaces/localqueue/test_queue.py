@@ -147,6 +147,15 @@ class TestSettling:
         assert (again := jobs.get_message()).attempts == 2
         assert again.id == dead.id
 
+    def test_a_dead_letter_whose_key_was_put_again_stays_dead_and_the_new_message_lives(self, jobs: PersistentQueue[Any]) -> None:
+        jobs.put("old", dedupe_key="k")
+        jobs.dead_letter(jobs.get_message())
+        jobs.put("new", dedupe_key="k")
+        (dead,) = jobs.dead_letters()
+        assert not jobs.requeue_dead(dead)
+        jobs.release(jobs.get_message())
+        assert jobs.get_message().value == "new"
+
     def test_a_message_from_a_look_acts_only_while_nobody_holds_it(self, jobs: PersistentQueue[Any]) -> None:
         put = jobs.put("work")
         held = jobs.get_message()

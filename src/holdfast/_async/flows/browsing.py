@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator, Sequence
 
-from holdfast.commands import Browse, Browsed, Filter, Move, Settle
+from holdfast.commands import Browse, Browsed, Filter, Move, Moved, Settle
 from holdfast.records import State
 from holdfast.stores import AsyncStore
 
@@ -19,14 +19,15 @@ async def pages(store: AsyncStore, queue: str, state: State, which: Filter = EVE
         yield page
 
 
-async def move_all(store: AsyncStore, move: Move) -> int:
-    """Move the messages that a move without limit names, a page at a time; answer how many were moved."""
+async def move_all(store: AsyncStore, move: Move) -> Moved:
+    """Move the messages that a move without limit names, a page at a time."""
     if move.ids is not None:
         return await _move(store, move, move.ids, 0)
-    count = 0
+    all_moved = Moved([], {})
     async for page in pages(store, move.queue, move.state, move.which):
-        count += await _move(store, move, [message.id for message in page.messages], count)
-    return count
+        moved = await _move(store, move, [message.id for message in page.messages], len(all_moved.ids))
+        all_moved = Moved(all_moved.ids + moved.ids, all_moved.kept | moved.kept)
+    return all_moved
 
 
 async def give_back(store: AsyncStore, queue: str, holder: str) -> None:
@@ -40,12 +41,12 @@ async def give_back(store: AsyncStore, queue: str, holder: str) -> None:
         await store.execute(Settle(receipts[max(0, end - PAGE) : end], "ready", "front"))
 
 
-async def _move(store: AsyncStore, move: Move, ids: Sequence[str], before: int) -> int:
+async def _move(store: AsyncStore, move: Move, ids: Sequence[str], before: int) -> Moved:
     if not ids:
-        return 0
+        return Moved([])
     # Behind those that earlier pages have spaced out.
     delay_s = move.delay_s + before * move.spacing_s
     command = Move(
         move.queue, move.to, ids, to_queue=move.to_queue, delay_s=delay_s, spacing_s=move.spacing_s, limit=len(ids), error=move.error
     )
-    return len((await store.execute(command)).ids)
+    return await store.execute(command)

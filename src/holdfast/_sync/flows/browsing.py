@@ -3,7 +3,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from holdfast.commands import Browse, Browsed, Filter, Move, Settle
+from holdfast.commands import Browse, Browsed, Filter, Move, Moved, Settle
 from holdfast.records import State
 from holdfast.stores import Store
 
@@ -20,14 +20,15 @@ def pages(store: Store, queue: str, state: State, which: Filter = EVERY) -> Iter
         yield page
 
 
-def move_all(store: Store, move: Move) -> int:
-    """Move the messages that a move without limit names, a page at a time; answer how many were moved."""
+def move_all(store: Store, move: Move) -> Moved:
+    """Move the messages that a move without limit names, a page at a time."""
     if move.ids is not None:
         return _move(store, move, move.ids, 0)
-    count = 0
+    all_moved = Moved([], {})
     for page in pages(store, move.queue, move.state, move.which):
-        count += _move(store, move, [message.id for message in page.messages], count)
-    return count
+        moved = _move(store, move, [message.id for message in page.messages], len(all_moved.ids))
+        all_moved = Moved(all_moved.ids + moved.ids, all_moved.kept | moved.kept)
+    return all_moved
 
 
 def give_back(store: Store, queue: str, holder: str) -> None:
@@ -41,12 +42,12 @@ def give_back(store: Store, queue: str, holder: str) -> None:
         store.execute(Settle(receipts[max(0, end - PAGE) : end], "ready", "front"))
 
 
-def _move(store: Store, move: Move, ids: Sequence[str], before: int) -> int:
+def _move(store: Store, move: Move, ids: Sequence[str], before: int) -> Moved:
     if not ids:
-        return 0
+        return Moved([])
     # Behind those that earlier pages have spaced out.
     delay_s = move.delay_s + before * move.spacing_s
     command = Move(
         move.queue, move.to, ids, to_queue=move.to_queue, delay_s=delay_s, spacing_s=move.spacing_s, limit=len(ids), error=move.error
     )
-    return len((store.execute(command)).ids)
+    return store.execute(command)

@@ -155,7 +155,10 @@ class QueueAdministration(NamedQueue):
         """Give dead letters another chance, all or those named: same id, to the back of the line, a fresh budget.
 
         `rate_per_s` spaces them out from `delay_s` on. With `to=`, the name of another queue, this one is a dead-letter queue: its waiting
-        messages go there. One stays where it is whose key, or id, is taken there; the answer counts those that went.
+        messages go there.
+
+        Newer work of the same key comes first: a message stays where it is while another one of its key waits or is claimed in the queue
+        it would go to, or while its id is taken there. The response counts those that went; `kept` names the others.
         """
         if rate_per_s is not None and not rate_per_s > 0:
             raise ValueError(f"rate_per_s is {rate_per_s}: give more than 0")
@@ -208,7 +211,8 @@ class QueueAdministration(NamedQueue):
         )
 
     def _move(self, move: Move, client: ControlPlaneClient | None, base_url: str | None) -> QueueResponse:
-        return QueueResponse(browsing.move_all(self._store(client, base_url), move))
+        moved = browsing.move_all(self._store(client, base_url), move)
+        return QueueResponse(len(moved.ids), kept=moved.kept)
 
     def _seen(self, page: Browsed, store: Store) -> list[QueueMessage]:
         offset_us = store.wall_offset_us()

@@ -130,7 +130,7 @@ def requeue_dead(
             answer({"requeued": count})
             return
         if not jobs.requeue_dead(QueueMessage(id=message_id, value=None, queue=queue), delay=delay):
-            raise ended("localqueue", f"dead letter not found: {message_id}", FAILED)
+            raise ended("localqueue", f"dead letter not found, or newer work of its key waits: {message_id}", FAILED)
         tell("queue.requeue", when=log_events, queue=queue, message_id=message_id, delay=delay)
         answer({"id": message_id, "state": "requeued"})
 

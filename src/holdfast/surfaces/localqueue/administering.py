@@ -63,7 +63,10 @@ class AdministeredQueue(ConfiguredQueue):
         return list(islice(dead, limit))
 
     def requeue_dead(self, message: QueueMessage, *, delay: float = 0.0) -> bool:
-        """Give a dead letter another chance: the same id, the back of the line, a fresh budget. False if it is not dead."""
+        """Give a dead letter another chance: the same id, the back of the line, a fresh budget.
+
+        False if it is not dead, or stays dead because newer work of its key waits or is being done.
+        """
         check_duration(delay, "delay")
         found = self._look(self.name, message.id)
         return found is not None and found.state == "dead" and self._move(Move(self.name, "ready", [message.id], delay_s=delay))
@@ -71,7 +74,7 @@ class AdministeredQueue(ConfiguredQueue):
     def prune_dead_letters(self, *, older_than: float) -> int:
         """Remove what has been dead for longer than so many seconds; answer how many."""
         check_duration(older_than, "older_than")
-        return browsing.move_all(self.client.store, Move(self.name, "gone", None, "dead", Filter(older_than)))
+        return len(browsing.move_all(self.client.store, Move(self.name, "gone", None, "dead", Filter(older_than))).ids)
 
     def count_dead_letters_older_than(self, *, older_than: float) -> int:
         """How many a prune would remove."""

@@ -27,6 +27,7 @@ from holdfast.testing.conformance.keys import KeyConformance
 from holdfast.testing.conformance.leases import LeaseConformance
 from holdfast.testing.conformance.line import LineConformance
 from holdfast.testing.conformance.looking import LookConformance
+from holdfast.testing.conformance.redrive import RedriveConformance
 from holdfast.testing.conformance.retries import RetryConformance
 from holdfast.testing.conformance.returning import ReturnConformance
 from holdfast.testing.conformance.room import RoomConformance
@@ -52,6 +53,7 @@ class StoreConformance(
     ReturnConformance,
     BudgetConformance,
     KeyConformance,
+    RedriveConformance,
     RoomConformance,
     LookConformance,
     BatchConformance,

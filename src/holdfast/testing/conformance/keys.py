@@ -258,16 +258,6 @@ class KeyConformance(Conformance):
         assert ids(claim(store, key=KEY)) == ["b"]
         assert drain(store) == ["a"]
 
-    def test_redriving_a_key_that_lives_again_buffers_behind_it(self, store: Store) -> None:
-        put(store, "old", key=KEY)
-        settle(store, claim(store), to="dead")
-        put(store, "new", key=KEY)
-        held = claim(store)
-        assert move(store, "ready") == ["old"]
-        assert drain(store) == [], "one key never has two leases"
-        settle(store, held)
-        assert drain(store) == ["old"]
-
 
 def again(store: Store, if_ready: IfReady, if_leased: IfLeased) -> Puts:
     return put(store, "new", key=KEY, if_ready=if_ready, if_leased=if_leased)

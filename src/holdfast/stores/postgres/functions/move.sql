@@ -53,7 +53,7 @@ begin
 end
 $$;
 
--- Ready; behind a living message of its key, buffered; left alone where that place is taken too, or the id.
+-- Ready; left where it is while another message of its key is alive, or its id is taken, where it would go.
 create or replace function plan_redrive(of_queue text, target text, found_ids text[], c jsonb, now bigint) returns jsonb
 language plpgsql as $$
 declare
@@ -66,17 +66,16 @@ begin
         m.id,
         m.key,
         f.o,
-        -- By the indexes messages_key and messages_buffered.
+        -- By the index messages_key.
         (select l.id from messages as l where l.queue = target and l.key = m.key and l.key is not null and l.state in ('ready', 'leased')) as living,
         -- Not `exists`, which may be answered by a list of them all.
-        (select b.id from messages as b where b.queue = target and b.key = m.key and b.state = 'buffered') is not null as has_copy
+        target <> of_queue and (select t.id from messages as t where t.queue = target and t.id = m.id) is not null as id_is_taken
       from unnest(found_ids) with ordinality as f (id, o)
       cross join lateral (select * from messages as m where m.queue = of_queue and m.id = f.id limit 1) as m
       where m.state <> 'buffered'
-        and (target = of_queue or not exists (select from messages as taken where taken.queue = target and taken.id = m.id))
     ),
     ranked as (
-      select f.*, count(*) filter (where f.id is distinct from f.living) over (partition by f.key order by f.o) as place
+      select f.*, count(*) filter (where not f.id_is_taken) over (partition by f.key order by f.o) as place
       from found as f
     ),
     placed as (
@@ -84,19 +83,21 @@ begin
         r.id,
         r.o,
         case
-          when r.key is null or r.id = r.living or (r.living is null and r.place = 1) then 'ready'
-          when not r.has_copy and r.place = 1 + (r.living is null)::integer then 'buffered'
-        end as state
+          when r.id_is_taken then 'id'
+          when r.key is not null and r.id <> r.living then 'key'
+          when r.key is not null and r.living is null and r.place > 1 then 'key'
+        end as taken
       from ranked as r
     ),
     moved as (
-      select p.id, p.o, p.state, first + spacing * (row_number() over (order by p.o) - 1) as position
+      select p.id, p.o, first + spacing * (row_number() over (order by p.o) - 1) as position
       from placed as p
-      where p.state is not null
+      where p.taken is null
     )
     select jsonb_build_object(
       'ids', coalesce(jsonb_agg(m.id order by m.o), '[]'),
-      'moved', coalesce(jsonb_agg(jsonb_build_object('id', m.id, 'state', m.state, 'position', m.position) order by m.o), '[]')
+      'moved', coalesce(jsonb_agg(jsonb_build_object('id', m.id, 'position', m.position) order by m.o), '[]'),
+      'kept', (select coalesce(jsonb_object_agg(p.id, p.taken), '{}') from placed as p where p.taken is not null)
     )
     from moved as m
   );
@@ -111,11 +112,11 @@ declare
   ids text[] := texts(p -> 'ids');
   keys text[];
   was_ready bigint;
-  ready_keys text[];
   fates fate[];
+  answer text := '{"ids":' || array_to_json(ids) || ',"kept":' || coalesce(p ->> 'kept', '{}') || '}';
 begin
   if ids = '{}' then
-    return '{"ids":[]}';
+    return answer;
   end if;
   select array_agg(m.key order by i.o), count(*) filter (where m.state = 'ready') into keys, was_ready
   from unnest(ids) with ordinality as i (id, o)
@@ -126,16 +127,12 @@ begin
     perform remove(of_queue, ids), promote(of_queue, keys);
   elsif c ->> 'to' = 'ready' then
     perform create_queue(target, now);
-    with changed as (
-      update messages as m
-      set queue = target, state = r.state, position = r.position, failures = 0, dead_at = null
-      from jsonb_to_recordset(p -> 'moved') as r (id text, state state, position bigint)
-      cross join lateral (select h.ctid from messages as h where h.queue = of_queue and h.id = r.id limit 1) as h
-      where m.ctid = h.ctid
-      returning m.key, m.state
-    )
-    select array_agg(key) into ready_keys from changed where state = 'ready';
-    perform resize(target, cardinality(ready_keys)), announce(target, ready_keys, cardinality(ready_keys)) where ready_keys is not null;
+    update messages as m
+    set queue = target, state = 'ready', position = r.position, failures = 0, dead_at = null
+    from jsonb_to_recordset(p -> 'moved') as r (id text, position bigint)
+    cross join lateral (select h.ctid from messages as h where h.queue = of_queue and h.id = r.id limit 1) as h
+    where m.ctid = h.ctid;
+    perform resize(target, cardinality(ids)), announce(target, keys, cardinality(ids));
     perform append('queue:' || target, 'put', told(ids, keys), now) where target <> of_queue;
   else
     fates := array(select jsonb_populate_recordset(null::fate, p -> 'fates'));
@@ -143,6 +140,6 @@ begin
     perform bury(of_queue, fates, false, left(c ->> 'error', 4000), now);
     perform pass_on(of_queue, fates);
   end if;
-  return '{"ids":' || array_to_json(ids) || '}';
+  return answer;
 end
 $$;

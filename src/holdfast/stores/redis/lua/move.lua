@@ -4,34 +4,34 @@
 -- ARGV  1 the command: queue, to and ids, or state, which {older_than, error_contains, key_prefix}, limit; to_queue, delay, spacing,
 --         error
 --       2 its id, or ''  3 the moment, in tests  4 the offset of the wall clock, in tests
--- Answers ids.
+-- Answers ids and, by id, what was taken where a redriven message would have gone: kept.
 -- @include browsing
 -- @include endings
 
 local move = {}
 
---- What redriven messages will be: ready; behind a living message of their key buffered; where that place is taken too, they stay.
+--- Where redriven messages go; one stays while another message of its key is alive, or its id is taken, where it would go.
 local function plan_redrive(command, queue, messages)
   local target = open_queue(command.to_queue or command.queue)
   load_messages(target, ids_of(messages))
   load_keys(target, keys_of(messages))
-  local plan, lives, copies = { messages = {}, after = {} }, {}, {}
+  local plan, kept, lives = { messages = {}, positions = {} }, {}, {}
   for _, message in ipairs(messages) do
-    local key, state = message.key, "ready"
-    if key then
-      lives[key] = lives[key] or (live_of(target, key) or message).id
-      if lives[key] ~= message.id then
-        state = not (copies[key] or copy_of(target, key)) and "buffered" or nil
-        copies[key] = true
+    local id, key = message.id, message.key
+    if target ~= queue and target.messages[id] then
+      kept[id] = "id"
+    elseif key and (lives[key] or (live_of(target, key) or message).id) ~= id then
+      kept[id] = "key"
+    else
+      local position = now + command.delay + command.spacing * #plan.positions
+      table.insert(plan.messages, message)
+      table.insert(plan.positions, math.min(position, LAST - 1))
+      if key then
+        lives[key] = id
       end
     end
-    local is_taken = target ~= queue and target.messages[message.id]
-    if state and not is_taken then
-      local position = now + command.delay + command.spacing * #plan.after
-      table.insert(plan.messages, message)
-      table.insert(plan.after, { state = state, position = math.min(position, LAST - 1) })
-    end
   end
+  plan.kept = next(kept) and kept -- An empty table would be packed as a list.
   return plan
 end
 
@@ -65,7 +65,7 @@ function move.check(command)
 end
 
 --- A message given another chance, here or in another queue, with its id, its history and a fresh budget.
-local function redrive(queue, target, message, after, value)
+local function redrive(queue, target, message, position, value)
   local next_one = message
   if target ~= queue then
     next_one = {}
@@ -73,12 +73,12 @@ local function redrive(queue, target, message, after, value)
       next_one[field] = content
     end
     remove(queue, { message })
-    next_one.state = after.state ~= "ready" and after.state or nil
+    next_one.state = nil -- ready
     target.values[message.id] = value
   else
-    change_state(queue, message, after.state)
+    change_state(queue, message, "ready")
   end
-  next_one.position, next_one.failures, next_one.dead_at = after.position, nil, nil
+  next_one.position, next_one.failures, next_one.dead_at = position, nil, nil
   if target ~= queue then
     add(target, next_one)
   end
@@ -88,15 +88,12 @@ end
 local function write_redrive(command, queue, plan)
   local target = open_queue(command.to_queue or command.queue)
   local values = target ~= queue and values_of(queue, plan.messages) or {}
-  local moved, ready = {}, {}
+  local moved = {}
   create(target)
   for i, message in ipairs(plan.messages) do
-    moved[i] = redrive(queue, target, message, plan.after[i], values[i])
-    if state_of(moved[i]) == "ready" then
-      ready[#ready + 1] = moved[i]
-    end
+    moved[i] = redrive(queue, target, message, plan.positions[i], values[i])
   end
-  announce(target, ready)
+  announce(target, moved)
   if target ~= queue then
     tell(target, "put", told(moved))
   end
@@ -104,7 +101,7 @@ end
 
 function move.write(command, plan)
   if #plan.messages == 0 then
-    return { ids = {} }
+    return { ids = {}, kept = plan.kept }
   end
   local queue = open_queue(command.queue)
   local ids, was_ready = ids_of(plan.messages), 0
@@ -121,7 +118,7 @@ function move.write(command, plan)
   else
     end_claims(plan.endings)()
   end
-  return { ids = ids }
+  return { ids = ids, kept = plan.kept }
 end
 
 commands.Move = move
