@@ -84,6 +84,14 @@ class ResultMissing(HoldfastError):
     """The job is gone and left no result: its worker keeps none, it was kept long enough, or there never was such a job."""
 
 
+class ResultNotKept(ResultMissing):
+    """It was done, and will not be repeated, but its result could not be kept: it cannot be encoded or is too large."""
+
+    def __init__(self, message: str, reason: str = "") -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
 class TimeLimitExceeded(HoldfastError, TimeoutError):
     """The job ran for longer than it may."""
 

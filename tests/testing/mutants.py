@@ -13,6 +13,7 @@ from holdfast.commands.dicts import Change, Write
 from holdfast.commands.endings import Budget, Endings
 from holdfast.commands.leases import Acquire
 from holdfast.commands.moving import Move
+from holdfast.commands.leases import Acquire, LeaseName, Release
 from holdfast.commands.putting import Placement, Put
 from holdfast.commands.together import Together
 from holdfast.commands.transaction import Line
@@ -151,7 +152,37 @@ def nothing(*_: Any) -> None:
     """Instead of the method."""
 
 
+def only_the_lease(original: Any, *given: Any) -> Any:
+    return original(*given)[-1:]
+
+
+def whatever_is_there(_: Any, command: Acquire, answer: Any) -> Any:
+    release = Release([LeaseName(command.dict, command.key, command.lease_id)])
+    return [Write(command.dict or "", [Change(command.key, "delete")]), release]
+
+
 MUTANTS = [
+    Mutant(
+        "leaves the default of a lease that it takes back",
+        Acquire,
+        "undo",
+        only_the_lease,
+        "test_taking_back_a_lease_takes_back_the_default_it_stored",
+    ),
+    Mutant(
+        "deletes what was there before a lease that it takes back",
+        Acquire,
+        "undo",
+        whatever_is_there,
+        "test_taking_back_a_lease_leaves_the_value_that_was_there",
+    ),
+    Mutant(
+        "deletes what was written since a lease that it takes back",
+        Acquire,
+        "undo",
+        whatever_is_there,
+        "test_taking_back_a_lease_leaves_what_was_written_since_it_was_granted",
+    ),
     Mutant(
         "settles without looking at the token", Tx, "claims", by_id_alone, "test_a_stale_receipt_changes_nothing_of_what_a_newer_holder_has"
     ),

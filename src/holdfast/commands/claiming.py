@@ -134,13 +134,13 @@ class Claim(Command[Claimed], frozen=True):
         tx.remove(messages)
         promote(tx, self.queue, messages)
 
-    def undo(self, answer: Claimed) -> Command[Any] | None:
+    def undo(self, answer: Claimed) -> list[Command[Any]]:
         """Give back what nobody will work on; what was taken is put again, under its id."""
         if not answer.messages:
-            return None
+            return []
         if not self.take:
-            return Settle([message.receipt for message in answer.messages], "ready", "place")
-        return Put(self.queue, [item_of(message) for message in answer.messages])
+            return [Settle([message.receipt for message in answer.messages], "ready", "place")]
+        return [Put(self.queue, [item_of(message) for message in answer.messages])]
 
     def note(self, answer: Claimed) -> bytes:
         """Ids and tokens are enough to read the messages again; only what was taken is gone and is kept here."""

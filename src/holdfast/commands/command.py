@@ -48,10 +48,13 @@ class Command(Struct, Generic[R], frozen=True, gc=False, kw_only=True, tag=True,
         """The same command, refusing as a whole when any of its items fails."""
         return self
 
-    def undo(self, answer: R) -> "Command[Any] | None":
-        """What takes it back, for a caller who was cancelled before the answer came; None where there is nothing to hold on to."""
+    def undo(self, answer: R) -> "list[Command[Any]]":
+        """What takes it back, in this order, for a caller who was cancelled before the answer came; empty where nothing is held.
+
+        Each for itself: what cannot be taken back any more must not keep the rest.
+        """
         del answer
-        return None
+        return []
 
     def note(self, answer: R) -> bytes:
         """What to keep so that a repetition can be answered."""

@@ -99,11 +99,14 @@ class Acquire(Command[Acquired], frozen=True):
             entry = write.write(tx, plan.default)[0].entry
         return Acquired(lease, ends_in_s(tx, lease), entry)
 
-    def undo(self, answer: Acquired) -> Command[Any] | None:
-        """Release what was granted."""
+    def undo(self, answer: Acquired) -> list[Command[Any]]:
+        """Release what was granted, and before that delete the default that was stored with it, unless it was changed since."""
         if answer.lease.lease_id != self.lease_id:
-            return None
-        return Release([LeaseName(self.dict, self.key, self.lease_id)])
+            return []
+        release, entry = Release([LeaseName(self.dict, self.key, self.lease_id)]), answer.entry
+        if self.dict is None or entry is None or entry.value != self.default or entry.revision < answer.lease.token:
+            return [release]
+        return [Write(self.dict, [Change(self.key, "delete", expect="revision", revision=entry.revision)]), release]
 
     def recall(self, tx: Transaction, note: bytes) -> Acquired:
         """The lease in force, or, when there is none any more, the answer as it was: a repetition never takes a lease."""

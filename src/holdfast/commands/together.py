@@ -66,11 +66,9 @@ class Together(Command[list[Any]], frozen=True):
     def write(self, tx: Transaction, plan: list[tuple[Command[Any], Any]]) -> list[Any]:
         return [command.write(tx, part) for command, part in plan]
 
-    def undo(self, answer: list[Any]) -> Command[Any] | None:
+    def undo(self, answer: list[Any]) -> list[Command[Any]]:
         """Give back what its claims and leases got; what else it did stays done."""
-        undos: list[Any] = [command.undo(part) for command, part in zip(self.commands, answer, strict=True)]
-        undos = [undo for undo in undos if undo is not None]
-        return Together(undos) if len(undos) > 1 else next(iter(undos), None)
+        return [undo for command, part in zip(self.commands, answer, strict=True) for undo in command.undo(part)]
 
     def note(self, answer: list[Any]) -> bytes:
         return json.encode([command.note(part) for command, part in zip(self.commands, answer, strict=True)])

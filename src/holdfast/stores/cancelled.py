@@ -36,8 +36,7 @@ class _TakingBack(threading.Thread):
     def run(self) -> None:
         """Ask again: under its id the command tells what it was granted, or is granted it now."""
         try:
-            undo = self._command.undo(self.store.execute(self._command))
-            if undo is not None:
+            for undo in self._command.undo(self.store.execute(self._command)):
                 self.store.execute(undo)
         except HoldfastError as error:
             _log.warning("what a cancelled caller got is kept until its lease ends, for it could not be given back: %s", error)

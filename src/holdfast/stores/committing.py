@@ -39,9 +39,9 @@ class Job:
     def fail(self, error: BaseException) -> None:
         self.error, self.is_done = error, True
 
-    def undo(self) -> Command[Any] | None:
+    def undo(self) -> "list[Job]":
         """What takes it back, if it succeeded and that leaves something to look after."""
-        return self.command.undo(self.answer) if self.is_done and self.error is None else None
+        return [Job(undo) for undo in self.command.undo(self.answer)] if self.is_done and self.error is None else []
 
     def result(self) -> Any:
         if self.error is not None:
@@ -110,8 +110,8 @@ class Committer:
             self.run([job])
         except BaseException:
             # Interrupted after its work was done: nobody will look after what it got.
-            if (undo := job.undo()) is not None:
-                self.run([Job(undo)])
+            if undo := job.undo():
+                self.run(undo)
             raise
         answer: R = job.result()
         return answer

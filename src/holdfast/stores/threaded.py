@@ -140,9 +140,9 @@ class _Writer:
                     self._undo(job)
 
     def _undo(self, job: Job) -> None:
-        if (undo := job.undo()) is not None:
+        if undo := job.undo():
             job.fail(asyncio.CancelledError())  # Once is enough.
-            self._run_all([Job(undo)])
+            self._run_all(undo)
 
     def _run_all(self, jobs: list[Job]) -> None:
         try:

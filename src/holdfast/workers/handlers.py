@@ -6,13 +6,14 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
-from msgspec import Raw, Struct
+from msgspec import Struct
 
-from holdfast.codec import JSON, Codec, Limits, check_value_size
+from holdfast.codec import JSON, Codec, Limits
 from holdfast.results import MISSING
 from holdfast.tracing import is_traced, working_on
 from holdfast.workers.jobs import JobContext, StopReason, stop_error
-from holdfast.workers.outcomes import DONE, LOST, RELEASED, Bury, Outcome, Retry, Snooze, shown
+from holdfast.workers.ledger import done_entry
+from holdfast.workers.outcomes import DONE, LOST, RELEASED, Bury, Outcome, Retry, Snooze, shown, text_of
 
 _log = logging.getLogger("holdfast.worker")
 
@@ -75,9 +76,10 @@ class Performance:
         try:
             job.check()  # It may have been cancelled before it began.
             result = MISSING if not unknown or self._reconcile is None else self._reconcile(job)
-            return self._succeeded(self.handler(job) if result is MISSING else result)
+            result = self.handler(job) if result is MISSING else result
         except BaseException as error:  # noqa: BLE001 - whatever a handler raises ends its job, not its worker
             return self.judged(error, job)
+        return self._succeeded(result, job)
 
     async def run_async(self, job: JobContext, *, unknown: bool = False) -> Outcome:
         """Run a job in this task."""
@@ -93,18 +95,20 @@ class Performance:
         try:
             job.check()  # It may have been cancelled before it began.
             result = MISSING if not unknown or self._reconcile is None else await _awaited(self._reconcile(job))
-            return self._succeeded(await self.handler(job) if result is MISSING else result)
+            result = await self.handler(job) if result is MISSING else result
         except BaseException as error:  # noqa: BLE001 - as above
             return self.judged(error, job)
+        return self._succeeded(result, job)
 
-    def _succeeded(self, result: Any) -> Outcome:
-        return Outcome("done", self._kept(result)) if self.rules.keeps_results else DONE
-
-    def _kept(self, result: Any) -> Raw:
-        # Here, where the handler's own failures are caught: a result that cannot be kept is one of them.
-        stored = self.rules.codec.encode(result)
-        check_value_size(stored, self.rules.limits)
-        return stored
+    def _succeeded(self, result: Any, job: JobContext) -> Outcome:
+        """It is done, whether or not its result can be kept: what ran must not run again for that."""
+        if not self.rules.keeps_results:
+            return DONE
+        message = job.message
+        done = done_entry(message.receipt.claim_id, message.holder or "", result, self.rules.codec, self.rules.limits)
+        if done.missing is not None:
+            _log.warning("job %s of queue %r is done, but its result cannot be kept: %s", job.id, job.queue, done.missing)
+        return Outcome("done", done.result, done.missing)
 
     def judged(self, error: BaseException, job: JobContext) -> Outcome:
         """What it means that a handler raised this."""
@@ -121,9 +125,9 @@ class Performance:
             case Snooze():
                 return Outcome("snoozed", error=error.reason, delay_s=error.delay_s)
             case Retry():
-                return Outcome("failed", error=str(error) or "the handler asked to be tried again", delay_s=error.delay_s)
+                return Outcome("failed", error=text_of(error) or "the handler asked to be tried again", delay_s=error.delay_s)
             case Bury():
-                return Outcome("buried", error=str(error) or "the handler buried it")
+                return Outcome("buried", error=text_of(error) or "the handler buried it")
             case _:
                 _log.warning("job %s of queue %r failed", job.id, job.queue, exc_info=error)
                 return Outcome("failed", error=shown(error))

@@ -4,7 +4,10 @@ from typing import Any, Literal
 
 from msgspec import Raw, Struct, json
 
+from holdfast.codec import Codec, Limits, check_value_size
+from holdfast.errors import ResultNotKept
 from holdfast.records import MaybeRaw
+from holdfast.workers.outcomes import shown
 
 
 class LedgerEntry(Struct, frozen=True, omit_defaults=True):
@@ -14,6 +17,14 @@ class LedgerEntry(Struct, frozen=True, omit_defaults=True):
     by: str = ""
     holder: str = ""
     result: MaybeRaw = None
+    missing: str | None = None
+    """Why there is no result although it was done."""
+
+    def decoded(self, codec: Codec, what: str) -> Any:
+        """The result; raises `ResultNotKept` where it was done and could not be kept."""
+        if self.missing is not None:
+            raise ResultNotKept(f"{what} was done, but its result could not be kept: {self.missing}", self.missing)
+        return None if self.result is None else codec.decode(self.result)
 
     @property
     def raw(self) -> Raw:
@@ -31,6 +42,21 @@ class OnceRecord(Struct, frozen=True):
     state: Literal["running", "unknown", "done"]
     holder: str
     result: Any = None
+    missing: str | None = None
+    """Why there is no result although it is done: it could not be encoded, or was too large."""
+
+
+def done_entry(by: str, holder: str, result: Any, codec: Codec, limits: Limits) -> LedgerEntry:
+    """The entry of something that was done: with its result, or with the reason why that cannot be kept.
+
+    What was done must not be repeated because of its result, so nothing is raised.
+    """
+    try:
+        done = LedgerEntry("done", by, holder, codec.encode(result))
+        check_value_size(done.raw, limits)
+    except Exception as error:  # noqa: BLE001 - codecs and results are foreign code
+        return LedgerEntry("done", by, holder, missing=shown(error))
+    return done
 
 
 def entry_of(raw: Raw) -> LedgerEntry:

@@ -4,8 +4,11 @@ from typing import Literal
 
 from msgspec import Struct
 
-from holdfast.codec import check_duration
+from holdfast.codec import check_duration, keepable
 from holdfast.records import MaybeRaw
+
+TEXT_MOST = 10_000
+"""How many characters of an exception's text are kept."""
 
 How = Literal["done", "failed", "buried", "snoozed", "cancelled", "released", "lost"]
 
@@ -41,6 +44,8 @@ class Outcome(Struct, frozen=True, omit_defaults=True):
     how: How
     stored: MaybeRaw = None
     """The result as it is kept, if it is."""
+    missing: str | None = None
+    """Why the result of what was done cannot be kept."""
     error: str | None = None
     delay_s: float | None = None
     """When to try again; None leaves that to the back-off."""
@@ -53,5 +58,13 @@ RELEASED = Outcome("released")
 
 def shown(error: BaseException) -> str:
     """An exception in one line."""
-    text = str(error)
+    text = text_of(error)
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def text_of(error: BaseException) -> str:
+    """What an exception says, as every store can keep it."""
+    try:
+        return keepable(str(error)[:TEXT_MOST])
+    except Exception:  # noqa: BLE001 - its `__str__` is foreign code
+        return "(its text cannot be shown)"

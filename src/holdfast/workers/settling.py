@@ -60,14 +60,14 @@ def _settle(run: Run, outcome: Outcome, orders: Orders) -> Settle:
 def _remember(writes: "_Writes", run: Run, outcome: Outcome, orders: Orders) -> None:
     message_id = run.message.id
     is_final = outcome.how in ("done", "cancelled", "buried") or (outcome.how == "failed" and is_last(run, orders))
-    if orders.results and outcome.how == "done":
+    if orders.results and outcome.how == "done" and outcome.missing is None:
         writes.put(orders.results_dict, encode_key(message_id), outcome.stored, orders.keep_result_s)
     elif orders.results and is_final:
-        state = "cancelled" if outcome.how == "cancelled" else "dead"
-        report = Raw(json.encode({"state": state, "error": outcome.error}))
+        state = outcome.how if outcome.how in ("done", "cancelled") else "dead"
+        report = Raw(json.encode({"state": state, "error": outcome.missing or outcome.error}))
         writes.put(orders.results_dict, failure_key(message_id), report, orders.keep_result_s)
     if run.ledger_key is not None and outcome.how == "done":
-        entry = LedgerEntry("done", run.receipt.claim_id, run.message.holder, outcome.stored)
+        entry = LedgerEntry("done", run.receipt.claim_id, run.message.holder, outcome.stored, outcome.missing)
         writes.put(orders.ledger, run.ledger_key, entry.raw, orders.remember_s)
     elif run.ledger_key is not None and outcome.how != "lost":
         # It ended by itself and says how: whoever tries again begins afresh.

@@ -201,17 +201,6 @@ async def test_a_failed_job_has_no_result_and_says_why(client: ControlPlaneClien
             await job.result()
 
 
-async def test_a_result_that_cannot_be_kept_is_a_failure(client: ControlPlaneClient) -> None:
-    async def handle(value: int) -> object:
-        return object()
-
-    worker = AsyncWorker(handle, "jobs", client=client, max_attempts=1, results=True)
-    job = await worker.put(1)
-    await worker.run(until_empty=True)
-    with pytest.raises(JobFailed, match="TypeError"):
-        await job.result()
-
-
 async def test_what_a_job_puts_and_writes_happens_with_its_end(client: ControlPlaneClient) -> None:
     async def handle(value: int, job: JobContext) -> None:
         job.put("next", value + 1)

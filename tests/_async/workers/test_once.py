@@ -1,16 +1,22 @@
 """Effects once: a repetition answers the stored result, and a death leaves an open question."""
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from holdfast import MISSING, ExecutionRunning, ExecutionUnknown
+from holdfast._async.flows.once import AsyncOnceRun, record
 from holdfast._async.handles.once import AsyncOnce, once
 from holdfast._async.handles.queue import AsyncQueue
 from holdfast._async.handles.worker import AsyncWorker
 from holdfast.client import ControlPlaneClient
+from holdfast.codec import JSON, encode_key
+from holdfast.commands import Acquire, Browse, Change, Claim, Settle, Together, Write
 from holdfast.testing.clock import FakeClock
+from holdfast.workers.ledger import LedgerEntry
 from tests.runners import AsyncGate, AsyncRunner
+from tests.workers.detours import Detour
 
 pytestmark = pytest.mark.anyio
 
@@ -89,10 +95,6 @@ async def test_a_death_is_unknown_until_somebody_says_what_happened(client: Cont
 
 async def die_in_the_middle(client: ControlPlaneClient, key: str) -> None:
     """Leave what a process leaves that was killed inside its function: a note, and a lease that nobody renews."""
-    from holdfast.codec import encode_key
-    from holdfast.commands import Acquire
-    from holdfast.workers.ledger import LedgerEntry
-
     begun = LedgerEntry("started", "lease-of-the-dead", "the dead").raw
     await client.async_store.execute(Acquire("once", encode_key(key), "the dead", "lease-of-the-dead", 30.0, begun))
 
@@ -188,10 +190,6 @@ async def test_a_job_that_failed_is_run_again(client: ControlPlaneClient, clock:
 
 async def die_as_a_worker(client: ControlPlaneClient) -> None:
     """Leave what a worker leaves that was killed inside its handler."""
-    from holdfast.codec import encode_key
-    from holdfast.commands import Change, Claim, Write
-    from holdfast.workers.ledger import LedgerEntry
-
     claimed = await client.async_store.execute(Claim("jobs", "the dead", 30.0))
     (message,) = claimed.messages
     begun = LedgerEntry("started", message.receipt.claim_id, "the dead").raw
@@ -240,3 +238,57 @@ async def test_a_reconciler_says_whether_it_happened(client: ControlPlaneClient,
     clock.advance(31.0)
     await worker.run(until_empty=True)
     assert (calls, await job.result()) == (([], 42) if happened else ([1], 7))
+
+
+async def begin_as_a_worker(client: ControlPlaneClient) -> Any:
+    """Begin the job of key `same` as another worker does; what ends it comes back, for a later moment."""
+    await AsyncQueue[int]("jobs", client=client).put(1)
+    (message,) = (await client.async_store.execute(Claim("jobs", "another", 30.0))).messages
+    begun = LedgerEntry("started", message.receipt.claim_id, "another")
+    await client.async_store.execute(Write("jobs-once", [Change(encode_key("same"), value=begun.raw, expect="absent")]))
+    done = LedgerEntry("done", message.receipt.claim_id, "another", JSON.encode(7))
+    return Together([Settle([message.receipt]), Write("jobs-once", [Change(encode_key("same"), value=done.raw)])])
+
+
+def ending_before_the_second_look(client: ControlPlaneClient, ending: Any) -> Any:
+    """A store where the other execution ends after its ledger entry was read, and before anything more is looked at."""
+    left = [ending]
+
+    async def execute(command: Any) -> Any:
+        reads = command.commands if isinstance(command, Together) else [command]
+        if left and any(isinstance(read, Browse) for read in reads):
+            await client.async_store.execute(left.pop())
+        return await client.async_store.execute(command)
+
+    return Detour(client.async_store, execute)
+
+
+async def test_a_job_that_another_worker_finishes_at_this_moment_is_done_and_not_unknown(client: ControlPlaneClient) -> None:
+    async def pay(order: int) -> int:
+        raise AssertionError("not reached")
+
+    store = ending_before_the_second_look(client, await begin_as_a_worker(client))
+    worker = AsyncWorker(pay, "jobs", client=client, idempotent=True, idempotency_key=lambda _: "same", results=True)
+    job = await worker.put(2)
+    shift = worker._begin(until_empty=True)
+    shift._store = store
+    await shift.run()
+    assert await AsyncQueue[int]("jobs", client=client).dead_letters() == []
+    assert await job.result() == 7
+
+
+async def test_what_is_known_of_something_that_ends_at_this_moment_is_that_it_is_done(client: ControlPlaneClient) -> None:
+    store = ending_before_the_second_look(client, await begin_as_a_worker(client))
+    known = await record(store, "jobs-once", encode_key("same"), JSON)
+    assert known is not None
+    assert (known.state, known.result) == ("done", 7)
+
+
+async def test_running_something_that_ends_at_this_moment_answers_its_result(client: ControlPlaneClient) -> None:
+    async def pay() -> int:
+        raise AssertionError("not reached")
+
+    store = ending_before_the_second_look(client, await begin_as_a_worker(client))
+    reached: Any = SimpleNamespace(async_store=store, keepalive=client.keepalive)
+    run = AsyncOnceRun(reached, "jobs-once", encode_key("same"), "me", 30.0)
+    assert await run.run(pay, JSON, timeout_s=None, keep_s=None) == 7

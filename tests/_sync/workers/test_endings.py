@@ -200,17 +200,6 @@ def test_a_failed_job_has_no_result_and_says_why(client: ControlPlaneClient) -> 
             job.result()
 
 
-def test_a_result_that_cannot_be_kept_is_a_failure(client: ControlPlaneClient) -> None:
-    def handle(value: int) -> object:
-        return object()
-
-    worker = Worker(handle, "jobs", client=client, max_attempts=1, results=True)
-    job = worker.put(1)
-    worker.run(until_empty=True)
-    with pytest.raises(JobFailed, match="TypeError"):
-        job.result()
-
-
 def test_what_a_job_puts_and_writes_happens_with_its_end(client: ControlPlaneClient) -> None:
     def handle(value: int, job: JobContext) -> None:
         job.put("next", value + 1)

@@ -1,17 +1,23 @@
 # Generated from tests/_async/workers/test_once.py by tools/unasync.py; do not edit.
 """Effects once: a repetition answers the stored result, and a death leaves an open question."""
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from holdfast import MISSING, ExecutionRunning, ExecutionUnknown
+from holdfast._sync.flows.once import OnceRun, record
 from holdfast._sync.handles.once import Once, once
 from holdfast._sync.handles.queue import Queue
 from holdfast._sync.handles.worker import Worker
 from holdfast.client import ControlPlaneClient
+from holdfast.codec import JSON, encode_key
+from holdfast.commands import Acquire, Browse, Change, Claim, Settle, Together, Write
 from holdfast.testing.clock import FakeClock
+from holdfast.workers.ledger import LedgerEntry
 from tests.runners import Gate, Runner
+from tests.workers.detours import Detour
 
 
 def test_the_second_time_the_stored_result_is_answered(client: ControlPlaneClient) -> None:
@@ -88,10 +94,6 @@ def test_a_death_is_unknown_until_somebody_says_what_happened(client: ControlPla
 
 def die_in_the_middle(client: ControlPlaneClient, key: str) -> None:
     """Leave what a process leaves that was killed inside its function: a note, and a lease that nobody renews."""
-    from holdfast.codec import encode_key
-    from holdfast.commands import Acquire
-    from holdfast.workers.ledger import LedgerEntry
-
     begun = LedgerEntry("started", "lease-of-the-dead", "the dead").raw
     client.store.execute(Acquire("once", encode_key(key), "the dead", "lease-of-the-dead", 30.0, begun))
 
@@ -187,10 +189,6 @@ def test_a_job_that_failed_is_run_again(client: ControlPlaneClient, clock: FakeC
 
 def die_as_a_worker(client: ControlPlaneClient) -> None:
     """Leave what a worker leaves that was killed inside its handler."""
-    from holdfast.codec import encode_key
-    from holdfast.commands import Change, Claim, Write
-    from holdfast.workers.ledger import LedgerEntry
-
     claimed = client.store.execute(Claim("jobs", "the dead", 30.0))
     (message,) = claimed.messages
     begun = LedgerEntry("started", message.receipt.claim_id, "the dead").raw
@@ -239,3 +237,57 @@ def test_a_reconciler_says_whether_it_happened(client: ControlPlaneClient, clock
     clock.advance(31.0)
     worker.run(until_empty=True)
     assert (calls, job.result()) == (([], 42) if happened else ([1], 7))
+
+
+def begin_as_a_worker(client: ControlPlaneClient) -> Any:
+    """Begin the job of key `same` as another worker does; what ends it comes back, for a later moment."""
+    Queue[int]("jobs", client=client).put(1)
+    (message,) = (client.store.execute(Claim("jobs", "another", 30.0))).messages
+    begun = LedgerEntry("started", message.receipt.claim_id, "another")
+    client.store.execute(Write("jobs-once", [Change(encode_key("same"), value=begun.raw, expect="absent")]))
+    done = LedgerEntry("done", message.receipt.claim_id, "another", JSON.encode(7))
+    return Together([Settle([message.receipt]), Write("jobs-once", [Change(encode_key("same"), value=done.raw)])])
+
+
+def ending_before_the_second_look(client: ControlPlaneClient, ending: Any) -> Any:
+    """A store where the other execution ends after its ledger entry was read, and before anything more is looked at."""
+    left = [ending]
+
+    def execute(command: Any) -> Any:
+        reads = command.commands if isinstance(command, Together) else [command]
+        if left and any(isinstance(read, Browse) for read in reads):
+            client.store.execute(left.pop())
+        return client.store.execute(command)
+
+    return Detour(client.store, execute)
+
+
+def test_a_job_that_another_worker_finishes_at_this_moment_is_done_and_not_unknown(client: ControlPlaneClient) -> None:
+    def pay(order: int) -> int:
+        raise AssertionError("not reached")
+
+    store = ending_before_the_second_look(client, begin_as_a_worker(client))
+    worker = Worker(pay, "jobs", client=client, idempotent=True, idempotency_key=lambda _: "same", results=True)
+    job = worker.put(2)
+    shift = worker._begin(until_empty=True)
+    shift._store = store
+    shift.run()
+    assert Queue[int]("jobs", client=client).dead_letters() == []
+    assert job.result() == 7
+
+
+def test_what_is_known_of_something_that_ends_at_this_moment_is_that_it_is_done(client: ControlPlaneClient) -> None:
+    store = ending_before_the_second_look(client, begin_as_a_worker(client))
+    known = record(store, "jobs-once", encode_key("same"), JSON)
+    assert known is not None
+    assert (known.state, known.result) == ("done", 7)
+
+
+def test_running_something_that_ends_at_this_moment_answers_its_result(client: ControlPlaneClient) -> None:
+    def pay() -> int:
+        raise AssertionError("not reached")
+
+    store = ending_before_the_second_look(client, begin_as_a_worker(client))
+    reached: Any = SimpleNamespace(store=store, keepalive=client.keepalive)
+    run = OnceRun(reached, "jobs-once", encode_key("same"), "me", 30.0)
+    assert run.run(pay, JSON, timeout_s=None, keep_s=None) == 7

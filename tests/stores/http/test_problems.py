@@ -25,6 +25,7 @@ OF_FLOWS: set[type[Exception]] = {
     errors.JobFailed,
     errors.JobCancelled,
     errors.ResultMissing,
+    errors.ResultNotKept,
     errors.TimeLimitExceeded,
     errors.WorkerStopping,
     errors.ExecutionUnknown,

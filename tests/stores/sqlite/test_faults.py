@@ -194,8 +194,7 @@ async def test_a_wake_up_for_a_waiter_that_was_just_cancelled_goes_to_the_next(s
 
 
 async def give_back(store: ThreadedStore, claimed: Claimed, *, take: bool) -> None:
-    undo = Claim("jobs", take=take).undo(claimed)
-    if undo is not None:
+    for undo in Claim("jobs", take=take).undo(claimed):
         await store.execute(undo)
 
 

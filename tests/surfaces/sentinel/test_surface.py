@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from holdfast import HoldfastError, LeaseHeld, LeaseLost, LockTimeout
+from holdfast import HoldfastError, LeaseHeld, LeaseLost, LockTimeout, ResultNotKept
 from holdfast.surfaces import sentinel
 from holdfast.surfaces.sentinel.connections import in_transaction
 from tests.sentinel_databases import until, until_renewed
@@ -286,6 +286,21 @@ def test_a_fence_takes_only_names_of_columns() -> None:
 
 
 # Once
+
+
+def test_something_whose_response_cannot_be_kept_is_completed_and_not_repeated(get_conn: Callable[[], Any]) -> None:
+    calls = list[int]()
+    response = object()
+
+    def charge() -> object:
+        calls.append(1)
+        return response
+
+    keeper = sentinel.Sentinel(get_conn)
+    first, again = keeper.once("order_123", charge), keeper.once("order_123", charge)
+    assert (first.status, first.response, again.status, again.response, again.cached) == ("completed", response, "completed", None, True)
+    assert isinstance(again.exception, ResultNotKept)
+    assert calls == [1]
 
 
 def test_something_happens_once_and_its_response_is_kept(get_conn: Callable[[], Any]) -> None:

@@ -9,7 +9,7 @@ from msgspec import Raw, Struct, json
 from holdfast.codec import Codec, check_duration, encode_key
 from holdfast.commands import Browse, Read, Together
 from holdfast.commands.topics import dict_topic, watch_topic
-from holdfast.errors import JobCancelled, JobFailed, ResultMissing
+from holdfast.errors import JobCancelled, JobFailed, ResultMissing, ResultNotKept
 from holdfast.records import Message
 from holdfast.stores import Store
 from holdfast.workers.orders import results_of
@@ -63,6 +63,9 @@ def _look(store: Store, queue: str, message_id: str) -> Raw | None:
 def _refuse_failed(queue: str, message_id: str, failure: _Failure, *, is_there: bool) -> None:
     if failure.state == "cancelled" and is_there:
         return  # Somebody is about to cancel it.
+    if failure.state == "done":
+        reason = failure.error or ""
+        raise ResultNotKept(f"job {message_id} of queue {queue!r} was done, but its result could not be kept: {reason}", reason)
     kind = JobCancelled if failure.state == "cancelled" else JobFailed
     raise kind(f"job {message_id} of queue {queue!r} has no result: {failure.error or failure.state}")
 

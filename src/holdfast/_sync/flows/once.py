@@ -1,24 +1,23 @@
 # Generated from src/holdfast/_async/flows/once.py by tools/unasync.py; do not edit.
 """Doing something once: note that it begins, do it, note its result; whoever died in between left it unknown."""
 
+import logging
 from collections.abc import Callable
 from typing import Any
-
-from msgspec import Raw
 
 from holdfast._sync.flows.acquiring import acquire
 from holdfast._sync.flows.holding import Holding
 from holdfast.client import ControlPlaneClient
 from holdfast.codec import Codec
-from holdfast.commands import Acquire, Browse, Change, LeaseName, Look, Read, Release, Write
+from holdfast.commands import Acquire, Browse, Browsed, Change, LeaseName, Look, Looked, Read, Release, Together, Write
 from holdfast.errors import ExecutionRunning, ExecutionUnknown, Refused
 from holdfast.holding import Hold
 from holdfast.ids import new_id
 from holdfast.records import Entry, Receipt
 from holdfast.stores import Store
-from holdfast.workers.ledger import LedgerEntry, OnceRecord, entry_of
+from holdfast.workers.ledger import LedgerEntry, OnceRecord, done_entry, entry_of
 
-NULL = Raw(b"null")
+_log = logging.getLogger("holdfast.once")
 
 
 class OnceRun:
@@ -37,21 +36,25 @@ class OnceRun:
         self._lease_id = new_id()
 
     def run(self, function: Callable[[], Any], codec: Codec, *, timeout_s: float | None, keep_s: float | None) -> Any:
-        """Answer the stored result, or call the function and store its result; while somebody else does, wait for `timeout_s`."""
+        """Return the stored result, or call the function and store its result; while another caller does, wait for `timeout_s`."""
         begun = LedgerEntry("started", self._lease_id, self._holder)
         command = Acquire(self._ledger, self._key, self._holder, self._lease_id, self._lease_s, begun.raw)
         acquired, started = acquire(self._store, command, timeout_s, now=self._client.keepalive.now)
-        found = LedgerEntry("started") if acquired.entry is None else entry_of(acquired.entry.value)
-        if acquired.lease.lease_id != self._lease_id:
-            if found.state == "done":
-                return codec.decode(found.result or NULL)
-            raise ExecutionRunning(f"{self._what()} is being done by {acquired.lease.holder} at this moment")
-        if found.by == self._lease_id:
+        found = begun if acquired.entry is None else entry_of(acquired.entry.value)
+        is_ours = acquired.lease.lease_id == self._lease_id
+        if is_ours and found.by == self._lease_id:
             return self._do(function, codec, started, keep_s)
-        self._release()
+        is_running = not is_ours
+        if is_ours:
+            self._release()
+            entry, is_running = standing(self._store, self._ledger, acquired.entry)
+            if entry is None:
+                self._lease_id = new_id()  # It ended a moment ago and did not happen, so it may.
+                return self.run(function, codec, timeout_s=timeout_s, keep_s=keep_s)
+            found = entry_of(entry.value)
         if found.state == "done":
-            return codec.decode(found.result or NULL)
-        if acquired.entry is not None and is_running(self._store, self._ledger, acquired.entry):
+            return found.decoded(codec, self._what())
+        if is_running:
             raise ExecutionRunning(f"{self._what()} is being done by {found.holder} at this moment")
         raise ExecutionUnknown(
             f"{self._what()} was begun by {found.holder}, who died: perhaps it happened; find out, then resolve() or forget() it"
@@ -71,11 +74,12 @@ class OnceRun:
 
         try:
             result = function()
-            stored = codec.encode(result)
         except BaseException as error:
             holding.leave(error, settle)
             raise
-        done = LedgerEntry("done", self._lease_id, self._holder, stored)
+        done = done_entry(self._lease_id, self._holder, result, codec, self._store.limits)
+        if done.missing is not None:
+            _log.warning("%s was done and will not be repeated, but its result cannot be kept: %s", self._what(), done.missing)
         ending = Change(self._key, value=done.raw, lease=self._lease_id, ttl_s=keep_s)
         holding.leave(None, settle)
         return result
@@ -87,36 +91,53 @@ class OnceRun:
         return f"{self._key} of ledger {self._ledger!r}"
 
 
-def is_running(store: Store, ledger: str, entry: Entry) -> bool:
-    """Whether the claim or lease under which something was begun is still held."""
-    found = entry_of(entry.value)
-    if found.state == "done":
-        return False
+def standing(store: Store, ledger: str, entry: Entry | None) -> tuple[Entry | None, bool]:
+    """The entry as it is now, and whether the execution that it tells of still runs.
+
+    Both are read in one step, the execution first: one that ends changes both in one step, so an entry that is still the same afterwards
+    was left by an execution that will never end it.
+    """
+    while entry is not None and (found := entry_of(entry.value)).state == "started":
+        held, entries = store.execute(Together([_holder(ledger, entry.key, found), Read(ledger, [entry.key])]))
+        before, entry = entry, next(iter(entries.entries), None)
+        if entry is not None and entry.revision == before.revision:
+            return entry, _is_held(held, found)
+    return entry, False
+
+
+def _holder(ledger: str, key: str, found: LedgerEntry) -> Look | Browse:
+    """What asks for the lease or the claim under which something was begun."""
     if "/" not in found.by:  # A lease of the ledger; the text of a claim has slashes.
-        looked = store.execute(Look(ledger, [entry.key]))
-        return any(lease is not None and lease.lease.lease_id == found.by for lease in looked.leases)
+        return Look(ledger, [key])
     receipt = Receipt.parse(found.by)
-    page = store.execute(Browse(receipt.queue, ids=[receipt.id]))
-    return any(message.token == receipt.token and message.held_at(page.now) for message in page.messages)
+    return Browse(receipt.queue, ids=[receipt.id])
+
+
+def _is_held(answer: Looked | Browsed, found: LedgerEntry) -> bool:
+    if isinstance(answer, Looked):
+        return any(lease is not None and lease.lease.lease_id == found.by for lease in answer.leases)
+    token = Receipt.parse(found.by).token
+    return any(message.token == token and message.held_at(answer.now) for message in answer.messages)
 
 
 def record(store: Store, ledger: str, key: str, codec: Codec) -> OnceRecord | None:
     """What is known about something that is to happen once."""
-    entry = _entry(store, ledger, key)
+    entry, is_running = standing(store, ledger, _entry(store, ledger, key))
     if entry is None:
         return None
     found = entry_of(entry.value)
-    if found.state == "done":
-        return OnceRecord("done", found.holder, codec.decode(found.result or NULL))
-    return OnceRecord("running" if is_running(store, ledger, entry) else "unknown", found.holder)
+    if found.state == "started":
+        return OnceRecord("running" if is_running else "unknown", found.holder)
+    result = None if found.result is None else codec.decode(found.result)
+    return OnceRecord("done", found.holder, result, found.missing)
 
 
 def reconcile(store: Store, ledger: str, key: str, change: Change) -> bool:
     """Change what is unknown, by a change of its entry; False if nothing is known of it. Raises `ExecutionRunning`."""
-    entry = _entry(store, ledger, key)
+    entry, is_running = standing(store, ledger, _entry(store, ledger, key))
     if entry is None:
         return False
-    if is_running(store, ledger, entry):
+    if is_running:
         raise ExecutionRunning(f"{key} of ledger {ledger!r} is being done by {entry_of(entry.value).holder} at this moment")
     same = Change(key, change.do, change.value, expect="revision", revision=entry.revision, ttl_s=change.ttl_s)
     (answer,) = store.execute(Write(ledger, [same]))

@@ -256,8 +256,7 @@ class QueueConsumer(NamedQueue, Generic[T]):
             return [self._codec.decode(message.value) for message in messages]
         except ValueError:
             # What does not fit the type must not be gone: it goes back, for whoever can read it.
-            back = command.undo(Claimed(messages))
-            if back is not None:
+            for back in command.undo(Claimed(messages)):
                 store.execute(back)
             raise
 

@@ -1,8 +1,10 @@
 """Leases on names and on the keys of dicts: who holds one, until when, under which token."""
 
+from typing import Any
+
 import pytest
 
-from holdfast.commands import Clear, LeaseName, Look, Names, Release, Renew
+from holdfast.commands import Acquire, Clear, LeaseName, Look, Names, Release, Renew
 from holdfast.errors import LeaseLost
 from holdfast.records import NEVER
 from holdfast.stores import Store
@@ -158,6 +160,26 @@ class LeaseConformance(Conformance):
         acquire(store, "a", dict=DICT, lease_id="two", default=raw("default"))
         assert read(store) == {}
 
+    def test_taking_back_a_lease_takes_back_the_default_it_stored(self, store: Store) -> None:
+        take_back(store, default=raw("default"))
+        assert read(store) == {}
+        assert acquire(store, "a", dict=DICT, lease_id="two").lease.lease_id == "two"
+
+    def test_taking_back_a_lease_leaves_the_value_that_was_there(self, store: Store) -> None:
+        write(store, "a", "default")
+        take_back(store, default=raw("default"))
+        assert read(store) == {"a": "default"}
+        assert acquire(store, "a", dict=DICT, lease_id="two").lease.lease_id == "two"
+
+    def test_taking_back_a_lease_leaves_what_was_written_since_it_was_granted(self, store: Store) -> None:
+        command = Acquire(DICT, "a", "me", "one", 30.0, raw("default"))
+        answer = store.execute(command)
+        write(store, "a", "default")
+        for undo in command.undo(answer):
+            store.execute(undo)
+        assert read(store) == {"a": "default"}
+        assert acquire(store, "a", dict=DICT, lease_id="two").lease.lease_id == "two"
+
     def test_deleting_the_key_and_clearing_the_dict_leave_the_lease(self, store: Store) -> None:
         write(store, "a", 1)
         lease = grant(store, "a", dict=DICT)
@@ -181,3 +203,10 @@ class LeaseConformance(Conformance):
     def test_a_lease_on_a_name_creates_no_dict(self, store: Store) -> None:
         grant(store)
         assert store.execute(Names("dict")).settings == []
+
+
+def take_back(store: Store, **options: Any) -> None:
+    """Acquire the lease of a key as a caller does who is cancelled before the answer comes; what that caller got is taken back."""
+    command = Acquire(DICT, "a", "me", "one", 30.0, **options)
+    for undo in command.undo(store.execute(command)):
+        store.execute(undo)

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from holdfast._async.flows.once import is_running
+from holdfast._async.flows.once import standing
 from holdfast.codec import encode_key
 from holdfast.commands import Change, Write
 from holdfast.records import Entry
@@ -55,15 +55,16 @@ def _keyed(orders: Orders, runs: Sequence[Run]) -> tuple[dict[str, Run], list[Fi
 
 
 async def _look(store: AsyncStore, orders: Orders, run: Run, entry: Entry | None) -> Outcome | None:
-    """How a run ends whose effects somebody has begun, or had, before; None if it may begin all the same."""
+    """How a run ends whose effects another one has begun, or had, before; None if it may begin all the same."""
+    entry, is_running = await standing(store, orders.ledger, entry)
     if entry is None:
-        return None
+        return BUSY  # The other one ended a moment ago and says that nothing happened: begin afresh.
     found = entry_of(entry.value)
     if found.state == "done":
-        return Outcome("done", found.result)
+        return Outcome("done", found.result, found.missing)
     if found.by == run.receipt.claim_id:
         return None  # Its own note, written by a request whose answer was lost.
-    if await is_running(store, orders.ledger, entry):
+    if is_running:
         return BUSY
     if orders.reconcile is None:
         return Outcome("buried", error=_unknown(found))

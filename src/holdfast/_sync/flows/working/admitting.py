@@ -3,7 +3,7 @@
 
 from collections.abc import Sequence
 
-from holdfast._sync.flows.once import is_running
+from holdfast._sync.flows.once import standing
 from holdfast.codec import encode_key
 from holdfast.commands import Change, Write
 from holdfast.records import Entry
@@ -56,15 +56,16 @@ def _keyed(orders: Orders, runs: Sequence[Run]) -> tuple[dict[str, Run], list[Fi
 
 
 def _look(store: Store, orders: Orders, run: Run, entry: Entry | None) -> Outcome | None:
-    """How a run ends whose effects somebody has begun, or had, before; None if it may begin all the same."""
+    """How a run ends whose effects another one has begun, or had, before; None if it may begin all the same."""
+    entry, is_running = standing(store, orders.ledger, entry)
     if entry is None:
-        return None
+        return BUSY  # The other one ended a moment ago and says that nothing happened: begin afresh.
     found = entry_of(entry.value)
     if found.state == "done":
-        return Outcome("done", found.result)
+        return Outcome("done", found.result, found.missing)
     if found.by == run.receipt.claim_id:
         return None  # Its own note, written by a request whose answer was lost.
-    if is_running(store, orders.ledger, entry):
+    if is_running:
         return BUSY
     if orders.reconcile is None:
         return Outcome("buried", error=_unknown(found))

@@ -25,6 +25,7 @@ from holdfast.workers.outcomes import shown
 from holdfast.workers.registry import WorkerHealth, WorkerState
 from holdfast.workers.runs import Finished, Run
 from holdfast.workers.sides import Side
+from holdfast.workers.wording import counted
 
 AWAY = Backoff(first_s=0.1, factor=2.0, most_s=5.0)
 """How long to wait before trying a store again that could not be reached."""
@@ -278,7 +279,8 @@ class Shift:
             step(self._store, self.orders, self._unsettled)
             self._crew.count(self._unsettled)
         except (StoreUnavailable, StoreFull, Closed) as error:
-            _log.warning("%d jobs could not be given back, and will be run again when their leases end: %s", len(self._unsettled), error)
+            jobs = counted(len(self._unsettled), "job")
+            _log.warning("%s could not be given back, and will be run again when the lease ends: %s", jobs, error)
         self._unsettled = []
 
     def _leave(self) -> None:

@@ -2,6 +2,7 @@
 """The one step of a worker: settle what is done, write what is to be kept, and claim what is next."""
 
 import logging
+from collections.abc import Iterator
 from typing import Any
 
 from msgspec import Raw
@@ -13,6 +14,7 @@ from holdfast.workers.orders import Orders
 from holdfast.workers.outcomes import Outcome, shown
 from holdfast.workers.runs import Finished, Run
 from holdfast.workers.settling import settling_commands
+from holdfast.workers.wording import counted
 
 NOTHING = Claimed([])
 
@@ -75,15 +77,15 @@ def _settle_alone(store: Store, orders: Orders, finished: list[Finished]) -> lis
         except (StoreUnavailable, Closed):
             raise
         except (HoldfastError, ValueError) as error:
-            plain.append((run, Outcome("failed", error=shown(error))))
+            plain.append((run, _refused(run, outcome, shown(error))))
     return plain
 
 
 def _settle_each(store: Store, orders: Orders, finished: list[Finished], reason: Exception) -> None:
     """Settle one by one what could not be settled together."""
-    _log.warning("%d jobs could not be settled together, and are settled one by one: %s", len(finished), reason)
+    _log.warning("%s could not be settled together, and are settled one by one: %s", counted(len(finished), "job"), reason)
     for run, outcome in finished:
-        for attempt in (outcome, Outcome("failed", error=f"it could not be settled: {shown(reason)}")):
+        for attempt in _attempts(run, outcome, reason):
             try:
                 store.execute(Together(settling_commands([(run, attempt)], {}, orders)))
             except (StoreUnavailable, Closed):
@@ -92,6 +94,22 @@ def _settle_each(store: Store, orders: Orders, finished: list[Finished], reason:
                 _log.exception("job %s of queue %r could not be settled as %s", run.message.id, run.message.queue, attempt.how)
             else:
                 break
+
+
+def _attempts(run: Run, outcome: Outcome, reason: Exception) -> Iterator[Outcome]:
+    """How to settle it, and, each time that is refused, how else."""
+    yield outcome
+    if outcome.how == "done" and outcome.stored is not None:
+        yield Outcome("done", missing=shown(reason))  # What ran must not run again because of its result.
+    yield _refused(run, outcome, f"it could not be settled: {shown(reason)}")
+
+
+def _refused(run: Run, outcome: Outcome, error: str) -> Outcome:
+    """How a run ends whose ending the store does not accept."""
+    if outcome.how == "done":
+        # It happened, and it cannot be noted that it did: the note that it began stays, so that nothing repeats it unasked.
+        run.ledger_key = None
+    return Outcome("failed", error=error)
 
 
 def _without(finished: list[Finished], error: ClaimLost) -> list[Finished]:
@@ -107,4 +125,4 @@ def _tell_lost(finished: list[Finished], answers: list[Any]) -> None:
     """Tell of claims that a lone `Settle`, which refuses nothing, found lost."""
     lost = sum(answer.held.count(False) for answer in answers if isinstance(answer, Held)) if finished else 0
     if lost:
-        _log.warning("%d jobs were no longer held when they were done; they will be run again", lost)
+        _log.warning("%s no longer held when done; they will be run again", counted(lost, "job was", "jobs were"))

@@ -7,7 +7,7 @@ from typing import Any
 from holdfast._async.flows.once import AsyncOnceRun
 from holdfast._async.handles.once import AsyncOnce
 from holdfast.codec import JSON, encode_key
-from holdfast.errors import ExecutionRunning, ExecutionUnknown
+from holdfast.errors import ExecutionRunning, ExecutionUnknown, ResultNotKept
 from holdfast.holding import this_process
 from holdfast.keepalive import Keepalive
 from holdfast.surfaces.sentinel._async.calls import borrowed
@@ -62,6 +62,10 @@ class AsyncSentinel:
             return OnceResult(success=False, status="executing", execution_alive=True)
         except ExecutionUnknown:
             return OnceResult(success=False, status="uncertain", uncertain=True)
+        except ResultNotKept as error:
+            if calls:  # Of another ledger, inside the function.
+                return OnceResult(success=False, status="failed", exception=error)
+            return OnceResult(success=True, status="completed", cached=True, exception=error)
         except Exception as error:
             if not calls:
                 raise
