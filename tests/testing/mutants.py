@@ -11,9 +11,8 @@ from holdfast.commands import ALL, Claimed, copying, events, putting
 from holdfast.commands.claiming import Claim
 from holdfast.commands.dicts import Change, Write
 from holdfast.commands.endings import Budget, Endings
-from holdfast.commands.leases import Acquire
-from holdfast.commands.moving import Move
 from holdfast.commands.leases import Acquire, LeaseName, Release
+from holdfast.commands.moving import Move
 from holdfast.commands.putting import Placement, Put
 from holdfast.commands.together import Together
 from holdfast.commands.transaction import Line
