@@ -3,8 +3,11 @@
 import asyncio
 import io
 import threading
+from typing import Any, TypeVar
 
 from holdfast.holding import Hold
+
+C = TypeVar("C")
 
 
 class AsyncBody:
@@ -35,8 +38,9 @@ class AsyncBody:
         self._is_inside = False
         if self._timer is not None:
             self._timer.cancel()
-        if not self._has_cancelled or self._task is None:
+        if not self._has_cancelled or self._task is None or self._task is not asyncio.current_task():
             return False
+        self._has_cancelled = False
         return self._task.uncancel() <= self._cancels_before and isinstance(error, asyncio.CancelledError)
 
     def _look(self) -> None:
@@ -82,3 +86,32 @@ class Body:
         """Leave; no error is of our making."""
         del error
         return False
+
+
+class Entered:
+    """The contexts that one handle has entered and not left yet, in the order of entering.
+
+    Mostly the thread or task that entered leaves, but a fixture, a request or an exit stack may be left by another one.
+    """
+
+    def __init__(self) -> None:
+        # Each change to it is one step of the interpreter. The handles for threads and for tasks share it.
+        self._all: list[tuple[object, Any]] = []
+
+    def add(self, body: object, context: object) -> None:
+        """Remember a context, and which body entered it."""
+        self._all.append((body, context))
+
+    def forget(self, context: object) -> None:
+        """Remember it no longer."""
+        self._all[:] = [entry for entry in self._all if entry[1] is not context]
+
+    def left_by(self, body: object, kind: type[C]) -> C | None:
+        """The context that this body leaves: the last one it entered, else the oldest that is lost, else the oldest; None without any."""
+        inside = [entry for entry in self._all if isinstance(entry[1], kind)]
+        own = [context for entered_by, context in inside if entered_by == body]
+        if own:
+            return own[-1]
+        # A handle is inside once at a time, unless one was lost: what is still held may be another body's, so the lost one goes first.
+        others = sorted((context for _, context in inside), key=lambda context: not context.is_lost)
+        return others[0] if others else None

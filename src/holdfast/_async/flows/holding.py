@@ -27,22 +27,9 @@ class AsyncHolding:
         """End the hold as `settle` says, and raise if it was lost and the body does not raise anyway.
 
         `settle` gives back or settles what may still be held, and answers whether it was; it looks at `hold.lost` itself. It runs also
-        when the body was cancelled or interrupted, and again if that happens to itself. Nothing happens if the body gave it back already,
-        nor in a forked child, where the hold is the parent's.
+        when the body was cancelled or interrupted. Nothing happens if the body gave it back already, nor in a forked child, where the hold
+        is the parent's.
         """
-        try:
-            await self._leave(error, settle)
-        except (Exception, GeneratorExit):
-            raise
-        except BaseException:
-            # Cancelled or interrupted on the way out: what was held must not stay behind.
-            self._drop()
-            if not self.hold.is_inherited and not self.hold.is_over:
-                with suppress(HoldfastError):
-                    await settle()
-            raise
-
-    async def _leave(self, error: BaseException | None, settle: Callable[[], Awaitable[bool]]) -> None:
         self._drop()
         is_ours = self._body.leave(error)
         if self.hold.is_inherited or (self.hold.is_over and not is_ours):
@@ -60,6 +47,13 @@ class AsyncHolding:
             error.add_note(f"{self.hold.describe()} could not be given back, and ends by itself: {failure}")
         if was_lost:
             error.add_note(str(self.hold.error()))
+
+    async def abandon(self, settle: Callable[[], Awaitable[bool]]) -> None:
+        """Settle what is still held after `leave` itself was cancelled or interrupted: nothing must stay behind."""
+        self._drop()
+        if not self.hold.is_inherited and not self.hold.is_over:
+            with suppress(HoldfastError):
+                await settle()
 
     def _drop(self) -> None:
         self._keepalive.drop(self.hold)

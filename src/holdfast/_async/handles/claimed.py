@@ -95,7 +95,13 @@ class AsyncQueueClaimContext(Generic[T]):
         async def settle_claim() -> bool:
             return await self._settle(error)
 
-        await holding.leave(error, settle_claim)
+        try:
+            await holding.leave(error, settle_claim)
+        except (Exception, GeneratorExit):
+            raise
+        except BaseException:
+            await holding.abandon(settle_claim)
+            raise
 
     def _hold(self, message: Message, started: float) -> Hold:
         return Hold(

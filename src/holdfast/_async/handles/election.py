@@ -2,22 +2,21 @@
 
 import math
 from collections.abc import AsyncGenerator
-from types import TracebackType
 from typing import Any, ClassVar
 
 from holdfast._async.flows.acquiring import POLL_S
 from holdfast._async.flows.observing import holder_of, observe
-from holdfast._async.handles.leases import AsyncHeldLease, AsyncLeaseContext, release, take
+from holdfast._async.handles.leases import AsyncHeldLease, release, take
+from holdfast._async.handles.named import AsyncNamedLease
 from holdfast.client import ControlPlaneClient
 from holdfast.codec import check_duration, check_name, encode_key
 from holdfast.holding import this_process
-from holdfast.reaching import reach
 from holdfast.results import DictResponse, LeaseHolder
 from holdfast.terms import Terms
 from holdfast.twins import ElectionTwin
 
 
-class AsyncElection:
+class AsyncElection(AsyncNamedLease):
     """An election by name, and one candidate in it: `with Election("cluster", holder="node-a") as leadership:`.
 
     Leading is holding a lease, renewed in the background: a leader that dies is followed by another after `lease_s`, and one that was
@@ -26,9 +25,6 @@ class AsyncElection:
     """
 
     aio: ClassVar[ElectionTwin] = ElectionTwin()
-
-    name: str
-    holder: str
 
     def __init__(
         self,
@@ -42,24 +38,20 @@ class AsyncElection:
         client: ControlPlaneClient | None = None,
         base_url: str | None = None,
     ) -> None:
-        self.name = check_name(name, "election")
-        self.holder = this_process() if holder is None else holder
-        self._terms = Terms(
+        terms = Terms(
             None,
-            encode_key(("election", name)),
+            encode_key(("election", check_name(name, "election"))),
             name,
-            self.holder,
+            this_process() if holder is None else holder,
             lease_s,
             renew_interval_s=renew_interval_s,
             max_hold_s=max_hold_s,
             label=f"election {name!r}",
         )
-        self._poll_s = check_duration(poll_interval_s, "poll_interval_s", zero=False, allow_inf=True)
-        self._client = client
-        self._base_url = base_url
-        # At most one, of a thread or a task: twins of this handle share the list.
+        poll_s = check_duration(poll_interval_s, "poll_interval_s", zero=False, allow_inf=True)
+        super().__init__(terms, math.inf, poll_s, client, base_url)
+        # The latest, of a thread or a task: twins of this handle share the list.
         self._leaderships: list[Any] = []
-        self._context: AsyncLeaseContext[Any] | None = None
 
     async def campaign(self, *, timeout_s: float | None = None) -> AsyncHeldLease[Any]:
         """Wait to be leader, and lead until `resign()`; with `timeout_s` raises `LockTimeout` after that long.
@@ -92,20 +84,6 @@ class AsyncElection:
         return observe(self._reach().async_store, self._terms.key, self._poll_s)
 
     async def __aenter__(self) -> AsyncHeldLease[Any]:
-        context = AsyncLeaseContext[Any](self._reach(), self._terms, math.inf, self._poll_s)
-        leadership = await context.__aenter__()
-        self._context = context
+        leadership = await super().__aenter__()
         self._leaderships[:] = [leadership]
         return leadership
-
-    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        context, self._context = self._context, None
-        self._leaderships.clear()
-        if context is not None:
-            await context.__aexit__(kind, error, trace)
-
-    def _reach(self) -> ControlPlaneClient:
-        return reach(None, None, self._client, self._base_url)
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.name!r}, holder={self.holder!r})"

@@ -96,7 +96,13 @@ class QueueClaimContext(Generic[T]):
         def settle_claim() -> bool:
             return self._settle(error)
 
-        holding.leave(error, settle_claim)
+        try:
+            holding.leave(error, settle_claim)
+        except (Exception, GeneratorExit):
+            raise
+        except BaseException:
+            holding.abandon(settle_claim)
+            raise
 
     def _hold(self, message: Message, started: float) -> Hold:
         return Hold(

@@ -3,22 +3,21 @@
 
 import math
 from collections.abc import Generator
-from types import TracebackType
 from typing import Any, ClassVar
 
 from holdfast._sync.flows.acquiring import POLL_S
 from holdfast._sync.flows.observing import holder_of, observe
-from holdfast._sync.handles.leases import HeldLease, LeaseContext, release, take
+from holdfast._sync.handles.leases import HeldLease, release, take
+from holdfast._sync.handles.named import NamedLease
 from holdfast.client import ControlPlaneClient
 from holdfast.codec import check_duration, check_name, encode_key
 from holdfast.holding import this_process
-from holdfast.reaching import reach
 from holdfast.results import DictResponse, LeaseHolder
 from holdfast.terms import Terms
 from holdfast.twins import ElectionTwin
 
 
-class Election:
+class Election(NamedLease):
     """An election by name, and one candidate in it: `with Election("cluster", holder="node-a") as leadership:`.
 
     Leading is holding a lease, renewed in the background: a leader that dies is followed by another after `lease_s`, and one that was
@@ -27,9 +26,6 @@ class Election:
     """
 
     aio: ClassVar[ElectionTwin] = ElectionTwin()
-
-    name: str
-    holder: str
 
     def __init__(
         self,
@@ -43,24 +39,20 @@ class Election:
         client: ControlPlaneClient | None = None,
         base_url: str | None = None,
     ) -> None:
-        self.name = check_name(name, "election")
-        self.holder = this_process() if holder is None else holder
-        self._terms = Terms(
+        terms = Terms(
             None,
-            encode_key(("election", name)),
+            encode_key(("election", check_name(name, "election"))),
             name,
-            self.holder,
+            this_process() if holder is None else holder,
             lease_s,
             renew_interval_s=renew_interval_s,
             max_hold_s=max_hold_s,
             label=f"election {name!r}",
         )
-        self._poll_s = check_duration(poll_interval_s, "poll_interval_s", zero=False, allow_inf=True)
-        self._client = client
-        self._base_url = base_url
-        # At most one, of a thread or a task: twins of this handle share the list.
+        poll_s = check_duration(poll_interval_s, "poll_interval_s", zero=False, allow_inf=True)
+        super().__init__(terms, math.inf, poll_s, client, base_url)
+        # The latest, of a thread or a task: twins of this handle share the list.
         self._leaderships: list[Any] = []
-        self._context: LeaseContext[Any] | None = None
 
     def campaign(self, *, timeout_s: float | None = None) -> HeldLease[Any]:
         """Wait to be leader, and lead until `resign()`; with `timeout_s` raises `LockTimeout` after that long.
@@ -93,20 +85,6 @@ class Election:
         return observe(self._reach().store, self._terms.key, self._poll_s)
 
     def __enter__(self) -> HeldLease[Any]:
-        context = LeaseContext[Any](self._reach(), self._terms, math.inf, self._poll_s)
-        leadership = context.__enter__()
-        self._context = context
+        leadership = super().__enter__()
         self._leaderships[:] = [leadership]
         return leadership
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        context, self._context = self._context, None
-        self._leaderships.clear()
-        if context is not None:
-            context.__exit__(kind, error, trace)
-
-    def _reach(self) -> ControlPlaneClient:
-        return reach(None, None, self._client, self._base_url)
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.name!r}, holder={self.holder!r})"

@@ -127,13 +127,27 @@ class LeaseContext(Generic[V]):
             self.lease = take(self._client, self._terms, self._timeout_s, self._poll_s, lease_id)
             self._holding = Holding(self._client.keepalive, self.lease._hold)  # noqa: SLF001 - a lease and its context are two halves
         except BaseException as error:
+            if self.lease is not None:
+                self._client.keepalive.drop(self.lease._hold)  # noqa: SLF001 - as above
             let_go(self._client, self._terms, lease_id, error)
             raise
         return self.lease
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        if self._holding is not None:
+        if self._holding is None:
+            return
+        try:
             self._holding.leave(error, self._give_back)
+        except (Exception, GeneratorExit):
+            raise
+        except BaseException:
+            self._holding.abandon(self._give_back)
+            raise
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether it was taken, and may be somebody else's by now."""
+        return self.lease is not None and self.lease.lost
 
     def _give_back(self) -> bool:
         return self.lease is not None and (self.lease.release()).count == 1

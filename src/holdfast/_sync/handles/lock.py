@@ -2,34 +2,30 @@
 """Lock: one holder at a time, by name, among everyone who reaches the same store."""
 
 import math
-from types import TracebackType
 from typing import Any, ClassVar
 
 from holdfast._sync.flows.acquiring import POLL_S
 from holdfast._sync.flows.observing import holder_of
-from holdfast._sync.handles.leases import HeldLease, LeaseContext, take, try_take
-from holdfast.bodies import Body
+from holdfast._sync.handles.leases import HeldLease, take, try_take
+from holdfast._sync.handles.named import NamedLease
 from holdfast.client import ControlPlaneClient
 from holdfast.codec import check_name, encode_key
 from holdfast.holding import this_process
-from holdfast.reaching import reach
 from holdfast.results import LeaseHolder
 from holdfast.terms import Terms
 from holdfast.twins import LockTwin
 
 
-class Lock:
+class Lock(NamedLease):
     """A lock by name: `with Lock("reports") as held:`.
 
     It is a lease, renewed in the background while it is held: whoever dies loses it after `lease_s`, and whoever was paused for longer has
     lost it without knowing. So pass `held.token` on to what the lock protects, and let that refuse smaller ones. When it is lost, a task's
-    body is cancelled, and leaving raises `LeaseLost`. Threads and tasks may share one handle; it is not reentrant.
+    body is cancelled, and leaving raises `LeaseLost`. Threads and tasks may share one handle, and another thread or task than the one that
+    entered may leave it. It is not reentrant.
     """
 
     aio: ClassVar[LockTwin] = LockTwin()
-
-    name: str
-    holder: str
 
     def __init__(
         self,
@@ -44,24 +40,17 @@ class Lock:
         client: ControlPlaneClient | None = None,
         base_url: str | None = None,
     ) -> None:
-        self.name = check_name(name, "lock")
-        self.holder = this_process() if holder is None else holder
-        self._terms = Terms(
+        terms = Terms(
             None,
-            encode_key(("lock", name)),
+            encode_key(("lock", check_name(name, "lock"))),
             name,
-            self.holder,
+            this_process() if holder is None else holder,
             lease_s,
             renew_interval_s=renew_interval_s,
             max_hold_s=max_hold_s,
             label=f"lock {name!r}",
         )
-        self._wait_timeout_s = wait_timeout_s
-        self._poll_s = poll_interval_s
-        self._client = client
-        self._base_url = base_url
-        # Of each body that is inside or waits, the innermost last.
-        self._contexts: dict[object, list[LeaseContext[Any]]] = {}
+        super().__init__(terms, math.inf if wait_timeout_s is None else wait_timeout_s, poll_interval_s, client, base_url)
 
     def acquire(self, *, wait_timeout_s: float | None = None) -> HeldLease[Any]:
         """Wait for the lock, and hold it until the lease that is answered is released.
@@ -69,8 +58,8 @@ class Lock:
         Waits as long as said here, else as the handle says, else for ever; then raises `LockTimeout`. Nothing is cancelled when it is
         lost: look at `lost`.
         """
-        wait_s = self._wait_timeout_s if wait_timeout_s is None else wait_timeout_s
-        return (take(self._reach(), self._terms, math.inf if wait_s is None else wait_s, self._poll_s)).keep()
+        wait_s = self._wait_s if wait_timeout_s is None else wait_timeout_s
+        return (take(self._reach(), self._terms, wait_s, self._poll_s)).keep()
 
     def try_acquire(self) -> HeldLease[Any] | None:
         """Take the lock if it is free, else None; see `acquire`."""
@@ -81,26 +70,3 @@ class Lock:
         """Who has the lock at this moment, None if nobody has."""
         holder, _ = holder_of(self._reach().store, self._terms.key)
         return holder
-
-    def __enter__(self) -> HeldLease[Any]:
-        wait_s = math.inf if self._wait_timeout_s is None else self._wait_timeout_s
-        context = LeaseContext[Any](self._reach(), self._terms, wait_s, self._poll_s)
-        self._contexts.setdefault(Body.current(), []).append(context)
-        try:
-            return context.__enter__()
-        except BaseException as error:
-            self.__exit__(type(error), error, None)
-            raise
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        me = Body.current()
-        context = self._contexts[me].pop()
-        if not self._contexts[me]:
-            del self._contexts[me]
-        context.__exit__(kind, error, trace)
-
-    def _reach(self) -> ControlPlaneClient:
-        return reach(None, None, self._client, self._base_url)
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.name!r}, holder={self.holder!r})"

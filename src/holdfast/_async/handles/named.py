@@ -1,0 +1,66 @@
+"""What a lock and an election have in common: a lease by name, entered and left as a context."""
+
+from types import TracebackType
+from typing import Any
+
+from holdfast._async.handles.leases import AsyncHeldLease, AsyncLeaseContext
+from holdfast.bodies import AsyncBody, Entered
+from holdfast.client import ControlPlaneClient
+from holdfast.reaching import reach
+from holdfast.terms import Terms
+
+
+class AsyncNamedLease:
+    """A handle that may be entered often, by any thread or task, and be left by another one than entered it."""
+
+    name: str
+    holder: str
+
+    def __init__(self, terms: Terms, wait_s: float, poll_s: float, client: ControlPlaneClient | None, base_url: str | None) -> None:
+        self.name = terms.shown_key
+        self.holder = terms.holder
+        self._terms = terms
+        self._wait_s = wait_s
+        self._poll_s = poll_s
+        self._client = client
+        self._base_url = base_url
+        self._entered = Entered()
+
+    async def __aenter__(self) -> AsyncHeldLease[Any]:
+        context = AsyncLeaseContext[Any](self._reach(), self._terms, self._wait_s, self._poll_s)
+        try:
+            lease = await context.__aenter__()
+            self._entered.add(AsyncBody.current(), context)
+        except BaseException as error:
+            self._entered.forget(context)
+            await context.__aexit__(type(error), error, None)
+            raise
+        return lease
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        context = None
+        try:
+            context = self._inside()
+            await context.__aexit__(kind, error, trace)
+        except (Exception, GeneratorExit):
+            raise
+        except BaseException:
+            # Interrupted before it was on its way out.
+            context = self._inside() if context is None else context
+            await context.__aexit__(kind, error, trace)
+            raise
+        finally:
+            self._entered.forget(context)
+
+    def _inside(self) -> AsyncLeaseContext[Any]:
+        """The context that the running body leaves."""
+        context = self._entered.left_by(AsyncBody.current(), AsyncLeaseContext)
+        if context is None:
+            raise RuntimeError(f"{self._terms.describe()} was left, but nobody has entered this handle: use `with`, or enter it first")
+        return context
+
+    def _reach(self) -> ControlPlaneClient:
+        return reach(None, None, self._client, self._base_url)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r}, holder={self.holder!r})"
