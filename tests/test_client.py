@@ -131,6 +131,6 @@ async def test_closing_for_tasks_closes_the_connections_that_their_loop_has() ->
     client = ControlPlaneClient(own_redis_url())
     await Queue.from_name("jobs", client=client).aio.put(1)
     face: Any = client.async_store
-    assert len(face._pipes) == 1
+    assert len(face.pipes) == 1
     await client.aio.close()
-    assert len(face._pipes) == 0
+    assert len(face.pipes) == 0

@@ -56,6 +56,14 @@ class ControlPlaneClient:
         client._store = store
         return client
 
+    @classmethod
+    def shared(cls, base_url: str | None = None, *, token: str | None = None) -> "ControlPlaneClient":
+        """Give the client that all handles with this `base_url` share in this process; without one, that of handles that name none.
+
+        For closing it early. Handles that are used after that get a new one.
+        """
+        return client_for(base_url, token=token)
+
     @property
     def url(self) -> str:
         """Where the store is."""
@@ -142,12 +150,11 @@ class ControlPlaneClient:
             if self._is_closed:
                 return
             self._is_closed = True
-            store, face, keepalive = self._store, self._async_store, self._keepalive
+            store, keepalive = self._store, self._keepalive
         if keepalive is not None:
             keepalive.close()
         if store is not None:
-            # A file's face for tasks has a thread to end, too.
-            getattr(face, "close", store.close)()
+            store.close()
 
     def __enter__(self) -> Self:
         return self

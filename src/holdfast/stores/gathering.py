@@ -57,6 +57,12 @@ class Gatherer:
         """Forget a job that has not left yet; answer whether that is so."""
         return (self._small.pop(job, None) or self._large.pop(job, None)) is not None
 
+    async def close(self) -> None:
+        """Do nothing: what was asked is still done, and nothing else is kept."""
+
+    def abandon(self) -> None:
+        """Do nothing: the writer sees that the loop is closed."""
+
     def _dispatch(self) -> None:
         is_large = self._is_turn_of_large()
         asked = self._next_large() if is_large else self._all_small()

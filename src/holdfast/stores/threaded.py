@@ -14,6 +14,7 @@ from holdfast.errors import Closed
 from holdfast.stores import Guarantees
 from holdfast.stores.committing import Job
 from holdfast.stores.gathering import Gatherer
+from holdfast.stores.loops import PerLoop
 from holdfast.stores.waiting import Mark, Waiters
 
 R = TypeVar("R")
@@ -49,13 +50,11 @@ class ThreadedStore:
         self.guarantees: Guarantees = store.guarantees
         self.waiters: Waiters = store.waiters
         self._writer = _Writer(store.run)
-        # One for each event loop that uses the store; a loop that is gone takes its own with it.
-        self._gatherers: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Gatherer] = weakref.WeakKeyDictionary()
-        self._latest: Gatherer | None = None
+        self._gatherers: PerLoop[Gatherer] = PerLoop(self._gather, Gatherer.close, Gatherer.abandon)
 
     async def execute(self, command: Command[R]) -> R:
         is_large = command.measure(self.limits) > LARGE and not command.reads_only
-        gatherer = self._gatherer()
+        gatherer = self._gatherers.get()
         job = Job(command)
         try:
             await gatherer.ask(job, is_large=is_large)
@@ -67,15 +66,8 @@ class ThreadedStore:
         answer: R = job.result()
         return answer
 
-    def _gatherer(self) -> Gatherer:
-        loop = asyncio.get_running_loop()
-        gatherer = self._latest  # Nearly always there is one event loop, and a weak look-up costs as much as a future.
-        if gatherer is None or gatherer.loop is not loop:
-            gatherer = self._gatherers.get(loop)
-            if gatherer is None:
-                gatherer = self._gatherers[loop] = Gatherer(loop, self._writer.submit)
-            self._latest = gatherer
-        return gatherer
+    def _gather(self) -> Gatherer:
+        return Gatherer(asyncio.get_running_loop(), self._writer.submit)
 
     def mark(self, topic: str) -> Mark:
         self.store.listen()
@@ -91,8 +83,13 @@ class ThreadedStore:
         await asyncio.to_thread(self.close)
 
     def close(self) -> None:
-        self._writer.close()
+        self.stop()
         self.store.close()
+
+    def stop(self) -> None:
+        """End the thread, once it has done what it was handed."""
+        self._writer.close()
+        self._gatherers.close()
 
 
 class _Writer:
@@ -129,15 +126,18 @@ class _Writer:
 
     def _work(self) -> None:
         while (batch := self._batches.get()) is not None:
-            jobs, deliver = batch
-            if jobs:
-                self._run_all(jobs)
-            try:
-                deliver()
-            except RuntimeError:
-                # The loop is closed: nobody waits any more, or will look after what was got.
-                for job in jobs:
-                    self._undo(job)
+            self._do(*batch)
+            del batch  # It refers to its loop, and the next may be long in coming.
+
+    def _do(self, jobs: list[Job], deliver: Callable[[], object]) -> None:
+        if jobs:
+            self._run_all(jobs)
+        try:
+            deliver()
+        except RuntimeError:
+            # The loop is closed: nobody waits any more, or will look after what was got.
+            for job in jobs:
+                self._undo(job)
 
     def _undo(self, job: Job) -> None:
         if undo := job.undo():

@@ -28,7 +28,7 @@ async def test_what_many_tasks_ask_at_once_is_all_answered_on_one_connection(sto
     claimed = await asyncio.gather(*[tasks.execute(Claim(JOBS, str(number), 60.0)) for number in range(200)])
     assert len({answer.messages[0].id for answer in claimed}) == 200, "a reply went to somebody else"
     assert [answer.messages[0].holder for answer in claimed] == [str(number) for number in range(200)]
-    assert len(tasks._pipes) == 1
+    assert len(tasks.pipes) == 1
     await tasks.aclose()
 
 

@@ -44,6 +44,7 @@ class SharedFileStore(ABC):
         self._given_clock: Clock | None = clock
         self._is_closed: bool = False
         self._is_inherited: bool = False
+        self._tasks: ThreadedStore | None = None
 
     @abstractmethod
     def _connect(self) -> None:
@@ -112,7 +113,9 @@ class SharedFileStore(ABC):
         return self.clock.wall_offset_us()
 
     def for_tasks(self) -> AsyncStore:
-        return ThreadedStore(self)
+        if self._tasks is None:
+            self._tasks = ThreadedStore(self)
+        return self._tasks
 
     def for_renewals(self) -> DirectRenewer:
         return DirectRenewer(self)
@@ -120,6 +123,8 @@ class SharedFileStore(ABC):
     def close(self) -> None:
         if self._is_closed:
             return
+        if self._tasks is not None:
+            self._tasks.stop()
         self._is_closed = True
         if self._is_inherited:
             return

@@ -1,10 +1,8 @@
 """A store behind a server, for tasks: connections of each event loop's own, and the listener of the store for threads."""
 
 import asyncio
-import contextlib
 import io
 import ssl
-import weakref
 from typing import TYPE_CHECKING, TypeVar
 
 import aiohttp
@@ -16,6 +14,7 @@ from holdfast.stores.cancelled import take_back
 from holdfast.stores.http.connections import ANNOUNCE_S, CONNECT_S, KEPT, READ_S
 from holdfast.stores.http.protocol import PATHS, encode_command
 from holdfast.stores.http.replies import Reply
+from holdfast.stores.loops import PerLoop
 from holdfast.stores.retrying import Lost, Tries, named, retry_async
 from holdfast.stores.waiting import Mark, Waiters
 from holdfast.tracing import trace_fields
@@ -27,9 +26,6 @@ R = TypeVar("R")
 
 LARGE_BYTES = 2**20
 
-CLOSE_S = 5.0
-"""How long closing waits for an event loop to hang up."""
-
 
 class AsyncHttpStore:
     """The same store, for tasks."""
@@ -39,9 +35,7 @@ class AsyncHttpStore:
         self.url: str = store.url
         self.limits: Limits = store.limits
         self.waiters: Waiters = store.waiters
-        self._timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_S, sock_read=READ_S)
-        # A loop that is gone takes its own with it.
-        self._sessions: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, aiohttp.ClientSession] = weakref.WeakKeyDictionary()
+        self.sessions: PerLoop[aiohttp.ClientSession] = PerLoop(self._open, aiohttp.ClientSession.close, aiohttp.ClientSession.detach)
 
     @property
     def guarantees(self) -> Guarantees:
@@ -69,26 +63,24 @@ class AsyncHttpStore:
         try:
             # aiohttp wants a large body as a file: it sends it bit by bit then.
             data = body if len(body) < LARGE_BYTES else io.BytesIO(body)
-            async with self._session().post(url, data=data, headers=trace_fields(), allow_redirects=False) as reply:
+            async with self.sessions.get().post(url, data=data, headers=trace_fields(), allow_redirects=False) as reply:
                 return Reply(reply.status, reply.headers, await reply.read())
         except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
             raise Lost(f"{self.url} cannot be reached: {error}", maybe_applied=False) from error
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise Lost(f"{self.url} was cut off before it answered: {error}", maybe_applied=True) from error
 
-    def _session(self) -> aiohttp.ClientSession:
-        loop = asyncio.get_running_loop()
-        session = self._sessions.get(loop)
-        if session is None:
-            # aiohttp's own context was made when it was imported, whatever SSL_CERT_FILE says by now.
-            verified = ssl.create_default_context() if self.store.address.scheme == "https" else True
-            connector = aiohttp.TCPConnector(limit=KEPT, ssl=verified)
-            headers = self.store.address.headers()
-            session = aiohttp.ClientSession(
-                connector=connector, headers=headers, timeout=self._timeout, cookie_jar=aiohttp.DummyCookieJar(), auto_decompress=False
-            )
-            self._sessions[loop] = session
-        return session
+    def _open(self) -> aiohttp.ClientSession:
+        address = self.store.address
+        # aiohttp's own context was made when it was imported, whatever SSL_CERT_FILE says by now.
+        verified = ssl.create_default_context() if address.scheme == "https" else True
+        return aiohttp.ClientSession(
+            connector=_Connector(limit=KEPT, ssl=verified),
+            headers=address.headers(),
+            timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_S, sock_read=READ_S),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            auto_decompress=False,
+        )
 
     def mark(self, topic: str) -> Mark:
         return self.waiters.mark(topic)
@@ -106,17 +98,16 @@ class AsyncHttpStore:
         return self.store.wall_offset_us()
 
     async def aclose(self) -> None:
-        session = self._sessions.pop(asyncio.get_running_loop(), None)
-        if session is not None:
-            await session.close()
-        await asyncio.to_thread(self.close)
+        await asyncio.to_thread(self.store.close)
+        await self.sessions.aclose()
 
-    def close(self) -> None:
-        """Close both faces; from a thread, for every event loop that still runs."""
-        self.store.close()
-        for loop, session in list(self._sessions.items()):
-            # One that runs hangs up by itself; for one that stands still nobody can.
-            if loop.is_running():
-                with contextlib.suppress(TimeoutError, RuntimeError):
-                    asyncio.run_coroutine_threadsafe(session.close(), loop).result(CLOSE_S)
-        self._sessions.clear()
+
+class _Connector(aiohttp.TCPConnector):
+    """Connections that nobody but their loop can close: once it has ended, nobody is told that they were left open."""
+
+    @property
+    def closed(self) -> bool:
+        return self._closed or not self._loop.is_running()
+
+    def __del__(self, _warnings: object = None) -> None:
+        """Say nothing: there is nothing that the program could do."""

@@ -65,6 +65,7 @@ class HttpStore:
         self._about: About | None = None
         self._wall_offset_us: int | None = None
         self._closing = threading.Event()
+        self._tasks: AsyncHttpStore | None = None
         self._begin()
         _open_stores.add(self)
 
@@ -142,7 +143,9 @@ class HttpStore:
     def for_tasks(self) -> "AsyncHttpStore":
         from holdfast.stores.http.aio import AsyncHttpStore  # noqa: PLC0415 - threads need no aiohttp
 
-        return AsyncHttpStore(self)
+        if self._tasks is None:
+            self._tasks = AsyncHttpStore(self)
+        return self._tasks
 
     def for_renewals(self) -> DirectRenewer:
         return DirectRenewer(self)
@@ -154,6 +157,8 @@ class HttpStore:
         self.waiters.close()
         self.listener.close()
         self._connections.close()
+        if self._tasks is not None:
+            self._tasks.sessions.close()
 
     def refuse_if_closed(self) -> None:
         if self._closing.is_set():

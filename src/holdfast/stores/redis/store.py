@@ -51,6 +51,7 @@ class RedisStore:
         self.waiters: Waiters = Waiters() if clock is None else waiters_for(clock)
         self.listener: Listener = Listener(self._address, self.waiters)
         self._is_closed = False
+        self._tasks: RedisTasks | None = None
         _open_stores.add(self)
 
     def _check_server(self) -> Guarantees:
@@ -101,7 +102,9 @@ class RedisStore:
         return 0 if self.clock is None else self.clock.wall_offset_us()
 
     def for_tasks(self) -> RedisTasks:
-        return RedisTasks(self, self._address)
+        if self._tasks is None:
+            self._tasks = RedisTasks(self, self._address)
+        return self._tasks
 
     def for_renewals(self) -> DirectRenewer:
         return DirectRenewer(self)
@@ -115,6 +118,8 @@ class RedisStore:
         self.waiters.close()
         self.listener.close()
         self.connections.close()
+        if self._tasks is not None:
+            self._tasks.pipes.close()
 
     def refuse_if_closed(self) -> None:
         if self._is_closed:

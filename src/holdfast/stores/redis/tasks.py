@@ -1,8 +1,9 @@
 """The same store, for tasks: those of one event loop share a connection, and what they ask together goes out together."""
 
 import asyncio
-import weakref
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import redis.asyncio
@@ -10,15 +11,15 @@ import redis.exceptions as theirs
 
 from holdfast.codec import Limits
 from holdfast.commands import Command
-from holdfast.errors import Closed
 from holdfast.stores import Guarantees
 from holdfast.stores.cancelled import take_back
+from holdfast.stores.loops import PerLoop
 from holdfast.stores.redis.address import Address
 from holdfast.stores.redis.connections import Words
 from holdfast.stores.redis.failures import translate
 from holdfast.stores.redis.refusing import read_reply
 from holdfast.stores.redis.scripts import script
-from holdfast.stores.retrying import Tries, named, retry_async
+from holdfast.stores.retrying import Lost, Tries, named, retry_async
 from holdfast.stores.waiting import Mark, Waiters
 
 if TYPE_CHECKING:
@@ -36,29 +37,22 @@ class RedisTasks:
         self.limits: Limits = store.limits
         self.guarantees: Guarantees = store.guarantees
         self.waiters: Waiters = store.waiters
-        self._address = address
-        # One for each event loop that uses the store; a loop that is gone takes its own with it.
-        self._pipes: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Pipe] = weakref.WeakKeyDictionary()
+        self.pipes: PerLoop[Pipe] = PerLoop(partial(Pipe, address), Pipe.close, Pipe.abandon)
 
     async def execute(self, command: Command[R]) -> R:
         command.measure(self.limits)
         command = named(command)
         name, arguments = self.store.words(command)
-        pipe = self._pipe()
         try:
-            reply = await retry_async(lambda: pipe.ask(name, arguments), Tries(self.store.patience))
+            reply = await retry_async(lambda: self._ask(name, arguments), Tries(self.store.patience))
         except asyncio.CancelledError:
             take_back(self.store, command)
             raise
         return read_reply(command, reply)
 
-    def _pipe(self) -> "Pipe":
-        loop = asyncio.get_running_loop()
-        pipe = self._pipes.get(loop)
-        if pipe is None:
-            self.store.refuse_if_closed()
-            pipe = self._pipes[loop] = Pipe(self._address)
-        return pipe
+    def _ask(self, name: str, arguments: list[Any]) -> "asyncio.Future[Any]":
+        self.store.refuse_if_closed()
+        return self.pipes.get().ask(name, arguments)
 
     def mark(self, topic: str) -> Mark:
         return self.store.mark(topic)
@@ -70,10 +64,8 @@ class RedisTasks:
         return self.store.wall_offset_us()
 
     async def aclose(self) -> None:
-        pipe = self._pipes.pop(asyncio.get_running_loop(), None)
-        if pipe is not None:
-            await pipe.close()
         await asyncio.to_thread(self.store.close)
+        await self.pipes.aclose()
 
 
 class _Asked:
@@ -106,24 +98,25 @@ class Pipe:
         self._connection = _make_connection(address)
         self._gathered: list[_Asked] = []
         self._worker: asyncio.Task[None] | None = None
-        self._is_closed = False
 
     def ask(self, name: str, arguments: list[Any]) -> "asyncio.Future[Any]":
         """Run a script; its reply. Raises `Lost` where another try may help."""
-        if self._is_closed:
-            raise Closed(f"{self._address.shown} was closed: open the store again")
         asked = _Asked(name, arguments, asyncio.get_running_loop().create_future())
         self._gathered.append(asked)
-        if self._worker is None:
+        if self._worker is None or self._worker.done():  # One that was cancelled before it began said nothing.
             self._worker = asyncio.get_running_loop().create_task(self._work())
         return asked.future
 
     async def close(self) -> None:
-        self._is_closed = True
         if self._worker is not None:
             self._worker.cancel()
             await asyncio.gather(self._worker, return_exceptions=True)
-        await self._connection.disconnect()
+        self._fail(self._gathered)
+        with suppress(theirs.RedisError):
+            await self._connection.disconnect()
+
+    def abandon(self) -> None:
+        """Do nothing: the library cannot close a connection whose loop is closed. Forgetting it does."""
 
     async def _work(self) -> None:
         """Send and read until nothing is asked any more."""
@@ -132,14 +125,17 @@ class Pipe:
             while self._gathered:
                 batch, self._gathered = [one for one in self._gathered if not one.future.done()], []
                 await self._exchange(batch)
-        except BaseException as error:
+        except BaseException:
             # The loop ends, or the store was closed: nobody may be left waiting.
-            lost = Closed(f"{self._address.shown} was closed while it was asked") if self._is_closed else error
-            for one in [*batch, *self._gathered]:
-                one.fail(lost)
+            self._fail([*batch, *self._gathered])
             raise
         finally:
             self._worker = None
+
+    def _fail(self, asked: list[_Asked]) -> None:
+        """Let those who asked try again: they find another connection, or that the store was closed."""
+        for one in asked:
+            one.fail(Lost(f"{self._address.shown} was closed while it was asked", maybe_applied=True))
 
     async def _exchange(self, batch: list[_Asked]) -> None:
         """Send a batch and answer all of it."""
