@@ -1,6 +1,5 @@
 """How a handler ends decides what becomes of its message."""
 
-import math
 from typing import Any
 
 import pytest
@@ -179,9 +178,9 @@ async def test_a_result_is_there_with_the_acknowledgement_and_until_its_time_is_
     worker = AsyncWorker(double, "jobs", client=client, results=True, keep_result_s=60.0)
     job = await worker.put(21)
     with pytest.raises(TimeoutError):
-        await job.result()
+        await job.result(timeout_s=0)
     async with AsyncRunner() as runner:
-        waiting = runner.start(lambda: job.result(timeout_s=math.inf))
+        waiting = runner.start(job.result)
         await worker.run(until_empty=True)
         assert await waiting.result() == 42
     clock.advance(61.0)

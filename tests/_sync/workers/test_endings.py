@@ -1,7 +1,6 @@
 # Generated from tests/_async/workers/test_endings.py by tools/unasync.py; do not edit.
 """How a handler ends decides what becomes of its message."""
 
-import math
 from typing import Any
 
 import pytest
@@ -178,9 +177,9 @@ def test_a_result_is_there_with_the_acknowledgement_and_until_its_time_is_over(c
     worker = Worker(double, "jobs", client=client, results=True, keep_result_s=60.0)
     job = worker.put(21)
     with pytest.raises(TimeoutError):
-        job.result()
+        job.result(timeout_s=0)
     with Runner() as runner:
-        waiting = runner.start(lambda: job.result(timeout_s=math.inf))
+        waiting = runner.start(job.result)
         worker.run(until_empty=True)
         assert waiting.result() == 42
     clock.advance(61.0)

@@ -23,14 +23,12 @@ class _Failure(Struct):
     error: str | None = None
 
 
-async def result(store: AsyncStore, queue: str, message_id: str, codec: Codec, timeout_s: float | None) -> Any:
-    """The result of a job, once it is there; with a time-out wait for it so long, `math.inf` for ever.
+async def result(store: AsyncStore, queue: str, message_id: str, codec: Codec, timeout_s: float) -> Any:
+    """The result of a job, once it is there; waits for it so long at most, `math.inf` for ever.
 
     Raises `TimeoutError`, or, when there will never be one, `JobFailed`, `JobCancelled` or `ResultMissing`.
     """
-    if timeout_s is not None:
-        check_duration(timeout_s, "timeout_s", allow_inf=True)
-    deadline = time.monotonic() + (timeout_s or 0.0)
+    deadline = time.monotonic() + check_duration(timeout_s, "timeout_s", allow_inf=True)
     with store.mark(watch_topic(dict_topic(results_of(queue)))) as mark:
         while True:
             found = await _look(store, queue, message_id)

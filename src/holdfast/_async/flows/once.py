@@ -1,6 +1,7 @@
 """Doing something once: note that it begins, do it, note its result; whoever died in between left it unknown."""
 
 import logging
+import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -34,8 +35,9 @@ class AsyncOnceRun:
         self._max_hold_s = max_hold_s
         self._lease_id = new_id()
 
-    async def run(self, function: Callable[[], Awaitable[Any]], codec: Codec, *, timeout_s: float | None, keep_s: float | None) -> Any:
+    async def run(self, function: Callable[[], Awaitable[Any]], codec: Codec, *, timeout_s: float, keep_s: float | None) -> Any:
         """Return the stored result, or call the function and store its result; while another caller does, wait for `timeout_s`."""
+        deadline = time.monotonic() + timeout_s
         begun = LedgerEntry("started", self._lease_id, self._holder)
         command = Acquire(self._ledger, self._key, self._holder, self._lease_id, self._lease_s, begun.raw)
         acquired, started = await acquire(self._store, command, timeout_s, now=self._client.keepalive.now)
@@ -49,7 +51,7 @@ class AsyncOnceRun:
             entry, is_running = await standing(self._store, self._ledger, acquired.entry)
             if entry is None:
                 self._lease_id = new_id()  # It ended a moment ago and did not happen, so it may.
-                return await self.run(function, codec, timeout_s=timeout_s, keep_s=keep_s)
+                return await self.run(function, codec, timeout_s=max(0.0, deadline - time.monotonic()), keep_s=keep_s)
             found = entry_of(entry.value)
         if found.state == "done":
             return found.decoded(codec, self._what())

@@ -1,5 +1,6 @@
 """A job that somebody put: wait for its result, follow it, cancel it."""
 
+import math
 from typing import Any, ClassVar, Literal
 
 from holdfast._async.flows.awaiting import result
@@ -30,12 +31,14 @@ class AsyncJob:
         self._base_url = base_url
 
     async def result(self, *, timeout_s: float | None = None) -> Any:
-        """What the handler returned; None asks once, a number waits so long, `math.inf` for ever.
+        """What the function returned; waits for it, without `timeout_s` for as long as that takes.
 
-        Needs a worker that keeps results. Raises `TimeoutError` while there is none, `JobFailed` if the job is dead, `JobCancelled`, and
-        `ResultMissing` if it is gone without a result.
+        Needs a worker that keeps results (`results=True`). With `timeout_s` raises `TimeoutError` after that long, 0 asks once. Raises
+        `JobFailed` if the job is dead, `JobCancelled` if it was cancelled, `ResultNotKept` if it was done and what it returned could not be
+        kept, and `ResultMissing` if it is gone without a result or was never put.
         """
-        return await result(self._reach().async_store, self.queue, self.id, self._codec, timeout_s)
+        wait_s = math.inf if timeout_s is None else timeout_s
+        return await result(self._reach().async_store, self.queue, self.id, self._codec, wait_s)
 
     async def progress(self) -> Any:
         """What the handler reported last, None if it did not."""

@@ -2,6 +2,7 @@
 """Doing something once: note that it begins, do it, note its result; whoever died in between left it unknown."""
 
 import logging
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -35,8 +36,9 @@ class OnceRun:
         self._max_hold_s = max_hold_s
         self._lease_id = new_id()
 
-    def run(self, function: Callable[[], Any], codec: Codec, *, timeout_s: float | None, keep_s: float | None) -> Any:
+    def run(self, function: Callable[[], Any], codec: Codec, *, timeout_s: float, keep_s: float | None) -> Any:
         """Return the stored result, or call the function and store its result; while another caller does, wait for `timeout_s`."""
+        deadline = time.monotonic() + timeout_s
         begun = LedgerEntry("started", self._lease_id, self._holder)
         command = Acquire(self._ledger, self._key, self._holder, self._lease_id, self._lease_s, begun.raw)
         acquired, started = acquire(self._store, command, timeout_s, now=self._client.keepalive.now)
@@ -50,7 +52,7 @@ class OnceRun:
             entry, is_running = standing(self._store, self._ledger, acquired.entry)
             if entry is None:
                 self._lease_id = new_id()  # It ended a moment ago and did not happen, so it may.
-                return self.run(function, codec, timeout_s=timeout_s, keep_s=keep_s)
+                return self.run(function, codec, timeout_s=max(0.0, deadline - time.monotonic()), keep_s=keep_s)
             found = entry_of(entry.value)
         if found.state == "done":
             return found.decoded(codec, self._what())

@@ -1,6 +1,7 @@
 # Generated from src/holdfast/_async/handles/once.py by tools/unasync.py; do not edit.
 """Once: a ledger of things that must not happen twice."""
 
+import math
 from collections.abc import Callable, Hashable
 from typing import Any, ClassVar, TypeVar
 
@@ -49,13 +50,15 @@ class Once:
         self._base_url = base_url
 
     def run(self, key: Hashable, function: Callable[[], R], *, timeout_s: float | None = None) -> R:
-        """Call the function, or answer the result of the one time it was called.
+        """Call the function, or return the result of the one time it was called.
 
-        While somebody else calls it, waits for `timeout_s` (None asks once), then raises `ExecutionRunning`. Raises `ExecutionUnknown` if
-        whoever called it died. The lease is renewed meanwhile; if it is lost, an async function is cancelled and `LeaseLost` is raised.
+        While another caller runs it, waits, without `timeout_s` for as long as that takes; with it raises `ExecutionRunning` after that long,
+        0 asks once. Raises `ExecutionUnknown` if the caller who ran it died, and `ResultNotKept` if it was done and its result could not be
+        kept. The lease is renewed meanwhile; if it is lost, an async function is cancelled and `LeaseLost` is raised.
         """
+        wait_s = math.inf if timeout_s is None else check_duration(timeout_s, "timeout_s", allow_inf=True)
         run = OnceRun(self._reach(), self.name, encode_key(key), self._holder, self._lease_s)
-        result: R = run.run(function, self._codec, timeout_s=timeout_s, keep_s=self._keep_s)
+        result: R = run.run(function, self._codec, timeout_s=wait_s, keep_s=self._keep_s)
         return result
 
     def get(self, key: Hashable) -> OnceRecord | None:

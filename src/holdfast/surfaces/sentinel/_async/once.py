@@ -57,7 +57,7 @@ class AsyncSentinel:
         try:
             async with self.lent() as client:
                 run = AsyncOnceRun(client, self._ledger, encode_key(key), this_process(), lease_s, max_hold_s=max_hold_s)
-                response = await run.run(called, JSON, timeout_s=None, keep_s=None)
+                response = await run.run(called, JSON, timeout_s=0.0, keep_s=None)
         except ExecutionRunning:
             return OnceResult(success=False, status="executing", execution_alive=True)
         except ExecutionUnknown:

@@ -58,7 +58,7 @@ class Sentinel:
         try:
             with self.lent() as client:
                 run = OnceRun(client, self._ledger, encode_key(key), this_process(), lease_s, max_hold_s=max_hold_s)
-                response = run.run(called, JSON, timeout_s=None, keep_s=None)
+                response = run.run(called, JSON, timeout_s=0.0, keep_s=None)
         except ExecutionRunning:
             return OnceResult(success=False, status="executing", execution_alive=True)
         except ExecutionUnknown:
