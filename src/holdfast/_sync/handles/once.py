@@ -52,7 +52,7 @@ class Once:
     def run(self, key: Hashable, function: Callable[[], R], *, timeout_s: float | None = None) -> R:
         """Call the function, or return the result of the one time it was called.
 
-        While another caller runs it, waits, without `timeout_s` for as long as that takes; with it raises `ExecutionRunning` after that long,
+        While another caller runs it, waits; with `timeout_s` raises `ExecutionRunning` after that long,
         0 asks once. Raises `ExecutionUnknown` if the caller who ran it died, and `ResultNotKept` if it was done and its result could not be
         kept. The lease is renewed meanwhile; if it is lost, an async function is cancelled and `LeaseLost` is raised.
         """
