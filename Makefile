@@ -55,6 +55,7 @@ format: $(VENV)/.dev-$(VERSION)  ## format, fix what can be fixed, regenerate th
 	$(BIN)/ruff check --fix-only --quiet .
 	$(BIN)/ruff format --quiet .
 	$(BIN)/python tools/unasync.py
+	$(BIN)/python tools/cli_reference.py
 
 sizes: $(VENV)/.dev-$(VERSION)  ## lines per package; long files and functions
 	$(BIN)/python tools/sizes.py

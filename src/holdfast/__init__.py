@@ -31,6 +31,7 @@ from holdfast.errors import (
     StoreCorrupted,
     StoreError,
     StoreFull,
+    StoreMissing,
     StoreMoved,
     StoreUnavailable,
     TimeLimitExceeded,
@@ -40,7 +41,7 @@ from holdfast.errors import (
 if TYPE_CHECKING:
     from holdfast._sync.handles.claimed import QueueClaimContext
     from holdfast._sync.handles.claims import QueueClaim
-    from holdfast._sync.handles.copying import copy
+    from holdfast._sync.handles.copying import copy, undo_copy
     from holdfast._sync.handles.election import Election
     from holdfast._sync.handles.job import Job
     from holdfast._sync.handles.leases import DictLease, DictLock
@@ -57,6 +58,7 @@ if TYPE_CHECKING:
         MISSING,
         CopyProgress,
         CopyResult,
+        CopyUndone,
         DictCompareAndSetResult,
         DictEntry,
         DictResponse,
@@ -89,6 +91,7 @@ __all__ = [
     "ControlPlaneClient",
     "CopyProgress",
     "CopyResult",
+    "CopyUndone",
     "Dict",
     "DictCompareAndSetResult",
     "DictEntry",
@@ -134,6 +137,7 @@ __all__ = [
     "StoreCorrupted",
     "StoreError",
     "StoreFull",
+    "StoreMissing",
     "StoreMoved",
     "StoreUnavailable",
     "TimeLimitExceeded",
@@ -148,6 +152,7 @@ __all__ = [
     "connect",
     "copy",
     "once",
+    "undo_copy",
     "worker",
 ]
 
@@ -165,9 +170,11 @@ _LAZY = {
     "Together": "holdfast._sync.handles.together",
     "ControlPlaneClient": "holdfast.client",
     "copy": "holdfast._sync.handles.copying",
+    "undo_copy": "holdfast._sync.handles.copying",
     "MISSING": "holdfast.results",
     "CopyProgress": "holdfast.results",
     "CopyResult": "holdfast.results",
+    "CopyUndone": "holdfast.results",
     "DictCompareAndSetResult": "holdfast.results",
     "DictEntry": "holdfast.results",
     "DictResponse": "holdfast.results",

@@ -8,7 +8,7 @@ from holdfast.connect import connect_async as connect
 if TYPE_CHECKING:
     from holdfast._async.handles.claimed import AsyncQueueClaimContext as QueueClaimContext
     from holdfast._async.handles.claims import AsyncQueueClaim as QueueClaim
-    from holdfast._async.handles.copying import copy
+    from holdfast._async.handles.copying import copy, undo_copy
     from holdfast._async.handles.election import AsyncElection as Election
     from holdfast._async.handles.job import AsyncJob as Job
     from holdfast._async.handles.leases import AsyncDictLease as DictLease
@@ -38,6 +38,7 @@ __all__ = [
     "Worker",
     "connect",
     "copy",
+    "undo_copy",
     "worker",
 ]
 
@@ -46,6 +47,7 @@ _LAZY = {
     "QueueClaimContext": "holdfast._async.handles.claimed",
     "QueueWorkItem": "holdfast._async.handles.work",
     "copy": "holdfast._async.handles.copying",
+    "undo_copy": "holdfast._async.handles.copying",
     "Election": "holdfast._async.handles.election",
     "DictLease": "holdfast._async.handles.leases",
     "DictLock": "holdfast._async.handles.leases",

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlsplit
 
 from holdfast.codec.limits import Limits
-from holdfast.errors import Closed, MissingExtra
+from holdfast.errors import Closed, MissingExtra, StoreMissing
 
 if TYPE_CHECKING:
     import sqlite3
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     import psycopg
 
     from holdfast.stores import AsyncStore, Store
+    from holdfast.stores.seals import Seal
 
 POSTGRES = ("postgresql", "postgres")
 REDIS = ("redis", "rediss", "redis+unix", "valkey", "valkeys", "valkey+unix")
@@ -35,6 +36,14 @@ STORES = {
     **dict.fromkeys(POSTGRES, ("holdfast.stores.postgres.store", "PostgresStore")),
     **dict.fromkeys(REDIS, ("holdfast.stores.redis", "RedisStore")),
 }
+SEALS = {
+    "sqlite": ("holdfast.stores.sqlite.seal", "SqliteSeal"),
+    "lmdb": ("holdfast.stores.lmdb.seal", "LmdbSeal"),
+    **dict.fromkeys(POSTGRES, ("holdfast.stores.postgres.seal", "PostgresSeal")),
+    **dict.fromkeys(REDIS, ("holdfast.stores.redis.seal", "RedisSeal")),
+}
+"""Stores whose seal can be taken off again."""
+
 EXTRAS = {"lmdb": "lmdb", "http": "http", "https": "http", **dict.fromkeys(POSTGRES, "postgres"), **dict.fromkeys(REDIS, "redis")}
 """Stores that need what the base install leaves out, and the extra that brings it."""
 
@@ -60,27 +69,35 @@ _has_told = False
 
 
 def connect(
-    target: "str | sqlite3.Connection | psycopg.Connection[Any] | None" = None, *, token: str | None = None, limits: Limits = Limits()
+    target: "str | sqlite3.Connection | psycopg.Connection[Any] | None" = None,
+    *,
+    token: str | None = None,
+    limits: Limits = Limits(),
+    create: bool = True,
 ) -> "Store":
     """Open a store: `memory://`, `sqlite:///jobs.db`, `lmdb:///jobs`, `postgresql://host/database`, `redis://host/0`, `https://host`.
 
     As with other libraries, three slashes begin a relative path and four an absolute one. Without a URL it is that of `HOLDFAST_URL`, else
     a SQLite file in the user's data folder. `memory://` is a new store each time, `memory://name` one for the whole process. A `sqlite3` or
     psycopg connection of your own works too: in its open transaction commands never commit, and an idle one they commit. `token` is for a
-    server, and without it that of `HOLDFAST_TOKEN`.
+    server, and without it that of `HOLDFAST_TOKEN`. With `create=False` a store that does not exist yet raises `StoreMissing`.
     """
     if not isinstance(target, str | None):
         return _borrow(target, limits)
     if target is None:
-        return _connect_default(token, limits)
+        return _connect_default(token, limits, create=create)
     url = _split(target)
     if url.scheme in SERVERS:
         return _class_of(*STORES[url.scheme], url.scheme)(target, token=token, limits=limits)
     if url.scheme in DATABASES:
-        return _class_of(*STORES[url.scheme], url.scheme)(target, limits=limits)
+        return _class_of(*STORES[url.scheme], url.scheme)(target, limits=limits, create=create)
     options = _options_of(url)
     if url.scheme != "memory":
-        return _class_of(*STORES[url.scheme], url.scheme)(_path_of(url), limits=limits, **options)
+        return _class_of(*STORES[url.scheme], url.scheme)(_path_of(url), limits=limits, create=create, **options)
+    if not create and target not in _named:
+        raise StoreMissing(
+            f"there is no store {target} in this process, and no other process's memory can be opened: name a file or a server"
+        )
     if not url.netloc:
         return _class_of(*STORES["memory"], "memory")(limits=limits, **options)
     return _shared_memory(target, limits, options)
@@ -93,22 +110,41 @@ def _borrow(connection: object, limits: Limits) -> "Store":
     return _class_of("holdfast.stores.sqlite.borrowed", "BorrowedStore", "sqlite")(connection, limits=limits)
 
 
-def connect_shared(target: str | None = None, *, token: str | None = None, limits: Limits = Limits()) -> "Store":
+def connect_shared(target: str | None = None, *, token: str | None = None, limits: Limits = Limits(), create: bool = True) -> "Store":
     """Open a store as `HOLDFAST_URL` or a `base_url` names it: whoever says `memory://` there means the same store of this process."""
-    if target is not None and target.partition("?")[0] == "memory://":
+    if target is not None and create and is_private(target):
         return _shared_memory(target, limits, _options_of(_split(target)))
-    return connect(target, token=token, limits=limits)
+    return connect(target, token=token, limits=limits, create=create)
+
+
+def is_private(url: str) -> bool:
+    """Whether the URL names no store in particular: each `memory://` is one of its own, and gone with its last user."""
+    return url.partition("?")[0] == "memory://"
 
 
 def connect_async(
-    target: "str | psycopg.AsyncConnection[Any] | None" = None, *, token: str | None = None, limits: Limits = Limits()
+    target: "str | psycopg.AsyncConnection[Any] | None" = None,
+    *,
+    token: str | None = None,
+    limits: Limits = Limits(),
+    create: bool = True,
 ) -> "AsyncStore":
     """Open a store for tasks; see `connect`. A psycopg connection of your own is one for tasks, too."""
     if not isinstance(target, str | None):
         made_by: Callable[..., Any] = _class_of("holdfast.stores.postgres.borrowed", "AsyncBorrowedPostgresStore", "postgres")
         store: AsyncStore = made_by(target, limits=limits)
         return store
-    return connect(target, token=token, limits=limits).for_tasks()
+    return connect(target, token=token, limits=limits, create=create).for_tasks()
+
+
+def seal_of(target: str) -> "Seal":
+    """The seal of the store at a URL, whether it is sealed or not. ValueError for a store whose seal cannot be taken off."""
+    url = _split(target)
+    if url.scheme not in SEALS:
+        where = "on the store that the server serves" if url.scheme in SERVERS else "on a store that outlives its process"
+        raise ValueError(f"the seal of a store at {url.scheme}:// cannot be removed: do it {where}")
+    made_by: Callable[[Any], Seal] = _class_of(*SEALS[url.scheme], url.scheme)  # type: ignore[assignment]
+    return made_by(target if url.scheme in DATABASES else _path_of(url))
 
 
 @contextmanager
@@ -123,15 +159,15 @@ def shared_as(url: str, store: "Store") -> Iterator[None]:
             del _named[url]
 
 
-def _connect_default(token: str | None, limits: Limits) -> "Store":
+def _connect_default(token: str | None, limits: Limits, *, create: bool) -> "Store":
     url = os.environ.get("HOLDFAST_URL")
     if url is None:
         from platformdirs import user_data_path  # noqa: PLC0415 - see the top
 
-        path = user_data_path("holdfast", ensure_exists=True) / "holdfast.sqlite3"
+        path = user_data_path("holdfast", ensure_exists=create) / "holdfast.sqlite3"
         _tell_once(path)
-        return connect(f"sqlite:///{quote(str(path))}", limits=limits)
-    return connect_shared(url, token=token, limits=limits)
+        return connect(f"sqlite:///{quote(str(path))}", limits=limits, create=create)
+    return connect_shared(url, token=token, limits=limits, create=create)
 
 
 def _tell_once(path: Path) -> None:

@@ -140,5 +140,9 @@ class MissingExtra(StoreError, ImportError):
     """A package that this store, or this part of Holdfast, needs is not installed."""
 
 
+class StoreMissing(StoreError):
+    """There is no store at the URL, and none was to be created."""
+
+
 class SchemaTooNew(StoreError):
     """The file was written by a newer version of Holdfast."""

@@ -181,3 +181,14 @@ class CopyResult(Struct, frozen=True):
     """Of every message and entry, as it is in the target."""
     resumed: bool = False
     """Whether an earlier copy was interrupted, and this one went on from there."""
+
+
+class CopyUndone(Struct, frozen=True):
+    """What became of a copy that was undone."""
+
+    source: str
+    """Whose seal is off: it can be used again."""
+    target: str
+    """Both without passwords."""
+    target_sealed: bool
+    """Whether the copy was sealed in turn; it is not where it was used since, or could not be reached, and the undoing was forced."""

@@ -4,9 +4,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from msgspec import json
 
 from holdfast import Queue, StoreMoved, connect
+from tests.cli.running import holdfast as in_process
 
 
 def holdfast(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -25,7 +27,7 @@ def test_it_moves_and_says_what(tmp_path: Path) -> None:
     fill(source)
     done = holdfast("copy", source, target)
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.startswith("Moved 3 messages of 1 queues and 0 entries of 0 dicts to sqlite:///")
+    assert done.stdout.startswith("Moved 3 messages of 1 queue and 0 entries of 0 dicts to sqlite:///")
     assert Queue.from_name("jobs", base_url=target).length() == 3
 
 
@@ -46,7 +48,7 @@ def test_what_refuses_is_said_and_the_source_stays(tmp_path: Path) -> None:
     fill(target)
     done = holdfast("copy", source, target)
     assert done.returncode == 1
-    assert "Not moved: the target of the copy is not empty" in done.stderr
+    assert "holdfast copy: the target of the copy is not empty" in done.stderr
     try:
         connect(source).close()
     except StoreMoved as moved:
@@ -54,6 +56,50 @@ def test_what_refuses_is_said_and_the_source_stays(tmp_path: Path) -> None:
 
 
 def test_an_unknown_url_is_refused_without_showing_it() -> None:
-    done = holdfast("copy", "mysql://ann:s3cret@host/db", "memory://")
-    assert done.returncode == 1
+    done = holdfast("copy", "mysql://ann:s3cret@host/db", "sqlite:///never.db")
+    assert done.returncode == 2
     assert "s3cret" not in done.stderr + done.stdout
+
+
+def test_it_is_taken_back_and_says_so(tmp_path: Path) -> None:
+    source, target = f"sqlite:///{tmp_path}/old.db", f"sqlite:///{tmp_path}/new.db"
+    fill(source)
+    moved = holdfast("copy", source, target)
+    assert "holdfast copy --undo 'sqlite:///" in moved.stdout
+    undone = in_process("copy", "--undo", source)
+    assert (undone.exit_code, "can be used again" in undone.stdout, "is sealed in turn" in undone.stdout) == (0, True, True)
+    assert Queue.from_name("jobs", base_url=source).length() == 3
+    again = in_process("copy", "--undo", source)
+    assert (again.exit_code, "is not sealed" in again.stderr) == (1, True)
+
+
+def test_a_target_that_was_used_is_taken_back_only_by_force(tmp_path: Path) -> None:
+    source, target = f"sqlite:///{tmp_path}/old.db", f"sqlite:///{tmp_path}/new.db"
+    fill(source)
+    in_process("copy", source, target)
+    Queue.from_name("jobs", base_url=target).put(4)
+    refused = in_process("copy", "--undo", source)
+    assert (refused.exit_code, "was written to since the copy" in refused.stderr) == (1, True)
+    forced = in_process("copy", "--undo", "--force", "--json", source)
+    assert json.decode(forced.stdout)["target_sealed"] is False
+
+
+@pytest.mark.parametrize("target", ["memory://", "memory://loaded"])
+def test_a_target_that_ends_with_the_command_is_refused_and_the_source_stays(tmp_path: Path, target: str) -> None:
+    source = f"sqlite:///{tmp_path}/old.db"
+    fill(source)
+    done = in_process("copy", source, target)
+    assert (done.exit_code, "would be gone when this command ends" in done.stderr) == (2, True)
+    connect(source).close()
+
+
+def test_an_empty_store_is_not_moved(tmp_path: Path) -> None:
+    source = f"sqlite:///{tmp_path}/old.db"
+    connect(source).close()
+    done = in_process("copy", source, f"sqlite:///{tmp_path}/new.db")
+    assert (done.exit_code, "nothing was moved" in done.stderr) == (1, True)
+    connect(source).close()
+
+
+def test_a_target_is_asked_for(tmp_path: Path) -> None:
+    assert in_process("copy", f"sqlite:///{tmp_path}/old.db").exit_code == 2

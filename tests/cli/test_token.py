@@ -9,12 +9,22 @@ from holdfast import connect
 from holdfast.server.namespaces import TOKENS
 from holdfast.server.tokens import has_tokens, id_of, list_tokens
 from holdfast.stores.sqlite.store import SqliteStore
+from tests.cli.running import holdfast as in_process
 from tests.cli.test_entry import holdfast
 
 
 @pytest.fixture
 def store(tmp_path: Path) -> str:
-    return f"--store=sqlite:///{tmp_path}/s.db"
+    SqliteStore(tmp_path / "s.db").close()
+    return f"--url=sqlite:///{tmp_path}/s.db"
+
+
+def test_a_store_is_made_for_a_token_only_if_that_is_said(tmp_path: Path) -> None:
+    url = f"--url=sqlite:///{tmp_path}/new.db"
+    assert in_process("token", "create", "ann", "--scope=*", url).exit_code == 1
+    assert not (tmp_path / "new.db").exists()
+    assert in_process("token", "create", "ann", "--scope=*", url, "--create-store").exit_code == 0
+    assert len(json.decode(in_process("token", "list", "--json", url).stdout)) == 1
 
 
 def test_a_token_is_made_listed_and_revoked_and_the_audit_tells_of_it(store: str, tmp_path: Path) -> None:
@@ -57,8 +67,8 @@ def test_without_a_namespace_a_token_is_of_the_default_one_and_an_administrators
         (["--scope=queue:a:fly"], "no verb"),
         (["--scope=*", "--expires=soon"], "no duration"),
         (["--scope=*", "--namespace=A b"], "no namespace"),
-        (["--scope=*", "--store=http://localhost:1"], "on the store itself"),
-        (["--scope=*", "--store=nowhere://x"], "no store"),
+        (["--scope=*", "--url=http://localhost:1"], "on the store itself"),
+        (["--scope=*", "--url=nowhere://x"], "no store"),
     ],
 )
 def test_what_was_asked_wrong_is_refused_in_one_line(store: str, options: list[str], words: str) -> None:

@@ -157,6 +157,8 @@ def test_a_file_is_moved_into_memory(tmp_path: Path) -> None:
 
 
 def test_one_store_is_not_copied_to_itself(tmp_path: Path) -> None:
+    fill(f"sqlite:///{tmp_path}/a.db")
+    close_all()
     with pytest.raises(ValueError, match="source and target"):
         copy(f"sqlite:///{tmp_path}/a.db", f"sqlite:///{tmp_path}/a.db")
 

@@ -20,4 +20,4 @@ def main() -> None:
             raise
         sys.stderr.write("The holdfast command needs its extra: pip install 'holdfast[cli]'\n")
         sys.exit(2)
-    app()
+    app(prog_name="holdfast")

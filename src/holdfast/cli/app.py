@@ -7,6 +7,7 @@ import typer
 
 from holdfast import __version__
 from holdfast.cli.audit import audit
+from holdfast.cli.commands import SETTINGS, Group, apply_to
 from holdfast.cli.copy import copy
 from holdfast.cli.demo.command import demo
 from holdfast.cli.imports import imports
@@ -15,7 +16,9 @@ from holdfast.cli.serve import serve
 from holdfast.cli.token import token
 from holdfast.cli.worker import worker
 
-app: typer.Typer = typer.Typer(name="holdfast", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+app: typer.Typer = typer.Typer(
+    name="holdfast", cls=Group, context_settings=SETTINGS, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False
+)
 
 
 def print_version(asked: bool) -> None:  # noqa: FBT001  typer calls an option's callback with its value
@@ -41,3 +44,4 @@ app.command()(serve)
 app.command()(worker)
 app.add_typer(token, name="token")
 app.command()(audit)
+apply_to(app)

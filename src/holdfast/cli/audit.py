@@ -15,12 +15,12 @@ from holdfast.stores import Store
 def audit(
     *,
     since: Annotated[str, typer.Option(help="How far back to look: 15m, 12h, 30d.")] = "90d",
-    store: StoreUrl = None,
+    url: StoreUrl = None,
     as_json: AsJson = False,
 ) -> None:
     """Show what administrators did, the oldest first."""
-    with opened(store, "audit") as opened_store:
-        records = _read(opened_store, id_at(time.time() - seconds_of(since)))
+    with opened(url) as store:
+        records = _read(store, id_at(time.time() - seconds_of(since)))
     if as_json:
         typer.echo(json.encode(records).decode())
         return

@@ -4,17 +4,28 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from holdfast.cli.commands import INTERRUPTED
+from holdfast.cli.showing import counted
+
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
-    from holdfast.results import CopyProgress, CopyResult
+    from holdfast.results import CopyProgress, CopyResult, CopyUndone
 
 
 def copy(
     source: Annotated[str, typer.Argument(help="The URL of the store to move from.")],
-    target: Annotated[str, typer.Argument(help="The URL of the store to move to, which must be empty.")],
+    target: Annotated[
+        str | None, typer.Argument(help="The URL of the store to move to, which must be empty. With --undo only if it needs a password.")
+    ] = None,
     *,
     merge: Annotated[bool, typer.Option("--merge", help="Move into a store that is not empty; what is in both is refused.")] = False,
+    undo: Annotated[
+        bool, typer.Option("--undo", help="Take a copy of the source back: seal the target, and open the source again.")
+    ] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="With --undo: open the source even if the target was used since, or cannot be reached.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Show no progress, and print the result as JSON.")] = False,
 ) -> None:
     """Move every queue and dict to another store, and seal the source.
@@ -22,17 +33,45 @@ def copy(
     Nobody may hold a claim or a lease in the source, and nobody may write to it meanwhile. Interrupted, it goes on where it was when it is
     called again.
     """
-    from holdfast import HoldfastError
-
+    if undo:
+        take_back(source, target, force=force, as_json=as_json)
+        return
+    refuse_what_is_lost(target)
+    if force:
+        raise ValueError("--force belongs to --undo")
     try:
-        result = copy_quietly(source, target, merge=merge) if as_json else copy_visibly(source, target, merge=merge)
-    except (HoldfastError, ValueError) as error:
-        typer.echo(f"Not moved: {error}", err=True)
-        raise typer.Exit(1) from None
+        result = copy_quietly(source, target or "", merge=merge) if as_json else copy_visibly(source, target or "", merge=merge)
     except KeyboardInterrupt:
         typer.echo("Interrupted: the source is as it was. Call it again to go on from here.", err=True)
-        raise typer.Exit(130) from None
+        raise typer.Exit(INTERRUPTED) from None
     typer.echo(as_text(result, as_json=as_json))
+
+
+def refuse_what_is_lost(target: str | None) -> None:
+    """Refuse no target at all, and one that would end with this command."""
+    if target is None:
+        raise ValueError("name a source and a target, as in: holdfast copy sqlite:///small.db lmdb:///large")
+    if target.startswith("memory://"):
+        raise ValueError(f"a copy in {target} would be gone when this command ends: name a file or a server")
+
+
+def take_back(source: str, target: str | None, *, force: bool, as_json: bool) -> None:
+    """Undo a copy, and say what became of it."""
+    from msgspec import json
+
+    from holdfast import undo_copy
+
+    undone = undo_copy(source, target, force=force)
+    typer.echo(json.encode(undone).decode() if as_json else as_sentences(undone))
+
+
+def as_sentences(undone: "CopyUndone") -> str:
+    """What became of a copy that was undone, for a person."""
+    opened = f"{undone.source} can be used again, as it was before the copy."
+    if undone.target_sealed:
+        return f"{opened}\n{undone.target} is sealed in turn: delete it when you like."
+    left = "what was done there since the copy is not in the source, and what is in both may be done twice. Delete it."
+    return f"{opened}\n{undone.target} was left alone: {left}"
 
 
 def copy_quietly(source: str, target: str, *, merge: bool) -> "CopyResult":
@@ -69,8 +108,9 @@ def as_text(result: "CopyResult", *, as_json: bool) -> str:
 
     if as_json:
         return json.encode(result).decode()
+    messages, queues = counted(result.messages, "message"), counted(result.queues, "queue")
+    entries, dicts = counted(result.entries, "entry", "entries"), counted(result.dicts, "dict")
     return (
-        f"Moved {result.messages:,} messages of {result.queues:,} queues and {result.entries:,} entries of {result.dicts:,} dicts "
-        f"to {result.target}; every page was compared (checksum {result.checksum}).\n"
-        f"{result.source} is sealed: whoever opens it is told the new URL."
+        f"Moved {messages} of {queues} and {entries} of {dicts} to {result.target}; every page was compared (checksum {result.checksum}).\n"
+        f"{result.source} is sealed: opening it reports the new URL. To take the copy back: holdfast copy --undo '{result.source}'"
     )

@@ -5,6 +5,9 @@ from typing import Annotated
 
 import typer
 
+from holdfast.cli.opening import AsJson, StoreUrl
+from holdfast.cli.showing import counted
+
 imports: typer.Typer = typer.Typer(name="import", no_args_is_help=True, help="Take in what other libraries wrote.")
 
 
@@ -17,9 +20,9 @@ def group() -> None:
 def localqueue(
     file: Annotated[Path, typer.Argument(help="The SQLite file or LMDB folder; it is only read.")],
     *,
-    to: Annotated[str | None, typer.Option("--to", help="The URL of the store; without it, HOLDFAST_URL or the default file.")] = None,
+    url: StoreUrl = None,
     merge: Annotated[bool, typer.Option("--merge", help="Into a store that is not empty; what is in both is refused.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Put what localqueue kept, its queues, attempts, ledger and results, into a store.
 
@@ -27,17 +30,13 @@ def localqueue(
     """
     from msgspec import json
 
-    from holdfast import HoldfastError
     from holdfast.client import client_for
     from holdfast.surfaces.localqueue.importing import import_localqueue
 
-    try:
-        with client_for(to) as client:
-            imported = import_localqueue(file, client, merge=merge)
-    except (HoldfastError, ValueError) as error:
-        typer.echo(f"Not imported: {error}", err=True)
-        raise typer.Exit(1) from None
+    with client_for(url) as client:
+        imported = import_localqueue(file, client, merge=merge)
     if as_json:
         typer.echo(json.encode(imported).decode())
     else:
-        typer.echo(f"Imported {imported.messages:,} messages and {imported.entries:,} records from {imported.source} to {imported.target}.")
+        counts = f"{counted(imported.messages, 'message')} and {counted(imported.entries, 'record')}"
+        typer.echo(f"Imported {counts} from {imported.source} to {imported.target}.")

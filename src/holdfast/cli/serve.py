@@ -5,15 +5,15 @@ from typing import Annotated
 
 import typer
 
-REFUSED = 2
-"""The exit code for options that do not go together, and for an extra that is missing."""
+from holdfast.cli.opening import StoreUrl
+from holdfast.errors import MissingExtra
 
 EXTRA = {"uvicorn", "uvloop", "httptools"}
 
 
 def serve(
     *,
-    store: Annotated[str | None, typer.Option(help="The store's URL; without it HOLDFAST_URL, else the file in your data folder.")] = None,
+    url: StoreUrl = None,
     host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="The port to listen on; 0 for any that is free.")] = 7077,
     allow_host: Annotated[list[str] | None, typer.Option(help="A name in a Host header to answer to, * for any; may be repeated.")] = None,
@@ -39,7 +39,7 @@ def serve(
     except ModuleNotFoundError as missing:
         if missing.name not in EXTRA:
             raise
-        raise _refusal("it needs its extra: pip install 'holdfast[server]'") from None
+        raise MissingExtra("it needs its extra: pip install 'holdfast[server]'") from None
     logs.set_up("json" if log_json else "text", requests=log_requests)
     exposure = Exposure(
         host=host,
@@ -58,12 +58,4 @@ def serve(
         waiting_each=max_waiting_each,
         requests_each_per_s=max_rate_each,
     )
-    try:
-        run(store, exposure, options)
-    except (ValueError, OSError) as error:
-        raise _refusal(str(error)) from None
-
-
-def _refusal(problem: str) -> typer.Exit:
-    typer.echo(f"holdfast serve: {problem}", err=True)
-    return typer.Exit(REFUSED)
+    run(url, exposure, options)

@@ -5,8 +5,9 @@ from typing import Annotated, Any
 import typer
 from msgspec import json, to_builtins
 
-from holdfast.cli.opening import FAILED, AsJson, StoreUrl, ended, opened, seconds_of, this_user
+from holdfast.cli.opening import AsJson, StoreUrl, opened, seconds_of, this_user
 from holdfast.cli.showing import moment, shown
+from holdfast.errors import HoldfastError
 from holdfast.server.namespaces import DEFAULT_NAME
 from holdfast.server.scopes import ADMIN, ANY
 from holdfast.server.tokens import Token, create_token, list_tokens, revoke_token
@@ -24,14 +25,15 @@ def create(
         typer.Option(help="A namespace it is for, or a pattern; may be repeated. Without it the default one, for admin all."),
     ] = None,
     expires: Annotated[str | None, typer.Option(help="How long it is good: 90s, 15m, 12h, 30d, 2w; without it, until revoked.")] = None,
-    store: StoreUrl = None,
+    url: StoreUrl = None,
+    create_store: Annotated[bool, typer.Option("--create-store", help="Create the store if there is none yet.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Make a token and show it, once."""
-    with opened(store, "token create") as opened_store:
+    with opened(url, create=create_store) as store:
         expires_s = None if expires is None else seconds_of(expires)
         namespaces = namespace or [ANY if ADMIN in scope else DEFAULT_NAME]
-        made, text = create_token(opened_store, name, scope, namespaces, expires_s, by=this_user())
+        made, text = create_token(store, name, scope, namespaces, expires_s, by=this_user())
     if as_json:
         typer.echo(json.encode({"token": text, **_told(made)}).decode())
         return
@@ -41,10 +43,10 @@ def create(
 
 
 @token.command("list")
-def list_(*, store: StoreUrl = None, as_json: AsJson = False) -> None:
+def list_(*, url: StoreUrl = None, as_json: AsJson = False) -> None:
     """List the tokens that are good now."""
-    with opened(store, "token list") as opened_store:
-        tokens = list_tokens(opened_store)
+    with opened(url) as store:
+        tokens = list_tokens(store)
     if as_json:
         typer.echo(json.encode([_told(each) for each in tokens]).decode())
         return
@@ -57,12 +59,12 @@ def list_(*, store: StoreUrl = None, as_json: AsJson = False) -> None:
 
 @token.command()
 def revoke(
-    token_id: Annotated[str, typer.Argument(help="Its id, as `list` shows it.")], *, store: StoreUrl = None, as_json: AsJson = False
+    token_id: Annotated[str, typer.Argument(help="Its id, as `list` shows it.")], *, url: StoreUrl = None, as_json: AsJson = False
 ) -> None:
     """Take a token back; when this returns, no server takes it any more."""
-    with opened(store, "token revoke") as opened_store:
-        if not revoke_token(opened_store, token_id, by=this_user()):
-            raise ended("token revoke", "there is no token with this id: `holdfast token list` shows those there are", FAILED)
+    with opened(url) as store:
+        if not revoke_token(store, token_id, by=this_user()):
+            raise HoldfastError("there is no token with this id: `holdfast token list` shows those there are")
     typer.echo(json.encode({"revoked": token_id}).decode() if as_json else f"Token {token_id} is revoked.")
 
 

@@ -9,7 +9,7 @@ import typer
 if TYPE_CHECKING:
     from holdfast import Worker
 
-Name = Annotated[list[str], typer.Argument(metavar="MODULE:NAME...", help="Workers, or with --queue plain functions, by their names.")]
+Name = Annotated[list[str], typer.Argument(metavar="MODULE:NAME", help="Workers, or with --queue plain functions, by their names.")]
 
 
 def worker(

@@ -270,6 +270,9 @@ class Seal(Command[None], frozen=True):
     """Without a password."""
     at: int
     """The newest event's number when the copy began: refused if it is another now."""
+    target_at: int | None = None
+    """The newest event's number of the target when it was complete, by which undoing the copy finds out whether the target was used since;
+    None for a target that has more in it than the copy."""
 
     def check(self, tx: Transaction) -> None:
         if tx.latest() != self.at:
@@ -277,7 +280,7 @@ class Seal(Command[None], frozen=True):
 
     def write(self, tx: Transaction, plan: None) -> None:
         del plan
-        tx.seal(self.to)
+        tx.seal(self.to, self.target_at)
 
 
 def by_dict(entries: Sequence[Entry]) -> dict[str, list[Entry]]:

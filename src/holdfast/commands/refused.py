@@ -99,4 +99,4 @@ def written_meanwhile() -> Refused:
 
 def moved(where: str, to: str) -> StoreMoved:
     """Everything was copied elsewhere."""
-    return StoreMoved(f"{where} was copied to {to}: open that instead", to)
+    return StoreMoved(f"{where} was copied to {to}: open that instead, or take the copy back with `holdfast copy --undo`", to)

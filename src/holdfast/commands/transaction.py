@@ -252,8 +252,8 @@ class CopyTransaction(Protocol):
 
     def save_copying(self, copying: "Copying | None") -> None: ...
 
-    def seal(self, to: str) -> None:
-        """Let every later transaction, in whatever process, raise `StoreMoved` with this URL."""
+    def seal(self, to: str, target_at: int | None) -> None:
+        """Let every later transaction, in whatever process, raise `StoreMoved` with this URL; keep both for whoever undoes the copy."""
         ...
 
 

@@ -26,9 +26,8 @@ class Server(uvicorn.Server):
         super().__init__(_config(plane, exposure, drain_s))
         self._plane = plane
         self._exposure = exposure
-        family = socket.AF_INET6 if ":" in exposure.host else socket.AF_INET
         # Whoever connects from here on waits until the server runs.
-        self._listener = socket.create_server((exposure.host, exposure.port), family=family)
+        self._listener = _listen(exposure.host, exposure.port)
 
     @property
     def url(self) -> str:
@@ -56,6 +55,14 @@ def serving(server: Server) -> Iterator[str]:
     finally:
         server.should_exit = True
         thread.join()
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    try:
+        return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
+    except OSError as error:
+        said = (error.strerror or str(error)).lower()
+        raise OSError(f"cannot listen on {host}, port {port}: {said}; choose another with --host or --port") from error
 
 
 def _config(plane: ControlPlane, exposure: Exposure, drain_s: int) -> uvicorn.Config:

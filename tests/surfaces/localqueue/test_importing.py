@@ -285,9 +285,9 @@ def test_the_command_line(tmp_path: Path) -> None:
     done = run(path, "--to", f"sqlite:///{tmp_path}/new", "--json")
     assert json.loads(done.stdout) == {"messages": 6, "entries": 2, "source": str(path), "target": f"sqlite:///{tmp_path}/new"}
     again = run(path, "--to", f"sqlite:///{tmp_path}/new")
-    assert (again.returncode, again.stderr[:13]) == (1, "Not imported:")
+    assert (again.returncode, again.stderr[:27]) == (1, "holdfast import localqueue:")
     merged = run(write_folder(tmp_path / "results", {"k": 1}), "--to", f"sqlite:///{tmp_path}/new", "--merge")
-    assert merged.stdout.startswith("Imported 0 messages and 1 records from")
+    assert merged.stdout.startswith("Imported 0 messages and 1 record from")
 
 
 WRITTEN = json.loads((Path(__file__).parent / "written_by_localqueue.json").read_text())

@@ -50,6 +50,8 @@ async def copy_all(
         names = ", ".join(f"{lease.key} by {lease.holder!r}" for lease in survey.held)
         raise Refused(f"leases are held in the source ({names}); nothing was copied: stop who holds them, and copy again")
     contents = await _contents(source)
+    if not survey.latest and not contents.queues and not contents.dicts:
+        raise Refused(f"{source_name} is empty; nothing was moved, and it was not sealed: check the URL")
     copying = await target.execute(BeginImport(f"{source_name}@{survey.latest}", survey, merge))
     is_resumed = bool(copying.place)
     async for one in _pages(source, contents, Place.parse(copying.place), page):
@@ -57,7 +59,9 @@ async def copy_all(
         if progress is not None and one.records:
             progress(CopyProgress(copying.messages + copying.entries, contents.total, one.place.name))
     await _compare_counts(target, contents, merge=merge)
-    await _seal(source, Seal(target_name, survey.latest))
+    is_alone = not copying.base
+    target_at = (await target.execute(Survey())).latest if is_alone else None
+    await _seal(source, Seal(target_name, survey.latest, target_at))
     await target.execute(EndImport())
     return copying, contents, is_resumed
 

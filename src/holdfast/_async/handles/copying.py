@@ -1,12 +1,13 @@
 """Moving from one store to another, by URL."""
 
 from holdfast._async.flows.copying import Progress, copy_all, list_names
-from holdfast.commands import EndImport
-from holdfast.connect import connect_async
+from holdfast.commands import BeginImport, EndImport, Seal, Survey, Surveyed
+from holdfast.connect import connect_async, is_private, seal_of
 from holdfast.copies import without_password
-from holdfast.errors import StoreMoved
-from holdfast.results import CopyResult
+from holdfast.errors import HoldfastError, Refused, StoreMoved
+from holdfast.results import CopyResult, CopyUndone
 from holdfast.stores import AsyncStore
+from holdfast.stores.seals import Sealed
 
 
 async def copy(source_url: str, target_url: str, *, merge: bool = False, progress: Progress | None = None) -> CopyResult:
@@ -16,12 +17,17 @@ async def copy(source_url: str, target_url: str, *, merge: bool = False, progres
     are kept; what remains of delays and times to live is carried over; tokens go on above the source's, and watches begin anew. Every page
     is read back and compared.
 
-    Raises `Refused`, with the source unchanged, while claims or leases live in it, if it is written to meanwhile, and if the target is not
-    empty; with `merge=True` it may be, and only what is in both is refused. `progress` is called after each page. Interrupted anywhere, it
-    goes on from there when it is called again. Keep the target unused until it is done.
+    Raises `StoreMissing` if there is no source, and `Refused`, with the source unchanged, if nothing was ever kept in it, while claims or
+    leases live in it, if it is written to meanwhile, and if the target is not empty; with `merge=True` it may be, and only what is in both
+    is refused. `progress` is called after each page. Interrupted anywhere, it goes on from there when it is called again. Keep the target
+    unused until it is done. `undo_copy` takes it back.
     """
+    if is_private(target_url):
+        raise ValueError(
+            "a copy in memory:// would be gone when this call returns: name a file, a server, or memory://NAME of this process"
+        )
     try:
-        source = connect_async(source_url)
+        source = connect_async(source_url, create=False)
     except StoreMoved as moved:
         return await _finish(without_password(source_url), target_url, moved)
     try:
@@ -55,6 +61,78 @@ async def _finish(source_name: str, target_url: str, moved: StoreMoved) -> CopyR
         await _close(target)
     counts = (len(queues), len(dicts), copying.messages, copying.entries)
     return CopyResult(source_name, target_name, *counts, copying.checksum, resumed=True)
+
+
+async def undo_copy(source_url: str, target_url: str | None = None, *, force: bool = False) -> CopyUndone:
+    """Take a copy back: seal its target, and let its source be used again as it was.
+
+    Name the target only if its URL has a password, which the source does not know. Raises `Refused`, with nothing changed, if the source is
+    not sealed, and if the target was used since, was merged with something else or cannot be reached. With `force=True` the source is
+    opened nevertheless and the target left alone: what was done there since is not in the source, and what is in both may be done twice.
+    Tokens go on above those of the target if that can be reached.
+    """
+    seal = seal_of(source_url)
+    sealed = seal.read()
+    if sealed is None:
+        raise Refused(f"{seal.url} is not sealed: there is no copy to undo")
+    target_url = sealed.to if target_url is None else target_url
+    try:
+        await _seal_target(target_url, sealed, seal.url)
+    except HoldfastError as error:
+        if not force:
+            raise Refused(
+                f"{seal.url} stays sealed: {error}; to go on with it nevertheless, stop everybody who uses {sealed.to} and force it"
+            ) from error
+        survey = await _survey(target_url)
+        seal.remove()
+        await _raise_numbers(source_url, survey)
+        return CopyUndone(seal.url, sealed.to, target_sealed=False)
+    seal.remove()
+    return CopyUndone(seal.url, sealed.to, target_sealed=True)
+
+
+async def _seal_target(target_url: str, sealed: Sealed, source_name: str) -> None:
+    """Seal the target if it is as the copy left it."""
+    if sealed.target_at is None:
+        raise Refused(f"it was merged into {sealed.to}, and whether that was used since cannot be told")
+    try:
+        target = connect_async(target_url, create=False)
+    except StoreMoved as moved:
+        # The undoing was interrupted behind this point.
+        if moved.url != source_name:
+            raise
+        return
+    try:
+        if without_password(target.url) != sealed.to:
+            raise ValueError(f"{source_name} was copied to {sealed.to}, not to {without_password(target.url)}")
+        if (await target.execute(Survey())).latest != sealed.target_at:
+            raise Refused(f"{sealed.to} was written to since the copy")
+        await target.execute(Seal(source_name, sealed.target_at))
+    finally:
+        await _close(target)
+
+
+async def _survey(url: str) -> Surveyed | None:
+    """What the store says of itself; None if it cannot be reached."""
+    try:
+        store = connect_async(url, create=False)
+        try:
+            return await store.execute(Survey())
+        finally:
+            await _close(store)
+    except HoldfastError:
+        return None
+
+
+async def _raise_numbers(url: str, survey: Surveyed | None) -> None:
+    """Let tokens go on above those of a store that was used meanwhile, as if it had been copied here with nothing in it."""
+    if survey is not None:
+        store = connect_async(url)
+        try:
+            await store.execute(BeginImport("undone", survey, merge=True))
+            await store.execute(EndImport())
+        finally:
+            await _close(store)
 
 
 async def _close(store: AsyncStore) -> None:

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from holdfast.cli.commands import FAILED, REFUSED, ended
 from holdfast.cli.localqueue.opening import AsJson, LogEvents, QueueName, StorePath, StoreUrl, answer, configured, opened, tell
 from holdfast.cli.localqueue.stopping import stopping
-from holdfast.cli.opening import FAILED, REFUSED, ended
 from holdfast.clock import wall_us
 
 if TYPE_CHECKING:

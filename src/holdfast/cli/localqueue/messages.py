@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 from msgspec import DecodeError, json
 
+from holdfast.cli.commands import FAILED, REFUSED, ended
 from holdfast.cli.localqueue.opening import (
     AsJson,
     LeaseTimeout,
@@ -20,7 +21,6 @@ from holdfast.cli.localqueue.opening import (
     opened,
     tell,
 )
-from holdfast.cli.opening import FAILED, REFUSED, ended
 
 Token = Annotated[int | None, typer.Option(help="The lease that `pop` answered; without it, only while nobody holds the message.")]
 Delay = Annotated[float, typer.Option(min=0.0, help="Seconds until it is due.")]

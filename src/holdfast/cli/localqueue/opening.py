@@ -9,7 +9,7 @@ import typer
 from msgspec import DecodeError, json
 from platformdirs import user_config_path
 
-from holdfast.cli.opening import FAILED, REFUSED, ended
+from holdfast.cli.commands import FAILED, REFUSED, ended
 from holdfast.client import ControlPlaneClient
 from holdfast.connect import connect_shared
 from holdfast.errors import HoldfastError
@@ -19,10 +19,8 @@ if TYPE_CHECKING:
 
 QueueName = Annotated[str, typer.Argument(metavar="QUEUE", help="The queue's name.")]
 MessageId = Annotated[str, typer.Argument(metavar="ID", help="The message's id.")]
-StorePath = Annotated[str | None, typer.Option(help="A SQLite file; without it that of the configuration, else --store.")]
-StoreUrl = Annotated[
-    str | None, typer.Option("--store", help="The store's URL; without it HOLDFAST_URL, else the file in your data folder.")
-]
+StorePath = Annotated[str | None, typer.Option(help="A SQLite file; without it that of the configuration, else --url.")]
+StoreUrl = Annotated[str | None, typer.Option("--url", help="The store's URL; without it HOLDFAST_URL, else the file in your data folder.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Accepted: the answer is JSON anyway.")]
 LogEvents = Annotated[bool, typer.Option("--log-events", help="Say on stderr what is done, one JSON object a line.")]
 LeaseTimeout = Annotated[float, typer.Option(min=0.001, help="Seconds for which nobody else gets the message.")]

@@ -6,9 +6,9 @@ from typing import Annotated, Any
 import typer
 from msgspec import json
 
+from holdfast.cli.commands import FAILED, REFUSED, ended
 from holdfast.cli.localqueue.looking import age
 from holdfast.cli.localqueue.opening import answer, config_path, configured, place_of
-from holdfast.cli.opening import FAILED, REFUSED, ended
 from holdfast.clock import wall_us
 from holdfast.codec import check_duration
 from holdfast.errors import HoldfastError
@@ -66,7 +66,7 @@ def prune(
     *,
     older_than: Annotated[float | None, typer.Option(min=0.0, help="Seconds since the first attempt.")] = None,
     retry_store_path: Annotated[str | None, typer.Option(help="The SQLite file of the attempts.")] = None,
-    store: Annotated[str | None, typer.Option("--store", help="The store's URL, where attempts are beside the queue.")] = None,
+    store: Annotated[str | None, typer.Option("--url", help="The store's URL, where attempts are beside the queue.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only count what would be removed.")] = False,
 ) -> None:
     """Remove old records of attempts that were used up."""

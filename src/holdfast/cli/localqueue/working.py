@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from msgspec import Struct
 
+from holdfast.cli.commands import FAILED, REFUSED, ended
 from holdfast.cli.localqueue.opening import (
     LeaseTimeout,
     LogEvents,
@@ -27,7 +28,6 @@ from holdfast.cli.localqueue.opening import (
     told,
 )
 from holdfast.cli.localqueue.stopping import stopping
-from holdfast.cli.opening import FAILED, REFUSED, ended
 from holdfast.cli.worker import found
 
 if TYPE_CHECKING:

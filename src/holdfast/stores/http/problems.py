@@ -63,6 +63,7 @@ KINDS: Final = {
     "store_error": Kind(errors.StoreError, 500),
     "store_full": Kind(errors.StoreFull, 507),
     "store_corrupted": Kind(errors.StoreCorrupted, 500),
+    "store_missing": Kind(errors.StoreMissing, 500),
     "missing_extra": Kind(errors.MissingExtra, 500),
     "schema_too_new": Kind(errors.SchemaTooNew, 500),
     "holdfast_error": Kind(errors.HoldfastError, 500),

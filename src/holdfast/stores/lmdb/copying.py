@@ -9,7 +9,7 @@ from holdfast.commands import Copying
 from holdfast.commands.transaction import Fenced
 from holdfast.records import Lease, Message
 from holdfast.stores.lmdb.dicts import Dicts, fence_of, read_lease
-from holdfast.stores.lmdb.environment import MOVED
+from holdfast.stores.lmdb.environment import MOVED, TARGET_AT
 from holdfast.stores.lmdb.layout import NUMBER, items_within, name_in, scope, scope_in
 from holdfast.stores.lmdb.messages import BATCH, LARGE, Messages
 from holdfast.stores.lmdb.rows import History, encode, is_large, row_of
@@ -80,5 +80,7 @@ class Copies(Messages, Dicts):
         else:
             self.txn.put(COPYING, json.encode(copying), db=self.tables.about)
 
-    def seal(self, to: str) -> None:
+    def seal(self, to: str, target_at: int | None) -> None:
         self.txn.put(MOVED, to.encode(), db=self.tables.about)
+        if target_at is not None:
+            self.txn.put(TARGET_AT, str(target_at).encode(), db=self.tables.about)

@@ -12,7 +12,7 @@ from pathlib import Path
 import lmdb
 
 from holdfast.commands import refused
-from holdfast.errors import SchemaTooNew, StoreCorrupted, StoreError
+from holdfast.errors import SchemaTooNew, StoreCorrupted, StoreError, StoreMissing
 from holdfast.stores.files import Durability
 from holdfast.stores.lmdb.gate import Gate
 from holdfast.stores.lmdb.layout import LONGEST
@@ -21,13 +21,15 @@ from holdfast.stores.lmdb.tables import TABLES, Handle, Tables
 FORMAT = 1
 """What the tables look like; another number is another layout."""
 
-MOVED = b"moved"
-"""In `about`: where everything was copied to."""
+MOVED, TARGET_AT = b"moved", b"target_at"
+"""In `about`: where everything was copied to, and the newest event's number there when the copy was complete."""
 
 FIRST_MAP_BYTES = 2**26
 READERS = 1_024
 FORK_S = 5.0
 """How long a fork waits for open transactions."""
+
+NOWHERE = (-1, -1)
 
 _open: "dict[tuple[int, int], Environment]" = {}
 
@@ -64,9 +66,14 @@ class Environment:
             raise
 
     @classmethod
+    def opened(cls, folder: str) -> "Environment | None":
+        """This process's environment of the folder, if it has it open."""
+        return _open.get(identity(folder))
+
+    @classmethod
     def share(cls, folder: str, durability: Durability, map_size: int) -> "Environment":
         """This process's environment of the folder, opened or created if need be."""
-        found = _open.get(identity(folder))
+        found = cls.opened(folder)
         if found is None:
             found = cls(folder, durability, map_size)
             _open[found.identity] = found
@@ -183,12 +190,18 @@ class Environment:
             raise SchemaTooNew(message)
 
 
+def refuse_if_missing(folder: str) -> None:
+    """Refuse a folder in which there is no environment, without making one."""
+    if identity(folder) == NOWHERE:
+        raise StoreMissing(f"there is no store at {folder}: check the URL")
+
+
 def identity(folder: str) -> tuple[int, int]:
     """Device and inode of the environment in a folder, of nothing where there is none yet."""
     try:
         status = Path(folder, "data.mdb").stat()
     except FileNotFoundError:
-        return (-1, -1)
+        return NOWHERE
     return status.st_dev, status.st_ino
 
 

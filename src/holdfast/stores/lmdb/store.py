@@ -18,7 +18,7 @@ from holdfast.stores.committing import Job
 from holdfast.stores.files import Durability
 from holdfast.stores.files.store import SharedFileStore
 from holdfast.stores.lmdb.anchor import read_anchor
-from holdfast.stores.lmdb.environment import Environment
+from holdfast.stores.lmdb.environment import Environment, refuse_if_missing
 from holdfast.stores.lmdb.failures import translate
 from holdfast.stores.lmdb.transaction import LmdbTransaction
 from holdfast.stores.lmdb.writer import Writer
@@ -50,8 +50,11 @@ class LmdbStore(SharedFileStore):
         map_size: int = MAP_BYTES,
         clock: Clock | None = None,
         host: Host = HOST,
+        create: bool = True,
     ) -> None:
         super().__init__(path, durability, limits, clock, host)
+        if not create:
+            refuse_if_missing(self.path)
         self.url: str = f"lmdb:///{quote(self.path)}?durability={durability}"
         version = ".".join(str(part) for part in lmdb.version())
         self.guarantees: Guarantees = Guarantees(durability, "processes", "the host's, since its boot", f"LMDB {version}")

@@ -50,7 +50,8 @@ class Copies:
     def save_copying(self, copying: Copying | None) -> None:
         self.tables.copying = copying
 
-    def seal(self, to: str) -> None:
+    def seal(self, to: str, target_at: int | None) -> None:
+        del target_at  # What was in memory is gone, and no seal can be taken off it.
         self.tables.moved_to = to
         # Native answers, which ask nobody, find no queue from now on.
         self.tables.queues.clear()

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from psycopg import AsyncCursor, Connection, Cursor, sql
 
-from holdfast.errors import SchemaTooNew, StoreError
+from holdfast.errors import SchemaTooNew, StoreError, StoreMissing
 
 R = TypeVar("R")
 Row = tuple[Any, ...]
@@ -125,6 +125,13 @@ async def carry_out_async(steps: Steps[R], cursor: AsyncCursor[Row]) -> R:
     except StopIteration as done:
         result: R = done.value
         return result
+
+
+def refuse_if_missing(connection: Connection[Any], schema: str, where: str) -> None:
+    """Refuse a schema that has no store in it, without making one."""
+    with connection.cursor() as cursor:
+        if carry_out(state(schema), cursor).version == 0:
+            raise StoreMissing(f"there is no store in schema {schema!r} of {where}: check the URL")
 
 
 def migrate(connection: Connection[Any], schema: str) -> None:

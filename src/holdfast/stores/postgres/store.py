@@ -55,12 +55,12 @@ _left_behind: list[object] = []
 class PostgresStore:
     """A store in a schema of a PostgreSQL database, 14 or newer, that threads, tasks, processes and hosts share."""
 
-    def __init__(self, url: str, *, limits: Limits = Limits(), clock: Clock | None = None) -> None:
+    def __init__(self, url: str, *, limits: Limits = Limits(), clock: Clock | None = None, create: bool = True) -> None:
         self.address: Address = parse(url)
         self.url: str = self.address.url
         self.limits = limits
         self.calls: Calls = Calls(self.address.schema)
-        with open_connection(self.address) as connection:
+        with open_connection(self.address, create=create) as connection:
             self.guarantees: Guarantees = guarantees_of(connection)
             self.database: str = connection.info.dbname
         self.waiters: Waiters = Waiters() if clock is None else waiters_for(clock)
@@ -193,13 +193,15 @@ class PostgresStore:
         return psycopg.connect(self.address.conninfo, **SESSION)
 
 
-def open_connection(address: Address) -> Connection:
+def open_connection(address: Address, *, create: bool = True) -> Connection:
     """Connect and see to it that the schema is there; raises what tells the caller why not."""
     try:
         connection: Connection = psycopg.connect(address.conninfo, **SESSION)
     except psycopg.Error as error:
         raise not_connected(error, address.where) from None
     try:
+        if not create:
+            schema.refuse_if_missing(connection, address.schema, address.where)
         schema.migrate(connection, address.schema)
         refuse_if_moved(connection.execute(Calls(address.schema).moved.statement, ()).fetchone(), address.where)
     except psycopg.Error as error:

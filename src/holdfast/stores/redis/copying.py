@@ -100,6 +100,11 @@ def _surveyed(_: Survey, reply: bytes) -> Surveyed:
     return Surveyed(found.now, found.latest, found.next_n, [one.lease() for one in found.held])
 
 
+def _seal(command: Seal) -> dict[str, object]:
+    at = {"to": command.to, "at": command.at}
+    return at if command.target_at is None else {**at, "target_at": command.target_at}
+
+
 def _ended(_: EndImport, reply: bytes) -> Copying | None:
     found = _decode_ended(reply)
     return None if isinstance(found, bool) else found
@@ -110,4 +115,4 @@ PLANS[Fences] = Plan(lambda _: [], lambda command: {"after": command.after, "lim
 PLANS[BeginImport] = Plan(lambda _: [], _begin, lambda _, reply: _decode_copying(reply))
 PLANS[Import] = Plan(_objects, _import, lambda _, reply: _decode_copying(reply))
 PLANS[EndImport] = Plan(lambda _: [], lambda _: {}, _ended)
-PLANS[Seal] = Plan(lambda _: [], lambda command: {"to": command.to, "at": command.at}, lambda *_: None)
+PLANS[Seal] = Plan(lambda _: [], _seal, lambda *_: None)

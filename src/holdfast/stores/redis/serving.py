@@ -4,7 +4,7 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from holdfast.errors import SchemaTooNew, StoreError
+from holdfast.errors import SchemaTooNew, StoreError, StoreMissing
 from holdfast.stores import Guarantees
 
 OLDEST = (6, 2)
@@ -78,6 +78,12 @@ def check_format(found: bytes | None, first: bytes | None, where: str) -> None:
             f"the data in {where} has format {number}, which only versions before 0.1.0 wrote: copy it to another kind of store with "
             "the version that wrote it, or choose another prefix"
         )
+
+
+def refuse_if_missing(found: bytes | None, where: str) -> None:
+    """Refuse a prefix under which there is no data of ours, without beginning any."""
+    if found is None:
+        raise StoreMissing(f"there is no store at {where}: check the URL, its database and its prefix")
 
 
 def reply_or(reply: Any, otherwise: Any) -> Any:

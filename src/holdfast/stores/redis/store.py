@@ -16,7 +16,7 @@ from holdfast.stores.redis.connections import Connections
 from holdfast.stores.redis.listening import Listener
 from holdfast.stores.redis.plans import request_for
 from holdfast.stores.redis.refusing import read_reply
-from holdfast.stores.redis.serving import FORMAT, check, check_format, read_server, reply_or
+from holdfast.stores.redis.serving import FORMAT, check, check_format, read_server, refuse_if_missing, reply_or
 from holdfast.stores.redis.tasks import RedisTasks
 from holdfast.stores.renewals import DirectRenewer
 from holdfast.stores.retrying import Patience, Tries, named, retry
@@ -39,7 +39,15 @@ class RedisStore:
     under its id, for at most a minute.
     """
 
-    def __init__(self, url: str, *, limits: Limits = Limits(), clock: Clock | None = None, patience: Patience = Patience()) -> None:  # noqa: B008 - frozen
+    def __init__(
+        self,
+        url: str,
+        *,
+        limits: Limits = Limits(),
+        clock: Clock | None = None,
+        patience: Patience = Patience(),  # noqa: B008 - frozen
+        create: bool = True,
+    ) -> None:
         self._address = read_url(url)
         self.url: str = self._address.shown
         self.limits = limits
@@ -47,7 +55,7 @@ class RedisStore:
         self.patience = patience
         self.connections: Connections = Connections(self._address)
         self.guarantees: Guarantees = self._check_server()
-        self._check_data()
+        self._check_data(create=create)
         self.waiters: Waiters = Waiters() if clock is None else waiters_for(clock)
         self.listener: Listener = Listener(self._address, self.waiters)
         self._is_closed = False
@@ -64,7 +72,7 @@ class RedisStore:
         check(server, self.url, allows_eviction=self._address.allows_eviction)
         return server.guarantees()
 
-    def _check_data(self) -> None:
+    def _check_data(self, *, create: bool) -> None:
         """Refuse data that was moved away or has another form; data that is yet to come bears the number of ours."""
         prefix = self._address.prefix
         asked = ("MGET", f"{prefix}:moved", f"{prefix}:format", f"{prefix}:counter")
@@ -72,6 +80,8 @@ class RedisStore:
         if moved is not None:
             raise refused.moved(self.url, moved.decode())
         check_format(found, first, self.url)
+        if not create:
+            refuse_if_missing(found, self.url)
         if found is None:
             retry(lambda: self.connections.ask(("SET", f"{prefix}:format", FORMAT, "NX")), Tries(OPENING))
 

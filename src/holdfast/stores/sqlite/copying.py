@@ -15,7 +15,7 @@ from holdfast.stores.sqlite.statements import SQL
 TABLES = ("names", "messages", "values", "entries", "leases", "events", "topics")
 """What a sealed file has under other names: so whoever has it open notices at the next statement, and nobody else pays for that."""
 
-COPYING, FLOOR, MOVED = "copying", "floor", "moved"
+COPYING, FLOOR, MOVED, TARGET_AT = "copying", "floor", "moved", "target_at"
 """Names in holdfast_meta."""
 
 
@@ -57,8 +57,10 @@ class Copies(Log):
         else:
             self.sql.execute(SQL["save_meta"], (COPYING, json.encode(copying).decode()))
 
-    def seal(self, to: str) -> None:
+    def seal(self, to: str, target_at: int | None) -> None:
         self.sql.execute(SQL["save_meta"], (MOVED, to))
+        if target_at is not None:
+            self.sql.execute(SQL["save_meta"], (TARGET_AT, str(target_at)))
         for table in TABLES:
             self.sql.execute(f"alter table holdfast_{table} rename to holdfast_moved_{table}")
         self.is_sealed = True

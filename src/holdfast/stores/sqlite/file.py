@@ -12,7 +12,7 @@ from msgspec import DecodeError, json
 
 from holdfast.clock import HOST, Anchor, Host, anchored
 from holdfast.commands import refused
-from holdfast.errors import HoldfastError, SchemaTooNew, StoreCorrupted, StoreError, StoreFull, StoreUnavailable
+from holdfast.errors import HoldfastError, SchemaTooNew, StoreCorrupted, StoreError, StoreFull, StoreMissing, StoreUnavailable
 from holdfast.stores.files import Durability
 from holdfast.stores.sqlite.statements import SQL
 
@@ -121,6 +121,21 @@ def check_folder(path: str) -> None:
     if not os.access(folder, os.W_OK):
         message = f"the folder {folder} of the store {path} is not writable: SQLite keeps its log beside the file"
         raise StoreError(message)
+
+
+def refuse_if_missing(path: str) -> None:
+    """Refuse a path at which there is no store of ours, without making one."""
+    missing = StoreMissing(f"there is no store at {path}: check the URL")
+    if not Path(path).is_file():
+        raise missing
+    try:
+        # `rw` and not `ro`, for a file whose log is there must be readable; neither creates one.
+        with closing(sqlite3.connect(f"file:{quote(path)}?mode=rw", uri=True, timeout=BUSY_S)) as reader:
+            found = reader.execute("select 1 from sqlite_master where name = 'holdfast_meta'").fetchone()
+    except sqlite3.Error as error:
+        raise translate(error, path) from error
+    if found is None:
+        raise missing
 
 
 def translate(error: sqlite3.Error, path: str) -> HoldfastError:

@@ -20,6 +20,7 @@ from holdfast.stores.sqlite.file import (
     migrate,
     open_connection,
     read_anchor,
+    refuse_if_missing,
     translate,
 )
 from holdfast.stores.sqlite.transaction import SqliteTransaction
@@ -46,9 +47,12 @@ class SqliteStore(SharedFileStore):
         limits: Limits = Limits(),
         clock: Clock | None = None,
         host: Host = HOST,
+        create: bool = True,
     ) -> None:
         check_library()
         super().__init__(path, durability, limits, clock, host)
+        if not create:
+            refuse_if_missing(self.path)
         self.url: str = f"sqlite:///{quote(self.path)}?durability={durability}"
         self.guarantees: Guarantees = Guarantees(durability, "processes", "the host's, since its boot", f"SQLite {sqlite3.sqlite_version}")
         # Held while the store is opened anew in a child.

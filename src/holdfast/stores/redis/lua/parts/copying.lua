@@ -4,6 +4,7 @@
 --   copying   what the target of a copy remembers until it is complete, packed
 --   floor     up to which number events count as pruned, whatever their topic
 --   moved     where everything was copied to: every script asks for it
+--   target_at the newest number there when the copy was complete
 -- @include queue
 -- @include dict
 -- @include leases

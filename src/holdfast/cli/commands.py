@@ -1,0 +1,88 @@
+"""What all commands share: how their help reads, the older names of options, and how a user's mistake ends one.
+
+A mistake is one sentence on standard error and an exit code; what nobody foresaw keeps its traceback.
+"""
+
+from typing import Any, Final
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+from holdfast.errors import HoldfastError, MissingExtra
+
+FAILED: Final = 1
+"""The exit code of a command that could not do what it was asked."""
+REFUSED: Final = 2
+"""Of one that was asked for what cannot be meant, or lacks a package."""
+INTERRUPTED: Final = 130
+"""Of one that Ctrl-C ended."""
+
+OLDER_NAMES: Final = {"store": "url", "to": "url"}
+"""Names that options had before, and are still understood."""
+
+SETTINGS: Final[dict[str, Any]] = {"token_normalize_func": lambda name: OLDER_NAMES.get(name, name)}
+
+
+class _Help:
+    """Help in which a flag takes no value, and arguments are in capitals."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        params: list[Any] = super().get_params(ctx)  # type: ignore[misc]
+        for param in params:
+            if getattr(param, "is_flag", False):
+                param.metavar = ""
+        return params
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        pieces: list[str] = super().collect_usage_pieces(ctx)  # type: ignore[misc]
+        arguments = [param for param in self.get_params(ctx) if param.param_type_name == "argument"]
+        rest = pieces[1 + len(arguments) :]
+        return [*pieces[:1], *map(_piece, arguments), *rest]
+
+
+def _piece(argument: Any) -> str:
+    name = (argument.metavar or argument.name.upper()).removesuffix("...")
+    return f"{name if argument.required else f'[{name}]'}{'' if argument.nargs == 1 else '...'}"
+
+
+class Group(_Help, TyperGroup):
+    """A group of commands."""
+
+
+class Command(_Help, TyperCommand):
+    """A command, whose known failures are told in one sentence."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except (HoldfastError, ValueError, OSError) as error:
+            raise ended(ctx.command_path.removeprefix("holdfast "), sentence(error), code_of(error)) from None
+        except KeyboardInterrupt:
+            raise ended(ctx.command_path.removeprefix("holdfast "), "interrupted", INTERRUPTED) from None
+
+
+def ended(command: str, reason: object, code: int) -> typer.Exit:
+    """Say why the command ends, and give what ends it with the code."""
+    typer.echo(f"holdfast {command}: {reason}", err=True)
+    return typer.Exit(code)
+
+
+def code_of(error: Exception) -> int:
+    """The exit code for a failure that is known."""
+    return REFUSED if isinstance(error, ValueError | MissingExtra) else FAILED
+
+
+def sentence(error: Exception) -> str:
+    """What the error says, without numbers of the operating system and in one line."""
+    said = f"{error.strerror}: {error.filename}" if isinstance(error, OSError) and error.strerror and error.filename else str(error)
+    return " ".join(said.split()) or type(error).__name__
+
+
+def apply_to(app: typer.Typer) -> None:
+    """Make every command and group of the application one of these."""
+    for command in app.registered_commands:
+        command.cls = Command
+    for group in app.registered_groups:
+        group.cls = Group
+        if group.typer_instance is not None:
+            apply_to(group.typer_instance)
