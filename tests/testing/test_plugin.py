@@ -7,6 +7,16 @@ import pytest
 
 pytest_plugins = ["pytester"]
 
+# Loading every plugin that is installed takes ten times as long as the run.
+OURS_ALONE = ("-p", "no:cacheprovider", "-p", "holdfast.testing.plugin")
+
+
+@pytest.fixture
+def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    return pytester
+
+
 USERS_TEST = """
 from msgspec import Raw
 from holdfast.commands import Claim, Item, Put
@@ -23,13 +33,13 @@ def test_the_next_test_has_an_empty_store(holdfast_store):
 """
 
 
-def test_a_users_test_gets_a_store_on_a_clock_it_can_move(pytester: pytest.Pytester) -> None:
-    pytester.makepyfile(USERS_TEST)
-    pytester.runpytest_subprocess("-p", "no:cacheprovider").assert_outcomes(passed=2)
+def test_a_users_test_gets_a_store_on_a_clock_it_can_move(project: pytest.Pytester) -> None:
+    project.makepyfile(USERS_TEST)
+    project.runpytest_subprocess(*OURS_ALONE).assert_outcomes(passed=2)
 
 
-def test_a_users_code_needs_no_client_to_be_given(pytester: pytest.Pytester) -> None:
-    pytester.makepyfile(
+def test_a_users_code_needs_no_client_to_be_given(project: pytest.Pytester) -> None:
+    project.makepyfile(
         """
         import pytest
         from holdfast import Queue, connect
@@ -46,11 +56,11 @@ def test_a_users_code_needs_no_client_to_be_given(pytester: pytest.Pytester) -> 
             assert holdfast_store.execute(Count("jobs")) == connect().execute(Count("jobs"))
         """
     )
-    pytester.runpytest_subprocess("-p", "no:cacheprovider").assert_outcomes(passed=2)
+    project.runpytest_subprocess(*OURS_ALONE).assert_outcomes(passed=2)
 
 
-def test_the_store_is_closed_after_the_test(pytester: pytest.Pytester) -> None:
-    pytester.makepyfile(
+def test_the_store_is_closed_after_the_test(project: pytest.Pytester) -> None:
+    project.makepyfile(
         """
         import pytest
         from holdfast.commands import Claim
@@ -66,7 +76,7 @@ def test_the_store_is_closed_after_the_test(pytester: pytest.Pytester) -> None:
                 kept[0].execute(Claim("jobs"))
         """
     )
-    pytester.runpytest_subprocess("-p", "no:cacheprovider").assert_outcomes(passed=2)
+    project.runpytest_subprocess(*OURS_ALONE).assert_outcomes(passed=2)
 
 
 def test_the_plugin_is_found_by_its_entry_point(pytester: pytest.Pytester) -> None:

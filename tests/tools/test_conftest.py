@@ -10,6 +10,8 @@ CONFTEST = Path(__file__).parents[1] / "conftest.py"
 @pytest.fixture
 def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
     monkeypatch.setenv("PYTHONPATH", str(CONFTEST.parents[1]))
+    # Loading every plugin that is installed takes ten times as long as the run.
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     pytester.makeconftest(CONFTEST.read_text())
     return pytester
 
@@ -31,7 +33,7 @@ def test_a_skipped_module_fails_the_run(project: pytest.Pytester) -> None:
 
 def test_the_rule_holds_in_xdist_workers(project: pytest.Pytester) -> None:
     project.makepyfile("import pytest\n\ndef test_nothing(): pytest.skip('no server')\n")
-    project.runpytest_subprocess("-n1").assert_outcomes(failed=1)
+    project.runpytest_subprocess("-p", "xdist", "-n1").assert_outcomes(failed=1)
 
 
 def test_a_passing_run_stays_green(project: pytest.Pytester) -> None:
