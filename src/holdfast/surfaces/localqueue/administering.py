@@ -52,7 +52,7 @@ class AdministeredQueue(ConfiguredQueue):
             raise ValueError("worker_id cannot be empty")
         self._workers.put((self.name, "seen", worker_id), wall_us() / 1_000_000)
 
-    def dead_letters(self, *, limit: int | None = None) -> list[QueueMessage]:
+    def dead_letters(self, limit: int | None = None) -> list[QueueMessage]:
         """The dead letters, the longest dead first."""
         if limit is not None and limit < 0:
             raise ValueError(f"limit cannot be negative, and is {limit}")
@@ -62,7 +62,7 @@ class AdministeredQueue(ConfiguredQueue):
         dead = (looked_at(message, page.now, offset_us) for page in pages for message in page.messages)
         return list(islice(dead, limit))
 
-    def requeue_dead(self, message: QueueMessage, *, delay: float = 0.0) -> bool:
+    def requeue_dead(self, message: QueueMessage, delay: float = 0.0) -> bool:
         """Give a dead letter another chance: the same id, the back of the line, a fresh budget.
 
         False if it is not dead, or stays dead because newer work of its key waits or is being done.
@@ -71,12 +71,12 @@ class AdministeredQueue(ConfiguredQueue):
         found = self._look(self.name, message.id)
         return found is not None and found.state == "dead" and self._move(Move(self.name, "ready", [message.id], delay_s=delay))
 
-    def prune_dead_letters(self, *, older_than: float) -> int:
+    def prune_dead_letters(self, older_than: float) -> int:
         """Remove what has been dead for longer than so many seconds; answer how many."""
         check_duration(older_than, "older_than")
         return len(browsing.move_all(self.client.store, Move(self.name, "gone", None, "dead", Filter(older_than))).ids)
 
-    def count_dead_letters_older_than(self, *, older_than: float) -> int:
+    def count_dead_letters_older_than(self, older_than: float) -> int:
         """How many a prune would remove."""
         check_duration(older_than, "older_than")
         return sum(len(page.messages) for page in browsing.pages(self.client.store, self.name, "dead", Filter(older_than)))

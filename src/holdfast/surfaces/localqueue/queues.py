@@ -39,10 +39,10 @@ class PersistentQueue(AdministeredQueue, Generic[T]):
         item: T,
         block: bool = True,  # noqa: FBT001, FBT002 - as documented
         timeout: float | None = None,
-        *,
         delay: float = 0.0,
-        dedupe_key: str | None = None,
         priority: int = 0,
+        *,
+        dedupe_key: str | None = None,
     ) -> QueueMessage:
         """Add an item; a put that meets a living message of its dedupe key answers that one.
 
@@ -76,7 +76,6 @@ class PersistentQueue(AdministeredQueue, Generic[T]):
         self,
         block: bool = True,  # noqa: FBT001, FBT002 - as documented
         timeout: float | None = None,
-        *,
         leased_by: str | None = None,
     ) -> T:
         """The next value, for `task_done` to acknowledge; delivered at most once, it is acknowledged already."""
@@ -94,7 +93,6 @@ class PersistentQueue(AdministeredQueue, Generic[T]):
         self,
         block: bool = True,  # noqa: FBT001, FBT002 - as documented
         timeout: float | None = None,
-        *,
         leased_by: str | None = None,
     ) -> QueueMessage:
         """Lease the next message: nobody else gets it for `lease_timeout` seconds. Raises `queue.Empty` as `block` and `timeout` say."""
@@ -112,7 +110,7 @@ class PersistentQueue(AdministeredQueue, Generic[T]):
             return self._settle(message)
         return self._move(Move(self.name, "gone", [message.id]))
 
-    def release(self, message: QueueMessage, *, delay: float = 0.0, error: BaseException | str | None = None) -> bool:
+    def release(self, message: QueueMessage, delay: float = 0.0, error: BaseException | str | None = None) -> bool:
         """Give a message back, to the back of the line, not before `delay`, and keep the error. False as for `ack`."""
         check_duration(delay, "delay")
         if message.token is not None:
@@ -122,7 +120,7 @@ class PersistentQueue(AdministeredQueue, Generic[T]):
             self.dead_letter(message, error=error)
         return self._move(Move(self.name, "ready", [message.id], delay_s=delay))
 
-    def dead_letter(self, message: QueueMessage, *, error: BaseException | str | None = None) -> bool:
+    def dead_letter(self, message: QueueMessage, error: BaseException | str | None = None) -> bool:
         """Take a message out of delivery, to be looked at, and keep the error. False as for `ack`."""
         if message.token is not None:
             return self._settle(message, to="dead", error=error_text(error), counts=True)

@@ -29,8 +29,8 @@ Handler = Callable[..., Any]
 
 def persistent_worker(
     queue: PersistentQueue[Any],
-    *,
     config: PersistentWorkerConfig | None = None,
+    *,
     worker_id: str | None = None,
     dead_letter_on_failure: bool | UnsetType = UNSET,
     dead_letter_on_exhaustion: bool | UnsetType = UNSET,
@@ -65,8 +65,8 @@ def persistent_worker(
 
 def persistent_async_worker(
     queue: PersistentQueue[Any],
-    *,
     config: PersistentWorkerConfig | None = None,
+    *,
     worker_id: str | None = None,
     dead_letter_on_failure: bool | UnsetType = UNSET,
     dead_letter_on_exhaustion: bool | UnsetType = UNSET,

@@ -38,15 +38,15 @@ class PersistentRetrying(PersistentSettings):
             delete(store, key)
         return answer
 
-    def wraps(self, fn: F) -> F:
+    def wraps(self, f: F) -> F:
         """Make a function that is called this way; its `retry` is this object, and `retry_with(…)` wraps it with changes."""
 
-        @wraps(fn)
+        @wraps(f)
         def wrapped(*args: Any, **kwargs: Any) -> Any:
-            return self(fn, *args, **kwargs)
+            return self(f, *args, **kwargs)
 
         def retry_with(**changes: Any) -> F:
-            return self.copy(**changes).wraps(fn)
+            return self.copy(**changes).wraps(f)
 
         vars(wrapped).update(retry=self, retry_with=retry_with, statistics=self.statistics)
         return wrapped  # type: ignore[return-value] # the same call

@@ -23,7 +23,7 @@ def configure_default_store_factory(factory: Callable[[], AttemptStore]) -> None
     _factories[:] = [factory]
 
 
-def close_default_store(*, all_threads: bool = False) -> None:
+def close_default_store(all_threads: bool = False) -> None:  # noqa: FBT001, FBT002 - as documented
     """Close what the factory made for this thread, or for all of them."""
     threads = [*_made] if all_threads else [Body.current()]
     for thread in threads:
