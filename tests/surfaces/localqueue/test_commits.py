@@ -117,6 +117,29 @@ class TestLedger:
         )
         assert record.first_seen_at <= record.completed_at
 
+    @pytest.mark.parametrize(
+        ("kind", "metadata"), [("same store", {}), ("same store", {"queue": "jobs", "result": "done by localqueue"}), ("own", {})]
+    )
+    def test_a_key_that_was_marked_as_done_under_its_own_name_is_not_handled(
+        self, store: URLQueueStore, kind: str, metadata: dict[str, Any]
+    ) -> None:
+        ledger: Any = OwnLedger() if kind == "own" else URLIdempotencyStore(store.client)
+        ledger.save("k", IdempotencyRecord("succeeded", 1.0, 2.0, "inline", metadata))
+        jobs = once(store, ledger=ledger, results=ReturnStoredResult())
+        jobs.put("work", dedupe_key="k")
+        assert worker(jobs, pytest.fail)() == metadata.get("result")
+        assert jobs.stats().total == 0
+
+    @pytest.mark.parametrize(
+        "record", [IdempotencyRecord("succeeded", 1.0, 2.0, None, {"queue": "audit"}), IdempotencyRecord("failed", 1.0, 2.0)]
+    )
+    def test_a_key_that_another_queue_finished_or_that_failed_is_handled(self, store: URLQueueStore, record: IdempotencyRecord) -> None:
+        ledger = URLIdempotencyStore(store.client)
+        ledger.save("k", record)
+        jobs = once(store, ledger=ledger)
+        jobs.put("work", dedupe_key="k")
+        assert worker(jobs)() == "WORK"
+
     def test_without_a_result_policy_a_repetition_gets_none(self, store: URLQueueStore) -> None:
         jobs = once(store, ledger=URLIdempotencyStore(store.client))
         for expected in ("WORK", None):

@@ -21,11 +21,13 @@ from holdfast.surfaces.localqueue import (
     ReturnStoredResult,
     SQLiteQueueStore,
     StaticFanoutSubscriptions,
+    TransactionalOutboxCommit,
     URLIdempotencyStore,
     URLQueueStore,
     URLResultStore,
     persistent_worker,
 )
+from holdfast.surfaces.localqueue.commits import LOCAL_ATOMIC_COMMIT
 from holdfast.testing.clock import FakeClock
 from tests.runners import Runner, waiting_on
 
@@ -115,20 +117,28 @@ def test_the_ledger_tells_queues_apart(store: URLQueueStore) -> None:
     assert handled == ["billing", "audit"]
 
 
-@pytest.mark.parametrize("where", ["inline", "result store"])
-def test_a_result_that_cannot_be_kept_does_not_repeat_the_effect(store: URLQueueStore, where: str) -> None:
-    results = ReturnStoredResult(result_store=URLResultStore(store.client) if where == "result store" else None)
-    delivery = EffectivelyOnceDelivery(idempotency_store=URLIdempotencyStore(store.client), result_policy=results)
+@pytest.mark.parametrize("result", [object(), "x" * 2**21], ids=["not JSON", "2 MiB"])
+@pytest.mark.parametrize("where", ["inline", "result store", "outbox"])
+def test_a_result_that_cannot_be_kept_does_not_repeat_the_effect(
+    store: URLQueueStore, where: str, result: object, caplog: pytest.LogCaptureFixture
+) -> None:
+    kept = URLResultStore(store.client)
+    delivery = EffectivelyOnceDelivery(
+        idempotency_store=URLIdempotencyStore(store.client),
+        result_policy=ReturnStoredResult(result_store=kept if where == "result store" else None),
+        commit_policy=TransactionalOutboxCommit(outbox_store=kept) if where == "outbox" else LOCAL_ATOMIC_COMMIT,
+    )
     jobs = PersistentQueue[str]("jobs", store=store, delivery_policy=delivery)
     effects = []
 
     @persistent_worker(jobs, max_tries=1)
     def handle(value: str) -> object:
         effects.append(value)
-        return object()
+        return result
 
     jobs.put("work", dedupe_key="k")
-    assert type(handle()) is object
+    assert handle() is result
+    assert "the result of message" in caplog.text
     jobs.put("work", dedupe_key="k")
     assert handle() is None
     assert effects == ["work"]

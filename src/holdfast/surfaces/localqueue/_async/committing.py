@@ -7,10 +7,14 @@ is saved before that step, and a save that fails prevents it.
 import logging
 from typing import Any
 
+from msgspec import Raw
+from msgspec.structs import replace
+
 from holdfast._async.handles.claims import AsyncQueueClaim
 from holdfast._async.handles.together import AsyncTogether
 from holdfast.clock import wall_us
-from holdfast.codec import JSON
+from holdfast.codec import JSON, check_value_size
+from holdfast.codec.limits import Limits
 from holdfast.commands import Move
 from holdfast.results import MISSING, Missing
 from holdfast.steps import is_same_store
@@ -28,6 +32,9 @@ from holdfast.surfaces.localqueue.messages import error_of, error_text
 from holdfast.surfaces.localqueue.places import Place, fitting
 from holdfast.surfaces.localqueue.queues import PersistentQueue
 from holdfast.surfaces.localqueue.results import ResultStore, URLResultStore
+
+ROOM_BYTES = 4096
+"""What a record or an envelope needs besides the result in it, at most."""
 
 _log = logging.getLogger("holdfast")
 
@@ -68,7 +75,8 @@ class AsyncCommitting:
             done = IdempotencyRecord("succeeded", self._record.first_seen_at, wall_us() / 1_000_000, result_key, metadata)
             await self._save_record(step, self._ledger, done)
         if self._claim.key is not None:
-            await self._wrap(step, {**self._facts, "dedupe_key": self._claim.key, "result_key": result_key, "result": _plain(result)})
+            plain = self._plain(result)
+            await self._wrap(step, {**self._facts, "dedupe_key": self._claim.key, "result_key": result_key, "result": plain})
 
     async def _wrap(self, step: AsyncTogether, envelope: dict[str, Any]) -> None:
         """Keep the envelopes that the policy asks for."""
@@ -140,7 +148,10 @@ class AsyncCommitting:
             return None, {}
         try:
             if store is None:
-                return "inline", {"result": JSON.decode(JSON.encode(result)) if isinstance(self._ledger, Place) else result}
+                return "inline", {"result": _copied(result, self._ledger) if isinstance(self._ledger, Place) else result}
+            if isinstance(store, URLResultStore):
+                # Now: in the step it would be met with the acknowledgement, and prevent that, too.
+                check_value_size(JSON.encode(result), store.client.async_store.limits)
             await self._keep(step, store, self._key, result)
         except (TypeError, ValueError) as error:
             _log.warning(
@@ -152,10 +163,22 @@ class AsyncCommitting:
     async def _keep(self, step: AsyncTogether | None, store: ResultStore | None, key: str, value: Any) -> None:
         await keep(self._queue, step, store, key, value)
 
+    def _plain(self, result: Any) -> Any:
+        """The result where an envelope can carry it, else None."""
+        try:
+            _check_room(result, self._queue.client.async_store.limits)
+        except (TypeError, ValueError):
+            return None
+        return result
+
     async def _load_record(self, ledger: IdempotencyStore) -> IdempotencyRecord | None:
-        if isinstance(ledger, URLIdempotencyStore):
-            return record_of(await ledger.async_records.load(self._key))
-        return ledger.load(self._key)
+        """What is known of the message's key; under the plain key a user, or localqueue itself, may have marked it as done."""
+        own = await _load(ledger, self._key)
+        if own is not None and own.status == "succeeded":
+            return own
+        plain = await _load(ledger, str(self._claim.key))
+        is_done = plain is not None and plain.status == "succeeded" and plain.metadata.get("queue", self._queue.name) == self._queue.name
+        return plain if is_done else own
 
     async def _save_record(self, step: AsyncTogether | None, ledger: IdempotencyStore, record: IdempotencyRecord) -> None:
         if not isinstance(ledger, URLIdempotencyStore):
@@ -196,10 +219,19 @@ def relay_queue(queue: PersistentQueue[Any]) -> str:
     return f"{queue.name}:relay"
 
 
-def _plain(result: Any) -> Any:
-    """The result where a store can keep it, else None."""
-    try:
-        JSON.encode(result)
-    except (TypeError, ValueError):
-        return None
-    return result
+async def _load(ledger: IdempotencyStore, key: str) -> IdempotencyRecord | None:
+    if isinstance(ledger, URLIdempotencyStore):
+        return record_of(await ledger.async_records.load(key))
+    return ledger.load(key)
+
+
+def _copied(result: Any, ledger: Place) -> Any:
+    """The result as it will be read; ValueError or TypeError where the ledger cannot keep it."""
+    return JSON.decode(_check_room(result, ledger.client.async_store.limits))
+
+
+def _check_room(result: Any, limits: Limits) -> Raw:
+    """The result encoded, refused where a record of it would be too large."""
+    encoded = JSON.encode(result)
+    check_value_size(encoded, replace(limits, value_bytes=limits.value_bytes - ROOM_BYTES))
+    return encoded
