@@ -14,6 +14,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from holdfast.cli.app import app
+from holdfast.cli.localqueue.stopping import stopping
 from holdfast.surfaces.localqueue import PersistentQueue, RetryRecord, SQLiteAttemptStore, URLAttemptStore, URLQueueStore
 from tests.runners import Runner
 
@@ -200,6 +201,30 @@ class TestHandling:
                 assert (tmp_path / name).exists()
             process.send_signal(signal.SIGTERM)
             assert process.wait() == 0
+
+    def test_a_second_signal_gives_the_message_back(self, jobs: PersistentQueue[Any], tmp_path: Path) -> None:
+        """Of two kinds: two of one kind may be heard as one."""
+        jobs.put("work")
+        program = [sys.executable, "-c", "from holdfast.cli import main; main()", "localqueue", "queue", "exec", "jobs"]
+        command = [*program, "--forever", "--log-events", "--", "sleep", "60"]
+        with subprocess.Popen(command, cwd=tmp_path, env={**os.environ}, stderr=subprocess.PIPE, text=True) as process:
+            assert process.stderr is not None
+            assert "exec.lease" in process.stderr.readline()
+            process.send_signal(signal.SIGINT)
+            process.send_signal(signal.SIGTERM)
+            assert process.wait() == 128 + signal.SIGTERM
+        assert (jobs.stats().ready, jobs.stats().inflight) == (1, 0)
+
+    @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+    def test_a_second_signal_interrupts_whichever_it_is(self, number: signal.Signals) -> None:
+        before = signal.getsignal(number)
+        with stopping() as stop:
+            signal.raise_signal(number)
+            assert stop.is_set()
+            with pytest.raises(SystemExit) as ended:
+                signal.raise_signal(number)
+        assert ended.value.code == 128 + number
+        assert signal.getsignal(number) is before
 
     @pytest.mark.parametrize(
         ("arguments", "problem"),

@@ -140,9 +140,12 @@ class TestAttemptStores:
         assert retryer(lambda: "done") == "done"
 
     @pytest.mark.parametrize("title", ["Attempts in LMDB", "Attempts in SQLite"])
-    def test_a_store_is_made_and_not_opened(self, title: str) -> None:
-        """The documented paths are not there."""
+    def test_a_store_makes_the_folder_it_is_in(self, title: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        """The documented path is one of the whole machine, which a test leaves alone."""
+        made: list[str] = []
+        monkeypatch.setattr(Path, "mkdir", lambda path, **_: made.append(str(path)))
         assert isinstance(run("localqueue", title)["store"], URLAttemptStore)
+        assert made == ["/var/lib/my-worker"]
 
 
 QUEUE_OPTIONS = {

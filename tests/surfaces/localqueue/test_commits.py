@@ -11,6 +11,7 @@ from holdfast.surfaces.localqueue import (
     EffectivelyOnceDelivery,
     IdempotencyRecord,
     MemoryIdempotencyStore,
+    MemoryQueueStore,
     MemoryResultStore,
     PersistentQueue,
     ReturnStoredResult,
@@ -232,6 +233,40 @@ class TestAtomicity:
         assert jobs.stats().total == 1
         assert jobs.get_message().last_error is not None
 
+    @pytest.mark.parametrize("results", [NO_RESULT_POLICY, ReturnStoredResult(), ReturnStoredResult(result_store=MemoryResultStore())])
+    def test_an_envelope_that_could_not_be_saved_is_saved_with_the_next_delivery(self, results: ResultPolicy) -> None:
+        """The ledger is elsewhere, so it says that the message is done before the message can be acknowledged."""
+        outbox, calls = OwnResults(fails_for="outbox"), []
+        commits = TransactionalOutboxCommit(outbox_store=outbox)
+        jobs = once(MemoryQueueStore(), ledger=MemoryIdempotencyStore(), results=results, commits=commits)
+        message = jobs.put("work", dedupe_key="k")
+
+        def handle(value: str) -> str:
+            calls.append(value)
+            return value.upper()
+
+        with pytest.raises(OSError, match="away"):
+            worker(jobs, handle)()
+        outbox.fails_for = "nothing"
+        assert worker(jobs, handle)() == (None if results is NO_RESULT_POLICY else "WORK")
+        assert calls == ["work"]
+        result_key = KEY if results.as_dict().get("result_store") else None
+        envelope = {"queue": "jobs", "message_id": message.id, "dedupe_key": "k", "result_key": result_key, "result": "WORK"}
+        assert outbox.values == {f"outbox:{KEY}": envelope}
+        delivered: list[Any] = []
+        relay_commits(jobs, deliver=delivered.append)
+        assert (delivered, jobs.stats().total) == ([envelope], 0)
+
+    def test_a_duplicate_of_what_is_done_leaves_no_second_envelope(self) -> None:
+        outbox = OwnResults()
+        jobs = once(MemoryQueueStore(), ledger=MemoryIdempotencyStore(), commits=TransactionalOutboxCommit(outbox_store=outbox))
+        for _ in range(2):
+            jobs.put("work", dedupe_key="k")
+            worker(jobs)()
+            outbox.values.clear()
+        assert outbox.values == {}
+        assert relay_commits(jobs, deliver=lambda _: None).delivered == 1
+
 
 class TestOutbox:
     @pytest.mark.parametrize("kind", ["same store", "another store", "own"])
@@ -342,11 +377,10 @@ class TestSaga:
     def test_a_success_leaves_a_forward_envelope(self, store: URLQueueStore) -> None:
         saga = URLResultStore(store.client)
         jobs = once(store, commits=SagaCommit(saga_store=saga))
-        jobs.put("work", dedupe_key="k")
+        message = jobs.put("work", dedupe_key="k")
         worker(jobs)()
         forward = saga.load(f"saga:forward:{KEY}")
-        assert forward is not None
-        assert (forward["phase"], forward["result"]) == ("forward", "WORK")
+        assert forward == {"queue": "jobs", "message_id": message.id, "dedupe_key": "k", "phase": "forward", "result": "WORK"}
         assert relay_commits(jobs, compensate=print).delivered == 0
 
     def test_a_final_failure_is_compensated_by_the_relay(self, store: URLQueueStore) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from tenacity import wait_none
 
+from holdfast.commands import Browse
 from holdfast.errors import ClaimLost, QueueFull
 from holdfast.stores.sqlite.transaction import SqliteTransaction
 from holdfast.surfaces.localqueue import (
@@ -18,6 +19,7 @@ from holdfast.surfaces.localqueue import (
     PersistentQueue,
     PriorityOrdering,
     PublishSubscribeRouting,
+    QueueMessage,
     ReturnStoredResult,
     SQLiteQueueStore,
     StaticFanoutSubscriptions,
@@ -28,6 +30,7 @@ from holdfast.surfaces.localqueue import (
     persistent_worker,
 )
 from holdfast.surfaces.localqueue.commits import LOCAL_ATOMIC_COMMIT
+from holdfast.surfaces.localqueue.messages import looked_at
 from holdfast.testing.clock import FakeClock
 from tests.runners import Runner, waiting_on
 
@@ -152,9 +155,48 @@ def test_task_done_acknowledges_the_message_of_its_own_thread(jobs: PersistentQu
         assert runner.start(jobs.get).result() == "of another thread"
         assert jobs.get() == "mine"
         jobs.task_done()
-        with pytest.raises(ValueError, match="too many times"):
-            jobs.task_done()
-    assert jobs.stats().inflight == 1
+    assert [message.value for message in leased(jobs)] == ["of another thread"]
+
+
+def leased(jobs: PersistentQueue[Any]) -> list[QueueMessage]:
+    page = jobs.client.store.execute(Browse(jobs.name, state="leased"))
+    return [looked_at(message, page.now, 0) for message in page.messages]
+
+
+def test_a_thread_without_a_message_of_its_own_finishes_the_oldest_of_all(jobs: PersistentQueue[Any]) -> None:
+    for value in ("first", "second"):
+        jobs.put(value)
+        jobs.get()
+    with Runner() as runner:
+        runner.start(jobs.task_done).result()
+    assert [message.value for message in leased(jobs)] == ["second"]
+    jobs.task_done()
+    with pytest.raises(ValueError, match="too many times"):
+        jobs.task_done()
+
+
+def test_a_new_thread_does_not_inherit_the_message_of_one_that_ended() -> None:
+    """Threads get the numbers of threads that ended: so many that one of these does."""
+    jobs = PersistentQueue[int]("jobs", store=MemoryQueueStore())
+    numbers: list[int] = []
+
+    def fail() -> None:
+        numbers.append(threading.get_ident())
+        jobs.get()
+
+    def succeed() -> None:
+        numbers.append(threading.get_ident())
+        jobs.get()
+        jobs.task_done()
+
+    while len(set(numbers)) == len(numbers):
+        left = len(leased(jobs))
+        for body in (fail, succeed):
+            jobs.put(len(numbers))
+            thread = threading.Thread(target=body)
+            thread.start()
+            thread.join()
+        assert [message.value % 2 for message in leased(jobs)] == [0] * (left + 1)
 
 
 def test_sizes_see_that_leases_have_ended(jobs: PersistentQueue[Any], clock: FakeClock) -> None:

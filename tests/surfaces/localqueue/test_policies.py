@@ -21,6 +21,7 @@ from holdfast.surfaces.localqueue import (
     MemoryResultStore,
     PersistentQueue,
     PersistentWorkerConfig,
+    PriorityOrdering,
     QoS,
     QueueMessage,
     QueuePolicySet,
@@ -33,6 +34,8 @@ from holdfast.surfaces.localqueue import (
     URLQueueStore,
     WebSocketNotification,
 )
+from holdfast.surfaces.localqueue.hooks import message_as_dict
+from holdfast.surfaces.localqueue.policies import AT_LEAST_ONCE_DELIVERY
 
 VALUES: dict[str, dict[str, object]] = {
     "LocalQueuePlacement": {"locality": "local", "co_located_state": True, "crosses_network_boundary": False},
@@ -222,6 +225,13 @@ def test_a_policy_set_takes_the_place_of_its_options() -> None:
     assert (queue.lease_timeout, queue.maxsize, queue.semantics.delivery) == (7, 3, "at-most-once")
 
 
+def test_what_was_given_is_what_the_queue_has() -> None:
+    semantics = QueueSemantics()
+    assert PersistentQueue[int]("q", store=MemoryQueueStore(), semantics=semantics).semantics is semantics
+    assert QueuePolicySet.at_least_once().delivery_policy is AT_LEAST_ONCE_DELIVERY
+    assert PersistentQueue[int]("q", store=MemoryQueueStore()).delivery_policy is AT_LEAST_ONCE_DELIVERY
+
+
 def test_a_queue_beyond_a_network_says_so() -> None:
     queue = PersistentQueue[int]("q", store=URLQueueStore("postgresql://host/db"))
     assert queue.locality_policy == localqueue.RemoteQueuePlacement()
@@ -241,7 +251,7 @@ class TestSpecs:
             .with_min_interval(1)
             .with_circuit_breaker(threshold=5)
         )
-        queue = PersistentQueue.from_spec(spec, store=MemoryQueueStore())
+        queue = PersistentQueue[Any].from_spec(spec, store=MemoryQueueStore())
         config = queue.build_worker_config(min_interval=2)
         assert (queue.name, queue.delivery_policy.guarantee, queue.retry_defaults) == ("jobs", "effectively-once", {"max_tries": 3})
         assert (config.dead_letter_on_failure, config.release_delay, config.min_interval) == (False, 4, 2)
@@ -254,6 +264,24 @@ class TestSpecs:
         queue = PersistentQueue[int]("q", store=MemoryQueueStore(), retry_defaults={"max_tries": 2})
         assert queue.build_worker_config().retry_kwargs == {"max_tries": 2}
         assert queue.build_worker_config(max_tries=5).retry_kwargs == {"max_tries": 5}
+
+    def test_a_subclass_makes_its_own_kind_of_queue(self) -> None:
+        class OwnQueue(PersistentQueue[Any]):
+            pass
+
+        assert type(OwnQueue.from_spec(QueueSpec("jobs"), store=MemoryQueueStore())) is OwnQueue
+
+    @pytest.mark.parametrize(
+        ("spec", "options"),
+        [
+            (QueueSpec("jobs").with_retry(max_tries=3), {"retry_defaults": {"max_tries": 5}}),
+            (QueueSpec("jobs").with_qos("at-most-once"), {"policy_set": QueuePolicySet(ordering_policy=PriorityOrdering())}),
+            (QueueSpec("jobs").with_dead_letter_queue(), {"policy_set": QueuePolicySet.at_least_once()}),
+        ],
+    )
+    def test_what_a_spec_says_cannot_be_said_again(self, spec: QueueSpec, options: dict[str, Any]) -> None:
+        with pytest.raises(ValueError, match="not both"):
+            spec.build_queue(store=MemoryQueueStore(), **options)
 
     def test_qos_is_text(self) -> None:
         assert [*QoS] == ["at-least-once", "at-most-once", "effectively-once"]
@@ -316,6 +344,11 @@ class TestNotifications:
                 await put()
                 await asyncio.wait_for(arrived.wait(), 30.0)
                 assert sent.pop() == expected
+
+    def test_what_is_sent_tells_nobody_the_token(self) -> None:
+        message = QueueMessage(id="a", value=1, queue="q", token=7)
+        names = "id value queue state attempts created_at available_at leased_until leased_by last_error failed_at attempt_history"
+        assert {*message_as_dict(message)} == {*names.split(), "dedupe_key", "priority"}
 
     def test_without_a_loop_nothing_can_be_sent(self) -> None:
         class Plain:

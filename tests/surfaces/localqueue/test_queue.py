@@ -382,6 +382,15 @@ class TestHooks:
         assert heard == [("told", "work"), ("handled", "work")]
         assert jobs.qsize() == 1
 
+    def test_hooks_hear_of_a_stored_message_once(self, store: URLQueueStore) -> None:
+        told: list[Any] = []
+        jobs = PersistentQueue[str](
+            "jobs", store=store, notification_policy=CallbackNotification(told.append), dispatch_policy=CallbackDispatcher((told.append,))
+        )
+        message = jobs.put("work", dedupe_key="k")
+        assert jobs.put("again", dedupe_key="k").id == message.id
+        assert [one.id for one in told] == [message.id, message.id]
+
     def test_a_hook_that_fails_has_not_unmade_the_put(self, store: URLQueueStore) -> None:
         def fail(_: QueueMessage) -> None:
             raise RuntimeError("deaf")

@@ -270,8 +270,27 @@ def test_options_that_disagree_are_refused(options: dict[str, Any]) -> None:
 def test_a_retryer_needs_a_key() -> None:
     with pytest.raises(ValueError, match="key"):
         PersistentRetrying(store=MemoryAttemptStore())(Flaky(0), "a")
+    run = persistent_retry(store=MemoryAttemptStore(), max_tries=3)(str.upper)
     with pytest.raises(ValueError, match="key"):
-        persistent_retry(max_tries=3)
+        run("a")
+    keyed: Any = run
+    assert keyed.retry_with(key="a")("a") == "A"
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: key_from_argument(""),
+        lambda: key_from_attr("", "id"),
+        lambda: key_from_attr("task", ""),
+        lambda: key_from_attr("task", "id", prefix=""),
+        lambda: idempotency_key_from_id(""),
+        lambda: idempotency_key_from_id("task", prefix=""),
+    ],
+)
+def test_a_key_cannot_come_from_nothing(make: Any) -> None:
+    with pytest.raises(ValueError, match="cannot be empty"):
+        make()
 
 
 class TestTheDefaultStore:

@@ -2,6 +2,7 @@
 
 import json
 import sqlite3
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from holdfast.client import ControlPlaneClient, client_for
 from holdfast.errors import Closed, StoreError, StoreUnavailable
 from holdfast.surfaces.localqueue import (
+    LMDBIdempotencyStore,
     LMDBQueueStore,
     MemoryQueueStore,
     PersistentQueue,
@@ -20,7 +22,7 @@ from holdfast.surfaces.localqueue import (
     URLQueueStore,
 )
 from holdfast.surfaces.localqueue.results import LMDBResultStore, SQLiteResultStore
-from holdfast.surfaces.localqueue.retry import SQLiteAttemptStore
+from holdfast.surfaces.localqueue.retry import LMDBAttemptStore, SQLiteAttemptStore
 
 
 def test_nothing_is_opened_before_the_first_call(tmp_path: Path) -> None:
@@ -29,6 +31,39 @@ def test_nothing_is_opened_before_the_first_call(tmp_path: Path) -> None:
     queue.put(1)
     assert (tmp_path / "new" / "jobs.sqlite3").is_file()
     queue.store.close()
+
+
+STORES: list[Any] = [
+    SQLiteQueueStore,
+    LMDBQueueStore,
+    SQLiteAttemptStore,
+    LMDBAttemptStore,
+    SQLiteIdempotencyStore,
+    LMDBIdempotencyStore,
+    SQLiteResultStore,
+    LMDBResultStore,
+]
+
+
+@pytest.mark.parametrize("kind", STORES)
+def test_a_constructor_makes_the_folders_above_its_path(kind: Any, tmp_path: Path) -> None:
+    kind(tmp_path / "new" / "folders" / "jobs")
+    assert (tmp_path / "new" / "folders").is_dir()
+
+
+@pytest.mark.parametrize("kind", STORES)
+def test_a_constructor_refuses_a_path_that_cannot_be_its_store(kind: Any, tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StoreError, match="choose another path"):
+        kind(tmp_path / ("file" if kind.__name__.startswith("LMDB") else "folder"))
+
+
+@pytest.mark.parametrize("kind", [kind for kind in STORES if kind.__name__.startswith("LMDB")])
+def test_a_constructor_says_that_lmdb_is_missing(kind: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "lmdb", None)
+    with pytest.raises(RuntimeError, match=r"holdfast\[lmdb\]"):
+        kind(tmp_path / "jobs")
 
 
 @pytest.mark.parametrize("kind", [SQLiteQueueStore, LMDBQueueStore])
@@ -79,10 +114,11 @@ def test_a_store_that_is_not_ours_is_refused_with_a_pointer() -> None:
 @pytest.mark.parametrize(
     ("table", "open_store"),
     [
-        ("queue_messages", lambda path: PersistentQueue[int]("jobs", store=SQLiteQueueStore(path)).put(1)),
-        ("retry_records", lambda path: SQLiteAttemptStore(path).load("a")),
-        ("idempotency_records", lambda path: SQLiteIdempotencyStore(path).load("a")),
-        ("queue_results", lambda path: SQLiteResultStore(path).load("a")),
+        ("queue_messages", lambda path: PersistentQueue[int]("jobs", store_path=path).put(1)),
+        ("queue_messages", SQLiteQueueStore),
+        ("retry_records", SQLiteAttemptStore),
+        ("idempotency_records", SQLiteIdempotencyStore),
+        ("queue_results", SQLiteResultStore),
     ],
 )
 def test_a_file_of_localqueues_own_is_refused_with_a_pointer(table: str, open_store: Any, tmp_path: Path) -> None:
@@ -99,12 +135,9 @@ def test_a_file_of_localqueues_own_is_refused_with_a_pointer(table: str, open_st
 def test_a_folder_of_localqueues_own_is_refused_with_a_pointer(tmp_path: Path) -> None:
     with lmdb.open(str(tmp_path / "old")) as environment, environment.begin(write=True) as txn:
         txn.put(b"queue:jobs:seq", b"1")
-    for open_store in (
-        lambda: PersistentQueue[int]("jobs", store=LMDBQueueStore(tmp_path / "old")).put(1),
-        lambda: LMDBResultStore(tmp_path / "old").load("a"),
-    ):
+    for kind in (LMDBQueueStore, LMDBResultStore):
         with pytest.raises(StoreError, match="holdfast import localqueue"):
-            open_store()
+            kind(tmp_path / "old")
 
 
 def test_tables_of_the_application_in_the_same_file_are_no_reason_to_refuse(tmp_path: Path) -> None:

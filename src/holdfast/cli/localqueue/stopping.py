@@ -11,13 +11,17 @@ SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 
 @contextmanager
 def stopping() -> Iterator[Event]:
-    """What is set by the first signal; a second one does what it did before, and interrupts."""
+    """What is set by the first signal; a second one interrupts, so that what is held is given back, and a third does what it did before."""
     stop = Event()
     before = {number: signal.getsignal(number) for number in SIGNALS}
 
-    def told(*_: object) -> None:
+    def told(number: int, frame: object) -> None:
+        del frame
+        if stop.is_set():
+            restore()
+            # As a shell reports a process that a signal ended.
+            raise SystemExit(128 + number)
         stop.set()
-        restore()
 
     def restore() -> None:
         for number, handler in before.items():

@@ -105,7 +105,7 @@ class ConfiguredQueue:
             "backpressure": backpressure,
         }
         placement = REMOTE_QUEUE_PLACEMENT if self.store.is_remote else LOCAL_QUEUE_PLACEMENT
-        self._adopt(resolve(_with_spec(given, spec), policy_set, placement, lease_timeout, maxsize))
+        self._adopt(resolve(_with_spec(given, spec, policy_set), policy_set, placement, lease_timeout, maxsize))
 
     def _adopt(self, policies: Policies) -> None:
         """Have each policy as an attribute; their types are declared above."""
@@ -154,10 +154,12 @@ def _named(name: str | None, spec: QueueSpec | None) -> str:
     return spec.name
 
 
-def _with_spec(given: Given, spec: QueueSpec | None) -> Given:
+def _with_spec(given: Given, spec: QueueSpec | None, policy_set: QueuePolicySet | None) -> Given:
     """What was given, and the policies of the spec."""
     if spec is None:
         return given
+    if policy_set is not None and (spec.delivery_policy is not None or spec.dead_letter_policy is not None):
+        raise ValueError("pass policies with the spec or with policy_set=, not both")
     delivery = _only(given["delivery_policy"], spec.delivery_policy, "delivery_policy")
     dead_letter = _only(given["dead_letter_policy"], spec.dead_letter_policy, "dead_letter_policy")
     return {**given, "delivery_policy": delivery, "dead_letter_policy": dead_letter}

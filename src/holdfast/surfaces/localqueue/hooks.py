@@ -204,8 +204,10 @@ class AsyncioNotification(Described):
 
 
 def message_as_dict(message: QueueMessage) -> dict[str, Any]:
-    """The message as plain data."""
-    return asdict(message)
+    """The message as plain data; the token of a claim is its holder's alone."""
+    told = asdict(message)
+    del told["token"]
+    return told
 
 
 @dataclass(frozen=True, slots=True)

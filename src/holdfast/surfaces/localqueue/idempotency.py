@@ -108,6 +108,7 @@ class SQLiteIdempotencyStore(URLIdempotencyStore):
 
     def __init__(self, path: str | PathLike[str], timeout: float = 15.0) -> None:
         super().__init__(sqlite_url(path, timeout), path=Path(path).absolute())
+        self.prepare()
 
 
 class LMDBIdempotencyStore(URLIdempotencyStore):
@@ -115,6 +116,7 @@ class LMDBIdempotencyStore(URLIdempotencyStore):
 
     def __init__(self, path: str | PathLike[str], *, map_size: int = 10_000_000) -> None:
         super().__init__(lmdb_url(path, map_size), path=Path(path).absolute())
+        self.prepare()
 
 
 class MemoryIdempotencyStore(URLIdempotencyStore):

@@ -5,7 +5,7 @@ import sqlite3
 from hashlib import sha256
 from os import PathLike
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 from urllib.parse import quote
 
 from holdfast.client import ControlPlaneClient, client_for
@@ -23,8 +23,15 @@ KEY_BYTES = 200
 Target = str | ControlPlaneClient | None
 
 
+class LmdbMissing(MissingExtra, RuntimeError):  # noqa: N818 - what happened, as in `holdfast.errors`
+    """The package that an LMDB folder needs is not installed; localqueue raises a RuntimeError."""
+
+
 class Place:
-    """A store by URL, or a client of one; without either, that of `HOLDFAST_URL`, else a SQLite file in the user's data folder."""
+    """A store by URL, or a client of one; without either, that of `HOLDFAST_URL`, else a SQLite file in the user's data folder.
+
+    It is opened at the first use.
+    """
 
     locked: ClassVar[type[Exception]] = StoreUnavailable
     """What is raised where the store is locked by another process."""
@@ -58,10 +65,21 @@ class Place:
         if not self._is_shared:
             self.client.close()
 
+    def prepare(self) -> None:
+        """Refuse a path that cannot be this store, and make the folder it is in: localqueue's constructors do both."""
+        if self._path is None:
+            return
+        if self._url is not None and self._url.startswith("lmdb"):
+            _import_lmdb()
+            if self._path.is_file():
+                raise StoreError(f"{self._path} is a file, and an LMDB store is a folder: choose another path")
+        elif self._path.is_dir():
+            raise StoreError(f"{self._path} is a folder, and a SQLite store is a file: choose another path")
+        refuse_original(self._path)
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+
     def _open(self) -> ControlPlaneClient:
-        if self._path is not None:
-            refuse_original(self._path)
-            self._path.parent.mkdir(parents=True, exist_ok=True)
+        self.prepare()
         client = ControlPlaneClient(self._url)
         try:
             client.store  # noqa: B018 - opens it
@@ -72,7 +90,7 @@ class Place:
         return client
 
 
-def sqlite_url(path: str | PathLike[str], timeout: float) -> str:
+def sqlite_url(path: str | PathLike[str], timeout: float = 15.0) -> str:
     """The URL of a SQLite file. Writers take turns in order of arrival, so `timeout` is only checked."""
     if not timeout >= 0:
         raise ValueError(f"timeout cannot be negative, and is {timeout}")
@@ -109,16 +127,21 @@ def _is_original_file(path: Path) -> bool:
 def _is_original_folder(path: Path) -> bool:
     if not (path / "data.mdb").is_file():
         return False
-    try:
-        import lmdb  # noqa: PLC0415 - the extra is needed only here
-    except ModuleNotFoundError as error:
-        raise MissingExtra("lmdb:// needs the package 'lmdb': pip install 'holdfast[lmdb]'") from error
+    lmdb = _import_lmdb()
     try:
         environment = lmdb.open(str(path), readonly=True, lock=False, create=False)
     except lmdb.Error:
         return False  # Open in this process, so ours; or damaged, which opening it says.
     with environment, environment.begin() as txn:
         return bool(txn.stat()["entries"]) and txn.get(b"about") is None
+
+
+def _import_lmdb() -> Any:
+    try:
+        import lmdb  # noqa: PLC0415 - the extra is needed only here
+    except ModuleNotFoundError as error:
+        raise LmdbMissing("an LMDB store needs the package 'lmdb': pip install 'holdfast[lmdb]'") from error
+    return lmdb
 
 
 def fitting(key: str) -> str:

@@ -24,7 +24,6 @@ from holdfast.surfaces.localqueue.policies import (
     FIXED_LEASE_TIMEOUT,
     NO_SUBSCRIPTIONS,
     POINT_TO_POINT_ROUTING,
-    AtLeastOnceDelivery,
     AtMostOnceDelivery,
     BackpressureStrategy,
     BoundedBackpressure,
@@ -85,7 +84,7 @@ class QueuePolicySet(Described):
     @classmethod
     def at_least_once(cls, **choices: Unpack[Choices]) -> "QueuePolicySet":
         """A set with delivery at least once."""
-        return cls(delivery_policy=AtLeastOnceDelivery(), **choices)
+        return cls(delivery_policy=AT_LEAST_ONCE_DELIVERY, **choices)
 
     @classmethod
     def at_most_once(cls, **choices: Unpack[Choices]) -> "QueuePolicySet":
@@ -146,7 +145,7 @@ def resolve(given: Given, policy_set: QueuePolicySet | None, placement: Locality
             raise ValueError(
                 f"semantics {name} must match the policies, which say {getattr(meant, name)!r} and not {getattr(wanted, name)!r}"
             )
-    return Policies(meant, **chosen)
+    return Policies(wanted or meant, **chosen)
 
 
 def meaning_of(policies: Policies) -> QueueSemantics:

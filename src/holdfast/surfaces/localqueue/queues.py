@@ -2,7 +2,7 @@
 
 import math
 from queue import Empty
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
 from holdfast._sync.flows.claiming import claim_since
 from holdfast._sync.flows.putting import put_together, wait_for_room
@@ -30,9 +30,9 @@ class PersistentQueue(AdministeredQueue, Generic[T]):
     """
 
     @classmethod
-    def from_spec(cls, spec: QueueSpec, **kwargs: Any) -> "PersistentQueue[Any]":
+    def from_spec(cls, spec: QueueSpec, **kwargs: Any) -> Self:
         """Make the queue that a spec describes."""
-        return PersistentQueue(spec=spec, **kwargs)
+        return cls(spec=spec, **kwargs)
 
     def put(
         self,
@@ -64,8 +64,9 @@ class PersistentQueue(AdministeredQueue, Generic[T]):
             placed(command, item) if answer.created[0] else self._look(command.queue, answer.ids[0]) or placed(command, item)
             for command, answer in zip(commands, puts, strict=True)
         ]
-        for message in messages:
-            self._tell(message)
+        for message, answer in zip(messages, puts, strict=True):
+            if answer.created[0]:
+                self._tell(message)
         return messages[0]
 
     def put_nowait(self, item: T) -> QueueMessage:
@@ -127,7 +128,10 @@ class PersistentQueue(AdministeredQueue, Generic[T]):
         return self._move(Move(self.name, "dead", [message.id], error=error_text(error)))
 
     def task_done(self) -> None:
-        """Acknowledge the oldest message that this thread got with `get` and has not finished; ValueError where there is none."""
+        """Acknowledge the oldest unfinished message that this thread got with `get`, or if it has none, that any thread got.
+
+        ValueError where none is unfinished.
+        """
         message = self._unfinished.pop()
         try:
             self.ack(message)

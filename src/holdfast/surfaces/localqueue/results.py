@@ -64,6 +64,7 @@ class SQLiteResultStore(URLResultStore):
 
     def __init__(self, path: str | PathLike[str], timeout: float = 15.0) -> None:
         super().__init__(sqlite_url(path, timeout), path=Path(path).absolute())
+        self.prepare()
 
 
 class LMDBResultStore(URLResultStore):
@@ -71,6 +72,7 @@ class LMDBResultStore(URLResultStore):
 
     def __init__(self, path: str | PathLike[str], *, map_size: int = 10_000_000) -> None:
         super().__init__(lmdb_url(path, map_size), path=Path(path).absolute())
+        self.prepare()
 
 
 class MemoryResultStore(URLResultStore):

@@ -50,16 +50,10 @@ __all__ = [
 
 
 def persistent_retry(**kwargs: Any) -> Callable[[F], F]:
-    """Make a decorator of a function: `PersistentRetrying(…).wraps`."""
-    return PersistentRetrying(**_keyed(kwargs)).wraps
+    """Make a decorator of a function: `PersistentRetrying(…).wraps`. Without a key the call raises, unless `retry_with` gives one."""
+    return PersistentRetrying(**kwargs).wraps
 
 
 def persistent_async_retry(**kwargs: Any) -> Callable[[F], F]:
-    """Make a decorator of a coroutine function: `PersistentAsyncRetrying(…).wraps`."""
-    return PersistentAsyncRetrying(**_keyed(kwargs)).wraps
-
-
-def _keyed(kwargs: dict[str, Any]) -> dict[str, Any]:
-    if kwargs.get("key") is None and kwargs.get("key_fn") is None:
-        raise ValueError("persistent retries require an explicit key= or key_fn=")
-    return kwargs
+    """Make a decorator of a coroutine function: `PersistentAsyncRetrying(…).wraps`; see `persistent_retry`."""
+    return PersistentAsyncRetrying(**kwargs).wraps

@@ -102,7 +102,9 @@ class QueueSpec:
         return replace(self, min_interval=interval)
 
     def build_queue(self, **kwargs: Any) -> "PersistentQueue[Any]":
-        """Make the queue."""
+        """Make the queue; ValueError where `with_retry` and `retry_defaults` disagree on who says how it retries."""
+        if "retry_defaults" in kwargs and self._retry_items:
+            raise ValueError("pass retry settings with QueueSpec.with_retry() or build_queue(retry_defaults=), not both")
         from holdfast.surfaces.localqueue.queues import PersistentQueue  # noqa: PLC0415 - each names the other
 
         return PersistentQueue.from_spec(self, **kwargs)

@@ -41,6 +41,7 @@ class SQLiteQueueStore(URLQueueStore):
 
     def __init__(self, path: str | PathLike[str], timeout: float = 15.0) -> None:
         super().__init__(sqlite_url(path, timeout), path=Path(path).absolute())
+        self.prepare()
 
 
 class LMDBQueueStore(URLQueueStore):
@@ -48,6 +49,7 @@ class LMDBQueueStore(URLQueueStore):
 
     def __init__(self, path: str | PathLike[str], *, map_size: int = 100_000_000) -> None:
         super().__init__(lmdb_url(path, map_size), path=Path(path).absolute())
+        self.prepare()
 
 
 class MemoryQueueStore(URLQueueStore):
@@ -62,7 +64,8 @@ def store_of(store: "QueueStore | Target", store_path: str | PathLike[str] | Non
     if store is not None and store_path is not None:
         raise ValueError("pass either store= or store_path=, not both")
     if store_path is not None:
-        return SQLiteQueueStore(store_path)
+        # Not a SQLiteQueueStore: localqueue does nothing about a path before the first call.
+        return URLQueueStore(sqlite_url(store_path), path=Path(store_path).absolute())
     if isinstance(store, Place):
         return store
     if isinstance(store, str | ControlPlaneClient | None):

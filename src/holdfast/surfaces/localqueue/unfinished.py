@@ -1,31 +1,35 @@
-"""What `get` handed out and `task_done` has not acknowledged yet, by thread."""
+"""What `get` handed out and `task_done` has not acknowledged yet."""
 
-from collections import deque
 from queue import Queue as StandardQueue
+from threading import Lock
 
-from holdfast.bodies import Body
 from holdfast.surfaces.localqueue.messages import QueueMessage
+from holdfast.surfaces.localqueue.threads import this_thread
 
 
 class Unfinished:
-    """Messages of this process's threads; each thread finishes its own, oldest first."""
+    """Messages that threads of this process got, oldest first."""
 
     def __init__(self) -> None:
         # The standard library's queue counts and waits: one item in it for each message here.
         self._count: StandardQueue[None] = StandardQueue()
-        self._by_thread: dict[object, deque[QueueMessage]] = {}
+        # Guards _messages.
+        self._lock = Lock()
+        self._messages: list[tuple[object, QueueMessage]] = []
 
     def add(self, message: QueueMessage) -> None:
         """Note what this thread got."""
-        self._by_thread.setdefault(Body.current(), deque()).append(message)
+        with self._lock:
+            self._messages.append((this_thread(), message))
         self._count.put_nowait(None)
 
     def pop(self) -> QueueMessage:
-        """The oldest of this thread; ValueError where it has none."""
-        mine = self._by_thread.get(Body.current())
-        if not mine:
-            raise ValueError("task_done() called too many times: this thread has no message from get() that is unfinished")
-        return mine.popleft()
+        """The oldest of this thread; for a thread without one, the oldest of all. ValueError where there is none."""
+        with self._lock:
+            mine = next((index for index, (thread, _) in enumerate(self._messages) if thread is this_thread()), 0)
+            if not self._messages:
+                raise ValueError("task_done() called too many times: no message from get() is unfinished")
+            return self._messages.pop(mine)[1]
 
     def done(self) -> None:
         """Count one as finished."""

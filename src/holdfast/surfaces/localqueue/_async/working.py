@@ -114,7 +114,9 @@ class AsyncWorkerCalls:
         if done_before is not MISSING:
             async with AsyncTogether(self._queue.client) as step:
                 step.ack(claim)
+                await committing.resume(step)
                 self._note(step)
+            await committing.finish()
             return done_before
         retrying = self._retrying(claim)
         try:

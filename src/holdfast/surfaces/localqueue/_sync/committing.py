@@ -56,31 +56,46 @@ class Committing:
         """What is to be committed in the second phase."""
 
     def begin(self) -> Any | Missing:
-        """The result of work that was done before, None where it was not kept; MISSING where it is still to be done."""
+        """The result of work that was done before, None where it was not kept; MISSING where it is still to be done.
+
+        Where it was this very message that was done, its acknowledgement failed: `resume` then writes the envelopes anew.
+        """
         if self._ledger is None:
             return MISSING
         self._record = self._load_record(self._ledger)
         if self._record is not None and self._record.status == "succeeded":
-            return self._stored(self._record)
+            return self._stored(self._record) if self._results.returns_cached_result else None
         if self._record is None:
             self._record = IdempotencyRecord.pending()
             self._record.metadata.update(self._facts)
             self._save_record(None, self._ledger, self._record)
         return MISSING
 
+    def resume(self, step: Together) -> None:
+        """Keep the envelopes of this message, if it was done before and yet not acknowledged; those of a duplicate are kept already."""
+        record = self._record
+        if record is not None and record.metadata.get("message_id") == self._claim.id:
+            self._wrap(step, record.result_key, self._stored(record))
+
     def succeed(self, step: Together, result: Any) -> None:
         """Keep what a success leaves, in the step or before it."""
         result_key, metadata = self._keep_result(step, result)
         if self._ledger is not None and self._record is not None:
             metadata = {**self._facts, **metadata}
+            plain = self._plain(result)
+            if self._has_envelopes and not self._is_in_step(self._ledger) and plain is not None:
+                # Should the envelope fail after this, a repetition finds the result here.
+                metadata.setdefault("result", plain)
             done = IdempotencyRecord("succeeded", self._record.first_seen_at, wall_us() / 1_000_000, result_key, metadata)
             self._save_record(step, self._ledger, done)
-        if self._claim.key is not None:
-            plain = self._plain(result)
-            self._wrap(step, {**self._facts, "dedupe_key": self._claim.key, "result_key": result_key, "result": plain})
+        self._wrap(step, result_key, self._plain(result))
 
-    def _wrap(self, step: Together, envelope: dict[str, Any]) -> None:
+    def _wrap(self, step: Together, result_key: str | None, result: Any) -> None:
         """Keep the envelopes that the policy asks for."""
+        if self._claim.key is None:
+            return
+        about = {**self._facts, "dedupe_key": self._claim.key}
+        envelope = {**about, "result_key": None if result_key == "inline" else result_key, "result": result}
         match self._policy:
             case TransactionalOutboxCommit(outbox_store=store) if store is not None:
                 self._keep(step, store, f"outbox:{self._key}", envelope)
@@ -93,7 +108,8 @@ class Committing:
                     # Not at once: this worker is about to do it, and does unless it dies.
                     self._relay(step, "commit", f"commit:{self._key}", self._rest, delay_s=self._queue.lease_timeout)
             case SagaCommit(saga_store=store) if store is not None:
-                self._keep(step, store, f"saga:forward:{self._key}", {**envelope, "phase": "forward"})
+                shown = {} if result is None else {"result": result}
+                self._keep(step, store, f"saga:forward:{self._key}", {**about, "phase": "forward", **shown})
             case _:
                 pass
 
@@ -128,6 +144,11 @@ class Committing:
         return store
 
     @property
+    def _has_envelopes(self) -> bool:
+        stores = ("outbox_store", "prepare_store", "commit_store", "saga_store")
+        return any(getattr(self._policy, name, None) is not None for name in stores)
+
+    @property
     def _may_have_failed(self) -> bool:
         return self._ledger is None or (self._record is not None and self._record.status == "failed")
 
@@ -135,10 +156,8 @@ class Committing:
         return store if self._claim.key is not None else None
 
     def _stored(self, record: IdempotencyRecord) -> Any | None:
-        if not self._results.returns_cached_result or record.result_key is None:
-            return None
         store = getattr(self._results, "result_store", None)
-        if record.result_key == "inline" or store is None:
+        if record.result_key in (None, "inline") or store is None:
             return record.metadata.get("result")
         return store.records.load(record.result_key) if isinstance(store, URLResultStore) else store.load(record.result_key)
 
@@ -181,10 +200,13 @@ class Committing:
         is_done = plain is not None and plain.status == "succeeded" and plain.metadata.get("queue", self._queue.name) == self._queue.name
         return plain if is_done else own
 
+    def _is_in_step(self, ledger: IdempotencyStore) -> bool:
+        return isinstance(ledger, URLIdempotencyStore) and is_same_store(ledger.client, self._queue.client)
+
     def _save_record(self, step: Together | None, ledger: IdempotencyStore, record: IdempotencyRecord) -> None:
         if not isinstance(ledger, URLIdempotencyStore):
             ledger.save(self._key, record)
-        elif step is not None and is_same_store(ledger.client, self._queue.client):
+        elif step is not None and self._is_in_step(ledger):
             ledger.records.write(step, self._key, *kept(record))
         else:
             ledger.records.save(self._key, *kept(record))

@@ -115,7 +115,9 @@ class WorkerCalls:
         if done_before is not MISSING:
             with Together(self._queue.client) as step:
                 step.ack(claim)
+                committing.resume(step)
                 self._note(step)
+            committing.finish()
             return done_before
         retrying = self._retrying(claim)
         try:

@@ -9,6 +9,7 @@ KeyFn = Callable[[Callable[..., Any], tuple[Any, ...], dict[str, Any]], str]
 
 def key_from_argument(name: str) -> KeyFn:
     """Make a `key_fn` that takes the key from the argument with this name, however it was passed."""
+    _check_given(name, "argument name")
 
     def key_fn(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
         return str(_argument(name, fn, args, kwargs))
@@ -18,6 +19,10 @@ def key_from_argument(name: str) -> KeyFn:
 
 def key_from_attr(argument_name: str, attribute_name: str, *, prefix: str | None = None) -> KeyFn:
     """Make a `key_fn` that takes it from an attribute of an argument; `prefix` tells apart what shares a store."""
+    _check_given(argument_name, "argument name")
+    _check_given(attribute_name, "attribute name")
+    if prefix is not None:
+        _check_given(prefix, "prefix")
 
     def key_fn(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
         argument = _argument(argument_name, fn, args, kwargs)
@@ -32,6 +37,11 @@ def key_from_attr(argument_name: str, attribute_name: str, *, prefix: str | None
 def idempotency_key_from_id(argument_name: str, *, prefix: str | None = None) -> KeyFn:
     """Make a `key_fn` that takes it from the `id` of an argument."""
     return key_from_attr(argument_name, "id", prefix=prefix)
+
+
+def _check_given(name: str, what: str) -> None:
+    if not name:
+        raise ValueError(f"{what} cannot be empty")
 
 
 def _argument(name: str, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -2,13 +2,15 @@
 
 from collections.abc import Callable
 from os import PathLike
+from pathlib import Path
 from typing import Any, Self
 
 from tenacity import stop_after_attempt, stop_never, wait_exponential
 
 from holdfast.surfaces.localqueue.attempts.defaults import default_store
 from holdfast.surfaces.localqueue.attempts.keys import KeyFn
-from holdfast.surfaces.localqueue.attempts.stores import AttemptStore, RetryRecord, SQLiteAttemptStore
+from holdfast.surfaces.localqueue.attempts.stores import AttemptStore, RetryRecord, URLAttemptStore
+from holdfast.surfaces.localqueue.places import sqlite_url
 
 DEFAULTS: dict[str, Any] = {"wait": wait_exponential(multiplier=1, min=2, max=10), "stop": stop_never, "reraise": True}
 
@@ -43,7 +45,8 @@ class PersistentSettings:
         self.clear_on_success = clear_on_success
         self.statistics: dict[str, Any] = {}
         self._given = {"max_tries": max_tries, **tenacity_kwargs} if max_tries is not None else tenacity_kwargs
-        self._store = SQLiteAttemptStore(store_path) if store_path is not None else store
+        # Not a SQLiteAttemptStore: nothing is done about a path before the first call.
+        self._store = store if store_path is None else URLAttemptStore(sqlite_url(store_path), path=Path(store_path).absolute())
         self._strategies = DEFAULTS | strategies_of(self._given)
 
     def get_record(self, key: str) -> RetryRecord | None:

@@ -94,6 +94,7 @@ class SQLiteAttemptStore(URLAttemptStore):
 
     def __init__(self, path: str | PathLike[str], timeout: float = 15.0) -> None:
         super().__init__(sqlite_url(path, timeout), path=Path(path).absolute())
+        self.prepare()
 
 
 class LMDBAttemptStore(URLAttemptStore):
@@ -101,6 +102,7 @@ class LMDBAttemptStore(URLAttemptStore):
 
     def __init__(self, path: str | PathLike[str], *, map_size: int = 10_000_000) -> None:
         super().__init__(lmdb_url(path, map_size), path=Path(path).absolute())
+        self.prepare()
 
 
 class MemoryAttemptStore(URLAttemptStore):
