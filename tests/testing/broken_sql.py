@@ -8,7 +8,7 @@ import psycopg
 
 from holdfast.stores.postgres.address import Address, parse
 from holdfast.stores.postgres.schema import texts_in
-from holdfast.stores.postgres.store import open_connection
+from holdfast.stores.postgres.store import open_schema
 
 
 @contextmanager
@@ -18,7 +18,7 @@ def broken(url: str, find: str, instead: str) -> Iterator[None]:
     The schema must be a test's own: afterwards its functions go by the server's clock again.
     """
     address = parse(url)
-    open_connection(address).close()
+    open_schema(address)
     pattern = re.compile(find)
     texts = [text for text in texts_in("functions") if pattern.search(text)]
     assert texts, f"no function has {find!r} any more: break what has taken its place"

@@ -1,17 +1,24 @@
-"""What a cancelled caller was granted, across a wire: nobody heard of it, so it is given back."""
+"""What a cancelled or interrupted caller was granted, across a wire: nobody heard of it, so it is given back."""
 
 import logging
 import threading
+import time
 from typing import Any, Final
 
 from holdfast.commands import Command
 from holdfast.errors import HoldfastError
 from holdfast.stores import Executor
 
-FINISH_S: Final = 5.0
-"""How long a store that is closed lets each that is under way be finished."""
+FINISH_S: Final = 2.0
+"""How long a store that is closed lets those that are under way be finished, all together: the server may be silent."""
 
 _log = logging.getLogger(__name__)
+
+
+def take_back_if_cancelled(store: Executor, error: BaseException, command: Command[Any]) -> None:
+    """Give back what a caller got, or will get, if what ended its wait was a cancellation or a Ctrl-C rather than an answer."""
+    if not isinstance(error, Exception):
+        take_back(store, command)
 
 
 def take_back(store: Executor, command: Command[Any]) -> None:
@@ -22,9 +29,10 @@ def take_back(store: Executor, command: Command[Any]) -> None:
 
 def finish_taking_back(store: Executor) -> None:
     """Let what is being given back be given back, before the store is closed."""
+    end = time.monotonic() + FINISH_S
     for thread in threading.enumerate():
         if isinstance(thread, _TakingBack) and thread.store is store:
-            thread.join(FINISH_S)
+            thread.join(max(0.0, end - time.monotonic()))
 
 
 class _TakingBack(threading.Thread):
@@ -39,4 +47,4 @@ class _TakingBack(threading.Thread):
             for undo in self._command.undo(self.store.execute(self._command)):
                 self.store.execute(undo)
         except HoldfastError as error:
-            _log.warning("what a cancelled caller got is kept until its lease ends, for it could not be given back: %s", error)
+            _log.warning("What a cancelled caller was granted could not be given back, and stays held until its lease ends: %s", error)

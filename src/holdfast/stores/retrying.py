@@ -38,6 +38,10 @@ class Patience(Struct, frozen=True):
     backoff: Backoff = Backoff(first_s=0.02, most_s=2.0)
 
 
+ONCE = Patience(most_s=0.0)
+"""For renewals: the keepalive decides when to try again."""
+
+
 class Tries:
     """The tries of one command so far: says after each that failed how long to pause, or that it is over."""
 
@@ -55,7 +59,7 @@ class Tries:
         pause_s = self._patience.backoff.delay_s(self._failed)
         if self._now() + pause_s <= self._end:
             return pause_s
-        tried = f"{lost} (tried {self._failed} times in {self._patience.most_s:g} s)"
+        tried = f"{lost} (tried {self._failed} times in {self._patience.most_s:g} s)" if self._failed > 1 else str(lost)
         if self._maybe_applied:
             raise OutcomeUnknown(f"{tried}; the command was perhaps applied: ask before repeating it") from lost
         raise StoreUnavailable(f"{tried}; nothing was written: try again later") from lost

@@ -6,8 +6,9 @@ import psycopg
 
 from holdfast.stores.postgres.address import parse
 from holdfast.stores.postgres.schema import LOCK
+from holdfast.stores.postgres.sessions import SESSION
 from holdfast.stores.postgres.statements import in_schema
-from holdfast.stores.postgres.store import SESSION, PostgresStore, open_connection
+from holdfast.stores.postgres.store import PostgresStore, open_schema
 from holdfast.testing.clock import FakeClock
 
 PINNED = """
@@ -25,7 +26,7 @@ class PinnedPostgresStore(PostgresStore):
 
     def __init__(self, url: str, clock: FakeClock) -> None:
         address = parse(url)
-        open_connection(address).close()
+        open_schema(address)
         self._fake = clock
         self._pin: psycopg.Connection[Any] = psycopg.connect(address.conninfo, **SESSION)
         self._set = in_schema("update {}.test_clock set now_us = %s, wall_offset_us = %s", address.schema)

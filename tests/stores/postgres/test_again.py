@@ -28,7 +28,7 @@ def store(postgres_server: str) -> Iterator[PostgresStore]:
 
 
 def ask(store: PostgresStore, command: Command[Any], *, again: bool) -> Any:
-    return answer(command, store._ask(store.calls.call(command, "the-id", again=again)))
+    return answer(command, store.caller.ask(lambda: store.calls.call(command, "the-id", again=again)))
 
 
 def ask_twice(store: PostgresStore, command: Command[Any]) -> Any:

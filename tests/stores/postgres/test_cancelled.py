@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from holdfast.commands import Acquire, Claim, Command, Together
+from holdfast.stores.postgres.sessions import Session
+from holdfast.stores.postgres.statements import Call
 from holdfast.stores.postgres.store import PostgresStore
 from holdfast.stores.postgres.tasks import AsyncPostgresStore
 from holdfast.testing.conformance.asking import JOBS, acquire, put, stats
@@ -27,20 +29,18 @@ def store() -> Iterator[PostgresStore]:
 
 async def cancelled_once_answered(tasks: AsyncPostgresStore, command: Command[Any]) -> None:
     """Execute a command, and be cancelled when the server has done it and its answer is not there yet."""
-    pool = await tasks._pool()
-    put_back, answered = pool.putconn, asyncio.Event()
+    ask, answered = Session.ask_async, asyncio.Event()
 
-    async def slowly(connection: Any) -> None:
+    async def slowly(session: Session, call: Call) -> str:
+        await ask(session, call)
         answered.set()
-        try:
-            await asyncio.Event().wait()
-        finally:
-            await put_back(connection)
+        await asyncio.Event().wait()
+        raise AssertionError
 
-    pool.putconn = slowly  # type: ignore[assignment, method-assign]
-    executing = asyncio.create_task(tasks.execute(command))
-    await answered.wait()
-    pool.putconn = put_back  # type: ignore[method-assign]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Session, "ask_async", slowly)
+        executing = asyncio.create_task(tasks.execute(command))
+        await answered.wait()
     executing.cancel()
     with pytest.raises(asyncio.CancelledError):
         await executing

@@ -159,7 +159,7 @@ def test_a_connection_to_a_store_that_was_moved_says_where_to(store: PostgresSto
 def test_a_session_that_begins_afterwards_is_told_so_by_every_command(store: PostgresStore) -> None:
     put(store, "a")
     store.execute(Seal("redis://elsewhere", store.execute(Survey()).latest))
-    store._sessions.drain()
+    store.caller.pool.drain()
     changes = [Change("key", value=raw("new"))]
     commands: list[Command[Any]] = [Acquire(None, "lock", "me", "mine", 30.0), Write(DICT, changes), Read(DICT, keys=["key"])]
     for command in commands:

@@ -49,9 +49,9 @@ def prepared_through(url: str) -> int:
     assert isinstance(store, PostgresStore)
     put(store, "a", "b")
     claim(store, 2)
-    session = store._sessions.take()
+    session = store.caller.pool.take(60)
     row = session.execute("select count(*) from pg_prepared_statements where not from_sql", prepare=False).fetchone()
-    store._sessions.give_back(session)
+    store.caller.pool.give_back(session)
     store.close()
     assert row is not None
     return int(row[0])

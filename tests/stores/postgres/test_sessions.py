@@ -8,10 +8,10 @@ import pytest
 from msgspec import json
 from psycopg import DataError
 from psycopg.errors import UndefinedFunction
-from psycopg_pool import PoolTimeout
 
 from holdfast.errors import Closed
-from holdfast.stores.postgres.sessions import Session, Sessions
+from holdfast.stores.postgres.pool import Pool
+from holdfast.stores.postgres.sessions import LIFETIME_S, Session
 from holdfast.stores.postgres.statements import Call, numbered
 from holdfast.stores.postgres.store import PostgresStore
 from holdfast.testing.conformance.asking import put
@@ -31,9 +31,9 @@ def store() -> Iterator[PostgresStore]:
 
 @pytest.fixture
 def session(store: PostgresStore) -> Iterator[Session]:
-    session = store._sessions.take()
+    session = store.caller.pool.take(60)
     yield session
-    store._sessions.give_back(session)
+    store.caller.pool.give_back(session)
 
 
 def test_parameters_arrive_as_they_were_given(session: Session) -> None:
@@ -62,9 +62,9 @@ def test_a_schema_may_be_named_like_a_parameter() -> None:
 
 
 def settings_of(store: PostgresStore) -> Any:
-    session = store._sessions.take()
+    session = store.caller.pool.take(60)
     row = session.execute("select current_setting('enable_seqscan'), current_setting('plan_cache_mode')").fetchone()
-    store._sessions.give_back(session)
+    store.caller.pool.give_back(session)
     return row
 
 
@@ -77,41 +77,58 @@ def test_a_session_has_our_settings_only_where_it_is_ours(store: PostgresStore) 
         lent.close()
 
 
-def waiting_for(sessions: Sessions, threads: ThreadPoolExecutor) -> "Future[Session]":
-    """Somebody who waits for a session at the pool, since there is none."""
-    waiting = threads.submit(sessions.take)
-    until(lambda: sessions._pool.get_stats().get("requests_waiting", 0) == 1)
+def waiting_for(pool: Pool, threads: ThreadPoolExecutor) -> "Future[Session]":
+    """Somebody who waits for a session, since there is none."""
+    waiting = threads.submit(pool.take, 60)
+    until(lambda: len(pool._line) == 1)
     return waiting
 
 
 def test_a_session_that_is_given_back_goes_to_whoever_waits_for_one(store: PostgresStore) -> None:
-    sessions = store._sessions
+    pool = store.caller.pool
     with ThreadPoolExecutor(1) as threads:
-        session = sessions.take()
-        waiting = waiting_for(sessions, threads)
-        sessions.give_back(session)
+        session = pool.take(60)
+        waiting = waiting_for(pool, threads)
+        pool.give_back(session)
         assert waiting.result(60) is session
-        sessions.give_back(session)
+        pool.give_back(session)
 
 
-def test_if_seekers_did_not_say_so_they_would_wait_in_vain(store: PostgresStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    sessions = store._sessions
-    monkeypatch.setattr(sessions._pool, "timeout", 0.5)
+def test_who_waits_gets_a_new_session_instead_of_one_that_is_of_no_use(store: PostgresStore) -> None:
+    pool = store.caller.pool
     with ThreadPoolExecutor(1) as threads:
-        session = sessions.take()
-        waiting = waiting_for(sessions, threads)
-        sessions._seekers.clear()
-        sessions.give_back(session)
-        sessions._seekers.append(None)
-        with pytest.raises(PoolTimeout):
-            waiting.result(60)
+        session = pool.take(60)
+        waiting = waiting_for(pool, threads)
+        session.close()
+        pool.give_back(session)
+        assert waiting.result(60) is not session
+        pool.give_back(waiting.result())
+
+
+def test_a_session_that_its_caller_forgot_makes_room_for_another(store: PostgresStore) -> None:
+    pool = store.caller.pool
+    assert store.address.pool == 1
+    for _ in range(3):
+        pool.take(60)
+
+
+def test_a_session_is_not_used_again_once_it_is_old_or_lay_idle_for_long(store: PostgresStore) -> None:
+    pool = store.caller.pool
+    for age in ("_made_at", "_used_at"):
+        session = pool.take(60)
+        pool.give_back(session)
+        setattr(session, age, getattr(session, age) - LIFETIME_S)
+        another = pool.take(60)
+        assert another is not session
+        assert session.closed
+        pool.give_back(another)
 
 
 def test_a_session_in_use_while_the_store_is_closed_is_closed_afterwards(store: PostgresStore) -> None:
     put(store, "a")
-    session = store._sessions.take()
+    session = store.caller.pool.take(60)
     store.close()
-    store._sessions.give_back(session)
+    store.caller.pool.give_back(session)
     assert session.closed
     with pytest.raises(Closed):
         put(store, "b")

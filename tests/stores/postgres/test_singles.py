@@ -40,7 +40,7 @@ def connection(postgres_server: str) -> Iterator[psycopg.Connection[Any]]:
 def asked_twice(store: PostgresStore, command: Command[Any]) -> list[Any]:
     """The answers to a command whose first answer was not heard."""
     asking = Asking(store.calls, command)
-    return [answer(command, store._ask(asking.call())) for _ in range(2)]
+    return [answer(command, store.caller.ask(asking.call)) for _ in range(2)]
 
 
 def test_a_grant_that_was_not_heard_of_is_told_again(store: PostgresStore) -> None:

@@ -10,6 +10,9 @@ SCHEMA = "holdfast"
 SCHEMA_BYTES = 63
 POOL = 10
 
+CUTS = {"tcp_user_timeout": "10000", "keepalives_idle": "10", "keepalives_interval": "3", "keepalives_count": "3"}
+"""How the kernel notices that nobody is at the other end any more, or that what is between has forgotten the connection."""
+
 
 class Address(Struct, frozen=True):
     """A database, and the schema in it that is the store."""
@@ -37,7 +40,7 @@ def parse(url: str) -> Address:
     if not pool.isdecimal() or int(pool) < 1:
         raise ValueError(f"pool is {pool!r}: give the most connections that a process keeps, 1 or more")
     # Everything is asked of the primary: of several hosts the one that takes writes.
-    options = {"target_session_attrs": "read-write", "connect_timeout": "10", "application_name": "holdfast", **given}
+    options = {"target_session_attrs": "read-write", "connect_timeout": "10", "application_name": "holdfast", **CUTS, **given}
     conninfo = urlunsplit(parts._replace(scheme="postgresql", query=urlencode(options, quote_via=quote)))
     try:
         known = conninfo_to_dict(conninfo)

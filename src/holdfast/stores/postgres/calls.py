@@ -32,7 +32,7 @@ class Calls:
         self._settle = function("settle", "%s, %s, %s, %s::text[], %s::bigint[]", schema)
         self._singles = Singles(schema)
         self.moved: Call = Call(in_schema("select max(value) from {}.meta where name = 'moved'", schema), ())
-        self.prune: Call = Call(in_schema("select {}.prune_some()", schema), ())
+        self._prune = Call(in_schema("select {}.prune_some()", schema), ())
 
     def call(self, command: Command[Any], command_id: str, *, again: bool) -> Call:
         """The call that answers the command; under an id it is applied once, however often it is made.
@@ -53,6 +53,10 @@ class Calls:
         # a single command that changes nothing writes no event which a second of its id would meet, and would be carried out again.
         single = None if again or command.id else self._singles.call(command, command_id)
         return single or self._general_call(command, command_id)
+
+    def prune(self) -> Call:
+        """The call that removes a little of what nobody needs any more."""
+        return self._prune
 
     def _put_call(self, command: Put, command_id: str, again: bool) -> Call:  # noqa: FBT001 - as `call` says
         items = command.items
@@ -89,11 +93,12 @@ class Asking:
         self._calls = calls
         self._command = command
         self._id = command.id or new_id()
-        self._again = False
+        self.was_sent = False
 
     def call(self) -> Call:
-        call = self._calls.call(self._command, self._id, again=self._again)
-        self._again = True
+        """The call, which is sent now."""
+        call = self._calls.call(self._command, self._id, again=self.was_sent)
+        self.was_sent = True
         return call
 
     def named(self) -> Command[Any]:

@@ -9,19 +9,18 @@ import os
 import select
 import threading
 import time
-from collections.abc import Callable
 from concurrent.futures import Future
+from contextlib import closing
 from hashlib import md5
-from typing import Any
 
 import psycopg
-from psycopg import sql
+from psycopg import Notify, sql
 
 from holdfast.backoff import Backoff
+from holdfast.stores.postgres.address import Address
+from holdfast.stores.postgres.sessions import Session
 from holdfast.stores.postgres.statements import in_schema
 from holdfast.stores.waiting import EVERYTHING, Waiters
-
-Connection = psycopg.Connection[Any]
 
 logger: logging.Logger = logging.getLogger("holdfast")
 
@@ -30,6 +29,10 @@ KEPT_S = 30.0
 REFRESH_S = 10.0
 SETTLE_S = 0.05
 """Commands that are on their way while a topic is announced may tell nobody: so long it is tried to let them pass."""
+
+SILENT_S = 5.0
+"""How long the server may be silent; it is asked something every `REFRESH_S`, so a cut that nobody told of is noticed."""
+CLOSE_S = 1.0
 
 BACKOFF = Backoff(first_s=0.05, most_s=5.0)
 
@@ -42,8 +45,9 @@ def channel_of(schema: str) -> str:
 class Listener:
     """Passes on what the database tells to those who wait in this process."""
 
-    def __init__(self, connect: Callable[[], Connection], schema: str, waiters: Waiters) -> None:
-        self._connect = connect
+    def __init__(self, address: Address, waiters: Waiters) -> None:
+        schema = address.schema
+        self._address = address
         self._waiters = waiters
         self._listen = sql.SQL("listen {}").format(sql.Identifier(channel_of(schema)))
         self._announce = in_schema(
@@ -78,18 +82,16 @@ class Listener:
         return future
 
     def close(self) -> None:
-        """End the thread and its connection. Again does nothing."""
+        """End the thread and its session, without waiting long for a silent server. Idempotent."""
         with self._lock:
             if self._is_closed:
                 return
             self._is_closed = True
-            thread, wanted = self._thread, self._wanted
+            thread, wanted, self._wanted = self._thread, self._wanted, {}
             if thread is not None:
                 os.write(self._bell[1], b"!")
         if thread is not None:
-            thread.join()
-            for end in self._bell:
-                os.close(end)
+            thread.join(CLOSE_S)
         for future in wanted.values():
             future.set_result(None)
 
@@ -97,61 +99,73 @@ class Listener:
         failed = 0
         while not self._is_closed:
             try:
-                with self._connect() as connection:
-                    connection.execute(self._listen)
+                with closing(Session.open(self._address, SILENT_S)) as session:
+                    session.add_notify_handler(self._hear)
+                    session.execute(self._listen)
                     failed = 0
-                    self._begin(connection)
-                    self._follow(connection)
+                    self._begin(session)
+                    self._follow(session)
             except psycopg.Error as error:
                 failed += 1
                 logger.debug("no wake-ups from PostgreSQL for now, waits poll instead: %s", error)
-                select.select([self._bell[0]], [], [], BACKOFF.delay_s(failed))
+                self._listen_to_bell([], BACKOFF.delay_s(failed))
+        with self._lock:
+            for end in self._bell:
+                os.close(end)
 
-    def _begin(self, connection: Connection) -> None:
+    def _listen_to_bell(self, others: list[int], timeout_s: float) -> list[int]:
+        """Sleep until the bell rings, or one of the others is ready; which of them are."""
+        ready, _, _ = select.select([self._bell[0], *others], [], [], timeout_s)
+        if self._bell[0] in ready:
+            os.read(self._bell[0], 4096)
+        return ready
+
+    def _begin(self, session: Session) -> None:
         """Announce again what was announced before; hints may have been lost meanwhile, and nobody knows which."""
         if self._announced:
-            self._say(connection, self._announced)
+            self._say(session, self._announced)
             self._waiters.hint(EVERYTHING)
 
-    def _follow(self, connection: Connection) -> None:
+    def _follow(self, session: Session) -> None:
         refresh_at = time.monotonic() + REFRESH_S
         while not self._is_closed:
-            self._announce_wanted(connection)
+            self._announce_wanted(session)
             if time.monotonic() >= refresh_at:
-                self._refresh(connection)
+                self._refresh(session)
                 refresh_at = time.monotonic() + REFRESH_S
-            ready, _, _ = select.select([connection.fileno(), self._bell[0]], [], [], max(0.0, refresh_at - time.monotonic()))
-            if self._bell[0] in ready:
-                os.read(self._bell[0], 4096)
-            for notice in connection.notifies(timeout=0):
-                count, _, topic = notice.payload.partition(":")
-                # Whoever may connect may notify: what is no hint of ours is nothing to us.
-                if count.isascii() and count.isdecimal():
-                    self._waiters.hint(topic, int(count))
+            if session.fileno() in self._listen_to_bell([session.fileno()], max(0.0, refresh_at - time.monotonic())):
+                session.hear()
 
-    def _announce_wanted(self, connection: Connection) -> None:
+    def _hear(self, notice: Notify) -> None:
+        count, _, topic = notice.payload.partition(":")
+        # Whoever may connect may notify: what is no hint of ours is nothing to us.
+        if count.isascii() and count.isdecimal():
+            self._waiters.hint(topic, int(count))
+
+    def _announce_wanted(self, session: Session) -> None:
         with self._lock:
             wanted = set(self._wanted)
         if not wanted:
             return
-        self._say(connection, wanted)
-        self._settle(connection, wanted)
+        self._say(session, wanted)
+        self._settle(session, wanted)
         with self._lock:
             self._announced |= wanted
-            done = [self._wanted.pop(topic) for topic in wanted]
+            # Unless it was closed meanwhile, which tells them.
+            done = [self._wanted.pop(topic) for topic in wanted if topic in self._wanted]
         for future in done:
             future.set_result(None)
 
-    def _settle(self, connection: Connection, topics: set[str]) -> None:
+    def _settle(self, session: Session, topics: set[str]) -> None:
         """Let commands that looked for listeners before these were announced come to their end, if they are short."""
         deadline = time.monotonic() + SETTLE_S
         while time.monotonic() < deadline:
-            row = connection.execute(self._settled, (sorted(topics),)).fetchone()
+            row = session.execute(self._settled, (sorted(topics),)).fetchone()
             if row is not None and row[0]:
                 return
             time.sleep(SETTLE_S / 10)
 
-    def _refresh(self, connection: Connection) -> None:
+    def _refresh(self, session: Session) -> None:
         """Announce anew those on which somebody waits, and forget those on which nobody did for a while."""
         idle = self._announced - set(self._waiters.topics())
         forgotten = idle & self._idle
@@ -160,7 +174,7 @@ class Listener:
         self._announced |= forgotten.intersection(self._waiters.topics())
         self._idle = idle
         if self._announced:
-            self._say(connection, self._announced)
+            self._say(session, self._announced)
 
-    def _say(self, connection: Connection, topics: set[str]) -> None:
-        connection.execute(self._announce, (KEPT_S, sorted(topics)))
+    def _say(self, session: Session, topics: set[str]) -> None:
+        session.execute(self._announce, (KEPT_S, sorted(topics)))

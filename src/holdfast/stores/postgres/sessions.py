@@ -1,19 +1,31 @@
-"""Connections of a store's pool: what each call costs its client, and whether the session is ours to keep something in."""
+"""Sessions with a server: what each call costs its client, how long it may take, and whether the session is ours to keep something in."""
 
-from contextlib import suppress
-from typing import Any
+import time
+from functools import cache
+from typing import Any, Self, TypeVar
 
 import psycopg
 from psycopg import errors
 from psycopg.abc import PQGen
 from psycopg.generators import execute
 from psycopg.pq import ExecStatus, TransactionStatus
-from psycopg.pq.abc import PGconn, PGresult
-from psycopg_pool import ConnectionPool
+from psycopg.pq.abc import PGresult
 
+from holdfast.stores.postgres.address import Address
+from holdfast.stores.postgres.sockets import NoAnswer, run, run_async
 from holdfast.stores.postgres.statements import Call, as_sent, numbered
 
-RENEW_EVERY = 1_000
+R = TypeVar("R")
+
+ANSWER_S = 15.0
+"""How long a server may be silent that was asked something, before the connection is given up."""
+
+LIFETIME_S = 3600.0
+IDLE_S = 600.0
+"""A session is not used again when it is older, or lay idle for longer: what is between may have forgotten it without a word."""
+
+# Autocommit: one statement is one transaction, and one round trip. psycopg prepares nothing: see below.
+SESSION: dict[str, Any] = {"autocommit": True, "prepare_threshold": None}
 
 PROCESS = b"select pg_backend_pid()"
 
@@ -24,124 +36,112 @@ select set_config('search_path', quote_ident(%s), false), set_config('client_enc
 """
 """What the functions of queues set for themselves elsewhere, at a tenth of what a put costs the server."""
 
-
-class Prepared:
-    """The calls prepared in one session, sent and heard without a cursor: that costs a client twice as much as all it has to do."""
-
-    def __init__(self, pgconn: PGconn) -> None:
-        self._pgconn = pgconn
-        self._names: dict[bytes, bytes] = {}
-
-    def ask(self, call: Call) -> PQGen[str]:
-        """Make the call; for a connection's `wait`."""
-        statement = call.leaner or call.statement
-        name = self._names.get(statement)
-        if name is None:
-            name = b"holdfast_%d" % len(self._names)
-            self._pgconn.send_prepare(name, numbered(statement))
-            self._check((yield from execute(self._pgconn)), ExecStatus.COMMAND_OK)
-            self._names[statement] = name
-        self._pgconn.send_query_prepared(name, [as_sent(parameter) for parameter in call.parameters])
-        result = self._check((yield from execute(self._pgconn)), ExecStatus.TUPLES_OK)
-        return (result.get_value(0, 0) or b"").decode()
-
-    def _check(self, results: list[PGresult], wanted: ExecStatus) -> PGresult:
-        result = results[-1]
-        if result.status != wanted:
-            raise errors.error_from_result(result, "utf-8")
-        return result
+numbered_once = cache(numbered)
 
 
 class Session(psycopg.Connection[Any]):
-    """A connection on which calls are made."""
+    """A connection on which nothing waits longer than `answer_s` for the server; threads and tasks use it one after the other."""
 
-    prepared: Prepared | None = None
-    """Where the session is ours."""
+    answer_s: float = ANSWER_S
+    generation: int = 0
+    """Which of the pool's generations it was made in."""
 
-    def ask(self, call: Call) -> str:
-        if self.prepared is None:
-            row = self.execute(call.statement, call.parameters).fetchone()
-            return row[0] or "" if row else ""
-        with self.lock:
-            return self.wait(self.prepared.ask(call))
+    def __init__(self, *given: Any, **more: Any) -> None:
+        super().__init__(*given, **more)
+        self._made_at = self._used_at = time.monotonic()
+        # The names of what is prepared, where the session is ours.
+        self.prepared: dict[bytes, bytes] | None = None
 
+    def __del__(self, *_: Any) -> None:
+        """End without psycopg's warning: a session that an interrupt lost is closed like this, and a program may end without closing."""
 
-class Sessions:
-    """A pool with the session used last at hand: taking that one costs a fraction of what the pool takes, and one thread needs no other."""
+    @classmethod
+    def open(cls, address: Address, answer_s: float = ANSWER_S) -> Self:
+        """Connect, within the time that the URL says."""
+        session = cls.connect(address.conninfo, **SESSION)
+        session.answer_s = answer_s
+        return session
 
-    def __init__(self, pool: ConnectionPool[Session]) -> None:
-        self._pool = pool
-        # Lists, whose ends are taken and given in one step.
-        self._at_hand: list[Session] = []
-        self._seekers: list[None] = []
-        self._is_closed = False
-        self._given_back = 0
-
-    def take(self) -> Session:
-        """A session; raises `PoolTimeout` and `PoolClosed` as the pool does."""
-        with suppress(IndexError):
-            return self._at_hand.pop()
-        # Said before another look, so that whoever gives one back now leaves it to the pool, where we wait.
-        self._seekers.append(None)
+    @classmethod
+    def open_for_calls(cls, address: Address) -> Self:
+        """Connect, and keep our settings and what is prepared in the session where that is safe."""
+        session = cls.open(address)
         try:
-            with suppress(IndexError):
-                return self._at_hand.pop()
-            return self._pool.getconn()
-        finally:
-            self._seekers.pop()
+            if has_session(session, session.execute(PROCESS).fetchone()):
+                session.execute(SETTINGS, (address.schema,))
+                session.prepared = {}
+        except BaseException:
+            session.close()
+            raise
+        return session
 
-    def give_back(self, session: Session) -> None:
-        self._given_back += 1
-        is_whole = session.pgconn.transaction_status == TransactionStatus.IDLE
-        # Now and then it goes back, for the pool to renew what has grown old.
-        if not is_whole or self._at_hand or self._given_back % RENEW_EVERY == 0:
-            self._pool.putconn(session)
-            return
-        self._at_hand.append(session)
-        if self._seekers or self._is_closed:
-            self._lay_down()
+    def ask(self, call: Call, timeout_s: float = ANSWER_S) -> str:
+        """Make the call in a thread."""
+        try:
+            return run(self._making(call), self.pgconn.socket, timeout_s)
+        except NoAnswer:
+            self.close()
+            raise
 
-    def drain(self) -> None:
-        """Close what is idle, and what is in use once it is given back."""
-        self._pool.drain()
-        self._lay_down()
+    async def ask_async(self, call: Call, timeout_s: float = ANSWER_S) -> str:
+        """Make the call in a task."""
+        try:
+            return await run_async(self._making(call), self.pgconn.socket, timeout_s)
+        except NoAnswer:
+            self.close()
+            raise
 
-    def close(self) -> None:
-        self._is_closed = True
-        self._lay_down()
-        self._pool.close()
+    def wait(self, gen: PQGen[R], interval: float = 0.0, timeout: float | None = None) -> R:  # noqa: ARG002 - as psycopg calls it
+        """What cursors and transactions wait with: as psycopg, but not for ever, and without a word to a server when interrupted."""
+        try:
+            return run(gen, self.pgconn.socket, self.answer_s)
+        except NoAnswer:
+            self.close()
+            raise
 
-    def _lay_down(self) -> None:
-        with suppress(IndexError):
-            self._pool.putconn(self._at_hand.pop())
+    def hear(self) -> None:
+        """Take in what the server sent unasked, and pass it to the handlers of notifications; raises if the connection is gone."""
+        self.pgconn.consume_input()
+        while (notice := self.pgconn.notifies()) is not None:
+            if self.pgconn.notify_handler is not None:
+                self.pgconn.notify_handler(notice)
 
+    def is_usable(self, now: float) -> bool:
+        """Whether it may be given to the next: at rest, and neither too old nor too long unused."""
+        is_at_rest = self.pgconn.transaction_status == TransactionStatus.IDLE
+        return is_at_rest and now < self._made_at + LIFETIME_S and now < self._used_at + IDLE_S
 
-class AsyncSession(psycopg.AsyncConnection[Any]):
-    """The same, for tasks."""
+    def rest(self, now: float) -> None:
+        """Begin to lie idle."""
+        self._used_at = now
 
-    prepared: Prepared | None = None
-
-    async def ask(self, call: Call) -> str:
+    def _making(self, call: Call) -> PQGen[str]:
+        """Send and hear without a cursor: that costs a client twice as much as all it has to do."""
+        parameters = [as_sent(parameter) for parameter in call.parameters]
         if self.prepared is None:
-            row = await (await self.execute(call.statement, call.parameters)).fetchone()
-            return row[0] or "" if row else ""
-        async with self.lock:
-            return await self.wait(self.prepared.ask(call))
+            self.pgconn.send_query_params(numbered_once(call.statement), parameters)
+        else:
+            name = yield from self._name_of(call.leaner or call.statement, self.prepared)
+            self.pgconn.send_query_prepared(name, parameters)
+        result = checked((yield from execute(self.pgconn)), ExecStatus.TUPLES_OK)
+        return (result.get_value(0, 0) or b"").decode()
+
+    def _name_of(self, statement: bytes, prepared: dict[bytes, bytes]) -> PQGen[bytes]:
+        name = prepared.get(statement)
+        if name is None:
+            name = b"holdfast_%d" % len(prepared)
+            self.pgconn.send_prepare(name, numbered_once(statement))
+            checked((yield from execute(self.pgconn)), ExecStatus.COMMAND_OK)
+            prepared[statement] = name
+        return name
 
 
-def prepare(connection: Session, schema: str) -> None:
-    """Keep our settings and what is prepared in the session of a new connection, where that is safe."""
-    if has_session(connection, connection.execute(PROCESS).fetchone()):
-        connection.execute(SETTINGS, (schema,))
-        connection.prepared = Prepared(connection.pgconn)
-
-
-async def prepare_async(connection: AsyncSession, schema: str) -> None:
-    """Keep our settings and what is prepared in the session of a new connection, where that is safe."""
-    cursor = await connection.execute(PROCESS)
-    if has_session(connection, await cursor.fetchone()):
-        await connection.execute(SETTINGS, (schema,))
-        connection.prepared = Prepared(connection.pgconn)
+def checked(results: list[PGresult], wanted: ExecStatus) -> PGresult:
+    """The last result; raises the error where it is one."""
+    result = results[-1]
+    if result.status != wanted:
+        raise errors.error_from_result(result, "utf-8")
+    return result
 
 
 def has_session(connection: psycopg.BaseConnection[Any], row: tuple[Any, ...] | None) -> bool:

@@ -5,29 +5,27 @@ import threading
 from concurrent import futures
 from concurrent.futures import Future
 from contextlib import suppress
-from functools import partial
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import psycopg
-from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 
 from holdfast.clock import Clock
 from holdfast.codec import Limits
 from holdfast.commands import Command
 from holdfast.errors import Closed, HoldfastError, LeaseHeld
 from holdfast.stores import AsyncStore, Executor, Guarantees
-from holdfast.stores.cancelled import finish_taking_back
+from holdfast.stores.cancelled import finish_taking_back, take_back_if_cancelled
 from holdfast.stores.postgres import schema
 from holdfast.stores.postgres.address import Address, parse
 from holdfast.stores.postgres.borrowed import BorrowedPostgresStore
+from holdfast.stores.postgres.calling import Caller
 from holdfast.stores.postgres.calls import Asking, Calls, answer, answer_held
-from holdfast.stores.postgres.failures import UNDEFINED, not_connected, raised, refuse_if_moved
+from holdfast.stores.postgres.failures import not_connected, raised, refuse_if_moved
 from holdfast.stores.postgres.listening import Listener
+from holdfast.stores.postgres.renewer import PostgresRenewer
 from holdfast.stores.postgres.server import guarantees_of
-from holdfast.stores.postgres.sessions import Session, Sessions, prepare
-from holdfast.stores.postgres.statements import Call
+from holdfast.stores.postgres.sessions import Session
 from holdfast.stores.postgres.within import CallersTransaction, check_connection
-from holdfast.stores.renewals import DirectRenewer
 from holdfast.stores.retrying import Lost, Tries, retry
 from holdfast.stores.waiting import ALL, Mark, Waiters, waiters_for
 
@@ -35,18 +33,11 @@ R = TypeVar("R")
 
 Connection = psycopg.Connection[Any]
 
-CONNECT_S = 5.0
-"""How long one try waits for a connection of the pool."""
-
 ANNOUNCE_S = 1.0
 """The longest that a first wait takes to announce itself; where that is not enough, waiting is polling."""
 
 PRUNE_EVERY = 500
 """So many commands of this process that write, and it prunes a little."""
-
-# Autocommit: one statement is one transaction, and one round trip. Nothing is prepared unless the session is ours alone: see sessions.py.
-SESSION: dict[str, Any] = {"autocommit": True, "prepare_threshold": None}
-
 
 _left_behind: list[object] = []
 """What a forked child inherited: forgetting it would close the parent's connections."""
@@ -60,9 +51,9 @@ class PostgresStore:
         self.url: str = self.address.url
         self.limits = limits
         self.calls: Calls = Calls(self.address.schema)
-        with open_connection(self.address, create=create) as connection:
-            self.guarantees: Guarantees = guarantees_of(connection)
-            self.database: str = connection.info.dbname
+        self.guarantees: Guarantees
+        self.database: str
+        self.guarantees, self.database = open_schema(self.address, create=create)
         self.waiters: Waiters = Waiters() if clock is None else waiters_for(clock)
         self.clock = clock
         self._closing = threading.Event()
@@ -72,22 +63,12 @@ class PostgresStore:
     def _begin(self) -> None:
         """Start without a connection, in a forked child again: what it inherited is the parent's, and is neither used nor closed."""
         self._process = os.getpid()
-        self._listener = Listener(self._connect, self.address.schema, self.waiters)
+        self._listener = Listener(self.address, self.waiters)
         self.waiters.announce = self._hear_of
-        pool = ConnectionPool(
-            self.address.conninfo,
-            connection_class=Session,
-            kwargs=SESSION,
-            min_size=0,
-            max_size=self.address.pool,
-            timeout=CONNECT_S,
-            configure=partial(prepare, schema=self.address.schema),
-            open=True,
-        )
-        self._sessions = Sessions(pool)
+        self.caller: Caller = Caller(self.address, self.calls, self.address.pool)
 
     def _begin_in_child(self) -> None:
-        _left_behind.append((self._listener, self._sessions))
+        _left_behind.append((self._listener, self.caller))
         self.waiters.reset()
         self._begin()
 
@@ -96,35 +77,18 @@ class PostgresStore:
         self.refuse_if_closed()
         asking = Asking(self.calls, command)
         try:
-            text = retry(lambda: self._ask(asking.call()), Tries(), self._closing.wait)
+            found = answer(command, retry(lambda: self.caller.ask(asking.call), Tries(), self._closing.wait))
         except LeaseHeld as held:
             return answer_held(command, held)
+        except BaseException as error:
+            if asking.was_sent:
+                take_back_if_cancelled(self, error, asking.named())
+            raise
         if not command.reads_only and self.is_time_to_prune():
             # The command was applied, so nothing that happens here is the caller's: somebody prunes again soon.
             with suppress(Lost, HoldfastError):
-                self._ask(self.calls.prune)
-        return answer(command, text)
-
-    def _ask(self, call: Call) -> str:
-        """Make the call once, on a connection of the pool."""
-        try:
-            connection = self._sessions.take()
-        except PoolClosed:
-            raise Closed("The store was closed; open it again.") from None
-        except PoolTimeout:
-            raise Lost(f"{self.address.where}: no connection in {CONNECT_S:g} s", maybe_applied=False) from None
-        try:
-            return connection.ask(call)
-        except psycopg.Error as error:
-            told = raised(error, self.address.where)
-            if isinstance(error, UNDEFINED):
-                refuse_if_moved(connection.execute(self.calls.moved.statement, ()).fetchone(), self.address.where)
-            if connection.closed:
-                # The others are as old, and were probably cut as well.
-                self._sessions.drain()
-            raise told from error
-        finally:
-            self._sessions.give_back(connection)
+                self.caller.ask(self.calls.prune)
+        return found
 
     def within(self, connection: Connection) -> Executor:
         """What executes commands in the connection's transaction, on the data of this store."""
@@ -176,8 +140,8 @@ class PostgresStore:
 
         return AsyncPostgresStore(self)
 
-    def for_renewals(self) -> DirectRenewer:
-        return DirectRenewer(self)
+    def for_renewals(self) -> PostgresRenewer:
+        return PostgresRenewer(self.address, self.calls)
 
     def close(self) -> None:
         if self._closing.is_set():
@@ -187,28 +151,30 @@ class PostgresStore:
         self.waiters.close()
         if self._process == os.getpid():
             self._listener.close()
-            self._sessions.close()
-
-    def _connect(self) -> Connection:
-        return psycopg.connect(self.address.conninfo, **SESSION)
+            self.caller.pool.close()
 
 
-def open_connection(address: Address, *, create: bool = True) -> Connection:
-    """Connect and see to it that the schema is there; raises what tells the caller why not."""
+class Opened(NamedTuple):
+    """What is found out about a server when a store is opened."""
+
+    guarantees: Guarantees
+    database: str
+
+
+def open_schema(address: Address, *, create: bool = True) -> Opened:
+    """See to it that the schema is there, and look at the server; raises what tells the caller why not."""
     try:
-        connection: Connection = psycopg.connect(address.conninfo, **SESSION)
+        session = Session.open(address)
     except psycopg.Error as error:
         raise not_connected(error, address.where) from None
     try:
         if not create:
-            schema.refuse_if_missing(connection, address.schema, address.where)
-        schema.migrate(connection, address.schema)
-        refuse_if_moved(connection.execute(Calls(address.schema).moved.statement, ()).fetchone(), address.where)
+            schema.refuse_if_missing(session, address.schema, address.where)
+        schema.migrate(session, address.schema)
+        refuse_if_moved((session.ask(Calls(address.schema).moved) or None,), address.where)
+        return Opened(guarantees_of(session), session.info.dbname)
     except psycopg.Error as error:
-        connection.close()
         told = raised(error, address.where)
         raise (not_connected(error, address.where) if isinstance(told, Lost) else told) from error
-    except BaseException:
-        connection.close()
-        raise
-    return connection
+    finally:
+        session.close()

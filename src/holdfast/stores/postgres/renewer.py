@@ -1,0 +1,29 @@
+"""Renewals through connections of their own."""
+
+from typing import TypeVar
+
+from holdfast.commands import Command
+from holdfast.stores.postgres.address import Address
+from holdfast.stores.postgres.calling import Caller
+from holdfast.stores.postgres.calls import Asking, Calls, answer
+from holdfast.stores.retrying import ONCE, Tries, retry
+
+R = TypeVar("R")
+
+MOST = 4
+"""One is enough, while the server answers: the others are for tries that come while one before still waits for a silent server."""
+
+
+class PostgresRenewer:
+    """See `Renewer`."""
+
+    def __init__(self, address: Address, calls: Calls) -> None:
+        self._calls = calls
+        self._caller = Caller(address, calls, MOST)
+
+    def execute(self, command: Command[R], timeout_s: float) -> R:
+        asking = Asking(self._calls, command)
+        return answer(command, retry(lambda: self._caller.ask(asking.call, timeout_s), Tries(ONCE)))
+
+    def close(self) -> None:
+        self._caller.pool.close()
