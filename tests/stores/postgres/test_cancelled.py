@@ -31,8 +31,8 @@ async def cancelled_once_answered(tasks: AsyncPostgresStore, command: Command[An
     """Execute a command, and be cancelled when the server has done it and its answer is not there yet."""
     ask, answered = Session.ask_async, asyncio.Event()
 
-    async def slowly(session: Session, call: Call) -> str:
-        await ask(session, call)
+    async def slowly(session: Session, call: Call, timeout_s: float) -> str:
+        await ask(session, call, timeout_s)
         answered.set()
         await asyncio.Event().wait()
         raise AssertionError
