@@ -70,7 +70,7 @@ class Page(Struct, frozen=True):
             self.place,
             [copying.settings(one) for one in self.settings],
             [copying.message(one) for one in self.messages],
-            [copying.fence(one) for one in self.fences],
+            self.fences,
             [copying.entry(one) for one in self.entries],
         )
 

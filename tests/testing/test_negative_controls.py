@@ -33,6 +33,7 @@ class Forgetful:
         "test_what_was_acknowledged_is_there_when_the_store_is_opened_again",
         "test_claims_and_leases_go_on_when_the_store_is_opened_again",
         "test_tokens_go_on_growing_when_the_store_is_opened_again",
+        "test_a_watch_goes_on_where_it_was_when_the_store_is_opened_again",
         "test_a_command_repeated_after_opening_again_is_applied_once",
         "test_two_who_opened_it_see_each_others_changes",
         "test_a_writer_killed_at_any_moment_loses_nothing_and_leaves_nothing_half",

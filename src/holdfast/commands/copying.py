@@ -33,8 +33,6 @@ class Copying(Struct, frozen=True, gc=False, omit_defaults=True):
     """What is copied: its name, and behind an @ the number of its newest event."""
     offset: int
     """What to add to a moment of the source: the due moment of a delayed message is as far ahead as it was."""
-    shift: int = 0
-    """What to add to tokens, revisions and fences; nothing where the target was empty."""
     base: int = 0
     """What to add to the numbers that order messages of one position."""
     place: str = ""
@@ -52,7 +50,6 @@ class Copying(Struct, frozen=True, gc=False, omit_defaults=True):
             position=message.position + self.offset,
             start_by=self._moment(message.start_by),
             created_at=message.created_at + self.offset,
-            token=self._number(message.token),
             since=message.since + self.offset if message.token else 0,
             until=message.until + self.offset if message.token and message.until < NEVER else message.until,
             dead_at=self._moment(message.dead_at),
@@ -61,26 +58,17 @@ class Copying(Struct, frozen=True, gc=False, omit_defaults=True):
 
     def entry(self, entry: Entry) -> Entry:
         """The entry as it will be in the target."""
-        return replace(
-            entry, revision=entry.revision + self.shift, fence=self._number(entry.fence), expires_at=self._moment(entry.expires_at)
-        )
+        return replace(entry, expires_at=self._moment(entry.expires_at))
 
     def settings(self, settings: Settings) -> Settings:
         """The settings as they will be in the target; messages are counted as they come."""
         return replace(settings, size=0, created_at=settings.created_at + self.offset)
 
-    def fence(self, fenced: Fenced) -> Fenced:
-        """The fence as it will be in the target."""
-        return replace(fenced, fence=self._number(fenced.fence))
-
     def _ending(self, ending: Ending) -> Ending:
-        return replace(ending, token=self._number(ending.token), since=ending.since + self.offset, until=ending.until + self.offset)
+        return replace(ending, since=ending.since + self.offset, until=ending.until + self.offset)
 
     def _moment(self, moment: int | None) -> int | None:
         return None if moment is None else moment + self.offset
-
-    def _number(self, number: int) -> int:
-        return number + self.shift if number else 0
 
 
 class Surveyed(Struct, frozen=True, gc=False, omit_defaults=True):
@@ -155,12 +143,12 @@ class BeginImport(Command[Copying], frozen=True):
         if not is_empty and not self.merge:
             raise not_empty()
         offset = tx.now - self.survey.now
-        return (Copying(self.source, offset) if is_empty else Copying(self.source, offset, tx.latest(), tx.next_n())), True
+        return Copying(self.source, offset, 0 if is_empty else tx.next_n()), True
 
     def write(self, tx: Transaction, plan: tuple[Copying, bool]) -> Copying:
         copying, is_new = plan
         if is_new:
-            tx.raise_numbers(copying.shift + self.survey.latest + 1, copying.base + self.survey.next_n)
+            tx.raise_numbers(self.survey.latest + 1, copying.base + self.survey.next_n)
             tx.save_copying(copying)
         return copying
 

@@ -50,7 +50,7 @@ class Changes(Command[Page], frozen=True):
         floor, latest = tx.floor(self.topic), tx.latest()
         if self.after == OLDEST:
             return Page(*tx.changes(self.topic, floor, self.limit), latest)
-        if self.after < floor or self.after > latest:
+        if self.after < floor or self.after > latest or tx.was_skipped(self.after):
             raise compacted(self.topic, self.after, floor, latest)
         return Page(*tx.changes(self.topic, self.after, self.limit), latest)
 

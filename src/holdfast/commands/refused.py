@@ -55,6 +55,9 @@ def compacted(topic: str, after: int, floor: int, latest: int) -> Compacted:
     """The events asked for are gone, or of another store."""
     if after < floor:
         return Compacted(f"events of {topic} up to {floor} are gone, and {after} was asked for: take a fresh snapshot", floor)
+    if after <= latest:
+        message = f"{topic} was asked for events after {after}, a number this store skipped (was a backup restored?): take a fresh snapshot"
+        return Compacted(message, floor)
     message = f"{topic} was asked for events after {after}, but this store's newest is {latest}: take a fresh snapshot"
     return Compacted(message, floor)
 

@@ -206,6 +206,10 @@ class EventTransaction(Protocol):
         """The highest event number of the topic that was pruned, 0 for none."""
         ...
 
+    def was_skipped(self, number: int) -> bool:
+        """Whether numbering leapt over it, so that only a history that was lost by restoring a backup can have given it out."""
+        ...
+
     def changes(self, topic: str, after: int, limit: int) -> tuple[list[Event], int]:
         """Events of the topic behind `after`, and how far the log was read."""
         ...

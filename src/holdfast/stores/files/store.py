@@ -14,6 +14,7 @@ from holdfast.errors import Closed, StoreUnavailable
 from holdfast.stores import AsyncStore, Guarantees
 from holdfast.stores.committing import Committer, Job, fail_all, read_each
 from holdfast.stores.files import Durability
+from holdfast.stores.files.replaced import Watchman
 from holdfast.stores.files.turns import Turns
 from holdfast.stores.files.wakeups import Wakeups
 from holdfast.stores.renewals import DirectRenewer
@@ -76,6 +77,7 @@ class SharedFileStore(ABC):
         except BaseException:
             self._turns.close()
             raise
+        self._watchman = Watchman(data)
         self.waiters: Waiters = waiters_for(self.clock)
         self._wakeups = Wakeups(data, self.waiters.hint)
 
@@ -84,6 +86,7 @@ class SharedFileStore(ABC):
         if self._is_inherited:
             self._begin_in_child()
         if command.reads_only:
+            self._watchman.look()
             return self._read(command)
         return self._committer.execute(command)
 
@@ -148,6 +151,7 @@ class SharedFileStore(ABC):
         turns = self._turns
         with turns.mutex:
             self._refuse_if_closed()
+            self._watchman.look()
             try:
                 turns.take(TURN_S)
                 hints = self._transact(jobs)

@@ -1,15 +1,18 @@
-"""The clock's anchor, kept in the environment."""
+"""What an environment remembers of where it is: the clock's anchor, and the file."""
+
+import os
 
 import lmdb
 from msgspec import json
 
 from holdfast.clock import Anchor, Host, anchored
+from holdfast.stores.files.replaced import inode_of, warn_of_copy
 from holdfast.stores.lmdb.layout import NUMBER
 from holdfast.stores.lmdb.log import moment_of_event
 from holdfast.stores.lmdb.step import MOMENT
 from holdfast.stores.lmdb.tables import Tables
 
-_ANCHOR = b"anchor"
+_ANCHOR, _FILE = b"anchor", b"file"
 
 
 def read_anchor(txn: "lmdb.Transaction[bytes]", tables: Tables, host: Host) -> tuple[Anchor, bool]:
@@ -20,6 +23,13 @@ def read_anchor(txn: "lmdb.Transaction[bytes]", tables: Tables, host: Host) -> t
     if anchor != stored:
         txn.put(_ANCHOR, json.encode(anchor), db=tables.about)
     return anchor, stored is not None and anchor != stored
+
+
+def note_file(txn: "lmdb.Transaction[bytes]", tables: Tables, data: str | os.PathLike[str]) -> None:
+    """Remember which file this is; say so where it is another one than the last time."""
+    kept, found = txn.get(_FILE, db=tables.about), inode_of(data)
+    if kept is None or warn_of_copy(data, NUMBER.unpack(kept)[0], found):
+        txn.put(_FILE, NUMBER.pack(found), db=tables.about)
 
 
 def _latest(txn: "lmdb.Transaction[bytes]", tables: Tables) -> int:

@@ -11,7 +11,8 @@ from holdfast.records import Lease, Message
 from holdfast.stores.lmdb.dicts import Dicts, fence_of, read_lease
 from holdfast.stores.lmdb.environment import MOVED, TARGET_AT
 from holdfast.stores.lmdb.layout import NUMBER, items_within, name_in, scope, scope_in
-from holdfast.stores.lmdb.messages import BATCH, LARGE, Messages
+from holdfast.stores.lmdb.messages import Messages
+from holdfast.stores.lmdb.numbers import BATCH, LARGE
 from holdfast.stores.lmdb.rows import History, encode, is_large, row_of
 
 COPYING = b"copying"

@@ -14,10 +14,10 @@ from holdfast.commands.topics import watch_topic
 from holdfast.commands.transaction import ALL, Draft
 from holdfast.records import Event
 from holdfast.stores.lmdb.layout import NUMBER, fitted, items_within, moment_in_key, moment_start, scope, text_key
-from holdfast.stores.lmdb.step import Step
+from holdfast.stores.lmdb.numbers import Numbers
 
 STRETCH = 20_000
-"""How many event numbers one reading of the log walks at most."""
+"""How many events one reading of the log walks at most."""
 
 _HEAD = Form(">qHB")
 """Moment, length of the topic and of the name, before topic, name and data. An event of no topic was pruned: its number is the counter."""
@@ -25,21 +25,18 @@ _HEAD = Form(">qHB")
 _TOPIC = Form(">QQ")
 """How many events a topic has, as far as they were counted, and the highest number that was pruned."""
 
-_COUNTED, _PRUNED, _FLOOR = b"counted", b"pruned", b"floor"
-"""In `about`: up to which number events are in the counts of topics, at which topic the last pruning stopped, and up to which number events
-count as pruned whatever their topic."""
+_COUNTED, _PRUNED = b"counted", b"pruned"
+"""In `about`: up to which number events are in the counts of topics, and at which topic the last pruning stopped."""
 
 Found = tuple[int, bytes, int]
 """Number, topic and moment of an event."""
 
 
-class Log(Step):
+class Log(Numbers):
     """The event half of a transaction."""
 
-    _latest: int | None = None
-
     def append(self, drafts: Sequence[Draft]) -> int:
-        first = self.latest() + 1
+        first = self._next_number()
         rows = []
         for n, draft in enumerate(drafts, first):
             topic, name = draft.topic.encode(), draft.event.encode()
@@ -50,22 +47,15 @@ class Log(Step):
         self._latest = first + len(drafts) - 1
         return first
 
-    def latest(self) -> int:
-        if self._latest is None:
-            cursor = self.txn.cursor(self.tables.events)
-            self._latest = NUMBER.unpack(cursor.key())[0] if cursor.last() else 0
-        return self._latest
-
     def append_at(self, number: int) -> None:
         """Let the log go on above a number, and everything told before count as pruned."""
         self.txn.put(NUMBER.pack(number), _HEAD.pack(self.now, 0, 0), db=self.tables.events)
-        self.txn.put(_FLOOR, NUMBER.pack(number), db=self.tables.about)
+        self._raise_floor(number)
         self.appended += 1
         self._latest = number
 
     def floor(self, topic: str) -> int:
-        everywhere: int = NUMBER.unpack(self.txn.get(_FLOOR, NUMBER.pack(0), db=self.tables.about))[0]
-        return max(everywhere, self._counts(scope(topic))[1])
+        return max(self._floor(), self._counts(scope(topic))[1])
 
     def changes(self, topic: str, after: int, limit: int) -> tuple[list[Event], int]:
         wanted, events, upto = topic.encode(), list[Event](), self.latest()
@@ -94,8 +84,7 @@ class Log(Step):
         self._count_topics()
         before = min(older_than, never_after)
         dropped = self._drop(list(takewhile(lambda found: found[2] < before, islice(self._found(0), limit))))
-        oldest = next(self._found(0), None)
-        if dropped >= limit or oldest is None or self.latest() - oldest[0] < keep:
+        if dropped >= limit or self.txn.stat(self.tables.events)["entries"] <= keep:
             return dropped
         return dropped + self._prune_topics(keep, never_after, limit - dropped)
 

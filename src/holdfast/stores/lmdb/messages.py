@@ -1,7 +1,6 @@
 """The messages of an environment, as a transaction changes them."""
 
 from collections.abc import Collection, Sequence
-from struct import Struct as Form
 
 from msgspec.structs import replace
 
@@ -11,17 +10,6 @@ from holdfast.stores.lmdb.lines import Lines
 from holdfast.stores.lmdb.log import Log
 from holdfast.stores.lmdb.rows import BUFFERED, LIVING, NO_HISTORY, History, Row, encode, is_large, key_place, row_of, standing
 from holdfast.stores.lmdb.tables import Handle
-
-BATCH = 2**20
-"""How many messages one event can add."""
-
-LARGE = 2**40
-"""Numbers of events from here on, times a batch, come near to the end of 64 bits."""
-
-ORIGIN = b"origin"
-"""In `about`: a number of an event, and that of the first message it can add."""
-
-_ORIGIN = Form(">QQ")
 
 
 class Messages(Lines, Log):
@@ -42,18 +30,6 @@ class Messages(Lines, Log):
         self._save(rows)
         self._stand(rows)
         self._name(rows)
-
-    def first_n(self, number: int) -> int:
-        """The number of the first message that is added with an event of this number."""
-        if number < LARGE:
-            return number * BATCH
-        # So large only where another store's data was taken over, and then it is known where the count began.
-        since, first = _ORIGIN.unpack(self.txn.get(ORIGIN, _ORIGIN.pack(0, 0), db=self.tables.about))
-        return int(first + (number - since) * BATCH)
-
-    def begin_count(self, number: int, n: int) -> None:
-        """Let messages added with events from this number on have numbers above `n`."""
-        self.txn.put(ORIGIN, _ORIGIN.pack(number, n), db=self.tables.about)
 
     def lease(self, messages: Sequence[Message], holder: str, token: int, until: int, expired_to: ReturnTo) -> None:
         self._lease_rows(self._as_kept(messages), holder, token, until, expired_to)

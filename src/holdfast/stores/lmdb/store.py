@@ -17,7 +17,7 @@ from holdfast.stores import Guarantees
 from holdfast.stores.committing import Job
 from holdfast.stores.files import Durability
 from holdfast.stores.files.store import SharedFileStore
-from holdfast.stores.lmdb.anchor import read_anchor
+from holdfast.stores.lmdb.anchor import note_file, read_anchor
 from holdfast.stores.lmdb.environment import Environment, refuse_if_missing
 from holdfast.stores.lmdb.failures import translate
 from holdfast.stores.lmdb.transaction import LmdbTransaction
@@ -65,7 +65,11 @@ class LmdbStore(SharedFileStore):
     def _open_folder(self) -> None:
         self._make_folder()
         # The side file and the sockets stand in the folder, beside the data.
-        self._open(Path(self.path, "data.mdb"))
+        self._open(self._data)
+
+    @property
+    def _data(self) -> Path:
+        return Path(self.path, "data.mdb")
 
     def _make_folder(self) -> None:
         try:
@@ -81,7 +85,8 @@ class LmdbStore(SharedFileStore):
         except (lmdb.Error, OSError) as error:
             raise translate(error, self.path) from error
         try:
-            self.clock: Clock = self._given_clock or self._anchored_clock()
+            anchored = self._anchored_clock()
+            self.clock: Clock = self._given_clock or anchored
         except BaseException as error:
             self._environment.release()
             if isinstance(error, lmdb.Error):
@@ -94,6 +99,7 @@ class LmdbStore(SharedFileStore):
         environment.gate.enter()
         try:
             with environment.lmdb.begin(write=True) as txn:
+                note_file(txn, environment.tables, self._data)
                 anchor, is_new_boot = read_anchor(txn, environment.tables, self._host)
                 if is_new_boot:
                     self._refuse_two_kernels()

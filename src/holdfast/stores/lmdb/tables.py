@@ -43,6 +43,8 @@ class Tables(Struct, frozen=True, gc=False):
     """Id of a command: moment, note."""
     answered: Handle
     """Moment, id of a command: nothing."""
+    gaps: Handle
+    """Number of an event: the number of the one before it, where those in between were never given out."""
 
 
 TABLES = Tables.__struct_fields__

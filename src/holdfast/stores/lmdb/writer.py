@@ -32,6 +32,7 @@ class Writer:
         self._limit_bytes = limit_bytes
         self._reserve_bytes = max(limit_bytes // RESERVE_PART, RESERVE_BYTES)
         self._since_prune = 0
+        self._leaps = True
 
     def transact(self, jobs: list[Job]) -> dict[str, int] | None:
         """Commit what the jobs do and answer the hints it gives; None when nothing was written. A lone job then has the error."""
@@ -60,6 +61,7 @@ class Writer:
 
     def _fill(self, txn: "lmdb.Transaction[bytes]", jobs: list[Job]) -> dict[str, int]:
         tx = LmdbTransaction(txn, self._environment.tables, self._clock)
+        tx.leaps = self._leaps
         try:
             self._environment.refuse_if_moved(txn)
             self._check_room(txn, jobs)
@@ -67,6 +69,7 @@ class Writer:
                 attempt(tx, job)
             self._prune_a_little(tx)
             self._commit(txn, jobs)
+            self._leaps = tx.leaps
         finally:
             # Does nothing after a commit.
             txn.abort()

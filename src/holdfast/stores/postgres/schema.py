@@ -4,6 +4,7 @@ What to do is written once, as generators that yield a statement and are sent th
 lines that carry it out.
 """
 
+import logging
 from collections.abc import Generator
 from functools import cache
 from importlib.resources import files
@@ -28,9 +29,16 @@ SETTINGS = b"select set_config('search_path', %s, true), set_config('check_funct
 
 FOUND = """
 select coalesce(max(value) filter (where name = 'version'), '0')::integer,
-  count(*) filter (where name = 'moved' or (name = 'cluster' and value = (select system_identifier::text from pg_control_system()))) > 0
-from {}.meta
+  pg_is_in_recovery() or count(*) filter (where name = 'moved' or (name = 'home' and value = concat_ws(
+    '/',
+    (select system_identifier from pg_control_system()), (select relnamespace from pg_class where oid = {meta}::regclass),
+    extract(epoch from pg_postmaster_start_time())
+  ))) > 0
+from {schema}.meta
 """
+"""A standby has the home of its primary, and changes nothing."""
+
+logger: logging.Logger = logging.getLogger(__name__)
 
 
 @cache
@@ -50,7 +58,7 @@ class State(NamedTuple):
 
     version: int = 0
     at_home: bool = True
-    """Whether its log was written in this cluster: one from a dump of another names transactions that are none here."""
+    """Whether this run of this server serves it already: see functions/home.sql."""
 
 
 def state(schema: str) -> Steps[State]:
@@ -59,7 +67,8 @@ def state(schema: str) -> Steps[State]:
     (count,) = yield exists, (schema,)
     if not count:
         return State()
-    (found, at_home) = yield sql.SQL(FOUND).format(sql.Identifier(schema)), ()
+    meta = sql.Literal(sql.Identifier(schema, "meta").as_string(None))
+    (found, at_home) = yield sql.SQL(FOUND).format(schema=sql.Identifier(schema), meta=meta), ()
     if found > newest():
         raise SchemaTooNew(f"schema {schema!r} has version {found}, and this Holdfast knows {newest()}: upgrade Holdfast")
     return State(found, at_home)
@@ -75,7 +84,9 @@ def apply(schema: str) -> Steps[None]:
     if found.version != newest():
         yield from make(schema, found.version)
     if not (yield from state(schema)).at_home:
-        yield sql.SQL("select {}.begin_anew()").format(sql.Identifier(schema)), ()
+        (begun,) = yield sql.SQL("select {}.begin_here()").format(sql.Identifier(schema)), ()
+        if begun == "restored":
+            logger.warning("Schema %r was restored here: its numbers go on at the clock; watches may have to begin anew", schema)
 
 
 def make(schema: str, found: int) -> Steps[None]:
@@ -89,8 +100,6 @@ def make(schema: str, found: int) -> Steps[None]:
     for text in (*texts_in("schema")[found:], *texts_in("functions")):
         yield text.encode(), ()
     yield b"select save_meta('version', %s)", (str(newest()),)
-    if not found:
-        yield b"select save_meta('cluster', cluster())", ()
     yield SETTINGS, before
 
 
@@ -132,6 +141,15 @@ def refuse_if_missing(connection: Connection[Any], schema: str, where: str) -> N
     with connection.cursor() as cursor:
         if carry_out(state(schema), cursor).version == 0:
             raise StoreMissing(f"there is no store in schema {schema!r} of {where}: check the URL")
+
+
+def begin_here(connection: Connection[Any], schema: str) -> None:
+    """Let the store go on above what may have been lost, on a new connection: the server may have been started anew, with other data."""
+    with connection.cursor() as cursor:
+        found = carry_out(state(schema), cursor)
+        if found.version == newest() and not found.at_home:
+            with connection.transaction():
+                carry_out(apply(schema), cursor)
 
 
 def migrate(connection: Connection[Any], schema: str) -> None:

@@ -12,6 +12,7 @@ from psycopg.pq import ExecStatus, TransactionStatus
 from psycopg.pq.abc import PGresult
 
 from holdfast.stores.postgres.address import Address
+from holdfast.stores.postgres.schema import begin_here
 from holdfast.stores.postgres.sockets import NoAnswer, run, run_async
 from holdfast.stores.postgres.statements import Call, as_sent, numbered
 
@@ -67,6 +68,7 @@ class Session(psycopg.Connection[Any]):
         """Connect, and keep our settings and what is prepared in the session where that is safe."""
         session = cls.open(address)
         try:
+            begin_here(session, address.schema)
             if has_session(session, session.execute(PROCESS).fetchone()):
                 session.execute(SETTINGS, (address.schema,))
                 session.prepared = {}

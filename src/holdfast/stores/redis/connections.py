@@ -2,18 +2,24 @@
 
 import os
 import threading
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import redis
 import redis.exceptions as theirs
+from msgspec import msgpack
 
+from holdfast.clock import Clock
 from holdfast.errors import Closed
 from holdfast.stores.redis.address import Address
 from holdfast.stores.redis.failures import translate
 from holdfast.stores.redis.scripts import script
 
 Words = Sequence[str | bytes | int]
+
+
+NOTHING = msgpack.encode({})
 
 
 class Wire(Protocol):
@@ -45,22 +51,31 @@ def make_connection(address: Address, **more: Any) -> Wire:
 class Connections:
     """The idle connections of one store."""
 
-    def __init__(self, address: Address) -> None:
+    def __init__(self, address: Address, clock: Clock | None) -> None:
         self._address = address
+        self._clock = clock
         # Guards _idle and _is_closed.
         self._lock = threading.Lock()
         self._idle: list[Wire] = []
         self._is_closed = False
+        # Connections to a server that was asked whether it was started anew.
+        self._known: weakref.WeakSet[Wire] = weakref.WeakSet()
         self._pid = os.getpid()
 
     def run(self, name: str, arguments: Words) -> Any:
         """Run a script; its reply. Raises `Lost` where another try may help."""
-        return self._with_one(lambda connection: _run(connection, name, arguments))
+        return self._with_one(lambda connection: self._run(connection, name, arguments))
 
     def ask(self, *commands: Words) -> list[Any]:
         """Send plain commands together; their replies, of which each may be an error."""
         replies: list[Any] = self._with_one(lambda connection: _ask(connection, commands))
         return replies
+
+    def _run(self, connection: Wire, name: str, arguments: Words) -> Any:
+        if connection not in self._known:
+            _ask(connection, [started(self._address, self._clock)])
+            self._known.add(connection)
+        return _run(connection, name, arguments)
 
     def _with_one(self, use: Callable[[Wire], Any]) -> Any:
         connection = self._take()
@@ -117,6 +132,12 @@ def _run(connection: Wire, name: str, arguments: Words) -> Any:
         connection.send_packed_command(connection.pack_commands([("SCRIPT", "LOAD", wanted.text), ("EVALSHA", wanted.sha, *arguments)]))
         connection.read_response()
         return connection.read_response()
+
+
+def started(address: Address, clock: Clock | None) -> Words:
+    """What to ask a server before anything else: see started.lua. Whoever may not is left without an answer."""
+    given = () if clock is None else (clock.now_us(), clock.wall_offset_us())
+    return ("EVAL", script("Started").text, 1, address.prefix, NOTHING, "", *given)
 
 
 def _ask(connection: Wire, commands: Sequence[Words]) -> list[Any]:

@@ -53,7 +53,7 @@ class RedisStore:
         self.limits = limits
         self.clock = clock
         self.patience = patience
-        self.connections: Connections = Connections(self._address)
+        self.connections: Connections = Connections(self._address, clock)
         self.guarantees: Guarantees = self._check_server()
         self._check_data(create=create)
         self.waiters: Waiters = Waiters() if clock is None else waiters_for(clock)

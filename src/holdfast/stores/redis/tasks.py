@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 import redis.asyncio
 import redis.exceptions as theirs
 
+from holdfast.clock import Clock
 from holdfast.codec import Limits
 from holdfast.commands import Command
 from holdfast.stores import Guarantees
 from holdfast.stores.cancelled import take_back
 from holdfast.stores.loops import PerLoop
 from holdfast.stores.redis.address import Address
-from holdfast.stores.redis.connections import Words
+from holdfast.stores.redis.connections import Words, started
 from holdfast.stores.redis.failures import translate
 from holdfast.stores.redis.refusing import read_reply
 from holdfast.stores.redis.scripts import script
@@ -37,7 +38,7 @@ class RedisTasks:
         self.limits: Limits = store.limits
         self.guarantees: Guarantees = store.guarantees
         self.waiters: Waiters = store.waiters
-        self.pipes: PerLoop[Pipe] = PerLoop(partial(Pipe, address), Pipe.close, Pipe.abandon)
+        self.pipes: PerLoop[Pipe] = PerLoop(partial(Pipe, address, store.clock), Pipe.close, Pipe.abandon)
 
     async def execute(self, command: Command[R]) -> R:
         command.measure(self.limits)
@@ -93,8 +94,9 @@ class Pipe:
     While the replies to what was sent are on their way, what is asked gathers, and goes out as one.
     """
 
-    def __init__(self, address: Address) -> None:
+    def __init__(self, address: Address, clock: Clock | None) -> None:
         self._address = address
+        self._clock = clock
         self._connection = _make_connection(address)
         self._gathered: list[_Asked] = []
         self._worker: asyncio.Task[None] | None = None
@@ -141,7 +143,7 @@ class Pipe:
         """Send a batch and answer all of it."""
         was_sent = False
         try:
-            await self._connection.connect()
+            await self._connect()
             was_sent = True
             unknown = await self._send(batch, [("EVALSHA", script(one.name).sha, *one.arguments) for one in batch])
             if unknown:
@@ -153,6 +155,14 @@ class Pipe:
             await self._connection.disconnect(nowait=True)
             for one in batch:
                 one.fail(translate(error, self._address.shown, was_sent=was_sent))
+
+    async def _connect(self) -> None:
+        if self._connection.is_connected:
+            return
+        await self._connection.connect()
+        await self._connection.send_packed_command(self._connection.pack_commands([started(self._address, self._clock)]))
+        with suppress(theirs.ResponseError):
+            await self._connection.read_response()
 
     async def _send(self, batch: list[_Asked], commands: Sequence[Words]) -> list[_Asked]:
         """Send commands and give out their replies; answer those whose script the server does not know."""
@@ -175,6 +185,9 @@ class Pipe:
 
 class Wire(Protocol):
     """What we use of the library's connections."""
+
+    @property
+    def is_connected(self) -> bool: ...
 
     async def connect(self) -> None: ...
 

@@ -1,6 +1,8 @@
 """A store on the caller's own `sqlite3` connection: what it does commits or vanishes with the caller's work."""
 
+import os
 import sqlite3
+from secrets import token_hex
 from typing import TypeVar
 from urllib.parse import quote
 
@@ -19,6 +21,9 @@ from holdfast.stores.sqlite.within import CallersTransaction, commits_each, curs
 from holdfast.stores.waiting import Mark, Waiters
 
 R = TypeVar("R")
+
+THIS_PROGRAM = token_hex(8)
+"""Opens a file once, as often as it lends us connections: nobody knows when the caller commits what we do there."""
 
 
 class BorrowedStore:
@@ -83,7 +88,7 @@ class BorrowedStore:
             migrate(sql, self.path)
             self._anchor, _ = read_anchor(sql, self.path, HOST)
             clock = AnchoredClock(self._anchor)
-        return SqliteTransaction(sql, clock)
+        return SqliteTransaction(sql, clock, f"{os.getpid()}-{THIS_PROGRAM}")
 
     def mark(self, topic: str) -> Mark:
         if self._wakeups is not None:

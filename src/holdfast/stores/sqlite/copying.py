@@ -15,7 +15,7 @@ from holdfast.stores.sqlite.statements import SQL
 TABLES = ("names", "messages", "values", "entries", "leases", "events", "topics")
 """What a sealed file has under other names: so whoever has it open notices at the next statement, and nobody else pays for that."""
 
-COPYING, FLOOR, MOVED, TARGET_AT = "copying", "floor", "moved", "target_at"
+COPYING, MOVED, TARGET_AT = "copying", "moved", "target_at"
 """Names in holdfast_meta."""
 
 
@@ -45,7 +45,7 @@ class Copies(Log):
         number = max(number, self.latest() + 1)
         self.appended += 1
         self.sql.execute(SQL["append_at"], (number, "store", "copied", b"{}", self.now))
-        self.sql.execute(SQL["save_meta"], (FLOOR, str(number)))
+        self._raise_floor(number)
 
     def copying(self) -> Copying | None:
         row = self.sql.execute(SQL["meta"], (COPYING,)).fetchone()

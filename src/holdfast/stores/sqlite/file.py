@@ -14,6 +14,7 @@ from holdfast.clock import HOST, Anchor, Host, anchored
 from holdfast.commands import refused
 from holdfast.errors import HoldfastError, SchemaTooNew, StoreCorrupted, StoreError, StoreFull, StoreMissing, StoreUnavailable
 from holdfast.stores.files import Durability
+from holdfast.stores.files.replaced import inode_of, warn_of_copy
 from holdfast.stores.sqlite.statements import SQL
 
 N = TypeVar("N")
@@ -102,6 +103,13 @@ def read_anchor(sql: sqlite3.Cursor, path: str, host: Host = HOST) -> tuple[Anch
     if anchor != stored:
         sql.execute(SQL["save_meta"], ("anchor", json.encode(anchor).decode()))
     return anchor, stored is not None and anchor != stored
+
+
+def note_file(sql: sqlite3.Cursor, path: str) -> None:
+    """Remember which file this is, inside a transaction; say so where it is another one than the last time."""
+    noted, found = _read_note(sql.execute(SQL["meta"], ("file",)).fetchone(), int, path), inode_of(path)
+    if noted is None or warn_of_copy(path, noted, found):
+        sql.execute(SQL["save_meta"], ("file", str(found)))
 
 
 def _read_note(row: tuple[str] | None, kind: type[N], path: str) -> N | None:

@@ -13,10 +13,14 @@ from holdfast.stores.sqlite.queues import as_json
 from holdfast.stores.sqlite.statements import SQL
 
 STRETCH = 20_000
-"""How many event numbers one reading of the log walks at most."""
+"""How many events one reading of the log walks at most."""
 
-COUNTED, PRUNED = "counted", "pruned"
-"""Names in holdfast_meta: of the last event in the counts of holdfast_topics, and of the topic at which the last pruning stopped."""
+GAPS = 10_000
+"""So many gaps between numbers are known; whoever asks for events before the oldest of them begins anew."""
+
+COUNTED, PRUNED, FLOOR = "counted", "pruned", "floor"
+"""Names in holdfast_meta: of the last event in the counts of holdfast_topics, of the topic at which the last pruning stopped, and of the
+number up to which events count as pruned whatever their topic."""
 
 
 APPEND = SQL["append"]
@@ -38,6 +42,8 @@ class Log:
     now: int
     hints: dict[str, int]
     appended: int
+    opener: str | None
+    """Who lets the numbers leap to the clock with the next event; None once they have."""
 
     def append(self, drafts: Sequence[Draft]) -> int:
         first, rest = drafts[0], drafts[1:]
@@ -52,8 +58,28 @@ class Log:
         """Append one event; answer its number."""
         self.appended += 1
         self.hints[watch_topic(topic)] = ALL
+        if self.opener is not None and (number := self._leap(self.opener)) is not None:
+            self.sql.execute(SQL["append_at"], (number, topic, event, _text(facts), self.now))
+            return number
         self.sql.execute(APPEND, (topic, event, _text(facts), self.now))
         return self.sql.lastrowid or 0
+
+    def _leap(self, opener: str) -> int | None:
+        """The number to go on with, where this opener's numbers have yet to leap."""
+        self.opener = None
+        latest = self.latest()
+        if self.now <= latest + 1 or self.sql.execute(SQL["has_leapt"], (opener,)).fetchone():
+            return None
+        self.sql.execute(SQL["add_gap"], (self.now, latest, opener))
+        oldest = self.sql.execute(SQL["gap_too_many"], (GAPS,)).fetchone()
+        if oldest is not None:
+            self.sql.execute(SQL["forget_gaps"], oldest)
+            self._raise_floor(oldest[0])
+        return self.now
+
+    def _raise_floor(self, number: int) -> None:
+        """Let everything told up to a number count as pruned."""
+        self.sql.execute(SQL["save_meta"], (FLOOR, str(max(number, int(self._meta(FLOOR) or 0)))))
 
     def latest(self) -> int:
         row = self.sql.execute(SQL["latest"]).fetchone()
@@ -63,13 +89,18 @@ class Log:
         row = self.sql.execute(SQL["floor"], (topic,)).fetchone()
         return 0 if row is None else row[0]
 
+    def was_skipped(self, number: int) -> bool:
+        row = self.sql.execute(SQL["gap_above"], (number,)).fetchone()
+        return row is not None and bool(row[0] < number)
+
     def changes(self, topic: str, after: int, limit: int) -> tuple[list[Event], int]:
         oldest = self.sql.execute(SQL["oldest"]).fetchone()
         latest = self.latest()
         # Many watch what is quiet, and the log may be long: what is known to be of other topics is not walked.
         quiet = self.sql.execute(SQL["quiet_until"], (topic, after)).fetchone()
         after = max(after, oldest[0] - 1 if oldest else 0, quiet[0] if quiet else 0)
-        upto = min(after + STRETCH, latest)
+        end = None if latest - after <= STRETCH else self.sql.execute(SQL["stretch_end"], (after, STRETCH - 1)).fetchone()
+        upto = latest if end is None else end[0]
         asked = {"topic": topic, "after": after, "upto": upto, "limit": limit}
         events = [Event(n, name, event, Raw(data), at) for n, name, event, data, at in self.sql.execute(SQL["changes"], asked)]
         return events, events[-1].index if len(events) == limit else max(upto, after)
@@ -80,9 +111,14 @@ class Log:
         if oldest is None or oldest[1] >= never_after:
             return 0
         pruned = self._drop_old(min(older_than, never_after), latest, limit) if oldest[1] < older_than else 0
-        if latest - oldest[0] >= keep:
+        if self._span(oldest[0], latest) >= keep:
             pruned += self._prune_topics(keep, self._first_from(never_after, oldest[0], latest), limit - pruned)
         return pruned
+
+    def _span(self, first: int, last: int) -> int:
+        """How many numbers were given out from one to another."""
+        skipped = [self.sql.execute(SQL["skipped_up_to"], (number,)).fetchone() or (0,) for number in (first, last)]
+        return last - first - int(skipped[1][0] - skipped[0][0])
 
     def _drop_old(self, before: int, latest: int, limit: int) -> int:
         rows = self.sql.execute(SQL["old_events"], (latest, limit)).fetchall()

@@ -421,6 +421,46 @@ select max(
   coalesce((select cast(value as integer) from holdfast_meta where name = 'floor'), 0)
 )
 
+-- name: has_leapt
+select 1
+from holdfast_gaps
+where opener = ?
+
+-- name: add_gap
+insert into holdfast_gaps (n, behind, skipped, opener)
+select ?1, ?2, ?1 - ?2 - 1 + coalesce((select skipped from holdfast_gaps order by n desc limit 1), 0), ?3
+
+-- name: gap_above
+select behind
+from holdfast_gaps
+where n > ?
+order by n
+limit 1
+
+-- name: skipped_up_to
+select skipped
+from holdfast_gaps
+where n <= ?
+order by n desc
+limit 1
+
+-- name: gap_too_many
+select n
+from holdfast_gaps
+order by n desc
+limit 1 offset ?
+
+-- name: forget_gaps
+delete from holdfast_gaps
+where n <= ?
+
+-- name: stretch_end
+select n
+from holdfast_events
+where n > ?
+order by n
+limit 1 offset ?
+
 -- name: changes
 -- Walks the log by number; a bounded stretch at a time, since most of it may be of other topics.
 select n, topic, event, data, at

@@ -18,6 +18,7 @@ from holdfast.stores.sqlite.file import (
     check_folder,
     check_library,
     migrate,
+    note_file,
     open_connection,
     read_anchor,
     refuse_if_missing,
@@ -79,6 +80,7 @@ class SqliteStore(SharedFileStore):
             sql = connections[0].cursor()
             sql.execute("begin immediate")
             migrate(sql, self.path)
+            note_file(sql, self.path)
             anchor, is_new_boot = read_anchor(sql, self.path, self._host)
             if is_new_boot:
                 self._refuse_two_kernels()
@@ -102,7 +104,7 @@ class SqliteStore(SharedFileStore):
         check_same_file(connection, self.path)
         if commits_each(connection):
             return self
-        return CallersTransaction(connection, self.path, self.limits, lambda sql: SqliteTransaction(sql, self.clock))
+        return CallersTransaction(connection, self.path, self.limits, lambda sql: SqliteTransaction(sql, self.clock, self._writer.opener))
 
     def close(self) -> None:
         forks.open_stores.discard(self)
@@ -123,7 +125,7 @@ class SqliteStore(SharedFileStore):
             try:
                 sql.execute("begin")
                 try:
-                    tx = SqliteTransaction(sql, self.clock)
+                    tx = SqliteTransaction(sql, self.clock, None)
                     return command.write(tx, command.check(tx))
                 finally:
                     sql.execute("commit")

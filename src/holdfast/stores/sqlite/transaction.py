@@ -22,12 +22,13 @@ class SqliteTransaction(Messages, Entries, Copies):
     reserved: dict[str, int]
     has_renewed: bool = False
 
-    def __init__(self, sql: SqlCursor, clock: Clock) -> None:
+    def __init__(self, sql: SqlCursor, clock: Clock, opener: str | None) -> None:
         self.sql = sql
         self.clock = clock
         self.now: int = clock.now_us()
         self.hints: dict[str, int] = {}
         self.appended: int = 0
+        self.opener = opener
 
     @property
     def wall_offset(self) -> int:

@@ -1,6 +1,7 @@
 """Committing what commands do to a SQLite file, alone or several at once."""
 
 import sqlite3
+from secrets import token_hex
 
 from holdfast.clock import Clock
 from holdfast.commands import Prune
@@ -26,6 +27,8 @@ class Writer:
         self._clock = clock
         self._since_prune = 0
         self._noted_at = 0
+        self.opener: str | None = token_hex(8)
+        """Who lets the numbers leap to the clock; None once that is committed."""
 
     def transact(self, jobs: list[Job]) -> dict[str, int]:
         """Run the jobs in one transaction; if that fails for any reason but a refusal, each in one of its own. Answers their hints."""
@@ -58,10 +61,10 @@ class Writer:
         try:
             sql = self._cursor()
             sql.execute("begin immediate")
-            tx = SqliteTransaction(sql, self._clock)
+            tx = SqliteTransaction(sql, self._clock, self.opener)
             job.answer = tx.execute(job.command)
             self._look_after(tx)
-            self._commit(sql, [job])
+            self._commit(sql, tx, [job])
         except BaseException as error:
             self._roll_back()
             if isinstance(error, sqlite3.Error):
@@ -83,11 +86,11 @@ class Writer:
         try:
             sql = self._cursor()
             sql.execute("begin immediate")
-            tx = SqliteTransaction(sql, self._clock)
+            tx = SqliteTransaction(sql, self._clock, self.opener)
             for job in carry_out_alike(tx, jobs):
                 attempt(tx, job)
             self._look_after(tx)
-            self._commit(sql, jobs)
+            self._commit(sql, tx, jobs)
         except BaseException as error:
             self._roll_back()
             if not isinstance(error, Exception):
@@ -97,11 +100,12 @@ class Writer:
             return fail_all(jobs, failed) if isinstance(failed, StoreUnavailable) else None
         return tx.hints
 
-    def _commit(self, sql: sqlite3.Cursor, jobs: list[Job]) -> None:
+    def _commit(self, sql: sqlite3.Cursor, tx: SqliteTransaction, jobs: list[Job]) -> None:
         """Commit, and only then call the jobs done."""
         try:
             sql.execute("commit")
             call_done(jobs)
+            self.opener = tx.opener
         except sqlite3.Error as error:
             # Its state is not to be trusted; the next transaction opens another. A cursor left open would keep it, and its lock.
             self._roll_back()

@@ -8,7 +8,7 @@ from multiprocessing.connection import Connection
 
 import pytest
 
-from holdfast.commands import Change, Claim, Configure, Count, Put, Together, Write
+from holdfast.commands import Change, Changes, Claim, Configure, Count, Put, Together, Write
 from holdfast.errors import QueueFull
 from holdfast.stores import Store
 from holdfast.testing.clock import FakeClock
@@ -79,6 +79,19 @@ class FileConformance(Conformance):
             tokens.append(claim_one(store).token)
             store.close()
         assert tokens == sorted(set(tokens)), f"tokens must strictly grow, and were {tokens}"
+
+    def test_a_watch_goes_on_where_it_was_when_the_store_is_opened_again(self, factory: StoreFactory, clock: FakeClock) -> None:
+        indexes = []
+        for number in range(3):
+            store = factory.make(clock)
+            put(store, str(number))
+            indexes.append(store.execute(Changes(f"queue:{JOBS}")).latest)
+            store.close()
+            clock.advance(60)
+        again = factory.make(clock)
+        put(again, "last")
+        assert [len(again.execute(Changes(f"queue:{JOBS}", index)).events) for index in indexes] == [3, 2, 1]
+        again.close()
 
     def test_settings_are_there_when_the_store_is_opened_again(self, factory: StoreFactory, clock: FakeClock) -> None:
         first = factory.make(clock)

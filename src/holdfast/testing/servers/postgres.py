@@ -51,20 +51,25 @@ class PostgresServer:
             self._program.close()
             raise
 
+    @property
+    def data(self) -> Path:
+        """Where its files are."""
+        return self._program.folder / "data"
+
     def _create(self) -> None:
         folder = self._program.folder
         secret = folder / "password"
         secret.write_text(PASSWORD, encoding="ascii")
         secret.chmod(0o644)
         self._program.run(
-            *(self.binaries / "initdb", "-D", folder / "data", "-U", "holdfast", "-E", "UTF8", "--locale=C"),
+            *(self.binaries / "initdb", "-D", self.data, "-U", "holdfast", "-E", "UTF8", "--locale=C"),
             *("--no-sync", "--no-instructions", "--auth=password", f"--pwfile={secret}"),
         )
 
     def start(self) -> None:
         """Start it, again on its port and its data."""
         settings = [part for name, value in self.settings.items() for part in ("-c", f"{name}={value}")]
-        place = ("-D", self._program.folder / "data", "-p", str(self.port), "-h", "127.0.0.1", "-k", "")
+        place = ("-D", self.data, "-p", str(self.port), "-h", "127.0.0.1", "-k", "")
         self._program.start([self.binaries / "postgres", *place, *settings], self._is_ready)
 
     def stop(self) -> None:
@@ -82,7 +87,7 @@ class PostgresServer:
 
     def _is_ready(self) -> bool:
         # It writes this line once it has recovered and takes connections.
-        status = self._program.folder / "data" / "postmaster.pid"
+        status = self.data / "postmaster.pid"
         return status.exists() and status.read_text(errors="replace").rstrip().endswith("ready")
 
     def __enter__(self) -> Self:

@@ -43,25 +43,6 @@ begin
 end
 $$;
 
--- The cluster this is, whose transaction numbers the log names.
-create or replace function cluster() returns text
-language sql stable as $$
-  select system_identifier::text from pg_control_system()
-$$;
-
--- A dump was restored in another cluster. Transaction numbers and snapshots of the log are none here, and nobody knows what was given out
--- after the dump: the log begins anew, above every number there may have been.
-create or replace function begin_anew() returns void
-language plpgsql set search_path from current as $$
-declare
-  floor bigint := latest() + 4294967296;
-begin
-  delete from events;
-  delete from topics;
-  perform setval('numbers', floor), save_meta('floor', floor::text), save_meta('cluster', cluster());
-end
-$$;
-
 create or replace function write_begin_import(c jsonb, now bigint) returns text
 language plpgsql as $$
 declare
@@ -82,9 +63,9 @@ begin
   end if;
   running := jsonb_build_object(
     'source', c ->> 'source', 'offset', now - (c #>> '{survey,now}')::bigint,
-    'shift', case when is_empty then 0 else latest_here end, 'base', case when is_empty then 0 else next_here end
+    'base', case when is_empty then 0 else next_here end
   );
-  perform setval('numbers', greatest(latest_here, (running ->> 'shift')::bigint + (c #>> '{survey,latest}')::bigint));
+  perform setval('numbers', greatest(latest_here, (c #>> '{survey,latest}')::bigint));
   perform setval('messages_n_seq', greatest(next_here, (running ->> 'base')::bigint + (c #>> '{survey,next_n}')::bigint));
   floor := append('store', 'copied', '{}', now);
   perform save_meta('floor', floor::text), save_meta('copying', running::text);

@@ -91,6 +91,10 @@ begin
     perform refuse('HF007', format(
       '%s was asked for events after %s, but this store''s newest is %s: take a fresh snapshot', of_topic, asked, newest
     ), known.floor::text);
+  elsif was_skipped(asked) then
+    perform refuse('HF007', format(
+      '%s was asked for events after %s, a number this store skipped (was a backup restored?): take a fresh snapshot', of_topic, asked
+    ), known.floor::text);
   end if;
   select coalesce(taken, pg_current_snapshot()), taken is null and exists (select from unseen_events(of_topic, known, pg_current_snapshot()))
   into snapshot, is_new;

@@ -3,7 +3,7 @@
 -- KEYS  1 the store
 -- ARGV  1 the command: source, now, latest and next_n of the source, merge
 --       2 its id, or ''  3 the moment, in tests  4 the offset of the wall clock, in tests
--- Answers what is remembered of the copy: source, offset, shift, base, place, messages, entries, checksum.
+-- Answers what is remembered of the copy: source, offset, base, place, messages, entries, checksum.
 -- @include copying
 
 local begin_import = {}
@@ -27,7 +27,6 @@ function begin_import.check(command)
   local copy = {
     source = command.source,
     offset = now - command.now,
-    shift = was_empty and 0 or numbers.latest(),
     base = was_empty and 0 or next_n(),
     place = "",
     messages = 0,
@@ -41,7 +40,7 @@ function begin_import.write(command, plan)
   local copy = plan.copy
   if plan.is_new then
     -- Messages are numbered from the same counter.
-    local number = math.max(copy.shift + command.latest + 1, copy.base + command.next_n, numbers.latest() + 1)
+    local number = math.max(command.latest + 1, copy.base + command.next_n, numbers.latest() + 1)
     numbers.last, numbers.drawn = number, true
     call("SET", store .. ":floor", text(number))
     call("SET", COPYING, cmsgpack.pack(copy))

@@ -1,0 +1,49 @@
+"""Whether a store's file is still the one it was: a backup that is put in its place is another one."""
+
+import logging
+import os
+import time
+
+from holdfast.errors import StoreError
+
+LOOK_S = 1.0
+"""How often a store looks at the name of its file."""
+
+logger: logging.Logger = logging.getLogger(__name__)
+
+
+def inode_of(path: str | os.PathLike[str]) -> int:
+    """The number of the file that a path leads to."""
+    return os.stat(path).st_ino  # noqa: PTH116 - half the cost of Path.stat
+
+
+def warn_of_copy(path: str | os.PathLike[str], noted: int, found: int) -> bool:
+    """Say once that the file was put here since it was opened last, where that is so."""
+    if noted == found:
+        return False
+    logger.warning("%s is a copy, put here since it was last opened: if it is a restored backup, run `holdfast restore`", path)
+    return True
+
+
+class Watchman:
+    """Looks now and then whether the file that a store has open was replaced: SQLite and LMDB would mix the two up."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self._path = path
+        self._inode = inode_of(path)
+        self._look_at_s = time.monotonic() + LOOK_S
+
+    def look(self) -> None:
+        """Refuse to go on with a file that is no longer there under its name."""
+        now_s = time.monotonic()
+        if now_s < self._look_at_s:
+            return
+        try:
+            found = inode_of(self._path)
+        except OSError:
+            found = self._inode  # Removed, or out of reach: nothing stands in its place.
+        if found != self._inode:
+            message = f"{self._path} was replaced while it was open: end all who have it open, put it there again, run `holdfast restore`"
+            logger.warning(message)
+            raise StoreError(message)
+        self._look_at_s = now_s + LOOK_S
