@@ -58,7 +58,7 @@ def test_an_lmdb_folder_put_back_hands_out_no_token_twice_and_its_watches_notice
     [("_leap", None, AssertionError), ("was_skipped", False, pytest.fail.Exception), ("was_skipped", True, Compacted)],
 )
 def test_a_store_that_does_not_leap_or_does_not_look_is_noticed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str, answer: bool | None, noticed: type[BaseException]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str, answer: object, noticed: type[BaseException]
 ) -> None:
     monkeypatch.setattr(SqliteTransaction, method, lambda *_: answer)
     path, backup = tmp_path / "jobs.db", tmp_path / "backup.db"

@@ -13,7 +13,7 @@ from holdfast.stores import Executor, Guarantees
 from holdfast.stores.committing import Job
 from holdfast.stores.files import Durability
 from holdfast.stores.files.store import SharedFileStore
-from holdfast.stores.sqlite import forks
+from holdfast.stores.sqlite import checkpoints, forks
 from holdfast.stores.sqlite.file import (
     check_folder,
     check_library,
@@ -61,12 +61,17 @@ class SqliteStore(SharedFileStore):
         # Guard _writer and _reader; a fork waits for both.
         self.writing: threading.Lock = threading.Lock()
         self.reading: threading.Lock = threading.Lock()
+        self.commits: int = 0
+        self._is_logged: bool = False
         self._open_file()
         forks.open_stores.add(self)
 
     def _open_file(self) -> None:
         check_folder(self.path)
         self._open(self.path)
+        self._is_logged = checkpoints.has_log(self.path)
+        if self._is_logged:
+            checkpoints.watch(self)
 
     def _connect(self) -> None:
         """Open, create or migrate the file."""
@@ -111,10 +116,12 @@ class SqliteStore(SharedFileStore):
         super().close()
 
     def _release(self) -> None:
-        """Close both connections: the last one to close tidies the log up, which is writing."""
+        """Close both connections, with everything in the file; the last one to close removes the log, which is writing."""
+        checkpoints.forget(self)
         with self.reading:
             self._reader.close()
         with self.writing:
+            checkpoints.move_log(self._writer.connection)
             self._writer.close()
 
     def _read(self, command: Command[R]) -> R:
@@ -134,7 +141,17 @@ class SqliteStore(SharedFileStore):
 
     def _transact(self, jobs: list[Job]) -> dict[str, int]:
         with self.writing:
-            return self._writer.transact(jobs)
+            hints = self._writer.transact(jobs)
+        self.commits += 1
+        if not self._is_logged:
+            self._is_logged = True
+            checkpoints.watch(self)
+        return hints
+
+    def checkpoint(self) -> None:
+        self._is_logged = False
+        if not (self._is_closed or self._is_inherited):
+            checkpoints.move_log_of(self.path)
 
     def leave_to_parent(self, *, is_idle: bool) -> None:
         """In a forked child: put away what is the parent's. Most children never use the store, so nothing is opened yet."""
