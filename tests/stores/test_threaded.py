@@ -22,11 +22,11 @@ class Slow(SqliteStore):
     def __init__(self, file: Path) -> None:
         super().__init__(file, durability="process")
         self.may_begin = threading.Event()
-        self.commits: list[list[str]] = []
+        self.shared: list[list[str]] = []
 
     def run(self, jobs: list[Job]) -> None:
         self.may_begin.wait()
-        self.commits.append([job.command.queue for job in jobs])  # type: ignore[attr-defined]
+        self.shared.append([job.command.queue for job in jobs])  # type: ignore[attr-defined]
         super().run(jobs)
 
 
@@ -47,7 +47,7 @@ async def test_a_small_command_waits_for_one_large_one_at_most(tmp_path: Path) -
     slow.may_begin.set()
     await asyncio.gather(*asks)
     await store.aclose()
-    assert slow.commits == [["first"], ["large-1"], ["small-1", "small-2"], ["large-2"]]
+    assert slow.shared == [["first"], ["large-1"], ["small-1", "small-2"], ["large-2"]]
 
 
 class Batches:

@@ -12,6 +12,7 @@ from holdfast.cli.copy import copy
 from holdfast.cli.demo.command import demo
 from holdfast.cli.imports import imports
 from holdfast.cli.localqueue import localqueue
+from holdfast.cli.restore import restore
 from holdfast.cli.serve import serve
 from holdfast.cli.token import token
 from holdfast.cli.worker import worker
@@ -40,6 +41,7 @@ app.add_typer(imports)
 app.add_typer(localqueue)
 app.command()(copy)
 app.command()(demo)
+app.command()(restore)
 app.command()(serve)
 app.command()(worker)
 app.add_typer(token, name="token")

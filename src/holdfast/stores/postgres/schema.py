@@ -143,13 +143,20 @@ def refuse_if_missing(connection: Connection[Any], schema: str, where: str) -> N
             raise StoreMissing(f"there is no store in schema {schema!r} of {where}: check the URL")
 
 
+def begin(schema: str) -> Steps[None]:
+    """Apply what is missing, in a transaction of our own."""
+    # A standby that is away must not keep a store from being opened; one that takes over begins by itself.
+    yield b"select set_config('synchronous_commit', 'local', true) where current_setting('synchronous_commit') <> 'off'", ()
+    yield from apply(schema)
+
+
 def begin_here(connection: Connection[Any], schema: str) -> None:
     """Let the store go on above what may have been lost, on a new connection: the server may have been started anew, with other data."""
     with connection.cursor() as cursor:
         found = carry_out(state(schema), cursor)
         if found.version == newest() and not found.at_home:
             with connection.transaction():
-                carry_out(apply(schema), cursor)
+                carry_out(begin(schema), cursor)
 
 
 def migrate(connection: Connection[Any], schema: str) -> None:
@@ -158,4 +165,4 @@ def migrate(connection: Connection[Any], schema: str) -> None:
         carry_out(check_server(), cursor)
         if carry_out(state(schema), cursor) != State(newest()):
             with connection.transaction():
-                carry_out(apply(schema), cursor)
+                carry_out(begin(schema), cursor)

@@ -29,7 +29,7 @@ class RedisSeal:
         self._ask(("DEL", *self._names))
 
     def _ask(self, words: Words) -> Any:
-        connections = Connections(self._address)
+        connections = Connections(self._address, None)
         try:
             (reply,) = retry(lambda: connections.ask(words), Tries(OPENING))
         finally:
