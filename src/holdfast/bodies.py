@@ -71,6 +71,16 @@ class AsyncBody:
             self._task.cancel()
 
 
+class _Thread(threading.local):
+    """A key for each thread: `threading.get_ident()` is given again to another thread when one ends."""
+
+    def __init__(self) -> None:
+        self.key = object()
+
+
+_thread = _Thread()
+
+
 class Body:
     """The rest of the running thread, until it leaves: `lost` and `check()` tell it, nothing interrupts it."""
 
@@ -79,8 +89,8 @@ class Body:
 
     @staticmethod
     def current() -> object:
-        """What tells the running body from others: its thread."""
-        return threading.get_ident()
+        """What tells the running body from others: its thread, which has nothing in common with one that ended."""
+        return _thread.key
 
     def leave(self, error: BaseException | None) -> bool:
         """Leave; no error is of our making."""

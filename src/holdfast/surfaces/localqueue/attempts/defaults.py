@@ -2,8 +2,8 @@
 
 from collections.abc import Callable
 
+from holdfast.bodies import Body
 from holdfast.surfaces.localqueue.attempts.stores import AttemptStore, URLAttemptStore
-from holdfast.surfaces.localqueue.threads import this_thread
 
 _chosen: list[AttemptStore] = []
 _factories: list[Callable[[], AttemptStore]] = []
@@ -25,7 +25,7 @@ def configure_default_store_factory(factory: Callable[[], AttemptStore]) -> None
 
 def close_default_store(all_threads: bool = False) -> None:  # noqa: FBT001, FBT002 - as documented
     """Close what the factory made for this thread, or for all of them."""
-    threads = [*_made] if all_threads else [this_thread()]
+    threads = [*_made] if all_threads else [Body.current()]
     for thread in threads:
         store = _made.pop(thread, None)
         close = getattr(store, "close", None)
@@ -39,7 +39,7 @@ def chosen_store() -> AttemptStore | None:
         return _chosen[0]
     if not _factories:
         return None
-    thread = this_thread()
+    thread = Body.current()
     if thread not in _made:
         _made[thread] = _factories[0]()
     return _made[thread]
