@@ -9,8 +9,8 @@ import pytest
 import urllib3
 from msgspec import json
 
-from holdfast import connect
-from holdfast.commands import Change, Claim, Put, Settle, Write
+from holdfast import ControlPlaneClient, Queue, Worker, connect
+from holdfast.commands import Change, Claim, Move, Put, Settle, Write
 from holdfast.server.logs import JsonLines, TextLines
 from holdfast.server.metrics import OTHER, QUEUES, Metrics
 from holdfast.stores.http.store import HttpStore
@@ -57,6 +57,38 @@ def test_messages_requests_and_queues_are_counted(served: Served) -> None:
         "holdfast_waiting_requests 0",
     ):
         assert line in told
+
+
+@pytest.mark.parametrize("prefix", ["", "/ns/team"])
+def test_what_a_worker_does_is_counted_message_by_message(served: Served, prefix: str) -> None:
+    with ControlPlaneClient(served.url + prefix) as client:
+
+        def handle(value: int) -> None:
+            if value == 7:
+                raise ValueError("no luck today")
+
+        worker = Worker(handle, "m", client=client, max_attempts=1, results=True)
+        Queue[int]("m", client=client).put_many(range(10))
+        worker.run(until_empty=True)
+    told = metrics(served.url).splitlines()
+    name = " team/m" if prefix else "m"
+    counted = {line for line in told if line.startswith(f'holdfast_messages_total{{queue="{name}"')}
+    expected = {"put": 10, "claimed": 10, "done": 9, "dead": 1}
+    assert counted == {f'holdfast_messages_total{{queue="{name}",op="{op}"}} {count}' for op, count in expected.items()}
+
+
+def test_a_failure_counts_as_dead_only_when_it_is_the_last(served: Served) -> None:
+    store = HttpStore(served.url)
+    store.execute(Put("jobs", [item("a"), item("b", max_attempts=1)]))
+    claimed = store.execute(Claim("jobs", "me", 60.0, limit=2)).messages
+    for _ in range(2):
+        store.execute(Settle([message.receipt for message in claimed], "ready", counts=True, max_attempts=2))
+        claimed = store.execute(Claim("jobs", "me", 60.0, limit=2)).messages
+    store.execute(Move("jobs", "ready", ["b"]))
+    store.close()
+    told = metrics(served.url).splitlines()
+    for op, count in {"put": 2, "claimed": 3, "ready": 2, "dead": 2}.items():
+        assert f'holdfast_messages_total{{queue="jobs",op="{op}"}} {count}' in told
 
 
 def test_names_that_clients_make_up_do_not_fill_the_memory() -> None:

@@ -11,11 +11,6 @@ def shown(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells)
 
 
-def counted(count: int, thing: str, things: str = "") -> str:
-    """So many things: 1 message, 2 messages, 1 entry, 1,000 entries."""
-    return f"{count:,} {thing if count == 1 else things or f'{thing}s'}"
-
-
 def moment(seconds: float | None) -> str:
     """A moment of the wall clock."""
     return "never" if seconds is None else datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%SZ")

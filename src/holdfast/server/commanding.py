@@ -12,6 +12,7 @@ from holdfast.commands import Claim, Claimed, Command
 from holdfast.server.asgi import JSON_TYPE, Receive, Scope, Send, answer
 from holdfast.server.bodies import read_body
 from holdfast.server.callers import Caller, caller_of
+from holdfast.server.effects import last_failures
 from holdfast.server.lasting import Lasting
 from holdfast.server.metrics import Metrics
 from holdfast.server.reach import Reach
@@ -39,11 +40,12 @@ class CommandRoute:
         command = self._decode(await read_body(scope, receive, self._body_bytes))
         caller = caller_of(scope)
         store = Reach(self._store, caller)
+        last = await last_failures(self._store, command, caller)
         if scope["query_string"] and isinstance(command, Claim):
             answered: object = await self._claim(store, command, wait_s(scope), caller, receive)
         else:
             answered = await store.execute(command)
-        self._metrics.executed(command, answered, caller.namespace.prefix)
+        self._metrics.executed(command, answered, caller.namespace.prefix, last)
         offset = (_WALL_OFFSET, b"%d" % self._store.wall_offset_us())
         await answer(scope, send, 200, _encode(answered), JSON_TYPE, offset)
 

@@ -6,11 +6,13 @@ must not fill the memory.
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, Final
 
-from holdfast.commands import Claimed, Held, Put, Puts, Settle, Stats, Write, Written
 from holdfast.commands import Command as AnyCommand
+from holdfast.commands import Stats, Write, Written
+from holdfast.records import Receipt
+from holdfast.server.effects import effects_of, parts_of
 
 BUCKETS_S: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 QUEUES: Final = 200
@@ -45,17 +47,13 @@ class Metrics:
         spread[bisect_left(BUCKETS_S, elapsed_s)] += 1
         spread[-1] += elapsed_s
 
-    def executed(self, command: AnyCommand[Any], answer: object, prefix: str = "") -> None:
+    def executed(self, command: AnyCommand[Any], answer: object, prefix: str = "", last: Collection[Receipt] = ()) -> None:
         """Count what a command did to messages, and what a fence refused; in the store its queues have the prefix before their names."""
-        if isinstance(answer, Puts) and isinstance(command, Put):
-            self._count(prefix + command.queue, "put", sum(answer.created))
-        elif isinstance(answer, Claimed) and answer.messages:
-            self._count(prefix + answer.messages[0].queue, "claimed", len(answer.messages))
-        elif isinstance(answer, Held) and isinstance(command, Settle):
-            for receipt, is_held in zip(command.receipts, answer.held, strict=True):
-                self._count(prefix + receipt.queue, command.to, is_held)
-        elif isinstance(command, Write) and isinstance(answer, list):
-            self._fenced += sum(isinstance(written, Written) and written.because == "fence" for written in answer)
+        for effect in effects_of(command, answer, last):
+            self._count(prefix + effect.queue, effect.op, effect.messages)
+        for step, part in parts_of(command, answer):
+            if isinstance(step, Write):
+                self._fenced += sum(isinstance(written, Written) and written.because == "fence" for written in part)
 
     def _count(self, queue: str, op: str, count: int) -> None:
         if queue not in self._queues:
