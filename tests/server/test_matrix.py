@@ -1,5 +1,6 @@
 """Every route under every scope: nobody gets further than their token says, and no route is missing from the table."""
 
+import itertools
 from collections.abc import Iterator
 from typing import Any
 
@@ -7,6 +8,7 @@ import pytest
 import urllib3
 from msgspec import Struct, json
 
+from holdfast.commands import Configure
 from holdfast.server.layers.signin import OPEN
 from holdfast.server.openapi import openapi
 from holdfast.server.scopes import VERBS
@@ -16,6 +18,7 @@ from holdfast.testing.conformance.threads import PATIENCE_S
 from tests.server.serving import Served
 from tests.server.test_tokens import make
 
+NUMBERS = itertools.count(1_000)
 ITEM = {"id": "a", "value": 1}
 RECEIPT = ["q", "a", 1]
 
@@ -57,8 +60,9 @@ ROWS = [
     Row("POST /v1/release", {"names": [[None, "k", "l"]]}, ("lease:k:hold",)),
     Row("POST /v1/look", {"dict": "d", "keys": ["k"]}, ("dict:d:read",)),
     Row("POST /v1/look", {"dict": None, "keys": ["k"]}, ("lease:k:read",)),
-    Row("POST /v1/configure", {"kind": "queue", "name": "q", "paused": False}, ("queue:q:manage",)),
-    Row("POST /v1/configure", {"kind": "dict", "name": "d"}, ("dict:d:manage",)),
+    Row("POST /v1/configure", lambda: {"kind": "queue", "name": "q", "maxsize": next(NUMBERS)}, ("queue:q:manage",)),
+    Row("POST /v1/configure", {"kind": "queue", "name": "dead"}, ("queue:dead:read|claim|put|hold|write|manage",)),
+    Row("POST /v1/configure", lambda: {"kind": "dict", "name": f"new {next(NUMBERS)}"}, ("dict:new:manage",)),
     Row("POST /v1/clear", {"kind": "queue", "name": "q"}, ("queue:q:manage",)),
     Row("POST /v1/clear", {"kind": "dict", "name": "d", "drop": True}, ("dict:d:manage",)),
     Row("POST /v1/names", {"kind": "queue"}, ("queue:*:read",)),
@@ -91,6 +95,7 @@ ROWS = [
     Row("POST /v1/wait", {"topics": [["lease:d:k"]], "timeout_s": 0}, ("dict:d:read|claim|put|hold|write",)),
     Row("POST /v1/wait", {"topics": [["lease::k"]], "timeout_s": 0}, ("lease:k:read|claim|put|hold|write",)),
     Row("POST /v1/wait", {"topics": [["elsewhere"]], "timeout_s": 0}, ("admin",)),
+    Row("POST /v1/wait", {"topics": [["worker:01a1"]], "timeout_s": 0}, ("queue:*any*:claim",)),
     Row("GET /v1/watch?topic=queue:q&after=4000000000000000000", None, ("queue:q:read",)),
     Row("GET /v1/watch?topic=dict:d&after=4000000000000000000", None, ("dict:d:read",)),
     Row("GET /v1/audit", None, ("server:audit:read",)),
@@ -124,7 +129,7 @@ def by_hand(scope: str, need: str) -> bool:
     kind, name, verb = scope.split(":")
     needed_kind, needed_name, needed_verb = need.split(":")
     fits_kind = kind == needed_kind or (kind == "*" and needed_kind != "server")
-    fits_name = name in ("*", needed_name) or (name.endswith("*") and needed_name.startswith(name[:-1]))
+    fits_name = name in ("*", needed_name) or needed_name == "*any*" or (name.endswith("*") and needed_name.startswith(name[:-1]))
     return fits_kind and fits_name and verb in ("*", *needed_verb.split("|"))
 
 
@@ -137,15 +142,19 @@ def inner() -> Store:
 def served(inner: Store) -> Iterator[Served]:
     served = Served(inner)
     make(inner, "admin")
+    inner.execute(Configure("queue", "dead"))
     yield served
     served.close()
 
 
 def status(pool: urllib3.PoolManager, served: Served, row: Row, token: str | None) -> int:
+    """The answer's; 403 too where an answer names what was refused."""
     method, _, path = row.path.partition(" ")
     headers = {} if token is None else {"Authorization": f"Bearer {token}"}
-    body = None if row.body is None else json.encode(row.body)
-    return pool.request(method, served.url + path, body=body, headers=headers, retries=False, timeout=PATIENCE_S).status
+    given = row.body() if callable(row.body) else row.body
+    body = None if given is None else json.encode(given)
+    reply = pool.request(method, served.url + path, body=body, headers=headers, retries=False, timeout=PATIENCE_S)
+    return 403 if path == "/v1/wait" and b'"refused"' in reply.data else reply.status
 
 
 def paths_of(served: Served) -> set[str]:

@@ -9,6 +9,7 @@ from holdfast.cli.opening import AsJson, StoreUrl, opened, seconds_of, this_user
 from holdfast.cli.showing import moment, shown
 from holdfast.errors import HoldfastError
 from holdfast.server.namespaces import DEFAULT_NAME
+from holdfast.server.presets import worker_grants
 from holdfast.server.scopes import ADMIN, ANY
 from holdfast.server.tokens import Token, create_token, list_tokens, revoke_token
 
@@ -18,8 +19,14 @@ token: typer.Typer = typer.Typer(no_args_is_help=True, help="Tokens that a serve
 @token.command()
 def create(
     name: Annotated[str, typer.Argument(help="What people call it.")],
-    scope: Annotated[list[str], typer.Option(help="KIND:PATTERN:VERBS, as in queue:orders-*:put,claim; * or admin. May be repeated.")],
     *,
+    scope: Annotated[
+        list[str] | None, typer.Option(help="KIND:PATTERN:VERBS, as in queue:orders-*:put,claim; * or admin. May be repeated.")
+    ] = None,
+    for_worker: Annotated[
+        list[str] | None,
+        typer.Option(metavar="QUEUE", help="Every scope that a worker of this queue needs; may be repeated, and beside --scope."),
+    ] = None,
     namespace: Annotated[
         list[str] | None,
         typer.Option(help="A namespace it is for, or a pattern; may be repeated. Without it the default one, for admin all."),
@@ -32,8 +39,9 @@ def create(
     """Make a token and show it, once."""
     with opened(url, create=create_store) as store:
         expires_s = None if expires is None else seconds_of(expires)
-        namespaces = namespace or [ANY if ADMIN in scope else DEFAULT_NAME]
-        made, text = create_token(store, name, scope, namespaces, expires_s, by=this_user())
+        scopes = [*(scope or ()), *(grant.scope for queue in for_worker or () for grant in worker_grants(queue))]
+        namespaces = namespace or [ANY if ADMIN in scopes else DEFAULT_NAME]
+        made, text = create_token(store, name, list(dict.fromkeys(scopes)), namespaces, expires_s, by=this_user())
     if as_json:
         typer.echo(json.encode({"token": text, **_told(made)}).decode())
         return

@@ -32,6 +32,11 @@ def log_topic(name: str | None, key: str) -> str:
     return f"lease::{key}" if name is None else dict_topic(name)
 
 
+def worker_topic(incarnation: str) -> str:
+    """One worker may have something to do; only its own process says so."""
+    return f"worker:{incarnation}"
+
+
 def watch_topic(topic: str) -> str:
     """An event was written to the topic."""
     return f"watch:{topic}"

@@ -4,13 +4,18 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from holdfast.errors import NotAllowed
 from holdfast.server.asgi import Scope as AsgiScope
 from holdfast.server.audit import Actor
-from holdfast.server.namespaces import Namespace, refuse_reserved
-from holdfast.server.needs import Need
+from holdfast.server.namespaces import Namespace, is_reserved, refuse_reserved
+from holdfast.server.needs import Kind, Need
 from holdfast.server.scopes import ADMIN, Scope
+from holdfast.stores.http.protocol import Verb
+
+KNOWERS: Final[tuple[Verb, ...]] = ("read", "claim", "put", "hold", "write")
+"""Whoever may do any of these with something may know that it is there, and when it is worth asking."""
 
 KEY: Final = "holdfast.caller"
 """Where the caller is in the scope."""
@@ -41,6 +46,15 @@ class Caller(Struct, frozen=True):
             if scope.allows(need):
                 return True
         return False
+
+    def may_somewhere(self, kind: Kind, verb: Verb) -> bool:
+        """Whether they may do that with anything of the kind."""
+        return any(scope.allows_somewhere(kind, verb) for scope in self.scopes)
+
+
+def may_know(caller: Caller, need: Need) -> bool:
+    """Whether they may do anything with what is named."""
+    return not is_reserved(need.name) and any(caller.may(replace(need, verb=verb)) for verb in KNOWERS)
 
 
 _EVERYTHING: Final = Scope.parse(ADMIN)

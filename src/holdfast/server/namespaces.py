@@ -86,9 +86,14 @@ def check_namespace(name: str) -> str:
     return name
 
 
+def is_reserved(name: str) -> bool:
+    """Whether only the server may say the name."""
+    return name.startswith(RESERVED)
+
+
 def refuse_reserved(name: str) -> None:
     """Refuse a name that only the server may say."""
-    if name.startswith(RESERVED):
+    if is_reserved(name):
         raise NotAllowed(f"{name[:30]!a} begins with a space, and such names are the server's own: choose another")
 
 

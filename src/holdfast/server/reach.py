@@ -14,10 +14,10 @@ from holdfast.commands import Command, Configure, Fences, Names, Seal, Survey, T
 from holdfast.errors import NotAllowed
 from holdfast.records import Kind, Settings
 from holdfast.server.audit import acts_of, is_told, recorded, tell
-from holdfast.server.callers import Caller, check
+from holdfast.server.callers import Caller, check, may_know
 from holdfast.server.inside import inside
 from holdfast.server.namespaces import AUDIT, RESERVED
-from holdfast.server.needs import needs_of
+from holdfast.server.needs import Need, needs_of
 from holdfast.server.outside import error_outside, outside
 from holdfast.stores import AsyncStore, Guarantees
 from holdfast.stores.waiting import Mark, Waiters
@@ -47,6 +47,9 @@ class Reach:
 
     async def execute(self, command: Command[R]) -> R:
         await self._caller.stay()
+        if isinstance(command, Configure) and (settings := await self._unchanged(command)) is not None:
+            same: R = outside(settings, self._namespace)
+            return same
         for need in needs_of(command):
             check(self._caller, need)
         if not self._namespace.prefix:
@@ -72,17 +75,21 @@ class Reach:
             if is_told(command):
                 tell(self._caller.actor, command)
             return await self._store.execute(entered)
-        if isinstance(entered, Configure) and (settings := await self._unchanged(entered)) is not None:
-            return settings
         write = recorded(self._caller.actor, *acts)
         if isinstance(entered, Together):
             return (await self._store.execute(replace(entered, commands=[*entered.commands, write])))[:-1]
         return (await self._store.execute(Together([entered, write], id=entered.id)))[0]  # type: ignore[list-item]
 
     async def _unchanged(self, command: Configure) -> Settings | None:
-        """The settings, if they are already as asked: programs say `create` at every start, and that is no act."""
-        found = (await self._store.execute(Names(command.kind, command.name, limit=1))).settings
-        if not found or found[0].name != command.name:
+        """The settings, if they are already as asked: programs say `create` at every start, and that is no act.
+
+        So it takes no more than that the caller may do anything with what is there.
+        """
+        if not may_know(self._caller, Need(command.kind, command.name, "read")) and not self._caller.may(*needs_of(command)):
+            return None
+        name = self._namespace.inside(command.name)
+        found = (await self._store.execute(Names(command.kind, name, limit=1))).settings
+        if not found or found[0].name != name:
             return None
         is_paused = command.paused in (UNSET, found[0].paused)
         return found[0] if is_paused and command.maxsize in (UNSET, found[0].maxsize) else None

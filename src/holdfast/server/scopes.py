@@ -47,6 +47,10 @@ class Scope(Struct, frozen=True):
             return True
         return need.verb in self.verbs and self._covers(need.kind) and matches(self.pattern, need.name)
 
+    def allows_somewhere(self, kind: Kind, verb: Verb) -> bool:
+        """Whether the verb is allowed on anything of the kind."""
+        return self.kind == ADMIN or (verb in self.verbs and self._covers(kind))
+
     def _covers(self, kind: Kind) -> bool:
         return self.kind == kind or (self.kind == ANY and kind != "server")
 

@@ -145,7 +145,7 @@ def _grants(scopes: tuple[str, ...], is_of_all: bool) -> tuple[Scope, ...]:  # n
 
 def _check_grants(scopes: Sequence[str], namespaces: Sequence[str]) -> None:
     if not 1 <= len(scopes) <= SCOPES_MAX or not 1 <= len(namespaces) <= NAMESPACES_MAX:
-        raise ValueError(f"a token needs 1 to {SCOPES_MAX} scopes and 1 to {NAMESPACES_MAX} namespaces")
+        raise ValueError(f"a token needs 1 to {SCOPES_MAX} scopes and 1 to {NAMESPACES_MAX} namespaces: give --scope or --for-worker")
     for scope in scopes:
         Scope.parse(scope)
     for namespace in namespaces:

@@ -50,6 +50,8 @@ class Listener:
         self._waiting: dict[str, int] = {}
         # Up to where each topic was heard, of those that are or were lately waited on: the youngest last.
         self._marks: dict[str, str | None] = {}
+        # Topics that we may not wait on, by what our token allows: whoever waits on one asks again by themselves.
+        self._refused: set[str] = set()
         # Done once the server has heard of the topic; only of topics that have no mark yet.
         self._announced: dict[str, Future[None]] = {}
         # What the request under way was made for.
@@ -66,8 +68,11 @@ class Listener:
     def on(self, topic: str) -> Iterator[Future[None] | None]:
         """Listen on the topic while the block waits.
 
-        Gives None where the server tells of it already, or cannot for now; else what is done once it does: until then nobody was told.
+        Gives None where the server tells of it already, or cannot; else what is done once it does: until then nobody was told.
         """
+        if topic in self._refused:
+            yield None
+            return
         with self._changed:
             self._waiting[topic] = self._waiting.get(topic, 0) + 1
             if topic not in self._wanted:
@@ -115,20 +120,21 @@ class Listener:
         failed = 0
         while (wanted := self._next()) is not None:
             try:
-                heard = self._ask(wanted)
+                waited = self._ask(wanted)
             except Exception as error:  # noqa: BLE001 - whatever it is, a thread that ended would be deaf for ever
                 failed = 0 if self._is_outdated() else failed + 1
                 self._rest(failed, error)
             else:
                 failed = 0
-                self._tell(heard)
+                self._refuse(waited.refused)
+                self._tell(waited.topics)
         self._hang_up()
 
     def _next(self) -> list[Asked] | None:
         """What to ask for next, once anybody waits; None at the end."""
         with self._changed:
             self._wanted = frozenset()
-            while not self._waiting and not self._is_closed:
+            while self._waiting.keys() <= self._refused and not self._is_closed:
                 self._changed.wait()
             if self._is_closed:
                 return None
@@ -137,11 +143,12 @@ class Listener:
             while len(self._marks) > TOPICS_MAX:
                 del self._marks[next(iter(self._marks))]
             wanted = [Asked(topic, mark) for topic, mark in self._marks.items() if topic in self._waiting or topic in self._lately]
+            wanted = [each for each in wanted if each.topic not in self._refused]
             self._lately = frozenset()
             self._wanted = frozenset(self._waiting)
             return wanted
 
-    def _ask(self, wanted: list[Asked]) -> list[Heard]:
+    def _ask(self, wanted: list[Asked]) -> Waited:
         """Ask the server, and sleep until it answers; nothing, if somebody wants to hear of another topic by now."""
         try:
             if self._connection is None:
@@ -150,18 +157,30 @@ class Listener:
             with self._changed:
                 self._socket = self._connection.sock
                 if self._is_outdated():
-                    return []
+                    return Waited([])
             path, body = self._address.path + WAIT_PATH, _encode(WaitFor(wanted, POLL_S))
             self._connection.request("POST", path, body, self._address.headers())
             reply = self._connection.getresponse()
-            heard = _decode(body_of(Reply(reply.status, reply.headers, reply.data))).topics
+            waited = _decode(body_of(Reply(reply.status, reply.headers, reply.data)))
         except BaseException:
             self._hang_up()
             raise
         finally:
             with self._changed:
                 self._socket = None
-        return heard
+        return waited
+
+    def _refuse(self, refused: list[str]) -> None:
+        """Wait on these no more, and let those who do ask by themselves."""
+        if not refused:
+            return
+        with self._changed:
+            if len(self._refused) > TOPICS_MAX:
+                self._refused.clear()
+            self._refused.update(refused)
+            announced = [self._announced.pop(topic, None) for topic in refused]
+        _log.info("%s sends no wake-ups for %s, which this token may not wait on: it is asked again and again", self._address.url, refused)
+        _tell_all(announced)
 
     def _tell(self, heard: list[Heard]) -> None:
         with self._changed:

@@ -144,10 +144,12 @@ class Heard(Struct, frozen=True, array_like=True):
     count: int | None = None
 
 
-class Waited(Struct, frozen=True):
-    """The topics that were hinted; none at the time-out."""
+class Waited(Struct, frozen=True, omit_defaults=True):
+    """The topics that were hinted; none at the time-out. Where some were refused, the answer comes at once: ask for them no more."""
 
     topics: list[Heard]
+    refused: list[str] = []
+    """The topics that the caller may not wait on."""
 
 
 encode_command: Callable[[object], bytes] = json.Encoder().encode

@@ -13,7 +13,7 @@ from holdfast._async.flows.working.stepping import NOTHING, step
 from holdfast.backoff import Backoff
 from holdfast.client import ControlPlaneClient
 from holdfast.commands import Claim, Claimed
-from holdfast.commands.topics import queue_topic
+from holdfast.commands.topics import queue_topic, worker_topic
 from holdfast.errors import Closed, StoreFull, StoreUnavailable
 from holdfast.ids import new_id
 from holdfast.stores.waiting import Mark
@@ -141,7 +141,7 @@ class AsyncShift:
             has_ended = bool(self._unsettled) or len(self._crew.running) < running
             room = self._room() if claims else 0
             # With no room it stands in no line: a wake-up there is for somebody who can use it.
-            topic = queue_topic(self.orders.queue) if room else f"worker:{self.incarnation}"
+            topic = queue_topic(self.orders.queue) if room else worker_topic(self.incarnation)
             with self._store.mark(topic) as mark:
                 claimed = await self._ask(room)
                 if claimed.messages:
@@ -242,7 +242,7 @@ class AsyncShift:
         self._beat_at = -math.inf
         self._crew.keep_holding(self._unsettled)
         delay_s = min(AWAY.delay_s(self._failed_asks), max(0.0, until - time.monotonic()))
-        with self._store.mark(f"worker:{self.incarnation}") as mark:
+        with self._store.mark(worker_topic(self.incarnation)) as mark:
             if self._crew.bell.listen(mark):
                 await self._store.wait(mark, delay_s)
         self._crew.bell.ignore()
