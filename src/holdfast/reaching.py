@@ -1,6 +1,12 @@
 """Which client a call of a handle goes through."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from holdfast.client import ControlPlaneClient, client_for
+
+_workers_on: list[ControlPlaneClient] = []
+"""The client of all workers while a test redirects them, the innermost last."""
 
 
 def reach(
@@ -12,3 +18,18 @@ def reach(
     if base_url is not None:
         return client_for(base_url)
     return own_client if own_client is not None else client_for(own_url)
+
+
+def reach_of_worker(own_client: ControlPlaneClient | None, own_url: str | None) -> ControlPlaneClient:
+    """Give the client of a worker: its own, else of its URL or the default one; while a test redirects workers, the test's."""
+    return _workers_on[-1] if _workers_on else reach(None, None, own_client, own_url)
+
+
+@contextmanager
+def redirect_workers(client: ControlPlaneClient) -> Iterator[None]:
+    """While the block runs, every worker of this process uses this client, whatever client or URL it was given: for tests."""
+    _workers_on.append(client)
+    try:
+        yield
+    finally:
+        _workers_on.remove(client)

@@ -1,7 +1,7 @@
 """`.aio`: from what threads use to the same thing for tasks."""
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 if TYPE_CHECKING:
     from holdfast._async.handles.claims import AsyncQueueClaim
@@ -26,7 +26,9 @@ if TYPE_CHECKING:
     from holdfast._sync.handles.worker import Worker
 
 T = TypeVar("T")
-P = ParamSpec("P")
+V = TypeVar("V")
+R = TypeVar("R")
+C = TypeVar("C")
 
 
 def load(module: str, name: str) -> Any:
@@ -163,9 +165,9 @@ class JobTwin(Twin):
     if TYPE_CHECKING:
 
         @overload
-        def __get__(self, handle: None, owner: type) -> "type[AsyncJob]": ...
+        def __get__(self, handle: None, owner: type) -> "type[AsyncJob[Any]]": ...
         @overload
-        def __get__(self, handle: "Job | AsyncJob", owner: type) -> "AsyncJob": ...
+        def __get__(self, handle: "Job[T] | AsyncJob[T]", owner: type) -> "AsyncJob[T]": ...
         def __get__(self, handle: Any, owner: type) -> Any: ...
 
 
@@ -178,9 +180,9 @@ class WorkerTwin(Twin):
     if TYPE_CHECKING:
 
         @overload
-        def __get__(self, handle: None, owner: type) -> "type[AsyncWorker[Any, Any]]": ...
+        def __get__(self, handle: None, owner: type) -> "type[AsyncWorker[Any, Any, Any]]": ...
         @overload
-        def __get__(self, handle: "Worker[P, T] | AsyncWorker[P, T]", owner: type) -> "AsyncWorker[P, T]": ...
+        def __get__(self, handle: "Worker[V, R, C] | AsyncWorker[V, R, C]", owner: type) -> "AsyncWorker[V, R, C]": ...
         def __get__(self, handle: Any, owner: type) -> Any: ...
 
 

@@ -29,7 +29,7 @@ def url(tmp_path: Path) -> str:
     return f"sqlite:///{tmp_path}/jobs.db?durability=process"
 
 
-def fastapi_app(url: str, *workers: Worker[..., Any]) -> FastAPI:
+def fastapi_app(url: str, *workers: Worker[Any, Any, Any]) -> FastAPI:
     app = FastAPI(lifespan=holdfast_lifespan(url, workers=workers))
 
     @app.post("/jobs")

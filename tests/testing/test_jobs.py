@@ -1,8 +1,12 @@
 """The fixtures `drain` and `assert_put`."""
 
-import pytest
+from pathlib import Path
 
-from holdfast import Backoff, JobContext, Queue, Snooze, worker
+import pytest
+from msgspec import Struct
+
+from holdfast import Backoff, ControlPlaneClient, JobContext, Queue, Snooze, Worker, worker
+from holdfast.reaching import redirect_workers
 from holdfast.testing.clock import FakeClock
 from holdfast.testing.jobs import AssertPut, Drain, Drained
 
@@ -21,7 +25,12 @@ def send(mail: dict[str, str], job: JobContext) -> None:
     sent.append(mail["to"])
 
 
-@worker("mail", max_attempts=3)
+@worker("letters")
+def order_letter(name: str, job: JobContext) -> None:
+    job.put("post", {"to": name})
+
+
+@worker("post", max_attempts=3)
 async def send_later(mail: dict[str, str]) -> None:
     sent.append(mail["to"])
 
@@ -29,6 +38,19 @@ async def send_later(mail: dict[str, str]) -> None:
 @worker("waits")
 def wait_for_ever(value: int) -> None:
     raise Snooze(1.0)
+
+
+def double(value: int) -> int:
+    return 2 * value
+
+
+class Card(Struct, frozen=True):
+    to: str
+
+
+@worker("cards", base_url="sqlite:///never-made.db")
+def post(card: Card) -> None:
+    sent.append(card.to)
 
 
 @pytest.fixture(autouse=True)
@@ -46,8 +68,8 @@ def test_what_is_due_is_run_and_what_is_put_is_seen(drain: Drain, assert_put: As
 
 
 def test_jobs_that_put_jobs_are_run_to_the_end(drain: Drain) -> None:
-    order.put("ann")
-    assert drain(send_later, order) == Drained(done=2)
+    order_letter.put("ann")
+    assert drain(send_later, order_letter) == Drained(done=2)
     assert sent == ["ann"]
 
 
@@ -58,6 +80,34 @@ def test_the_clock_moves_to_what_is_due_later_only_if_asked(drain: Drain, holdfa
     assert drain(send, delayed=True) == Drained(done=1, failed=1)
     assert sent == ["bob"]
     assert holdfast_clock.now_us() > before
+
+
+def test_workers_with_a_store_of_their_own_use_the_test_s_instead(drain: Drain, assert_put: AssertPut, tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/real.db"
+    with ControlPlaneClient("memory://") as real:
+        for made in (Worker(double, "by url", base_url=url, results=True), Worker(double, "by client", client=real, results=True)):
+            job = made.put(21)
+            assert_put(made, 21, times=1)
+            assert drain(made) == Drained(done=1)
+            assert job.result(timeout_s=0) == 42
+        assert Queue.list(client=real) == []
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_after_the_test_a_worker_uses_its_own_store_again(holdfast_client: ControlPlaneClient) -> None:
+    with ControlPlaneClient("memory://") as real:
+        made = Worker(double, "doubles", client=real)
+        assert made.client is holdfast_client
+        with redirect_workers(real):
+            assert made.client is real
+        assert made.client is holdfast_client
+
+
+def test_what_a_typed_worker_was_put_is_compared_with_its_type(assert_put: AssertPut, drain: Drain) -> None:
+    post.put(Card("ann"))
+    assert_put(post, Card("ann"), times=1)
+    assert_put("cards", {"to": "ann"}, times=1)
+    assert drain(post) == Drained(done=1)
 
 
 def test_a_missing_message_is_told_with_what_is_there(assert_put: AssertPut) -> None:

@@ -21,6 +21,7 @@ from holdfast import (
     DictResponse,
     Election,
     Explanation,
+    JobContext,
     LeaseHeld,
     LeaseHolder,
     Lock,
@@ -349,17 +350,29 @@ def send(value: int) -> str:
     return str(value)
 
 
+@worker("slow mail", results=True, type=Job)
+async def send_slowly(value: Job, job: JobContext) -> int:
+    return len(value.picture) + job.attempts
+
+
 def workers() -> None:
     assert_type(send(1), str)
     assert_type(send.queue, str)
+    assert_type(send.client, ControlPlaneClient)
     assert_type(send.function(1), str)
     assert_type(send.orders.concurrency, int)
     job = send.put(1, delay_s=1.0)
-    assert_type(job, WorkerJob)
-    assert_type(send.put_many([1, 2]), list[WorkerJob])
-    assert_type(send.job(job.id), WorkerJob)
+    assert_type(job, WorkerJob[str])
+    assert_type(send.put_many([1, 2]), list[WorkerJob[str]])
+    assert_type(send.job(job.id), WorkerJob[str])
     assert_type(job.queue, str)
-    assert_type(job.result(timeout_s=1.0), Any)
+    assert_type(job.result(timeout_s=1.0), str)
+    assert_type(WorkerJob("mail", job.id, type=Job).result(), Job)
+    assert_type(WorkerJob("mail", job.id).result(), Any)
+    send.put("one")  # type: ignore[arg-type] # what the function does not take
+    send.put_many(["one"])  # type: ignore[list-item] # as above
+    assert_type(send_slowly.put(Job("owl")).result(), int)
+    assert_type(Worker(len, "lengths").put("abc").result(), int)
     assert_type(job.progress(), Any)
     job.cancel()
     other = send.changed(concurrency=2)
@@ -388,7 +401,9 @@ async def workers_for_tasks() -> None:
     async def seven() -> int:
         return 7
 
-    assert_type(await send.aio.put(1), aio.Job)
-    assert_type(await send.aio.put_many([1]), list[aio.Job])
+    assert_type(await send.aio.put(1), aio.Job[str])
+    assert_type(await send.aio.put_many([1]), list[aio.Job[str]])
+    assert_type(await (await send_slowly.aio.put(Job("owl"))).result(), int)
+    assert_type(await send_slowly(Job("owl"), job=None), int)
     assert_type(await aio.Once().run("order", seven), int)
     await send.aio.run(max_jobs=1)

@@ -48,7 +48,16 @@ def test_mypy_finds_no_fault() -> None:
 
 def test_pyright_finds_no_fault(tmp_path: Path) -> None:
     settings = tmp_path / "pyrightconfig.json"
-    settings.write_text(json.dumps({"typeCheckingMode": "strict", "include": [str(USES)], "extraPaths": [str(ROOT / "src")]}))
+    settings.write_text(
+        json.dumps(
+            {
+                "typeCheckingMode": "strict",
+                "reportUnnecessaryTypeIgnoreComment": "error",
+                "include": [str(USES)],
+                "extraPaths": [str(ROOT / "src")],
+            }
+        )
+    )
     answer = run(sys.executable, "-m", "basedpyright", "--project", str(settings))
     assert (answer.returncode, answer.stdout) == (0, "0 errors, 0 warnings, 0 notes\n")
 

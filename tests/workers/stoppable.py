@@ -46,7 +46,7 @@ async def handle_async(value: int) -> None:
         await asyncio.Event().wait()
 
 
-def announce(worker: Worker[..., Any], at_once: int) -> None:
+def announce(worker: Worker[Any, Any, Any], at_once: int) -> None:
     while len(list(FOLDER.iterdir())) < at_once:
         threading.Event().wait(0.01)
     sys.stdout.write("running\n")
@@ -58,7 +58,7 @@ def announce(worker: Worker[..., Any], at_once: int) -> None:
 
 def main(url: str, kind: Any, at_once: str, jobs: str, prefetch: str = "") -> None:
     function: Any = handle_async if kind == "tasks" else handle
-    worker: Worker[..., Any] = Worker(
+    worker: Worker[Any, Any, Any] = Worker(
         function,
         "jobs",
         base_url=url,

@@ -26,7 +26,7 @@ def client(clock: FakeClock) -> Iterator[ControlPlaneClient]:
         yield made
 
 
-def made(function: Callable[..., Any], client: ControlPlaneClient, **options: Any) -> Worker[..., Any]:
+def made(function: Callable[..., Any], client: ControlPlaneClient, **options: Any) -> Worker[Any, Any, Any]:
     return Worker(function, "jobs", client=client, execution="processes", backoff=Backoff(0.0, jitter=0.0), **options)
 
 

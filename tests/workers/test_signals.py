@@ -65,7 +65,7 @@ def test_a_signal_stops_a_worker_on_an_event_loop(client: ControlPlaneClient, to
         async with AsyncRunner() as runner:
             await runner.until(lambda: worker.health.state == "stopping")
 
-    worker: AsyncWorker[..., Any] = AsyncWorker(handle, "jobs", client=client)
+    worker: AsyncWorker[Any, Any, Any] = AsyncWorker(handle, "jobs", client=client)
 
     async def main() -> None:
         await worker.put_many([1, 2])

@@ -49,7 +49,7 @@ def found(name: str) -> Any:
     return thing
 
 
-def make(thing: Any, name: str, *, url: str | None, queue: str | None, concurrency: int | None) -> "Worker[..., Any]":
+def make(thing: Any, name: str, *, url: str | None, queue: str | None, concurrency: int | None) -> "Worker[Any, Any, Any]":
     """A worker with what the command line says beyond, or instead of, what it says itself."""
     from holdfast import ControlPlaneClient, Worker
 

@@ -13,7 +13,7 @@ from holdfast.codec.limits import (
     keepable,
 )
 from holdfast.codec.protocol import Codec
-from holdfast.codec.typed import typed
+from holdfast.codec.typed import codec_for, typed
 from holdfast.codec.wrapped import MSGPACK, PICKLE, REFERENCE
 
 __all__ = [
@@ -30,6 +30,7 @@ __all__ = [
     "check_holder",
     "check_name",
     "check_value_size",
+    "codec_for",
     "decode_key",
     "encode_key",
     "keepable",

@@ -5,6 +5,7 @@ from typing import Any, is_typeddict
 import msgspec
 from msgspec import Raw
 
+from holdfast.codec.json import JSON
 from holdfast.codec.protocol import Codec
 from holdfast.codec.refusals import refusal
 from holdfast.codec.texts import TEXTS
@@ -17,6 +18,13 @@ _MISFITS = (
     TypeError,
     ValueError,
 )
+
+
+def codec_for(type_: Any, codec: Codec | None) -> Codec:
+    """The codec of a declared type, else the one given, else that of plain data; ValueError for both."""
+    if type_ is not None and codec is not None:
+        raise ValueError("give type= or codec=, not both")
+    return (codec or JSON) if type_ is None else typed(type_)
 
 
 def typed(type_: Any) -> Codec:

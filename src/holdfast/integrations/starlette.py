@@ -31,7 +31,7 @@ Lifespan = Callable[[Any], AbstractAsyncContextManager[HoldfastState]]
 
 
 def holdfast_lifespan(
-    url: str | None = None, *, token: str | None = None, workers: Iterable[Worker[..., Any] | AsyncWorker[..., Any]] = ()
+    url: str | None = None, *, token: str | None = None, workers: Iterable[Worker[Any, Any, Any] | AsyncWorker[Any, Any, Any]] = ()
 ) -> Lifespan:
     """A lifespan that opens a client, by default of `HOLDFAST_URL`, and runs workers beside the requests.
 

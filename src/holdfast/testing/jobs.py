@@ -10,9 +10,13 @@ from holdfast._async.handles.worker import AsyncWorker
 from holdfast._sync.handles.queue import Queue
 from holdfast._sync.handles.worker import Worker
 from holdfast.client import ControlPlaneClient
+from holdfast.codec import JSON, Codec
 from holdfast.commands import Claim
 from holdfast.results import MISSING, QueueMessage
 from holdfast.testing.clock import FakeClock
+
+AnyQueue = Queue[Any] | AsyncQueue[Any]
+AnyWorker = Worker[Any, Any, Any] | AsyncWorker[Any, Any, Any]
 
 ROUNDS = 1_000
 """After so many rounds jobs are taken to put each other for ever."""
@@ -34,7 +38,7 @@ class Drain:
         self._client = client
         self._clock = clock
 
-    def __call__(self, *workers: Worker[..., Any] | AsyncWorker[..., Any], delayed: bool = False) -> Drained:
+    def __call__(self, *workers: AnyWorker, delayed: bool = False) -> Drained:
         """Run what is due, and what that puts for any of them; with `delayed` move the clock to whatever is due later, too."""
         drained = Drained()
         for _ in range(ROUNDS):
@@ -45,13 +49,14 @@ class Drain:
                 return drained
         raise RuntimeError(f"after {ROUNDS} rounds there are still jobs: {drained}; do they put each other, or always snooze?")
 
-    def _run(self, worker: Worker[..., Any] | AsyncWorker[..., Any]) -> Drained:
+    def _run(self, worker: AnyWorker) -> Drained:
+        # For threads, whatever kind it is: a test has no event loop to run it on.
         own = Worker(worker.function, worker.queue, client=self._client)
         own.orders = replace(worker.orders, heartbeat_s=None)
         own.run(until_empty=True, signals=False)
         return Drained(own.health.done, own.health.failed)
 
-    def _move_to_next(self, workers: tuple[Worker[..., Any] | AsyncWorker[..., Any], ...]) -> bool:
+    def _move_to_next(self, workers: tuple[AnyWorker, ...]) -> bool:
         # A claim that finds nothing says when to come again.
         claims = [self._client.store.execute(Claim(worker.queue, "drain", 1.0)) for worker in workers]
         due_in_s = [claimed.due_in_s for claimed in claims if claimed.due_in_s is not None]
@@ -68,18 +73,19 @@ class AssertPut:
         self._client = client
 
     def __call__(
-        self, queue: str | Queue[Any] | AsyncQueue[Any], value: Any = MISSING, *, times: int | None = None, **fields: Any
+        self, queue: str | AnyQueue | AnyWorker, value: Any = MISSING, *, times: int | None = None, **fields: Any
     ) -> list[QueueMessage]:
-        """Fail unless a message with this value waits in the queue, or exactly `times` of them; answer those found.
+        """Fail unless a message with this value waits in the queue, or exactly `times` of them; return those found.
 
-        Other `fields` are those of `QueueMessage`: `key=`, `priority=`, `metadata=`, … A message that was run is gone, and not found.
+        The queue is given by name, as a handle, or as its worker; it is looked up in the test's store. Other `fields` are those of
+        `QueueMessage`: `key=`, `priority=`, `metadata=`, … A message that was run is gone, and not found.
         """
         wanted = fields if value is MISSING else {"value": value, **fields}
         unknown = wanted.keys() - set(QueueMessage.__struct_fields__)
         if unknown:
             raise TypeError(f"a message has no {', '.join(sorted(unknown))}")
-        name = queue if isinstance(queue, str) else queue.name
-        waiting = self._waiting(Queue(name, client=self._client))
+        name, codec = _named(queue)
+        waiting = self._waiting(Queue(name, codec=codec, client=self._client))
         found = [message for message in waiting if all(getattr(message, field) == wish for field, wish in wanted.items())]
         if not found if times is None else len(found) != times:
             raise AssertionError(_told(name, wanted, times, len(found), waiting))
@@ -87,6 +93,14 @@ class AssertPut:
 
     def _waiting(self, queue: Queue[Any]) -> list[QueueMessage]:
         return [message for state in ("ready", "leased", "buffered") for message in queue.browse(state=state, limit=PAGE)]
+
+
+def _named(queue: str | AnyQueue | AnyWorker) -> tuple[str, Codec]:
+    if isinstance(queue, str):
+        return queue, JSON
+    if isinstance(queue, Worker | AsyncWorker):
+        return queue.queue, queue.orders.codec
+    return queue.name, vars(queue)["_codec"]
 
 
 def _told(name: str, wanted: dict[str, Any], times: int | None, found: int, waiting: list[QueueMessage]) -> str:

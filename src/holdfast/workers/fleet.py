@@ -4,6 +4,7 @@ import threading
 from collections.abc import Sequence
 from typing import Any, Protocol
 
+from holdfast.workers.definitions import Function, refuse_two
 from holdfast.workers.sides import Side
 from holdfast.workers.signals import StopSignals
 
@@ -19,9 +20,28 @@ class Runnable(Protocol):
         """Ask it to stop, and return at once."""
         ...
 
+    @property
+    def function(self) -> Function:
+        """What it calls for each job."""
+        ...
+
+    @property
+    def queue(self) -> str:
+        """The queue of its jobs."""
+        ...
+
+    @property
+    def client(self) -> object:
+        """Where the queue is."""
+        ...
+
 
 def run_workers(workers: Sequence[Runnable], *, until_empty: bool = False) -> None:
-    """Run workers side by side until SIGTERM or SIGINT, or until each found its queue empty; raise what the first of them raised."""
+    """Run workers side by side until SIGTERM or SIGINT, or until each found its queue empty; raise what the first of them raised.
+
+    Raises `ValueError` if two functions are to work on one queue.
+    """
+    refuse_two((worker.function, (worker.client, worker.queue)) for worker in workers)
     ended = threading.Semaphore(0)
 
     def stop() -> None:

@@ -14,6 +14,7 @@ from holdfast.tracing import is_traced, working_on
 from holdfast.workers.jobs import JobContext, StopReason, stop_error
 from holdfast.workers.ledger import done_entry
 from holdfast.workers.outcomes import DONE, LOST, RELEASED, Bury, Outcome, Retry, Snooze, shown, text_of
+from holdfast.workers.signatures import wants_job
 
 _log = logging.getLogger("holdfast.worker")
 
@@ -31,8 +32,7 @@ class Handler:
             raise TypeError(f"a handler is a function of one value, not {type(function).__name__}")
         self.function = function
         self.is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None))  # noqa: B004 - asked of an object with a method __call__
-        # The first parameter is the value, whatever it is called.
-        self._wants_job = "job" in _parameters(function)[1:]
+        self._wants_job = wants_job(function)
 
     @property
     def name(self) -> str:
@@ -143,13 +143,6 @@ def _stopped(reason: StopReason, job: JobContext) -> Outcome:
             return RELEASED
         case "lost":
             return LOST
-
-
-def _parameters(function: Callable[..., Any]) -> list[str]:
-    try:
-        return list(inspect.signature(function).parameters)
-    except (TypeError, ValueError):  # Some built-in functions have none to show.
-        return []
 
 
 async def _awaited(answer: Any) -> Any:

@@ -1,18 +1,21 @@
 """What a worker is told to do."""
 
 from collections.abc import Callable, Hashable
+from difflib import get_close_matches
 from typing import Any, TypedDict, Unpack
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from holdfast.backoff import Backoff
-from holdfast.codec import JSON, Codec, check_duration, check_name
+from holdfast.codec import JSON, Codec, check_duration, check_name, codec_for
 from holdfast.commands.refusals import RETURNS, check_budget, check_choice
 from holdfast.holding import this_process
 from holdfast.records import ReturnTo
 from holdfast.workers.breaker import Breaker
 from holdfast.workers.execution import Kind
 from holdfast.workers.handlers import Handler, Judge
+from holdfast.workers.signatures import types_of
 
 KINDS = ("threads", "tasks", "processes")
 
@@ -22,12 +25,12 @@ RETRIES = Backoff(first_s=1.0, factor=2.0, most_s=300.0)
 
 
 class WorkerOptions(TypedDict, total=False):
-    """What may be said to a worker besides its function and its queue."""
+    """The options of a worker besides its function and its queue."""
 
     name: str
-    """What people call it, by default the machine and the process; several may share one."""
+    """What people call it, by default the machine and the process; several workers may share a name."""
     execution: Kind
-    """Where handlers run: `threads` (the default of sync functions), `tasks` (of async ones), or `processes`."""
+    """Where the function runs: `threads` (the default of sync functions), `tasks` (of async ones), or `processes`."""
     concurrency: int
     """How many jobs run at once, by default 1."""
     prefetch: int | None
@@ -36,44 +39,56 @@ class WorkerOptions(TypedDict, total=False):
     None, the default, holds up to a hundred ahead while jobs are short, and gives back in a moment what cannot begin; 0 none ever.
     """
     lease_s: float
-    """How long others must wait after this worker died; a job may take as long as it likes."""
+    """How long others must wait after this worker died, by default 60 seconds; a job may take as long as it likes."""
     renew_interval_s: float | None
+    """How often the lease of a running job is renewed; None, the default, is a third of `lease_s`."""
     max_hold_s: float | None
-    """How long a claim is renewed at most: a handler that hangs then loses its message, and its stack is logged."""
+    """How long a claim is renewed at most, by default for ever: a function that hangs then loses its message, and its stack is logged."""
     expired_to: ReturnTo
+    """Where a message goes whose worker died: to its old `place` (the default), to the `back` or to the `front` of the queue."""
     max_attempts: int | None
-    """After how many failures a message is dead, for messages that say nothing themselves; None is no limit."""
+    """After how many failures a message is dead, by default 3, for messages that say nothing themselves; None is no limit."""
     dead_letter_queue: str | None
+    """The queue that dead messages are put into; None, the default, keeps them as dead letters of their own queue."""
     backoff: Backoff
-    """How long a message waits, in the store, before it is tried again."""
+    """How long a message waits, in the store, before it is tried again: by default 1 second, then twice as long each time, up to 300."""
     soft_limit_s: float | None
-    """When a job is told to end: a task is cancelled, a process interrupted; a thread is told by its `job` alone."""
+    """When a job is told to end, by default never: a task is cancelled, a process interrupted; a thread is told by its `job` alone."""
     hard_limit_s: float | None
-    """When a job has failed, whatever it does: a process is killed, a thread replaced and left to itself."""
+    """When a job has failed, whatever it does, by default never: a process is killed, a thread replaced and left to itself."""
     min_interval_s: float
-    """How far apart jobs begin at least."""
+    """How far apart jobs begin at least, by default 0 seconds."""
     breaker: Breaker | None
-    """When to pause because jobs fail one after the other."""
+    """When to pause because jobs fail one after the other, by default never."""
     results: bool
-    """Whether to keep what the function returns, for `Job.result`."""
+    """Whether to keep what the function returns, for `Job.result`; by default False."""
     keep_result_s: float | None
+    """How long a result, and a report of progress, is kept, by default a day; None is for ever."""
     idempotent: bool
-    """Whether the effects of a job must not happen twice: see `Once` for what that promises."""
+    """Whether the effects of a job must not happen twice, by default False: see `Once` for what that promises."""
     idempotency_key: Callable[[Any], Hashable] | None
-    """Tells from a value what its effects are remembered under, by default the id of the message."""
+    """Gives for a value the key under which its effects are remembered, by default the id of the message."""
     remember_s: float | None
-    """How long it is remembered that a job was done; None is for ever."""
+    """How long it is remembered that a job was done, by default a week; None is for ever."""
     reconcile: Callable[..., Any] | None
-    """Asked, like the function, when an execution died: it answers the result if the effects happened, and `MISSING` if not."""
+    """Called like the function when an execution died: it returns the result if the effects happened, and `MISSING` if not."""
     judge: Judge | None
-    """Asked what an exception means; it may answer a `Snooze`, a `Retry`, a `Bury`, or None."""
+    """Called with an exception and the job: it may return a `Snooze`, a `Retry`, a `Bury`, or None to leave it as it is."""
     grace_s: float
-    """How long jobs may go on when the worker is told to stop."""
+    """How long jobs may go on when the worker is told to stop, by default 30 seconds."""
     heartbeat_s: float | None
-    """How often the worker shows in the registry that it lives; None keeps it out of it."""
+    """How often the worker shows in the registry that it lives, by default every 10 seconds; None keeps it out of it."""
     poll_interval_s: float
+    """How often to look for jobs although no wake-up came, by default every second: the most that a missed wake-up can cost."""
+    type: Any
+    """The type of the values: a dataclass, a msgspec Struct, a pydantic model, or a generic of those.
+
+    By default it is the annotation of the function's first parameter where that is such a class, else plain data.
+    """
     codec: Codec
+    """How values are encoded, instead of by `type`."""
     result_codec: Codec
+    """How results are encoded; by default by the annotation of what the function returns where that is such a class, else as plain data."""
 
 
 class Orders(Struct, frozen=True, kw_only=True):
@@ -179,9 +194,33 @@ def ledger_of(queue: str) -> str:
 def make_orders(function: Callable[..., Any], queue: str, **options: Unpack[WorkerOptions]) -> Orders:
     """Fill in what suits the function where nothing was said."""
     handler = Handler(function)
-    options.setdefault("name", this_process())
-    options.setdefault("execution", "tasks" if handler.is_async else "threads")
-    return Orders(queue=queue, handler=handler, **options)
+    value_type, result_type = types_of(function)
+    defaults: dict[str, Any] = {
+        "name": this_process(),
+        "execution": "tasks" if handler.is_async else "threads",
+        "codec": codec_for(value_type, None),
+        "result_codec": codec_for(result_type, None),
+    }
+    return Orders(queue=queue, handler=handler, **(defaults | _checked(handler, options)))
+
+
+def change_orders(orders: Orders, **options: Unpack[WorkerOptions]) -> Orders:
+    """The same orders but for these options."""
+    return replace(orders, **_checked(orders.handler, options))
+
+
+def _checked(handler: Handler, options: WorkerOptions) -> dict[str, Any]:
+    """The options as fields of `Orders`; TypeError for one that does not exist."""
+    known = [*WorkerOptions.__annotations__, "client", "base_url"]
+    for name in options:
+        if name not in known:
+            close = get_close_matches(name, known, 1)
+            hint = f"did you mean {close[0]!r}? " if close else ""
+            raise TypeError(f"the worker {handler.name} has no option {name!r}: {hint}The options are {', '.join(sorted(known))}")
+    fields: dict[str, Any] = dict(options)
+    if (type_ := fields.pop("type", None)) is not None:
+        fields["codec"] = codec_for(type_, fields.get("codec"))
+    return fields
 
 
 def _mismatch(handler: Handler, execution: Kind) -> str:

@@ -11,7 +11,7 @@ from holdfast._async.flows.putting import put
 from holdfast._async.handles.administration import AsyncQueueAdministration
 from holdfast._async.handles.consuming import AsyncQueueConsumer
 from holdfast.client import ControlPlaneClient
-from holdfast.codec import JSON, Codec, typed
+from holdfast.codec import Codec, codec_for
 from holdfast.commands import Item, Names, Put, Puts
 from holdfast.commands.putting import IfLeased, IfReady
 from holdfast.items import IfPresent, ManyOptions, WorkOptions, make_item
@@ -70,7 +70,7 @@ class AsyncQueue(AsyncQueueConsumer[T], AsyncQueueAdministration):
         With `type=` (a msgspec Struct, dataclass, pydantic model, …) values must be of it and come back as it; `codec=` is for another
         encoding altogether.
         """
-        return AsyncQueue(name, codec=_codec(type, codec), client=client, base_url=base_url)
+        return AsyncQueue(name, codec=codec_for(type, codec), client=client, base_url=base_url)
 
     @overload
     @classmethod
@@ -110,7 +110,7 @@ class AsyncQueue(AsyncQueueConsumer[T], AsyncQueueAdministration):
         `maxsize` limits how many messages may be ready, those that are delayed too; None lifts the limit, and left out it stays as it is.
         For `type=` and `codec=` see `from_name`.
         """
-        queue = AsyncQueue[Any](name, codec=_codec(type, codec), client=client, base_url=base_url)
+        queue = AsyncQueue[Any](name, codec=codec_for(type, codec), client=client, base_url=base_url)
         await queue.configure(maxsize=maxsize)
         return queue
 
@@ -238,9 +238,3 @@ class AsyncQueue(AsyncQueueConsumer[T], AsyncQueueAdministration):
         if timeout_s is not None:
             raise ValueError("timeout_s= waits for others to make room, and they may wait for your transaction: give no connection=")
         return await reached.async_store_on(connection).execute(command)
-
-
-def _codec(type: Any, codec: Codec | None) -> Codec:
-    if type is not None and codec is not None:
-        raise ValueError("give type= or codec=, not both")
-    return (codec or JSON) if type is None else typed(type)

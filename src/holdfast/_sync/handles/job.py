@@ -2,36 +2,59 @@
 """A job that somebody put: wait for its result, follow it, cancel it."""
 
 import math
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Generic, Literal, TypeVar, overload
 
 from holdfast._sync.flows.awaiting import result
 from holdfast._sync.flows.working.cancelling import cancel
 from holdfast.client import ControlPlaneClient
-from holdfast.codec import JSON, Codec, check_name, encode_key
+from holdfast.codec import JSON, Codec, check_name, codec_for, encode_key
 from holdfast.commands import Read
 from holdfast.reaching import reach
 from holdfast.twins import JobTwin
 from holdfast.workers.orders import progress_of
 
+R = TypeVar("R")
 
-class Job:
-    """One message of a queue as a job: `id` names it, from any process."""
+
+class Job(Generic[R]):
+    """One message of a queue as a job: `id` names it, from any process; `type` is that of its result, where that is not plain data."""
 
     aio: ClassVar[JobTwin] = JobTwin()
 
     queue: str
     id: str
 
+    @overload
     def __init__(
-        self, queue: str, id: str, *, codec: Codec = JSON, client: ControlPlaneClient | None = None, base_url: str | None = None
+        self, queue: str, id: str, *, type: type[R], client: ControlPlaneClient | None = None, base_url: str | None = None
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: "Job[Any]",
+        queue: str,
+        id: str,
+        *,
+        codec: Codec | None = None,
+        client: ControlPlaneClient | None = None,
+        base_url: str | None = None,
+    ) -> None: ...
+    def __init__(
+        self,
+        queue: str,
+        id: str,
+        *,
+        type: Any = None,
+        codec: Codec | None = None,
+        client: ControlPlaneClient | None = None,
+        base_url: str | None = None,
     ) -> None:
         self.queue = check_name(queue, "queue")
         self.id = str(id)
-        self._codec = codec
+        self._codec = codec_for(type, codec)
         self._client = client
         self._base_url = base_url
 
-    def result(self, *, timeout_s: float | None = None) -> Any:
+    def result(self, *, timeout_s: float | None = None) -> R:
         """What the function returned; waits for it, without `timeout_s` for as long as that takes.
 
         Needs a worker that keeps results (`results=True`). With `timeout_s` raises `TimeoutError` after that long, 0 asks once. Raises
@@ -39,7 +62,8 @@ class Job:
         kept, and `ResultMissing` if it is gone without a result or was never put.
         """
         wait_s = math.inf if timeout_s is None else timeout_s
-        return result(self._reach().store, self.queue, self.id, self._codec, wait_s)
+        found: R = result(self._reach().store, self.queue, self.id, self._codec, wait_s)
+        return found
 
     def progress(self) -> Any:
         """What the handler reported last, None if it did not."""

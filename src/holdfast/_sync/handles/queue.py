@@ -12,7 +12,7 @@ from holdfast._sync.flows.putting import put
 from holdfast._sync.handles.administration import QueueAdministration
 from holdfast._sync.handles.consuming import QueueConsumer
 from holdfast.client import ControlPlaneClient
-from holdfast.codec import JSON, Codec, typed
+from holdfast.codec import Codec, codec_for
 from holdfast.commands import Item, Names, Put, Puts
 from holdfast.commands.putting import IfLeased, IfReady
 from holdfast.items import IfPresent, ManyOptions, WorkOptions, make_item
@@ -71,7 +71,7 @@ class Queue(QueueConsumer[T], QueueAdministration):
         With `type=` (a msgspec Struct, dataclass, pydantic model, …) values must be of it and come back as it; `codec=` is for another
         encoding altogether.
         """
-        return Queue(name, codec=_codec(type, codec), client=client, base_url=base_url)
+        return Queue(name, codec=codec_for(type, codec), client=client, base_url=base_url)
 
     @overload
     @classmethod
@@ -111,7 +111,7 @@ class Queue(QueueConsumer[T], QueueAdministration):
         `maxsize` limits how many messages may be ready, those that are delayed too; None lifts the limit, and left out it stays as it is.
         For `type=` and `codec=` see `from_name`.
         """
-        queue = Queue[Any](name, codec=_codec(type, codec), client=client, base_url=base_url)
+        queue = Queue[Any](name, codec=codec_for(type, codec), client=client, base_url=base_url)
         queue.configure(maxsize=maxsize)
         return queue
 
@@ -239,9 +239,3 @@ class Queue(QueueConsumer[T], QueueAdministration):
         if timeout_s is not None:
             raise ValueError("timeout_s= waits for others to make room, and they may wait for your transaction: give no connection=")
         return reached.store_on(connection).execute(command)
-
-
-def _codec(type: Any, codec: Codec | None) -> Codec:
-    if type is not None and codec is not None:
-        raise ValueError("give type= or codec=, not both")
-    return (codec or JSON) if type is None else typed(type)

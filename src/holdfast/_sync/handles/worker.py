@@ -2,11 +2,9 @@
 """A worker: a function that consumes a queue."""
 
 import builtins
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from types import TracebackType
-from typing import Any, ClassVar, Generic, ParamSpec, Self, TypeVar, Unpack
-
-from msgspec.structs import replace
+from typing import Any, ClassVar, Concatenate, Generic, Protocol, Self, TypeVar, Unpack, overload
 
 from holdfast._sync.flows.putting import put
 from holdfast._sync.flows.working.registering import workers
@@ -15,73 +13,98 @@ from holdfast._sync.handles.job import Job
 from holdfast.client import ControlPlaneClient
 from holdfast.commands import Put
 from holdfast.items import ManyOptions, PutOptions, make_item
-from holdfast.reaching import reach
+from holdfast.reaching import reach, reach_of_worker
 from holdfast.twins import WorkerTwin
-from holdfast.workers.orders import Orders, WorkerOptions, make_orders
+from holdfast.workers.definitions import define
+from holdfast.workers.orders import Orders, WorkerOptions, change_orders, make_orders
 from holdfast.workers.registry import WorkerHealth, WorkerInfo
 from holdfast.workers.sides import Side
 from holdfast.workers.signals import StopSignals
 
-P = ParamSpec("P")
+V = TypeVar("V")
 R = TypeVar("R")
+C = TypeVar("C")
 
 STOPPED = WorkerHealth("stopped", 0, 0, 0, 0)
 
 
-class Worker(Generic[P, R]):
+class Worker(Generic[V, R, C]):
     """Consumes a queue with a function, under leases that are renewed while it runs; calling the worker calls the function.
 
     The function takes the value, and the job too if it has another parameter named `job`. When it returns, the message is acknowledged;
     when it raises, the message is tried again after a back-off, kept in the store, until `max_attempts` failures make it a dead letter.
     `Snooze`, `Retry` and `Bury` choose otherwise. The options are those of `WorkerOptions`.
+
+    To type checkers it is a `Worker[V, R, C]`: jobs of `V` with a result of `R`, and a function that returns `C`, which is `R` or, if it is
+    async, a coroutine of it.
     """
 
     aio: ClassVar[WorkerTwin] = WorkerTwin()
 
     orders: Orders
 
+    @overload
+    def __init__(
+        self: "Worker[V, R, Coroutine[Any, Any, R]]",
+        function: Callable[Concatenate[V, ...], Coroutine[Any, Any, R]],
+        queue: str,
+        *,
+        client: ControlPlaneClient | None = None,
+        base_url: str | None = None,
+        **options: Unpack[WorkerOptions],
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: "Worker[V, R, R]",
+        function: Callable[Concatenate[V, ...], R],
+        queue: str,
+        *,
+        client: ControlPlaneClient | None = None,
+        base_url: str | None = None,
+        **options: Unpack[WorkerOptions],
+    ) -> None: ...
     def __init__(
         self,
-        function: Callable[P, R],
+        function: Callable[..., Any],
         queue: str,
         *,
         client: ControlPlaneClient | None = None,
         base_url: str | None = None,
         **options: Unpack[WorkerOptions],
     ) -> None:
-        self.function = function
+        self.function: Callable[..., C] = function
         self.orders = make_orders(function, queue, **options)
         self._client = client
         self._base_url = base_url
         self._shift: Shift | None = None
         self._side: Side | None = None
 
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+    def __call__(self, value: V, /, *args: Any, **kwargs: Any) -> C:
         """Call the function itself, here and now: no queue takes part."""
-        return self.function(*args, **kwargs)
+        return self.function(value, *args, **kwargs)
 
     @property
     def queue(self) -> str:
         """The name of the queue."""
         return self.orders.queue
 
-    def put(self, value: Any, **options: Unpack[PutOptions]) -> Job:
+    def put(self, value: V, **options: Unpack[PutOptions]) -> Job[R]:
         """Put a job for this worker; the options are those of `Queue.put`."""
         item = make_item(value, self.orders.codec, **options)
-        puts = put(self._reach().store, Put(self.queue, [item]))
+        puts = put(self.client.store, Put(self.queue, [item]))
         return self.job(puts.ids[0])
 
-    def put_many(self, values: Iterable[Any], **options: Unpack[ManyOptions]) -> builtins.list[Job]:
+    def put_many(self, values: Iterable[V], **options: Unpack[ManyOptions]) -> builtins.list[Job[R]]:
         """Put several jobs, all or none."""
         items = [make_item(value, self.orders.codec, **options) for value in values]
         if not items:
             return []
-        puts = put(self._reach().store, Put(self.queue, items))
+        puts = put(self.client.store, Put(self.queue, items))
         return [self.job(message_id) for message_id in puts.ids]
 
-    def job(self, id: str) -> Job:
+    def job(self, id: str) -> Job[R]:
         """The job with this id."""
-        return Job(self.queue, id, codec=self.orders.result_codec, client=self._client, base_url=self._base_url)
+        return Job(self.queue, id, codec=self.orders.result_codec, client=self.client)
 
     def run(self, *, until_empty: bool = False, max_jobs: int | None = None, signals: bool = True) -> None:
         """Work until `stop`, or until nothing is due and nothing runs, or until so many jobs were run.
@@ -116,10 +139,13 @@ class Worker(Generic[P, R]):
 
     def changed(
         self, *, client: ControlPlaneClient | None = None, base_url: str | None = None, **options: Unpack[WorkerOptions]
-    ) -> "Worker[P, R]":
-        """A worker of the same function and queue, otherwise told what is given here."""
-        other = Worker(self.function, self.queue, client=client or self._client, base_url=base_url or self._base_url)
-        other.orders = replace(self.orders, **options)
+    ) -> "Worker[V, R, C]":
+        """A worker of the same function and queue with other options; a `client` or `base_url` takes the place of either."""
+        if client is None and base_url is None:
+            client, base_url = self._client, self._base_url
+        made: Any = Worker(self.function, self.queue, client=client, base_url=base_url)
+        made.orders = change_orders(self.orders, **options)
+        other: Worker[V, R, C] = made
         return other
 
     def __enter__(self) -> Self:
@@ -140,6 +166,11 @@ class Worker(Generic[P, R]):
             self._shift.resume()
 
     @property
+    def client(self) -> ControlPlaneClient:
+        """Its connection: its own, that of its `base_url`, or the default one; in a test with `drain` or `assert_put`, the test's."""
+        return reach_of_worker(self._client, self._base_url)
+
+    @property
     def health(self) -> WorkerHealth:
         """How it is at this moment."""
         return STOPPED if self._shift is None else self._shift.health
@@ -152,24 +183,38 @@ class Worker(Generic[P, R]):
     def _begin(self, *, until_empty: bool = False, max_jobs: int | None = None) -> Shift:
         if self._shift is not None and self._shift.health.state != "stopped":
             raise RuntimeError(f"worker {self.orders.name} works already: make another, or stop it first")
-        client = self._reach()
+        client = self.client
         client.check_renewal()
         self._shift = Shift(client, self.orders, until_empty=until_empty, max_jobs=max_jobs)
         return self._shift
-
-    def _reach(self) -> ControlPlaneClient:
-        return reach(None, None, self._client, self._base_url)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.orders.name!r} of queue {self.queue!r}: {self.orders.handler.name}>"
 
 
+class WorkerDecorator(Protocol):
+    """Makes a worker of a function."""
+
+    @overload
+    def __call__(self, function: Callable[Concatenate[V, ...], Coroutine[Any, Any, R]], /) -> Worker[V, R, Coroutine[Any, Any, R]]: ...
+    @overload
+    def __call__(self, function: Callable[Concatenate[V, ...], R], /) -> Worker[V, R, R]: ...
+
+
 def worker(
     queue: str, *, client: ControlPlaneClient | None = None, base_url: str | None = None, **options: Unpack[WorkerOptions]
-) -> Callable[[Callable[P, R]], Worker[P, R]]:
-    """Make a worker of the function below: `@worker("mail", concurrency=4)`."""
+) -> WorkerDecorator:
+    """Make a worker of the function below: `@worker("mail", concurrency=4)`. The options are those of `WorkerOptions`.
 
-    def made(function: Callable[P, R]) -> Worker[P, R]:
-        return Worker(function, queue, client=client, base_url=base_url, **options)
+    A queue has one function: a second one at the top of a module raises `ValueError`, since each would get jobs of the other.
+    """
+    if not isinstance(queue, str):
+        name = getattr(queue, "__name__", "the function")
+        raise TypeError(f'@worker needs the name of a queue: write @worker("{name}") above def {name}, with the name that you choose')
+
+    def made(function: Callable[..., Any]) -> Any:
+        worker = Worker(function, queue, client=client, base_url=base_url, **options)
+        define(function, base_url if client is None else client, queue)
+        return worker
 
     return made
