@@ -1,6 +1,8 @@
 """Every guarantee, broken once: what a careless store might do."""
 
+import asyncio
 import time
+from contextlib import suppress
 from typing import Any
 
 from msgspec import Raw, json
@@ -19,6 +21,7 @@ from holdfast.commands.transaction import Line
 from holdfast.errors import HoldfastError
 from holdfast.records import Lease, Message
 from holdfast.stores.memory.log import Log
+from holdfast.stores.memory.store import AsyncMemoryStore
 from holdfast.stores.memory.transaction import MemoryTransaction as Tx
 from holdfast.stores.waiting import Waiters
 from holdfast.testing.clock import FakeClock
@@ -158,6 +161,19 @@ def only_the_lease(original: Any, *given: Any) -> Any:
 def whatever_is_there(_: Any, command: Acquire, answer: Any) -> Any:
     release = Release([LeaseName(command.dict, command.key, command.lease_id)])
     return [Write(command.dict or "", [Change(command.key, "delete")]), release]
+
+
+async def without_giving_back(original: Any, face: Any, command: Any) -> Any:
+    answer = await original(face, command)
+    await asyncio.sleep(0)
+    return answer
+
+
+async def whatever_is_cancelled(original: Any, face: Any, command: Any) -> Any:
+    answer = await original(face, command)
+    with suppress(asyncio.CancelledError):
+        await asyncio.sleep(0)
+    return answer
 
 
 MUTANTS = [
@@ -409,4 +425,25 @@ MUTANTS = [
     Mutant("overwrites what is there", copying.Import, "_refuse_taken", nothing, "test_a_merge_refuses_an_entry_that_is_in_both"),
     Mutant("forgets how far it came", Tx, "save_copying", at_its_beginning, "test_an_interrupted_copy_goes_on_where_it_was"),
     Mutant("measures nothing", Put, "measure", nothing, "test_batches_over_the_limit_are_refused"),
+    Mutant(
+        "grants something to who was cancelled",
+        AsyncMemoryStore,
+        "execute",
+        without_giving_back,
+        "test_whoever_is_cancelled_at_any_moment_hears_it_and_leaves_nothing_held",
+    ),
+    Mutant(
+        "swallows cancellations",
+        AsyncMemoryStore,
+        "execute",
+        whatever_is_cancelled,
+        "test_whoever_is_cancelled_at_any_moment_hears_it_and_leaves_nothing_held",
+    ),
+    Mutant(
+        "grants something to a loop that ends",
+        AsyncMemoryStore,
+        "execute",
+        without_giving_back,
+        "test_an_event_loop_ends_whatever_is_under_way",
+    ),
 ]

@@ -78,17 +78,17 @@ class PostgresStore:
         asking = Asking(self.calls, command)
         try:
             found = answer(command, retry(lambda: self.caller.ask(asking.call), Tries(), self._closing.wait))
+            if not command.reads_only and self.is_time_to_prune():
+                # The command was applied, so nothing that happens here is the caller's: somebody prunes again soon.
+                with suppress(Lost, HoldfastError):
+                    self.caller.ask(self.calls.prune)
+            return found  # noqa: TRY300 - an interrupt is heard up to here
         except LeaseHeld as held:
             return answer_held(command, held)
         except BaseException as error:
             if asking.was_sent:
                 take_back_if_cancelled(self, error, asking.named())
             raise
-        if not command.reads_only and self.is_time_to_prune():
-            # The command was applied, so nothing that happens here is the caller's: somebody prunes again soon.
-            with suppress(Lost, HoldfastError):
-                self.caller.ask(self.calls.prune)
-        return found
 
     def within(self, connection: Connection) -> Executor:
         """What executes commands in the connection's transaction, on the data of this store."""

@@ -39,17 +39,17 @@ class AsyncPostgresStore:
         asking = Asking(self.store.calls, command)
         try:
             found = answer(command, await retry_async(lambda: self.store.caller.ask_async(asking.call), Tries()))
+            if not command.reads_only and self.store.is_time_to_prune():
+                # As for threads: the command was applied.
+                with suppress(Lost, HoldfastError):
+                    await self.store.caller.ask_async(self.store.calls.prune)
+            return found  # noqa: TRY300 - a cancellation is heard up to here
         except LeaseHeld as held:
             return answer_held(command, held)
         except BaseException as error:
             if asking.was_sent:
                 take_back_if_cancelled(self.store, error, asking.named())
             raise
-        if not command.reads_only and self.store.is_time_to_prune():
-            # As for threads: the command was applied.
-            with suppress(Lost, HoldfastError):
-                await self.store.caller.ask_async(self.store.calls.prune)
-        return found
 
     def within(self, connection: AsyncConnection) -> AsyncExecutor:
         """What executes commands in the connection's transaction, on the data of this store."""

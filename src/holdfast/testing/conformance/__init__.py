@@ -14,6 +14,7 @@ must keep as well if it survives its process, and `StatementConformance` is for 
 from holdfast.testing.conformance.bad_input import BadInputConformance
 from holdfast.testing.conformance.batches import BatchConformance
 from holdfast.testing.conformance.budgets import BudgetConformance
+from holdfast.testing.conformance.cancelling import CancellationConformance
 from holdfast.testing.conformance.claims import ClaimConformance
 from holdfast.testing.conformance.concurrency import ConcurrencyConformance
 from holdfast.testing.conformance.copying import CopyConformance
@@ -65,6 +66,7 @@ class StoreConformance(
     RetryConformance,
     WaitingConformance,
     ConcurrencyConformance,
+    CancellationConformance,
     BadInputConformance,
 ):
     """Everything that every store must keep."""
