@@ -48,7 +48,9 @@ def empty_postgres_url(role: str = "") -> str:
         if row is not None and row[0] is not None and "moved_" in row[0]:
             connection.execute(sql.SQL("drop schema {} cascade").format(sql.Identifier(schema)))
         elif row is not None and row[0] is not None:
-            connection.execute(sql.SQL("delete from {}.meta where name not in ('version', 'home')").format(sql.Identifier(schema)))
+            connection.execute(
+                sql.SQL("delete from {}.meta where name not in ('version', 'home', 'functions')").format(sql.Identifier(schema))
+            )
             connection.execute(f"truncate {row[0]} restart identity")
             connection.execute(sql.SQL("alter sequence {}.numbers restart").format(sql.Identifier(schema)))
     return f"{shared_postgres()}?schema={quote(schema)}"

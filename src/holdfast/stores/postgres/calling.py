@@ -7,10 +7,10 @@ from functools import partial
 
 import psycopg
 
-from holdfast.errors import HoldfastError
+from holdfast.errors import HoldfastError, StoreUnavailable
 from holdfast.stores.postgres.address import Address
 from holdfast.stores.postgres.calls import Calls
-from holdfast.stores.postgres.failures import UNDEFINED, lost_or, not_connected, raised, refuse_if_moved
+from holdfast.stores.postgres.failures import UNDEFINED, not_connected, raised, refuse_if_moved
 from holdfast.stores.postgres.pool import NoSession, Pool
 from holdfast.stores.postgres.sessions import ANSWER_S, Session
 from holdfast.stores.postgres.statements import Call
@@ -62,10 +62,12 @@ class Caller:
         finally:
             self.pool.give_back(session)
 
-    def _without_session(self, error: NoSession | psycopg.Error) -> HoldfastError | Lost:
+    def _without_session(self, error: NoSession | psycopg.Error) -> HoldfastError | Lost | ValueError:
         if isinstance(error, NoSession):
             return Lost(f"{self._where}: no connection in {CONNECT_S:g} s", maybe_applied=False)
-        return lost_or(not_connected(error, self._where))
+        # The server says why it refuses a statement; without a state there was no connection to say it on.
+        told = raised(error, self._where) if error.sqlstate else not_connected(error, self._where)
+        return Lost(str(told), maybe_applied=False) if isinstance(told, Lost | StoreUnavailable) else told
 
     def _failed(self, session: Session, error: psycopg.Error) -> HoldfastError | Lost | ValueError:
         if session.closed:

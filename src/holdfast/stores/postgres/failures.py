@@ -109,11 +109,6 @@ def not_connected(error: psycopg.Error, where: str) -> HoldfastError:
     return StoreUnavailable(f"{where} cannot be reached: {said}")
 
 
-def lost_or(told: HoldfastError) -> HoldfastError | Lost:
-    """The same as what became of a try: who cannot be reached now is tried again."""
-    return Lost(str(told), maybe_applied=False) if isinstance(told, StoreUnavailable) else told
-
-
 def refuse_if_moved(row: tuple[Any, ...] | None, where: str) -> None:
     """Raise `StoreMoved` where the store remembers a new URL."""
     if row is not None and row[0] is not None:

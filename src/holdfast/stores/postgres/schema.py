@@ -5,13 +5,16 @@ lines that carry it out.
 """
 
 import logging
+import re
 from collections.abc import Generator
 from functools import cache
+from hashlib import sha256
 from importlib.resources import files
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, Self, TypeVar
 
 from psycopg import AsyncCursor, Connection, Cursor, sql
 
+from holdfast import __version__
 from holdfast.errors import SchemaTooNew, StoreError, StoreMissing
 
 R = TypeVar("R")
@@ -33,7 +36,8 @@ select coalesce(max(value) filter (where name = 'version'), '0')::integer,
     '/',
     (select system_identifier from pg_control_system()), (select relnamespace from pg_class where oid = {meta}::regclass),
     extract(epoch from pg_postmaster_start_time())
-  ))) > 0
+  ))) > 0,
+  coalesce(max(value) filter (where name = 'functions'), ''), count(*) filter (where name = 'moved') > 0
 from {schema}.meta
 """
 """A standby has the home of its primary, and changes nothing."""
@@ -53,12 +57,45 @@ def newest() -> int:
     return len(texts_in("schema"))
 
 
+class Functions(NamedTuple):
+    """Which functions a schema has: the release that installed them, and a digest of their texts."""
+
+    release: tuple[int, ...]
+    digest: str
+
+    @classmethod
+    def parse(cls, kept: str) -> Self:
+        """Read what is kept in `meta`; stores made before it was kept have the oldest."""
+        release, _, digest = kept.partition(" ")
+        return cls(tuple(map(int, re.findall(r"\d+", release)[:3])), digest)
+
+    def __str__(self) -> str:
+        return f"{'.'.join(map(str, self.release))} {self.digest}"
+
+    def may_stay(self) -> bool:
+        """Whether they need not be replaced by ours: they are the same, or of a newer release, which an older process leaves alone.
+
+        So processes of two releases side by side agree on the newer one's functions, whichever opens the store last.
+        """
+        ours = functions()
+        return self.digest == ours.digest or self.release > ours.release
+
+
+@cache
+def functions() -> Functions:
+    """Those of this code."""
+    digest = sha256("\0".join(texts_in("functions")).encode()).hexdigest()[:16]
+    return Functions(Functions.parse(__version__).release, digest)
+
+
 class State(NamedTuple):
     """What is there of a schema."""
 
     version: int = 0
     at_home: bool = True
     """Whether this run of this server serves it already: see functions/home.sql."""
+    has_functions: bool = True
+    """Whether its functions need not be replaced; those of a store that was moved away are not."""
 
 
 def state(schema: str) -> Steps[State]:
@@ -68,10 +105,10 @@ def state(schema: str) -> Steps[State]:
     if not count:
         return State()
     meta = sql.Literal(sql.Identifier(schema, "meta").as_string(None))
-    (found, at_home) = yield sql.SQL(FOUND).format(schema=sql.Identifier(schema), meta=meta), ()
+    (found, at_home, kept, is_moved) = yield sql.SQL(FOUND).format(schema=sql.Identifier(schema), meta=meta), ()
     if found > newest():
         raise SchemaTooNew(f"schema {schema!r} has version {found}, and this Holdfast knows {newest()}: upgrade Holdfast")
-    return State(found, at_home)
+    return State(found, at_home, has_functions=is_moved or Functions.parse(kept).may_stay())
 
 
 def apply(schema: str) -> Steps[None]:
@@ -81,7 +118,7 @@ def apply(schema: str) -> Steps[None]:
     # Whoever came first has done it. A pooler in transaction mode keeps no session lock.
     yield b"select pg_advisory_xact_lock(%s)", (LOCK,)
     found = yield from state(schema)
-    if found.version != newest():
+    if found.version != newest() or not found.has_functions:
         yield from make(schema, found.version)
     if not (yield from state(schema)).at_home:
         (begun,) = yield sql.SQL("select {}.begin_here()").format(sql.Identifier(schema)), ()
@@ -90,7 +127,7 @@ def apply(schema: str) -> Steps[None]:
 
 
 def make(schema: str, found: int) -> Steps[None]:
-    """Bring the schema from the version found to this one."""
+    """Bring the schema from the version found to this one, and its functions to those of this code."""
     before = yield b"select current_setting('search_path'), current_setting('check_function_bodies')", ()
     (has_schema, path) = yield b"select (select count(*) from pg_namespace where nspname = %s), quote_ident(%s)", (schema, schema)
     if not has_schema:
@@ -99,7 +136,7 @@ def make(schema: str, found: int) -> Steps[None]:
     yield SETTINGS, (path, "off")
     for text in (*texts_in("schema")[found:], *texts_in("functions")):
         yield text.encode(), ()
-    yield b"select save_meta('version', %s)", (str(newest()),)
+    yield b"select save_meta('version', %s), save_meta('functions', %s)", (str(newest()), str(functions()))
     yield SETTINGS, before
 
 
