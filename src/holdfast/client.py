@@ -7,11 +7,13 @@ import os
 import re
 import threading
 import weakref
+from functools import partial
 from typing import TYPE_CHECKING, Self
 
 from holdfast.codec.limits import Limits
 from holdfast.connect import connect, connect_shared
 from holdfast.errors import Closed, StoreError
+from holdfast.opening import CLOSED, LateRenewals, Opener, Parts
 from holdfast.twins import load
 
 if TYPE_CHECKING:
@@ -33,27 +35,31 @@ class ControlPlaneClient:
     """A connection to the store that a URL names, for threads and tasks alike.
 
     It opens at the first call. Without a URL it is that of `HOLDFAST_URL`, else a SQLite file in the user's data folder, as for `connect`;
-    `token` is for a store that asks who you are. Close it, or use it as a context manager: every wait on it ends with `Closed`.
+    `token` is for a store that asks who you are. Close it, or use it as a context manager: every wait on it ends with `Closed`. One that
+    nobody has any more is closed in the background.
     """
 
     def __init__(self, url: str | None = None, *, token: str | None = None, limits: Limits = Limits()) -> None:
         self._url = url
         self.token = token
         self._limits = limits
-        self._is_shared = False
-        # Guards what is opened at the first use: the three below, and _is_closed.
+        self._opener = Opener(partial(connect, url, token=token, limits=limits))
+        # Guards the fields below.
         self._lock = threading.RLock()
-        self._store: Store | None = None
         self._async_store: AsyncStore | None = None
         self._keepalive: Keepalive | None = None
         self._is_closed = False
+        # A memory store is nobody's own: it lasts as long as anybody has it.
+        self._parts = Parts(self._opener, keeps_store=self._opens_at_once())
+        weakref.finalize(self, self._parts.close_in_background).atexit = False
         _all.add(self)
 
     @classmethod
     def on(cls, store: "Store") -> Self:
         """Make a client of a store that is open: one of a test, or one on a connection of your own. Closing it closes the store."""
         client = cls(store.url)
-        client._store = store
+        client._opener.store = store
+        client._parts.keeps_store = True
         return client
 
     @classmethod
@@ -76,26 +82,30 @@ class ControlPlaneClient:
 
     @property
     def store(self) -> "Store":
-        """The store, for threads; opened once."""
-        if self._store is not None and not self._is_closed:
-            return self._store
-        with self._lock:
-            self._refuse_if_closed()
-            if self._store is None:
-                opened_by = connect_shared if self._is_shared else connect
-                self._store = opened_by(self._url, token=self.token, limits=self._limits)
-            return self._store
+        """The store, for threads; opened once. Tasks that need it open it with `async_store`, which does not block their event loop."""
+        store = self._opener.store
+        if store is not None and not self._is_closed:
+            return store
+        self._refuse_if_closed()
+        return self._opener.get()
+
+    @property
+    def opened(self) -> "Store | None":
+        """The store if it is open by now. One in memory is at once."""
+        return self.store if self._opens_at_once() else self._opener.store
 
     @property
     def async_store(self) -> "AsyncStore":
-        """The same store, for tasks."""
+        """The same store, for tasks: the first command opens it, in a thread."""
         if self._async_store is not None and not self._is_closed:
             return self._async_store
-        with self._lock:
-            store = self.store
-            if self._async_store is None:
-                self._async_store = store.for_tasks()
+        self._refuse_if_closed()
+        if self.opened is not None:
+            self._async_store = self._opener.get_face()
             return self._async_store
+        from holdfast.stores.late import LateStore  # noqa: PLC0415 - see the top
+
+        return LateStore(self._opener, self._url or "", self._limits)
 
     def store_on(self, connection: "Connection | None") -> "Executor":
         """Give what executes commands in the open transaction of a connection of yours to the same database; without one, the store.
@@ -112,9 +122,9 @@ class ControlPlaneClient:
         """Give the same for tasks."""
         if connection is None:
             return self.async_store
-        from holdfast.stores.lending import within_async  # noqa: PLC0415 - see the top
+        from holdfast.stores.late import LateTransaction  # noqa: PLC0415 - see the top
 
-        return within_async(self.store, self.async_store, connection)
+        return LateTransaction(self._opener, connection)
 
     @property
     def keepalive(self) -> "Keepalive":
@@ -124,14 +134,14 @@ class ControlPlaneClient:
         from holdfast.keepalive import Keepalive  # noqa: PLC0415 - see the top
 
         with self._lock:
-            store = self.store
+            self._refuse_if_closed()
             if self._keepalive is None:
-                self._keepalive = Keepalive(store)
+                self._keepalive = self._parts.keepalive = Keepalive(self.opened or LateRenewals(self._opener, self._limits))
             return self._keepalive
 
     def check_renewal(self) -> None:
         """Raise `StoreError` if nothing can be renewed in the background: a connection of your own belongs to its thread."""
-        if hasattr(self.store, "connection"):
+        if hasattr(self._opener.store, "connection"):
             raise StoreError("a sqlite3 connection belongs to its thread, so nothing can renew in the background: give auto_renew=False")
 
     def together(self, *, connection: "Connection | None" = None) -> "Together":
@@ -150,11 +160,7 @@ class ControlPlaneClient:
             if self._is_closed:
                 return
             self._is_closed = True
-            store, keepalive = self._store, self._keepalive
-        if keepalive is not None:
-            keepalive.close()
-        if store is not None:
-            store.close()
+        self._parts.close()
 
     def __enter__(self) -> Self:
         return self
@@ -171,9 +177,13 @@ class ControlPlaneClient:
     def __repr__(self) -> str:
         return f"ControlPlaneClient({None if self._url is None else _PASSWORD.sub('', self._url)!r})"
 
+    def _opens_at_once(self) -> bool:
+        url = os.environ.get("HOLDFAST_URL", "") if self._url is None else self._url
+        return url.startswith("memory:")
+
     def _refuse_if_closed(self) -> None:
         if self._is_closed:
-            raise Closed("The client was closed: make a new one.")
+            raise Closed(CLOSED)
 
 
 class ClientForTasks:
@@ -192,7 +202,7 @@ class ClientForTasks:
         import asyncio  # noqa: PLC0415 - see the top
 
         await asyncio.to_thread(self._client.close)
-        face = self._client._async_store  # noqa: SLF001 - its own face for tasks
+        face = self._client._opener.face  # noqa: SLF001 - of this module
         if face is not None:
             # Connections of tasks belong to their loop, and are closed in it.
             await face.aclose()
@@ -208,7 +218,7 @@ def client_for(base_url: str | None = None, *, token: str | None = None) -> Cont
         client = _clients.get((url, token))
         if client is None or client.is_closed:
             client = _clients[url, token] = ControlPlaneClient(url, token=token)
-            client._is_shared = True  # noqa: SLF001 - made here
+            client._opener.open_store = partial(connect_shared, url, token=token)  # noqa: SLF001 - made here
         return client
 
 
@@ -218,6 +228,7 @@ def _begin_in_child() -> None:
     _lock = threading.Lock()
     for client in list(_all):
         client._lock = threading.RLock()  # noqa: SLF001 - of this module
+        client._opener.begin_in_child()  # noqa: SLF001 - as above
 
 
 if hasattr(os, "register_at_fork"):

@@ -62,6 +62,11 @@ class Mark(msgspec.Struct, eq=False):
         """Wait from here on: whoever says so asks the store next, so what was hinted before is known then."""
         self.waiters._begin_anew(self)  # noqa: SLF001 - a mark and its Waiters are two halves of one thing
 
+    def become(self, other: "Mark") -> None:
+        """Stand for another mark on the same topic, which its owner forgets: this one was taken where nobody could be woken."""
+        self.leave()
+        self.waiters, self.heard, self.line, self.is_out = other.waiters, other.heard, other.line, other.is_out
+
     def leave(self) -> None:
         """Give up the place, passing on a wake-up that was not used. Again does nothing."""
         if self.line is not None:

@@ -21,4 +21,4 @@ def client_of(store: "str | ControlPlaneClient | Store | None") -> ControlPlaneC
 
 def is_by_reference(client: ControlPlaneClient) -> bool:
     """Whether its store keeps keys and values as the caller's own objects."""
-    return bool(getattr(client.store, "by_reference", False))
+    return bool(getattr(client.opened, "by_reference", False))

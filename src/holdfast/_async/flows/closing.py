@@ -21,11 +21,14 @@ class AsyncClosable:
         self.is_ended = False
         self.url: str = store.url
         self.limits: Limits = store.limits
-        self.waiters: Waiters = store.waiters
         self._store = store
         self._problem = problem
         # Each change to it is one step of the interpreter.
         self._waiting: set[Mark] = set()
+
+    @property
+    def waiters(self) -> Waiters:
+        return self._store.waiters
 
     @property
     def guarantees(self) -> Guarantees:

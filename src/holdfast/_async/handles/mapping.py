@@ -237,7 +237,7 @@ class AsyncDict(AsyncDictLeases[V]):
         change in between.
         """
         found: Items[V] = []
-        most = self._reach(client, base_url).store.limits.batch_items
+        most = self._reach(client, base_url).async_store.limits.batch_items
         size = most if limit is None else min(limit, most)
         async for page in self.pages(prefix=prefix, after=after, size=size, client=client, base_url=base_url):
             found += page

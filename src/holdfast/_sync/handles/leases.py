@@ -191,8 +191,9 @@ def try_take(
 
 def let_go(client: ControlPlaneClient, terms: Terms, lease_id: str, error: BaseException) -> None:
     """Release what was perhaps granted to whoever was cancelled or interrupted, or cannot read its value: nobody would look after it."""
-    if not isinstance(error, HoldfastError | GeneratorExit):
-        with suppress(HoldfastError):
+    with suppress(HoldfastError):
+        # A store that is not open yet granted nothing.
+        if not isinstance(error, HoldfastError | GeneratorExit) and client.opened is not None:
             client.store.execute(Release([LeaseName(terms.dict, terms.key, lease_id)]))
 
 
