@@ -108,12 +108,12 @@ class Committer:
         job = Job(command)
         try:
             self.run([job])
+            answer: R = job.result()
         except BaseException:
             # Interrupted after its work was done: nobody will look after what it got.
             if undo := job.undo():
                 self.run(undo)
             raise
-        answer: R = job.result()
         return answer
 
     def run(self, jobs: list[Job]) -> None:

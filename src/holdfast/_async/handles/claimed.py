@@ -5,7 +5,7 @@ from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import Generic, TypeVar
 
-from holdfast._async.flows.claiming import claim_since
+from holdfast._async.flows.claiming import claim_since, give_back
 from holdfast._async.flows.holding import AsyncHolding
 from holdfast._async.flows.settling import settle
 from holdfast._async.handles.claims import AsyncQueueClaim
@@ -67,20 +67,32 @@ class AsyncQueueClaimContext(Generic[T]):
         messages, started = await claim_since(self._client.async_store, self._command, self._timeout_s, self._poll_s, keepalive.now)
         if not messages:
             return None
-        hold = self._hold(messages[0], started)
-        self.claim = AsyncQueueClaim(messages[0], self._codec, self._client, hold)
         try:
-            value = self.claim.value
-            self._holding = AsyncHolding(keepalive, hold)
+            return self._begin(messages[0], started)
         except BaseException as error:
-            # It never reaches the body: one that cannot be read must not come back for ever.
-            await self._give_back(self.claim, error)
+            await self._end_unbegun(messages[0], error)
             raise
-        self.claim.keepalive = keepalive
+
+    def _begin(self, message: Message, started: float) -> T:
+        hold = self._hold(message, started)
+        self.claim = AsyncQueueClaim(message, self._codec, self._client, hold)
+        value = self.claim.value
+        self._holding = AsyncHolding(self._client.keepalive, hold)
+        self.claim.keepalive = self._client.keepalive
         if is_traced():
-            self._traced = working_on(messages[0].queue, messages[0].id, messages[0].metadata)
+            self._traced = working_on(message.queue, message.id, message.metadata)
             self._failed = self._traced.__enter__()
         return value
+
+    async def _end_unbegun(self, message: Message, error: BaseException) -> None:
+        """Give back what never reaches the body: one that cannot be read must not come back for ever."""
+        if self.claim is not None:
+            self._client.keepalive.drop(self.claim.hold)
+        self._holding = None
+        if self.claim is not None and isinstance(error, Exception):
+            await self._give_back(self.claim, error)
+        else:
+            await give_back(self._client.async_store, self._command, [message], error)
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         holding, self._holding = self._holding, None

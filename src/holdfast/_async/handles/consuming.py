@@ -3,7 +3,7 @@
 from collections.abc import Hashable
 from typing import Any, Generic, TypeVar
 
-from holdfast._async.flows.claiming import claim_since
+from holdfast._async.flows.claiming import claim_since, give_back
 from holdfast._async.flows.settling import renew, settle
 from holdfast._async.handles.claimed import AsyncQueueClaimContext
 from holdfast._async.handles.claims import AsyncQueueClaim
@@ -11,7 +11,7 @@ from holdfast._async.handles.naming import AsyncNamedQueue
 from holdfast._async.handles.work import AsyncQueueWorkItem
 from holdfast.client import ControlPlaneClient
 from holdfast.codec import check_duration, check_name, encode_key
-from holdfast.commands import Claim, Claimed
+from holdfast.commands import Claim
 from holdfast.holding import Hold
 from holdfast.receipts import Claims, raise_lost
 from holdfast.records import ReturnTo
@@ -255,10 +255,9 @@ class AsyncQueueConsumer(AsyncNamedQueue, Generic[T]):
         messages, _ = await claim_since(store, command, _patience(timeout_s), _poll(poll_s))
         try:
             return [self._codec.decode(message.value) for message in messages]
-        except ValueError:
+        except BaseException as error:
             # What does not fit the type must not be gone: it goes back, for whoever can read it.
-            for back in command.undo(Claimed(messages)):
-                await store.execute(back)
+            await give_back(store, command, messages, error)
             raise
 
     async def _claim(
@@ -267,10 +266,14 @@ class AsyncQueueConsumer(AsyncNamedQueue, Generic[T]):
         reached = self._reach(client, base_url)
         now = reached.keepalive.now
         messages, started = await claim_since(reached.async_store, command, _patience(timeout_s), _poll(poll_s), now)
-        return [
-            AsyncQueueClaim(message, self._codec, reached, Hold(message.receipt, command.lease_s, started, now, auto_renew=False))
-            for message in messages
-        ]
+        try:
+            return [
+                AsyncQueueClaim(message, self._codec, reached, Hold(message.receipt, command.lease_s, started, now, auto_renew=False))
+                for message in messages
+            ]
+        except BaseException as error:
+            await give_back(reached.async_store, command, messages, error)
+            raise
 
 
 def _patience(timeout_s: float | None) -> float | None:

@@ -4,13 +4,17 @@
 import time
 from collections.abc import Callable
 
-from holdfast.commands import Claim
+from holdfast.commands import Claim, Claimed
 from holdfast.commands.topics import key_topic, queue_topic
+from holdfast.errors import HoldfastError
 from holdfast.records import Message
 from holdfast.stores import Store
+from holdfast.wording import counted
 
 POLL_S = 1.0
 """How much a missed wake-up can cost."""
+
+NOTHING = Claimed([])
 
 
 def claim(store: Store, command: Claim, timeout_s: float | None = None, poll_s: float = POLL_S) -> list[Message]:
@@ -27,19 +31,35 @@ def claim_since(
         return _ask_once(store, command, now)
     topic = queue_topic(command.queue) if command.key is None else key_topic(command.queue, command.key)
     deadline = time.monotonic() + timeout_s
-    with store.mark(topic) as mark:
-        while True:
-            started = now()
-            claimed = store.execute(command)
-            if claimed.messages:
-                mark.used()
-                return claimed.messages, started
-            remaining_s = deadline - time.monotonic()
-            if claimed.due_in_s == 0.0:
-                continue
-            if remaining_s <= 0:
-                return [], started
-            store.wait(mark, remaining_s, claimed.due_in_s, poll_s)
+    claimed = NOTHING
+    try:
+        with store.mark(topic) as mark:
+            while True:
+                started = now()
+                claimed = store.execute(command)
+                if claimed.messages:
+                    mark.used()
+                    return claimed.messages, started
+                remaining_s = deadline - time.monotonic()
+                if claimed.due_in_s == 0.0:
+                    continue
+                if remaining_s <= 0:
+                    return [], started
+                store.wait(mark, remaining_s, claimed.due_in_s, poll_s)
+    except BaseException as error:
+        give_back(store, command, claimed.messages, error)
+        raise
+
+
+def give_back(store: Store, command: Claim, messages: list[Message], error: BaseException) -> None:
+    """Give back what was claimed for a caller who was interrupted, or cannot read it: nobody would look after it."""
+    if not messages:
+        return
+    try:
+        for undo in command.undo(Claimed(messages)):
+            store.execute(undo)
+    except HoldfastError as failure:
+        error.add_note(f"{counted(len(messages), 'message')} of queue {command.queue!r} could not be given back: {failure}")
 
 
 def claim_now(store: Store, command: Claim) -> list[Message]:

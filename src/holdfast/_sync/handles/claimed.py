@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import Generic, TypeVar
 
-from holdfast._sync.flows.claiming import claim_since
+from holdfast._sync.flows.claiming import claim_since, give_back
 from holdfast._sync.flows.holding import Holding
 from holdfast._sync.flows.settling import settle
 from holdfast._sync.handles.claims import QueueClaim
@@ -68,20 +68,32 @@ class QueueClaimContext(Generic[T]):
         messages, started = claim_since(self._client.store, self._command, self._timeout_s, self._poll_s, keepalive.now)
         if not messages:
             return None
-        hold = self._hold(messages[0], started)
-        self.claim = QueueClaim(messages[0], self._codec, self._client, hold)
         try:
-            value = self.claim.value
-            self._holding = Holding(keepalive, hold)
+            return self._begin(messages[0], started)
         except BaseException as error:
-            # It never reaches the body: one that cannot be read must not come back for ever.
-            self._give_back(self.claim, error)
+            self._end_unbegun(messages[0], error)
             raise
-        self.claim.keepalive = keepalive
+
+    def _begin(self, message: Message, started: float) -> T:
+        hold = self._hold(message, started)
+        self.claim = QueueClaim(message, self._codec, self._client, hold)
+        value = self.claim.value
+        self._holding = Holding(self._client.keepalive, hold)
+        self.claim.keepalive = self._client.keepalive
         if is_traced():
-            self._traced = working_on(messages[0].queue, messages[0].id, messages[0].metadata)
+            self._traced = working_on(message.queue, message.id, message.metadata)
             self._failed = self._traced.__enter__()
         return value
+
+    def _end_unbegun(self, message: Message, error: BaseException) -> None:
+        """Give back what never reaches the body: one that cannot be read must not come back for ever."""
+        if self.claim is not None:
+            self._client.keepalive.drop(self.claim.hold)
+        self._holding = None
+        if self.claim is not None and isinstance(error, Exception):
+            self._give_back(self.claim, error)
+        else:
+            give_back(self._client.store, self._command, [message], error)
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         holding, self._holding = self._holding, None

@@ -4,7 +4,7 @@
 from collections.abc import Hashable
 from typing import Any, Generic, TypeVar
 
-from holdfast._sync.flows.claiming import claim_since
+from holdfast._sync.flows.claiming import claim_since, give_back
 from holdfast._sync.flows.settling import renew, settle
 from holdfast._sync.handles.claimed import QueueClaimContext
 from holdfast._sync.handles.claims import QueueClaim
@@ -12,7 +12,7 @@ from holdfast._sync.handles.naming import NamedQueue
 from holdfast._sync.handles.work import QueueWorkItem
 from holdfast.client import ControlPlaneClient
 from holdfast.codec import check_duration, check_name, encode_key
-from holdfast.commands import Claim, Claimed
+from holdfast.commands import Claim
 from holdfast.holding import Hold
 from holdfast.receipts import Claims, raise_lost
 from holdfast.records import ReturnTo
@@ -254,10 +254,9 @@ class QueueConsumer(NamedQueue, Generic[T]):
         messages, _ = claim_since(store, command, _patience(timeout_s), _poll(poll_s))
         try:
             return [self._codec.decode(message.value) for message in messages]
-        except ValueError:
+        except BaseException as error:
             # What does not fit the type must not be gone: it goes back, for whoever can read it.
-            for back in command.undo(Claimed(messages)):
-                store.execute(back)
+            give_back(store, command, messages, error)
             raise
 
     def _claim(
@@ -266,10 +265,14 @@ class QueueConsumer(NamedQueue, Generic[T]):
         reached = self._reach(client, base_url)
         now = reached.keepalive.now
         messages, started = claim_since(reached.store, command, _patience(timeout_s), _poll(poll_s), now)
-        return [
-            QueueClaim(message, self._codec, reached, Hold(message.receipt, command.lease_s, started, now, auto_renew=False))
-            for message in messages
-        ]
+        try:
+            return [
+                QueueClaim(message, self._codec, reached, Hold(message.receipt, command.lease_s, started, now, auto_renew=False))
+                for message in messages
+            ]
+        except BaseException as error:
+            give_back(reached.store, command, messages, error)
+            raise
 
 
 def _patience(timeout_s: float | None) -> float | None:

@@ -11,6 +11,7 @@ from holdfast.commands.transaction import Fenced
 from holdfast.errors import StoreError
 from holdfast.records import Lease, Message
 from holdfast.stores.memory.tables import Tables
+from holdfast.stores.memory.undo import Undo
 
 
 class Copies:
@@ -18,6 +19,7 @@ class Copies:
 
     tables: Tables
     now: int
+    undo: Undo
 
     def next_n(self) -> int:
         if self.tables.by_reference:
@@ -36,6 +38,8 @@ class Copies:
         for message in messages:
             self.tables.last_number = max(self.tables.last_number, message.n)
             metadata = message.metadata and message.metadata.copy()
+            self.undo.note(self.tables.messages, message.n)
+            self.undo.queues.add(message.queue)
             queue = self.tables.queue(message.queue)
             queue.now = self.now
             queue.enter(replace(message, value=message.value.copy(), metadata=metadata))
@@ -52,6 +56,8 @@ class Copies:
 
     def seal(self, to: str, target_at: int | None) -> None:
         del target_at  # What was in memory is gone, and no seal can be taken off it.
+        for name in self.tables.queues:
+            self.undo.note(self.tables.queues, name)
         self.tables.moved_to = to
         # Native answers, which ask nobody, find no queue from now on.
         self.tables.queues.clear()

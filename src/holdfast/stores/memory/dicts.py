@@ -37,6 +37,10 @@ class MemoryDict:
         if len(self._order) + len(self._unordered) > 2 * len(self.entries) + 64:
             self._order, self._unordered = [], list(self.entries)
 
+    def forget_order(self, *, timed_count: int) -> None:
+        """Work the order out anew when somebody asks for it."""
+        self._order, self._unordered, self.timed_count = [], list(self.entries), timed_count
+
     def in_order(self, prefix: str, after: str | None) -> Iterator[Entry]:
         """The entries whose key begins with the prefix, by key, behind `after`."""
         if self._unordered:
@@ -68,8 +72,15 @@ class Dicts:
     def get(self, name: str) -> MemoryDict | None:
         return self._dicts.get(name)
 
+    def made(self, name: str) -> MemoryDict:
+        """The dict; a new, empty one if need be."""
+        found = self._dicts.get(name)
+        if found is None:
+            found = self._dicts[name] = MemoryDict()
+        return found
+
     def save(self, entry: Entry) -> None:
-        found = self._dicts.setdefault(entry.dict, MemoryDict())
+        found = self.made(entry.dict)
         self._forget_time(found, found.entries.get(entry.key))
         found.enter(entry)
         if entry.expires_at is not None:
@@ -78,12 +89,23 @@ class Dicts:
             self._expiries.add(entry.expires_at, entry.revision)
 
     def delete(self, name: str, key: str, fence: int) -> None:
-        found = self._dicts.setdefault(name, MemoryDict())
+        found = self.made(name)
         if fence:
             found.raise_fence(key, fence)
         if key in found.entries:
             self._forget_time(found, found.entries[key])
             found.leave(key)
+
+    def rebuild(self) -> None:
+        """Make everything that is known of the entries anew from them."""
+        self._timed.clear()
+        self._expiries.empty()
+        for found in self._dicts.values():
+            timed = [entry for entry in found.entries.values() if entry.expires_at is not None]
+            found.forget_order(timed_count=len(timed))
+            for entry in timed:
+                self._timed[entry.revision] = entry
+                self._expiries.add(entry.expires_at or 0, entry.revision)
 
     def stale(self, now: int, limit: int) -> list[Entry]:
         """Entries past their time, the longest first."""

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from holdfast.records import Entry, Lease
 from holdfast.stores.memory.tables import Tables
+from holdfast.stores.memory.undo import Undo
 
 
 class Entries:
@@ -14,6 +15,7 @@ class Entries:
 
     tables: Tables
     now: int
+    undo: Undo
 
     def entries(self, name: str, keys: Collection[str]) -> dict[str, Entry]:
         found = self.tables.dicts.get(name)
@@ -37,10 +39,12 @@ class Entries:
 
     def save_entries(self, entries: Sequence[Entry]) -> None:
         for entry in entries:
+            self._note_entry(entry.dict, entry.key)
             self.tables.dicts.save(entry if self.tables.by_reference else replace(entry, value=entry.value.copy()))
 
     def delete_entries(self, name: str, keys: Collection[str], fences: Mapping[str, int]) -> None:
         for key in keys:
+            self._note_entry(name, key)
             self.tables.dicts.delete(name, key, fences.get(key, 0))
 
     def clear_dict(self, name: str) -> int:
@@ -60,14 +64,24 @@ class Entries:
 
     def save_leases(self, leases: Sequence[Lease]) -> None:
         for lease in leases:
-            self.tables.leases.setdefault(lease.dict, {})[lease.key] = lease
+            of_dict = self.tables.leases.setdefault(lease.dict, {})
+            self.undo.note(of_dict, lease.key)
+            of_dict[lease.key] = lease
 
     def delete_leases(self, keys: Collection[tuple[str | None, str]]) -> None:
         for name, key in keys:
-            self.tables.leases.get(name, {}).pop(key, None)
+            of_dict = self.tables.leases.get(name, {})
+            self.undo.note(of_dict, key)
+            of_dict.pop(key, None)
 
     def dict_leases(self, name: str) -> list[Lease]:
         return sorted(self.tables.leases.get(name, {}).values(), key=lambda lease: lease.key)
+
+    def _note_entry(self, name: str, key: str) -> None:
+        """Say that this entry is about to change."""
+        found = self.tables.dicts.made(name)
+        self.undo.note(found.entries, key)
+        self.undo.note(found.fences, key)
 
     def _is_there(self, entry: Entry) -> bool:
         return entry.expires_at is None or entry.expires_at > self.now

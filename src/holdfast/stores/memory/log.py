@@ -3,7 +3,7 @@
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable, Hashable, Mapping
-from heapq import heappop, heappush
+from heapq import heappop, heappush, heapreplace
 from itertools import islice
 from typing import Any, ClassVar
 
@@ -99,6 +99,15 @@ class Log:
         if self.keeps:
             self.topic(topic, now).append(KeptAny(self.latest, now, event, data))
 
+    def cut(self, latest: int) -> None:
+        """Forget what came after a number: its step was taken back."""
+        for events in self.topics.values():
+            while events and events[-1].index > latest:
+                events.pop()
+        self.latest = latest
+        # An interrupt may have come between a topic and its age.
+        self._ages = sorted((events[0].at if events else 0, topic) for topic, events in self.topics.items())
+
     def floor(self, topic: str) -> int:
         return self._floors.get(topic, self._forgotten_floor) if self.keeps else self.latest
 
@@ -129,49 +138,57 @@ class Log:
     def _prune_by_age(self, before: int, limit: int) -> int:
         dropped = 0
         while dropped < limit and self._ages and self._ages[0][0] < before:
-            _, topic = heappop(self._ages)
+            topic = self._ages[0][1]
             dropped += self._drop(topic, before, limit - dropped)
-            events = self.topics[topic]
+            events = self.topics.get(topic)
             if events:
-                heappush(self._ages, (events[0].at, topic))
-            else:
+                heapreplace(self._ages, (events[0].at, topic))
+                continue
+            if events is not None:
                 del self.topics[topic]
+            heappop(self._ages)
         return dropped
 
     def _drop(self, topic: str, before: int, limit: int) -> int:
         """Drop the topic's oldest events, as many as may go."""
-        events, dropped, floor = self.topics[topic], 0, 0
-        while events and dropped < limit and events[0].at < before:
-            floor = events.popleft().index
-            dropped += 1
-        if floor:
-            self._raise_floor(topic, floor)
-        return dropped
+        events = self.topics.get(topic, deque())
+        old = [event.index for event in islice(events, max(limit, 0)) if event.at < before]
+        if old:
+            # The floor first: an interrupt must not hide that events are gone.
+            self._raise_floor(topic, old[-1])
+        for _ in old:
+            events.popleft()
+        return len(old)
 
     def _raise_floor(self, topic: str, floor: int) -> None:
-        self._floors.pop(topic, None)
-        self._floors[topic] = floor
-        if len(self._floors) > FLOORS:
-            self._forgotten_floor = max(self._forgotten_floor, self._floors.pop(next(iter(self._floors))))
+        floors = self._floors
+        if topic in floors:
+            # Not `pop`: an interrupt could come behind that call, and the floor would be gone.
+            del floors[topic]
+        floors[topic] = floor
+        if len(floors) > FLOORS:
+            first = next(iter(floors))
+            self._forgotten_floor = max(self._forgotten_floor, floors[first])
+            del floors[first]
 
 
 class Answers:
     """What to answer if a command is repeated, the oldest first."""
 
     def __init__(self) -> None:
-        self._notes: dict[str, tuple[int, bytes]] = {}
+        self.notes: dict[str, tuple[int, bytes]] = {}
 
     def recall(self, command_id: str) -> bytes | None:
-        found = self._notes.get(command_id)
+        found = self.notes.get(command_id)
         return None if found is None else found[1]
 
     def record(self, command_id: str, note: bytes, now: int) -> None:
-        self._notes[command_id] = (now, note)
+        self.notes[command_id] = (now, note)
 
     def forget(self, before: int, limit: int) -> int:
-        old = [name for name, (at, _) in islice(self._notes.items(), limit) if at < before]
+        old = [name for name, (at, _) in islice(self.notes.items(), limit) if at < before]
         for name in old:
-            del self._notes[name]
+            del self.notes[name]
         return len(old)
 
 

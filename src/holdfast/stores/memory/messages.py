@@ -11,10 +11,13 @@ from holdfast.records import Message, Receipt, ReturnTo, State, moment_in, secon
 from holdfast.stores.memory.browsing import first_page
 from holdfast.stores.memory.queue import MemoryQueue
 from holdfast.stores.memory.tables import Tables
+from holdfast.stores.memory.undo import Undo
 
 
 class Messages:
     """The queue half of a transaction. Reading a value costs nothing here, so every message comes with its own."""
+
+    undo: Undo
 
     def __init__(self, tables: Tables, now: int) -> None:
         self.tables = tables
@@ -111,6 +114,7 @@ class Messages:
             kept = replace(
                 message, n=self.tables.last_number, value=self._kept(message.value), metadata=message.metadata and message.metadata.copy()
             )
+            self._note_message(kept)
             self._queue(message.queue).enter(kept)
 
     def lease(self, messages: Sequence[Message], holder: str, token: int, until: int, expired_to: ReturnTo) -> None:
@@ -119,10 +123,12 @@ class Messages:
 
     def extend(self, messages: Sequence[Message], until: int) -> None:
         for message in self._current(messages):
+            self._note_message(message)
             self._queue(message.queue).extend(message, until)
 
     def remove(self, messages: Sequence[Message]) -> None:
         for message in self._current(messages):
+            self._note_message(message)
             self._queue(message.queue).leave(message)
 
     def restore(self, messages: Sequence[Message]) -> None:
@@ -136,6 +142,7 @@ class Messages:
             before = self.tables.messages.get(message.n)
             if before is not None:
                 metadata = message.metadata and message.metadata.copy()
+                self._note_message(before)
                 # Its place in every order stays, so it need not leave and enter.
                 self.tables.messages[message.n] = replace(before, value=self._kept(message.value), metadata=metadata)
 
@@ -151,13 +158,19 @@ class Messages:
     def resize(self, queue: str, delta: int) -> None:
         settings = self.tables.settings["queue"].get(queue)
         if settings is not None and settings.maxsize is not None:
+            self.undo.note(self.tables.settings["queue"], queue)
             self.tables.settings["queue"][queue] = replace(settings, size=settings.size + delta)
 
     def clear_queue(self, queue: str) -> int:
-        found = self.tables.queues.pop(queue, None)
+        found = self.tables.queues.get(queue)
         if found is None:
             return 0
         numbers = found.numbers()
+        self.undo.queues.add(queue)
+        self.undo.note(self.tables.queues, queue)
+        for n in numbers:
+            self.undo.note(self.tables.messages, n)
+        del self.tables.queues[queue]
         for n in numbers:
             del self.tables.messages[n]
         found.retire()
@@ -185,8 +198,15 @@ class Messages:
         return [message for message in found if message is not None]
 
     def _change(self, before: Message, after: Message) -> None:
+        self._note_message(before)
+        self.undo.queues.add(after.queue)
         self._queue(before.queue).leave(before)
         self._queue(after.queue).enter(after)
+
+    def _note_message(self, message: Message) -> None:
+        """Say that this message is about to change."""
+        self.undo.note(self.tables.messages, message.n)
+        self.undo.queues.add(message.queue)
 
     def _kept(self, value: Raw) -> Raw:
         """A value that does not hold on to the buffer it was read from, nor changes with it."""

@@ -57,7 +57,13 @@ def claiming(ground: Ground) -> Callable[[Claim], Claimed | None]:
             return None
         lease = (queue.shortcuts or shortcuts_of(queue, ground)).claim
         message = lease(command.key, command.holder, command.lease_s, command.expired_to)
-        return None if message is None else Claimed([message])
+        if message is None:
+            return None
+        try:
+            return Claimed([message])
+        except BaseException:
+            ground.give_back(message)
+            raise
 
     return claim
 

@@ -87,6 +87,14 @@ class MemoryQueue:
         self.ids.clear()
         self.live.clear()
 
+    def empty(self) -> None:
+        """Forget every message, but stay the queue that shortcuts know."""
+        for table in (self.ids, self.live, self.copies, self.dead, self.holders):
+            table.clear()
+        for schedule in (self.ends, self.late, *self.lines.values()):
+            schedule.empty()
+        self.since_sum = 0
+
     def obey(self, settings: Settings | None) -> None:
         """Remember what the settings say that every put and claim asks."""
         self.is_unbounded = settings is not None and settings.maxsize is None

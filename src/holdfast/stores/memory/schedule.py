@@ -68,37 +68,45 @@ class Schedule:
 
     def upto(self, moment: int, limit: int) -> list[int]:
         """The first numbers, at most `limit`, of slots no later than the moment."""
-        taken = self._take(moment, limit)
-        self._put_back(taken)
+        taken: list[Slot] = []
+        try:
+            self._take(moment, limit, taken)
+        finally:
+            # They come before all others, so the line stays sorted. One call, so that an interrupt comes before or after it.
+            self.line.extendleft(taken[::-1])
         return [n for _, n in taken]
 
     def after(self, moment: int) -> int | None:
         """The first moment of a slot behind this one; costs by how many come before it."""
-        taken = self._take(moment, self.count)
-        first = self.first()
-        self._put_back(taken)
+        taken: list[Slot] = []
+        try:
+            self._take(moment, self.count, taken)
+            first = self.first()
+        finally:
+            self.line.extendleft(taken[::-1])
         return None if first is None else first[0]
 
     def compact(self) -> None:
         """Forget every stale slot."""
-        line = dict.fromkeys(self.line)
-        self.line = deque(slot for slot in line if self._is_current(*slot))
-        self.heap = [slot for slot in set(self.heap) if slot not in line and self._is_current(*slot)]
-        heapify(self.heap)
+        known = dict.fromkeys(self.line)
+        line = deque(slot for slot in known if self._is_current(*slot))
+        heap = [slot for slot in set(self.heap) if slot not in known and self._is_current(*slot)]
+        heapify(heap)
+        # Without a call in between, so that no interrupt comes there either.
+        self.line, self.heap = line, heap
 
-    def _take(self, moment: int, limit: int) -> list[Slot]:
-        taken: list[Slot] = []
+    def empty(self) -> None:
+        """Forget every slot."""
+        self.line, self.heap, self.count = deque(), [], 0
+
+    def _take(self, moment: int, limit: int, taken: list[Slot]) -> None:
         while len(taken) < limit:
             slot = self.first()
             if slot is None or slot[0] > moment:
                 break
-            self._drop(slot)
+            # In this order: an interrupt in between leaves it twice, which does no harm, and not never.
             taken.append(slot)
-        return taken
-
-    def _put_back(self, taken: list[Slot]) -> None:
-        # They come before all others, so the line stays sorted.
-        self.line.extendleft(reversed(taken))
+            self._drop(slot)
 
     def _drop(self, slot: Slot) -> None:
         """Take out the earliest slot, and its twins: who left and came back to the same moment has two."""

@@ -1,8 +1,7 @@
 """The commonest steps on one queue in their simplest cases, without a transaction and without a command.
 
 Each does what a command's `check` and `write` would, or answers None with nothing done: then the command's own rules are asked. They are
-written for speed: no call that can be spared, and what never changes is bound once. Slots go in before the message they stand for and
-come out after it: a Ctrl-C in the middle leaves a stale slot, never a message that nobody finds.
+written for speed: no call that can be spared, and what never changes is bound once. A Ctrl-C in the middle takes the step back.
 """
 
 from collections.abc import Callable, Mapping
@@ -14,10 +13,12 @@ from msgspec.structs import replace
 from holdfast.commands.events import RETAINED
 from holdfast.commands.topics import key_topic
 from holdfast.records import HISTORY, NEVER, Ending, Message, ReturnTo
+from holdfast.stores.memory.due import due_under, first_due, front_of
 from holdfast.stores.memory.guard import Guard
 from holdfast.stores.memory.log import NOTHING, KeptClaim, KeptOne
 from holdfast.stores.memory.queue import MemoryQueue
 from holdfast.stores.memory.tables import Tables
+from holdfast.stores.memory.undo import Undo
 from holdfast.stores.waiting import Waiters
 
 DONE: Final[Mapping[str, Any]] = {"to": "done"}
@@ -33,6 +34,15 @@ class Ground(Struct, frozen=True):
     waiters: Waiters
     tidy: Callable[[], None]
     """To be called, without the lock, when the log is due for it."""
+    give_back: Callable[[Message], object]
+    """To be called, without the lock, with what was claimed for a caller who was interrupted."""
+
+    def take_back(self, queue: MemoryQueue, n: int, before: Message | None, latest: int) -> None:
+        """Let a step that was interrupted not have happened: its message is as it was before, and the log ends at `latest`."""
+        undo = Undo(self.tables, latest)
+        undo.queues.add(queue.name)
+        undo.note_before(self.tables.messages, n, before)
+        undo.take_back()
 
 
 class Shortcuts(Struct, frozen=True):
@@ -79,20 +89,24 @@ def putting(queue: MemoryQueue, ground: Ground) -> Callable[[Any, Any], bool | N
             message_id = f"{n}"
             if ids and message_id in ids:
                 return None
-            now = now_ns() // 1000
+            now, latest = now_ns() // 1000, log.latest
             tables.last_number = n
-            if keeps_events:
-                events = log.topic(topic, now)
-                log.latest = index = log.latest + 1
-                events.append(KeptOne(index, now, "put", message_id, key, NOTHING))
-            slots = line.line
-            if slots and slots[-1][0] > now:
-                line.add(now, n)
-            else:
-                slots.append((now, n))
-                line.count += 1
-            live[key] = n
-            messages[n] = Message(name, message_id, value, n, key, 0, now, "ready", 0, 0, None, None, None, now)
+            try:
+                if keeps_events:
+                    events = log.topic(topic, now)
+                    log.latest = index = log.latest + 1
+                    events.append(KeptOne(index, now, "put", message_id, key, NOTHING))
+                slots = line.line
+                if slots and slots[-1][0] > now:
+                    line.add(now, n)
+                else:
+                    slots.append((now, n))
+                    line.count += 1
+                live[key] = n
+                messages[n] = Message(name, message_id, value, n, key, 0, now, "ready", 0, 0, None, None, None, now)
+            except BaseException:
+                ground.take_back(queue, n, None, latest)
+                raise
         if marked:
             waiters.hint_each((*queue.put_hints, (key_topic(name, key), 1)))
         if keeps_events and log.latest >= log.tidy_at:
@@ -115,29 +129,33 @@ def adding(queue: MemoryQueue, ground: Ground) -> Callable[..., bool | None]:
         with lock:
             if key in live or not queue.is_unbounded or message_id in ids or (message_id.isdecimal() and queue.find(message_id)):
                 return None
-            now = now_ns() // 1000
+            now, latest = now_ns() // 1000, log.latest
             tables.last_number = n = tables.last_number + 1
-            if keeps_events:
-                events = topics.get(topic)
-                if events is None or len(events) >= RETAINED:
-                    events = log.topic(topic, now)
-                log.latest = index = log.latest + 1
-                events.append(KeptOne(index, now, "put", message_id, key, NOTHING))
-            line = queue.lines.get(priority) or queue.line(priority)
-            slots = line.line
-            if slots and slots[-1][0] > now:
-                line.add(now, n)
-            else:
-                slots.append((now, n))
-                line.count += 1
-            ids[message_id] = n
-            if key is not None:
-                live[key] = n
-            # By position, because names would cost as much again.
-            messages[n] = Message(
-                name, message_id, value, n, key, priority, now, "ready", 0, 0, max_attempts, dead_letter, None, now, "", 0, 0, 0, "place",
-                None, None, 0, (), metadata,
-            )  # fmt: skip
+            try:
+                if keeps_events:
+                    events = topics.get(topic)
+                    if events is None or len(events) >= RETAINED:
+                        events = log.topic(topic, now)
+                    log.latest = index = log.latest + 1
+                    events.append(KeptOne(index, now, "put", message_id, key, NOTHING))
+                line = queue.lines.get(priority) or queue.line(priority)
+                slots = line.line
+                if slots and slots[-1][0] > now:
+                    line.add(now, n)
+                else:
+                    slots.append((now, n))
+                    line.count += 1
+                ids[message_id] = n
+                if key is not None:
+                    live[key] = n
+                # By position, because names would cost as much again.
+                messages[n] = Message(
+                    name, message_id, value, n, key, priority, now, "ready", 0, 0, max_attempts, dead_letter, None, now, "", 0, 0, 0, "place",
+                    None, None, 0, (), metadata,
+                )  # fmt: skip
+            except BaseException:
+                ground.take_back(queue, n, None, latest)
+                raise
         if marked:
             waiters.hint_each(queue.put_hints if key is None else (*queue.put_hints, (key_topic(name, key), 1)))
         if keeps_events and log.latest >= log.tidy_at:
@@ -155,50 +173,61 @@ def claiming(queue: MemoryQueue, ground: Ground) -> Callable[[Any, str, float | 
     topic, late, ends, holders = queue.topic, queue.late, queue.ends, queue.holders
 
     def claim(key: Any, holder: str, lease_s: float | None, expired_to: ReturnTo) -> Message | None:
-        with lock:
-            if late.count or not queue.is_plain:
-                return None
-            now = now_ns() // 1000
-            message = first_due(queue, now) if key is None else due_under(queue, key, now)
-            if message is None:
-                return None
-            n = message.n
-            log.latest = token = log.latest + 1
-            if keeps_events:
-                events = topics.get(topic)
-                if events is None or len(events) >= RETAINED:
-                    events = log.topic(topic, now)
-                events.append(KeptClaim(token, now, message.id, message.key, holder))
-            until = NEVER if lease_s is None else now + round(lease_s * 1_000_000)
-            held = replace(
-                message,
-                state="leased",
-                holder=holder,
-                token=token,
-                since=now,
-                until=until,
-                expired_to=expired_to,
-                attempts=message.attempts + 1,
-            )
-            if until < NEVER:
-                ends.add(until, n)
-            held_by = holders.get(holder)
-            if held_by is None:
-                held_by = queue.held_by(holder)
-            held_by[n] = now
-            queue.since_sum += now
-            messages[n] = held
-            line = queue.lines[message.priority]
-            if line.line and line.line[0][1] == n:
-                line.line.popleft()
-                line.count -= 1
-            else:
-                line.leave(n)
-        if marked:
-            waiters.hint_each(queue.watch_hints)
-        if keeps_events and token >= log.tidy_at:
-            tidy()
-        return held
+        held = None
+        try:
+            with lock:
+                if late.count or not queue.is_plain:
+                    return None
+                now = now_ns() // 1000
+                message = first_due(queue, now) if key is None else due_under(queue, key, now)
+                if message is None:
+                    return None
+                n, latest = message.n, log.latest
+                log.latest = token = latest + 1
+                try:
+                    if keeps_events:
+                        events = topics.get(topic)
+                        if events is None or len(events) >= RETAINED:
+                            events = log.topic(topic, now)
+                        events.append(KeptClaim(token, now, message.id, message.key, holder))
+                    until = NEVER if lease_s is None else now + round(lease_s * 1_000_000)
+                    held = replace(
+                        message,
+                        state="leased",
+                        holder=holder,
+                        token=token,
+                        since=now,
+                        until=until,
+                        expired_to=expired_to,
+                        attempts=message.attempts + 1,
+                    )
+                    if until < NEVER:
+                        ends.add(until, n)
+                    held_by = holders.get(holder)
+                    if held_by is None:
+                        held_by = queue.held_by(holder)
+                    held_by[n] = now
+                    queue.since_sum += now
+                    messages[n] = held
+                    line = queue.lines[message.priority]
+                    if line.line and line.line[0][1] == n:
+                        line.line.popleft()
+                        line.count -= 1
+                    else:
+                        line.leave(n)
+                except BaseException:
+                    ground.take_back(queue, n, message, latest)
+                    raise
+            if marked:
+                waiters.hint_each(queue.watch_hints)
+            if keeps_events and token >= log.tidy_at:
+                tidy()
+            return held
+        except BaseException:
+            # Nobody will know of it; if the step was taken back there is nothing to give back.
+            if held is not None:
+                ground.give_back(held)
+            raise
 
     return claim
 
@@ -219,20 +248,25 @@ def acknowledging(queue: MemoryQueue, ground: Ground) -> Callable[[Message], boo
             now = 0 if is_endless and not keeps_events else now_ns() // 1000
             if not is_endless and message.until <= now:
                 return None
-            if keeps_events:
-                events = topics.get(topic)
-                if events is None or len(events) >= RETAINED:
-                    events = log.topic(topic, now)
-                log.latest = index = log.latest + 1
-                events.append(KeptOne(index, now, "settled", message.id, key, DONE))
-            del messages[n], holders[message.holder][n]
-            queue.since_sum -= message.since
-            if ids:
-                ids.pop(message.id, None)
-            if key is not None:
-                del live[key]
-            if not is_endless:
-                ends.leave(n)
+            latest = log.latest
+            try:
+                if keeps_events:
+                    events = topics.get(topic)
+                    if events is None or len(events) >= RETAINED:
+                        events = log.topic(topic, now)
+                    log.latest = index = log.latest + 1
+                    events.append(KeptOne(index, now, "settled", message.id, key, DONE))
+                del messages[n], holders[message.holder][n]
+                queue.since_sum -= message.since
+                if ids:
+                    ids.pop(message.id, None)
+                if key is not None:
+                    del live[key]
+                if not is_endless:
+                    ends.leave(n)
+            except BaseException:
+                ground.take_back(queue, n, message, latest)
+                raise
         if marked:
             waiters.hint_each(queue.watch_hints)
         if keeps_events and log.latest >= log.tidy_at:
@@ -258,29 +292,34 @@ def releasing(queue: MemoryQueue, ground: Ground) -> Callable[[Message, ReturnTo
             now = now_ns() // 1000
             if until <= now or not queue.is_unbounded:
                 return None
-            if keeps_events:
-                events = log.topic(topic, now)
-                log.latest = index = log.latest + 1
-                events.append(KeptOne(index, now, "settled", message.id, key, READY))
-            line = queue.lines.get(priority) or queue.line(priority)
-            slots = line.line
-            position = now if return_to == "back" else message.position if return_to == "place" else front_of(queue, priority, now)
-            if slots and slots[-1][0] >= position:
-                line.add(position, n)
-            else:
-                slots.append((position, n))
-                line.count += 1
-            ending = Ending(holder, token, since, now, "released")
-            messages[n] = Message(
-                name, message.id, message.value, n, key, priority, position, "ready", message.attempts, message.failures,
-                message.max_attempts, message.dead_letter, message.start_by, message.created_at, holder, token, since, until,
-                message.expired_to, message.dead_at, message.last_error, message.endings + 1,
-                (*history, ending)[-HISTORY:] if history else (ending,), message.metadata,
-            )  # fmt: skip
-            del holders[holder][n]
-            queue.since_sum -= since
-            if until < NEVER:
-                ends.leave(n)
+            latest = log.latest
+            try:
+                if keeps_events:
+                    events = log.topic(topic, now)
+                    log.latest = index = log.latest + 1
+                    events.append(KeptOne(index, now, "settled", message.id, key, READY))
+                line = queue.lines.get(priority) or queue.line(priority)
+                slots = line.line
+                position = now if return_to == "back" else message.position if return_to == "place" else front_of(queue, priority, now)
+                if slots and slots[-1][0] >= position:
+                    line.add(position, n)
+                else:
+                    slots.append((position, n))
+                    line.count += 1
+                ending = Ending(holder, token, since, now, "released")
+                messages[n] = Message(
+                    name, message.id, message.value, n, key, priority, position, "ready", message.attempts, message.failures,
+                    message.max_attempts, message.dead_letter, message.start_by, message.created_at, holder, token, since, until,
+                    message.expired_to, message.dead_at, message.last_error, message.endings + 1,
+                    (*history, ending)[-HISTORY:] if history else (ending,), message.metadata,
+                )  # fmt: skip
+                del holders[holder][n]
+                queue.since_sum -= since
+                if until < NEVER:
+                    ends.leave(n)
+            except BaseException:
+                ground.take_back(queue, n, message, latest)
+                raise
         if marked:
             waiters.hint_each(queue.put_hints if key is None else (*queue.put_hints, (key_topic(name, key), 1)))
         if keeps_events and log.latest >= log.tidy_at:
@@ -301,40 +340,3 @@ def counting(queue: MemoryQueue, ground: Ground) -> Callable[[], tuple[int, int]
             return queue.ready_count() + len(queue.copies), queue.leased_count()
 
     return sizes
-
-
-def due_under(queue: MemoryQueue, key: Any, now: int) -> Message | None:
-    """The message under a key, if it is due."""
-    message = queue.messages.get(queue.live.get(key, 0))
-    return message if message is not None and message.state == "ready" and message.position <= now else None
-
-
-def first_due(queue: MemoryQueue, now: int) -> Message | None:
-    """The first message that is due, where no lease has ended and none is late."""
-    ends = queue.ends
-    if (ends.heap or (ends.line and ends.line[0][0] <= now)) and ends.is_due(now):
-        return None
-    queue.now = now
-    messages, lines = queue.messages, queue.lines
-    for negated in queue.priorities:
-        line = lines[-negated]
-        slots = line.line
-        if slots and not line.heap:
-            # Nearly always: nobody stands out of order, and the first slot is no stale one.
-            position, n = slots[0]
-            message = messages.get(n)
-            if message is not None and message.state == "ready" and message.position == position and message.queue == queue.name:
-                if position <= now:
-                    return message
-                continue
-        slot = line.first() if line.count else None
-        if slot is not None and slot[0] <= now:
-            return messages[slot[1]]
-    return None
-
-
-def front_of(queue: MemoryQueue, priority: int, now: int) -> int:
-    """The position before the head of a line."""
-    queue.now = now
-    head = queue.line(priority).first()
-    return now if head is None else min(head[0] - 1, now)

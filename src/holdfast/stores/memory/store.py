@@ -3,12 +3,13 @@
 import os
 import threading
 import weakref
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from holdfast.clock import Clock, SystemClock
 from holdfast.codec import Limits
-from holdfast.commands import Command, Prune, refused, run
+from holdfast.commands import Command, Prune, Settle, refused, run
 from holdfast.errors import Closed
+from holdfast.records import Message
 from holdfast.stores import Guarantees
 from holdfast.stores.memory.guard import guarded_by
 from holdfast.stores.memory.native import Native, natives, shortcuts_of
@@ -59,7 +60,7 @@ class MemoryStore:
         self._log = self._tables.log
         self._is_closed = False
         now_ns = getattr(self.clock, "now_ns", None) or (lambda: 1000 * self._now_us())
-        self._ground = Ground(self._tables, guarded_by(self._lock), now_ns, self.waiters, self._tidy)
+        self._ground = Ground(self._tables, guarded_by(self._lock), now_ns, self.waiters, self._tidy, self._release)
         self._native: Native = natives(self._ground)
         _open_stores.add(self)
 
@@ -76,14 +77,29 @@ class MemoryStore:
         if not self.by_reference:
             command.measure(self.limits)
         wall_offset = self.clock.wall_offset_us()
-        with self._lock:
-            self._refuse_if_closed()
-            tx = MemoryTransaction(self._tables, self._now_us(), wall_offset)
-            answer = command.write(tx, command.check(tx)) if self.by_reference else run(tx, command)
-        self.waiters.hint_each(tx.hints.items())
-        if self._log.latest >= self._log.tidy_at:
-            self._tidy()
+        is_done, answer = False, cast("R", None)
+        try:
+            with self._lock:
+                self._refuse_if_closed()
+                tx = MemoryTransaction(self._tables, self._now_us(), wall_offset)
+                try:
+                    answer = command.write(tx, command.check(tx)) if self.by_reference else run(tx, command)
+                except BaseException:
+                    tx.undo.take_back()
+                    raise
+                is_done = True
+            self.waiters.hint_each(tx.hints.items())
+            if self._log.latest >= self._log.tidy_at:
+                self._tidy()
+        except BaseException:
+            # Interrupted behind the step: what the caller was granted it will never know of.
+            for undo in command.undo(answer) if is_done else ():
+                self._run(undo)
+            raise
         return answer
+
+    def _release(self, message: Message) -> None:
+        self._run(Settle([message.receipt], "ready", "place"))
 
     def _tidy(self) -> None:
         # Set first: pruning writes events, too.

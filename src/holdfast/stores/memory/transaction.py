@@ -10,13 +10,15 @@ from holdfast.stores.memory.copying import Copies
 from holdfast.stores.memory.entries import Entries
 from holdfast.stores.memory.messages import Messages
 from holdfast.stores.memory.tables import Tables
+from holdfast.stores.memory.undo import Undo
 
 
 class MemoryTransaction(Messages, Entries, Copies):
-    """What commands ask for. It cannot roll back: a command refuses before it writes."""
+    """What commands ask for. A command refuses before it writes; only an interrupted one is taken back."""
 
     def __init__(self, tables: Tables, now: int, wall_offset: int) -> None:
         super().__init__(tables, now)
+        self.undo = Undo(tables, tables.log.latest)
         self.wall_offset = wall_offset
         self.reserved: dict[str, int] = {}
         self.hints: dict[str, int] = {}
@@ -53,16 +55,24 @@ class MemoryTransaction(Messages, Entries, Copies):
         return self.tables.answers.recall(command_id)
 
     def record(self, command_id: str, note: bytes) -> None:
+        self.undo.note(self.tables.answers.notes, command_id)
         self.tables.answers.record(command_id, note, self.now)
 
     def settings(self, kind: Kind, name: str) -> Settings | None:
         return self.tables.settings[kind].get(name)
 
     def save_settings(self, settings: Settings) -> None:
+        self._note_settings(settings.kind, settings.name)
         self.tables.save_settings(settings)
 
     def drop_settings(self, kind: Kind, name: str) -> None:
+        self._note_settings(kind, name)
         self.tables.drop_settings(kind, name)
+
+    def _note_settings(self, kind: Kind, name: str) -> None:
+        self.undo.note(self.tables.settings[kind], name)
+        if kind == "queue":
+            self.undo.queues.add(name)
 
     def names(self, kind: Kind, prefix: str, after: str | None, limit: int) -> list[Settings]:
         known = self.tables.settings[kind]
