@@ -14,13 +14,16 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
-from types import CodeType, FrameType
-from typing import Any
+from types import CodeType, FrameType, FunctionType
+from typing import Any, cast
 
 import holdfast
 
 LIBRARY = str(Path(holdfast.__file__).parent)
-"""Only points inside the library count."""
+"""Only points inside the library count, and those of the call itself."""
+
+BEGINS = " at its first instruction"
+"""Marks a strike before the function that the call called has done anything."""
 
 # A trace function that needs no bytecode of its own, so that the interrupt cannot strike in it. What it is given it ignores.
 _pend = ctypes.PYFUNCTYPE(None, ctypes.py_object, ctypes.py_object, ctypes.py_object)(("PyErr_SetInterrupt", ctypes.pythonapi))
@@ -32,7 +35,7 @@ def interrupt_at(n: int, call: Callable[[], Any]) -> str | None:
     Raises an AssertionError if the interrupt struck and was swallowed.
     """
     assert threading.current_thread() is threading.main_thread(), "signals strike in the main thread"
-    points = _Points(n)
+    points = _Points(n, cast("FunctionType", call).__code__)
     former = signal.signal(signal.SIGINT, points.struck)
     try:
         sys.settrace(points.begin)
@@ -60,12 +63,14 @@ def interrupts(call: Callable[[], Any], *, first: int = 1, step: int = 1) -> Ite
 class _Points:
     """Counts the points of a call, and pends the interrupt before the n-th."""
 
-    def __init__(self, n: int) -> None:
+    def __init__(self, n: int, call: CodeType) -> None:
         self.left = n
+        self.call = call
         self.where = ""
 
     def begin(self, frame: FrameType, _event: str, _arg: Any) -> Any:
-        if self.left <= 0 or not frame.f_code.co_filename.startswith(LIBRARY):
+        code = frame.f_code
+        if self.left <= 0 or (code is not self.call and not code.co_filename.startswith(LIBRARY)):
             return None
         frame.f_trace_opcodes, frame.f_trace_lines = True, False
         return self._counted(frame)
@@ -88,8 +93,9 @@ class _Points:
         while frame is not None and frame.f_code.co_filename == __file__:
             frame = frame.f_back
         if frame is not None:
-            code = frame.f_code
-            self.where = f"{code.co_filename.removeprefix(LIBRARY)}:{frame.f_lineno} {code.co_qualname}@{frame.f_lasti}"
+            code, caller = frame.f_code, frame.f_back
+            begins = dis.opname[code.co_code[frame.f_lasti]] == "RESUME" and caller is not None and caller.f_code is self.call
+            self.where = f"{code.co_filename.removeprefix(LIBRARY)}:{frame.f_lineno} {code.co_qualname}{BEGINS if begins else ''}"
         raise KeyboardInterrupt
 
 

@@ -119,9 +119,9 @@ class Entered:
     def left_by(self, body: object, kind: type[C]) -> C | None:
         """The context that this body leaves: the last one it entered, else the oldest that is lost, else the oldest; None without any."""
         inside = [entry for entry in self._all if isinstance(entry[1], kind)]
-        own = [context for entered_by, context in inside if entered_by == body]
+        own: list[C] = [context for entered_by, context in inside if entered_by == body]
         if own:
             return own[-1]
         # A handle is inside once at a time, unless one was lost: what is still held may be another body's, so the lost one goes first.
-        others = sorted((context for _, context in inside), key=lambda context: not context.is_lost)
+        others: list[C] = sorted((context for _, context in inside), key=lambda context: not context.is_lost)
         return others[0] if others else None

@@ -71,7 +71,9 @@ class Keepalive:
     def begin(self) -> None:
         """Start without a thread and without holds, in a forked child again: they stayed with the parent."""
         # Guards the fields below and _is_closed. Reentrant, because the garbage collector may end a context in a thread that holds it.
-        self._changed = threading.Condition(threading.RLock())
+        self._lock = threading.RLock()
+        # Entered by its lock: the exit of a condition is no single step, and a Ctrl-C there would leave the lock taken for ever.
+        self._changed = threading.Condition(self._lock)
         self._holds: dict[int, Hold] = {}
         self._thread: threading.Thread | None = None
         self._sleeps_until = -inf
@@ -86,7 +88,7 @@ class Keepalive:
 
     def add(self, hold: Hold) -> None:
         """Look after a hold until it is dropped: renew it, if it is to be, and tell when it is lost."""
-        with self._changed:
+        with self._lock:
             if self._is_closed:
                 raise Closed("The client was closed; make a new one.")
             hold.keeper = self.look_again
@@ -100,12 +102,12 @@ class Keepalive:
     def drop(self, hold: Hold) -> None:
         """Look after it no longer. Never waits for a renewal; one that is under way tells nobody."""
         hold.keeper = None
-        with self._changed:
+        with self._lock:
             self._holds.pop(id(hold), None)
 
     def close(self, *, wait: bool = True) -> None:
         """End the thread, without `wait` as soon as it is done with a renewal under way; what is still held is lost."""
-        with self._changed:
+        with self._lock:
             self._is_closed = True
             holds, self._holds = list(self._holds.values()), {}
             thread, self._thread = self._thread, None
@@ -117,7 +119,7 @@ class Keepalive:
 
     def remember(self, name: LeaseName, hold: Hold) -> Hold:
         """Keep in mind who holds a lease, as long as somebody has the hold."""
-        with self._changed:
+        with self._lock:
             self._leases[name] = weakref.ref(hold)
             if len(self._leases) >= self._forget_at:
                 self._leases = {name: known for name, known in self._leases.items() if known() is not None}
@@ -126,13 +128,13 @@ class Keepalive:
 
     def recall(self, name: LeaseName) -> Hold | None:
         """The hold of a lease, if anybody in this process has it."""
-        with self._changed:
+        with self._lock:
             known = self._leases.get(name)
         return None if known is None else known()
 
     def look_again(self) -> None:
         """Look at all of them now: one was renewed for another time, or a test moved the clock."""
-        with self._changed:
+        with self._lock:
             self._changed.notify()
 
     def _work(self) -> None:
@@ -146,7 +148,7 @@ class Keepalive:
 
     def _next(self) -> list[Hold] | None:
         """Sleep until a hold needs to be looked at; answer all of them, or None at the end."""
-        with self._changed:
+        with self._lock:
             while not self._is_closed:
                 now = self.now()
                 look_at = min((next_look_at(hold) for hold in self._holds.values()), default=inf)
@@ -171,7 +173,7 @@ class Keepalive:
                 )
 
     def _lose(self, hold: Hold, reason: str) -> None:
-        with self._changed:
+        with self._lock:
             if self._holds.pop(id(hold), None) is None:
                 return
         hold.tell_lost(reason)

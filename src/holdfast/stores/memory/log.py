@@ -4,7 +4,7 @@ from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable, Hashable, Mapping
 from heapq import heappop, heappush, heapreplace
-from itertools import islice
+from itertools import islice, takewhile
 from typing import Any, ClassVar
 
 from msgspec import Raw, Struct, json
@@ -152,7 +152,7 @@ class Log:
     def _drop(self, topic: str, before: int, limit: int) -> int:
         """Drop the topic's oldest events, as many as may go."""
         events = self.topics.get(topic, deque())
-        old = [event.index for event in islice(events, max(limit, 0)) if event.at < before]
+        old = [event.index for event in takewhile(lambda event: event.at < before, islice(events, max(limit, 0)))]
         if old:
             # The floor first: an interrupt must not hide that events are gone.
             self._raise_floor(topic, old[-1])

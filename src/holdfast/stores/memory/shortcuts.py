@@ -150,8 +150,8 @@ def adding(queue: MemoryQueue, ground: Ground) -> Callable[..., bool | None]:
                     live[key] = n
                 # By position, because names would cost as much again.
                 messages[n] = Message(
-                    name, message_id, value, n, key, priority, now, "ready", 0, 0, max_attempts, dead_letter, None, now, "", 0, 0, 0, "place",
-                    None, None, 0, (), metadata,
+                    name, message_id, value, n, key, priority, now, "ready", 0, 0, max_attempts, dead_letter, None, now, "", 0, 0, 0,
+                    "place", None, None, 0, (), metadata,
                 )  # fmt: skip
             except BaseException:
                 ground.take_back(queue, n, None, latest)
@@ -222,12 +222,12 @@ def claiming(queue: MemoryQueue, ground: Ground) -> Callable[[Any, str, float | 
                 waiters.hint_each(queue.watch_hints)
             if keeps_events and token >= log.tidy_at:
                 tidy()
-            return held
         except BaseException:
             # Nobody will know of it; if the step was taken back there is nothing to give back.
             if held is not None:
                 ground.give_back(held)
             raise
+        return held
 
     return claim
 
