@@ -3,11 +3,19 @@
 import asyncio
 import io
 import threading
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from holdfast.holding import Hold
 
-C = TypeVar("C")
+
+class Losable(Protocol):
+    """A context whose hold may be lost."""
+
+    @property
+    def is_lost(self) -> bool: ...
+
+
+C = TypeVar("C", bound=Losable)
 
 
 class AsyncBody:
