@@ -2,6 +2,7 @@ import json
 import os
 import pty
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -60,7 +61,15 @@ def test_the_story_is_told_in_plain_lines(temporary: Path) -> None:
     answer = subprocess.run([*HOLDFAST, *SMALL], capture_output=True, text=True, check=False, timeout=GUARD_S)
     assert answer.returncode == 0
     assert "\x1b" not in answer.stdout
-    parts = ["killed (SIGKILL)", "paused (SIGSTOP)", "wakes up (SIGCONT)", "tries to finish", "tries to write", "Nothing was lost"]
+    parts = [
+        "killed (SIGKILL)",
+        "paused (SIGSTOP)",
+        "wakes up (SIGCONT)",
+        "tries to finish",
+        "tries to write",
+        "Nothing was lost",
+        "Read next: ",
+    ]
     assert [part for part in parts if part not in answer.stdout] == []
 
 
@@ -75,6 +84,8 @@ def test_a_terminal_shows_it_live(temporary: Path) -> None:
     assert "\x1b[" in shown
     assert "8/8" in shown
     assert "Nothing was lost" in shown
+    plain = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", shown)
+    assert re.search(r"accepted twice *\r\n *\r\n *worker +done", plain), "a blank line stands between the two tables"
 
 
 def read_terminal(descriptor: int) -> str:

@@ -1,6 +1,7 @@
 """What the server tells of itself: counts and logs, and in neither what was entrusted to it."""
 
 import logging
+import re
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -89,6 +90,25 @@ def test_a_failure_counts_as_dead_only_when_it_is_the_last(served: Served) -> No
     told = metrics(served.url).splitlines()
     for op, count in {"put": 2, "claimed": 3, "ready": 2, "dead": 2}.items():
         assert f'holdfast_messages_total{{queue="jobs",op="{op}"}} {count}' in told
+
+
+def test_a_client_that_leaves_in_the_middle_of_its_request_is_no_problem(served: Served) -> None:
+    host, _, rest = served.url.removeprefix("http://").partition(":")
+    port, _, name = rest.partition("/")
+    with socket.create_connection((host, int(port))) as client:
+        client.sendall(f"POST /{name}/v1/wait HTTP/1.1\r\nhost: {host}\r\ncontent-length: 100\r\n\r\n{{".encode())
+    while 'route="/v1/wait",status="499"} 1' not in (told := metrics(served.url)):
+        assert "not_json" not in told
+    assert "holdfast_problems_total{" not in told
+
+
+def test_a_request_is_logged_with_its_time_and_who_asked(served: Served, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO, "holdfast.server.requests"):
+        store = HttpStore(served.url)
+        put(store, "a")
+        store.close()
+        while not any(re.fullmatch(r"/v1/put 200 ok in \d+\.\d ms for anyone", record.getMessage()) for record in caplog.records):
+            assert len(caplog.records) < 10
 
 
 def test_names_that_clients_make_up_do_not_fill_the_memory() -> None:

@@ -21,6 +21,14 @@ BODY: Final = "holdfast.body"
 REPLY: Final = "holdfast.reply"
 """Where a connection offers in the scope to send a whole answer in one piece."""
 
+LEFT: Final = 499
+"""The status, for logs and counters alone, of a request whose client left before it was whole."""
+
+
+class ClientLeft(Exception):  # noqa: N818 - it is no error
+    """The client hung up before its request was whole: there is nobody to answer."""
+
+
 Headers = tuple[tuple[bytes, bytes], ...]
 Reply = Callable[[int, bytes, Headers], bool]
 """Sends status, body and headers, or answers False: then they go the ordinary way."""

@@ -5,7 +5,7 @@ from typing import Final
 
 from msgspec import json
 
-from holdfast.server.asgi import BODY, Receive, Scope, header
+from holdfast.server.asgi import BODY, ClientLeft, Receive, Scope, header
 from holdfast.stores.http.problems import WireError
 
 BODY_BYTES: Final = 24 * 1024 * 1024
@@ -44,7 +44,7 @@ async def _read(receive: Receive, most_bytes: int) -> bytes:
     while True:
         message = await receive()
         if message["type"] == "http.disconnect":
-            raise WireError("not_json", 400, "the body ended before it was whole", CLOSE)
+            raise ClientLeft
         chunks.append(message.get("body", b""))
         size += len(chunks[-1])
         if size > most_bytes:

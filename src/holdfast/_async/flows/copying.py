@@ -13,6 +13,7 @@ from holdfast.errors import Refused, StoreCorrupted, StoreMoved
 from holdfast.records import Kind, Settings
 from holdfast.results import CopyProgress
 from holdfast.stores import AsyncStore
+from holdfast.workers.wording import counted
 
 Progress = Callable[[CopyProgress], object]
 
@@ -83,7 +84,7 @@ async def _contents(store: AsyncStore) -> Contents:
         if stats.leased:
             holders = ", ".join(sorted(stats.holders)[:3])
             raise Refused(
-                f"{stats.leased} messages of queue {queue.name!r} are claimed ({holders}); nothing was copied: "
+                f"queue {queue.name!r} has {counted(stats.leased, 'claimed message')} ({holders}); nothing was copied: "
                 "let the claims end, stop who makes them, and copy again"
             )
         messages[queue.name] = stats.total
@@ -190,13 +191,13 @@ async def _compare_counts(target: AsyncStore, contents: Contents, *, merge: bool
         found = (await target.execute(Count(queue))).total
         if found < count or (found > count and not merge):
             raise StoreCorrupted(
-                f"queue {queue!r} has {count} messages in the source and {found} in the target; "
+                f"queue {queue!r} has {counted(count, 'message')} in the source and {found} in the target; "
                 "the source was not changed: empty the target, and copy again"
             )
     for name, count in contents.entries.items():
         found = await target.execute(Length(name))
         if found > count and not merge:
             raise StoreCorrupted(
-                f"dict {name!r} has {count} entries in the source and {found} in the target; "
+                f"dict {name!r} has {counted(count, 'entry', 'entries')} in the source and {found} in the target; "
                 "the source was not changed: empty the target, and copy again"
             )

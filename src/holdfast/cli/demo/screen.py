@@ -30,6 +30,11 @@ COUNTS = {
 }
 
 
+NEXT = (
+    "Read next: the tutorial (docs/tutorial/index.md) and workers (docs/howto/workers.md). This demo's worker: holdfast/cli/demo/worker.py."
+)
+
+
 class Screen(Protocol):
     """Where the plot tells its story."""
 
@@ -90,6 +95,7 @@ class PlainScreen:
             self._print(f"{getattr(tally, name):7}  {meaning}")
         self._print("")
         self._print(verdict(tally))
+        self._print(NEXT)
 
     def _print(self, line: str) -> None:
         sys.stdout.write(line.rstrip() + "\n")
@@ -117,13 +123,15 @@ class LiveScreen:
         self._console.print(Text.assemble((f"{at_s:5.1f} s  ", "dim"), (line, STYLES[mood])))
 
     def close(self, scene: Scene, tally: Tally) -> None:
-        from rich.columns import Columns
         from rich.text import Text
 
         self._console.print()
-        self._console.print(Columns([self._counts(tally), self._fates(scene)], padding=(0, 4)))
+        self._console.print(self._counts(tally))
+        self._console.print()
+        self._console.print(self._fates(scene))
         self._console.print()
         self._console.print(Text(verdict(tally), style=STYLES["bad" if tally.exit_code else "good"]))
+        self._console.print(NEXT)
 
     def _picture(self, scene: Scene) -> "RenderableType":
         from rich.console import Group

@@ -6,7 +6,7 @@ from secrets import token_hex
 from msgspec import DecodeError, ValidationError
 
 from holdfast.errors import Closed, StoreUnavailable
-from holdfast.server.asgi import STATUS, App, Receive, Scope, Send, answer
+from holdfast.server.asgi import LEFT, STATUS, App, ClientLeft, Receive, Scope, Send, answer
 from holdfast.server.layers.telemetry import CODE
 from holdfast.stores.http.problems import CONTENT_TYPE, Problem, WireError, encode_problem, problem_of
 
@@ -23,6 +23,8 @@ class Problems:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
             await self._app(scope, receive, send)
+        except ClientLeft:
+            scope[STATUS] = LEFT
         except Exception as error:
             problem, headers = problem_for(error)
             scope[CODE] = problem.code

@@ -4,7 +4,7 @@ import logging
 import time
 from collections.abc import Collection
 
-from holdfast.server.asgi import STATUS, App, Receive, Scope, Send
+from holdfast.server.asgi import LEFT, STATUS, App, Receive, Scope, Send
 from holdfast.server.callers import KEY
 from holdfast.server.metrics import OTHER, Metrics
 
@@ -37,4 +37,6 @@ class Telemetry:
         if log.isEnabledFor(logging.INFO):
             caller = scope.get(KEY)
             fields = {"route": route, "status": status, "ms": round(elapsed_s * 1_000, 3), "code": code, "caller": caller and caller.name}
-            log.info("%s %s %s", route, status, code or "ok", extra={"fields": fields})
+            said = code or ("left" if status == LEFT else "ok")
+            whom = caller.name if caller else "nobody known"
+            log.info("%s %s %s in %.1f ms for %s", route, status, said, elapsed_s * 1_000, whom, extra={"fields": fields})
