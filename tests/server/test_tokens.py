@@ -186,7 +186,7 @@ def test_revoking_ends_a_watch_and_a_claim_that_waits(served: Served, store: Sto
 
 def test_revoking_works_across_the_server_processes_of_one_file(tmp_path: Path) -> None:
     file = tmp_path / "served.db"
-    made = holdfast("token", "create", "test", "--scope=*", f"--store=sqlite:///{file}")
+    made = holdfast("token", "create", "test", "--scope=*", f"--store=sqlite:///{file}", "--create-store")
     token = made.stdout.strip()
 
     def status(process: Process) -> int:
