@@ -34,7 +34,7 @@ def open_sockets() -> int:
     return sum(file.is_symlink() and str(file.readlink()).startswith("socket") for file in list(files))
 
 
-@pytest.mark.parametrize("url", ["memory", "sqlite", "lmdb", "redis"], indirect=True)
+@pytest.mark.parametrize("url", ["memory", "sqlite", "lmdb", "redis", "postgres"], indirect=True)
 def test_loops_that_ended_leave_neither_sockets_nor_themselves(url: str) -> None:
     loops = []
     with ControlPlaneClient(url) as client:
@@ -53,14 +53,14 @@ def test_loops_that_ended_leave_neither_sockets_nor_themselves(url: str) -> None
         until(lambda: gc.collect() >= 0 and not any(loop() for loop in loops))
 
 
-@pytest.mark.parametrize("url", ["http", "redis"], indirect=True)
+@pytest.mark.parametrize("url", ["http", "redis", pytest.param("postgres", marks=pytest.mark.verify)], indirect=True)
 @pytest.mark.parametrize("kind", ["asyncio", pytest.param("uvloop", marks=pytest.mark.verify)])
 def test_programs_end_quietly_however_they_close_what_they_used(url: str, kind: str) -> None:
     done = subprocess.run([sys.executable, "-W", "default", PROGRAM, url, kind], capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, "nothing is left\n", "")
 
 
-@pytest.mark.parametrize("url", ["memory", "sqlite", "lmdb", "redis", "http"], indirect=True)
+@pytest.mark.parametrize("url", ["memory", "sqlite", "lmdb", "redis", "postgres", "http"], indirect=True)
 def test_what_a_generator_holds_when_its_loop_ends_is_given_back(url: str) -> None:
     kept = []
     with ControlPlaneClient(url) as client:

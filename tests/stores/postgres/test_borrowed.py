@@ -1,6 +1,7 @@
 """The store on the caller's own connection to PostgreSQL."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import psycopg
 import pytest
@@ -51,6 +52,23 @@ def test_an_idle_connection_is_committed(url: str, other: Store) -> None:
         put(connect(connection), "a")
         assert connection.info.transaction_status == psycopg.pq.TransactionStatus.IDLE
         assert ids(claim(other)) == ["a"]
+
+
+@pytest.mark.parametrize("factory", [psycopg.RawCursor, psycopg.ClientCursor])
+def test_whatever_cursors_the_caller_s_connection_makes(url: str, other: Store, factory: type[psycopg.Cursor[Any]]) -> None:
+    with psycopg.connect(url, cursor_factory=factory) as connection:
+        put(connect(connection), "a")
+        connection.execute("select 1")
+        put(connect(connection), "b")
+        connection.commit()
+    assert ids(claim(other, 2)) == ["a", "b"]
+
+
+@pytest.mark.anyio
+async def test_whatever_cursors_a_connection_for_tasks_makes(url: str, other: Store) -> None:
+    async with await psycopg.AsyncConnection.connect(url, cursor_factory=psycopg.AsyncRawCursor) as connection:
+        await connect_async(connection).execute(Put("jobs", [item("a")]))
+    assert ids(claim(other)) == ["a"]
 
 
 def test_the_first_use_makes_the_tables_in_the_callers_transaction_and_leaves_its_settings(url: str) -> None:

@@ -134,6 +134,18 @@ def test_a_store_that_cannot_be_reached_says_why_and_never_the_password(
     assert "wrong-secret" not in repr(caught.value)
 
 
+def test_an_unknown_option_of_the_url_is_named_beside_the_one_that_was_meant() -> None:
+    with pytest.raises(ValueError, match=r"unknown option 'shema': did you mean 'schema'.* it has schema, pool, and those of libpq"):
+        connect("postgresql://me:secret@host/db?shema=jobs")
+    with pytest.raises(ValueError, match="unknown option 'x': it has"):
+        connect("postgresql://me:secret@host/db?sslmode=disable&x=1")
+
+
+def test_what_libpq_says_in_several_lines_are_sentences() -> None:
+    with pytest.raises(StoreUnavailable, match=r"Connection refused\. Is the server running on that host .*\?$"):
+        connect(f"postgresql://me:secret@127.0.0.1:{free_port()}/db")
+
+
 def test_what_is_no_url_is_refused_without_showing_it() -> None:
     with pytest.raises(ValueError, match="no URL of PostgreSQL") as caught:
         connect("postgresql://me:se%zzcret@host/db?sslmode=%")

@@ -1,10 +1,13 @@
 """Where a PostgreSQL store is: the URL, what of it is for libpq and what is for us, and how it may be shown."""
 
+from collections.abc import Iterable
+from difflib import get_close_matches
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 
 import psycopg
 from msgspec import Struct
 from psycopg.conninfo import conninfo_to_dict
+from psycopg.pq import Conninfo
 
 SCHEMA = "holdfast"
 SCHEMA_BYTES = 63
@@ -39,6 +42,7 @@ def parse(url: str) -> Address:
         raise ValueError(f"schema is {schema!r}: give the name of a schema, of 1 to {SCHEMA_BYTES} bytes")
     if not pool.isdecimal() or int(pool) < 1:
         raise ValueError(f"pool is {pool!r}: give the most connections that a process keeps, 1 or more")
+    refuse_unknown(given)
     # Everything is asked of the primary: of several hosts the one that takes writes.
     options = {"target_session_attrs": "read-write", "connect_timeout": "10", "application_name": "holdfast", **CUTS, **given}
     conninfo = urlunsplit(parts._replace(scheme="postgresql", query=urlencode(options, quote_via=quote)))
@@ -55,3 +59,16 @@ def parse(url: str) -> Address:
     name = user.partition(":")[0]
     shown = urlunsplit(parts._replace(netloc=f"{name}@{parts.netloc.rpartition('@')[2]}" if name else parts.netloc.rpartition("@")[2]))
     return Address(conninfo, shown, f"PostgreSQL database {database!r} at {hosts}", schema, int(pool))
+
+
+def refuse_unknown(options: Iterable[str]) -> None:
+    """Refuse an option that neither Holdfast nor libpq has, by its name."""
+    known = ["schema", "pool", *(option.keyword.decode() for option in Conninfo.get_defaults())]
+    for name in options:
+        if name not in known:
+            close = get_close_matches(name, known, 1)
+            hint = f"did you mean {close[0]!r}? " if close else ""
+            raise ValueError(
+                f"the URL of PostgreSQL has the unknown option {name!r}: {hint}"
+                "it has schema, pool, and those of libpq (sslmode, connect_timeout, application_name, …)"
+            )

@@ -126,14 +126,14 @@ class BorrowedPostgresStore(Borrowing):
         return found
 
     def _ask(self, call: Call) -> str:
-        with self.connection.cursor(row_factory=tuple_row) as cursor:
+        with psycopg.Cursor(self.connection, row_factory=tuple_row) as cursor:
             row = cursor.execute(call.statement, call.parameters).fetchone()
         return row[0] if row else ""
 
     def _prepare(self) -> None:
         """Make the tables; they may vanish with the caller's transaction, so they are remembered only once we committed them."""
         if self.schema not in self._ready:
-            with self.connection.cursor(row_factory=tuple_row) as cursor:
+            with psycopg.Cursor(self.connection, row_factory=tuple_row) as cursor:
                 schema.carry_out(schema.apply(self.schema), cursor)
 
     def wait(self, mark: Mark, timeout_s: float, due_in_s: float | None = None, poll_s: float | None = None) -> None:
@@ -196,13 +196,13 @@ class AsyncBorrowedPostgresStore(Borrowing):
         return found
 
     async def _ask(self, call: Call) -> str:
-        async with self.connection.cursor(row_factory=tuple_row) as cursor:
+        async with psycopg.AsyncCursor(self.connection, row_factory=tuple_row) as cursor:
             row = await (await cursor.execute(call.statement, call.parameters)).fetchone()
         return row[0] if row else ""
 
     async def _prepare(self) -> None:
         if self.schema not in self._ready:
-            async with self.connection.cursor(row_factory=tuple_row) as cursor:
+            async with psycopg.AsyncCursor(self.connection, row_factory=tuple_row) as cursor:
                 await schema.carry_out_async(schema.apply(self.schema), cursor)
 
     async def wait(self, mark: Mark, timeout_s: float, due_in_s: float | None = None, poll_s: float | None = None) -> None:

@@ -116,5 +116,7 @@ def refuse_if_moved(row: tuple[Any, ...] | None, where: str) -> None:
 
 
 def _said(error: psycopg.Error) -> str:
-    said = error.diag.message_primary or str(error)
-    return " ".join(said.split())
+    lines = (error.diag.message_primary or str(error)).splitlines()
+    sentences = [sentence for line in lines if (sentence := " ".join(line.split()))]
+    # libpq ends its lines as it likes, and what follows one is another sentence.
+    return " ".join(sentence if sentence.endswith((".", ":", "?", "!")) else f"{sentence}." for sentence in sentences).removesuffix(".")
