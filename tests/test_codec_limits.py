@@ -84,7 +84,7 @@ def test_zero_infinity_and_the_maximum_are_the_callers_choice() -> None:
         with pytest.raises(ValueError, match="timeout_s"):
             check_duration(bad, "timeout_s", allow_inf=True)
     for zero in (0, -0.0):
-        with pytest.raises(ValueError, match="lease_s must be more than 0 seconds"):
+        with pytest.raises(ValueError, match="lease_s must be more than 0 and"):
             check_duration(zero, "lease_s", zero=False)
-    with pytest.raises(ValueError, match=r"ttl_s must be at most 60 seconds, not 61"):
+    with pytest.raises(ValueError, match=r"ttl_s must be at least 0 and at most 60 seconds, not 61"):
         check_duration(61, "ttl_s", maximum=60)

@@ -1,7 +1,6 @@
 """From a dict's arguments to changes of its entries, and from refusals to errors."""
 
 from collections.abc import Hashable, Iterable, Mapping
-from math import isfinite
 from typing import Any, TypeVar
 
 from holdfast.codec import Codec, encode_key
@@ -15,10 +14,6 @@ V = TypeVar("V")
 
 def change_of(key: Hashable, *, revision: int | None = None, by: float = 0, **what: Any) -> Change:
     """The change of one key; a revision is what to compare with."""
-    if isinstance(by, bool) or not isinstance(by, int | float):
-        raise TypeError(f"by must be a number, not {type(by).__name__}")
-    if not isfinite(by):
-        raise ValueError(f"by must be a finite number, not {by}")
     if revision is not None:
         what |= {"expect": "revision", "revision": revision}
     return Change(encode_key(key), by=by, **what)

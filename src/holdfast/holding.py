@@ -10,7 +10,7 @@ from collections.abc import Callable
 from math import inf
 
 from holdfast.clock import boot_us
-from holdfast.codec import check_duration
+from holdfast.codec.fields import RENEW_INTERVAL_S
 from holdfast.commands import LeaseName
 from holdfast.errors import ClaimLost, LeaseLost
 from holdfast.records import Receipt
@@ -215,8 +215,7 @@ def stack_of(thread_id: int) -> str:
 
 def interval_of(lease_s: float | None, renew_interval_s: float | None) -> float:
     """How often to renew: as asked, by default every third of the lease."""
-    if renew_interval_s is not None:
-        check_duration(renew_interval_s, "renew_interval_s", zero=False)
+    renew_interval_s = RENEW_INTERVAL_S.check(renew_interval_s)
     if lease_s is None:
         return inf
     if renew_interval_s is None:

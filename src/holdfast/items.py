@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Any, Literal, TypedDict
 
 from holdfast.codec import JSON, Codec, encode_key
+from holdfast.codec.limits import shown
 from holdfast.commands import Item
 from holdfast.commands.putting import IfLeased, IfReady
 from holdfast.ids import new_id
@@ -93,7 +94,9 @@ def make_item(
     )
 
 
-def _microseconds(at: datetime, delay_s: float) -> int:
+def _microseconds(at: object, delay_s: float) -> int:
+    if not isinstance(at, datetime):
+        raise TypeError(f"at must be a datetime with a time zone, not {shown(at)} ({type(at).__name__}); delay_s= takes seconds from now")
     if delay_s:
         raise ValueError("give delay_s= or at=, not both")
     if at.tzinfo is None:

@@ -5,7 +5,8 @@ from typing import Any
 
 from msgspec import Raw, Struct
 
-from holdfast.codec import JSON, Codec, check_duration, check_name
+from holdfast.codec import JSON, Codec, check_name
+from holdfast.codec.fields import AUTO_RENEW, HELD_S, MAX_HOLD_S, RENEW_INTERVAL_S, check_fields
 from holdfast.commands import Acquire, LeaseName
 from holdfast.holding import Hold, interval_of
 from holdfast.records import Lease
@@ -31,11 +32,9 @@ class Terms(Struct, frozen=True):
 
     def __post_init__(self) -> None:
         check_name(self.holder, "holder")
-        check_duration(self.lease_s, "lease_s", zero=False)
+        check_fields(self, (HELD_S, AUTO_RENEW, RENEW_INTERVAL_S, MAX_HOLD_S))
         # Now: once the lease is taken it is too late to refuse.
         interval_of(self.lease_s, self.renew_interval_s)
-        if self.max_hold_s is not None:
-            check_duration(self.max_hold_s, "max_hold_s", zero=False)
 
     def ask(self, lease_id: str) -> Acquire:
         """The command that asks for it."""

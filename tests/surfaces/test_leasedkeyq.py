@@ -386,6 +386,22 @@ async def test_a_lease_of_no_time_is_refused(seconds: float) -> None:
     assert await queue.inflight_size() == 0
 
 
+@pytest.mark.parametrize("seconds", [float("nan"), "1", True])
+async def test_a_time_out_that_is_no_number_is_refused_at_once_whatever_waits(seconds: Any) -> None:
+    queue = LeasedKeyQueue[str, int]()
+    for _ in range(2):
+        for call in (queue.get(seconds), queue.take("a", seconds), queue.put("b", 1, timeout=seconds)):
+            with pytest.raises((ValueError, TypeError), match="timeout must be"):
+                await call
+        await queue.put("a", 1)
+    assert await queue.inflight_size() == 0
+
+
+async def test_a_negative_time_out_does_not_wait() -> None:
+    with pytest.raises(TimeoutError):
+        await LeasedKeyQueue[str, int]().get(-1.0)
+
+
 def reachable(start: object) -> int:
     """How many objects it keeps, but for what the program has anyway."""
     seen, todo = {id(start)}, [start]

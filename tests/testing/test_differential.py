@@ -5,7 +5,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from msgspec import json
+from msgspec import ValidationError, json
 from msgspec.structs import replace
 
 from holdfast.clock import Clock
@@ -44,6 +44,18 @@ def test_every_command_survives_its_way_over_a_wire() -> None:
         for _ in range(50):
             command = make(world)
             assert decode_command(encode_command(command)) == command
+
+
+def test_what_a_field_cannot_hold_is_refused_on_the_wire_too() -> None:
+    world = World(Random(3))
+    for _ in range(5):  # So that there are receipts and leases to name.
+        for make, _ in MAKERS.values():
+            command = make(world)
+            message = json.decode(encode_command(command))
+            for field in getattr(command, "checked", ()):
+                for bad in (10**30, "x", [1], -0.5):
+                    with pytest.raises(ValidationError):
+                        decode_command(json.encode(message | {field.name: bad}))
 
 
 class Recording(Twins):

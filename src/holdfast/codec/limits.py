@@ -3,7 +3,8 @@
 import math
 import re
 import sys
-from typing import Final
+from numbers import Real
+from typing import Any, Final
 
 from msgspec import Raw, Struct
 
@@ -11,6 +12,8 @@ from holdfast.codec.keys import KEY_BYTES
 
 # A hundred years: every store can add it to the present without overflow.
 DURATION_MAX_S: Final = 100 * 365 * 86_400.0
+
+SHOWN_CHARACTERS: Final = 60
 
 _MIB: Final = 1024 * 1024
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
@@ -83,18 +86,20 @@ def check_duration(
     zero: bool = True,
     maximum: float = DURATION_MAX_S,
     allow_inf: bool = False,
+    optional: bool = False,
 ) -> float:
-    """Give a duration as a float; `what` is the argument's name, for the message."""
-    if type(seconds) is float and 0 < seconds <= maximum:
+    """Give a duration as a float; `what` is the argument's name, for the message, and `optional` that None is no duration here."""
+    if type(seconds) is float and (0 < seconds <= maximum or (zero and seconds == 0)):
         return seconds
-    if isinstance(seconds, bool) or not isinstance(seconds, int | float):
-        raise TypeError(f"{what} must be a number of seconds, not {type(seconds).__name__}")
+    if isinstance(seconds, bool) or not isinstance(seconds, Real):
+        or_none = " or None" if optional else ""
+        raise TypeError(f"{what} must be a number of seconds{or_none}, not {shown(seconds)} ({type(seconds).__name__})")
     if allow_inf and seconds == math.inf:
         return math.inf
-    if not (seconds >= 0 if zero else seconds > 0):
-        raise ValueError(f"{what} must be {'0 or more' if zero else 'more than 0'} seconds, not {_shown(seconds)}")
-    if seconds > maximum:
-        raise ValueError(f"{what} must be at most {maximum:,.0f} seconds, not {_shown(seconds)}")
+    number: Any = seconds
+    if not (number >= 0 if zero else number > 0) or number > maximum:
+        bounds = f"{'at least 0' if zero else 'more than 0'} and at most {maximum:,.0f} seconds{', or infinite' if allow_inf else ''}"
+        raise ValueError(f"{what} must be {bounds}, not {shown(seconds)}")
     return float(seconds)
 
 
@@ -105,6 +110,9 @@ def _size_of(name: str, what: str) -> int:
         raise ValueError(f"{what} name {ascii(name)[:60]} has a lone surrogate, which is not Unicode") from None
 
 
-def _shown(seconds: float) -> str:
-    # Python refuses to write an int of more than 4,300 digits.
-    return repr(seconds) if abs(seconds) <= sys.float_info.max else "a number beyond any float"
+def shown(value: object) -> str:
+    """A refused argument, for the message."""
+    if isinstance(value, int) and abs(value) > sys.float_info.max:
+        return "a number beyond any float"  # Python refuses to write an int of more than 4,300 digits.
+    text = repr(value)
+    return text if len(text) <= SHOWN_CHARACTERS else text[:SHOWN_CHARACTERS] + "…"

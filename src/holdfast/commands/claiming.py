@@ -5,11 +5,12 @@ from typing import Any, ClassVar
 
 from msgspec import Struct, json
 
-from holdfast.codec import DURATION_MAX_S, Limits, check_batch, check_duration, check_holder
+from holdfast.codec import DURATION_MAX_S, Limits, check_batch, check_holder, check_name
+from holdfast.codec.fields import LEASE_S, LIMIT, MAX_ATTEMPTS, TAKE, Field, check_fields
 from holdfast.commands.command import Command, Resource
 from holdfast.commands.endings import Budget, Endings, event, plan_endings, promote, resize
 from holdfast.commands.putting import Put, item_of
-from holdfast.commands.refusals import RETURNS, check_budget, check_choice, check_limit, check_queue
+from holdfast.commands.refusals import RETURNS, check_choice, check_queue
 from holdfast.commands.settling import Settle
 from holdfast.commands.transaction import Draft, Line, Transaction
 from holdfast.records import NEVER, NO_VALUE, Message, Receipt, ReturnTo, Settings, end_of, seconds_in
@@ -29,6 +30,7 @@ class Claim(Command[Claimed], frozen=True):
     """Lease what is due, or with `take` remove it."""
 
     answer_type: ClassVar[Any] = Claimed
+    checked: ClassVar[tuple[Field, ...]] = (LEASE_S, LIMIT, TAKE, MAX_ATTEMPTS)
 
     queue: str
     holder: str = ""
@@ -45,15 +47,15 @@ class Claim(Command[Claimed], frozen=True):
     def __post_init__(self) -> None:
         check_queue(self.queue)
         check_holder(self.holder)
-        lease_s = self.lease_s
-        if lease_s is not None and (type(lease_s) is not float or not 0 < lease_s <= DURATION_MAX_S):
-            check_duration(lease_s, "lease_s", zero=False)
-        if self.limit != 1:
-            check_limit(self.limit)
         if self.expired_to not in RETURNS:
             check_choice(self.expired_to, RETURNS, "expired_to")
-        if self.max_attempts is not None or self.dead_letter is not None:
-            check_budget(self.max_attempts, self.dead_letter)
+        if self.dead_letter is not None:
+            check_name(self.dead_letter, "dead-letter queue")
+        # Every claim pays for this, so what is plain is passed without a call.
+        lease_s, limit = self.lease_s, self.limit
+        is_plain = type(limit) is int and limit == 1 and type(self.take) is bool and self.max_attempts is None
+        if not is_plain or (lease_s is not None and (type(lease_s) is not float or not 0 < lease_s <= DURATION_MAX_S)):
+            check_fields(self, self.checked)
 
     def measure(self, limits: Limits) -> int:
         return check_batch(self.limit, 0, limits)

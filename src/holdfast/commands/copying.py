@@ -13,9 +13,9 @@ from msgspec import Struct, json
 from msgspec.structs import astuple, replace
 
 from holdfast.codec import Limits, check_batch
+from holdfast.codec.fields import LIMIT, MERGE, Field, check_fields
 from holdfast.commands.command import Command, Resource
 from holdfast.commands.endings import by_queue, resize
-from holdfast.commands.refusals import check_limit
 from holdfast.commands.refused import both_have, no_copy, not_empty, other_copy, other_place, written_meanwhile
 from holdfast.commands.transaction import Fenced, Transaction
 from holdfast.records import NEVER, Ending, Entry, Lease, Message, Settings
@@ -102,12 +102,13 @@ class Fences(Command[list[Fenced]], frozen=True):
 
     reads_only: ClassVar[bool] = True
     answer_type: ClassVar[Any] = list[Fenced]
+    checked: ClassVar[tuple[Field, ...]] = (LIMIT,)
 
     after: tuple[str, str] = ("", "")
     limit: int = 1_000
 
     def __post_init__(self) -> None:
-        check_limit(self.limit)
+        check_fields(self, self.checked)
 
     def measure(self, limits: Limits) -> int:
         return check_batch(self.limit, 0, limits)
@@ -127,11 +128,15 @@ class BeginImport(Command[Copying], frozen=True):
     """
 
     answer_type: ClassVar[Any] = Copying
+    checked: ClassVar[tuple[Field, ...]] = (MERGE,)
 
     source: str
     survey: Surveyed
     merge: bool = False
     """Into what is there already; else the target must be empty."""
+
+    def __post_init__(self) -> None:
+        check_fields(self, self.checked)
 
     def check(self, tx: Transaction) -> tuple[Copying, bool]:
         running = tx.copying()

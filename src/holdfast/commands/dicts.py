@@ -6,9 +6,10 @@ from typing import Any, ClassVar, Literal
 from msgspec import Raw, Struct, json
 from msgspec.structs import replace
 
-from holdfast.codec import Limits, check_batch, check_duration, check_name, check_value_size
+from holdfast.codec import Limits, check_batch, check_name, check_value_size
+from holdfast.codec.fields import ALL_OR_NONE, ANCHOR, BY, FENCE, LIMIT, REVISION, TTL_S, Field, check_fields
 from holdfast.commands.command import Command, Resource
-from holdfast.commands.refusals import check_choice, check_key, check_limit
+from holdfast.commands.refusals import check_choice, check_key
 from holdfast.commands.refused import no_number, not_written, out_of_range
 from holdfast.commands.topics import dict_topic
 from holdfast.commands.transaction import Draft, Transaction
@@ -33,6 +34,7 @@ class Read(Command[Entries], frozen=True):
 
     reads_only: ClassVar[bool] = True
     answer_type: ClassVar[Any] = Entries
+    checked: ClassVar[tuple[Field, ...]] = (LIMIT, ANCHOR)
 
     dict: str
     keys: Sequence[str] | None = None
@@ -44,7 +46,7 @@ class Read(Command[Entries], frozen=True):
 
     def __post_init__(self) -> None:
         check_name(self.dict, "dict")
-        check_limit(self.limit)
+        check_fields(self, self.checked)
 
     def measure(self, limits: Limits) -> int:
         return check_batch(self.limit if self.keys is None else len(self.keys), 0, limits)
@@ -83,6 +85,8 @@ class Length(Command[int], frozen=True):
 class Change(Struct, frozen=True, gc=False, omit_defaults=True, forbid_unknown_fields=True):
     """What to do with one key, and on which conditions."""
 
+    checked: ClassVar[tuple[Field, ...]] = (BY, REVISION, FENCE, TTL_S)
+
     key: str
     do: Literal["put", "delete", "increment", "compare"] = "put"
     value: MaybeRaw = None
@@ -102,14 +106,19 @@ class Change(Struct, frozen=True, gc=False, omit_defaults=True, forbid_unknown_f
         if self.do not in CHANGES or self.expect not in EXPECTATIONS:
             check_choice(self.do, CHANGES, "do")
             check_choice(self.expect, EXPECTATIONS, "expect")
-        if self.ttl_s is not None:
-            check_duration(self.ttl_s, "ttl_s", zero=False)
+        if self._has_numbers():
+            check_fields(self, self.checked)
         if self.do == "put" and self.value is None:
             message = f"a put of key {self.key} needs a value"
             raise ValueError(message)
         if self.expect == "value" and self.expected is None:
             message = f"key {self.key} is to be compared with a value, and none was given"
             raise ValueError(message)
+
+    def _has_numbers(self) -> bool:
+        by, revision = self.by, self.revision
+        are_plain = type(by) is int and by == 0 and type(revision) is int and revision == 0
+        return not are_plain or self.fence is not None or self.ttl_s is not None
 
     def meets(self, entry: Entry | None) -> bool:
         match self.expect:
@@ -143,6 +152,7 @@ class Write(Command[list[Written]], frozen=True):
     """Change entries of a dict, each on its own conditions."""
 
     answer_type: ClassVar[Any] = list[Written]
+    checked: ClassVar[tuple[Field, ...]] = (ALL_OR_NONE,)
 
     dict: str
     changes: Sequence[Change]
@@ -150,6 +160,7 @@ class Write(Command[list[Written]], frozen=True):
 
     def __post_init__(self) -> None:
         check_name(self.dict, "dict")
+        check_fields(self, self.checked)
         if len({change.key for change in self.changes}) < len(self.changes):
             message = f"one write to dict {self.dict!r} changes a key twice: send two"
             raise ValueError(message)
@@ -211,12 +222,9 @@ class Write(Command[list[Written]], frozen=True):
         if isinstance(number, bool) or not isinstance(number, int | float):
             raise no_number(self.dict, change.key)
         try:
-            total = Raw(json.encode(number + change.by))
-        except OverflowError:
-            total = NULL
-        if total == NULL:
-            raise out_of_range(self.dict, change.key)
-        return total
+            return Raw(json.encode(BY.check(number + change.by)))
+        except (ValueError, OverflowError):
+            raise out_of_range(self.dict, change.key) from None
 
     def _refuse(self, answers: list[Written]) -> None:
         for change, answer in zip(self.changes, answers, strict=True):

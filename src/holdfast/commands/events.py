@@ -4,9 +4,9 @@ from typing import Any, ClassVar
 
 from msgspec import Struct
 
-from holdfast.codec import Limits, check_batch, check_duration
+from holdfast.codec import Limits, check_batch
+from holdfast.codec.fields import AFTER, KEEP, KEEP_S, LIMIT, Field, check_fields
 from holdfast.commands.command import Command
-from holdfast.commands.refusals import check_limit
 from holdfast.commands.refused import compacted
 from holdfast.commands.topics import dict_topic
 from holdfast.commands.transaction import Draft, Transaction
@@ -35,13 +35,14 @@ class Changes(Command[Page], frozen=True):
 
     reads_only: ClassVar[bool] = True
     answer_type: ClassVar[Any] = Page
+    checked: ClassVar[tuple[Field, ...]] = (AFTER, LIMIT)
 
     topic: str
     after: int = OLDEST
     limit: int = 1_000
 
     def __post_init__(self) -> None:
-        check_limit(self.limit)
+        check_fields(self, self.checked)
 
     def measure(self, limits: Limits) -> int:
         return check_batch(self.limit, 0, limits)
@@ -63,16 +64,14 @@ class Prune(Command[int], frozen=True):
     """Drop old events, entries past their time and answers nobody can ask for; the stores do a little of it by themselves."""
 
     answer_type: ClassVar[Any] = int
+    checked: ClassVar[tuple[Field, ...]] = (KEEP, KEEP_S, LIMIT)
 
     keep: int = RETAINED
     keep_s: float = RETAINED_S
     limit: int = 10_000
 
     def __post_init__(self) -> None:
-        check_duration(self.keep_s, "keep_s")
-        check_limit(self.limit)
-        if self.keep < 0:
-            raise ValueError(f"keep is {self.keep}: give 0 or more events to keep of each topic")
+        check_fields(self, self.checked)
 
     def check(self, tx: Transaction) -> None:
         """Nothing can refuse it."""

@@ -6,7 +6,8 @@ from typing import Any, ClassVar
 from msgspec import Struct, json
 from msgspec.structs import replace
 
-from holdfast.codec import Limits, check_batch, check_duration, check_holder, check_name
+from holdfast.codec import Limits, check_batch, check_holder, check_name
+from holdfast.codec.fields import ALL_OR_NONE, LEASE_S, Field, check_fields
 from holdfast.commands.command import Command, Resource
 from holdfast.commands.dicts import Change, Write
 from holdfast.commands.refusals import check_key
@@ -39,6 +40,7 @@ class Acquire(Command[Acquired], frozen=True):
     """
 
     answer_type: ClassVar[Any] = Acquired
+    checked: ClassVar[tuple[Field, ...]] = (LEASE_S, ALL_OR_NONE)
 
     dict: str | None
     key: str
@@ -55,8 +57,7 @@ class Acquire(Command[Acquired], frozen=True):
         check_key(self.key)
         check_holder(self.holder)
         check_name(self.lease_id, "lease")
-        if self.lease_s is not None:
-            check_duration(self.lease_s, "lease_s", zero=False)
+        check_fields(self, self.checked)
 
     def touches(self) -> Iterator[tuple[Resource, bool]]:
         yield ("dict", self.dict), False
@@ -133,14 +134,14 @@ class Renew(Command[Renewed], frozen=True):
     """Keep leases from now on for `lease_s`, those that are still held."""
 
     answer_type: ClassVar[Any] = Renewed
+    checked: ClassVar[tuple[Field, ...]] = (LEASE_S, ALL_OR_NONE)
 
     names: Sequence[LeaseName]
     lease_s: float | None
     all_or_none: bool = False
 
     def __post_init__(self) -> None:
-        if self.lease_s is not None:
-            check_duration(self.lease_s, "lease_s", zero=False)
+        check_fields(self, self.checked)
 
     def measure(self, limits: Limits) -> int:
         return check_batch(len(self.names), 0, limits)
@@ -173,9 +174,13 @@ class Release(Command[Released], frozen=True):
     """Give leases back, those that are still held."""
 
     answer_type: ClassVar[Any] = Released
+    checked: ClassVar[tuple[Field, ...]] = (ALL_OR_NONE,)
 
     names: Sequence[LeaseName]
     all_or_none: bool = False
+
+    def __post_init__(self) -> None:
+        check_fields(self, self.checked)
 
     def measure(self, limits: Limits) -> int:
         return check_batch(len(self.names), 0, limits)

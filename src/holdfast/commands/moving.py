@@ -6,11 +6,12 @@ from typing import Any, ClassVar, Literal
 from msgspec import Struct
 from msgspec.structs import force_setattr
 
-from holdfast.codec import Limits, check_batch, check_duration, check_name, keepable
+from holdfast.codec import Limits, check_batch, check_name, keepable
+from holdfast.codec.fields import DELAY_S, LIMIT, SPACING_S, Field, check_fields
 from holdfast.commands.claiming import with_values
 from holdfast.commands.command import Command, Resource
 from holdfast.commands.endings import Endings, announce, create_queue, event, promote, resize
-from holdfast.commands.refusals import STATES, check_choice, check_limit
+from holdfast.commands.refusals import STATES, check_choice
 from holdfast.commands.transaction import Cursor, Draft, Filter, Stats, Transaction
 from holdfast.records import Message, State, moment_in
 
@@ -33,6 +34,7 @@ class Browse(Command[Browsed], frozen=True):
 
     reads_only: ClassVar[bool] = True
     answer_type: ClassVar[Any] = Browsed
+    checked: ClassVar[tuple[Field, ...]] = (LIMIT,)
 
     queue: str
     ids: Sequence[str] | None = None
@@ -46,7 +48,7 @@ class Browse(Command[Browsed], frozen=True):
     def __post_init__(self) -> None:
         check_name(self.queue, "queue")
         check_choice(self.state, STATES, "state")
-        check_limit(self.limit)
+        check_fields(self, self.checked)
         if self.ids is not None and self.keys is not None:
             raise ValueError("give ids or keys, not both")
 
@@ -119,6 +121,7 @@ class Move(Command[Moved], frozen=True):
     """
 
     answer_type: ClassVar[Any] = Moved
+    checked: ClassVar[tuple[Field, ...]] = (LIMIT, DELAY_S, SPACING_S)
 
     queue: str
     to: Literal["ready", "dead", "gone"]
@@ -137,9 +140,7 @@ class Move(Command[Moved], frozen=True):
         check_name(self.queue, "queue")
         check_choice(self.to, MOVES, "to")
         check_choice(self.state, STATES, "state")
-        check_limit(self.limit)
-        check_duration(self.delay_s, "delay_s")
-        check_duration(self.spacing_s, "spacing_s")
+        check_fields(self, self.checked)
         if self.to_queue is not None:
             check_name(self.to_queue, "queue")
             if self.to != "ready":

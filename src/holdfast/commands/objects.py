@@ -7,9 +7,10 @@ from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 
 from holdfast.codec import Limits, check_batch, check_name
+from holdfast.codec.fields import DROP, LIMIT, MAXSIZE, PAUSED, Field, check_fields
 from holdfast.commands.command import Command, Resource
 from holdfast.commands.leases import end_leases
-from holdfast.commands.refusals import KINDS, check_choice, check_limit
+from holdfast.commands.refusals import KINDS, check_choice
 from holdfast.commands.topics import dict_topic, queue_topic, room_topic
 from holdfast.commands.transaction import ALL, Draft, Transaction
 from holdfast.records import Kind, Lease, Settings
@@ -21,6 +22,7 @@ class Configure(Command[Settings], frozen=True):
     """Create a queue or a dict, or change its settings; what is not given stays."""
 
     answer_type: ClassVar[Any] = Settings
+    checked: ClassVar[tuple[Field, ...]] = (PAUSED, MAXSIZE)
 
     kind: Kind
     name: str
@@ -30,9 +32,7 @@ class Configure(Command[Settings], frozen=True):
     def __post_init__(self) -> None:
         check_choice(self.kind, KINDS, "kind")
         check_name(self.name, self.kind)
-        if self.maxsize is not UNSET and self.maxsize is not None and self.maxsize < 1:
-            message = f"maxsize is {self.maxsize}: give 1 or more, or None for no limit"
-            raise ValueError(message)
+        check_fields(self, self.checked)
 
     def touches(self) -> Iterator[tuple[Resource, bool]]:
         yield (self.kind, self.name), True
@@ -63,6 +63,7 @@ class Clear(Command[int], frozen=True):
     """Empty a queue or a dict in one step, or with `drop` remove it with all its leases; answer how much was in it."""
 
     answer_type: ClassVar[Any] = int
+    checked: ClassVar[tuple[Field, ...]] = (DROP,)
 
     kind: Kind
     name: str
@@ -71,6 +72,7 @@ class Clear(Command[int], frozen=True):
     def __post_init__(self) -> None:
         check_choice(self.kind, KINDS, "kind")
         check_name(self.name, self.kind)
+        check_fields(self, self.checked)
 
     def touches(self) -> Iterator[tuple[Resource, bool]]:
         yield (self.kind, self.name), True
@@ -108,6 +110,7 @@ class Names(Command[Named], frozen=True):
 
     reads_only: ClassVar[bool] = True
     answer_type: ClassVar[Any] = Named
+    checked: ClassVar[tuple[Field, ...]] = (LIMIT,)
 
     kind: Kind
     prefix: str = ""
@@ -116,7 +119,7 @@ class Names(Command[Named], frozen=True):
 
     def __post_init__(self) -> None:
         check_choice(self.kind, KINDS, "kind")
-        check_limit(self.limit)
+        check_fields(self, self.checked)
 
     def measure(self, limits: Limits) -> int:
         return check_batch(self.limit, 0, limits)

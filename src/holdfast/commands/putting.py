@@ -6,10 +6,11 @@ from typing import Any, ClassVar, Literal
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
-from holdfast.codec import Limits, check_batch, check_duration, check_name, check_value_size
+from holdfast.codec import Limits, check_batch, check_name, check_value_size
+from holdfast.codec.fields import AT, DELAY_S, MAX_ATTEMPTS, PRIORITY, START_WITHIN_S, Field, check_fields
 from holdfast.commands.command import Command, Resource
 from holdfast.commands.endings import announce, create_queue, event, promote, resize
-from holdfast.commands.refusals import SHORT, check_budget, check_key, check_queue
+from holdfast.commands.refusals import SHORT, check_key, check_queue
 from holdfast.commands.refused import key_in_flight, queue_full
 from holdfast.commands.transaction import Transaction
 from holdfast.records import MaybeRaw, Message, Settings, moment_in
@@ -17,13 +18,14 @@ from holdfast.records import MaybeRaw, Message, Settings, moment_in
 IfReady = Literal["keep", "update", "reject"]
 IfLeased = Literal["keep", "update", "reject", "buffer"]
 
-PRIORITIES = range(-(2**31), 2**31)
 POLICIES_READY = ("update", "keep", "reject")
 POLICIES_LEASED = ("buffer", "update", "keep", "reject")
 
 
 class Item(Struct, frozen=True, gc=False, omit_defaults=True, forbid_unknown_fields=True):
     """One message to put."""
+
+    checked: ClassVar[tuple[Field, ...]] = (DELAY_S, AT, PRIORITY, MAX_ATTEMPTS, START_WITHIN_S)
 
     id: str
     value: Raw
@@ -46,21 +48,20 @@ class Item(Struct, frozen=True, gc=False, omit_defaults=True, forbid_unknown_fie
             check_name(message_id, "message id")
         if key is not None and (type(key) is not str or not 0 < len(key) <= SHORT or not key.isprintable()):
             check_key(key)
-        if self.if_ready != "update" or self.if_leased != "buffer" or self.delay_s or self.priority != 0:
-            self._check_order()
-        if self.start_within_s is not None:
-            check_duration(self.start_within_s, "start_within_s")
-        if self.max_attempts is not None or self.dead_letter is not None:
-            check_budget(self.max_attempts, self.dead_letter)
+        if self.if_ready != "update" or self.if_leased != "buffer":
+            self._check_policies()
+        if self.dead_letter is not None:
+            check_name(self.dead_letter, "dead-letter queue")
+        if self._says_when() or self.max_attempts is not None or self.start_within_s is not None:
+            check_fields(self, self.checked)
 
-    def _check_order(self) -> None:
-        if self.delay_s:
-            check_duration(self.delay_s, "delay_s")
+    def _says_when(self) -> bool:
+        delay_s, priority = self.delay_s, self.priority
+        return type(delay_s) is not float or delay_s != 0 or type(priority) is not int or priority != 0 or self.at is not None
+
+    def _check_policies(self) -> None:
         if self.if_ready not in POLICIES_READY or self.if_leased not in POLICIES_LEASED:
             message = f"if_ready={self.if_ready!r}, if_leased={self.if_leased!r}: choose of {POLICIES_READY} and {POLICIES_LEASED}"
-            raise ValueError(message)
-        if self.priority not in PRIORITIES:
-            message = f"priority {self.priority!r} is not a whole number of 32 bits"
             raise ValueError(message)
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Collection
 
 from holdfast.codec import Limits, check_name
+from holdfast.codec.fields import MAX_ATTEMPTS
 
 RETURNS = ("back", "place", "front")
 STATES = ("ready", "leased", "dead", "buffered")
@@ -36,16 +37,9 @@ def check_choice(value: object, choices: Collection[object], what: str) -> None:
         raise ValueError(f"{what} is {value!r}: choose of {', '.join(map(repr, choices))}")
 
 
-def check_limit(limit: int) -> None:
-    """Refuse to look for nothing."""
-    if limit < 1:
-        raise ValueError(f"limit is {limit}: give 1 or more")
-
-
 def check_budget(max_attempts: int | None, dead_letter: str | None) -> None:
     """Refuse a budget of nothing, or a dead-letter queue with a name that no queue has; None is no budget, and no queue."""
-    if max_attempts is not None and max_attempts < 1:
-        raise ValueError(f"max_attempts is {max_attempts}: give 1 or more, or None for no limit")
+    MAX_ATTEMPTS.check(max_attempts)
     if dead_letter is not None:
         check_name(dead_letter, "dead-letter queue")
 

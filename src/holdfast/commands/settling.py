@@ -6,10 +6,11 @@ from typing import Any, ClassVar, Literal
 from msgspec import Struct
 from msgspec.structs import force_setattr, replace
 
-from holdfast.codec import Limits, check_batch, check_duration, keepable
+from holdfast.codec import Limits, check_batch, check_name, keepable
+from holdfast.codec.fields import ALL_OR_NONE, COUNTS, DELAY_S, EXTENSION_S, MAX_ATTEMPTS, Field, check_fields
 from holdfast.commands.command import Command, Resource
 from holdfast.commands.endings import Budget, Endings, announce, by_queue, event, plan_endings, promote
-from holdfast.commands.refusals import RETURNS, check_budget, check_choice
+from holdfast.commands.refusals import RETURNS, check_choice
 from holdfast.commands.refused import claims_lost
 from holdfast.commands.transaction import Transaction
 from holdfast.records import Message, Receipt, ReturnTo, end_of, moment_in
@@ -27,14 +28,14 @@ class Extend(Command[Held], frozen=True):
     """Renew claims from now on; 0 seconds end them now, None never."""
 
     answer_type: ClassVar[Any] = Held
+    checked: ClassVar[tuple[Field, ...]] = (EXTENSION_S, ALL_OR_NONE)
 
     receipts: Sequence[Receipt]
     lease_s: float | None
     all_or_none: bool = False
 
     def __post_init__(self) -> None:
-        if self.lease_s is not None:
-            check_duration(self.lease_s, "lease_s")
+        check_fields(self, self.checked)
 
     def measure(self, limits: Limits) -> int:
         return check_batch(len(self.receipts), 0, limits)
@@ -61,6 +62,7 @@ class Settle(Command[Held], frozen=True):
     """End claims: acknowledge, release, fail, snooze and dead-letter are this one command."""
 
     answer_type: ClassVar[Any] = Held
+    checked: ClassVar[tuple[Field, ...]] = (DELAY_S, COUNTS, MAX_ATTEMPTS, ALL_OR_NONE)
 
     receipts: Sequence[Receipt]
     to: Literal["done", "ready", "dead"] = "done"
@@ -75,13 +77,15 @@ class Settle(Command[Held], frozen=True):
     all_or_none: bool = False
 
     def __post_init__(self) -> None:
-        if self.delay_s:
-            check_duration(self.delay_s, "delay_s")
         if self.to not in ENDINGS or self.return_to not in RETURNS:
             check_choice(self.to, ENDINGS, "to")
             check_choice(self.return_to, RETURNS, "return_to")
-        if self.max_attempts is not None or self.dead_letter is not None:
-            check_budget(self.max_attempts, self.dead_letter)
+        if self.dead_letter is not None:
+            check_name(self.dead_letter, "dead-letter queue")
+        # Every settling pays for this, so what is plain is passed without a call.
+        are_flags = type(self.counts) is bool and type(self.all_or_none) is bool
+        if not are_flags or type(self.delay_s) is not float or self.delay_s != 0 or self.max_attempts is not None:
+            check_fields(self, self.checked)
         if self.error is not None:
             force_setattr(self, "error", keepable(self.error))
 

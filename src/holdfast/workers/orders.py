@@ -2,13 +2,14 @@
 
 from collections.abc import Callable, Hashable
 from difflib import get_close_matches
-from typing import Any, TypedDict, Unpack
+from typing import Any, Final, TypedDict, Unpack
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from holdfast.backoff import Backoff
-from holdfast.codec import JSON, Codec, check_duration, check_name, codec_for
+from holdfast.codec import JSON, Codec, check_name, codec_for
+from holdfast.codec.fields import HELD_S, MAX_ATTEMPTS, MAX_HOLD_S, RENEW_INTERVAL_S, Field, Flag, Seconds, Whole, check_fields
 from holdfast.commands.refusals import RETURNS, check_budget, check_choice
 from holdfast.holding import this_process
 from holdfast.records import ReturnTo
@@ -91,6 +92,22 @@ class WorkerOptions(TypedDict, total=False):
     """How results are encoded; by default by the annotation of what the function returns where that is such a class, else as plain data."""
 
 
+CHECKED: Final[tuple[Field, ...]] = (
+    Whole("concurrency", 1, 2**31 - 1),
+    Whole("prefetch", 0, 2**31 - 1, optional=True),
+    MAX_ATTEMPTS,
+    HELD_S,
+    Seconds("poll_interval_s", zero=False),
+    Seconds("min_interval_s"),
+    Seconds("grace_s"),
+    RENEW_INTERVAL_S,
+    MAX_HOLD_S,
+    *(Seconds(name, zero=False, optional=True) for name in ("soft_limit_s", "hard_limit_s", "keep_result_s", "remember_s", "heartbeat_s")),
+    Flag("results"),
+    Flag("idempotent"),
+)
+
+
 class Orders(Struct, frozen=True, kw_only=True):
     """The options of a worker, checked; `WorkerOptions` explains them."""
 
@@ -130,10 +147,7 @@ class Orders(Struct, frozen=True, kw_only=True):
         check_choice(self.execution, KINDS, "execution")
         check_choice(self.expired_to, RETURNS, "expired_to")
         check_budget(self.max_attempts, self.dead_letter_queue)
-        if self.concurrency < 1:
-            raise ValueError(f"concurrency is {self.concurrency}: give 1 or more")
-        if self.prefetch is not None and self.prefetch < 0:
-            raise ValueError(f"prefetch is {self.prefetch}: give 0 or more, or None to let the worker choose")
+        check_fields(self, CHECKED)
         if self.prefetch and self.idempotent:
             raise ValueError("prefetch= with idempotent=True: should the worker die, nobody would know which of them it had begun")
         if self.dead_letter_queue == self.queue:
@@ -142,17 +156,6 @@ class Orders(Struct, frozen=True, kw_only=True):
             raise ValueError(_mismatch(self.handler, self.execution))
         if self.reconcile is not None and not self.idempotent:
             raise ValueError("reconcile= says what became of an execution that died; it needs idempotent=True")
-        self._check_durations()
-
-    def _check_durations(self) -> None:
-        for name in ("lease_s", "poll_interval_s"):
-            check_duration(getattr(self, name), name, zero=False)
-        for name in ("min_interval_s", "grace_s"):
-            check_duration(getattr(self, name), name)
-        for name in ("renew_interval_s", "max_hold_s", "soft_limit_s", "hard_limit_s", "keep_result_s", "remember_s", "heartbeat_s"):
-            value = getattr(self, name)
-            if value is not None:
-                check_duration(value, name, zero=False)
 
     @property
     def ahead(self) -> int | None:

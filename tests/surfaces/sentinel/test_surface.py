@@ -108,6 +108,13 @@ def test_a_lease_of_no_time_is_refused(conn: Any, ttl_ms: float) -> None:
         sentinel.acquire(conn, KEY, ttl_ms)
 
 
+def test_a_wait_that_is_no_number_is_refused_at_once(conn: Any) -> None:
+    with pytest.raises(ValueError, match="wait_ms"):
+        sentinel.acquire(conn, KEY, wait_ms=float("nan"))
+    with pytest.raises(ValueError, match="wait_ms"):
+        sentinel.lease(conn, KEY, wait_ms=float("nan"))
+
+
 # The context
 
 

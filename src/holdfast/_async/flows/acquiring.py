@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable
 
+from holdfast.codec.fields import POLL_INTERVAL_S, WAIT_TIMEOUT_S
 from holdfast.commands import Acquire, Acquired
 from holdfast.commands.topics import lease_topic
 from holdfast.stores import AsyncStore
@@ -18,6 +19,7 @@ async def acquire(
 
     Answers the lease in force at the end, whosever it is, and the moment on the clock `now` before it was asked for.
     """
+    timeout_s, poll_s = WAIT_TIMEOUT_S.check(timeout_s), POLL_INTERVAL_S.check(poll_s)
     if timeout_s is None:
         started = now()
         return await store.execute(command), started

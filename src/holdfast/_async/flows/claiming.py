@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable
 
+from holdfast.codec.fields import POLL_INTERVAL_S, TIMEOUT_S
 from holdfast.commands import Claim, Claimed
 from holdfast.commands.topics import key_topic, queue_topic
 from holdfast.errors import HoldfastError
@@ -26,6 +27,7 @@ async def claim_since(
     store: AsyncStore, command: Claim, timeout_s: float | None = None, poll_s: float = POLL_S, now: Callable[[], float] = time.monotonic
 ) -> tuple[list[Message], float]:
     """Claim what is due as `claim` does; answer also the moment on the clock `now` before it was asked for."""
+    timeout_s, poll_s = TIMEOUT_S.check(timeout_s), POLL_INTERVAL_S.check(poll_s)
     if timeout_s is None:
         return await _ask_once(store, command, now)
     topic = queue_topic(command.queue) if command.key is None else key_topic(command.queue, command.key)

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Sequence
 
-from holdfast.codec import check_duration
+from holdfast.codec.fields import POLL_INTERVAL_S, TIMEOUT_S
 from holdfast.commands import Count, Names, Put, Puts, Together
 from holdfast.commands.topics import queue_topic, room_topic, watch_topic
 from holdfast.errors import QueueFull
@@ -17,10 +17,9 @@ async def put(store: AsyncStore, command: Put, timeout_s: float | None = None, p
 
     Several at once need as much room at once: they look again after `poll_s`, and leave the wake-ups to those who can use each of them.
     """
+    timeout_s, poll_s = TIMEOUT_S.check(timeout_s), POLL_INTERVAL_S.check(poll_s)
     if timeout_s is None:
         return await store.execute(command)
-    check_duration(timeout_s, "timeout_s", allow_inf=True)
-    check_duration(poll_s, "poll_interval_s", zero=False, allow_inf=True)
     deadline = time.monotonic() + timeout_s
     try:
         # Nearly always there is room, and nobody needs to be told of this put's wait.

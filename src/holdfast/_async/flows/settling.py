@@ -3,6 +3,7 @@
 from typing import Any
 
 from holdfast.client import ControlPlaneClient
+from holdfast.codec.fields import RENEWED_S
 from holdfast.commands import Extend, Settle
 from holdfast.receipts import Claims, NamedClaims
 from holdfast.results import QueueResponse
@@ -28,7 +29,7 @@ async def settle(
 async def renew(client: ControlPlaneClient, claims: Claims, queue: str | None, lease_s: float) -> QueueResponse:
     """Keep claims from now on for `lease_s`; answer how many were still held."""
     named = NamedClaims(claims, queue)
-    command = Extend(named.receipts, lease_s)
+    command = Extend(named.receipts, RENEWED_S.check(lease_s))
     if not command.receipts:
         return named.settled([])
     started = client.keepalive.now()

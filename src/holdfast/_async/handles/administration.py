@@ -9,6 +9,7 @@ from holdfast._async.flows.watching import watch
 from holdfast._async.handles.naming import AsyncNamedQueue
 from holdfast.client import ControlPlaneClient
 from holdfast.codec import check_duration, key_prefix
+from holdfast.codec.fields import RATE_PER_S
 from holdfast.commands import Browse, Browsed, Clear, Configure, Count, Filter, Move, Names, Stats
 from holdfast.receipts import ClaimLike
 from holdfast.records import State
@@ -159,8 +160,8 @@ class AsyncQueueAdministration(AsyncNamedQueue):
         Newer work of the same key comes first: a message stays where it is while another one of its key waits or is claimed in the queue
         it would go to, or while its id is taken there. The response counts those that went; `kept` names the others.
         """
-        if rate_per_s is not None and not rate_per_s > 0:
-            raise ValueError(f"rate_per_s is {rate_per_s}: give more than 0")
+        if rate_per_s is not None and RATE_PER_S.check(rate_per_s) <= 0:
+            raise ValueError(f"rate_per_s must be more than 0, not {rate_per_s}")
         move = Move(
             self.name,
             "ready",

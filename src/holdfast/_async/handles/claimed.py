@@ -10,7 +10,8 @@ from holdfast._async.flows.holding import AsyncHolding
 from holdfast._async.flows.settling import settle
 from holdfast._async.handles.claims import AsyncQueueClaim
 from holdfast.client import ControlPlaneClient
-from holdfast.codec import Codec, check_duration
+from holdfast.codec import Codec
+from holdfast.codec.fields import ACK_ON_SUCCESS, AUTO_RENEW, HELD_S, MAX_HOLD_S, POLL_INTERVAL_S, RELEASE_ON_ERROR, TIMEOUT_S
 from holdfast.commands import Claim
 from holdfast.holding import Hold, interval_of
 from holdfast.records import Message
@@ -40,9 +41,12 @@ class AsyncQueueClaimContext(Generic[T]):
         release_on_error: bool,
     ) -> None:
         # Now: once a message is claimed it is too late to refuse.
+        HELD_S.check(command.lease_s)
         interval_of(command.lease_s, renew_interval_s)
-        if max_hold_s is not None:
-            check_duration(max_hold_s, "max_hold_s", zero=False)
+        max_hold_s = MAX_HOLD_S.check(max_hold_s)
+        timeout_s, poll_s = TIMEOUT_S.check(timeout_s), POLL_INTERVAL_S.check(poll_s)
+        for flag, given in ((AUTO_RENEW, auto_renew), (ACK_ON_SUCCESS, ack_on_success), (RELEASE_ON_ERROR, release_on_error)):
+            flag.check(given)
         self.claim: AsyncQueueClaim[T] | None = None
         self._client = client
         self._command = command

@@ -10,7 +10,8 @@ from holdfast._async.handles.claims import AsyncQueueClaim
 from holdfast._async.handles.naming import AsyncNamedQueue
 from holdfast._async.handles.work import AsyncQueueWorkItem
 from holdfast.client import ControlPlaneClient
-from holdfast.codec import check_duration, check_name, encode_key
+from holdfast.codec import check_name, encode_key
+from holdfast.codec.fields import HELD_S, STRICT
 from holdfast.commands import Claim
 from holdfast.holding import Hold
 from holdfast.receipts import Claims, raise_lost
@@ -128,8 +129,8 @@ class AsyncQueueConsumer(AsyncNamedQueue, Generic[T]):
             self._reach(client, base_url),
             Claim(self.name, check_name(claimer, "claimer"), lease_s, expired_to=expired_to),
             self._codec,
-            timeout_s=_patience(timeout_s),
-            poll_s=_poll(poll_interval_s),
+            timeout_s=timeout_s,
+            poll_s=poll_interval_s,
             auto_renew=auto_renew,
             renew_interval_s=renew_interval_s,
             max_hold_s=max_hold_s,
@@ -169,6 +170,7 @@ class AsyncQueueConsumer(AsyncNamedQueue, Generic[T]):
 
         Raises `ClaimLost` if any claim is no longer held, after settling the others; with `strict=False` the answer counts them instead.
         """
+        STRICT.check(strict)
         response = await settle(self._reach(client, base_url), claims, self.name, connection)
         return raise_lost(response) if strict else response
 
@@ -202,6 +204,7 @@ class AsyncQueueConsumer(AsyncNamedQueue, Generic[T]):
 
         Raises `ClaimLost` if any is no longer held, after renewing the others; with `strict=False` the answer counts them instead.
         """
+        STRICT.check(strict)
         response = await renew(self._reach(client, base_url), claims, self.name, lease_s)
         return raise_lost(response) if strict else response
 
@@ -252,7 +255,7 @@ class AsyncQueueConsumer(AsyncNamedQueue, Generic[T]):
         self, limit: int, timeout_s: float | None, poll_s: float, client: ControlPlaneClient | None, base_url: str | None
     ) -> list[T]:
         store, command = self._store(client, base_url), Claim(self.name, limit=limit, take=True)
-        messages, _ = await claim_since(store, command, _patience(timeout_s), _poll(poll_s))
+        messages, _ = await claim_since(store, command, timeout_s, poll_s)
         try:
             return [self._codec.decode(message.value) for message in messages]
         except BaseException as error:
@@ -265,7 +268,8 @@ class AsyncQueueConsumer(AsyncNamedQueue, Generic[T]):
     ) -> list[AsyncQueueClaim[T]]:
         reached = self._reach(client, base_url)
         now = reached.keepalive.now
-        messages, started = await claim_since(reached.async_store, command, _patience(timeout_s), _poll(poll_s), now)
+        HELD_S.check(command.lease_s)
+        messages, started = await claim_since(reached.async_store, command, timeout_s, poll_s, now)
         try:
             return [
                 AsyncQueueClaim(message, self._codec, reached, Hold(message.receipt, command.lease_s, started, now, auto_renew=False))
@@ -274,11 +278,3 @@ class AsyncQueueConsumer(AsyncNamedQueue, Generic[T]):
         except BaseException as error:
             await give_back(reached.async_store, command, messages, error)
             raise
-
-
-def _patience(timeout_s: float | None) -> float | None:
-    return None if timeout_s is None else check_duration(timeout_s, "timeout_s", allow_inf=True)
-
-
-def _poll(poll_interval_s: float) -> float:
-    return check_duration(poll_interval_s, "poll_interval_s", zero=False, allow_inf=True)

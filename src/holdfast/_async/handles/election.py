@@ -9,7 +9,8 @@ from holdfast._async.flows.observing import holder_of, observe
 from holdfast._async.handles.leases import AsyncHeldLease, release, take
 from holdfast._async.handles.named import AsyncNamedLease
 from holdfast.client import ControlPlaneClient
-from holdfast.codec import check_duration, check_name, encode_key
+from holdfast.codec import check_name, encode_key
+from holdfast.codec.fields import POLL_INTERVAL_S
 from holdfast.holding import this_process
 from holdfast.results import DictResponse, LeaseHolder
 from holdfast.terms import Terms
@@ -48,7 +49,7 @@ class AsyncElection(AsyncNamedLease):
             max_hold_s=max_hold_s,
             label=f"election {name!r}",
         )
-        poll_s = check_duration(poll_interval_s, "poll_interval_s", zero=False, allow_inf=True)
+        poll_s = POLL_INTERVAL_S.check(poll_interval_s)
         super().__init__(terms, math.inf, poll_s, client, base_url)
         # The latest, of a thread or a task: twins of this handle share the list.
         self._leaderships: list[Any] = []

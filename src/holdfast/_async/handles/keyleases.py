@@ -9,6 +9,7 @@ from msgspec import Raw
 from holdfast._async.handles.leases import AsyncDictLease, AsyncDictLock, AsyncLeaseContext, release_by_name, renew_by_name, take, try_take
 from holdfast.client import ControlPlaneClient
 from holdfast.codec import JSON, Codec, check_name, encode_key
+from holdfast.codec.fields import HELD_S
 from holdfast.commands import LeaseName, Look, Read
 from holdfast.reaching import reach
 from holdfast.results import MISSING, DictResponse, LeaseHolder, Missing, wall_time
@@ -79,7 +80,7 @@ class AsyncDictLeases(Generic[V]):
         base_url: str | None = None,
     ) -> AsyncDictLease[V]:
         """Keep a lease from now on for `lease_s`. Raises `LeaseLost` if it is no longer held."""
-        reached, text = self._reach(client, base_url), encode_key(key)
+        reached, text, lease_s = self._reach(client, base_url), encode_key(key), HELD_S.check(lease_s)
         lease, hold = await renew_by_name(reached, LeaseName(self.name, text, lease_id), lease_s)
         found = (await reached.async_store.execute(Read(self.name, [text]))).entries
         value = self._codec.decode(found[0].value) if found else None

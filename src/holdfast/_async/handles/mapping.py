@@ -7,6 +7,7 @@ from holdfast._async.flows.watching import watch
 from holdfast._async.handles.keyleases import AsyncDictLeases
 from holdfast.client import ControlPlaneClient
 from holdfast.codec import JSON, Codec, decode_key, encode_key, key_prefix, typed
+from holdfast.codec.fields import LIMIT, SIZE
 from holdfast.commands import Change, Clear, Configure, Length, Names, Read, Write, Written
 from holdfast.entries import change_of, expectation, pairs_of, raise_refused, same_keys
 from holdfast.errors import Refused
@@ -237,6 +238,7 @@ class AsyncDict(AsyncDictLeases[V]):
         change in between.
         """
         found: Items[V] = []
+        limit = None if limit is None else LIMIT.check(limit)
         most = self._reach(client, base_url).async_store.limits.batch_items
         size = most if limit is None else min(limit, most)
         async for page in self.pages(prefix=prefix, after=after, size=size, client=client, base_url=base_url):
@@ -255,7 +257,7 @@ class AsyncDict(AsyncDictLeases[V]):
         base_url: str | None = None,
     ) -> AsyncIterator[Items[V]]:
         """`items`, page by page."""
-        store = self._reach(client, base_url).async_store
+        store, size = self._reach(client, base_url).async_store, SIZE.check(size)
         begins = "" if prefix is None else key_prefix(prefix)
         last = None if isinstance(after, Missing) else encode_key(after)
         more = True

@@ -6,7 +6,8 @@ from types import TracebackType
 from typing import Any, Self, Unpack
 
 from holdfast.client import ControlPlaneClient
-from holdfast.codec import Codec, check_duration, encode_key
+from holdfast.codec import Codec, encode_key
+from holdfast.codec.fields import HELD_S
 from holdfast.commands import Acquire, Change, Item, LeaseName, Put, Puts, Release, Renew, Settle, Write, Written
 from holdfast.commands import Together as TogetherCommand
 from holdfast.entries import change_of, expectation
@@ -128,7 +129,7 @@ class AsyncTogether:
         """Take the lease on a key; if somebody holds it, the whole step is refused with `LeaseHeld`."""
         name, _ = named(shared, self._client)
         step = Step[Lease]()
-        command = Acquire(name, encode_key(key), holder or this_process(), new_id(), lease_s)
+        command = Acquire(name, encode_key(key), holder or this_process(), new_id(), HELD_S.check(lease_s))
         self._leases.append((command, lambda answer: step.answer(answer.lease)))
         return step
 
@@ -136,7 +137,7 @@ class AsyncTogether:
         """Keep a lease from now on for `lease_s`."""
         name, _ = named(shared, self._client)
         step = Step[Lease]()
-        command = Renew([LeaseName(name, encode_key(key), lease_id)], check_duration(lease_s, "lease_s", zero=False))
+        command = Renew([LeaseName(name, encode_key(key), lease_id)], HELD_S.check(lease_s))
         self._leases.append((command, lambda answer: step.answer(answer.leases[0])))
         return step
 

@@ -10,6 +10,7 @@ from holdfast._async.flows.working.registering import workers
 from holdfast._async.flows.working.shift import AsyncShift
 from holdfast._async.handles.job import AsyncJob
 from holdfast.client import ControlPlaneClient
+from holdfast.codec.fields import GRACE_S, MAX_JOBS, SIGNALS, UNTIL_EMPTY
 from holdfast.commands import Put
 from holdfast.items import ManyOptions, PutOptions, make_item
 from holdfast.reaching import reach, reach_of_worker
@@ -111,7 +112,9 @@ class AsyncWorker(Generic[V, R, C]):
         With `signals`, in the main thread, SIGTERM and SIGINT stop it: what runs may finish within `grace_s`, the rest is given back and
         burns nothing; the second signal gives no grace.
         """
-        shift = self._begin(until_empty=until_empty, max_jobs=max_jobs)
+        UNTIL_EMPTY.check(until_empty)
+        SIGNALS.check(signals)
+        shift = self._begin(until_empty=until_empty, max_jobs=MAX_JOBS.check(max_jobs))
         if not signals:
             await shift.run()
             return
@@ -125,6 +128,7 @@ class AsyncWorker(Generic[V, R, C]):
 
     async def stop(self, *, grace_s: float | None = None) -> None:
         """Claim no more, let jobs finish within the grace time, give back the rest, and return when that is done."""
+        grace_s = GRACE_S.check(grace_s)
         if self._shift is not None:
             self._shift.stop(grace_s)
         side, self._side = self._side, None

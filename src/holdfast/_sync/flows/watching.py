@@ -6,7 +6,7 @@ import time
 from collections.abc import Generator
 from typing import Any
 
-from holdfast.codec import check_duration
+from holdfast.codec.fields import LAST_INDEX, POLL_INTERVAL_S, SNAPSHOT, TIMEOUT_S
 from holdfast.commands import Changes
 from holdfast.commands.events import OLDEST
 from holdfast.commands.topics import watch_topic
@@ -37,11 +37,8 @@ def watch(
     With `snapshot`, `last_index` is ignored: an event `snapshot` for each item comes first, then `synced`, whose index is the moment of
     the snapshot, then what came after it. Raises `Compacted` when events after `last_index` are gone.
     """
-    if last_index < OLDEST:
-        raise ValueError(f"last_index is {last_index}: give the index of an event, or -1 for the oldest that is still there")
-    if timeout_s is not None:
-        check_duration(timeout_s, "timeout_s", allow_inf=True)
-    check_duration(poll_s, "poll_interval_s", zero=False, allow_inf=True)
+    last_index, snapshot = LAST_INDEX.check(last_index), SNAPSHOT.check(snapshot)
+    timeout_s, poll_s = TIMEOUT_S.check(timeout_s), POLL_INTERVAL_S.check(poll_s)
     return _watch(store, subject, last_index, timeout_s, poll_s, snapshot=snapshot)
 
 

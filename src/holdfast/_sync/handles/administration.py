@@ -10,6 +10,7 @@ from holdfast._sync.flows.watching import watch
 from holdfast._sync.handles.naming import NamedQueue
 from holdfast.client import ControlPlaneClient
 from holdfast.codec import check_duration, key_prefix
+from holdfast.codec.fields import RATE_PER_S
 from holdfast.commands import Browse, Browsed, Clear, Configure, Count, Filter, Move, Names, Stats
 from holdfast.receipts import ClaimLike
 from holdfast.records import State
@@ -160,8 +161,8 @@ class QueueAdministration(NamedQueue):
         Newer work of the same key comes first: a message stays where it is while another one of its key waits or is claimed in the queue
         it would go to, or while its id is taken there. The response counts those that went; `kept` names the others.
         """
-        if rate_per_s is not None and not rate_per_s > 0:
-            raise ValueError(f"rate_per_s is {rate_per_s}: give more than 0")
+        if rate_per_s is not None and RATE_PER_S.check(rate_per_s) <= 0:
+            raise ValueError(f"rate_per_s must be more than 0, not {rate_per_s}")
         move = Move(
             self.name,
             "ready",

@@ -11,7 +11,8 @@ from holdfast._sync.handles.claims import QueueClaim
 from holdfast._sync.handles.naming import NamedQueue
 from holdfast._sync.handles.work import QueueWorkItem
 from holdfast.client import ControlPlaneClient
-from holdfast.codec import check_duration, check_name, encode_key
+from holdfast.codec import check_name, encode_key
+from holdfast.codec.fields import HELD_S, STRICT
 from holdfast.commands import Claim
 from holdfast.holding import Hold
 from holdfast.receipts import Claims, raise_lost
@@ -129,8 +130,8 @@ class QueueConsumer(NamedQueue, Generic[T]):
             self._reach(client, base_url),
             Claim(self.name, check_name(claimer, "claimer"), lease_s, expired_to=expired_to),
             self._codec,
-            timeout_s=_patience(timeout_s),
-            poll_s=_poll(poll_interval_s),
+            timeout_s=timeout_s,
+            poll_s=poll_interval_s,
             auto_renew=auto_renew,
             renew_interval_s=renew_interval_s,
             max_hold_s=max_hold_s,
@@ -170,6 +171,7 @@ class QueueConsumer(NamedQueue, Generic[T]):
 
         Raises `ClaimLost` if any claim is no longer held, after settling the others; with `strict=False` the answer counts them instead.
         """
+        STRICT.check(strict)
         response = settle(self._reach(client, base_url), claims, self.name, connection)
         return raise_lost(response) if strict else response
 
@@ -203,6 +205,7 @@ class QueueConsumer(NamedQueue, Generic[T]):
 
         Raises `ClaimLost` if any is no longer held, after renewing the others; with `strict=False` the answer counts them instead.
         """
+        STRICT.check(strict)
         response = renew(self._reach(client, base_url), claims, self.name, lease_s)
         return raise_lost(response) if strict else response
 
@@ -251,7 +254,7 @@ class QueueConsumer(NamedQueue, Generic[T]):
 
     def _take(self, limit: int, timeout_s: float | None, poll_s: float, client: ControlPlaneClient | None, base_url: str | None) -> list[T]:
         store, command = self._store(client, base_url), Claim(self.name, limit=limit, take=True)
-        messages, _ = claim_since(store, command, _patience(timeout_s), _poll(poll_s))
+        messages, _ = claim_since(store, command, timeout_s, poll_s)
         try:
             return [self._codec.decode(message.value) for message in messages]
         except BaseException as error:
@@ -264,7 +267,8 @@ class QueueConsumer(NamedQueue, Generic[T]):
     ) -> list[QueueClaim[T]]:
         reached = self._reach(client, base_url)
         now = reached.keepalive.now
-        messages, started = claim_since(reached.store, command, _patience(timeout_s), _poll(poll_s), now)
+        HELD_S.check(command.lease_s)
+        messages, started = claim_since(reached.store, command, timeout_s, poll_s, now)
         try:
             return [
                 QueueClaim(message, self._codec, reached, Hold(message.receipt, command.lease_s, started, now, auto_renew=False))
@@ -273,11 +277,3 @@ class QueueConsumer(NamedQueue, Generic[T]):
         except BaseException as error:
             give_back(reached.store, command, messages, error)
             raise
-
-
-def _patience(timeout_s: float | None) -> float | None:
-    return None if timeout_s is None else check_duration(timeout_s, "timeout_s", allow_inf=True)
-
-
-def _poll(poll_interval_s: float) -> float:
-    return check_duration(poll_interval_s, "poll_interval_s", zero=False, allow_inf=True)

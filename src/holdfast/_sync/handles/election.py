@@ -10,7 +10,8 @@ from holdfast._sync.flows.observing import holder_of, observe
 from holdfast._sync.handles.leases import HeldLease, release, take
 from holdfast._sync.handles.named import NamedLease
 from holdfast.client import ControlPlaneClient
-from holdfast.codec import check_duration, check_name, encode_key
+from holdfast.codec import check_name, encode_key
+from holdfast.codec.fields import POLL_INTERVAL_S
 from holdfast.holding import this_process
 from holdfast.results import DictResponse, LeaseHolder
 from holdfast.terms import Terms
@@ -49,7 +50,7 @@ class Election(NamedLease):
             max_hold_s=max_hold_s,
             label=f"election {name!r}",
         )
-        poll_s = check_duration(poll_interval_s, "poll_interval_s", zero=False, allow_inf=True)
+        poll_s = POLL_INTERVAL_S.check(poll_interval_s)
         super().__init__(terms, math.inf, poll_s, client, base_url)
         # The latest, of a thread or a task: twins of this handle share the list.
         self._leaderships: list[Any] = []

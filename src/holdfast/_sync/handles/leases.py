@@ -1,7 +1,6 @@
 # Generated from src/holdfast/_async/handles/leases.py by tools/unasync.py; do not edit.
 """Leases that this process holds: what a lease, a lock and a leadership are."""
 
-import math
 from contextlib import suppress
 from datetime import datetime, timedelta
 from types import TracebackType
@@ -10,7 +9,6 @@ from typing import Any, ClassVar, Generic, Self, TypeVar
 from holdfast._sync.flows.acquiring import POLL_S, acquire
 from holdfast._sync.flows.holding import Holding
 from holdfast.client import ControlPlaneClient
-from holdfast.codec import check_duration
 from holdfast.commands import Acquired, LeaseName, Release, Renew
 from holdfast.errors import HoldfastError, LeaseHeld, LockTimeout
 from holdfast.holding import Hold
@@ -171,9 +169,6 @@ def try_take(
     client: ControlPlaneClient, terms: Terms, timeout_s: float | None = None, poll_s: float = POLL_S, lease_id: str = ""
 ) -> tuple[Acquired, HeldLease[Any] | None]:
     """Take a lease if it is free, or becomes so in time; None if not."""
-    if timeout_s is not None:
-        check_duration(timeout_s, "wait_timeout_s", allow_inf=True, maximum=math.inf)
-    check_duration(poll_s, "poll_interval_s", zero=False, allow_inf=True)
     keepalive = client.keepalive
     command = terms.ask(lease_id or new_id())
     try:

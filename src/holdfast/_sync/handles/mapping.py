@@ -8,6 +8,7 @@ from holdfast._sync.flows.watching import watch
 from holdfast._sync.handles.keyleases import DictLeases
 from holdfast.client import ControlPlaneClient
 from holdfast.codec import JSON, Codec, decode_key, encode_key, key_prefix, typed
+from holdfast.codec.fields import LIMIT, SIZE
 from holdfast.commands import Change, Clear, Configure, Length, Names, Read, Write, Written
 from holdfast.entries import change_of, expectation, pairs_of, raise_refused, same_keys
 from holdfast.errors import Refused
@@ -232,6 +233,7 @@ class Dict(DictLeases[V]):
         change in between.
         """
         found: Items[V] = []
+        limit = None if limit is None else LIMIT.check(limit)
         most = self._reach(client, base_url).store.limits.batch_items
         size = most if limit is None else min(limit, most)
         for page in self.pages(prefix=prefix, after=after, size=size, client=client, base_url=base_url):
@@ -250,7 +252,7 @@ class Dict(DictLeases[V]):
         base_url: str | None = None,
     ) -> Iterator[Items[V]]:
         """`items`, page by page."""
-        store = self._reach(client, base_url).store
+        store, size = self._reach(client, base_url).store, SIZE.check(size)
         begins = "" if prefix is None else key_prefix(prefix)
         last = None if isinstance(after, Missing) else encode_key(after)
         more = True

@@ -11,6 +11,7 @@ from holdfast._sync.flows.working.registering import workers
 from holdfast._sync.flows.working.shift import Shift
 from holdfast._sync.handles.job import Job
 from holdfast.client import ControlPlaneClient
+from holdfast.codec.fields import GRACE_S, MAX_JOBS, SIGNALS, UNTIL_EMPTY
 from holdfast.commands import Put
 from holdfast.items import ManyOptions, PutOptions, make_item
 from holdfast.reaching import reach, reach_of_worker
@@ -112,7 +113,9 @@ class Worker(Generic[V, R, C]):
         With `signals`, in the main thread, SIGTERM and SIGINT stop it: what runs may finish within `grace_s`, the rest is given back and
         burns nothing; the second signal gives no grace.
         """
-        shift = self._begin(until_empty=until_empty, max_jobs=max_jobs)
+        UNTIL_EMPTY.check(until_empty)
+        SIGNALS.check(signals)
+        shift = self._begin(until_empty=until_empty, max_jobs=MAX_JOBS.check(max_jobs))
         if not signals:
             shift.run()
             return
@@ -126,6 +129,7 @@ class Worker(Generic[V, R, C]):
 
     def stop(self, *, grace_s: float | None = None) -> None:
         """Claim no more, let jobs finish within the grace time, give back the rest, and return when that is done."""
+        grace_s = GRACE_S.check(grace_s)
         if self._shift is not None:
             self._shift.stop(grace_s)
         side, self._side = self._side, None

@@ -1,6 +1,7 @@
 """LeasedKeyQueue: put items under keys, lease them in order or by key, settle them."""
 
 from collections.abc import Callable, Hashable
+from numbers import Real
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, NoReturn, Self, TypeVar
 
@@ -113,23 +114,26 @@ class LeasedKeyQueue(Generic[K, V]):
         """
         if if_in_flight != "update" and if_in_flight not in POLICIES:
             raise ValueError(f"if_in_flight is {if_in_flight!r}: choose of {', '.join(POLICIES)}")
+        wait_s = FOREVER if timeout is None else wait_s_of(timeout)
         put_now = self._put_now
         if key is None or put_now(key, value) is None:
-            await self._put(key, value, if_in_flight, timeout)
+            await self._put(key, value, if_in_flight, wait_s)
 
     async def get(self, timeout: float | None = None, *, lease_timeout: float | None = None) -> tuple[K, V, Lease[K]]:
         """Lease the first item; wait for one, `timeout` seconds in all or without one for ever. Raises `TimeoutError`."""
         lease_s = self._lease_s if lease_timeout is None else lease_s_of(lease_timeout, None)
+        wait_s = FOREVER if timeout is None else wait_s_of(timeout)
         claim_now = self._claim_now
         message = claim_now(None, self._holder, lease_s, "front")
-        return self._handed(await self._claim(None, timeout, lease_s) if message is None else message)
+        return self._handed(await self._claim(None, wait_s, lease_s) if message is None else message)
 
     async def take(self, key: K, timeout: float | None = None, *, lease_timeout: float | None = None) -> tuple[K, V, Lease[K]]:
         """Lease the item under the key, wherever it stands; wait for it as `get` does. Raises `TimeoutError`."""
         lease_s = self._lease_s if lease_timeout is None else lease_s_of(lease_timeout, None)
+        wait_s = FOREVER if timeout is None else wait_s_of(timeout)
         claim_now = self._claim_now
         message = None if key is None else claim_now(key, self._holder, lease_s, "front")
-        return self._handed(await self._claim(self._form.key_in(key), timeout, lease_s) if message is None else message)
+        return self._handed(await self._claim(self._form.key_in(key), wait_s, lease_s) if message is None else message)
 
     async def ack(self, lease: Lease[K]) -> None:
         """Remove the item: it is done. Raises `LeaseAlreadyAcknowledgedError` or `InvalidLeaseError`."""
@@ -201,27 +205,27 @@ class LeasedKeyQueue(Generic[K, V]):
         _, leased = await self._sizes()
         return leased
 
-    async def _put(self, key: K, value: V, if_in_flight: InFlightPolicy, timeout: float | None) -> None:
+    async def _put(self, key: K, value: V, if_in_flight: InFlightPolicy, wait_s: float) -> None:
         self._refuse_if_closed()
         await self._limit()
         item = Item(new_id(), self._form.value_in(value), self._form.key_in(key), "update", if_in_flight)
         try:
-            await put(self._store, Put(self.name, [item]), FOREVER if timeout is None else max(timeout, 0.0))
+            await put(self._store, Put(self.name, [item]), wait_s)
         except KeyInFlight as error:
             raise KeyAlreadyInFlightError(f"key {key!r} is in flight, and this put was to be rejected then") from error
         except Closed as error:
             raise self._closed() from error
 
-    async def _claim(self, key: Any, timeout: float | None, lease_s: float | None) -> Message:
+    async def _claim(self, key: Any, wait_s: float, lease_s: float | None) -> Message:
         self._refuse_if_closed()
         max_attempts, dead_letter = self._budget
         command = Claim(self.name, self._holder, lease_s, key=key, expired_to="front", max_attempts=max_attempts, dead_letter=dead_letter)
         try:
-            messages = await claim(self._store, command, FOREVER if timeout is None else max(timeout, 0.0))
+            messages = await claim(self._store, command, wait_s)
         except Closed as error:
             raise self._closed() from error
         if not messages:
-            raise TimeoutError(f"nothing came within {timeout} seconds")
+            raise TimeoutError(f"nothing came within {wait_s} seconds")
         if self._store.is_ended:
             # Claimed while the queue was being closed, perhaps after it gave everything back.
             await self._store.execute(Settle([messages[0].receipt], "ready", "front"))
@@ -288,6 +292,11 @@ STATES: Final[tuple[Literal["ready", "buffered", "leased"], ...]] = ("ready", "b
 
 def not_now(*_: object) -> None:
     """Answer nothing: of a store that has no shortcuts."""
+
+
+def wait_s_of(timeout: float) -> float:
+    """How long to wait; what is negative does not wait."""
+    return 0.0 if isinstance(timeout, Real) and timeout < 0 else check_duration(timeout, "timeout", allow_inf=True)
 
 
 def lease_s_of(timeout: float | None, default_s: float | None, what: str = "lease_timeout") -> float | None:

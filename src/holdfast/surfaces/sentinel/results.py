@@ -77,6 +77,11 @@ def seconds(ttl_ms: float | None) -> float:
     return check_duration((TTL_MS if ttl_ms is None else ttl_ms) / 1000, "ttl_ms / 1000", zero=False)
 
 
+def wait_s_of(wait_ms: float | None) -> float | None:
+    """How long to wait for a lease, None not to wait."""
+    return None if wait_ms is None else check_duration(wait_ms / 1000, "wait_ms / 1000", allow_inf=True)
+
+
 def question(key: str, owner_id: str | None, ttl_ms: float | None) -> Acquire:
     """What asks for a lease, under a name that only this grant has."""
     holder = this_process() if owner_id is None else check_name(owner_id, "owner_id")

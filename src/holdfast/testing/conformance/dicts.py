@@ -155,6 +155,16 @@ class DictConformance(Conformance):
             write(store, "a", do="increment", by=1e308)
         assert read(store) == {"a": 1e308}
 
+    @pytest.mark.parametrize(("edge", "by"), [(2**64 - 1, 1), (-(2**63), -1)])
+    def test_a_whole_number_does_not_leave_64_bits(self, store: Store, edge: int, by: int) -> None:
+        write(store, "a", edge - by)
+        write(store, "a", do="increment", by=by)
+        with pytest.raises(Refused):
+            write(store, "a", do="increment", by=by)
+        with pytest.raises(Refused):
+            write(store, "a", do="increment", by=edge)
+        assert read(store) == {"a": edge}
+
     def test_comparing_writes_nothing(self, store: Store) -> None:
         write(store, "a", 1)
         assert write(store, "a", do="compare", expect="value", expected=raw(1)).written

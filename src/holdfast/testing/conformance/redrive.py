@@ -15,10 +15,18 @@ from holdfast.testing.conformance.factory import Conformance
 KEY = '"k"'
 GRAVE = "graves"
 
+
+def lost(store: Store, clock: FakeClock) -> list[Any]:
+    """A claim whose lease has ended."""
+    held = claim(store, lease_s=1)
+    clock.advance(1)
+    return held
+
+
 ENDINGS: dict[str, Callable[[Store, FakeClock], Any]] = {
     "released": lambda store, _: settle(store, [claim_one(store)], to="ready"),
     "failed": lambda store, _: settle(store, [claim_one(store)], to="ready", counts=True, error="again"),
-    "expired": lambda store, clock: (claim_one(store, lease_s=1), clock.advance(1)),
+    "expired": lost,
     "released after its lease was lost": lambda store, clock: settle(store, lost(store, clock), to="ready"),
     "claimed by key and released": lambda store, _: settle(store, [claim_one(store, key=KEY)], to="ready"),
 }
@@ -118,10 +126,3 @@ class RedriveConformance(Conformance):
 def bury_old(store: Store) -> None:
     put(store, "old", key=KEY)
     settle(store, claim(store), to="dead")
-
-
-def lost(store: Store, clock: FakeClock) -> list[Any]:
-    """A claim whose lease has ended."""
-    held = claim(store, lease_s=1)
-    clock.advance(1)
-    return held

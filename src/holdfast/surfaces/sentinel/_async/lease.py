@@ -12,7 +12,7 @@ from holdfast.holding import Hold
 from holdfast.keepalive import Keepalive
 from holdfast.surfaces.sentinel._async.calls import borrowed
 from holdfast.surfaces.sentinel.connections import OnDemand, in_transaction, opener
-from holdfast.surfaces.sentinel.results import answer, question
+from holdfast.surfaces.sentinel.results import answer, question, wait_s_of
 
 R = TypeVar("R")
 
@@ -44,7 +44,7 @@ class AsyncLease:
         self._apart: Any = None
         self._get_conn = get_conn
         self._auto_release = auto_release
-        self._wait_s = None if wait_ms is None else wait_ms / 1000
+        self._wait_s = wait_s_of(wait_ms)
         self._max_hold_s = None if max_hold_ms is None else max_hold_ms / 1000
         self._question = question(key, owner_id, ttl_ms)
         self._keepalive: Keepalive | None = None

@@ -21,6 +21,7 @@ from holdfast.surfaces.sentinel.results import (
     grant_of,
     question,
     seconds,
+    wait_s_of,
     who_holds,
 )
 
@@ -40,7 +41,7 @@ def acquire(
     """Take the lease on a key if it is free, or with `wait_ms` as soon as it becomes so. The loser's answer says who holds it."""
     with borrowed(conn) as store:
         command = question(key, owner_id, ttl_ms)
-        acquired, _ = acquiring.acquire(store, command, None if wait_ms is None else wait_ms / 1000)
+        acquired, _ = acquiring.acquire(store, command, wait_s_of(wait_ms))
         return answer(command, acquired, store.wall_offset_us())
 
 

@@ -1,0 +1,157 @@
+"""What each number and flag of a command may be: one declaration per field, checked before anything is sent."""
+
+import math
+from collections.abc import Sequence
+from numbers import Real
+from operator import index
+from typing import Any, Final, Protocol
+
+from msgspec import UNSET, Struct
+from msgspec.structs import force_setattr
+
+from holdfast.codec.limits import check_duration, shown
+from holdfast.codec.scalars import INT_MAX, INT_MIN
+
+
+class Field(Protocol):
+    """A field by its name, and what it may hold."""
+
+    @property
+    def name(self) -> str: ...
+
+    def check(self, value: object) -> object:
+        """The value as stores keep it; TypeError or ValueError for one that the field cannot hold."""
+        ...
+
+
+class Whole(Struct, frozen=True):
+    """A whole number, from `least` to `most`; any integer type is taken, and kept as an int."""
+
+    name: str
+    least: int
+    most: int
+    optional: bool = False
+
+    def check(self, value: object) -> Any:
+        if type(value) is int and self.least <= value <= self.most:
+            return value
+        if value is None and self.optional:
+            return None
+        if isinstance(value, bool) or not hasattr(type(value), "__index__"):
+            raise TypeError(f"{self.rule}, not {shown(value)} ({type(value).__name__})")
+        number = index(value)  # type: ignore[arg-type]
+        if not self.least <= number <= self.most:
+            raise ValueError(f"{self.rule}, not {shown(number)}")
+        return number
+
+    @property
+    def rule(self) -> str:
+        return f"{self.name} must be a whole number from {self.least:,} to {self.most:,}{' or None' if self.optional else ''}"
+
+
+class Seconds(Struct, frozen=True):
+    """A duration in seconds, kept as a float."""
+
+    name: str
+    zero: bool = True
+    optional: bool = False
+    forever: bool = False
+    """Whether it may be infinite."""
+
+    def check(self, value: object) -> Any:
+        if value is None and self.optional:
+            return None
+        return check_duration(value, self.name, zero=self.zero, allow_inf=self.forever, optional=self.optional)
+
+
+class Number(Struct, frozen=True):
+    """A finite number, whole ones within 64 bits: every number that a value may hold."""
+
+    name: str
+
+    def check(self, value: object) -> int | float:
+        if isinstance(value, bool) or not isinstance(value, Real):
+            raise TypeError(f"{self.rule}, not {shown(value)} ({type(value).__name__})")
+        number = index(value) if hasattr(type(value), "__index__") else float(value)  # type: ignore[arg-type]
+        if not (INT_MIN <= number <= INT_MAX if isinstance(number, int) else math.isfinite(number)):
+            raise ValueError(f"{self.rule}, not {shown(number)}")
+        return number
+
+    @property
+    def rule(self) -> str:
+        return f"{self.name} must be a finite number, a whole one from {INT_MIN:,} to {INT_MAX:,}"
+
+
+class Flag(Struct, frozen=True):
+    """True or False."""
+
+    name: str
+
+    def check(self, value: object) -> bool:
+        if type(value) is not bool:
+            raise TypeError(f"{self.name} must be True or False, not {shown(value)} ({type(value).__name__})")
+        return value
+
+
+def check_fields(struct: Struct, fields: Sequence[Field]) -> None:
+    """Refuse what a field cannot hold, and keep the rest in the form that stores keep; what is left out stays so."""
+    for field in fields:
+        value = getattr(struct, field.name)
+        checked = value if value is UNSET else field.check(value)
+        if checked is not value:
+            force_setattr(struct, field.name, checked)
+
+
+_INT32: Final = 2**31 - 1
+_INT53: Final = 2**53 - 1
+"""Every store, and JSON everywhere, keeps whole numbers up to this one exactly."""
+
+PRIORITY: Final = Whole("priority", -_INT32 - 1, _INT32)
+MAX_ATTEMPTS: Final = Whole("max_attempts", 1, _INT32, optional=True)
+MAXSIZE: Final = Whole("maxsize", 1, _INT32, optional=True)
+LIMIT: Final = Whole("limit", 1, _INT32)
+KEEP: Final = Whole("keep", 0, _INT53)
+AFTER: Final = Whole("after", -1, -INT_MIN - 1)
+REVISION: Final = Whole("revision", 0, _INT53)
+FENCE: Final = Whole("fence", 0, _INT53, optional=True)
+AT: Final = Whole("at", INT_MIN // 2, -(INT_MIN // 2), optional=True)
+BY: Final = Number("by")
+
+DELAY_S: Final = Seconds("delay_s")
+SPACING_S: Final = Seconds("spacing_s")
+START_WITHIN_S: Final = Seconds("start_within_s", optional=True)
+LEASE_S: Final = Seconds("lease_s", zero=False, optional=True)
+EXTENSION_S: Final = Seconds("lease_s", optional=True)
+TTL_S: Final = Seconds("ttl_s", zero=False, optional=True)
+KEEP_S: Final = Seconds("keep_s")
+OLDER_THAN_S: Final = Seconds("older_than_s", optional=True)
+
+TAKE: Final = Flag("take")
+COUNTS: Final = Flag("counts")
+ALL_OR_NONE: Final = Flag("all_or_none")
+DROP: Final = Flag("drop")
+PAUSED: Final = Flag("paused")
+ANCHOR: Final = Flag("anchor")
+
+MERGE: Final = Flag("merge")
+
+# What only handles take: no command has these fields.
+TIMEOUT_S: Final = Seconds("timeout_s", optional=True, forever=True)
+WAIT_TIMEOUT_S: Final = Seconds("wait_timeout_s", optional=True, forever=True)
+POLL_INTERVAL_S: Final = Seconds("poll_interval_s", zero=False, forever=True)
+RENEW_INTERVAL_S: Final = Seconds("renew_interval_s", zero=False, optional=True)
+MAX_HOLD_S: Final = Seconds("max_hold_s", zero=False, optional=True)
+HELD_S: Final = Seconds("lease_s", zero=False)
+RENEWED_S: Final = Seconds("lease_s")
+RATE_PER_S: Final = Number("rate_per_s")
+LAST_INDEX: Final = Whole("last_index", -1, -INT_MIN - 1)
+SIZE: Final = Whole("size", 1, _INT32)
+AUTO_RENEW: Final = Flag("auto_renew")
+ACK_ON_SUCCESS: Final = Flag("ack_on_success")
+RELEASE_ON_ERROR: Final = Flag("release_on_error")
+STRICT: Final = Flag("strict")
+SNAPSHOT: Final = Flag("snapshot")
+MAX_JOBS: Final = Whole("max_jobs", 1, _INT32, optional=True)
+UNTIL_EMPTY: Final = Flag("until_empty")
+SIGNALS: Final = Flag("signals")
+GRACE_S: Final = Seconds("grace_s", optional=True)
