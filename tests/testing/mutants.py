@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from holdfast import records
 from holdfast.commands import ALL, Claimed, copying, events, putting
-from holdfast.commands.claiming import Claim
+from holdfast.commands.claiming import Claim, ClaimPlan
 from holdfast.commands.dicts import Change, Write
 from holdfast.commands.endings import Budget, Endings
 from holdfast.commands.leases import Acquire, LeaseName, Release
@@ -366,6 +366,13 @@ MUTANTS = [
         "redriven",
         lambda original, message, *rest: replace(original(message, *rest), failures=message.failures),
         "test_a_redriven_message_has_its_whole_budget_again",
+    ),
+    Mutant(
+        "sends to the front what the next claims pass",
+        ClaimPlan,
+        "leave_next",
+        nothing,
+        "test_many_that_return_to_the_front_come_in_order_of_lease_end",
     ),
     Mutant(
         "redrives behind newer work",

@@ -81,6 +81,12 @@ SQL = [
         "perform concat('numbers'",
         "test_tokens_and_revisions_go_on_above_those_of_the_source",
     ),
+    TextMutant(
+        "sends to the front what the next claims pass",
+        r"without_next\(of_queue, fates, chosen\);",
+        "fates;",
+        "test_many_that_return_to_the_front_come_in_order_of_lease_end",
+    ),
 ]
 
 LUA = [
@@ -185,5 +191,11 @@ LUA = [
         r"\(entry\.expires_at == nil or entry\.expires_at > now\)",
         "entry",
         "test_an_entry_with_a_time_ends_by_itself",
+    ),
+    TextMutant(
+        "sends to the front what the next claims pass",
+        r"    leave_next\(plan\)\n",
+        "",
+        "test_many_that_return_to_the_front_come_in_order_of_lease_end",
     ),
 ]

@@ -1,5 +1,6 @@
 """Claiming messages; what others let expire comes back in the same step."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
@@ -75,19 +76,24 @@ class Claim(Command[Claimed], frozen=True):
         plan.expired = [message for message in line.overdue if message.state == "leased"]
         plan.endings = self._end(tx, plan.expired)
         plan.chosen = self._choose(tx, line.heads, plan.endings)
+        plan.leave_next()
         plan.due_in_s = None if plan.chosen else self._due_in_s(tx, len(line.overdue))
         return plan
 
     def _end(self, tx: Transaction, expired: list[Message]) -> Endings:
         endings = plan_endings(tx, self.queue, expired)
         budget = Budget(self.max_attempts, self.dead_letter)
+        behind = Counter(message.priority for message in expired if message.expired_to == "front")
         for message in expired:
             ending = message.ending(message.until, "expired")
+            # Those that go to the front stand there in order of lease end, which is the order they come in.
+            behind[message.priority] -= message.expired_to == "front"
             if budget.is_spent(message, message.failures + 1):
                 endings.bury(tx, message, budget.burial_place(message), ending, failed=True)
             else:
                 position = endings.position(tx, message, message.expired_to, message.until)
-                endings.release(message, position, ending, failed=True)
+                before = behind[message.priority] if message.expired_to == "front" else 0
+                endings.release(message, position - before, ending, failed=True)
         return endings
 
     def _choose(self, tx: Transaction, heads: list[Message], endings: Endings) -> list[Message]:
@@ -174,6 +180,18 @@ class ClaimPlan(Struct):
     late: list[Message] = []
     endings: Endings | None = None
     due_in_s: float | None = None
+
+    def leave_next(self) -> None:
+        """Leave to the next claims, as they are, those that go to the front and are next in line.
+
+        Put in line now, they would stand behind what later claims collect and send to the front, too.
+        """
+        if self.endings is None or not self.chosen:
+            return
+        chosen, least = {message.n for message in self.chosen}, min(message.priority for message in self.chosen)
+        left = {m.n for m in self.endings.back if m.expired_to == "front" and m.priority >= least} - chosen
+        self.endings.back = [message for message in self.endings.back if message.n not in left]
+        self.expired = [message for message in self.expired if message.n not in left]
 
 
 def key_line(tx: Transaction, queue: str, key: str) -> Line:

@@ -131,6 +131,29 @@ class ReturnConformance(Conformance):
         clock.advance(60)
         assert ids(claim(store)) == ["0100"], "the leases that ended first are looked after first"
 
+    def test_many_that_return_to_the_front_come_in_order_of_lease_end(self, store: Store, clock: FakeClock) -> None:
+        put(store, *numbered(260))
+        claim(store, 230, lease_s=10, expired_to="front")
+        clock.advance(10)
+        assert [claim_one(store).id for _ in range(8)] == numbered(8), "leases that ended together came back jumbled"
+        assert drain(store) == numbered(260)[8:]
+
+    def test_the_first_lease_to_end_is_the_first_at_the_front_however_many_end(self, store: Store, clock: FakeClock) -> None:
+        put(store, *numbered(240), "last")
+        for lease_s in (30, 20, 10):
+            claim(store, 80, lease_s=lease_s, expired_to="front")
+        clock.advance(30)
+        back = [ids(claim(store, 40, lease_s=None)) for _ in range(7)]
+        first, second, third = (numbered(240)[start : start + 80] for start in (160, 80, 0))
+        assert [one for page in back for one in page] == [*first, *second, *third, "last"]
+
+    def test_what_returns_to_the_front_of_a_lower_priority_waits_for_the_higher(self, store: Store, clock: FakeClock) -> None:
+        put(store, "low", "lower", "urgent")
+        claim(store, 2, lease_s=10, expired_to="front")
+        put(store, "high", priority=1)
+        clock.advance(10)
+        assert [claim_one(store).id for _ in range(4)] == ["high", "low", "lower", "urgent"]
+
     def test_after_many_expiries_the_ready_ones_are_still_there(self, store: Store, clock: FakeClock) -> None:
         put(store, *numbered(300))
         claim(store, 250, lease_s=10)

@@ -21,11 +21,16 @@ begin
       case when f.fate = 'back' then case coalesce(return_to, m.expired_to)
         when 'back' then coalesce(base, m.until) + delay
         when 'place' then case when delay > 0 then greatest(m.position, now + delay) else m.position end
-        else coalesce(least(h.head - 1, now), now) + delay
+        -- Expired ones stand there in order of lease end, which is the order they come in.
+        else coalesce(least(h.head - 1, now), now) + delay - case when return_to is null then i.behind else 0 end
       end end,
       case when f.fate = 'moved' then b.place end
     )::fate order by i.o), '{}')
-    from unnest(ids) with ordinality as i (id, o)
+    from (
+      select i.id, i.o, count(*) filter (where m.expired_to = 'front') over (partition by m.priority order by i.o desc) - 1 as behind
+      from unnest(ids) with ordinality as i (id, o)
+      cross join lateral (select m.priority, m.expired_to from messages as m where m.queue = of_queue and m.id = i.id limit 1) as m
+    ) as i
     cross join lateral (select * from messages as m where m.queue = of_queue and m.id = i.id limit 1) as m
     join heads as h on h.priority = m.priority
     cross join lateral (select coalesce(nullif(m.dead_letter, ''), fates_of.dead_letter) as place) as b
@@ -200,8 +205,32 @@ begin
   if chosen = '{}' then
     -- More ended than one claim looks after, and all it saw was buried: ask again at once.
     due_s := case when cardinality(expired) + cardinality(late) >= most + 100 then 0 else due_in_s(c, now) end;
+  elsif fates <> '{}' then
+    fates := without_next(of_queue, fates, chosen);
+    expired := array(select f.id from unnest(fates) with ordinality as f order by f.ordinality);
   end if;
   return jsonb_build_object('chosen', chosen, 'expired', expired, 'late', late, 'fates', to_jsonb(fates), 'due_in_s', due_s);
+end
+$$;
+
+-- Those that go to the front and are next in line are left to the next claims, as they are: put in line now, they would stand behind what
+-- later claims collect and send to the front, too.
+create or replace function without_next(of_queue text, fates fate[], chosen text[]) returns fate[]
+language plpgsql as $$
+declare
+  least_chosen integer := (
+    select min(m.priority)
+    from unnest(chosen) as c (id)
+    cross join lateral (select m.priority from messages as m where m.queue = of_queue and m.id = c.id limit 1) as m
+  );
+begin
+  return array(
+    select row(f.id, f.key, f.fate, f.position, f.place)::fate
+    from unnest(fates) with ordinality as f (id, key, fate, position, place, o)
+    cross join lateral (select m.priority, m.expired_to from messages as m where m.queue = of_queue and m.id = f.id limit 1) as m
+    where f.fate <> 'back' or m.expired_to <> 'front' or m.priority < least_chosen or f.id = any (chosen)
+    order by f.o
+  );
 end
 $$;
 

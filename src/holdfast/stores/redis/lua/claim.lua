@@ -82,17 +82,52 @@ end
 
 --- What becomes of leases that have ended.
 local function expire(command, queue, expired)
-  local endings = plan_endings(queue, expired)
+  local endings, behind = plan_endings(queue, expired), {}
   for _, message in ipairs(expired) do
+    if message.expired_to == "front" then
+      behind[message.priority or 0] = (behind[message.priority or 0] or 0) + 1
+    end
+  end
+  for _, message in ipairs(expired) do
+    -- Those that go to the front stand there in order of lease end, which is the order they come in.
+    local before = 0
+    if message.expired_to == "front" then
+      before = behind[message.priority or 0] - 1
+      behind[message.priority or 0] = before
+    end
     local ended_at = message["until"]
     local ending = ending_of(message, ended_at, "expired")
     if is_spent(message, (message.failures or 0) + 1, command) then
       plan_burial(endings, message, message.dead_letter or command.dead_letter, ending, true)
     else
-      plan_release(endings, message, position_after(endings, message, message.expired_to or "place", ended_at, 0), ending, true)
+      local position = position_after(endings, message, message.expired_to or "place", ended_at, 0)
+      plan_release(endings, message, position - before, ending, true)
     end
   end
   return endings
+end
+
+--- Leave to the next claims, as they are, those that go to the front and are next in line: put in line now, they would stand behind what
+-- later claims collect and send to the front, too.
+local function leave_next(plan)
+  local is_chosen, least, left = {}, TOP, {}
+  for _, message in ipairs(plan.chosen) do
+    is_chosen[message], least = true, math.min(least, message.priority or 0)
+  end
+  local back, expired = {}, {}
+  for _, one in ipairs(plan.endings.back) do
+    local message = one.message
+    left[message] = message.expired_to == "front" and (message.priority or 0) >= least and not is_chosen[message]
+    if not left[message] then
+      back[#back + 1] = one
+    end
+  end
+  for _, message in ipairs(plan.expired) do
+    if not left[message] then
+      expired[#expired + 1] = message
+    end
+  end
+  plan.endings.back, plan.expired = back, expired
 end
 
 function claim.check(command)
@@ -119,6 +154,8 @@ function claim.check(command)
   plan.chosen = choose(plan.endings, line, command.limit)
   if #plan.chosen == 0 then
     plan.due_in = due_in(queue, command.key, #swept, command.limit)
+  else
+    leave_next(plan)
   end
   return plan
 end
