@@ -6,11 +6,26 @@ anything is sent.
 
 import queue
 from collections.abc import Sequence
+from typing import Any
 
 from holdfast.records import Lease, Receipt
 
 
-class HoldfastError(Exception):
+class Picklable(Exception):
+    """An error that is the same after it was pickled, whatever its constructor asks for: it crosses process pools."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _unpickled, (type(self), self.args, self.__dict__)
+
+
+def _unpickled(kind: type[Picklable], args: tuple[Any, ...], state: dict[str, Any]) -> Picklable:
+    error = kind.__new__(kind)
+    error.args = args
+    error.__dict__.update(state)
+    return error
+
+
+class HoldfastError(Picklable):
     """The root of the tree."""
 
 

@@ -165,7 +165,8 @@ def event(queue: str, name: str, messages: Sequence[Message], **more: object) ->
 def told(ids: Sequence[str], keys: Sequence[Hashable], more: Mapping[str, object]) -> Mapping[str, object]:
     """What an event of a queue tells of messages."""
     facts: dict[str, object] = {"ids": ids}
-    if any(key is not None for key in keys):
+    # A list, because the end of a generator that is left early swallows an interrupt.
+    if [key for key in keys if key is not None]:
         facts["keys"] = keys
     facts.update(more)
     return facts

@@ -7,6 +7,7 @@ from typing import Any, Self
 
 from tenacity import stop_after_attempt, stop_never, wait_exponential
 
+from holdfast.errors import Picklable
 from holdfast.surfaces.localqueue.attempts.defaults import default_store
 from holdfast.surfaces.localqueue.attempts.keys import KeyFn
 from holdfast.surfaces.localqueue.attempts.stores import AttemptStore, RetryRecord, URLAttemptStore
@@ -15,7 +16,7 @@ from holdfast.surfaces.localqueue.places import sqlite_url
 DEFAULTS: dict[str, Any] = {"wait": wait_exponential(multiplier=1, min=2, max=10), "stop": stop_never, "reraise": True}
 
 
-class PersistentRetryExhausted(RuntimeError):  # noqa: N818 - the name is the document's
+class PersistentRetryExhausted(Picklable, RuntimeError):  # noqa: N818 - the name is the document's
     """The attempts kept under the key were used up before the call."""
 
     def __init__(self, key: str, attempts: int) -> None:
