@@ -124,7 +124,7 @@ class ExecutionRunning(HoldfastError):
 
 
 class StoreMoved(HoldfastError):
-    """The data was copied to another store; open that one instead."""
+    """The data was copied to another store; open that one instead, or take the copy back with `undo_copy`."""
 
     def __init__(self, message: str, url: str) -> None:
         super().__init__(message)

@@ -9,6 +9,7 @@ import pytest
 from holdfast import Lock, Queue, Refused, StoreMissing, StoreMoved, aio, connect, copy, undo_copy
 from holdfast.commands import Survey
 from holdfast.connect import seal_of
+from holdfast.testing import servers
 from tests.copying.test_copy import close_all, fill
 from tests.postgres import empty_postgres_url, own_postgres_url
 from tests.servers import own_redis_url
@@ -220,3 +221,30 @@ async def test_tasks_undo_too(tmp_path: Path, target: str) -> None:
     assert (await aio.undo_copy(source)).target_sealed
     assert jobs(source).length() == 10
     close_all()
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+def test_a_copy_to_a_server_is_taken_back_through_it(kind: str, file: str, tmp_path: Path) -> None:
+    behind = f"sqlite:///{tmp_path}/behind.db" if kind == "sqlite" else own_postgres_url()
+    fill(file)
+    close_all()
+    with servers.holdfast(behind) as server:
+        copy(file, server.url)
+        assert undo_copy(file).target_sealed
+        with pytest.raises(StoreMoved):
+            jobs(server.url).length()
+        close_all()
+    assert jobs(file).length() == 10
+    close_all()
+
+
+def test_the_store_behind_a_server_is_opened_again_on_its_own_machine(file: str, tmp_path: Path, target: str) -> None:
+    fill(file)
+    close_all()
+    with servers.holdfast(file) as server:
+        copy(server.url, target)
+        with pytest.raises(ValueError, match="on the store that the server serves"):
+            undo_copy(server.url)
+        assert undo_copy(file).target_sealed
+        assert jobs(server.url).length() == 10
+        close_all()

@@ -13,7 +13,7 @@ from msgspec import json
 from holdfast import ControlPlaneClient, Queue, Worker, connect
 from holdfast.commands import Change, Claim, Move, Put, Settle, Write
 from holdfast.server.logs import JsonLines, TextLines
-from holdfast.server.metrics import OTHER, QUEUES, Metrics
+from holdfast.server.metrics import COMMANDS, OTHER, QUEUES, Metrics
 from holdfast.stores.http.store import HttpStore
 from holdfast.stores.memory import MemoryStore
 from holdfast.testing.conformance.asking import item, put, raw
@@ -90,6 +90,22 @@ def test_a_failure_counts_as_dead_only_when_it_is_the_last(served: Served) -> No
     told = metrics(served.url).splitlines()
     for op, count in {"put": 2, "claimed": 3, "ready": 2, "dead": 2}.items():
         assert f'holdfast_messages_total{{queue="jobs",op="{op}"}} {count}' in told
+
+
+def test_a_command_that_comes_again_because_its_answer_was_lost_is_counted_once(served: Served) -> None:
+    store = HttpStore(served.url)
+    for _ in range(2):
+        store.execute(Put("jobs", [item("a")], id="once"))
+    store.close()
+    assert 'holdfast_messages_total{queue="jobs",op="put"} 1' in metrics(served.url).splitlines()
+
+
+def test_what_is_remembered_of_commands_does_not_fill_the_memory() -> None:
+    counting, store = Metrics(), MemoryStore()
+    for number in range(COMMANDS + 10):
+        command = Put("jobs", [item("a")], id=str(number))
+        counting.executed(command, store.execute(command))
+    assert len(counting._commands) == COMMANDS
 
 
 def test_a_client_that_leaves_in_the_middle_of_its_request_is_no_problem(served: Served) -> None:

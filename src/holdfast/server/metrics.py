@@ -18,6 +18,9 @@ BUCKETS_S: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0
 QUEUES: Final = 200
 """How many queues are told apart."""
 
+COMMANDS: Final = 10_000
+"""How many commands are remembered in case they come again; that is within a minute."""
+
 OTHER: Final = "other"
 CONTENT_TYPE: Final = b"text/plain; version=0.0.4; charset=utf-8"
 
@@ -34,6 +37,8 @@ class Metrics:
         self._messages: Counter[tuple[str, str]] = Counter()
         self._queues: set[str] = set()
         self._fenced = 0
+        # The ids of the last commands, the oldest first.
+        self._commands: dict[str, None] = {}
 
     def answered(self, route: str, status: int, elapsed_s: float, problem: str | None) -> None:
         """Count a request that was answered."""
@@ -48,12 +53,25 @@ class Metrics:
         spread[-1] += elapsed_s
 
     def executed(self, command: AnyCommand[Any], answer: object, prefix: str = "", last: Collection[Receipt] = ()) -> None:
-        """Count what a command did to messages, and what a fence refused; in the store its queues have the prefix before their names."""
+        """Count what a command did to messages, and what a fence refused; in the store its queues have the prefix before their names.
+
+        A command that comes again under its id, because its answer was lost, is carried out once and counted once.
+        """
+        if command.id and not self._is_new(command.id):
+            return
         for effect in effects_of(command, answer, last):
             self._count(prefix + effect.queue, effect.op, effect.messages)
         for step, part in parts_of(command, answer):
             if isinstance(step, Write):
                 self._fenced += sum(isinstance(written, Written) and written.because == "fence" for written in part)
+
+    def _is_new(self, command_id: str) -> bool:
+        if command_id in self._commands:
+            return False
+        self._commands[command_id] = None
+        if len(self._commands) > COMMANDS:
+            del self._commands[next(iter(self._commands))]
+        return True
 
     def _count(self, queue: str, op: str, count: int) -> None:
         if queue not in self._queues:

@@ -4,7 +4,7 @@ from holdfast._async.flows.copying import Progress, copy_all, list_names
 from holdfast.commands import BeginImport, EndImport, Seal, Survey, Surveyed
 from holdfast.connect import connect_async, is_private, seal_of
 from holdfast.copies import without_password
-from holdfast.errors import HoldfastError, Refused, StoreMoved
+from holdfast.errors import HoldfastError, NotAllowed, Refused, StoreMoved
 from holdfast.results import CopyResult, CopyUndone
 from holdfast.stores import AsyncStore
 from holdfast.stores.seals import Sealed
@@ -71,8 +71,8 @@ async def undo_copy(source_url: str, target_url: str | None = None, *, force: bo
     opened nevertheless and the target left alone: what was done there since is not in the source, and what is in both may be done twice.
     Tokens go on above those of the target if that can be reached.
     """
-    seal = seal_of(source_url)
-    sealed = seal.read()
+    seal = seal_of(source_url).for_tasks()
+    sealed = await seal.read()
     if sealed is None:
         raise Refused(f"{seal.url} is not sealed: there is no copy to undo")
     target_url = sealed.to if target_url is None else target_url
@@ -80,15 +80,19 @@ async def undo_copy(source_url: str, target_url: str | None = None, *, force: bo
         await _seal_target(target_url, sealed, seal.url)
     except HoldfastError as error:
         if not force:
-            raise Refused(
-                f"{seal.url} stays sealed: {error}; to go on with it nevertheless, stop everybody who uses {sealed.to} and force it"
-            ) from error
+            raise _not_undone(seal.url, sealed.to, error) from error
         survey = await _survey(target_url)
-        seal.remove()
+        await seal.remove()
         await _raise_numbers(source_url, survey)
         return CopyUndone(seal.url, sealed.to, target_sealed=False)
-    seal.remove()
+    await seal.remove()
     return CopyUndone(seal.url, sealed.to, target_sealed=True)
+
+
+def _not_undone(source_name: str, target_name: str, error: HoldfastError) -> Refused:
+    if isinstance(error, NotAllowed):
+        return Refused(f"{source_name} stays sealed: {error}; name the target's URL with its password as well")
+    return Refused(f"{source_name} stays sealed: {error}; if you need the source all the same, stop who uses {target_name} and force it")
 
 
 async def _seal_target(target_url: str, sealed: Sealed, source_name: str) -> None:

@@ -5,7 +5,7 @@ from holdfast._sync.flows.copying import Progress, copy_all, list_names
 from holdfast.commands import BeginImport, EndImport, Seal, Survey, Surveyed
 from holdfast.connect import connect, is_private, seal_of
 from holdfast.copies import without_password
-from holdfast.errors import HoldfastError, Refused, StoreMoved
+from holdfast.errors import HoldfastError, NotAllowed, Refused, StoreMoved
 from holdfast.results import CopyResult, CopyUndone
 from holdfast.stores import Store
 from holdfast.stores.seals import Sealed
@@ -81,15 +81,19 @@ def undo_copy(source_url: str, target_url: str | None = None, *, force: bool = F
         _seal_target(target_url, sealed, seal.url)
     except HoldfastError as error:
         if not force:
-            raise Refused(
-                f"{seal.url} stays sealed: {error}; to go on with it nevertheless, stop everybody who uses {sealed.to} and force it"
-            ) from error
+            raise _not_undone(seal.url, sealed.to, error) from error
         survey = _survey(target_url)
         seal.remove()
         _raise_numbers(source_url, survey)
         return CopyUndone(seal.url, sealed.to, target_sealed=False)
     seal.remove()
     return CopyUndone(seal.url, sealed.to, target_sealed=True)
+
+
+def _not_undone(source_name: str, target_name: str, error: HoldfastError) -> Refused:
+    if isinstance(error, NotAllowed):
+        return Refused(f"{source_name} stays sealed: {error}; name the target's URL with its password as well")
+    return Refused(f"{source_name} stays sealed: {error}; if you need the source all the same, stop who uses {target_name} and force it")
 
 
 def _seal_target(target_url: str, sealed: Sealed, source_name: str) -> None:

@@ -11,7 +11,7 @@ from holdfast.stores.postgres.address import parse
 from holdfast.stores.postgres.failures import not_connected, raised
 from holdfast.stores.postgres.statements import in_schema
 from holdfast.stores.retrying import Lost
-from holdfast.stores.seals import Sealed, sealed
+from holdfast.stores.seals import AsyncSeal, Sealed, sealed
 
 SEALED = "select max(value) filter (where name = 'moved'), max(value) filter (where name = 'target_at') from {}.meta"
 
@@ -27,6 +27,9 @@ class PostgresSeal:
         with self._connection() as connection:
             row = connection.execute(in_schema(SEALED, self._address.schema), ()).fetchone()
             return sealed(*(row or (None, None)))
+
+    def for_tasks(self) -> AsyncSeal:
+        return AsyncSeal(self)
 
     def remove(self) -> None:
         with self._connection() as connection:

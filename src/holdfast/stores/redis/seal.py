@@ -8,7 +8,7 @@ from holdfast.stores.redis.connections import Connections, Words
 from holdfast.stores.redis.serving import refuse_if_missing
 from holdfast.stores.redis.store import OPENING
 from holdfast.stores.retrying import Tries, retry
-from holdfast.stores.seals import Sealed, sealed
+from holdfast.stores.seals import AsyncSeal, Sealed, sealed
 
 
 class RedisSeal:
@@ -24,6 +24,9 @@ class RedisSeal:
         found, *texts = self._ask(("MGET", self._format, *self._names))
         refuse_if_missing(found, self.url)
         return sealed(*(None if text is None else text.decode() for text in texts))
+
+    def for_tasks(self) -> AsyncSeal:
+        return AsyncSeal(self)
 
     def remove(self) -> None:
         self._ask(("DEL", *self._names))
