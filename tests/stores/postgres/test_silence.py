@@ -1,6 +1,7 @@
 """A PostgreSQL that falls silent, with nothing closed: calls, renewals, wake-ups and closing go on."""
 
 import asyncio
+import socket
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
@@ -132,6 +133,11 @@ def test_a_store_that_falls_silent_while_it_is_opened_says_so(relay: Relay, monk
     monkeypatch.setattr(Session, "open", then_silent)
     with pytest.raises(StoreUnavailable, match=r"no answer in 0\.3 s"):
         PostgresStore(relay.url)
+
+
+def test_opening_a_store_that_never_answers_ends_after_the_time_that_the_url_says() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent, pytest.raises(StoreUnavailable, match="timeout expired"):
+        PostgresStore(f"postgresql://127.0.0.1:{silent.getsockname()[1]}/database?connect_timeout=2")
 
 
 def test_a_store_that_is_cut_while_it_is_opened_raises_errors_of_ours(relay: Relay) -> None:

@@ -196,10 +196,14 @@ def begin_here(connection: Connection[Any], schema: str) -> None:
                 carry_out(begin(schema), cursor)
 
 
-def migrate(connection: Connection[Any], schema: str) -> None:
-    """Bring the schema to this version, in one transaction; where it is, a look is all."""
+def is_behind(connection: Connection[Any], schema: str) -> bool:
+    """Whether the schema must be migrated; refuses a server that cannot be a store."""
     with connection.cursor() as cursor:
         carry_out(check_server(), cursor)
-        if carry_out(state(schema), cursor) != State(newest()):
-            with connection.transaction():
-                carry_out(begin(schema), cursor)
+        return carry_out(state(schema), cursor) != State(newest())
+
+
+def migrate(connection: Connection[Any], schema: str) -> None:
+    """Bring the schema to this version, in one transaction."""
+    with connection.cursor() as cursor, connection.transaction():
+        carry_out(begin(schema), cursor)

@@ -36,6 +36,9 @@ Connection = psycopg.Connection[Any]
 ANNOUNCE_S = 1.0
 """The longest that a first wait takes to announce itself; where that is not enough, waiting is polling."""
 
+MIGRATE_S = 600.0
+"""How long one statement of a migration may take, and how long to wait for another process that migrates."""
+
 PRUNE_EVERY = 500
 """So many commands of this process that write, and it prunes a little."""
 
@@ -170,7 +173,9 @@ def open_schema(address: Address, *, create: bool = True) -> Opened:
     try:
         if not create:
             schema.refuse_if_missing(session, address.schema, address.where)
-        schema.migrate(session, address.schema)
+        if schema.is_behind(session, address.schema):
+            session.answer_s = MIGRATE_S
+            schema.migrate(session, address.schema)
         refuse_if_moved((session.ask(Calls(address.schema).moved) or None,), address.where)
         return Opened(guarantees_of(session), session.info.dbname)
     except psycopg.Error as error:
