@@ -1,8 +1,10 @@
 """The keepalive: one thread, few commands, and news of every loss."""
 
+import gc
 import logging
 import os
 import threading
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -299,6 +301,31 @@ def test_there_is_one_thread_and_none_before_the_first_hold(store: Recording, ke
     assert threads() == before + 1
     keepalive.close()
     assert threads() == before
+
+
+def test_the_thread_ends_when_nothing_was_held_for_a_while_and_another_begins(
+    store: Recording, keepalive: Keepalive, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("holdfast.keepalive.LINGER_S", 0.01)
+    for name in "ab":
+        hold = leased(store, keepalive, name)
+        store.is_closed = False
+        keepalive.add(hold)
+        assert keepalive._thread is not None
+        keepalive.drop(hold)
+        until(lambda: keepalive._thread is None and store.is_closed)
+
+
+def test_a_client_that_nobody_has_any_more_is_collected_with_its_keepalive(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("holdfast.keepalive.LINGER_S", 0.01)
+    store = Recording(MemoryStore())
+    keepalive = Keepalive(store)
+    hold = leased(store, keepalive)
+    keepalive.add(hold)
+    keepalive.drop(hold)
+    seen = weakref.ref(keepalive)
+    del keepalive, hold
+    until(lambda: gc.collect() >= 0 and seen() is None)
 
 
 def test_a_lease_renewed_by_hand_for_another_time_is_renewed_at_once_for_that(

@@ -31,6 +31,9 @@ LONGEST_TRY_S = 2.0
 
 TESTED_TRY_S = 30.0
 
+LINGER_S = 10.0
+"""How long the thread stays when nothing is held."""
+
 FORGET_MIN = 100
 """From so many names on, those that nobody holds any more are forgotten."""
 
@@ -155,9 +158,18 @@ class Keepalive:
                 if look_at <= now:
                     return list(self._holds.values())
                 self._sleeps_until = look_at
-                self._changed.wait(None if self._is_tested or look_at == inf else min(look_at - now, LONGEST_NAP_S))
+                is_woken = self._changed.wait(self._nap_s(look_at - now))
                 self._sleeps_until = -inf
+                if not self._holds and not is_woken:
+                    # The thread would keep a client alive that nobody has any more; the next hold starts another.
+                    self._thread = None
+                    return None
         return None
+
+    def _nap_s(self, until_look_s: float) -> float | None:
+        if not self._holds:
+            return LINGER_S
+        return None if self._is_tested or until_look_s == inf else min(until_look_s, LONGEST_NAP_S)
 
     def _end_lost(self, holds: Iterable[Hold]) -> None:
         for hold in holds:
