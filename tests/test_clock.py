@@ -3,10 +3,12 @@
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
-from holdfast.clock import HOST, Anchor, AnchoredClock, Clock, Host, SystemClock, anchored
+from holdfast.clock import HOST, Anchor, AnchoredClock, Clock, Host, SystemClock, anchored, namespace_us
+from holdfast.errors import StoreError
 
 SECOND = 1_000_000
 NOON = 1_700_000_000 * SECOND
@@ -19,7 +21,16 @@ class Machine:
         self.wall_us = wall_us
         self.boot_us = boot_us
         self.boot_id = boot_id
-        self.host = Host(boot_us=lambda: self.boot_us, boot_id=lambda: self.boot_id, wall_us=lambda: self.wall_us)
+        self.host = self.host_in_namespace(0)
+
+    def host_in_namespace(self, offset_us: int) -> Host:
+        """The machine as a process sees it whose time namespace adds so much to the time since the boot."""
+        return Host(
+            boot_us=lambda: self.boot_us + offset_us,
+            boot_id=lambda: self.boot_id,
+            wall_us=lambda: self.wall_us,
+            namespace_us=lambda: offset_us,
+        )
 
     def pass_time(self, us: int) -> None:
         self.wall_us += us
@@ -126,3 +137,36 @@ while input():
             assert before <= there <= clock.now_us()
         print(file=other.stdin, flush=True)
     assert other.returncode == 0
+
+
+@pytest.mark.parametrize(("first", "second"), [(0, 900 * SECOND), (900 * SECOND, 0), (-10 * SECOND, 3 * SECOND)])
+def test_processes_in_different_time_namespaces_read_one_time(first: int, second: int) -> None:
+    machine = Machine(NOON, boot_us=500 * SECOND)
+    anchor = anchored(None, 0, machine.host_in_namespace(first))
+    machine.pass_time(7 * SECOND)
+    assert AnchoredClock(anchor, machine.host_in_namespace(first)).now_us() == NOON + 7 * SECOND
+    assert AnchoredClock(anchor, machine.host_in_namespace(second)).now_us() == NOON + 7 * SECOND
+
+
+def fake_process(folder: Path, offsets: str | None, own: str = "time:[1]") -> Path:
+    (folder / "ns").mkdir()
+    (folder / "ns/time").symlink_to(own)
+    (folder / "ns/time_for_children").symlink_to("time:[1]")
+    if offsets is not None:
+        (folder / "timens_offsets").write_text(offsets)
+    return folder
+
+
+def test_the_offset_of_a_time_namespace_is_read_in_microseconds(tmp_path: Path) -> None:
+    offsets = "monotonic           5         0\nboottime       -86401 999000000\n"
+    assert namespace_us(fake_process(tmp_path, offsets)) == -86_401 * SECOND + 999_000
+    assert HOST.namespace_us() == namespace_us()
+
+
+def test_a_kernel_without_time_namespaces_has_no_offset(tmp_path: Path) -> None:
+    assert namespace_us(fake_process(tmp_path, None)) == 0
+
+
+def test_a_process_that_left_its_namespace_to_its_children_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="child process"):
+        namespace_us(fake_process(tmp_path, "boottime 5 0\n", own="time:[2]"))

@@ -36,7 +36,24 @@ if sys.platform == "linux":
         """Return what the kernel calls this boot."""
         return Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
 
+    def namespace_us(process: Path = Path("/proc/self")) -> int:
+        """Return what this process's time namespace adds to the time since the boot; processes of one file may be in several."""
+        try:
+            offsets = (process / "timens_offsets").read_text("ascii")
+        except FileNotFoundError:  # A kernel without time namespaces.
+            return 0
+        # The offsets are those that a child will have.
+        if (process / "ns/time").readlink() != (process / "ns/time_for_children").readlink():
+            raise StoreError("This process has unshared its time namespace and is not in it: open the file in a child process.")
+        fields = next((line.split() for line in offsets.splitlines() if line.startswith("boottime")), ["boottime", "0", "0"])
+        return int(fields[1]) * 1_000_000 + int(fields[2]) // 1000
+
 elif sys.platform == "darwin":
+
+    def namespace_us() -> int:
+        """Return nothing: there are no time namespaces here."""
+        return 0
+
     boot_ns = partial(time.clock_gettime_ns, time.CLOCK_MONOTONIC_RAW)
 
     def boot_us() -> int:
@@ -56,6 +73,11 @@ elif sys.platform == "darwin":
         return text.value.decode("ascii")
 
 else:
+
+    def namespace_us() -> int:
+        """Return nothing: there are no time namespaces here."""
+        return 0
+
     boot_ns: Callable[[], int] = time.monotonic_ns
 
     def boot_us() -> int:
@@ -78,13 +100,14 @@ class Host(Struct, frozen=True):
     boot_us: Callable[[], int] = boot_us
     boot_id: Callable[[], str] = boot_id
     wall_us: Callable[[], int] = wall_us
+    namespace_us: Callable[[], int] = namespace_us
 
 
 HOST = Host()
 
 
 class Anchor(Struct, frozen=True):
-    """One moment read on both clocks, and the boot in which they were read."""
+    """One moment read on both clocks, and the boot in which they were read; in the time of no namespace."""
 
     wall_us: int
     boot_us: int
@@ -99,7 +122,7 @@ def anchored(stored: Anchor | None, latest_us: int, host: Host = HOST) -> Anchor
     """
     if stored and stored.boot_id == host.boot_id():
         return stored
-    return Anchor(max(host.wall_us(), latest_us + 1), host.boot_us(), host.boot_id())
+    return Anchor(max(host.wall_us(), latest_us + 1), host.boot_us() - host.namespace_us(), host.boot_id())
 
 
 class AnchoredClock:
@@ -107,7 +130,8 @@ class AnchoredClock:
 
     def __init__(self, anchor: Anchor, host: Host = HOST) -> None:
         self.anchor = anchor
-        shift_us, boot_us, shift_ns = anchor.wall_us - anchor.boot_us, host.boot_us, 1000 * (anchor.wall_us - anchor.boot_us)
+        boot_us, shift_us = host.boot_us, anchor.wall_us - anchor.boot_us - host.namespace_us()
+        shift_ns = 1000 * shift_us
         # On this very host one call instead of three: every command asks, and it is noticed.
         self.now_us: Callable[[], int] = (lambda: (boot_ns() + shift_ns) // 1000) if host is HOST else (lambda: boot_us() + shift_us)
         self._wall_us = host.wall_us
