@@ -22,3 +22,14 @@ def share_like(database: str | os.PathLike[str], made: Path) -> None:
     made.chmod(mode | (mode & 0o444) >> 2 if made.is_dir() else mode)
     if os.geteuid() == 0:
         os.chown(made, status.st_uid, status.st_gid)
+
+
+def sync_folder(folder: str | os.PathLike[str]) -> None:
+    """Let the names in a folder survive a loss of power; SQLite does so for its own files."""
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(fd)
+    except OSError:  # Not every file system can.
+        return
+    finally:
+        os.close(fd)

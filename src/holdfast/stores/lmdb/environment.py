@@ -5,8 +5,8 @@ transaction is open, so a fork waits until those of other threads have ended.
 """
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import lmdb
@@ -42,6 +42,8 @@ class Environment:
         self.durability = durability
         self.gate: Gate = Gate()
         self.users: int = 0
+        self.is_broken: bool = False
+        """Whether a commit failed, so that it must be opened anew."""
         self._open(min(map_size, FIRST_MAP_BYTES))
         self.identity: tuple[int, int] = identity(folder)
 
@@ -87,51 +89,70 @@ class Environment:
 
     def check_moved(self) -> None:
         """Refuse an environment that was sealed while this process has it open."""
-        self.gate.enter()
-        try:
-            with self.lmdb.begin() as txn:
-                self.refuse_if_moved(txn)
-        finally:
-            self.gate.leave()
+        with self.gate.place(), self.lmdb.begin() as txn:
+            self.refuse_if_moved(txn)
 
     def release(self) -> None:
         """Close it with its last user."""
         self.users -= 1
         if self.users:
             return
-        with self._emptied():
-            del _open[self.identity]
+        self._alone(self._close)
+
+    def _close(self) -> None:
+        del _open[self.identity]
+        if not self.is_broken:
             self.lmdb.sync(force=True)
-            self.lmdb.close()
+        self.lmdb.close()
 
     def grow(self, limit_bytes: int) -> bool:
         """Make the map larger, up to the limit; False where it is as large already."""
         wanted = min(2 * self.mapped_bytes, limit_bytes)
         if wanted <= self.mapped_bytes:
             return False
-        with self._emptied():
-            self._resize(wanted)
+        self._alone(lambda: self._resize(wanted))
         return True
 
     def follow(self) -> None:
         """Take over the size that another process gave the map."""
-        with self._emptied():
-            self._resize(0)
+        self._alone(lambda: self._resize(0))
 
     def reopen(self) -> None:
         """Begin anew after a commit failed: LMDB does not go on by itself."""
-        with self._emptied():
-            self.lmdb.close()
-            self._open(self.mapped_bytes)
+        self.is_broken = True
+        self._alone(self._reopen)
 
-    @contextmanager
-    def _emptied(self) -> Iterator[None]:
-        """Have nobody inside the gate."""
-        self.gate.shut()
+    def _reopen(self) -> None:
+        self.lmdb.close()
+        self._open(self.mapped_bytes)
+        self.is_broken = False
+
+    def _alone(self, action: Callable[[], None]) -> None:
+        """Act while nobody is inside the gate, in a thread that no interrupt reaches: half of it would be worse than all or nothing."""
+        failed: list[BaseException] = []
+
+        def act() -> None:
+            self.gate.shut()
+            try:
+                action()
+            except BaseException as error:  # noqa: BLE001 - raised below
+                failed.append(error)
+            finally:
+                self.gate.open()
+
+        thread = threading.Thread(target=act, name="holdfast lmdb")
         try:
-            yield
-        finally:
-            self.gate.open()
+            thread.start()
+        except RuntimeError:  # No thread starts while the interpreter ends.
+            act()
+        else:
+            thread.join()
+        if failed:
+            raise failed[0]
+
+    def has_committed(self, number: int) -> bool:
+        """Whether the transaction of this number is in the environment; for those inside who have the turn."""
+        return bool(self.lmdb.info()["last_txnid"] >= number)
 
     def _resize(self, map_bytes: int) -> None:
         self.lmdb.set_mapsize(map_bytes)
@@ -155,17 +176,12 @@ class Environment:
         if self.lmdb.max_key_size() < LONGEST:
             message = f"this LMDB takes keys of {self.lmdb.max_key_size()} bytes, and {LONGEST} are needed: install the package from PyPI"
             raise StoreError(message)
-        txn = self.lmdb.begin(write=True)
-        try:
+        with self.lmdb.begin(write=True) as txn:
             self._lengthen()
             self._check_format(txn)
             tables = Tables(*[self.lmdb.open_db(name.encode(), txn=txn) for name in TABLES])
             if txn.get(b"format", db=tables.about) is None:
                 txn.put(b"format", str(FORMAT).encode(), db=tables.about)
-            txn.commit()
-        except BaseException:
-            txn.abort()
-            raise
         return tables
 
     def _lengthen(self) -> None:

@@ -1,37 +1,48 @@
-"""Who is at work in an environment, for those who need it empty."""
+"""Who is at work in an environment, for those who need it empty.
+
+Each thread has a lock of its own and holds it while it is inside, so entering costs no more than that, and whoever needs the environment
+empty takes them all. An interrupt (Ctrl-C) may strike between any two steps of Python's, but not inside `with lock`.
+"""
 
 import threading
+import time
+import weakref
 
 
 class Gate:
-    """Lets any number in, or shuts and waits until all have left: to grow the map, to close, to fork."""
+    """Lets each thread in once at a time, or shuts and waits until all have left: to grow the map, to close, to fork."""
 
     def __init__(self) -> None:
-        # Guards the two below.
-        self._changed = threading.Condition(threading.Lock())
-        self._inside = 0
-        self._is_shut = False
+        # Held while it is shut; guards the two below.
+        self._shutting = threading.Lock()
+        self._places: weakref.WeakSet[threading.Lock] = weakref.WeakSet()
+        self._taken: list[threading.Lock] = []
+        self._own = threading.local()
 
-    def enter(self) -> None:
-        with self._changed:
-            while self._is_shut:
-                self._changed.wait()
-            self._inside += 1
+    def place(self) -> threading.Lock:
+        """The lock that this thread holds while it is inside: `with gate.place():`."""
+        place: threading.Lock | None = getattr(self._own, "place", None)
+        if place is None:
+            place = threading.Lock()
+            with self._shutting:
+                self._places.add(place)
+            self._own.place = place
+        return place
 
-    def leave(self) -> None:
-        with self._changed:
-            self._inside -= 1
-            if self._is_shut:
-                self._changed.notify_all()
-
-    def shut(self, timeout_s: float | None = None) -> bool:
-        """Let nobody in until `open`; answer whether all have left in time."""
-        with self._changed:
-            is_ours = self._changed.wait_for(lambda: not self._is_shut, timeout_s)
-            self._is_shut = True
-            return is_ours and self._changed.wait_for(lambda: not self._inside, timeout_s)
+    def shut(self, timeout_s: float = -1) -> bool:
+        """Let nobody in until `open`; whether all have left in time. Not for a thread that an interrupt may reach."""
+        deadline_s = time.monotonic() + timeout_s
+        if not self._shutting.acquire(timeout=timeout_s):
+            return False
+        for place in list(self._places):
+            if not place.acquire(timeout=-1 if timeout_s < 0 else max(0.0, deadline_s - time.monotonic())):
+                return False
+            self._taken.append(place)
+        return True
 
     def open(self) -> None:
-        with self._changed:
-            self._is_shut = False
-            self._changed.notify_all()
+        """Let them in again. Idempotent."""
+        while self._taken:
+            self._taken.pop().release()
+        if self._shutting.locked():
+            self._shutting.release()

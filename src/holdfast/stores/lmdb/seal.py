@@ -46,10 +46,7 @@ class LmdbSeal:
                 with lmdb.open(self._folder, map_size=FIRST_MAP_BYTES, max_dbs=len(TABLES), create=False) as environment:
                     yield environment
                 return
-            shared.gate.enter()
-            try:
+            with shared.gate.place():
                 yield shared.lmdb
-            finally:
-                shared.gate.leave()
         except lmdb.Error as error:
             raise translate(error, self._folder) from error

@@ -16,10 +16,11 @@ from holdfast.errors import StoreError
 from holdfast.stores import Guarantees
 from holdfast.stores.committing import Job
 from holdfast.stores.files import Durability
+from holdfast.stores.files.beside import sync_folder
 from holdfast.stores.files.store import SharedFileStore
 from holdfast.stores.lmdb.anchor import note_file, read_anchor
 from holdfast.stores.lmdb.environment import Environment, refuse_if_missing
-from holdfast.stores.lmdb.failures import translate
+from holdfast.stores.lmdb.failures import UNREADABLE, translate
 from holdfast.stores.lmdb.transaction import LmdbTransaction
 from holdfast.stores.lmdb.writer import Writer
 
@@ -63,9 +64,13 @@ class LmdbStore(SharedFileStore):
         _open_stores.add(self)
 
     def _open_folder(self) -> None:
+        is_new = not self._data.exists()
         self._make_folder()
         # The side file and the sockets stand in the folder, beside the data.
         self._open(self._data)
+        if is_new and self.durability == "power":
+            sync_folder(self.path)
+            sync_folder(Path(self.path).parent)
 
     @property
     def _data(self) -> Path:
@@ -96,15 +101,11 @@ class LmdbStore(SharedFileStore):
 
     def _anchored_clock(self) -> AnchoredClock:
         environment = self._environment
-        environment.gate.enter()
-        try:
-            with environment.lmdb.begin(write=True) as txn:
-                note_file(txn, environment.tables, self._data)
-                anchor, is_new_boot = read_anchor(txn, environment.tables, self._host)
-                if is_new_boot:
-                    self._refuse_two_kernels()
-        finally:
-            environment.gate.leave()
+        with environment.gate.place(), environment.lmdb.begin(write=True) as txn:
+            note_file(txn, environment.tables, self._data)
+            anchor, is_new_boot = read_anchor(txn, environment.tables, self._host)
+            if is_new_boot:
+                self._refuse_two_kernels()
         return AnchoredClock(anchor, self._host)
 
     def close(self) -> None:
@@ -117,34 +118,28 @@ class LmdbStore(SharedFileStore):
     def _read(self, command: Command[R]) -> R:
         """Answer from what is committed, without a turn."""
         self._refuse_if_closed()
+        if self._environment.is_broken:
+            return self._committer.execute(command)
         try:
             return self._read_once(command)
-        except lmdb.MapResizedError:
-            # Another process made the map larger; with the turn, this one does too.
+        except (lmdb.MapResizedError, lmdb.ReadersFullError, lmdb.PanicError):
+            # The map is larger, the places of readers are taken, or a commit failed: with the turn that can be mended.
             return self._committer.execute(command)
-        except lmdb.ReadersFullError:
-            return self._committer.execute(command)
-        except lmdb.Error as error:
+        except UNREADABLE as error:
             raise translate(error, self.path) from error
 
     def _read_once(self, command: Command[R]) -> R:
         environment = self._environment
-        environment.gate.enter()
-        try:
+        with environment.gate.place():
             self._refuse_if_closed()
-            return self._answer(environment.lmdb.begin(), command)
-        finally:
-            environment.gate.leave()
-
-    def _answer(self, txn: "lmdb.Transaction[bytes]", command: Command[R]) -> R:
-        tx = LmdbTransaction(txn, self._environment.tables, self.clock)
-        try:
-            self._environment.refuse_if_moved(txn)
-            return command.write(tx, command.check(tx))
-        finally:
-            txn.abort()
-            tx.end()
-            del txn
+            with environment.lmdb.begin() as txn:
+                tx = LmdbTransaction(txn, environment.tables, self.clock)
+                try:
+                    environment.refuse_if_moved(txn)
+                    return command.write(tx, command.check(tx))
+                finally:
+                    tx.end()
+                    del txn
 
     def _transact(self, jobs: list[Job]) -> dict[str, int]:
         """Run the jobs in one transaction; if that fails for any reason but a refusal, each in one of its own."""
