@@ -168,7 +168,7 @@ def test_an_empty_file_is_a_new_store(tmp_path: Path) -> None:
 
 def test_a_folder_is_no_file(tmp_path: Path) -> None:
     (tmp_path / "jobs.db").mkdir()
-    with pytest.raises(StoreError, match="permissions"):
+    with pytest.raises(StoreError, match="is a folder: name a file in it"):
         SqliteStore(tmp_path / "jobs.db")
 
 

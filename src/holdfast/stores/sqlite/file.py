@@ -123,6 +123,9 @@ def _read_note(row: tuple[str] | None, kind: type[N], path: str) -> N | None:
 def check_folder(path: str) -> None:
     """Refuse early, and in words, what SQLite would call "unable to open database file"."""
     folder = Path(path).parent
+    if Path(path).is_dir():
+        message = f"{path} is a folder: name a file in it, as in sqlite:///{path}/jobs.db"
+        raise StoreError(message)
     if not folder.is_dir():
         message = f"the folder {folder} of the store {path} does not exist: create it"
         raise StoreError(message)
