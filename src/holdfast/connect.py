@@ -201,9 +201,9 @@ def _split(text: str) -> SplitResult:
     # Only the scheme is shown: the rest may hold a password, and what urlsplit says about it too.
     scheme, mark, _ = text.partition("://")
     if not mark or scheme not in STORES:
-        shown = f"{scheme}://…" if mark and scheme.replace("+", "").isalnum() else "this"
-        message = f"{shown} is no store that this version knows; it knows {', '.join(f'{known}://' for known in STORES)}"
-        raise ValueError(message)
+        is_scheme = mark and scheme.replace("+", "").isalnum()
+        problem = f"unknown store URL scheme '{scheme}://'" if is_scheme else "a store URL begins with its scheme"
+        raise ValueError(f"{problem}; supported: {', '.join(f'{known}://' for known in STORES)}")
     try:
         return urlsplit(text)
     except ValueError:

@@ -68,7 +68,7 @@ def test_without_a_namespace_a_token_is_of_the_default_one_and_an_administrators
         (["--scope=*", "--expires=soon"], "no duration"),
         (["--scope=*", "--namespace=A b"], "no namespace"),
         (["--scope=*", "--url=http://localhost:1"], "on the store itself"),
-        (["--scope=*", "--url=nowhere://x"], "no store"),
+        (["--scope=*", "--url=nowhere://x"], "unknown store URL scheme"),
     ],
 )
 def test_what_was_asked_wrong_is_refused_in_one_line(store: str, options: list[str], words: str) -> None:

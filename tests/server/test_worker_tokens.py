@@ -74,7 +74,7 @@ def test_a_worker_with_everything_needs_just_what_its_preset_grants(
             job.check()
         return value.upper()
 
-    def worker_of(client: ControlPlaneClient) -> Worker[..., str]:
+    def worker_of(client: ControlPlaneClient) -> Worker[Any, Any, Any]:
         return Worker(resize, "resize", client=client, results=True, idempotent=True, idempotency_key=str, max_attempts=1)
 
     with (
@@ -159,3 +159,29 @@ def test_creating_a_queue_that_is_there_takes_no_right_to_manage_it(served: Serv
             Queue.create("others", client=theirs)
     with ControlPlaneClient(served.url, token=make(inner, "queue:else:put")) as strangers, pytest.raises(NotAllowed):
         Queue.create("jobs", client=strangers)
+
+
+def scopes_to(act: str) -> list[str]:
+    """What the page about tokens says that a program needs for this."""
+    (row,) = [line for line in PAGE.read_text().splitlines() if line.startswith(f"| {act} | ")]
+    return re.findall(r"`([^`]+)`", row)
+
+
+def test_programs_that_use_jobs_need_what_the_page_says(served: Served, inner: MemoryStore) -> None:
+    def resize(value: int, job: JobContext) -> int:
+        job.report(value)
+        return value
+
+    worker = Worker(resize, "resize", client=ControlPlaneClient.on(inner), results=True)
+
+    def may(*acts: str) -> Worker[Any, Any, Any]:
+        token = make(inner, *[scope for act in acts for scope in scopes_to(act)])
+        return Worker(resize, "resize", client=ControlPlaneClient(served.url, token=token), results=True)
+
+    job = may("put jobs").put(1)
+    worker.run(until_empty=True)
+    assert may("wait for results").job(job.id).result(timeout_s=30) == 1
+    assert may("read reports").job(job.id).progress() is None
+    waiting = may("put jobs").put(2)
+    assert may("cancel").job(waiting.id).cancel() == "cancelled"
+    assert Worker.list(client=may("list workers").client) == []
