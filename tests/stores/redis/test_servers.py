@@ -100,7 +100,7 @@ def test_a_read_only_replica_is_refused(server: RedisServer) -> None:
 def test_a_primary_that_became_a_replica_is_unavailable_and_nothing_was_written(server: RedisServer) -> None:
     store = RedisStore(server.url, patience=Patience(most_s=0.1))
     with RedisServer() as other:
-        store.connections.ask(("REPLICAOF", "127.0.0.1", other.port))
+        store.connections.ask(("REPLICAOF", "127.0.0.1", str(other.port)))
         with pytest.raises(StoreUnavailable, match="nothing was written"):
             put(store, "a")
     store.close()

@@ -10,7 +10,7 @@ import aiohttp
 from holdfast.codec import Limits
 from holdfast.commands import Command
 from holdfast.stores import Guarantees
-from holdfast.stores.cancelled import take_back
+from holdfast.stores.cancelled import take_back_if_cancelled
 from holdfast.stores.http.connections import ANNOUNCE_S, CONNECT_S, KEPT, READ_S
 from holdfast.stores.http.protocol import PATHS, encode_command
 from holdfast.stores.http.replies import Reply
@@ -55,8 +55,7 @@ class AsyncHttpStore:
         try:
             return await retry_async(attempt, Tries(self.store.patience))
         except BaseException as error:
-            if not isinstance(error, Exception):  # Cancelled: nobody will look after what it gets.
-                take_back(self.store, command)
+            take_back_if_cancelled(self.store, error, command)
             raise
 
     async def _send(self, url: str, body: bytes) -> Reply:

@@ -33,10 +33,12 @@ class Connections:
         pool = urllib3.HTTPSConnectionPool if address.scheme == "https" else urllib3.HTTPConnectionPool
         self._pool = pool(address.host, address.port, maxsize=KEPT, retries=False, timeout=self._timeout, **_tls(address))
 
-    def send(self, method: str, path: str, body: bytes | None = None) -> Reply:
-        """Send a request and read the reply; raises `Lost` if there is none."""
+    def send(self, method: str, path: str, body: bytes | None = None, timeout_s: float | None = None) -> Reply:
+        """Send a request and read the reply; raises `Lost` if there is none, or none within `timeout_s`."""
+        timeout = self._timeout if timeout_s is None else urllib3.Timeout(total=timeout_s)
+        headers = self._headers | trace_fields()
         try:
-            reply = self._pool.urlopen(method, self._address.path + path, body, self._headers | trace_fields(), redirect=False)
+            reply = self._pool.urlopen(method, self._address.path + path, body, headers, redirect=False, timeout=timeout)
         except (NewConnectionError, ConnectTimeoutError) as error:
             raise Lost(f"{self._address.url} cannot be reached: {error}", maybe_applied=False) from error
         except (HTTPError, OSError) as error:

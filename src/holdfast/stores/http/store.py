@@ -14,13 +14,13 @@ from holdfast.codec import Limits
 from holdfast.commands import Command
 from holdfast.errors import Closed, StoreError
 from holdfast.stores import Guarantees
-from holdfast.stores.cancelled import finish_taking_back, take_back
+from holdfast.stores.cancelled import finish_taking_back, take_back_if_cancelled
 from holdfast.stores.http.address import Address
 from holdfast.stores.http.connections import ANNOUNCE_S, Connections
 from holdfast.stores.http.listening import Listener
 from holdfast.stores.http.protocol import ABOUT_PATH, PATHS, VERSION, WALL_OFFSET, About, decode_answer, encode_command
+from holdfast.stores.http.renewals import HttpRenewer
 from holdfast.stores.http.replies import Reply, body_of
-from holdfast.stores.renewals import DirectRenewer
 from holdfast.stores.retrying import Patience, Tries, named, retry
 from holdfast.stores.waiting import Mark, Waiters, waiters_for
 
@@ -102,8 +102,7 @@ class HttpStore:
         try:
             return retry(lambda: self.answer(command, self._connections.send("POST", path, body)), Tries(self.patience), self._pause)
         except BaseException as error:
-            if not isinstance(error, Exception):  # A Ctrl-C: nobody will look after what it gets.
-                take_back(self, command)
+            take_back_if_cancelled(self, error, command)
             raise
 
     def answer(self, command: Command[R], reply: Reply) -> R:
@@ -147,8 +146,8 @@ class HttpStore:
             self._tasks = AsyncHttpStore(self)
         return self._tasks
 
-    def for_renewals(self) -> DirectRenewer:
-        return DirectRenewer(self)
+    def for_renewals(self) -> HttpRenewer:
+        return HttpRenewer(self)
 
     def close(self) -> None:
         """End every wait with `Closed`, and hang up. What the server keeps stays."""

@@ -1,7 +1,9 @@
 """Connections to Redis, for threads: each command takes one that is idle, or a new one."""
 
 import os
+import socket
 import threading
+import time
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
@@ -16,7 +18,11 @@ from holdfast.stores.redis.address import Address
 from holdfast.stores.redis.failures import translate
 from holdfast.stores.redis.scripts import script
 
-Words = Sequence[str | bytes | int]
+Words = Sequence[str | bytes]
+"""A command and its arguments. Numbers are texts: on one, hiredis crashes the process if a signal arrives at that moment (3.5.0)."""
+
+SHORTEST_S = 0.001
+"""A socket that has no time left; none at all would mean that it never waits."""
 
 
 NOTHING = msgpack.encode({})
@@ -33,7 +39,7 @@ class Wire(Protocol):
 
     def send_packed_command(self, command: list[bytes]) -> None: ...
 
-    def send_command(self, *words: str | bytes | int) -> None: ...
+    def send_command(self, *words: str | bytes) -> None: ...
 
     def read_response(self, *, disconnect_on_error: bool = True) -> Any: ...
 
@@ -62,9 +68,9 @@ class Connections:
         self._known: weakref.WeakSet[Wire] = weakref.WeakSet()
         self._pid = os.getpid()
 
-    def run(self, name: str, arguments: Words) -> Any:
-        """Run a script; its reply. Raises `Lost` where another try may help."""
-        return self._with_one(lambda connection: self._run(connection, name, arguments))
+    def run(self, name: str, arguments: Words, timeout_s: float | None = None) -> Any:
+        """Run a script; its reply. Raises `Lost` where another try may help; with `timeout_s` after so long at the latest."""
+        return self._with_one(lambda connection: self._run(connection, name, arguments), timeout_s)
 
     def ask(self, *commands: Words) -> list[Any]:
         """Send plain commands together; their replies, of which each may be an error."""
@@ -77,14 +83,17 @@ class Connections:
             self._known.add(connection)
         return _run(connection, name, arguments)
 
-    def _with_one(self, use: Callable[[Wire], Any]) -> Any:
+    def _with_one(self, use: Callable[[Wire], Any], timeout_s: float | None = None) -> Any:
+        end = None if timeout_s is None else time.monotonic() + timeout_s
         connection = self._take()
         was_sent = connection is not None
         try:
             if connection is None:
-                connection = make_connection(self._address)
+                connection = make_connection(self._address, **_limits(timeout_s))
                 connection.connect()
                 was_sent = True
+            if end is not None:
+                socket_of(connection).settimeout(max(end - time.monotonic(), SHORTEST_S))
             reply = use(connection)
         except BaseException as error:
             if connection is not None:
@@ -122,6 +131,17 @@ class Connections:
         self._pid = os.getpid()
 
 
+def socket_of(connection: Wire) -> socket.socket:
+    """The socket of a connection that is open: the library has no way to wake a reader, or to change how long it waits."""
+    found: socket.socket = connection._sock  # type: ignore[attr-defined] # noqa: SLF001 - see above
+    return found
+
+
+def _limits(timeout_s: float | None) -> dict[str, float]:
+    """How long it may take to connect, and then to be greeted."""
+    return {} if timeout_s is None else {"socket_connect_timeout": timeout_s / 2, "socket_timeout": timeout_s / 2}
+
+
 def _run(connection: Wire, name: str, arguments: Words) -> Any:
     wanted = script(name)
     connection.send_command("EVALSHA", wanted.sha, *arguments)
@@ -136,8 +156,8 @@ def _run(connection: Wire, name: str, arguments: Words) -> Any:
 
 def started(address: Address, clock: Clock | None) -> Words:
     """What to ask a server before anything else: see started.lua. Whoever may not is left without an answer."""
-    given = () if clock is None else (clock.now_us(), clock.wall_offset_us())
-    return ("EVAL", script("Started").text, 1, address.prefix, NOTHING, "", *given)
+    given = () if clock is None else (str(clock.now_us()), str(clock.wall_offset_us()))
+    return ("EVAL", script("Started").text, "1", address.prefix, NOTHING, "", *given)
 
 
 def _ask(connection: Wire, commands: Sequence[Words]) -> list[Any]:

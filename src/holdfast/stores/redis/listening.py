@@ -16,7 +16,7 @@ import redis.exceptions as theirs
 
 from holdfast.backoff import Backoff
 from holdfast.stores.redis.address import Address
-from holdfast.stores.redis.connections import Wire, make_connection
+from holdfast.stores.redis.connections import Wire, make_connection, socket_of
 from holdfast.stores.waiting import ALL
 
 _log = logging.getLogger("holdfast")
@@ -158,7 +158,5 @@ class Listener:
 
 def _cut(connection: Wire) -> None:
     """End a connection that another thread reads from: it wakes up."""
-    sock: socket.socket | None = getattr(connection, "_sock", None)  # The library has no way to wake a reader.
-    if sock is not None:
-        with suppress(OSError):
-            sock.shutdown(socket.SHUT_RDWR)
+    with suppress(OSError, AttributeError):  # It has no socket before it is open, and none when it is closed.
+        socket_of(connection).shutdown(socket.SHUT_RDWR)

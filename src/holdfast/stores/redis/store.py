@@ -9,16 +9,16 @@ from holdfast.codec import Limits
 from holdfast.commands import Command, refused
 from holdfast.errors import Closed
 from holdfast.stores import Guarantees
-from holdfast.stores.cancelled import finish_taking_back
+from holdfast.stores.cancelled import finish_taking_back, take_back_if_cancelled
 from holdfast.stores.redis import whole
 from holdfast.stores.redis.address import read_url
 from holdfast.stores.redis.connections import Connections
 from holdfast.stores.redis.listening import Listener
 from holdfast.stores.redis.plans import request_for
 from holdfast.stores.redis.refusing import read_reply
+from holdfast.stores.redis.renewals import RedisRenewer
 from holdfast.stores.redis.serving import FORMAT, check, check_format, read_server, refuse_if_missing, reply_or
 from holdfast.stores.redis.tasks import RedisTasks
-from holdfast.stores.renewals import DirectRenewer
 from holdfast.stores.retrying import Patience, Tries, named, retry
 from holdfast.stores.waiting import Mark, Waiters, waiters_for
 
@@ -83,21 +83,24 @@ class RedisStore:
         if not create:
             refuse_if_missing(found, self.url)
         if found is None:
-            retry(lambda: self.connections.ask(("SET", f"{prefix}:format", FORMAT, "NX")), Tries(OPENING))
+            retry(lambda: self.connections.ask(("SET", f"{prefix}:format", str(FORMAT), "NX")), Tries(OPENING))
 
     def execute(self, command: Command[R]) -> R:
         command.measure(self.limits)
         command = named(command)
         name, arguments = self.words(command)
-        reply = retry(lambda: self.connections.run(name, arguments), Tries(self.patience))
-        return read_reply(command, reply)
+        try:
+            return read_reply(command, retry(lambda: self.connections.run(name, arguments), Tries(self.patience)))
+        except BaseException as error:
+            take_back_if_cancelled(self, error, command)
+            raise
 
-    def words(self, command: Command[Any]) -> tuple[str, list[str | bytes | int]]:
+    def words(self, command: Command[Any]) -> tuple[str, list[str | bytes]]:
         """The script of a command, and what it is called with; tests that own the clock also say what it shows."""
         request = request_for(command, self._address.prefix)
-        arguments: list[str | bytes | int] = [len(request.keys), *request.keys, request.argument, command.id]
+        arguments: list[str | bytes] = [str(len(request.keys)), *request.keys, request.argument, command.id]
         if self.clock is not None:
-            arguments += [self.clock.now_us(), self.clock.wall_offset_us()]
+            arguments += [str(self.clock.now_us()), str(self.clock.wall_offset_us())]
         return request.name, arguments
 
     def mark(self, topic: str) -> Mark:
@@ -116,8 +119,8 @@ class RedisStore:
             self._tasks = RedisTasks(self, self._address)
         return self._tasks
 
-    def for_renewals(self) -> DirectRenewer:
-        return DirectRenewer(self)
+    def for_renewals(self) -> RedisRenewer:
+        return RedisRenewer(self, self._address)
 
     def close(self) -> None:
         if self._is_closed:

@@ -13,7 +13,7 @@ from holdfast.clock import Clock
 from holdfast.codec import Limits
 from holdfast.commands import Command
 from holdfast.stores import Guarantees
-from holdfast.stores.cancelled import take_back
+from holdfast.stores.cancelled import take_back_if_cancelled
 from holdfast.stores.loops import PerLoop
 from holdfast.stores.redis.address import Address
 from holdfast.stores.redis.connections import Words, started
@@ -45,11 +45,10 @@ class RedisTasks:
         command = named(command)
         name, arguments = self.store.words(command)
         try:
-            reply = await retry_async(lambda: self._ask(name, arguments), Tries(self.store.patience))
-        except asyncio.CancelledError:
-            take_back(self.store, command)
+            return read_reply(command, await retry_async(lambda: self._ask(name, arguments), Tries(self.store.patience)))
+        except BaseException as error:
+            take_back_if_cancelled(self.store, error, command)
             raise
-        return read_reply(command, reply)
 
     def _ask(self, name: str, arguments: list[Any]) -> "asyncio.Future[Any]":
         self.store.refuse_if_closed()

@@ -1,0 +1,58 @@
+"""A Ctrl-C on the way to a store across a wire: what was granted meanwhile is given back."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from holdfast.commands import Acquire, Look
+from holdfast.stores.http.store import HttpStore
+from holdfast.stores.memory import MemoryStore
+from holdfast.stores.redis import RedisStore
+from holdfast.testing.conformance.asking import claim, put, stats
+from tests.sentinel_databases import until
+from tests.server.serving import Served
+from tests.servers import own_redis_url
+
+Crossing = RedisStore | HttpStore
+
+
+@pytest.fixture(params=["redis", "http"])
+def store(request: pytest.FixtureRequest) -> Iterator[Crossing]:
+    served = Served(MemoryStore()) if request.param == "http" else None
+    store: Crossing = HttpStore(served.url) if served else RedisStore(own_redis_url())
+    yield store
+    store.close()
+    if served:
+        served.close()
+
+
+def interrupt_after_next_answer(store: Crossing, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the next command be carried out, and a Ctrl-C come before its answer is read."""
+    connections: Any = store.connections if isinstance(store, RedisStore) else store._connections
+    name = "run" if isinstance(store, RedisStore) else "send"
+    real = getattr(connections, name)
+
+    def interrupted(*words: Any) -> None:
+        monkeypatch.undo()
+        real(*words)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(connections, name, interrupted)
+
+
+def test_a_claim_that_is_interrupted_is_given_back(store: Crossing, monkeypatch: pytest.MonkeyPatch) -> None:
+    put(store, "a")
+    interrupt_after_next_answer(store, monkeypatch)
+    with pytest.raises(KeyboardInterrupt):
+        claim(store)
+    until(lambda: stats(store).ready == 1)
+    (message,) = claim(store)
+    assert message.failures == 0
+
+
+def test_a_lease_that_is_interrupted_is_given_back(store: Crossing, monkeypatch: pytest.MonkeyPatch) -> None:
+    interrupt_after_next_answer(store, monkeypatch)
+    with pytest.raises(KeyboardInterrupt):
+        store.execute(Acquire(None, "name", "me", "id", 600.0))
+    until(lambda: store.execute(Look(None, ["name"])).leases == [None])
