@@ -5,13 +5,8 @@ from typing import Annotated
 import typer
 from msgspec import Struct, json
 
+from holdfast._sync.flows.copying import raise_numbers
 from holdfast.cli.opening import AsJson, opened
-from holdfast.commands import BeginImport, EndImport, Survey
-from holdfast.commands.copying import Surveyed
-from holdfast.stores import Store
-
-SOURCE = "a restored backup"
-"""What the store remembers of it while it is under way."""
 
 
 class Restored(Struct, frozen=True):
@@ -35,7 +30,7 @@ def restore(
     Run it after the backup is in place and before the programs start again. It loses nothing, and running it twice does no harm.
     """
     with opened(url) as store:
-        restored = raise_numbers(store, above)
+        restored = Restored(store.url, *raise_numbers(store, above))
     if as_json:
         typer.echo(json.encode(restored).decode())
         return
@@ -43,12 +38,3 @@ def restore(
         f"Tokens, revisions and events of {restored.url} go on above {restored.after}; the newest was {restored.before}.\n"
         "Every watch that goes on from an earlier index gets Compacted and begins anew. Messages, entries and leases are as they were."
     )
-
-
-def raise_numbers(store: Store, above: int = 0) -> Restored:
-    """Go on above the clock, the newest number and `above`: what a copy into this store would do, without anything to copy."""
-    found = store.execute(Survey())
-    number = max(found.now, found.latest, above)
-    store.execute(BeginImport(SOURCE, Surveyed(found.now, number, 0), merge=True))
-    store.execute(EndImport())
-    return Restored(store.url, found.latest, number)

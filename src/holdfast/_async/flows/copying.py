@@ -6,7 +6,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from holdfast.commands import BeginImport, Browse, Copying, Count, EndImport, Fences, Import, Length, Names, Read, Seal, Survey
-from holdfast.commands.copying import checksum_of
+from holdfast.commands.copying import Surveyed, checksum_of
 from holdfast.commands.moving import cursor
 from holdfast.copies import PAGE, STATES, Page, Place, Record, in_portions
 from holdfast.errors import Refused, StoreCorrupted, StoreMoved
@@ -65,6 +65,18 @@ async def copy_all(
     await _seal(source, Seal(target_name, survey.latest, target_at))
     await target.execute(EndImport())
     return copying, contents, is_resumed
+
+
+async def raise_numbers(store: AsyncStore, above: int = 0) -> tuple[int, int]:
+    """Go on above the clock, the newest number and `above`, as after a copy into the store; answer the newest number before and after.
+
+    It is a copy with nothing in it, so every watch begins anew.
+    """
+    found = await store.execute(Survey())
+    number = max(found.now, found.latest, above)
+    await store.execute(BeginImport("numbers given out elsewhere", Surveyed(found.now, number, 0), merge=True))
+    await store.execute(EndImport())
+    return found.latest, number
 
 
 async def _seal(source: AsyncStore, seal: Seal) -> None:

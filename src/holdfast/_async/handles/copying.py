@@ -1,7 +1,7 @@
 """Moving from one store to another, by URL."""
 
-from holdfast._async.flows.copying import Progress, copy_all, list_names
-from holdfast.commands import BeginImport, EndImport, Seal, Survey, Surveyed
+from holdfast._async.flows.copying import Progress, copy_all, list_names, raise_numbers
+from holdfast.commands import EndImport, Seal, Survey
 from holdfast.connect import connect_async, is_private, seal_of
 from holdfast.copies import without_password
 from holdfast.errors import HoldfastError, NotAllowed, Refused, StoreMoved
@@ -69,7 +69,7 @@ async def undo_copy(source_url: str, target_url: str | None = None, *, force: bo
     Name the target only if its URL has a password, which the source does not know. Raises `Refused`, with nothing changed, if the source is
     not sealed, and if the target was used since, was merged with something else or cannot be reached. With `force=True` the source is
     opened nevertheless and the target left alone: what was done there since is not in the source, and what is in both may be done twice.
-    Tokens go on above those of the target if that can be reached.
+    Tokens go on above those of the target, and watches begin anew.
     """
     seal = seal_of(source_url).for_tasks()
     sealed = await seal.read()
@@ -81,9 +81,9 @@ async def undo_copy(source_url: str, target_url: str | None = None, *, force: bo
     except HoldfastError as error:
         if not force:
             raise _not_undone(seal.url, sealed.to, error) from error
-        survey = await _survey(target_url)
+        latest = await _latest(target_url)
         await seal.remove()
-        await _raise_numbers(source_url, survey)
+        await _raise_numbers(source_url, latest)
         return CopyUndone(seal.url, sealed.to, target_sealed=False)
     await seal.remove()
     return CopyUndone(seal.url, sealed.to, target_sealed=True)
@@ -116,27 +116,24 @@ async def _seal_target(target_url: str, sealed: Sealed, source_name: str) -> Non
         await _close(target)
 
 
-async def _survey(url: str) -> Surveyed | None:
-    """What the store says of itself; None if it cannot be reached."""
+async def _latest(url: str) -> int:
+    """The newest number that the store gave out; 0 if it cannot be reached."""
     try:
         store = connect_async(url, create=False)
         try:
-            return await store.execute(Survey())
+            return (await store.execute(Survey())).latest
         finally:
             await _close(store)
     except HoldfastError:
-        return None
+        return 0
 
 
-async def _raise_numbers(url: str, survey: Surveyed | None) -> None:
-    """Let tokens go on above those of a store that was used meanwhile, as if it had been copied here with nothing in it."""
-    if survey is not None:
-        store = connect_async(url)
-        try:
-            await store.execute(BeginImport("undone", survey, merge=True))
-            await store.execute(EndImport())
-        finally:
-            await _close(store)
+async def _raise_numbers(url: str, above: int) -> None:
+    store = connect_async(url)
+    try:
+        await raise_numbers(store, above)
+    finally:
+        await _close(store)
 
 
 async def _close(store: AsyncStore) -> None:

@@ -1,8 +1,8 @@
 # Generated from src/holdfast/_async/handles/copying.py by tools/unasync.py; do not edit.
 """Moving from one store to another, by URL."""
 
-from holdfast._sync.flows.copying import Progress, copy_all, list_names
-from holdfast.commands import BeginImport, EndImport, Seal, Survey, Surveyed
+from holdfast._sync.flows.copying import Progress, copy_all, list_names, raise_numbers
+from holdfast.commands import EndImport, Seal, Survey
 from holdfast.connect import connect, is_private, seal_of
 from holdfast.copies import without_password
 from holdfast.errors import HoldfastError, NotAllowed, Refused, StoreMoved
@@ -70,7 +70,7 @@ def undo_copy(source_url: str, target_url: str | None = None, *, force: bool = F
     Name the target only if its URL has a password, which the source does not know. Raises `Refused`, with nothing changed, if the source is
     not sealed, and if the target was used since, was merged with something else or cannot be reached. With `force=True` the source is
     opened nevertheless and the target left alone: what was done there since is not in the source, and what is in both may be done twice.
-    Tokens go on above those of the target if that can be reached.
+    Tokens go on above those of the target, and watches begin anew.
     """
     seal = seal_of(source_url)
     sealed = seal.read()
@@ -82,9 +82,9 @@ def undo_copy(source_url: str, target_url: str | None = None, *, force: bool = F
     except HoldfastError as error:
         if not force:
             raise _not_undone(seal.url, sealed.to, error) from error
-        survey = _survey(target_url)
+        latest = _latest(target_url)
         seal.remove()
-        _raise_numbers(source_url, survey)
+        _raise_numbers(source_url, latest)
         return CopyUndone(seal.url, sealed.to, target_sealed=False)
     seal.remove()
     return CopyUndone(seal.url, sealed.to, target_sealed=True)
@@ -117,27 +117,24 @@ def _seal_target(target_url: str, sealed: Sealed, source_name: str) -> None:
         _close(target)
 
 
-def _survey(url: str) -> Surveyed | None:
-    """What the store says of itself; None if it cannot be reached."""
+def _latest(url: str) -> int:
+    """The newest number that the store gave out; 0 if it cannot be reached."""
     try:
         store = connect(url, create=False)
         try:
-            return store.execute(Survey())
+            return (store.execute(Survey())).latest
         finally:
             _close(store)
     except HoldfastError:
-        return None
+        return 0
 
 
-def _raise_numbers(url: str, survey: Surveyed | None) -> None:
-    """Let tokens go on above those of a store that was used meanwhile, as if it had been copied here with nothing in it."""
-    if survey is not None:
-        store = connect(url)
-        try:
-            store.execute(BeginImport("undone", survey, merge=True))
-            store.execute(EndImport())
-        finally:
-            _close(store)
+def _raise_numbers(url: str, above: int) -> None:
+    store = connect(url)
+    try:
+        raise_numbers(store, above)
+    finally:
+        _close(store)
 
 
 def _close(store: Store) -> None:
