@@ -1,38 +1,15 @@
 -- What the commands share: time, locks, the counter, hints, refusals.
 
--- The server's clock. Never now(): in an open transaction it stands still, and two workers hold one lease.
-create or replace function server_us() returns bigint
+-- The store's clock. Never now(): in an open transaction it stands still, and two workers hold one lease.
+create or replace function clock_us() returns bigint
 language sql volatile as $$
   select (extract(epoch from clock_timestamp()) * 1000000)::bigint
 $$;
 
--- The store's clock: the server's, which may be set back, and from then on as much ahead of it as keeps it from going back.
-create or replace function clock_us() returns bigint
-language plpgsql volatile as $$
-declare
-  seen bigint;
-  ahead bigint;
-  shown bigint;
-begin
-  select s.last_value, a.last_value into seen, ahead from clock_seen as s, clock_ahead as a;
-  -- Only now: what others see meanwhile must not look like a clock that was set back.
-  shown := server_us();
-  if shown + ahead < seen then
-    ahead := seen - shown;
-    perform setval('clock_ahead', ahead) where current_setting('transaction_read_only') = 'off';
-  elsif shown + ahead >= seen + 10000 then
-    perform setval('clock_seen', shown + ahead) where current_setting('transaction_read_only') = 'off';
-  end if;
-  return shown + ahead;
-end
-$$;
-
 -- What to add to a moment of the store for people to recognise it: the server's clock is theirs.
 create or replace function wall_offset_us() returns bigint
-language plpgsql stable as $$
-begin
-  return (select -last_value from clock_ahead);
-end
+language sql stable as $$
+  select 0::bigint
 $$;
 
 create or replace function moment_in(seconds double precision) returns bigint
