@@ -37,6 +37,7 @@ from holdfast.errors import (
     TimeLimitExceeded,
     WorkerStopping,
 )
+from holdfast.version import __version__
 
 if TYPE_CHECKING:
     from holdfast._sync.handles.claimed import QueueClaimContext
@@ -78,7 +79,6 @@ if TYPE_CHECKING:
     from holdfast.workers.outcomes import Bury, Retry, Snooze
     from holdfast.workers.registry import WorkerHealth, WorkerInfo
 
-__version__ = "0.1.0"
 
 __all__ = [
     "MISSING",

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple, Self, TypeVar
 
 from psycopg import AsyncCursor, Connection, Cursor, sql
 
-from holdfast import __version__
 from holdfast.errors import SchemaTooNew, StoreError, StoreMissing
+from holdfast.version import __version__
 
 R = TypeVar("R")
 Row = tuple[Any, ...]
