@@ -1,30 +1,30 @@
-"""Renewals when a Redis or a server falls silent, with nothing closed: they go through connections of their own, and give up in time."""
+"""Renewals when a server falls silent, with nothing closed: they go through connections of their own, and give up in time."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from holdfast.commands import Acquire, LeaseName, Renew
+from holdfast.connect import connect
 from holdfast.errors import OutcomeUnknown, StoreUnavailable
 from holdfast.holding import Hold
 from holdfast.keepalive import Keepalive
 from holdfast.stores import Store
-from holdfast.stores.http.store import HttpStore
 from holdfast.stores.memory import MemoryStore
-from holdfast.stores.redis import RedisStore
 from tests.relays import Relay
 from tests.sentinel_databases import until
 from tests.server.serving import Served
-from tests.servers import own_redis_url
+from tests.stores_by_name import url_of
 
 SHORT_S = 0.3
 
 
-@pytest.fixture(params=["redis", "http"])
-def relay(request: pytest.FixtureRequest) -> Iterator[Relay]:
-    if request.param == "redis":
-        with Relay(own_redis_url()) as relay:
+@pytest.fixture(params=["postgres", "redis", "http"])
+def relay(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Relay]:
+    if request.param != "http":
+        with Relay(url_of(request.param, tmp_path)) as relay:
             yield relay
         return
     served = Served(MemoryStore())
@@ -35,7 +35,7 @@ def relay(request: pytest.FixtureRequest) -> Iterator[Relay]:
 
 @pytest.fixture
 def store(relay: Relay) -> Iterator[Store]:
-    store: Store = HttpStore(relay.url) if relay.url.startswith("http") else RedisStore(relay.url)
+    store = connect(relay.url)
     yield store
     store.close()
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from holdfast.commands import Acquire, LeaseName, Put, Renew
-from holdfast.errors import HoldfastError, OutcomeUnknown, StoreUnavailable
+from holdfast.commands import Acquire, LeaseName, Put
+from holdfast.errors import HoldfastError, StoreUnavailable
 from holdfast.holding import Hold
 from holdfast.keepalive import Keepalive
 from holdfast.stores.postgres import listening
@@ -77,37 +77,17 @@ def test_closing_never_waits_for_a_silent_server(store: PostgresStore, relay: Re
         waiter.result("a waiter of the store that was closed")
 
 
-def leased(store: PostgresStore, keepalive: Keepalive, name: str) -> Hold:
-    hold = Hold(LeaseName(None, name, name), 6.0, keepalive.now(), keepalive.now, renew_interval_s=0.2)
-    store.execute(Acquire(None, name, "me", name, 6.0))
-    keepalive.add(hold)
-    return hold
-
-
-def test_a_silent_connection_loses_no_lease(store: PostgresStore, relay: Relay) -> None:
-    keepalive = Keepalive(store)
-    hold = leased(store, keepalive, "early")
-    first = hold.renew_at
-    until(lambda: hold.renew_at > first)
+def test_a_lease_granted_while_a_connection_is_silent_is_renewed_too(store: PostgresStore, relay: Relay) -> None:
+    put(store, "a")
     relay.fall_silent()
-    another = leased(store, keepalive, "late")
-    ends = {one: one.ends_at + 0.5 for one in (hold, another)}
-    until(lambda: all(one.ends_at > end or one.lost for one, end in ends.items()))
+    keepalive = Keepalive(store)
+    hold = Hold(LeaseName(None, "late", "late"), 6.0, keepalive.now(), keepalive.now, renew_interval_s=0.2)
+    store.execute(Acquire(None, "late", "me", "late", 6.0))
+    keepalive.add(hold)
+    end = hold.ends_at + 0.5
+    until(lambda: hold.ends_at > end or hold.lost)
     assert not hold.lost
-    assert not another.lost
     keepalive.close()
-
-
-def test_a_renewal_is_tried_once_and_for_as_long_as_its_caller_says(store: PostgresStore, relay: Relay) -> None:
-    renewal: Any = Renew([LeaseName(None, "a", "a")], 6.0)
-    renewer = store.for_renewals()
-    assert renewer.execute(renewal, 60.0).leases == [None]
-    relay.fall_silent(new_too=True)
-    with pytest.raises(OutcomeUnknown):
-        renewer.execute(renewal, SHORT_S)
-    with pytest.raises(StoreUnavailable):
-        renewer.execute(renewal, SHORT_S)
-    renewer.close()
 
 
 def test_who_waits_hears_again_after_the_server_was_silent(store: PostgresStore, relay: Relay, url: str, monkeypatch: Any) -> None:

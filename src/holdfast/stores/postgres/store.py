@@ -22,7 +22,7 @@ from holdfast.stores.postgres.calling import Caller
 from holdfast.stores.postgres.calls import Asking, Calls, answer, answer_held
 from holdfast.stores.postgres.failures import not_connected, raised, refuse_if_moved
 from holdfast.stores.postgres.listening import Listener
-from holdfast.stores.postgres.renewer import PostgresRenewer
+from holdfast.stores.postgres.renewals import PostgresRenewer
 from holdfast.stores.postgres.server import guarantees_of
 from holdfast.stores.postgres.sessions import Session
 from holdfast.stores.postgres.within import CallersTransaction, check_connection
