@@ -3,18 +3,19 @@
 from threading import Event
 from typing import Any
 
-from msgspec import structs
+from msgspec import Raw, structs
 
 from holdfast import records
 from holdfast._async.handles.claimed import AsyncQueueClaimContext
+from holdfast._sync.flows import putting
 from holdfast._sync.handles.claimed import QueueClaimContext
 from holdfast._sync.handles.claims import QueueClaim
-from holdfast.codec import JSON
-from holdfast.commands import Browse, Settle
+from holdfast.codec import JSON, encode_key
+from holdfast.commands import Browse, Change, Settle, Write
 from holdfast.errors import QueueFull
 from holdfast.records import Receipt
 from holdfast.stores.sqlite.writer import Writer
-from holdfast.surfaces.localqueue import placing, queues
+from holdfast.surfaces.localqueue import engine_backend, placing, queues
 from holdfast.surfaces.localqueue._sync import committing, working
 from holdfast.surfaces.localqueue.unfinished import Unfinished
 from holdfast.testing.clock import FakeClock
@@ -22,15 +23,25 @@ from tests.surfaces.broken.fault import Fault, instead
 from tests.surfaces.localqueue import test_commits, test_deaths, test_faults, test_queue, test_workers
 
 
-def settled_by_id(queue: Any, message: Any, **how: Any) -> bool:
+def settled_by_id(backend: Any, message: Any, **how: Any) -> bool:
     """Whoever holds it."""
-    (found,) = queue.client.store.execute(Browse(queue.name, ids=[message.id])).messages
-    held: bool = queue.client.store.execute(Settle([Receipt(queue.name, message.id, found.token)], **how)).held[0]
+    store = backend._place.client.store
+    (found,) = store.execute(Browse(message.queue, ids=[message.id])).messages
+    held: bool = store.execute(Settle([Receipt(message.queue, message.id, found.token)], **how)).held[0]
     return held
 
 
 def one_after_the_other(original: Any) -> Any:
-    return lambda store, commands, *waiting: [original(store, [command], *waiting)[0] for command in commands]
+    return lambda store, commands, *how: [original(store, [command], *how)[0] for command in commands]
+
+
+def without_a_limit(_: Any) -> Any:
+    return lambda store, commands, room, *waiting: putting.put_together(store, commands, *waiting)
+
+
+def without_a_note(_: Any) -> Any:
+    """Checks, then puts: what others put in between goes unnoticed."""
+    return lambda *_: Write(engine_backend.ROOM, [Change(encode_key("nobody's"), value=Raw(b"1"))])
 
 
 def swallowed(original: Any) -> Any:
@@ -42,9 +53,9 @@ def swallowed(original: Any) -> Any:
 
 
 def unscoped(original: Any) -> Any:
-    def init(commit: Any, queue: Any, claim: Any) -> None:
-        original(commit, queue, claim)
-        commit._key = f"dedupe:{claim.key}"
+    def init(commit: Any, queue: Any, message: Any) -> None:
+        original(commit, queue, message)
+        commit._key = f"dedupe:{message.dedupe_key}"
 
     return init
 
@@ -97,20 +108,20 @@ def outside_of_the_step(_: Any) -> Any:
 def deaf_to_others(original: Any) -> Any:
     """Waits for room that is made through the same object."""
 
-    def put_together(store: Any, commands: Any, *_: Any) -> Any:
+    def put_within(store: Any, commands: Any, room: Any, *_: Any) -> Any:
         try:
-            return original(store, commands, None, 0.0)
+            return original(store, commands, room, None, 0.0)
         except QueueFull:
             Event().wait(5.0)
             raise
 
-    return put_together
+    return put_within
 
 
 FAULTS = [
     Fault(
         "a stale worker settles what another holds",
-        queues.PersistentQueue,
+        engine_backend.EngineBackend,
         "_settle",
         instead(settled_by_id),
         test_faults.test_a_stale_worker_changes_nothing_of_what_another_holds,
@@ -124,12 +135,18 @@ FAULTS = [
     ),
     Fault(
         "a put is not woken by others who make room",
-        queues,
-        "put_together",
+        engine_backend,
+        "put_within",
         deaf_to_others,
         test_faults.test_a_bounded_put_is_woken_when_another_object_makes_room,
     ),
-    Fault("fan-out is one put after the other", queues, "put_together", one_after_the_other, test_faults.test_a_fan_out_is_all_or_nothing),
+    Fault(
+        "fan-out is one put after the other",
+        engine_backend,
+        "put_within",
+        one_after_the_other,
+        test_faults.test_a_fan_out_is_all_or_nothing,
+    ),
     Fault(
         "a dead letter's key swallows new work",
         queues.PersistentQueue,
@@ -205,13 +222,24 @@ FAULTS = [
     ),
     Fault(
         "the limit is nobody's",
-        queues.PersistentQueue,
-        "_bound",
-        instead(lambda *_: None),
+        engine_backend,
+        "put_within",
+        without_a_limit,
         test_faults.test_many_producers_never_exceed_the_limit,
     ),
     Fault(
-        "memory hands out one object to all", queues, "claimed", always_the_same_object, test_faults.test_a_stored_value_is_nobodys_alias
+        "a limit is looked at, and then put",
+        putting,
+        "_note_of",
+        without_a_note,
+        test_faults.test_a_put_that_another_overtakes_looks_again,
+    ),
+    Fault(
+        "memory hands out one object to all",
+        engine_backend,
+        "claimed",
+        always_the_same_object,
+        test_faults.test_a_stored_value_is_nobodys_alias,
     ),
     Fault(
         "values are changed in silence",

@@ -11,7 +11,7 @@ import pytest
 from tenacity import wait_none
 
 from holdfast.client import ControlPlaneClient
-from holdfast.commands import Command
+from holdfast.commands import Claim, Command
 from holdfast.stores import Store
 from holdfast.surfaces.localqueue import (
     CommitPolicy,
@@ -177,7 +177,7 @@ def test_a_saga_of_which_every_worker_died_is_compensated_once_for_each_life(sto
             # It claims, and that is all.
             assert not outlives(store, 2, lambda client: work(jobs_on(client, saga)))
             clock.advance(LEASE_S)
-        assert store.client.store.execute(jobs.claim_command(max_attempts=3)).messages == []
+        assert store.client.store.execute(Claim("jobs", lease_s=LEASE_S, expired_to="back", max_attempts=3)).messages == []
         assert len(jobs.dead_letters()) == 1, "buried by the store, when a worker asked for it"
         for _ in range(2):
             relay_commits(jobs, compensate=undone.append)

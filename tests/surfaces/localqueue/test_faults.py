@@ -79,7 +79,7 @@ def test_a_bounded_put_is_woken_when_another_object_makes_room(store: URLQueueSt
     consumer = PersistentQueue[int]("jobs", store=store)
     with Runner() as runner:
         second = runner.start(producer.put, 2)
-        runner.until(lambda: waiting_on(store.client.store, "room:jobs") == 1)
+        runner.until(lambda: waiting_on(store.client.store, "watch:queue:jobs") == 1)
         consumer.get_message()
         assert second.result().value == 2
 
@@ -97,7 +97,7 @@ def test_a_fan_out_is_all_or_nothing(store: URLQueueStore) -> None:
     assert events.subscriber_queue("a").qsize() == 0
     with Runner() as runner:
         put = runner.start(events.put, 1)
-        runner.until(lambda: waiting_on(store.client.store, "room:events.b") == 1)
+        runner.until(lambda: waiting_on(store.client.store, "watch:queue:events.b") == 1)
         events.subscriber_queue("b").get_message()
         put.result()
     assert [events.subscriber_queue(name).qsize() for name in "ab"] == [1, 1]
@@ -347,6 +347,46 @@ def test_many_producers_never_exceed_the_limit(store: URLQueueStore) -> None:
         made = [runner.start(produce) for _ in range(4)]
         assert sum(one.result() for one in made) == 10
     assert PersistentQueue[int]("jobs", store=store).qsize() == 10
+
+
+def test_a_put_that_another_overtakes_looks_again(store: URLQueueStore) -> None:
+    """Between the look at the size and the put: what makes the limit exact is that the second of two puts is refused."""
+    other = PersistentQueue[str]("jobs", store=store, maxsize=1)
+
+    class Overtaken:
+        maxsize = 1
+        overflow = "reject"
+
+        def is_full(self, *, qsize: int) -> bool:
+            if qsize == 0:
+                other.put("overtakes")
+            return qsize >= 1
+
+        def as_dict(self) -> dict[str, object]:
+            return {}
+
+    jobs = PersistentQueue[str]("jobs", store=store, backpressure=Overtaken())  # type: ignore[arg-type] # plain attributes will do
+    with pytest.raises(standard.Full):
+        jobs.put("overtaken")
+    assert [jobs.qsize(), jobs.get()] == [1, "overtakes"]
+
+
+def test_a_limit_is_that_of_the_object_and_counts_what_is_due(store: URLQueueStore, clock: FakeClock) -> None:
+    bounded, free = PersistentQueue[str]("jobs", store=store, maxsize=1), PersistentQueue[str]("jobs", store=store)
+    bounded.put("later", delay=60.0)
+    assert not bounded.full()
+    bounded.put_nowait("now")
+    assert (bounded.full(), free.full()) == (True, False)
+    free.put_nowait("more")
+    with pytest.raises(standard.Full):
+        bounded.put_nowait("too much")
+    free.get_message()
+    free.get_message()
+    assert not bounded.full()
+    clock.advance(LEASE_S)
+    assert bounded.full()
+    with pytest.raises(standard.Full):
+        bounded.put_nowait("two leases have ended")
 
 
 def test_a_limit_holds_across_processes_and_a_drain_in_one_wakes_a_put_in_another(tmp_path: Path) -> None:

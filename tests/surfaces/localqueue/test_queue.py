@@ -11,6 +11,7 @@ from holdfast.surfaces.localqueue import (
     CallbackDispatcher,
     CallbackNotification,
     EffectivelyOnceDelivery,
+    MemoryQueueStore,
     NoDeduplication,
     PersistentQueue,
     PriorityOrdering,
@@ -36,6 +37,17 @@ class TestPuttingAndGetting:
         assert (message.value, message.queue, message.state, message.attempts, message.token) == ({"a": 1}, "jobs", "ready", 0, None)
         assert message.available_at == message.created_at
         assert jobs.get() == {"a": 1}
+
+    def test_a_put_answers_what_inspect_shows(self, jobs: PersistentQueue[Any]) -> None:
+        for message in (jobs.put("now"), jobs.put("later", delay=60.0, dedupe_key="k")):
+            assert jobs.inspect(message.id) == message
+
+    def test_it_is_shown_the_same_by_every_object_of_the_process(self) -> None:
+        """By the clocks of this machine, whose difference is never the same twice."""
+        store = MemoryQueueStore()
+        one, other = PersistentQueue[int]("jobs", store=store), PersistentQueue[int]("jobs", store=store.client)
+        messages = [one.put(number) for number in range(200)]
+        assert [other.inspect(message.id) for message in messages] == messages
 
     def test_a_delayed_message_is_not_due_before(self, jobs: PersistentQueue[Any], clock: FakeClock) -> None:
         message = jobs.put("later", delay=10.0)

@@ -2,14 +2,20 @@
 
 import time
 from collections.abc import Callable, Sequence
+from typing import Any
 
+from msgspec import Raw, Struct
+
+from holdfast.codec import encode_key
 from holdfast.codec.fields import POLL_INTERVAL_S, TIMEOUT_S
-from holdfast.commands import Count, Names, Put, Puts, Together
+from holdfast.commands import Change, Count, Names, Put, Puts, Read, Stats, Together, Write
 from holdfast.commands.topics import queue_topic, room_topic, watch_topic
-from holdfast.errors import QueueFull
+from holdfast.errors import QueueFull, Refused
 from holdfast.stores import AsyncStore
 
 POLL_S = 0.5
+
+NOTED = Raw(b"true")
 
 
 async def put(store: AsyncStore, command: Put, timeout_s: float | None = None, poll_s: float = POLL_S) -> Puts:
@@ -77,20 +83,54 @@ async def put_together(store: AsyncStore, commands: Sequence[Put], timeout_s: fl
                 await store.wait(mark, remaining_s, None, poll_s)
 
 
-async def wait_for_room(
-    store: AsyncStore, queue: str, is_full: Callable[[int], bool], timeout_s: float | None = None, poll_s: float = POLL_S
-) -> None:
-    """Wait, as `put` does, while somebody's own rule says of the number of ready messages that the queue is full; then `QueueFull`."""
+class Room(Struct, frozen=True):
+    """A limit that is the callers' own, not the queue's."""
+
+    is_full: Callable[[Stats], bool]
+    notes: str
+    """The dict in which all who keep this kind of limit note their puts."""
+
+
+async def put_within(store: AsyncStore, commands: Sequence[Put], room: Room, timeout_s: float | None, poll_s: float = POLL_S) -> list[Puts]:
+    """Put to several queues, all or none, if there is room in each; else wait as `put` does, then `QueueFull`.
+
+    Among those who keep the limit it is exact: a put that was overtaken since it looked is refused by its note, and looks again.
+    """
     deadline = time.monotonic() + (timeout_s or 0.0)
-    with store.mark(watch_topic(queue_topic(queue))) as mark:
-        while True:
-            stats = await store.execute(Count(queue))
-            if not is_full(stats.ready + stats.delayed):
-                return
+    full = commands[0].queue
+    while True:
+        with store.mark(watch_topic(queue_topic(full))) as mark:
+            watched, note = full, await _note_of(store, commands, room)
+            full = await _first_full(store, commands, room) or ""
+            if not full:
+                try:
+                    answers: list[Any] = await store.execute(Together([*commands, note]))
+                except Refused:
+                    full = watched
+                    continue
+                except QueueFull:
+                    full = watched
+                else:
+                    return answers[:-1]
             remaining_s = deadline - time.monotonic()
             if remaining_s <= 0:
-                raise QueueFull(f"queue {queue!r} is full, says its strategy, with {stats.ready + stats.delayed} messages ready")
-            await store.wait(mark, remaining_s, None, poll_s)
+                raise QueueFull(f"queue {full!r} is full: take messages out, or wait for longer than {timeout_s or 0} seconds")
+            if full == watched:
+                await store.wait(mark, remaining_s, None, poll_s)
+
+
+async def _note_of(store: AsyncStore, commands: Sequence[Put], room: Room) -> Write:
+    """What notes these puts, unless somebody noted another one since now."""
+    keys = [encode_key(command.queue) for command in commands]
+    found = {entry.key: entry.revision for entry in (await store.execute(Read(room.notes, keys))).entries}
+    return Write(room.notes, [Change(key, value=NOTED, expect="revision", revision=found.get(key, 0)) for key in keys])
+
+
+async def _first_full(store: AsyncStore, commands: Sequence[Put], room: Room) -> str | None:
+    for command in commands:
+        if room.is_full(await store.execute(Count(command.queue))):
+            return command.queue
+    return None
 
 
 async def _full_of(store: AsyncStore, commands: Sequence[Put]) -> str | None:

@@ -54,6 +54,11 @@ class AsyncQueueClaim(Generic[T]):
         return self._message.id
 
     @property
+    def record(self) -> Message:
+        """The message as the store handed it out."""
+        return self._message
+
+    @property
     def queue(self) -> str:
         """The name of the queue."""
         return self._message.queue

@@ -171,26 +171,26 @@ def run(jobs: "PersistentQueue[Any]", handler: Callable[[Any], Any], config: "Pe
 def next_message(jobs: "PersistentQueue[Any]", calls: "WorkerCalls", loop: Loop, stop: "Event") -> bool | None:
     """Handle a message, and answer whether it succeeded; None if there was none."""
     deadline = monotonic() + loop.patience_s
-    claims: list[Any] = []
+    messages: list[Any] = []
 
-    def leased(claim: Any) -> None:
-        claims.append(claim)
-        tell(f"{loop.mode}.lease", when=loop.log_events, queue=claim.queue, message_id=claim.id, leased_by=loop.worker_id)
+    def leased(message: Any) -> None:
+        messages.append(message)
+        tell(f"{loop.mode}.lease", when=loop.log_events, queue=message.queue, message_id=message.id, leased_by=loop.worker_id)
 
-    while not claims and not stop.is_set():
+    while not messages and not stop.is_set():
         left_s = deadline - monotonic()
         try:
-            calls.handle_next(min(loop.idle_sleep, max(left_s, 0.0)), on_claim=leased)
+            calls.handle_next(min(loop.idle_sleep, max(left_s, 0.0)), on_message=leased)
         except Exception as error:
-            if not claims:
+            if not messages:
                 raise
-            report(jobs, claims[0].id, error, loop)
+            report(jobs, messages[0].id, error, loop)
             return False
-        if not claims and left_s <= 0:
+        if not messages and left_s <= 0:
             return None
-    if not claims:
+    if not messages:
         return None
-    report(jobs, claims[0].id, None, loop)
+    report(jobs, messages[0].id, None, loop)
     return True
 
 

@@ -62,6 +62,7 @@ from holdfast.surfaces.localqueue.idempotency import (
     URLIdempotencyStore,
 )
 from holdfast.surfaces.localqueue.messages import QueueMessage, QueueStats
+from holdfast.surfaces.localqueue.names import subscriber_queue_name
 from holdfast.surfaces.localqueue.policies import (
     AT_LEAST_ONCE_DELIVERY,
     DEDUPE_KEY_SUPPORT,
@@ -94,7 +95,8 @@ from holdfast.surfaces.localqueue.policies import (
     SubscriptionPolicy,
 )
 from holdfast.surfaces.localqueue.policysets import QueuePolicySet
-from holdfast.surfaces.localqueue.queues import PersistentQueue, subscriber_queue_name
+from holdfast.surfaces.localqueue.queue_store import QueueStore
+from holdfast.surfaces.localqueue.queues import PersistentQueue
 from holdfast.surfaces.localqueue.results import (
     LMDBResultStore,
     MemoryResultStore,
@@ -107,7 +109,6 @@ from holdfast.surfaces.localqueue.specs import QoS, QueueSpec
 from holdfast.surfaces.localqueue.stores import (
     LMDBQueueStore,
     MemoryQueueStore,
-    QueueStore,
     QueueStoreLockedError,
     SQLiteQueueStore,
     URLQueueStore,

@@ -6,8 +6,7 @@ from os import PathLike
 from typing import Any
 
 from holdfast.client import ControlPlaneClient
-from holdfast.codec import check_name
-from holdfast.commands import Claim
+from holdfast.surfaces.localqueue.backends import Backend
 from holdfast.surfaces.localqueue.config import PersistentWorkerConfig
 from holdfast.surfaces.localqueue.descriptions import (
     LOCAL_QUEUE_PLACEMENT,
@@ -18,7 +17,9 @@ from holdfast.surfaces.localqueue.descriptions import (
     LocalityPolicy,
     QueueSemantics,
 )
+from holdfast.surfaces.localqueue.engine_backend import EngineBackend
 from holdfast.surfaces.localqueue.hooks import DispatchPolicy, NotificationPolicy
+from holdfast.surfaces.localqueue.names import queue_name
 from holdfast.surfaces.localqueue.places import Place
 from holdfast.surfaces.localqueue.policies import (
     BackpressureStrategy,
@@ -30,8 +31,9 @@ from holdfast.surfaces.localqueue.policies import (
     SubscriptionPolicy,
 )
 from holdfast.surfaces.localqueue.policysets import Given, Policies, QueuePolicySet, resolve
+from holdfast.surfaces.localqueue.queue_store import QueueStore
 from holdfast.surfaces.localqueue.specs import QueueSpec, check_retries
-from holdfast.surfaces.localqueue.stores import QueueStore, store_of
+from holdfast.surfaces.localqueue.stores import backend_of, store_of
 from holdfast.surfaces.localqueue.unfinished import Unfinished
 
 
@@ -39,7 +41,9 @@ class ConfiguredQueue:
     """What every part of a queue stands on."""
 
     name: str
-    store: Place
+    store: Any
+    """The store that was given, or the one that was made of a URL, a client or a path."""
+    backend: Backend
     retry_defaults: dict[str, Any]
     lease_timeout: float
     maxsize: int
@@ -87,6 +91,7 @@ class ConfiguredQueue:
         self._spec = spec
         self.name = queue_name(_named(name, spec))
         self.store = store_of(store, store_path)
+        self.backend = backend_of(self.store, self.name)
         self.retry_defaults = check_retries(spec.retry_kwargs if retry_defaults is None and spec is not None else retry_defaults)
         given: Given = {
             "semantics": semantics,
@@ -104,7 +109,7 @@ class ConfiguredQueue:
             "subscription_policy": subscription_policy,
             "backpressure": backpressure,
         }
-        placement = REMOTE_QUEUE_PLACEMENT if self.store.is_remote else LOCAL_QUEUE_PLACEMENT
+        placement = REMOTE_QUEUE_PLACEMENT if isinstance(self.store, Place) and self.store.is_remote else LOCAL_QUEUE_PLACEMENT
         self._adopt(resolve(_with_spec(given, spec, policy_set), policy_set, placement, lease_timeout, maxsize))
 
     def _adopt(self, policies: Policies) -> None:
@@ -113,7 +118,6 @@ class ConfiguredQueue:
         self.lease_timeout = policies.lease_policy.timeout
         self.maxsize = policies.backpressure.maxsize
         self._unfinished = Unfinished()
-        self._is_bounded = self.maxsize == 0
 
     def build_worker_config(self, **overrides: Any) -> PersistentWorkerConfig:
         """Make the configuration of workers that the spec, or else the retry defaults, describe."""
@@ -123,7 +127,9 @@ class ConfiguredQueue:
 
     @property
     def client(self) -> ControlPlaneClient:
-        """What reaches the store."""
+        """What reaches the store; TypeError for a store of the user's own, which no client reaches."""
+        if not isinstance(self.backend, EngineBackend) or not isinstance(self.store, Place):
+            raise TypeError(f"queue {self.name!r} is in a {type(self.store).__name__}, and a client reaches only stores of Holdfast's")
         return self.store.client
 
     @property
@@ -131,19 +137,8 @@ class ConfiguredQueue:
         """Whether a message is removed by the step that hands it out."""
         return self.delivery_policy.ack_timing == "before-delivery"
 
-    def claim_command(self, leased_by: str | None = None, max_attempts: int | None = None) -> Claim:
-        """What asks for the next message; one whose lease ends goes to the back."""
-        return Claim(self.name, leased_by or "", float(self.lease_timeout), take=self.takes, expired_to="back", max_attempts=max_attempts)
-
     def __repr__(self) -> str:
         return f"PersistentQueue({self.name!r})"
-
-
-def queue_name(name: str) -> str:
-    """The name, refused where it is empty or has a colon, which stands in names that are not queues of users."""
-    if not name or ":" in name:
-        raise ValueError(f"a queue name cannot be empty or contain ':', and is {name!r}")
-    return check_name(name, "queue")
 
 
 def _named(name: str | None, spec: QueueSpec | None) -> str:

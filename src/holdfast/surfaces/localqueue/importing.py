@@ -17,9 +17,9 @@ from holdfast.commands.copying import Surveyed
 from holdfast.copies import PAGE, Page, Place, in_portions
 from holdfast.errors import Refused, StoreCorrupted
 from holdfast.records import HISTORY, Ending, Entry, Message, Settings, State
-from holdfast.surfaces.localqueue.administering import WORKERS
 from holdfast.surfaces.localqueue.attempts.stores import RetryRecord
 from holdfast.surfaces.localqueue.attempts.stores import kept as kept_attempt
+from holdfast.surfaces.localqueue.engine_backend import WORKERS
 from holdfast.surfaces.localqueue.idempotency import IdempotencyRecord, kept
 from holdfast.surfaces.localqueue.originals import Original, read_original
 from holdfast.surfaces.localqueue.places import fitting, microseconds

@@ -3,15 +3,26 @@
 from dataclasses import asdict, dataclass, field
 from itertools import pairwise
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from msgspec import DecodeError, json
 
+from holdfast.client import ControlPlaneClient
 from holdfast.codec import JSON
 from holdfast.commands import Stats
 from holdfast.records import ERROR_CHARACTERS, NEVER, Ending, Message
 from holdfast.views import key_of
 
+Error = BaseException | str | dict[str, Any] | None
+"""An error, its text, or what is told of it already."""
+
 STATES = {"ready": "ready", "buffered": "ready", "leased": "inflight", "dead": "dead"}
+SET_US = 10_000
+"""By how much the wall clock must jump for moments to be shown anew."""
+
+# Each change to it is one step of the interpreter.
+_offsets_us: WeakKeyDictionary[ControlPlaneClient, int] = WeakKeyDictionary()
+
 ENDINGS = {"released": "released", "failed": "released", "expired": "lease_expired", "buried": "dead_lettered"}
 
 
@@ -91,6 +102,15 @@ def _told(message: Message, offset_us: int, *, held: bool, token: int | None) ->
     )
 
 
+def wall_offset_us(client: ControlPlaneClient) -> int:
+    """What to add to a moment of the store: the same number until the wall clock is set, so that a message is shown the same twice."""
+    offset_us = client.store.wall_offset_us()
+    # It is the difference of two clocks that are read one after the other.
+    known_us = _offsets_us.get(client, offset_us)
+    _offsets_us[client] = known_us if abs(offset_us - known_us) < SET_US else offset_us
+    return _offsets_us[client]
+
+
 def timestamp(moment: int, offset_us: int) -> float:
     """A moment of the store as a Unix timestamp."""
     return (moment + offset_us) / 1_000_000
@@ -114,14 +134,22 @@ def counted(stats: Stats, leases: dict[str, int], seen: dict[str, float]) -> Que
     )
 
 
-def error_text(error: BaseException | str | None) -> str | None:
-    """An error as the text that the store keeps, cut to what it keeps."""
-    if error is None:
-        return None
+def error_as_dict(error: Error) -> dict[str, Any] | None:
+    """An error as localqueue shows it."""
+    if error is None or isinstance(error, dict):
+        return error
     told: dict[str, Any] = {"type": None, "module": None, "message": str(error)}
     if isinstance(error, BaseException):
         told |= {"type": type(error).__name__, "module": type(error).__module__}
         told |= {name: value for name in ("command", "exit_code", "stdout", "stderr") if (value := getattr(error, name, None)) is not None}
+    return told
+
+
+def error_text(error: Error) -> str | None:
+    """An error as the text that the store keeps, cut to what it keeps."""
+    told = error_as_dict(error)
+    if told is None:
+        return None
     text = json.encode(told, enc_hook=str).decode(errors="replace")
     room = ERROR_CHARACTERS
     while len(text) > ERROR_CHARACTERS:

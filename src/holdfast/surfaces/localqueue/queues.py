@@ -1,32 +1,25 @@
 """PersistentQueue: a queue with the methods of `queue.Queue`, and messages that can be leased, released and dead-lettered."""
 
 import math
+from inspect import getattr_static
 from queue import Empty
 from typing import Any, Generic, Self, TypeVar
 
-from holdfast._sync.flows.claiming import claim_since
-from holdfast._sync.flows.putting import put_together, wait_for_room
-from holdfast.codec import encode_key
-from holdfast.commands import Change, Configure, Move, Put, Settle, Together, Write
-from holdfast.errors import ClaimLost
-from holdfast.records import Receipt
-from holdfast.surfaces.localqueue.administering import WORKERS, AdministeredQueue, check_duration
-from holdfast.surfaces.localqueue.messages import QueueMessage, claimed, error_text
-from holdfast.surfaces.localqueue.placing import Placing, placed
-from holdfast.surfaces.localqueue.policies import BoundedBackpressure, RejectingBackpressure
+from holdfast.surfaces.localqueue.administering import AdministeredQueue, check_duration
+from holdfast.surfaces.localqueue.backends import Target
+from holdfast.surfaces.localqueue.messages import QueueMessage
+from holdfast.surfaces.localqueue.names import subscriber_queue_name
+from holdfast.surfaces.localqueue.placing import Placing
 from holdfast.surfaces.localqueue.specs import QueueSpec
 
 T = TypeVar("T")
-
-POLL_S = 1.0
-"""How much a missed wake-up can cost a `get` or a `put`."""
 
 
 class PersistentQueue(AdministeredQueue, Generic[T]):
     """A queue by name in a store, with the policies it was given.
 
     Without `store` and `store_path` it is in the store of `HOLDFAST_URL`, else in a SQLite file in the user's data folder. `store` may also
-    be a URL or a `ControlPlaneClient`. Nothing is opened before the first call.
+    be a URL, a `ControlPlaneClient`, or an object of your own with the methods of `QueueStore`. Nothing is opened before the first call.
     """
 
     @classmethod
@@ -47,27 +40,19 @@ class PersistentQueue(AdministeredQueue, Generic[T]):
         """Add an item; a put that meets a living message of its dedupe key answers that one.
 
         With subscribers each gets a message, all or none, and the first is answered. Into a full queue it waits as `block` and `timeout`
-        say, then raises `queue.Full`. Moments of a new message are of this machine's clock.
+        say, then raises `queue.Full`.
         """
         placing = Placing(delay=delay, dedupe_key=dedupe_key, priority=priority)
         placing.check(self.ordering_policy, self.deduplication_policy, self.delivery_policy)
         timeout_s = _patience(block=block and self.backpressure.overflow != "reject", timeout=timeout)
         subscribers = self._subscribers(fanout=True)
-        targets = [subscriber_queue_name(self.name, one) for one in subscribers] or [self.name]
-        commands = [Put(queue, [placing.item(item, key)]) for queue, key in zip(targets, placing.keys(subscribers), strict=True)]
-        store = self.client.store
-        self._bound(targets)
-        if not isinstance(self.backpressure, BoundedBackpressure | RejectingBackpressure):
-            wait_for_room(store, self.name, lambda size: self.backpressure.is_full(qsize=size), timeout_s, POLL_S)
-        puts = put_together(store, commands, timeout_s, POLL_S)
-        messages = [
-            placed(command, item) if answer.created[0] else self._look(command.queue, answer.ids[0]) or placed(command, item)
-            for command, answer in zip(commands, puts, strict=True)
-        ]
-        for message, answer in zip(messages, puts, strict=True):
-            if answer.created[0]:
+        names = [subscriber_queue_name(self.name, one) for one in subscribers] or [self.name]
+        targets = [Target(name, key) for name, key in zip(names, placing.keys(subscribers), strict=True)]
+        stored = self.backend.put(item, placing, targets, self.backpressure, timeout_s)
+        for message, is_new in stored:
+            if is_new:
                 self._tell(message)
-        return messages[0]
+        return stored[0].message
 
     def put_nowait(self, item: T) -> QueueMessage:
         """Add an item, or raise `queue.Full` at once."""
@@ -97,35 +82,23 @@ class PersistentQueue(AdministeredQueue, Generic[T]):
         leased_by: str | None = None,
     ) -> QueueMessage:
         """Lease the next message: nobody else gets it for `lease_timeout` seconds. Raises `queue.Empty` as `block` and `timeout` say."""
-        store = self.client.store
-        messages, _ = claim_since(store, self.claim_command(leased_by), _patience(block=block, timeout=timeout), POLL_S)
-        if not messages:
+        message = self.backend.claim(self.lease_timeout, leased_by, _patience(block=block, timeout=timeout), takes=self.takes)
+        if message is None:
             raise Empty
-        if leased_by and self.takes:
-            self._workers.increment((self.name, "leases", leased_by))
-        return claimed(messages[0], store.wall_offset_us())
+        return message
 
     def ack(self, message: QueueMessage) -> bool:
         """Remove a message: it is done. False if it is no longer held, or without a token, if somebody holds it."""
-        if message.token is not None:
-            return self._settle(message)
-        return self._move(Move(self.name, "gone", [message.id]))
+        return self.backend.ack(message)
 
     def release(self, message: QueueMessage, delay: float = 0.0, error: BaseException | str | None = None) -> bool:
         """Give a message back, to the back of the line, not before `delay`, and keep the error. False as for `ack`."""
         check_duration(delay, "delay")
-        if message.token is not None:
-            return self._settle(message, to="ready", delay_s=delay, error=error_text(error))
-        if error is not None:
-            # A redrive keeps no error, a burial does.
-            self.dead_letter(message, error=error)
-        return self._move(Move(self.name, "ready", [message.id], delay_s=delay))
+        return self.backend.release(message, delay, error)
 
     def dead_letter(self, message: QueueMessage, error: BaseException | str | None = None) -> bool:
         """Take a message out of delivery, to be looked at, and keep the error. False as for `ack`."""
-        if message.token is not None:
-            return self._settle(message, to="dead", error=error_text(error), counts=True)
-        return self._move(Move(self.name, "dead", [message.id], error=error_text(error)))
+        return self.backend.dead_letter(message, error)
 
     def task_done(self) -> None:
         """Acknowledge the oldest unfinished message that this thread got with `get`, or if it has none, that any thread got.
@@ -170,6 +143,10 @@ class PersistentQueue(AdministeredQueue, Generic[T]):
             raise ValueError(f"unknown subscriber {subscriber!r}: queue {self.name!r} has {', '.join(known)}")
         return subscriber_queue_name(self.name, subscriber)
 
+    def overrides(self, method: str) -> bool:
+        """Whether a subclass, or this object, has a method of its own in place of ours."""
+        return getattr_static(self, method) is not getattr_static(PersistentQueue, method)
+
     def _subscribers(self, *, fanout: bool) -> tuple[str, ...]:
         """The subscribers; with `fanout` only where messages are routed to them."""
         if fanout and not self.routing_policy.fanout:
@@ -179,38 +156,11 @@ class PersistentQueue(AdministeredQueue, Generic[T]):
             raise ValueError("publish-subscribe routing requires configured subscribers: give subscription_policy=")
         return subscribers
 
-    def _bound(self, queues: list[str]) -> None:
-        """Have the store keep the limit, for producers of all processes."""
-        if self._is_bounded:
-            return
-        for queue in queues:
-            self.client.store.execute(Configure("queue", queue, maxsize=self.maxsize))
-        self._is_bounded = True
-
     def _tell(self, message: QueueMessage) -> None:
         if self.notification_policy.notifies_on_put:
             self.notification_policy.notify(message)
         if self.dispatch_policy.dispatches_on_put:
             self.dispatch_policy.dispatch(message)
-
-    def _settle(self, message: QueueMessage, **how: Any) -> bool:
-        """End a lease; that of a named worker is counted in the same step."""
-        command = Settle([Receipt(self.name, message.id, message.token or 0)], **how)
-        if not message.leased_by:
-            return self.client.store.execute(command).held[0]
-        counted = Change(encode_key((self.name, "leases", message.leased_by)), do="increment", by=1)
-        try:
-            self.client.store.execute(Together([command, Write(WORKERS, [counted])]))
-        except ClaimLost:
-            return False
-        return True
-
-
-def subscriber_queue_name(queue_name: str, subscriber: str) -> str:
-    """The name of the queue of a subscriber: `events.billing`."""
-    if not subscriber:
-        raise ValueError("subscriber cannot be empty")
-    return f"{queue_name}.{subscriber}"
 
 
 def _patience(*, block: bool, timeout: float | None) -> float | None:

@@ -10,11 +10,10 @@ from typing import Any
 from msgspec import Raw
 from msgspec.structs import replace
 
-from holdfast._async.handles.claims import AsyncQueueClaim
 from holdfast._async.handles.together import AsyncTogether
 from holdfast.clock import wall_us
 from holdfast.codec import JSON, check_value_size
-from holdfast.codec.limits import Limits
+from holdfast.codec.limits import DEFAULT_LIMITS, Limits
 from holdfast.commands import Move
 from holdfast.results import MISSING, Missing
 from holdfast.steps import is_same_store
@@ -27,8 +26,9 @@ from holdfast.surfaces.localqueue.commits import (
     TransactionalOutboxCommit,
     TwoPhaseCommit,
 )
+from holdfast.surfaces.localqueue.engine_backend import EngineBackend
 from holdfast.surfaces.localqueue.idempotency import IdempotencyRecord, IdempotencyStore, URLIdempotencyStore, kept, record_of
-from holdfast.surfaces.localqueue.messages import error_of, error_text
+from holdfast.surfaces.localqueue.messages import QueueMessage, error_of, error_text
 from holdfast.surfaces.localqueue.places import Place, fitting
 from holdfast.surfaces.localqueue.queues import PersistentQueue
 from holdfast.surfaces.localqueue.results import ResultStore, URLResultStore
@@ -40,13 +40,13 @@ _log = logging.getLogger("holdfast")
 
 
 class AsyncCommitting:
-    """The commit of one claimed message; without a dedupe key there is nothing to keep."""
+    """The commit of one message; without a dedupe key there is nothing to keep."""
 
-    def __init__(self, queue: PersistentQueue[Any], claim: AsyncQueueClaim[Any]) -> None:
+    def __init__(self, queue: PersistentQueue[Any], message: QueueMessage) -> None:
         delivery: Any = queue.delivery_policy
         self._queue = queue
-        self._claim = claim
-        self._key = f"dedupe:{queue.name}:{claim.key}"
+        self._message = message
+        self._key = f"dedupe:{queue.name}:{message.dedupe_key}"
         self._ledger: IdempotencyStore | None = self._keyed(getattr(delivery, "idempotency_store", None))
         self._results: ResultPolicy = getattr(delivery, "result_policy", NO_RESULT_POLICY)
         self._policy: CommitPolicy = getattr(delivery, "commit_policy", LOCAL_ATOMIC_COMMIT)
@@ -70,30 +70,30 @@ class AsyncCommitting:
             await self._save_record(None, self._ledger, self._record)
         return MISSING
 
-    async def resume(self, step: AsyncTogether) -> None:
+    async def resume(self, step: AsyncTogether | None) -> None:
         """Keep the envelopes of this message, if it was done before and yet not acknowledged; those of a duplicate are kept already."""
         record = self._record
-        if record is not None and record.metadata.get("message_id") == self._claim.id:
+        if record is not None and record.metadata.get("message_id") == self._message.id:
             await self._wrap(step, record.result_key, await self._stored(record))
 
-    async def succeed(self, step: AsyncTogether, result: Any) -> None:
+    async def succeed(self, step: AsyncTogether | None, result: Any) -> None:
         """Keep what a success leaves, in the step or before it."""
         result_key, metadata = await self._keep_result(step, result)
         if self._ledger is not None and self._record is not None:
             metadata = {**self._facts, **metadata}
-            plain = self._plain(result)
-            if self._has_envelopes and not self._is_in_step(self._ledger) and plain is not None:
+            plain = self._plain(step, result)
+            if self._has_envelopes and not self._is_in(step, self._ledger) and plain is not None:
                 # Should the envelope fail after this, a repetition finds the result here.
                 metadata.setdefault("result", plain)
             done = IdempotencyRecord("succeeded", self._record.first_seen_at, wall_us() / 1_000_000, result_key, metadata)
             await self._save_record(step, self._ledger, done)
-        await self._wrap(step, result_key, self._plain(result))
+        await self._wrap(step, result_key, self._plain(step, result))
 
-    async def _wrap(self, step: AsyncTogether, result_key: str | None, result: Any) -> None:
+    async def _wrap(self, step: AsyncTogether | None, result_key: str | None, result: Any) -> None:
         """Keep the envelopes that the policy asks for."""
-        if self._claim.key is None:
+        if self._message.dedupe_key is None:
             return
-        about = {**self._facts, "dedupe_key": self._claim.key}
+        about = {**self._facts, "dedupe_key": self._message.dedupe_key}
         envelope = {**about, "result_key": None if result_key == "inline" else result_key, "result": result}
         match self._policy:
             case TransactionalOutboxCommit(outbox_store=store) if store is not None:
@@ -120,7 +120,7 @@ class AsyncCommitting:
         if self._saga is not None and self._may_have_failed:
             await self._cancel(f"saga:compensate:{self._key}")
 
-    async def fail(self, step: AsyncTogether, error: Exception, *, is_final: bool) -> None:
+    async def fail(self, step: AsyncTogether | None, error: Exception, *, is_final: bool) -> None:
         """Keep what a failure leaves; a final one is handed to whoever compensates it."""
         told = error_of(error_text(error) or "")
         if self._ledger is not None and self._record is not None:
@@ -128,14 +128,14 @@ class AsyncCommitting:
             failed = IdempotencyRecord("failed", self._record.first_seen_at, wall_us() / 1_000_000, None, metadata)
             await self._save_record(step, self._ledger, failed)
         if self._saga is not None:
-            envelope = {**self._facts, "dedupe_key": self._claim.key, "phase": "compensate", "error": told}
+            envelope = {**self._facts, "dedupe_key": self._message.dedupe_key, "phase": "compensate", "error": told}
             await self._keep(step, self._saga, f"saga:compensate:{self._key}", envelope)
             if is_final:
                 self._relay(step, "compensate", f"saga:compensate:{self._key}", envelope)
 
     @property
     def _facts(self) -> dict[str, Any]:
-        return {"queue": self._queue.name, "message_id": self._claim.id}
+        return {"queue": self._queue.name, "message_id": self._message.id}
 
     @property
     def _saga(self) -> ResultStore | None:
@@ -152,7 +152,7 @@ class AsyncCommitting:
         return self._ledger is None or (self._record is not None and self._record.status == "failed")
 
     def _keyed(self, store: Any) -> Any:
-        return store if self._claim.key is not None else None
+        return store if self._message.dedupe_key is not None else None
 
     async def _stored(self, record: IdempotencyRecord) -> Any | None:
         store = getattr(self._results, "result_store", None)
@@ -160,7 +160,7 @@ class AsyncCommitting:
             return record.metadata.get("result")
         return await store.async_records.load(record.result_key) if isinstance(store, URLResultStore) else store.load(record.result_key)
 
-    async def _keep_result(self, step: AsyncTogether, result: Any) -> tuple[str | None, dict[str, Any]]:
+    async def _keep_result(self, step: AsyncTogether | None, result: Any) -> tuple[str | None, dict[str, Any]]:
         """Under which key the result is kept, and what the ledger says of it; one that cannot be kept is no reason to do it all again."""
         store = self._keyed(getattr(self._results, "result_store", None))
         if not self._results.stores_result or (self._ledger is None and store is None):
@@ -174,7 +174,7 @@ class AsyncCommitting:
             await self._keep(step, store, self._key, result)
         except (TypeError, ValueError) as error:
             _log.warning(
-                "the result of message %s of %s is not kept, and a repetition gets None: %s", self._claim.id, self._queue.name, error
+                "the result of message %s of %s is not kept, and a repetition gets None: %s", self._message.id, self._queue.name, error
             )
             return None, {"result_error": str(error)}
         return self._key, {}
@@ -182,10 +182,10 @@ class AsyncCommitting:
     async def _keep(self, step: AsyncTogether | None, store: ResultStore | None, key: str, value: Any) -> None:
         await keep(self._queue, step, store, key, value)
 
-    def _plain(self, result: Any) -> Any:
+    def _plain(self, step: AsyncTogether | None, result: Any) -> Any:
         """The result where an envelope can carry it, else None."""
         try:
-            _check_room(result, self._queue.client.async_store.limits)
+            _check_room(result, DEFAULT_LIMITS if step is None else self._queue.client.async_store.limits)
         except (TypeError, ValueError):
             return None
         return result
@@ -195,25 +195,30 @@ class AsyncCommitting:
         own = await _load(ledger, self._key)
         if own is not None and own.status == "succeeded":
             return own
-        plain = await _load(ledger, str(self._claim.key))
+        plain = await _load(ledger, str(self._message.dedupe_key))
         is_done = plain is not None and plain.status == "succeeded" and plain.metadata.get("queue", self._queue.name) == self._queue.name
         return plain if is_done else own
 
-    def _is_in_step(self, ledger: IdempotencyStore) -> bool:
-        return isinstance(ledger, URLIdempotencyStore) and is_same_store(ledger.client, self._queue.client)
+    def _is_in(self, step: AsyncTogether | None, ledger: IdempotencyStore) -> bool:
+        return step is not None and isinstance(ledger, URLIdempotencyStore) and is_same_store(ledger.client, self._queue.client)
 
     async def _save_record(self, step: AsyncTogether | None, ledger: IdempotencyStore, record: IdempotencyRecord) -> None:
         if not isinstance(ledger, URLIdempotencyStore):
             ledger.save(self._key, record)
-        elif step is not None and self._is_in_step(ledger):
+        elif step is not None and self._is_in(step, ledger):
             ledger.async_records.write(step, self._key, *kept(record))
         else:
             await ledger.async_records.save(self._key, *kept(record))
 
-    def _relay(self, step: AsyncTogether, do: str, key: str, envelope: dict[str, Any], delay_s: float = 0.0) -> None:
-        leave_to_relay(self._queue, step, do, key, envelope, delay_s=delay_s)
+    def _relay(self, step: AsyncTogether | None, do: str, key: str, envelope: dict[str, Any], delay_s: float = 0.0) -> None:
+        # Without a step there is no relay, as in localqueue: what reads the envelopes is the user's.
+        if step is not None:
+            leave_to_relay(self._queue, step, do, key, envelope, delay_s=delay_s)
 
     async def _cancel(self, key: str) -> None:
+        """Take back what was left to the relay, by this delivery or one before."""
+        if not isinstance(self._queue.backend, EngineBackend):
+            return
         await self._queue.client.async_store.execute(Move(relay_queue(self._queue), "gone", [fitting(key)]))
 
 

@@ -1,0 +1,121 @@
+"""The messages of a queue in a store of the user's own, through the methods that localqueue's protocol gives it.
+
+The protocol knows no tokens, no renewal and no steps over several queues, so there is less to promise: see the how-to page.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from holdfast._sync.flows.polling import poll
+from holdfast.clock import wall_us
+from holdfast.errors import QueueFull
+from holdfast.surfaces.localqueue.backends import Stored, Target
+from holdfast.surfaces.localqueue.messages import Error, QueueMessage, QueueStats, error_as_dict
+from holdfast.surfaces.localqueue.placing import Placing
+from holdfast.surfaces.localqueue.policies import UNBOUNDED, BackpressureStrategy
+from holdfast.surfaces.localqueue.queue_store import QueueStore
+
+POLL_S = 0.05
+"""How often a store is asked that cannot say when something changes; localqueue asks as often."""
+
+
+class ForeignBackend:
+    """The messages of one queue in a user's store."""
+
+    def __init__(self, store: QueueStore, queue: str) -> None:
+        self._store = store
+        self._queue = queue
+
+    def put(
+        self, value: Any, placing: Placing, targets: Sequence[Target], backpressure: BackpressureStrategy, timeout_s: float | None
+    ) -> list[Stored]:
+        """Add a message to each target, one after the other; whether one is new the store does not say."""
+        return [self._put(value, placing, target, backpressure, timeout_s) for target in targets]
+
+    def claim(self, lease_timeout: float, leased_by: str | None, timeout_s: float | None, *, takes: bool) -> QueueMessage | None:
+        """Lease the next message; with `takes` remove it right after."""
+
+        def dequeue() -> QueueMessage | None:
+            return self._store.dequeue(self._queue, lease_timeout=lease_timeout, now=_now(), leased_by=leased_by)
+
+        message = poll(dequeue, timeout_s, POLL_S)
+        if message is not None and takes:
+            self._store.ack(self._queue, message.id)
+        return message
+
+    def inspect(self, message_id: str) -> QueueMessage | None:
+        """Look at a message."""
+        return self._store.get(self._queue, message_id)
+
+    def is_lost(self, message: QueueMessage) -> bool:
+        """Whether a leased message was leased again since, as far as the number of its attempts tells."""
+        if message.state != "inflight":
+            return False
+        found = self._store.get(self._queue, message.id)
+        return found is not None and found.attempts > message.attempts
+
+    def ack(self, message: QueueMessage) -> bool:
+        """Remove a message, unless it was leased again since."""
+        return not self.is_lost(message) and self._store.ack(self._queue, message.id)
+
+    def release(self, message: QueueMessage, delay: float, error: Error) -> bool:
+        """Give a message back, unless it was leased again since."""
+        if self.is_lost(message):
+            return False
+        return self._store.release(self._queue, message.id, available_at=_now() + delay, **_failure(error))
+
+    def dead_letter(self, message: QueueMessage, error: Error) -> bool:
+        """Take a message out of delivery, unless it was leased again since."""
+        return not self.is_lost(message) and self._store.dead_letter(self._queue, message.id, **_failure(error))
+
+    def qsize(self) -> int:
+        """How many messages are due."""
+        return self._store.qsize(self._queue, now=_now())
+
+    def stats(self) -> QueueStats:
+        """How many messages are where."""
+        return self._store.stats(self._queue, now=_now())
+
+    def record_worker_heartbeat(self, worker_id: str, at: float) -> None:
+        """Note when a worker was alive."""
+        self._store.record_worker_heartbeat(self._queue, worker_id, now=at)
+
+    def dead_letters(self, limit: int | None) -> list[QueueMessage]:
+        """The dead letters."""
+        return self._store.dead_letters(self._queue, limit=limit)
+
+    def requeue_dead(self, message_id: str, delay: float) -> bool:
+        """Give a dead letter another chance."""
+        return self._store.requeue_dead(self._queue, message_id, available_at=_now() + delay)
+
+    def prune_dead_letters(self, older_than: float) -> int:
+        """Remove dead letters by age."""
+        return self._store.prune_dead_letters(self._queue, older_than=older_than, now=_now())
+
+    def count_dead_letters_older_than(self, older_than: float) -> int:
+        """How many a prune would remove."""
+        return self._store.count_dead_letters_older_than(self._queue, older_than=older_than, now=_now())
+
+    def purge(self) -> int:
+        """Remove every message."""
+        return self._store.purge(self._queue)
+
+    def _put(self, value: Any, placing: Placing, target: Target, backpressure: BackpressureStrategy, timeout_s: float | None) -> Stored:
+        def has_room() -> bool | None:
+            is_full = backpressure != UNBOUNDED and backpressure.is_full(qsize=self._store.qsize(target.queue, now=_now()))
+            return None if is_full else True
+
+        if poll(has_room, timeout_s, POLL_S) is None:
+            raise QueueFull(f"queue {target.queue!r} is full: take messages out, or wait for longer than {timeout_s or 0} seconds")
+        message = self._store.enqueue(
+            target.queue, value, available_at=_now() + placing.delay, dedupe_key=target.key, priority=placing.priority
+        )
+        return Stored(message, is_new=True)
+
+
+def _failure(error: Error) -> dict[str, Any]:
+    return {"last_error": error_as_dict(error), "failed_at": None if error is None else _now()}
+
+
+def _now() -> float:
+    return wall_us() / 1_000_000
