@@ -318,8 +318,9 @@ def test_a_temporary_folder_that_others_can_enter_is_not_trusted(database: Path,
     trap = tmp_path / "trap"
     trap.mkdir()
     trap.chmod(0o777)
-    with pytest.raises(PermissionError, match="not made by us"):
-        socketfolder.make_folder(str(trap), database)
+    socketfolder.make_folder(str(trap), database)
+    with pytest.raises(PermissionError, match="not made by us"), socketfolder.opened(str(trap), database):
+        pass
 
 
 def test_the_folder_and_its_sockets_are_as_open_to_others_as_the_database(database: Path, here: Listening) -> None:

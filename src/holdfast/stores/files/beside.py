@@ -1,7 +1,16 @@
-"""Files of ours that stand beside the database and are as open to others as it is."""
+"""Files of ours that stand beside the database and are as open to others as it is.
+
+Somebody else may own the folder and exchange what is in it at any moment, so nothing is changed by its path: a name is opened without
+following links, looked at, and changed through its descriptor.
+"""
 
 import os
+from contextlib import suppress
 from pathlib import Path
+from stat import S_ISDIR, S_ISREG
+
+OURS_ALONE = 0o600
+"""What a new database, or what is made before there is one, is open to."""
 
 
 def beside(database: str | os.PathLike[str], suffix: str) -> Path:
@@ -9,19 +18,47 @@ def beside(database: str | os.PathLike[str], suffix: str) -> Path:
     return Path(os.path.realpath(database) + suffix)
 
 
-def share_like(database: str | os.PathLike[str], made: Path) -> None:
+def status_of(database: str | os.PathLike[str]) -> os.stat_result | None:
+    """Mode and owner of the database, None while there is none."""
+    try:
+        return Path(database).stat()
+    except FileNotFoundError:
+        return None
+
+
+def share_like(database: str | os.PathLike[str], fd: int) -> None:
     """Give what we just made the database's mode (and owner, where we may): whoever can write the one can use the other.
 
     A folder's execute bits follow the read bits. While there is no database nothing changes.
     """
-    try:
-        status = Path(database).stat()
-    except FileNotFoundError:
+    status = status_of(database)
+    if status is None:
         return
     mode = status.st_mode & 0o666
-    made.chmod(mode | (mode & 0o444) >> 2 if made.is_dir() else mode)
+    os.fchmod(fd, mode | (mode & 0o444) >> 2 if S_ISDIR(os.fstat(fd).st_mode) else mode)
     if os.geteuid() == 0:
-        os.chown(made, status.st_uid, status.st_gid)
+        os.fchown(fd, status.st_uid, status.st_gid)
+
+
+def create_database(path: str | os.PathLike[str]) -> None:
+    """Make an empty file that is its owner's alone, where there is none; what fails here is for the engine to say."""
+    with suppress(OSError):
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, OURS_ALONE))
+
+
+def open_companion(path: Path, database: str | os.PathLike[str]) -> int:
+    """Open a file of ours, or make it; refuses a link, and whatever is no file."""
+    flags = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    try:
+        fd = os.open(path, flags | os.O_CREAT | os.O_EXCL, OURS_ALONE)
+    except FileExistsError:
+        fd = os.open(path, flags)
+        if not S_ISREG(os.fstat(fd).st_mode):
+            os.close(fd)
+            raise OSError(f"{path} is no file") from None
+        return fd
+    share_like(database, fd)
+    return fd
 
 
 def sync_folder(folder: str | os.PathLike[str]) -> None:

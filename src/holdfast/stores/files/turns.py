@@ -19,7 +19,7 @@ import time
 from pathlib import Path
 
 from holdfast.errors import Closed, StoreError, StoreUnavailable
-from holdfast.stores.files.beside import beside, share_like
+from holdfast.stores.files.beside import beside, open_companion
 from holdfast.stores.files.recordlocks import RecordLocks
 
 KEPT = 8
@@ -265,19 +265,14 @@ _registry_lock = threading.Lock()  # taken before a guard, never after
 def _known(path: Path) -> Turns | None:
     # Looked up without opening: closing the second descriptor would drop the locks of the first.
     try:
-        status = path.stat()
+        status = path.lstat()
     except FileNotFoundError:
         return None
     return _registry.get((status.st_dev, status.st_ino))
 
 
 def _opened(path: Path, database: str | os.PathLike[str]) -> Turns:
-    try:
-        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)
-        share_like(database, path)
-    except FileExistsError:
-        fd = os.open(path, os.O_RDWR)
-    locks = RecordLocks(fd)
+    locks = RecordLocks(open_companion(path, database))
     # Should one be known after all (the file was exchanged since we looked), this descriptor stays open for the same reason.
     return _registry.setdefault(locks.identity, Turns(str(path), locks))
 

@@ -19,8 +19,7 @@ from secrets import token_hex
 from msgspec import DecodeError, msgpack
 
 from holdfast.errors import Closed
-from holdfast.stores.files.beside import share_like
-from holdfast.stores.files.socketfolder import folder_for, make_folder, remove_folder, way_to
+from holdfast.stores.files.socketfolder import SocketFolder, folder_for, make_folder, opened, remove_folder
 from holdfast.stores.waiting import EVERYTHING
 
 Hint = tuple[str, int]
@@ -123,12 +122,12 @@ class Wakeups:
         read_ns = time.time_ns()
         own = self._listener.name if self._listener else None
         try:
-            names = {name for name in os.listdir(self._folder) if name != own and not name.startswith(".")}  # noqa: PTH208 - as above
-            for name in self._peers.keys() - names:
-                self._peers.pop(name).close()
-            with way_to(self._folder) as way:
+            with opened(self._folder, self._database) as folder:
+                names = folder.names() - {own}
+                for name in self._peers.keys() - names:
+                    self._peers.pop(name).close()
                 for name in names - self._peers.keys():
-                    self._connect(way, name)
+                    self._connect(folder, name)
         except OSError as error:
             logger.debug("Could not look for listeners in %s: %s", self._folder, error)
             return
@@ -136,12 +135,14 @@ class Wakeups:
         self._peers_at_ns = changed_ns if settled else -1
         self._nobody_at_ns = changed_ns if settled and not self._peers else -1
 
-    def _connect(self, way: str, name: str) -> None:
+    def _connect(self, folder: SocketFolder, name: str) -> None:
+        if not folder.is_socket(name):
+            return
         # A socket each: what a stopped process leaves unread counts against its sender's buffer, and must not silence the others.
         peer = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         peer.settimeout(0.0)
         try:
-            peer.connect(f"{way}/{name}")
+            peer.connect(folder.address_of(name))
         except OSError as error:
             peer.close()
             if isinstance(error, ConnectionRefusedError):
@@ -161,9 +162,9 @@ class Wakeups:
 
     def _bury(self, name: str) -> None:
         """Remove the socket of a process that is gone. A name is never used twice, so it cannot be a newer one's."""
-        with suppress(OSError):
-            Path(self._folder, name).unlink()
-            remove_folder(self._folder)
+        with suppress(OSError), opened(self._folder, self._database) as folder:
+            folder.remove(name)
+        remove_folder(self._folder)
 
     def _forget_peers(self) -> None:
         while self._peers:
@@ -175,8 +176,9 @@ class _Listener:
 
     def __init__(self, folder: str, database: str | os.PathLike[str], on_hint: OnHint) -> None:
         self.name = f"{os.getpid()}-{token_hex(6)}"
-        self._path = Path(folder, self.name)
-        self._hidden = Path(folder, f".{self.name}")
+        self._folder = folder
+        self._database = database
+        self._hidden = f".{self.name}"
         self._on_hint = on_hint
         self._closing = False
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
@@ -185,32 +187,32 @@ class _Listener:
         self._doorbell.settimeout(0.0)
         self._thread = threading.Thread(target=self._read, name="holdfast wake-ups", daemon=True)
         try:
-            self._start(folder, database)
+            self._start()
         except BaseException:
             self._remove()
             self.drop()
             raise
 
-    def _start(self, folder: str, database: str | os.PathLike[str]) -> None:
-        self._bind(folder, database)
-        share_like(database, self._hidden)
-        self._hidden.rename(self._path)
-        self._thread.start()
-
-    def _bind(self, folder: str, database: str | os.PathLike[str]) -> None:
+    def _start(self) -> None:
         for tries_left in reversed(range(MOVES)):
-            make_folder(folder, database)
+            make_folder(self._folder, self._database)
             try:
-                # Under a name that nobody sends to, then renamed: for a moment a socket is there and refuses, as if its process were gone.
-                with way_to(folder) as way:
-                    self._socket.bind(f"{way}/{self._hidden.name}")
-                    self._doorbell.connect(f"{way}/{self._hidden.name}")
+                with opened(self._folder, self._database) as folder:
+                    self._bind(folder)
             except FileNotFoundError:
                 # The last to leave removed the folder in between.
                 if not tries_left:
                     raise
             else:
+                self._thread.start()
                 return
+
+    def _bind(self, folder: SocketFolder) -> None:
+        """Bind under a name that nobody sends to, then rename: for a moment a socket is there and refuses, as if its process were gone."""
+        self._socket.bind(folder.address_of(self._hidden))
+        self._doorbell.connect(folder.address_of(self._hidden))
+        folder.share_socket(self._hidden, self._database)
+        folder.rename(self._hidden, self.name)
 
     def _read(self) -> None:
         # A sender that finds the queue full drops its hints. So many datagrams in a row that the queue may have been full therefore count
@@ -250,10 +252,10 @@ class _Listener:
         self.drop()
 
     def _remove(self) -> None:
-        for path in (self._hidden, self._path):
-            with suppress(OSError):
-                path.unlink()
-        remove_folder(self._path.parent)
+        with suppress(OSError), opened(self._folder, self._database) as folder:
+            for name in (self._hidden, self.name):
+                folder.remove(name)
+        remove_folder(self._folder)
 
     def drop(self) -> None:
         self._socket.close()

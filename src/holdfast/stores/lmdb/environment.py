@@ -14,6 +14,7 @@ import lmdb
 from holdfast.commands import refused
 from holdfast.errors import SchemaTooNew, StoreCorrupted, StoreError, StoreMissing
 from holdfast.stores.files import Durability
+from holdfast.stores.files.beside import OURS_ALONE, status_of
 from holdfast.stores.lmdb.gate import Gate
 from holdfast.stores.lmdb.layout import LONGEST
 from holdfast.stores.lmdb.tables import TABLES, Handle, Tables
@@ -53,6 +54,7 @@ class Environment:
             map_size=map_bytes,
             max_dbs=len(TABLES),
             max_readers=READERS,
+            mode=self._mode(),
             sync=self.durability == "power",
             metasync=self.durability == "power",
             # Readahead fills the memory with pages that random access does not want.
@@ -71,6 +73,11 @@ class Environment:
     def opened(cls, folder: str) -> "Environment | None":
         """This process's environment of the folder, if it has it open."""
         return _open.get(identity(folder))
+
+    def _mode(self) -> int:
+        """What new files are open to: as the data is, and at first to their owner alone."""
+        status = status_of(Path(self.folder, "data.mdb"))
+        return OURS_ALONE if status is None else status.st_mode & 0o666
 
     @classmethod
     def share(cls, folder: str, durability: Durability, map_size: int) -> "Environment":

@@ -78,7 +78,7 @@ class LmdbStore(SharedFileStore):
 
     def _make_folder(self) -> None:
         try:
-            Path(self.path).mkdir(exist_ok=True)
+            Path(self.path).mkdir(mode=0o700, exist_ok=True)
         except OSError as error:
             message = f"the folder {self.path} cannot be made: create it, or its parent, where you may write ({error})"
             raise StoreError(message) from error

@@ -12,6 +12,7 @@ from holdfast.commands import Command
 from holdfast.stores import Executor, Guarantees
 from holdfast.stores.committing import Job
 from holdfast.stores.files import Durability
+from holdfast.stores.files.beside import create_database
 from holdfast.stores.files.store import SharedFileStore
 from holdfast.stores.sqlite import checkpoints, forks
 from holdfast.stores.sqlite.file import (
@@ -68,6 +69,7 @@ class SqliteStore(SharedFileStore):
 
     def _open_file(self) -> None:
         check_folder(self.path)
+        create_database(self.path)
         self._open(self.path)
         self._is_logged = checkpoints.has_log(self.path)
         if self._is_logged:
