@@ -1,16 +1,23 @@
 """The connection to any store, by URL."""
 
+import copy
+import gc
 import os
+import pickle
+import subprocess
+import sys
 import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from holdfast import Closed, ControlPlaneClient, MessageId, Queue, connect
+from holdfast import Closed, ControlPlaneClient, Dict, Election, Lock, MessageId, Once, Queue, Worker, connect
 from holdfast.client import client_for
 from holdfast.results import MISSING, Missing
+from tests.server.test_routes import until
 from tests.servers import own_redis_url
+from tests.stores_by_name import url_of
 
 
 def test_a_client_opens_its_store_at_the_first_use(tmp_path: Path) -> None:
@@ -134,3 +141,84 @@ async def test_closing_for_tasks_closes_the_connections_that_their_loop_has() ->
     assert len(face.pipes) == 1
     await client.aio.close()
     assert len(face.pipes) == 0
+
+
+def test_a_shared_client_is_the_one_that_handles_use() -> None:
+    Queue.from_name("jobs", base_url="memory://to-close").put(1)
+    ControlPlaneClient.shared("memory://to-close").close()
+    assert Queue.from_name("jobs", base_url="memory://to-close").length() == 0
+    ControlPlaneClient.shared("memory://to-close").close()
+
+
+def work(value: object) -> object:
+    return value
+
+
+def test_handles_with_a_client_are_sent_to_another_process(tmp_path: Path) -> None:
+    with ControlPlaneClient(f"sqlite:///{tmp_path}/store?durability=process") as client:
+        jobs = Queue.create("jobs", client=client)
+        program = "import pickle, sys; jobs, again = pickle.load(sys.stdin.buffer); jobs.put('hello'); print(jobs._client is again._client)"
+        sent = pickle.dumps((jobs, Queue.from_name("again", client=client)))
+        done = subprocess.run([sys.executable, "-c", program], input=sent, capture_output=True, check=True, timeout=60)
+        assert done.stdout == b"True\n", "one client there stands for one client here"
+        assert jobs.get() == "hello"
+
+
+@pytest.mark.parametrize("kind", [Queue, Dict, Lock, Election, Once, lambda name, client: Worker(work, name, client=client)])
+def test_every_handle_with_a_client_can_be_pickled(kind: Any, tmp_path: Path) -> None:
+    with ControlPlaneClient(f"sqlite:///{tmp_path}/store", token="a secret") as client:  # noqa: S106 - no secret
+        handle = kind("name", client=client)
+        assert pickle.loads(pickle.dumps(handle))._client is client  # noqa: S301 - our own
+        assert copy.deepcopy(handle)._client is client
+        assert "a secret" not in f"{handle!r} {client!r}"
+
+
+@pytest.mark.parametrize("make", [lambda: ControlPlaneClient("memory://"), lambda: ControlPlaneClient.on(connect("memory://"))])
+def test_a_client_whose_store_is_in_this_process_says_what_to_send_instead(make: Any) -> None:
+    with make() as client, pytest.raises(TypeError, match=r"cannot be sent to another process.* base_url="):
+        pickle.dumps(Queue.create("jobs", client=client))
+
+
+def test_a_closed_client_is_not_sent(tmp_path: Path) -> None:
+    client = ControlPlaneClient(f"sqlite:///{tmp_path}/store")
+    client.close()
+    with pytest.raises(TypeError, match="was closed"):
+        pickle.dumps(client)
+
+
+def open_files() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+@pytest.mark.parametrize("kind", ["memory", "sqlite", "lmdb", "redis", "postgres"])
+def test_a_client_that_is_dropped_leaves_no_thread_and_no_file(kind: str, tmp_path: Path) -> None:
+    def use(client: ControlPlaneClient) -> None:
+        with Lock("name", client=client, lease_s=30):
+            Queue.create("jobs", client=client).put(1)
+
+    url = url_of(kind, tmp_path)
+    with ControlPlaneClient(url) as client:
+        use(client)
+    threads, files = set(threading.enumerate()), open_files()
+    use(ControlPlaneClient(url))
+    until(lambda: gc.collect() >= 0 and set(threading.enumerate()) <= threads and open_files() <= files)
+
+
+def test_a_store_that_a_dropped_client_was_on_stays_open() -> None:
+    store = connect("memory://")
+    Queue.create("jobs", client=ControlPlaneClient.on(store)).put(1)
+    gc.collect()
+    assert Queue.from_name("jobs", client=ControlPlaneClient.on(store)).length() == 1
+
+
+def test_a_named_store_in_memory_outlives_its_clients() -> None:
+    Queue.create("jobs", client=ControlPlaneClient("memory://outlives")).put(1)
+    gc.collect()
+    with ControlPlaneClient("memory://outlives") as client:
+        assert Queue.from_name("jobs", client=client).length() == 1
+
+
+@pytest.mark.parametrize(("scheme", "meant"), [("sqlit", "sqlite"), ("postgre", "postgres"), ("redsi", "redis"), ("htp", "http")])
+def test_a_scheme_with_a_slip_is_answered_with_the_one_that_was_meant(scheme: str, meant: str) -> None:
+    with pytest.raises(ValueError, match=rf"unknown store URL scheme '{scheme}://'; did you mean {meant}://\?"):
+        connect(f"{scheme}://x")

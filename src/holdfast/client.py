@@ -17,6 +17,8 @@ from holdfast.opening import CLOSED, LateRenewals, Opener, Parts
 from holdfast.twins import load
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from holdfast._async.handles.together import AsyncTogether
     from holdfast._sync.handles.together import Together
     from holdfast.keepalive import Keepalive
@@ -29,6 +31,8 @@ _PASSWORD = re.compile(r"(?<=//)[^/@]*@")
 _lock = threading.Lock()
 _clients: "dict[tuple[str | None, str | None], ControlPlaneClient]" = {}
 _all: "weakref.WeakSet[ControlPlaneClient]" = weakref.WeakSet()
+_sent: "weakref.WeakValueDictionary[str, ControlPlaneClient]" = weakref.WeakValueDictionary()
+"""Clients that were sent to other processes or come from one, by the name under which they travel."""
 
 
 class ControlPlaneClient:
@@ -49,6 +53,7 @@ class ControlPlaneClient:
         self._async_store: AsyncStore | None = None
         self._keepalive: Keepalive | None = None
         self._is_closed = False
+        self._sent_as = ""
         # A memory store is nobody's own: it lasts as long as anybody has it.
         self._parts = Parts(self._opener, keeps_store=self._opens_at_once())
         weakref.finalize(self, self._parts.close_in_background).atexit = False
@@ -174,6 +179,26 @@ class ControlPlaneClient:
     async def __aexit__(self, *_: object) -> None:
         await self.aio.close()
 
+    def __reduce__(self) -> "tuple[Callable[..., ControlPlaneClient], tuple[object, ...]]":
+        """Let another process open the same store: one client there for this one, however often it is sent.
+
+        What is sent has the URL and the token, with any password. A store that only this process can reach is refused with `TypeError`.
+        """
+        if self._is_closed:
+            raise TypeError(f"{self!r} was closed, so it cannot be sent to another process: make a new client there")
+        if self._parts.keeps_store:
+            raise TypeError(
+                f"{self!r} cannot be sent to another process, because its store is in this one: keep the data in a file or on a server, "
+                "and give the handles that you send its URL as base_url="
+            )
+        if _clients.get((self._url, self.token)) is self:
+            return _shared_again, (self._url, self.token)
+        from holdfast.ids import new_id  # noqa: PLC0415 - see the top
+
+        self._sent_as = self._sent_as or new_id()
+        _sent[self._sent_as] = self
+        return _received, (self._sent_as, self._url, self.token, self._limits)
+
     def __repr__(self) -> str:
         return f"ControlPlaneClient({None if self._url is None else _PASSWORD.sub('', self._url)!r})"
 
@@ -219,6 +244,20 @@ def client_for(base_url: str | None = None, *, token: str | None = None) -> Cont
         if client is None or client.is_closed:
             client = _clients[url, token] = ControlPlaneClient(url, token=token)
             client._opener.open_store = partial(connect_shared, url, token=token)  # noqa: SLF001 - made here
+        return client
+
+
+def _shared_again(url: str | None, token: str | None) -> ControlPlaneClient:
+    return client_for(url, token=token)
+
+
+def _received(name: str, url: str | None, token: str | None, limits: Limits) -> ControlPlaneClient:
+    """The client of this process that stands for one that was sent."""
+    with _lock:
+        client = _sent.get(name)
+        if client is None or client.is_closed:
+            client = _sent[name] = ControlPlaneClient(url, token=token, limits=limits)
+            client._sent_as = name  # noqa: SLF001 - made here
         return client
 
 

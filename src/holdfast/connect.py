@@ -203,7 +203,11 @@ def _split(text: str) -> SplitResult:
     if not mark or scheme not in STORES:
         is_scheme = mark and scheme.replace("+", "").isalnum()
         problem = f"unknown store URL scheme '{scheme}://'" if is_scheme else "a store URL begins with its scheme"
-        raise ValueError(f"{problem}; supported: {', '.join(f'{known}://' for known in STORES)}")
+        from difflib import get_close_matches  # noqa: PLC0415 - see the top
+
+        close = get_close_matches(scheme, STORES, 1) if is_scheme else []
+        hint = f"did you mean {close[0]}://? " if close else ""
+        raise ValueError(f"{problem}; {hint}supported: {', '.join(f'{known}://' for known in STORES)}")
     try:
         return urlsplit(text)
     except ValueError:

@@ -135,9 +135,12 @@ class Parts:
     def close_in_background(self) -> None:
         """Close all, for a client that was dropped. In a thread: whoever dropped it may hold a lock that is needed."""
         if not self._opener.is_closed and (self.keepalive is not None or self._opener.store is not None):
-            # Not threading's, which needs locks of its own to begin one. At the end of the interpreter there are no more threads.
+            # Even threading's own lock, so the thread is begun by another one. At the end of the interpreter there are no more threads.
             with suppress(RuntimeError):
-                _thread.start_new_thread(self._close_dropped, ())
+                _thread.start_new_thread(self._begin_to_close, ())
+
+    def _begin_to_close(self) -> None:
+        threading.Thread(target=self._close_dropped, name="holdfast-close", daemon=True).start()
 
     def _close_dropped(self) -> None:
         if not self.keeps_store:

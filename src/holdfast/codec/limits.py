@@ -113,6 +113,6 @@ def _size_of(name: str, what: str) -> int:
 def shown(value: object) -> str:
     """A refused argument, for the message."""
     if isinstance(value, int) and abs(value) > sys.float_info.max:
-        return "a number beyond any float"  # Python refuses to write an int of more than 4,300 digits.
+        return "an integer too large for a float"  # Python refuses to write an int of more than 4,300 digits.
     text = repr(value)
     return text if len(text) <= SHOWN_CHARACTERS else text[:SHOWN_CHARACTERS] + "…"
