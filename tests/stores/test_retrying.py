@@ -6,6 +6,7 @@ import pytest
 
 from holdfast.backoff import Backoff
 from holdfast.commands import Claim, Names, Put
+from holdfast.commands.events import RETRY_S
 from holdfast.errors import OutcomeUnknown, StoreUnavailable
 from holdfast.stores.retrying import Lost, Patience, Tries, named, retry, retry_async
 from holdfast.testing.conformance.asking import JOBS, item
@@ -50,6 +51,10 @@ def cut(*, maybe_applied: bool = True) -> Lost:
 def test_what_was_lost_is_tried_again_after_a_pause() -> None:
     wire = Wire(cut(), cut())
     assert (wire.ask(), wire.tried, wire.now) == ("answer", 3, 20.0)
+
+
+def test_a_command_is_sent_for_half_as_long_as_its_answer_is_kept_so_a_copy_may_travel_for_the_other_half() -> None:
+    assert Patience().most_s * 2 == RETRY_S == 120.0
 
 
 def test_tasks_try_again_as_threads_do() -> None:

@@ -21,6 +21,7 @@ from holdfast.server.layers.telemetry import Telemetry
 from holdfast.server.layers.tracing import traced
 from holdfast.server.metrics import Metrics
 from holdfast.server.rates import Rates
+from holdfast.server.stalls import Stalls, uptime_s
 from holdfast.server.topics import Topics
 from holdfast.server.waiting import WaitRoute
 from holdfast.server.watching import HEARTBEAT_S, WatchRoute
@@ -59,6 +60,8 @@ class Options(Struct, frozen=True):
     """How many requests a second each token may make, None for any number."""
     now: Callable[[], float] = time.monotonic
     """The clock by which what is known of tokens grows old, and failed logins are forgotten."""
+    uptime: Callable[[], float] = uptime_s
+    """The clock by which the server notices that it stood still."""
 
 
 DEFAULT_OPTIONS = Options()
@@ -86,14 +89,16 @@ class ControlPlane:
     def begin(self) -> None:
         """Make the routes, on the running event loop."""
         options, store, topics, metrics = self._options, self._store.for_tasks(), Topics(self._store), Metrics()
-        posts = _posts(store, topics, self._lasting, metrics, options)
+        stalls = Stalls(options.uptime)
+        stalls.watch()
+        posts = _posts(store, topics, self._lasting, metrics, options, stalls=stalls)
         gets = _gets(store, topics, self._lasting, metrics, options)
         tokens = KnownTokens(self._store, store, options.now)
         failures = Failures(options.failed_logins, options.failed_logins_s, options.now)
         signed_in = SignIn(Routes(gets, posts), tokens, failures, Rates(options.requests_each_per_s, options.now))
         answered = Problems(Hosts(InFlight(signed_in, options.in_flight), options.hosts))
         routes = frozenset({*gets, *posts})
-        self._served = _Served(store, topics, tokens, traced(Telemetry(answered, metrics, routes), routes))
+        self._served = _Served(store, topics, tokens, stalls, traced(Telemetry(answered, metrics, routes), routes))
 
     def end_waits(self) -> None:
         """Let every request that waits answer now, and no other wait any more."""
@@ -105,6 +110,7 @@ class ControlPlane:
         if self._served is not None:
             self._served.topics.close()
             self._served.tokens.close()
+            self._served.stalls.close()
             await self._served.store.aclose()
 
     async def _live(self, receive: Receive, send: Send) -> None:
@@ -120,6 +126,7 @@ class _Served(Struct):
     store: AsyncStore
     topics: Topics
     tokens: KnownTokens
+    stalls: Stalls
     app: App
 
 
@@ -143,8 +150,10 @@ class Routes:
         return WireError("wrong_method", 405, f"this takes {allowed}", ((b"allow", allowed.encode()),))
 
 
-def _posts(store: AsyncStore, topics: Topics, lasting: Lasting, metrics: Metrics, options: Options) -> dict[str, App]:
-    routes: dict[str, App] = {route.path: CommandRoute(route.command, store, lasting, metrics, options.body_bytes) for route in ROUTES}
+def _posts(store: AsyncStore, topics: Topics, lasting: Lasting, metrics: Metrics, options: Options, *, stalls: Stalls) -> dict[str, App]:
+    routes: dict[str, App] = {
+        route.path: CommandRoute(route.command, store, lasting, metrics, stalls=stalls, body_bytes=options.body_bytes) for route in ROUTES
+    }
     return routes | {WAIT_PATH: WaitRoute(topics, lasting)}
 
 

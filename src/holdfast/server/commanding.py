@@ -16,6 +16,7 @@ from holdfast.server.effects import last_failures
 from holdfast.server.lasting import Lasting
 from holdfast.server.metrics import Metrics
 from holdfast.server.reach import Reach
+from holdfast.server.stalls import Stalls
 from holdfast.stores import AsyncStore
 from holdfast.stores.http.protocol import WAIT_MAX_S, WALL_OFFSET
 
@@ -29,18 +30,23 @@ _WALL_OFFSET = WALL_OFFSET.encode()
 class CommandRoute:
     """Executes one kind of command on the store."""
 
-    def __init__(self, command: type[Command[Any]], store: AsyncStore, lasting: Lasting, metrics: Metrics, body_bytes: int) -> None:
+    def __init__(
+        self, command: type[Command[Any]], store: AsyncStore, lasting: Lasting, metrics: Metrics, *, stalls: Stalls, body_bytes: int
+    ) -> None:
         self._decode = json.Decoder(command).decode
         self._store = store
         self._lasting = lasting
         self._metrics = metrics
+        self._stalls = stalls
         self._body_bytes = body_bytes
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        begun = self._stalls.begin()
         command = self._decode(await read_body(scope, receive, self._body_bytes))
         caller = caller_of(scope)
         store = Reach(self._store, caller)
         last = await last_failures(self._store, command, caller)
+        self._stalls.check(begun)
         if scope["query_string"] and isinstance(command, Claim):
             answered: object = await self._claim(store, command, wait_s(scope), caller, receive)
         else:
