@@ -108,7 +108,8 @@ class Queue(QueueConsumer[T], QueueAdministration):
     ) -> "Queue[Any]":
         """Create the queue if it is not there, and make a handle. Never empties it.
 
-        `maxsize` limits how many messages may be ready, those that are delayed too; None lifts the limit, and left out it stays as it is.
+        `maxsize` limits how many messages may be ready, those that are delayed too, but not those whose lease has ended until a claim
+        finds them; None lifts the limit, and left out it stays as it is.
         For `type=` and `codec=` see `from_name`.
         """
         queue = Queue[Any](name, codec=codec_for(type, codec), client=client, base_url=base_url)
@@ -144,7 +145,8 @@ class Queue(QueueConsumer[T], QueueAdministration):
         value waits behind it); `if_present` sets both. `delay_s` or `at`, a moment with time zone, hold it back. Higher `priority` goes
         first. With `max_attempts` it is dead after so many failures and expiries, and goes to `dead_letter_queue` if there is one. If
         nobody has started it `start_within_s` after it was due, it is dropped. `metadata` travels beside the value. A put under an `id`
-        that exists changes nothing. Into a full queue it waits for room as `timeout_s` says, then raises `QueueFull`.
+        that exists changes nothing, even if the value is another: `created` is false. Into a full queue it waits for room as `timeout_s`
+        says, then raises `QueueFull`.
 
         With a `connection` of yours to the same database the put is part of its open transaction: it is committed, or vanishes, with it.
         """

@@ -65,6 +65,7 @@ begin
   returning exists (
     select from listeners as l where l.topic in ('queue:' || of_queue, 'watch:queue:' || of_queue) and l.until > clock_timestamp()
   ) into is_awaited;
+  perform keep_moment(now);
   if is_awaited then
     perform wake_queue(of_queue, cardinality(added));
   end if;
@@ -200,6 +201,7 @@ begin
     number, now, 'queue:' || of_queue, 'claimed', told(ids, keys, ',"holder":' || to_json(of_holder)),
     case when not takes then nullif(command_id, '') end
   );
+  perform keep_moment(now);
   if is_watched then
     perform wake('watch:queue:' || of_queue, 1073741824);
   end if;
@@ -282,6 +284,7 @@ begin
     case when are_all and not have_keys then '{"ids":' || array_to_json(ids) || ',"to":"done"}' else told_done(ids, done_ids, done_keys) end,
     nullif(command_id, '')
   );
+  perform keep_moment(now);
   if exists (select from listeners as l where l.topic = 'watch:queue:' || of_queue and l.until > clock_timestamp()) then
     perform wake('watch:queue:' || of_queue, 1073741824);
   end if;

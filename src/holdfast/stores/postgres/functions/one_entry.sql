@@ -45,6 +45,7 @@ begin
   where dict = of_dict and key = of_key;
   insert into events (n, at, topic, event, data)
   values (e.revision, now, 'dict:' || of_dict, 'written', told_of_entry(of_key, e.value));
+  perform keep_moment(now);
   perform hint(topic, 1073741824) from listeners where topic = 'watch:dict:' || of_dict and until > clock_timestamp();
   return remember(command_id, now, '[' || written_json(e, true, '') || ']');
 end

@@ -34,6 +34,7 @@ begin
   values (of_dict, of_key, of_holder, of_id, current.token, now, current.until);
   insert into events (n, at, topic, event, data)
   values (current.token, now, log_topic(of_dict, of_key), 'acquired', told_of_lease(of_key, of_holder));
+  perform keep_moment(now);
   perform hint(topic, 1073741824) from listeners where topic = 'watch:' || log_topic(of_dict, of_key) and until > clock_timestamp();
   return remember(command_id, now, acquired_json(current, now));
 end

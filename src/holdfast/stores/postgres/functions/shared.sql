@@ -1,15 +1,44 @@
 -- What the commands share: time, locks, the counter, hints, refusals.
 
--- The store's clock. Never now(): in an open transaction it stands still, and two workers hold one lease.
-create or replace function clock_us() returns bigint
+-- The server's clock. Never now(): in an open transaction it stands still, and two workers hold one lease.
+create or replace function server_us() returns bigint
 language sql volatile as $$
   select (extract(epoch from clock_timestamp()) * 1000000)::bigint
 $$;
 
+-- The store's clock: the server's, which may be set back, and from then on as much ahead of it as keeps it from going back.
+create or replace function clock_us() returns bigint
+language plpgsql volatile as $$
+declare
+  seen bigint;
+  ahead bigint;
+  shown bigint;
+begin
+  select s.last_value, a.last_value into seen, ahead from clock_seen as s, clock_ahead as a;
+  -- Only now: what others see meanwhile must not look like a clock that was set back.
+  shown := server_us();
+  if shown + ahead < seen then
+    ahead := seen - shown;
+    perform setval('clock_ahead', ahead) where current_setting('transaction_read_only') = 'off';
+  end if;
+  return shown + ahead;
+end
+$$;
+
+-- Let others know the moment of an event. Not whoever reads: this gives a transaction its number, and its commit is flushed to the disk.
+create or replace function keep_moment(now bigint) returns void
+language plpgsql volatile as $$
+begin
+  perform setval('clock_seen', now) from clock_seen where now >= last_value + 10000;
+end
+$$;
+
 -- What to add to a moment of the store for people to recognise it: the server's clock is theirs.
 create or replace function wall_offset_us() returns bigint
-language sql stable as $$
-  select 0::bigint
+language plpgsql stable as $$
+begin
+  return (select -last_value from clock_ahead);
+end
 $$;
 
 create or replace function moment_in(seconds double precision) returns bigint
@@ -77,7 +106,7 @@ begin
   insert into events (n, at, topic, event, data)
   values (nextval('numbers'), now, topic, event, data)
   returning n into number;
-  perform wake('watch:' || topic, 1073741824);
+  perform wake('watch:' || topic, 1073741824), keep_moment(now);
   return number;
 end
 $$;

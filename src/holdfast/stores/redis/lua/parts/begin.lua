@@ -32,16 +32,30 @@ local command, command_id = cmsgpack.unpack(ARGV[1]), ARGV[2]
 local answer_key = (KEYS[2] or store) .. ":answer:" .. command_id
 local counter_key, moved_key = store .. ":numbers", store .. ":moved"
 
+-- The store's clock is the server's, which may be set back, and from then on as much ahead of it as keeps it from going back.
+local TICK = 10000 -- so far the highest moment that is known to all may lag behind
+local seen_key, ahead_key = store .. ":seen", store .. ":ahead"
+local seen, ahead = 0, 0
+
 local now, time
 if not ARGV[3] then
   time = call("TIME")
   now = time[1] * 1000000 + time[2]
+  local known = call("MGET", seen_key, ahead_key)
+  seen, ahead = tonumber(known[1] or 0), tonumber(known[2] or 0)
+  if now + ahead < seen then
+    ahead = seen - now
+    redis.pcall("SET", ahead_key, string.format("%.0f", ahead)) -- Never fails the step: a server without room can still be read.
+  end
+  if ahead > 0 then
+    now, time = now + ahead, nil
+  end
 else
   -- A test owns its clock. Its threads may arrive in another order than they looked at it.
   now = math.max(tonumber(ARGV[3]), tonumber(call("GET", store .. ":clock") or 0))
   call("SET", store .. ":clock", string.format("%.0f", now))
 end
-local wall_offset = tonumber(ARGV[4]) or 0
+local wall_offset = tonumber(ARGV[4]) or -ahead
 
 --- A whole number as text. Nearly always it is the moment, whose digits the server gave.
 local function text(number)
@@ -51,10 +65,18 @@ local function text(number)
   return string.format("%.0f", number)
 end
 
+--- Let later steps know the moment of this one.
+local function keep_moment()
+  if not ARGV[3] and now >= seen + TICK then
+    call("SET", seen_key, text(now))
+  end
+end
+
 --- Write one event to the log of an object: a stream whose ids are the events' numbers, given as text; its facts are packed.
 --
 -- A number is nearly always the moment itself; only another one says when it was.
 local function write_event(key, number, id, event, data)
+  keep_moment()
   if number == now then
     call("XADD", key .. ":events", id, "event", event, "data", data)
   else
