@@ -16,7 +16,7 @@ from tests.postgres import own_postgres_url
 from tests.sentinel_databases import until
 
 LONG_S = 3_600.0
-TIMES = 60
+TIMES = 30
 
 
 @pytest.fixture

@@ -64,7 +64,7 @@ class Caller:
 
     def _without_session(self, error: NoSession | psycopg.Error) -> HoldfastError | Lost | ValueError:
         if isinstance(error, NoSession):
-            return Lost(f"{self._where}: no connection in {CONNECT_S:g} s", maybe_applied=False)
+            return Lost(f"{self._where}: {error}", maybe_applied=False)
         # The server says why it refuses a statement; without a state there was no connection to say it on.
         told = raised(error, self._where) if error.sqlstate else not_connected(error, self._where)
         return Lost(str(told), maybe_applied=False) if isinstance(told, Lost | StoreUnavailable) else told

@@ -19,6 +19,9 @@ from holdfast.stores.postgres.sessions import Session
 class NoSession(Exception):  # noqa: N818 - what became of a try; callers never see it
     """None became free, or was made, in time."""
 
+    def __init__(self, timeout_s: float) -> None:
+        super().__init__(f"no connection in {timeout_s:.3g} s")
+
 
 class Pool:
     """At most so many sessions, each lent to one caller at a time.
@@ -48,7 +51,7 @@ class Pool:
         except BaseException as error:
             self._leave(place)
             if isinstance(error, TimeoutError):
-                raise NoSession from None
+                raise NoSession(timeout_s) from None
             raise
 
     async def take_async(self, timeout_s: float) -> Session:
@@ -66,7 +69,7 @@ class Pool:
             self._leave(place, waiting)
             raise
         self._leave(place, waiting)
-        raise NoSession
+        raise NoSession(timeout_s)
 
     def give_back(self, session: Session) -> None:
         """Let the next in line have it; it is closed if it is of no use any more."""

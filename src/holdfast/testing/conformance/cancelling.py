@@ -12,8 +12,8 @@ from holdfast.testing.conformance import threads
 from holdfast.testing.conformance.factory import Conformance
 from holdfast.testing.conformance.threads import Doing
 
-ROUNDS = 8
-ENDINGS = 4
+ROUNDS = 6
+ENDINGS = 3
 STOCK = 1_000
 
 Act = Callable[[], Awaitable[object]]
