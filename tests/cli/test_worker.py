@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from holdfast import ControlPlaneClient, Queue
+from holdfast.cli.worker import make_all
 
 APP = """
 from pathlib import Path
@@ -60,10 +61,99 @@ def test_a_signal_ends_it(tmp_path: Path, url: str) -> None:
 
 @pytest.mark.parametrize(
     ("name", "reason"),
-    [("app:plain", "say which --queue"), ("app:nothing", "nothing"), ("app", "write package.module:name"), ("nowhere:send", "nowhere")],
+    [("app:plain", "say which --queue"), ("app:nothing", "its workers are: send"), ("nowhere:send", "nowhere")],
 )
 def test_what_is_no_worker_is_refused_with_the_reason(tmp_path: Path, url: str, name: str, reason: str) -> None:
     with command(tmp_path, name) as running:
         _, error = running.communicate(timeout=60)
     assert running.returncode == 2
     assert reason in error
+
+
+LOGS = """
+from holdfast import Backoff, Bury, worker
+
+@worker("logs", max_attempts=2, backoff=Backoff(first_s=0.01, jitter=0.0))
+def handle(value):
+    if value == "bad":
+        raise Bury("no such picture")
+    if value == "boom":
+        raise KeyError("boom")
+
+@worker("more logs", concurrency=3)
+def more(value):
+    pass
+"""
+
+
+def test_a_module_alone_runs_all_its_workers_and_the_log_tells_of_each_job(tmp_path: Path, url: str) -> None:
+    (tmp_path / "logs.py").write_text(LOGS)
+    with ControlPlaneClient(url) as client:
+        Queue[str]("logs", client=client).put_many(["fine", "bad", "boom"])
+        Queue[str]("more logs", client=client).put("fine")
+    with command(tmp_path, "logs", "--until-empty") as running:
+        _, log = running.communicate(timeout=60)
+    assert running.returncode == 0
+    assert "begins: logs.handle for queue 'logs', 1 at once in threads, on sqlite:///" in log
+    assert "begins: logs.more for queue 'more logs', 3 at once in threads" in log
+    assert log.count(" is done in ") == 2
+    assert "ERROR holdfast.worker job " in log
+    assert "is buried: no such picture" in log
+    assert "failed (attempt 1 of 2), again in 0.01 s: KeyError: 'boom'\nTraceback (most recent call last):\n  File" in log
+    assert "has stopped: 1 done, 2 failed" in log
+
+
+def test_the_log_level_is_chosen(tmp_path: Path, url: str) -> None:
+    with ControlPlaneClient(url) as client:
+        Queue[str]("mail", client=client).put("a")
+    with command(tmp_path, "app:send", "--until-empty", "--log-level", "warning") as running:
+        assert running.communicate(timeout=60) == ("", "")
+    assert running.returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("import nowhere_at_all", "module 'broken' needs the module 'nowhere_at_all', which is not installed"),
+        ("x = 1\ny = nothing", "module 'broken' cannot be imported: {folder}/broken.py, line 2: NameError: name 'nothing' is not defined"),
+        ("def f(:", "module 'broken' cannot be imported: {folder}/broken.py, line 1: SyntaxError"),
+        ("x = 1", "module 'broken' has no workers: decorate a function with @worker(...), or name a plain one as broken:NAME"),
+        (
+            "from holdfast import worker\n@worker('q')\ndef a(v): ...\n@worker('q')\ndef b(v): ...",
+            "queue 'q' has the functions broken.a and broken.b",
+        ),
+        ("from holdfast import worker\n@worker('q')\ndef a(): ...", "a() takes no value"),
+    ],
+)
+def test_a_mistake_in_the_module_is_told_with_its_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, reason: str) -> None:
+    (tmp_path / "broken.py").write_text(text)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "broken", raising=False)
+    with pytest.raises((ValueError, TypeError)) as caught:
+        make_all("broken", url=None, queue=None, concurrency=None)
+    assert reason.format(folder=tmp_path) in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("store", "reason", "code"),
+    [
+        ("nope://x", "holdfast worker: ", 2),
+        ("sqlite:////no/such/folder/jobs.db", "holdfast worker: ", 1),
+    ],
+)
+def test_a_store_that_no_waiting_mends_ends_it_with_one_sentence(tmp_path: Path, url: str, store: str, reason: str, code: int) -> None:
+    with command(tmp_path, "app:send", "--url", store) as running:
+        _, error = running.communicate(timeout=60)
+    assert (running.returncode, url != "") == (code, True)
+    assert error.splitlines()[-1].startswith(reason)
+    assert "Traceback" not in error
+
+
+def test_a_database_that_is_away_at_the_start_is_waited_for_until_a_signal(tmp_path: Path, url: str) -> None:
+    with command(tmp_path, "app:send", "--url", "postgresql://127.0.0.1:1/none") as running:
+        assert running.stderr is not None
+        line = running.stderr.readline()
+        assert "WARNING holdfast.worker" in line
+        assert "cannot reach its store, and will go on once it can" in line
+        running.send_signal(signal.SIGTERM)
+        assert (running.wait(60), url != "") == (0, True)

@@ -77,3 +77,7 @@ def decorated(value: int) -> int:
 
 def judge(error: BaseException, job: JobContext) -> Any:
     return None
+
+
+def fail_with_a_reason(value: int) -> None:
+    raise ValueError("raised in a child")

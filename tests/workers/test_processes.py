@@ -64,6 +64,14 @@ def test_what_a_child_reports_puts_and_writes_is_done_by_its_worker(client: Cont
     assert Dict[int]("totals", client=client).get("sum") == 5
 
 
+def test_the_log_has_the_traceback_of_a_child(client: ControlPlaneClient, caplog: pytest.LogCaptureFixture) -> None:
+    worker = made(handlers.fail_with_a_reason, client, max_attempts=1)
+    worker.put(1)
+    worker.run(until_empty=True)
+    assert "failed (attempt 1 of 1) and is dead: ValueError: raised in a child\nTraceback (most recent call last):\n" in caplog.text
+    assert "in fail_with_a_reason\n" in caplog.text
+
+
 def test_a_child_chooses_its_ending(client: ControlPlaneClient) -> None:
     worker = made(handlers.snooze, client)
     worker.put(1)

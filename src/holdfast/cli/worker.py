@@ -1,6 +1,7 @@
 """The command `holdfast worker`."""
 
 import sys
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -9,55 +10,123 @@ import typer
 if TYPE_CHECKING:
     from holdfast import Worker
 
-Name = Annotated[list[str], typer.Argument(metavar="MODULE:NAME", help="Workers, or with --queue plain functions, by their names.")]
+Names = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="MODULE[:NAME]", help="Workers by their names, all workers of a module, or with --queue plain functions by their names."
+    ),
+]
+
+
+class Level(StrEnum):
+    """How much is logged."""
+
+    debug = "debug"
+    info = "info"
+    warning = "warning"
+    error = "error"
 
 
 def worker(
-    names: Name,
+    names: Names,
     *,
     url: Annotated[str | None, typer.Option(help="The store; by default that of each worker, else HOLDFAST_URL.")] = None,
     queue: Annotated[str | None, typer.Option(help="The queue of plain functions.")] = None,
     concurrency: Annotated[int | None, typer.Option(min=1, help="How many jobs of each run at once.")] = None,
     until_empty: Annotated[bool, typer.Option("--until-empty", help="End when nothing is due and nothing runs.")] = False,
+    log_level: Annotated[
+        Level, typer.Option(help="How much is logged: debug, info (a line per job), warning (failures) or error.")
+    ] = Level.info,
 ) -> None:
     """Run workers until SIGTERM or Ctrl-C: jobs may then finish within the grace time, the rest is given back."""
     import logging
 
     from holdfast.workers.fleet import run_workers
 
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
+    logging.basicConfig(level=log_level.value.upper(), format="%(asctime)s %(levelname)s %(name)s %(message)s")
     # As `python -m` does: modules are looked for where the command is called.
     sys.path.insert(0, str(Path.cwd()))
-    try:
-        workers = [make(found(name), name, url=url, queue=queue, concurrency=concurrency) for name in names]
-    except (ImportError, AttributeError, ValueError, TypeError) as error:
-        typer.echo(f"No worker: {error}", err=True)
-        raise typer.Exit(2) from None
+    workers = [made for name in names for made in make_all(name, url=url, queue=queue, concurrency=concurrency)]
     run_workers(workers, until_empty=until_empty)
 
 
-def found(name: str) -> Any:
-    """What a name like `package.module:thing` stands for."""
-    from importlib import import_module
-
-    module, mark, path = name.partition(":")
-    if not mark or not path:
-        raise ValueError(f"{name!r} names nothing: write package.module:name")
-    thing: Any = import_module(module)
-    for part in path.split("."):
-        thing = getattr(thing, part)
-    return thing
-
-
-def make(thing: Any, name: str, *, url: str | None, queue: str | None, concurrency: int | None) -> "Worker[Any, Any, Any]":
-    """A worker with what the command line says beyond, or instead of, what it says itself."""
-    from holdfast import ControlPlaneClient, Worker
+def make_all(name: str, *, url: str | None, queue: str | None, concurrency: int | None) -> "list[Worker[Any, Any, Any]]":
+    """The workers that a name stands for, with what the command line says beyond, or instead of, what they say themselves."""
+    from holdfast import ControlPlaneClient
 
     options: dict[str, Any] = {} if concurrency is None else {"concurrency": concurrency}
     if url is not None:
         options["client"] = ControlPlaneClient(url)
+    if ":" in name:
+        return [make(found(name), name, queue, options)]
+    workers = workers_of(load(name))
+    if not workers:
+        raise ValueError(f"module {name!r} has no workers: decorate a function with @worker(...), or name a plain one as {name}:NAME")
+    return [make(one, name, queue, options) for one in workers]
+
+
+def found(name: str) -> Any:
+    """What a name like `package.module:thing` stands for."""
+    module, _, path = name.partition(":")
+    if not module or not path:
+        raise ValueError(f"{name!r} names nothing: write package.module:name")
+    thing: Any = load(module)
+    for part in path.split("."):
+        try:
+            thing = getattr(thing, part)
+        except AttributeError:
+            raise ValueError(f"{module!r} has no {path!r}; its workers are: {shown(load(module)) or 'none'}") from None
+    return thing
+
+
+def load(module: str) -> Any:
+    """The module; ValueError, with the place, for whatever keeps it from being imported."""
+    from importlib import import_module
+
+    try:
+        return import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name is not None and f"{module}.".startswith(f"{error.name}."):
+            raise ValueError(f"there is no module {error.name!r} in {Path.cwd()} or where Python looks for modules") from None
+        raise ValueError(f"module {module!r} needs the module {error.name!r}, which is not installed") from None
+    except Exception as error:  # noqa: BLE001 - foreign code
+        raise ValueError(f"module {module!r} cannot be imported: {place_of(error)}: {type(error).__name__}: {error}") from None
+
+
+def place_of(error: Exception) -> str:
+    """The file and line where an import failed."""
+    from traceback import extract_tb
+
+    if isinstance(error, SyntaxError):
+        return f"{error.filename}, line {error.lineno}"
+    frames = [frame for frame in extract_tb(error.__traceback__) if "/holdfast/" not in frame.filename]
+    return f"{frames[-1].filename}, line {frames[-1].lineno}"
+
+
+def workers_of(module: Any) -> list[Any]:
+    """The workers at the top of a module, each once."""
+    from holdfast import Worker, aio
+
+    found: dict[int, Any] = {id(thing): thing for thing in vars(module).values() if isinstance(thing, Worker | aio.Worker)}
+    return list(found.values())
+
+
+def shown(module: Any) -> str:
+    """The names of a module's workers."""
+    workers = workers_of(module)
+    return ", ".join(sorted(name for name, thing in vars(module).items() if any(thing is worker for worker in workers)))
+
+
+def make(thing: Any, name: str, queue: str | None, options: dict[str, Any]) -> "Worker[Any, Any, Any]":
+    """A worker for threads: as it is defined, or of a plain function."""
+    from holdfast import Worker, aio
+
     if isinstance(thing, Worker):
         return thing.changed(**options)
+    if isinstance(thing, aio.Worker):
+        made: Worker[Any, Any, Any] = Worker(thing.function, thing.queue, client=thing.client)
+        made.orders = thing.orders
+        return made.changed(**options)
     if queue is None:
         raise ValueError(f"{name} is no worker: decorate it with @worker(...), or say which --queue it is for")
     return Worker(thing, queue, **options)

@@ -18,10 +18,11 @@ from holdfast.workers.execution.tasks import TaskExecution
 from holdfast.workers.execution.threads import ThreadExecution
 from holdfast.workers.handlers import Performance, Rules
 from holdfast.workers.jobs import JobContext, StopReason
+from holdfast.workers.lines import log_settled
 from holdfast.workers.orders import Orders
 from holdfast.workers.outcomes import LOST, RELEASED, Outcome
 from holdfast.workers.runs import Desk, Finished, Run
-from holdfast.workers.settling import runs_alone
+from holdfast.workers.settling import decided, runs_alone
 from holdfast.workers.timekeeper import Timekeeper
 
 CLAIM_MOST = 500
@@ -178,7 +179,7 @@ class Crew:
             if run.began_at is not None and run.ended_at is not None:
                 self._ahead.ended(run.ended_at - run.began_at)
             if outcome.how != "lost":
-                collected.append((run, outcome))
+                collected.append((run, decided(run, outcome, self.orders)))
         return collected
 
     def _judge(self, outcome: Outcome) -> None:
@@ -188,10 +189,11 @@ class Crew:
             self.circuit.failed(self.now())
 
     def count(self, finished: Iterable[Finished]) -> None:
-        """Count what was settled."""
-        for _, outcome in finished:
+        """Count what was settled, and say so in the log."""
+        for run, outcome in finished:
             self.done += outcome.how == "done"
             self.failed += outcome.how in FAILED
+            log_settled(run, outcome, self.orders)
 
     def keep_holding(self, finished: Iterable[Finished]) -> None:
         """Renew again what could not be settled yet."""

@@ -2,7 +2,6 @@
 
 import asyncio
 import inspect
-import logging
 from collections.abc import Callable
 from typing import Any
 
@@ -15,8 +14,6 @@ from holdfast.workers.jobs import JobContext, StopReason, stop_error
 from holdfast.workers.ledger import done_entry
 from holdfast.workers.outcomes import DONE, LOST, RELEASED, Bury, Outcome, Retry, Snooze, shown, text_of
 from holdfast.workers.signatures import wants_job
-
-_log = logging.getLogger("holdfast.worker")
 
 FAILURES = frozenset({"failed", "buried"})
 
@@ -106,8 +103,6 @@ class Performance:
             return DONE
         message = job.message
         done = done_entry(message.receipt.claim_id, message.holder or "", result, self.rules.codec, self.rules.limits)
-        if done.missing is not None:
-            _log.warning("job %s of queue %r is done, but its result cannot be kept: %s", job.id, job.queue, done.missing)
         return Outcome("done", done.result, done.missing)
 
     def judged(self, error: BaseException, job: JobContext) -> Outcome:
@@ -121,6 +116,7 @@ class Performance:
             except Exception as failure:  # noqa: BLE001 - it is foreign code, and the job must end somehow
                 failure.__context__ = error
                 error = failure
+        job.raised = error
         match error:
             case Snooze():
                 return Outcome("snoozed", error=error.reason, delay_s=error.delay_s)
@@ -129,7 +125,6 @@ class Performance:
             case Bury():
                 return Outcome("buried", error=text_of(error) or "the handler buried it")
             case _:
-                _log.warning("job %s of queue %r failed", job.id, job.queue, exc_info=error)
                 return Outcome("failed", error=shown(error))
 
 

@@ -31,6 +31,7 @@ class JobContext:
         self._report: Callable[[Raw], object] | None = None
         self._value: Any = MISSING
         self.stop_reason: StopReason | None = None
+        self.raised: BaseException | None = None
         self._items: dict[str, list[Item]] = {}
         self._changes: dict[str, list[Change]] = {}
         self._commands: list[Any] = []

@@ -14,6 +14,7 @@ from holdfast.commands.refusals import RETURNS, check_budget, check_choice
 from holdfast.holding import this_process
 from holdfast.records import ReturnTo
 from holdfast.workers.breaker import Breaker
+from holdfast.workers.definitions import name_of
 from holdfast.workers.execution import Kind
 from holdfast.workers.handlers import Handler, Judge
 from holdfast.workers.signatures import types_of
@@ -156,6 +157,11 @@ class Orders(Struct, frozen=True, kw_only=True):
             raise ValueError(_mismatch(self.handler, self.execution))
         if self.reconcile is not None and not self.idempotent:
             raise ValueError("reconcile= says what became of an execution that died; it needs idempotent=True")
+
+    @property
+    def summary(self) -> str:
+        """What it does, for the log."""
+        return f"{name_of(self.handler.function)} for queue {self.queue!r}, {self.concurrency} at once in {self.execution},"
 
     @property
     def ahead(self) -> int | None:

@@ -49,6 +49,8 @@ class Outcome(Struct, frozen=True, omit_defaults=True):
     error: str | None = None
     delay_s: float | None = None
     """When to try again; None leaves that to the back-off."""
+    trace: str | None = None
+    """Where it was raised, if that was in another process."""
 
 
 DONE = Outcome("done")

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from msgspec import Raw, json
+from msgspec.structs import replace
 
 from holdfast.codec import encode_key
 from holdfast.commands import Change, Settle, Write
@@ -45,16 +46,22 @@ def _settle(run: Run, outcome: Outcome, orders: Orders) -> Settle:
         case "buried":
             return Settle([run.receipt], "dead", error=outcome.error, counts=True, dead_letter=orders.dead_letter_queue)
         case _:
-            delay_s = orders.backoff.delay_s(run.message.failures + 1) if outcome.delay_s is None else outcome.delay_s
             return Settle(
                 [run.receipt],
                 "ready",
-                delay_s=delay_s,
+                delay_s=decided(run, outcome, orders).delay_s or 0.0,
                 error=outcome.error,
                 counts=True,
                 max_attempts=orders.max_attempts,
                 dead_letter=orders.dead_letter_queue,
             )
+
+
+def decided(run: Run, outcome: Outcome, orders: Orders) -> Outcome:
+    """The outcome with the delay before the next try, which differs a little each time it is chosen."""
+    if outcome.how != "failed" or outcome.delay_s is not None:
+        return outcome
+    return replace(outcome, delay_s=orders.backoff.delay_s(run.message.failures + 1))
 
 
 def _remember(writes: "_Writes", run: Run, outcome: Outcome, orders: Orders) -> None:

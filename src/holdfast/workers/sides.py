@@ -47,3 +47,38 @@ class Side:
             self._work()
         except BaseException as error:  # noqa: BLE001 - raised where the work is joined
             self._error = error
+
+
+class AsyncPause:
+    """Sleeps in a task; `end` ends this sleep and every later one, from any thread."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._ended = asyncio.Event()
+
+    def end(self) -> None:
+        """Sleep no more."""
+        self._loop.call_soon_threadsafe(self._ended.set)
+
+    async def sleep(self, seconds: float) -> bool:
+        """Whether it slept so long, and was not ended."""
+        try:
+            await asyncio.wait_for(self._ended.wait(), seconds)
+        except TimeoutError:
+            return True
+        return False
+
+
+class Pause:
+    """Sleeps in a thread; `end` ends this sleep and every later one, from any thread."""
+
+    def __init__(self) -> None:
+        self._ended = threading.Event()
+
+    def end(self) -> None:
+        """Sleep no more."""
+        self._ended.set()
+
+    def sleep(self, seconds: float) -> bool:
+        """Whether it slept so long, and was not ended."""
+        return not self._ended.wait(seconds)

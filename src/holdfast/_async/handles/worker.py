@@ -2,10 +2,12 @@
 
 import builtins
 from collections.abc import Callable, Coroutine, Iterable
+from functools import partial
 from types import TracebackType
 from typing import Any, ClassVar, Concatenate, Generic, Protocol, Self, TypeVar, Unpack, overload
 
 from holdfast._async.flows.putting import put
+from holdfast._async.flows.working.opening import AsyncOpening
 from holdfast._async.flows.working.registering import workers
 from holdfast._async.flows.working.shift import AsyncShift
 from holdfast._async.handles.job import AsyncJob
@@ -76,6 +78,7 @@ class AsyncWorker(Generic[V, R, C]):
         self.orders = make_orders(function, queue, **options)
         self._client = client
         self._base_url = base_url
+        self._opening: AsyncOpening | None = None
         self._shift: AsyncShift | None = None
         self._side: AsyncSide | None = None
 
@@ -114,31 +117,34 @@ class AsyncWorker(Generic[V, R, C]):
         """
         UNTIL_EMPTY.check(until_empty)
         SIGNALS.check(signals)
-        shift = self._begin(until_empty=until_empty, max_jobs=MAX_JOBS.check(max_jobs))
+        opening = self._open(until_empty=until_empty, max_jobs=MAX_JOBS.check(max_jobs))
         if not signals:
-            await shift.run()
+            await self._work(opening)
             return
-        with AsyncStopSignals(shift.stop):
-            await shift.run()
+        with AsyncStopSignals(self.tell_stop):
+            await self._work(opening)
 
     async def start(self) -> None:
         """Work beside the caller, until `stop`."""
-        shift = self._begin()
-        self._side = AsyncSide(shift.run, f"holdfast-worker {self.orders.name}")
+        opening = self._open()
+        self._side = AsyncSide(lambda: self._work(opening), f"holdfast-worker {self.orders.name}")
 
     async def stop(self, *, grace_s: float | None = None) -> None:
         """Claim no more, let jobs finish within the grace time, give back the rest, and return when that is done."""
-        grace_s = GRACE_S.check(grace_s)
-        if self._shift is not None:
-            self._shift.stop(grace_s)
+        self._end(GRACE_S.check(grace_s))
         side, self._side = self._side, None
         if side is not None:
             await side.join()
 
     def tell_stop(self) -> None:
         """Ask it to stop, as a first signal does, and return at once; a second time gives no grace."""
+        self._end()
+
+    def _end(self, grace_s: float | None = None) -> None:
         if self._shift is not None:
-            self._shift.stop()
+            self._shift.stop(grace_s)
+        elif self._opening is not None:
+            self._opening.stop()
 
     def changed(
         self, *, client: ControlPlaneClient | None = None, base_url: str | None = None, **options: Unpack[WorkerOptions]
@@ -176,20 +182,44 @@ class AsyncWorker(Generic[V, R, C]):
     @property
     def health(self) -> WorkerHealth:
         """How it is at this moment."""
-        return STOPPED if self._shift is None else self._shift.health
+        if self._shift is not None:
+            return self._shift.health
+        return STOPPED if self._opening is None else self._opening.health
 
     @classmethod
     async def list(cls, *, client: ControlPlaneClient | None = None, base_url: str | None = None) -> "builtins.list[WorkerInfo]":
         """Every worker of the store that lives, in order of their names."""
         return await workers(reach(client, base_url).async_store)
 
-    def _begin(self, *, until_empty: bool = False, max_jobs: int | None = None) -> AsyncShift:
-        if self._shift is not None and self._shift.health.state != "stopped":
+    def _open(self, *, until_empty: bool = False, max_jobs: int | None = None) -> AsyncOpening:
+        """Begin to open the store; raises what no waiting mends."""
+        if self.health.state != "stopped":
             raise RuntimeError(f"worker {self.orders.name} works already: make another, or stop it first")
+        opening = AsyncOpening(self.orders.name, partial(self._begin, until_empty=until_empty, max_jobs=max_jobs))
+        # Before it is tried: who wants it to stop from now on tells either of the two.
+        self._shift, self._opening = None, opening
+        try:
+            opening.try_once()
+        except BaseException:
+            self._opening = None
+            raise
+        return opening
+
+    def _begin(self, *, until_empty: bool = False, max_jobs: int | None = None) -> AsyncShift:
         client = self.client
         client.check_renewal()
         self._shift = AsyncShift(client, self.orders, until_empty=until_empty, max_jobs=max_jobs)
         return self._shift
+
+    async def _work(self, opening: AsyncOpening) -> None:
+        shift = None
+        try:
+            shift = await opening.wait()
+        finally:
+            self._opening = None
+            self._shift = shift
+        if shift is not None:
+            await shift.run()
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.orders.name!r} of queue {self.queue!r}: {self.orders.handler.name}>"

@@ -197,7 +197,7 @@ class Listener:
         if not failed:
             return
         if failed == 1:
-            _log.info("no wake-ups come from %s, and asking for them is tried again: %s", self._address.url, error)
+            _log.warning("no wake-ups come from %s, and asking for them is tried again: %s", self._address.url, error)
         self._let_all_ask()
         with self._changed:
             self._changed.wait(BACKOFF.delay_s(failed))

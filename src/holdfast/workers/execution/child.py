@@ -13,6 +13,7 @@ from queue import SimpleQueue
 from typing import Any, cast
 
 from msgspec import Raw, Struct, json
+from msgspec.structs import replace
 
 from holdfast.codec import Codec
 from holdfast.commands.together import AnyCommand
@@ -20,6 +21,7 @@ from holdfast.holding import stack_of
 from holdfast.records import Message
 from holdfast.workers.handlers import Handler, Performance, Rules
 from holdfast.workers.jobs import JobContext, StopReason, stop_error
+from holdfast.workers.lines import trace_of
 from holdfast.workers.outcomes import Outcome
 
 INTERRUPT = signal.SIGUSR1
@@ -146,6 +148,8 @@ class Child:
 
     def _run(self, job: JobContext, *, unknown: bool) -> None:
         outcome = self._perform(job, unknown=unknown)
+        if job.raised is not None and outcome.how == "failed":
+            outcome = replace(outcome, trace=trace_of(job.raised))
         self._job = None
         self._say(Ended(job.token, outcome, job.commands if outcome.how == "done" else []))
 

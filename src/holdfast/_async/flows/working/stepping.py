@@ -12,7 +12,7 @@ from holdfast.stores import AsyncStore
 from holdfast.workers.orders import Orders
 from holdfast.workers.outcomes import Outcome, shown
 from holdfast.workers.runs import Finished, Run
-from holdfast.workers.settling import settling_commands
+from holdfast.workers.settling import decided, settling_commands
 from holdfast.workers.wording import counted
 
 NOTHING = Claimed([])
@@ -21,13 +21,20 @@ _log = logging.getLogger("holdfast.worker")
 
 
 async def step(
-    store: AsyncStore, orders: Orders, finished: list[Finished], progress: dict[Run, Raw] | None = None, claim: Claim | None = None
+    store: AsyncStore,
+    orders: Orders,
+    finished: list[Finished],
+    settled: list[Finished],
+    *,
+    progress: dict[Run, Raw] | None = None,
+    claim: Claim | None = None,
 ) -> Claimed:
     """Settle these runs and claim, as one atomic step; runs whose claim was lost meanwhile are left out.
 
-    Raises `StoreUnavailable` with nothing done, or perhaps all of it: whoever asks again finds out.
+    `settled` gets those that were settled, and how. Raises `StoreUnavailable` with nothing more done, or perhaps all of it: the caller who
+    asks again finds out.
     """
-    finished = await _settle_alone(store, orders, finished)
+    finished = await _settle_alone(store, orders, finished, settled)
     while True:
         commands = settling_commands(finished, progress or {}, orders)
         if claim is not None:
@@ -44,10 +51,10 @@ async def step(
             # One run that cannot be settled must not stop the others.
             if not finished:
                 raise
-            await _settle_each(store, orders, finished, error)
+            await _settle_each(store, orders, finished, settled, error)
             finished = []
         else:
-            _tell_lost(finished, answers)
+            settled += _held(finished, commands, answers)
             claimed: Claimed = answers[-1] if claim is not None else NOTHING
             return claimed
 
@@ -59,7 +66,7 @@ async def _execute(store: AsyncStore, commands: list[Any]) -> list[Any]:
     return answers
 
 
-async def _settle_alone(store: AsyncStore, orders: Orders, finished: list[Finished]) -> list[Finished]:
+async def _settle_alone(store: AsyncStore, orders: Orders, finished: list[Finished], settled: list[Finished]) -> list[Finished]:
     """Settle those that bring commands of their own, each in a step of its own: only they are refused for them. Answer the others."""
     plain: list[Finished] = []
     for run, outcome in finished:
@@ -76,15 +83,18 @@ async def _settle_alone(store: AsyncStore, orders: Orders, finished: list[Finish
         except (StoreUnavailable, Closed):
             raise
         except (HoldfastError, ValueError) as error:
-            plain.append((run, _refused(run, outcome, shown(error))))
+            plain.append((run, decided(run, _refused(run, outcome, shown(error)), orders)))
+        else:
+            settled.append((run, outcome))
     return plain
 
 
-async def _settle_each(store: AsyncStore, orders: Orders, finished: list[Finished], reason: Exception) -> None:
+async def _settle_each(store: AsyncStore, orders: Orders, finished: list[Finished], settled: list[Finished], reason: Exception) -> None:
     """Settle one by one what could not be settled together."""
     _log.warning("%s could not be settled together, and are settled one by one: %s", counted(len(finished), "job"), reason)
     for run, outcome in finished:
-        for attempt in _attempts(run, outcome, reason):
+        for choice in _attempts(run, outcome, reason):
+            attempt = decided(run, choice, orders)
             try:
                 await store.execute(Together(settling_commands([(run, attempt)], {}, orders)))
             except (StoreUnavailable, Closed):
@@ -92,6 +102,7 @@ async def _settle_each(store: AsyncStore, orders: Orders, finished: list[Finishe
             except Exception:  # noqa: BLE001 - as above
                 _log.exception("job %s of queue %r could not be settled as %s", run.message.id, run.message.queue, attempt.how)
             else:
+                settled.append((run, attempt))
                 break
 
 
@@ -120,8 +131,15 @@ def _without(finished: list[Finished], error: ClaimLost) -> list[Finished]:
     return kept
 
 
-def _tell_lost(finished: list[Finished], answers: list[Any]) -> None:
-    """Tell of claims that a lone `Settle`, which refuses nothing, found lost."""
-    lost = sum(answer.held.count(False) for answer in answers if isinstance(answer, Held)) if finished else 0
+def _held(finished: list[Finished], commands: list[Any], answers: list[Any]) -> list[Finished]:
+    """Those that were settled; a lone `Settle` refuses nothing, and says which claims it found lost."""
+    held = [
+        (receipt, held)
+        for command, answer in zip(commands, answers, strict=True)
+        if isinstance(answer, Held)
+        for receipt, held in zip(command.receipts, answer.held, strict=True)
+    ]
+    lost = {receipt for receipt, is_held in held if not is_held}
     if lost:
-        _log.warning("%s no longer held when done; they will be run again", counted(lost, "job was", "jobs were"))
+        _log.warning("%s no longer held when done, and will be run again", counted(len(lost), "job was", "jobs were"))
+    return [(run, outcome) for run, outcome in finished if run.receipt not in lost] if lost else finished

@@ -15,7 +15,8 @@ from holdfast.backoff import Backoff
 from holdfast.client import ControlPlaneClient
 from holdfast.commands import Claim, Claimed
 from holdfast.commands.topics import queue_topic, worker_topic
-from holdfast.errors import Closed, StoreFull, StoreUnavailable
+from holdfast.copies import without_password
+from holdfast.errors import Closed, HoldfastError, StoreFull, StoreUnavailable
 from holdfast.ids import new_id
 from holdfast.stores.waiting import Mark
 from holdfast.workers.bell import Bell
@@ -25,7 +26,7 @@ from holdfast.workers.outcomes import shown
 from holdfast.workers.registry import WorkerHealth, WorkerState
 from holdfast.workers.runs import Finished, Run
 from holdfast.workers.sides import Side
-from holdfast.workers.wording import counted
+from holdfast.workers.wording import counted, seconds
 
 AWAY = Backoff(first_s=0.1, factor=2.0, most_s=5.0)
 """How long to wait before trying a store again that could not be reached."""
@@ -70,6 +71,10 @@ class Shift:
             self._grace_s = 0.0
         else:
             self._grace_s = self.orders.grace_s if grace_s is None else grace_s
+        if self._crew.begun:
+            _log.info(
+                "worker %s stops: %s may finish within %s", self.orders.name, counted(self._crew.begun, "job"), seconds(self._grace_s)
+            )
         self._crew.bell.ring()
 
     def pause(self) -> None:
@@ -107,13 +112,16 @@ class Shift:
             hear_cancellations(self._store, self._crew, bell, self._cancelled)
 
         listener = Side(hear, "holdfast-cancellations")
+        _log.info("worker %s begins: %s on %s", self.orders.name, self.orders.summary, without_password(self._store.url))
         try:
             while self._grace_s is None and not self._has_done_its_share():
                 self._turn(claims=True)
             self._wind_down()
         except BaseException as error:
             # Cancelled, interrupted, or closed: nothing is waited for, and what is held is given back if the store can still be asked.
-            if isinstance(error, Exception):
+            if isinstance(error, HoldfastError):
+                _log.error("worker %s ends: %s", self.orders.name, error)
+            elif isinstance(error, Exception):
                 _log.error("worker %s ends because of an error", self.orders.name, exc_info=error)
             self._give_back(self._crew.give_up_all())
             raise
@@ -123,6 +131,7 @@ class Shift:
             bell.ring()
             self._leave()
             listener.join()
+            _log.info("worker %s has stopped: %d done, %d failed", self.orders.name, self._crew.done, self._crew.failed)
 
     def _has_done_its_share(self) -> bool:
         is_idle = not self._crew.running and not self._unsettled
@@ -178,15 +187,28 @@ class Shift:
         started = crew.now()
         crew.stop_holding(self._unsettled)
         if self._unsettled or self._unreported or claim:
-            claimed = step(self._store, self.orders, self._unsettled, self._unreported, claim)
-            crew.count(self._unsettled)
-            self._unsettled, self._unreported = [], {}
+            claimed = self._step(claim)
+            self._unreported = {}
             self._came_back()
         if room:
             self._unbegun += crew.take_on(claimed.messages, room, started)
             self._unsettled += crew.collect() if claimed.messages else []
         if self._unbegun and not self._gives_back:
             self._begin()
+        return claimed
+
+    def _step(self, claim: Claim | None = None) -> Claimed:
+        """Settle what ended, and claim."""
+        settled: list[Finished] = []
+        try:
+            claimed = step(self._store, self.orders, self._unsettled, settled, progress=self._unreported, claim=claim)
+        except BaseException:
+            gone = {run for run, _ in settled}
+            self._unsettled = [(run, outcome) for run, outcome in self._unsettled if run not in gone]
+            raise
+        finally:
+            self._crew.count(settled)
+        self._unsettled = []
         return claimed
 
     def _claim(self, room: int) -> Claim:
@@ -276,8 +298,7 @@ class Shift:
         if not self._unsettled:
             return
         try:
-            step(self._store, self.orders, self._unsettled)
-            self._crew.count(self._unsettled)
+            self._step()
         except (StoreUnavailable, StoreFull, Closed) as error:
             jobs = counted(len(self._unsettled), "job")
             _log.warning("%s could not be given back, and will be run again when the lease ends: %s", jobs, error)
