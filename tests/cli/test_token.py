@@ -9,8 +9,7 @@ from holdfast import connect
 from holdfast.server.namespaces import TOKENS
 from holdfast.server.tokens import has_tokens, id_of, list_tokens
 from holdfast.stores.sqlite.store import SqliteStore
-from tests.cli.running import holdfast as in_process
-from tests.cli.test_entry import holdfast
+from tests.cli.running import holdfast
 
 
 @pytest.fixture
@@ -21,15 +20,15 @@ def store(tmp_path: Path) -> str:
 
 def test_a_store_is_made_for_a_token_only_if_that_is_said(tmp_path: Path) -> None:
     url = f"--url=sqlite:///{tmp_path}/new.db"
-    assert in_process("token", "create", "ann", "--scope=*", url).exit_code == 1
+    assert holdfast("token", "create", "ann", "--scope=*", url).exit_code == 1
     assert not (tmp_path / "new.db").exists()
-    assert in_process("token", "create", "ann", "--scope=*", url, "--create-store").exit_code == 0
-    assert len(json.decode(in_process("token", "list", "--json", url).stdout)) == 1
+    assert holdfast("token", "create", "ann", "--scope=*", url, "--create-store").exit_code == 0
+    assert len(json.decode(holdfast("token", "list", "--json", url).stdout)) == 1
 
 
 def test_a_token_is_made_listed_and_revoked_and_the_audit_tells_of_it(store: str, tmp_path: Path) -> None:
     made = holdfast("token", "create", "ann", "--scope=queue:jobs-*:put,claim", "--namespace=team", "--expires=30d", store)
-    assert made.returncode == 0, made.stderr
+    assert made.exit_code == 0, made.stderr
     text = made.stdout.strip()
     token_id = id_of(text)
     assert token_id is not None, "stdout has the token and nothing else"
@@ -37,7 +36,7 @@ def test_a_token_is_made_listed_and_revoked_and_the_audit_tells_of_it(store: str
     assert (told["id"], told["name"], told["scopes"], told["namespaces"]) == (token_id, "ann", ["queue:jobs-*:put,claim"], ["team"])
     assert token_id in holdfast("token", "list", store).stdout
     assert holdfast("token", "revoke", token_id, store).stdout == f"Token {token_id} is revoked.\n"
-    assert holdfast("token", "revoke", token_id, store).returncode == 1
+    assert holdfast("token", "revoke", token_id, store).exit_code == 1
     opened = SqliteStore(tmp_path / "s.db")
     assert not has_tokens(opened)
     opened.close()
@@ -73,11 +72,11 @@ def test_without_a_namespace_a_token_is_of_the_default_one_and_an_administrators
 )
 def test_what_was_asked_wrong_is_refused_in_one_line(store: str, options: list[str], words: str) -> None:
     answer = holdfast("token", "create", "ann", store, *options)
-    assert (answer.returncode, answer.stdout) == (2, "")
+    assert (answer.exit_code, answer.stdout) == (2, "")
     assert words in answer.stderr
     assert answer.stderr.count("\n") == 1
 
 
 def test_a_name_with_control_characters_reaches_no_terminal(store: str) -> None:
-    assert holdfast("token", "create", "a\x1b[2J", "--scope=*", store).returncode == 2
+    assert holdfast("token", "create", "a\x1b[2J", "--scope=*", store).exit_code == 2
     assert TOKENS.startswith(" ")
