@@ -45,7 +45,6 @@ def interrupt_at(n: int, call: Callable[[], Any]) -> str | None:
         assert points.where
         return points.where
     finally:
-        sys.settrace(None)
         _settle_signals()
         signal.signal(signal.SIGINT, former)
     assert not points.where, f"the interrupt at {points.where} was swallowed"
@@ -109,7 +108,8 @@ def points_of(code: CodeType) -> frozenset[int]:
 def _settle_signals() -> None:
     """Let an interrupt that is still pending, because the call ended first, strike here."""
     try:
+        sys.settrace(None)
         for _ in range(3):
             int("1")
     except KeyboardInterrupt:
-        return
+        sys.settrace(None)

@@ -40,6 +40,13 @@ class Relay:
             if new_too:
                 self._deaf |= deaf
 
+    def recover(self) -> None:
+        """Cut the connections there are, and pass on again what comes on new ones."""
+        with self._changed:
+            self._deaf.clear()
+            for connection in self._connections:
+                connection.cut()
+
     def __enter__(self) -> Self:
         return self
 

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from math import inf
 
 from holdfast.clock import boot_us
+from holdfast.codec import check_name
 from holdfast.codec.fields import RENEW_INTERVAL_S
 from holdfast.commands import LeaseName
 from holdfast.errors import ClaimLost, LeaseLost
@@ -33,6 +34,11 @@ def monotonic_s() -> float:
 def this_process() -> str:
     """A name for whoever gives none: the machine and the process."""
     return f"{platform.node()}:{os.getpid()}"
+
+
+def claimer_of(claimer: str | None) -> str:
+    """The name under which somebody claims: the one that was given, else that of this process."""
+    return this_process() if claimer is None else check_name(claimer, "claimer")
 
 
 class Hold:

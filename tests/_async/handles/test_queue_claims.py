@@ -9,6 +9,7 @@ import pytest
 from holdfast._async.handles.queue import AsyncQueue
 from holdfast.client import ControlPlaneClient
 from holdfast.errors import ClaimLost
+from holdfast.holding import this_process
 from holdfast.results import QueueResponse
 from holdfast.testing.clock import START_US, FakeClock
 
@@ -360,3 +361,14 @@ async def test_a_claim_has_a_twin_for_tasks(jobs: AsyncQueue[Any]) -> None:
     await jobs.put(1)
     claim = await claimed_one(jobs)
     assert (claim.aio.claim_id, claim.aio.hold) == (claim.claim_id, claim.hold)
+
+
+async def test_whoever_gives_no_name_claims_under_that_of_the_process(jobs: AsyncQueue[Any]) -> None:
+    for number in range(4):
+        await jobs.put(number, key=number)
+    claims = [await jobs.claim(), *await jobs.claim_many(1), await jobs.take(2), await jobs.claim_work()]
+    assert [claim is not None and claim.claimer for claim in claims] == [this_process()] * 4
+    await jobs.put(4)
+    async with jobs.claimed() as value:
+        assert value == 4
+        assert (await jobs.stats()).holders == {this_process(): 5}

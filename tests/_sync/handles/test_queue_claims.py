@@ -10,6 +10,7 @@ import pytest
 from holdfast._sync.handles.queue import Queue
 from holdfast.client import ControlPlaneClient
 from holdfast.errors import ClaimLost
+from holdfast.holding import this_process
 from holdfast.results import QueueResponse
 from holdfast.testing.clock import START_US, FakeClock
 
@@ -355,3 +356,14 @@ def test_a_claim_has_a_twin_for_tasks(jobs: Queue[Any]) -> None:
     jobs.put(1)
     claim = claimed_one(jobs)
     assert (claim.aio.claim_id, claim.aio.hold) == (claim.claim_id, claim.hold)
+
+
+def test_whoever_gives_no_name_claims_under_that_of_the_process(jobs: Queue[Any]) -> None:
+    for number in range(4):
+        jobs.put(number, key=number)
+    claims = [jobs.claim(), *jobs.claim_many(1), jobs.take(2), jobs.claim_work()]
+    assert [claim is not None and claim.claimer for claim in claims] == [this_process()] * 4
+    jobs.put(4)
+    with jobs.claimed() as value:
+        assert value == 4
+        assert (jobs.stats()).holders == {this_process(): 5}

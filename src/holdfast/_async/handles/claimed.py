@@ -93,6 +93,7 @@ class AsyncQueueClaimContext(Generic[T]):
         if self.claim is not None:
             self._client.keepalive.drop(self.claim.hold)
         self._holding = None
+        self._end_trace(error)
         if self.claim is not None and isinstance(error, Exception):
             await self._give_back(self.claim, error)
         else:
@@ -102,22 +103,25 @@ class AsyncQueueClaimContext(Generic[T]):
         holding, self._holding = self._holding, None
         if holding is None:
             return
-        if self._traced is not None:
-            if isinstance(error, Exception):
-                self._failed()
-            self._traced.__exit__(None, None, None)
-            self._traced = None
 
         async def settle_claim() -> bool:
             return await self._settle(error)
 
         try:
+            self._end_trace(error)
             await holding.leave(error, settle_claim)
         except (Exception, GeneratorExit):
             raise
         except BaseException:
             await holding.abandon(settle_claim)
             raise
+
+    def _end_trace(self, error: BaseException | None) -> None:
+        if self._traced is not None:
+            if isinstance(error, Exception):
+                self._failed()
+            self._traced.__exit__(None, None, None)
+            self._traced = None
 
     def _hold(self, message: Message, started: float) -> Hold:
         return Hold(
@@ -136,9 +140,6 @@ class AsyncQueueClaimContext(Generic[T]):
         if claim is None:
             return True
         claim.keepalive = None
-        if error is None and claim.lost:
-            # Whatever the store thinks, this holder cannot vouch for its work: somebody else is to do it.
-            return (await claim.release()).count == 1
         if error is None:
             return not self._ack_on_success or (await settle(self._client, claim, None)).count == 1
         return not self._release_on_error or await self._give_back(claim, error)

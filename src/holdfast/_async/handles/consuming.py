@@ -10,10 +10,10 @@ from holdfast._async.handles.claims import AsyncQueueClaim
 from holdfast._async.handles.naming import AsyncNamedQueue
 from holdfast._async.handles.work import AsyncQueueWorkItem
 from holdfast.client import ControlPlaneClient
-from holdfast.codec import check_name, encode_key
+from holdfast.codec import encode_key
 from holdfast.codec.fields import HELD_S, STRICT
 from holdfast.commands import Claim
-from holdfast.holding import Hold
+from holdfast.holding import Hold, claimer_of
 from holdfast.receipts import Claims, raise_lost
 from holdfast.records import ReturnTo
 from holdfast.results import QueueResponse
@@ -53,7 +53,7 @@ class AsyncQueueConsumer(AsyncNamedQueue, Generic[T]):
     async def claim(
         self,
         *,
-        claimer: str,
+        claimer: str | None = None,
         lease_s: float = 60.0,
         timeout_s: float | None = None,
         poll_interval_s: float = 0.5,
@@ -65,7 +65,7 @@ class AsyncQueueConsumer(AsyncNamedQueue, Generic[T]):
 
         If the lease ends first, the message goes back to its place, or where `expired_to` says.
         """
-        command = Claim(self.name, check_name(claimer, "claimer"), lease_s, expired_to=expired_to)
+        command = Claim(self.name, claimer_of(claimer), lease_s, expired_to=expired_to)
         claims = await self._claim(command, timeout_s, poll_interval_s, client, base_url)
         return claims[0] if claims else None
 
@@ -73,7 +73,7 @@ class AsyncQueueConsumer(AsyncNamedQueue, Generic[T]):
         self,
         limit: int,
         *,
-        claimer: str,
+        claimer: str | None = None,
         lease_s: float = 60.0,
         timeout_s: float | None = None,
         poll_interval_s: float = 0.5,
@@ -82,14 +82,14 @@ class AsyncQueueConsumer(AsyncNamedQueue, Generic[T]):
         base_url: str | None = None,
     ) -> list[AsyncQueueClaim[T]]:
         """Claim up to `limit` messages in one step, as soon as there is one; [] when nothing came."""
-        command = Claim(self.name, check_name(claimer, "claimer"), lease_s, limit, expired_to=expired_to)
+        command = Claim(self.name, claimer_of(claimer), lease_s, limit, expired_to=expired_to)
         return await self._claim(command, timeout_s, poll_interval_s, client, base_url)
 
     async def take(
         self,
         key: Hashable,
         *,
-        claimer: str,
+        claimer: str | None = None,
         lease_s: float = 60.0,
         timeout_s: float | None = None,
         poll_interval_s: float = 0.5,
@@ -98,14 +98,14 @@ class AsyncQueueConsumer(AsyncNamedQueue, Generic[T]):
         base_url: str | None = None,
     ) -> AsyncQueueClaim[T] | None:
         """Claim the message under this key, wherever it stands in the line; None when there is none to be had."""
-        command = Claim(self.name, check_name(claimer, "claimer"), lease_s, key=encode_key(key), expired_to=expired_to)
+        command = Claim(self.name, claimer_of(claimer), lease_s, key=encode_key(key), expired_to=expired_to)
         claims = await self._claim(command, timeout_s, poll_interval_s, client, base_url)
         return claims[0] if claims else None
 
     def claimed(
         self,
         *,
-        claimer: str,
+        claimer: str | None = None,
         lease_s: float = 60.0,
         timeout_s: float | None = None,
         poll_interval_s: float = 0.5,
@@ -127,7 +127,7 @@ class AsyncQueueConsumer(AsyncNamedQueue, Generic[T]):
         """
         return AsyncQueueClaimContext(
             self._reach(client, base_url),
-            Claim(self.name, check_name(claimer, "claimer"), lease_s, expired_to=expired_to),
+            Claim(self.name, claimer_of(claimer), lease_s, expired_to=expired_to),
             self._codec,
             timeout_s=timeout_s,
             poll_s=poll_interval_s,
@@ -141,7 +141,7 @@ class AsyncQueueConsumer(AsyncNamedQueue, Generic[T]):
     async def claim_work(
         self,
         *,
-        claimer: str,
+        claimer: str | None = None,
         lease_s: float = 60.0,
         timeout_s: float | None = None,
         poll_interval_s: float = 0.5,
@@ -151,9 +151,7 @@ class AsyncQueueConsumer(AsyncNamedQueue, Generic[T]):
         base_url: str | None = None,
     ) -> AsyncQueueWorkItem[T] | None:
         """Claim a message as a work item, None when nothing came; `max_attempts` and `dead_letter_queue` are for messages without."""
-        command = Claim(
-            self.name, check_name(claimer, "claimer"), lease_s, max_attempts=max_attempts, dead_letter=self._other(dead_letter_queue)
-        )
+        command = Claim(self.name, claimer_of(claimer), lease_s, max_attempts=max_attempts, dead_letter=self._other(dead_letter_queue))
         claims = await self._claim(command, timeout_s, poll_interval_s, client, base_url)
         return AsyncQueueWorkItem(claims[0], max_attempts, dead_letter_queue) if claims else None
 

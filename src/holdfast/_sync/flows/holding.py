@@ -27,32 +27,39 @@ class Holding:
     def leave(self, error: BaseException | None, settle: Callable[[], bool]) -> None:
         """End the hold as `settle` says, and raise if it was lost and the body does not raise anyway.
 
-        `settle` gives back or settles what may still be held, and answers whether it was; it looks at `hold.lost` itself. It runs also
-        when the body was cancelled or interrupted. Nothing happens if the body gave it back already, nor in a forked child, where the hold
-        is the parent's.
+        `settle` gives back or settles what may still be held, and answers whether it was. It runs also when the body was cancelled or
+        interrupted, but not when it is lost. Nothing happens if the body gave it back already, nor in a forked child, where the hold is the
+        parent's.
         """
         self._drop()
         is_ours = self._body.leave(error)
         if self.hold.is_inherited or (self.hold.is_over and not is_ours):
             return
-        was_lost = self.hold.lost
-        if was_lost:
+        if self.hold.lost:
+            # The store is not asked: it may be away, which is how most are lost, and in a moment it is over there too.
             self.hold.tell_lost("its lease ended before the body did")
-        if error is None or is_ours:
-            if not settle() or was_lost:
-                raise self.hold.error() from error
+            is_held = False
+        elif error is None or is_ours:
+            is_held = settle()
+        else:
+            is_held = self._settle_failed(error, settle)
+        if is_held:
             return
+        if error is None or is_ours:
+            raise self.hold.error() from error
+        error.add_note(str(self.hold.error()))
+
+    def _settle_failed(self, error: BaseException, settle: Callable[[], bool]) -> bool:
         try:
-            was_lost = not settle() or was_lost
+            return settle()
         except HoldfastError as failure:
             error.add_note(f"{self.hold.describe()} could not be given back, and ends by itself: {failure}")
-        if was_lost:
-            error.add_note(str(self.hold.error()))
+            return True
 
     def abandon(self, settle: Callable[[], bool]) -> None:
         """Settle what is still held after `leave` itself was cancelled or interrupted: nothing must stay behind."""
         self._drop()
-        if not self.hold.is_inherited and not self.hold.is_over:
+        if not self.hold.lost and not self.hold.is_over:
             with suppress(HoldfastError):
                 settle()
 

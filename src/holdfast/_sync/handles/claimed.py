@@ -94,6 +94,7 @@ class QueueClaimContext(Generic[T]):
         if self.claim is not None:
             self._client.keepalive.drop(self.claim.hold)
         self._holding = None
+        self._end_trace(error)
         if self.claim is not None and isinstance(error, Exception):
             self._give_back(self.claim, error)
         else:
@@ -103,22 +104,25 @@ class QueueClaimContext(Generic[T]):
         holding, self._holding = self._holding, None
         if holding is None:
             return
-        if self._traced is not None:
-            if isinstance(error, Exception):
-                self._failed()
-            self._traced.__exit__(None, None, None)
-            self._traced = None
 
         def settle_claim() -> bool:
             return self._settle(error)
 
         try:
+            self._end_trace(error)
             holding.leave(error, settle_claim)
         except (Exception, GeneratorExit):
             raise
         except BaseException:
             holding.abandon(settle_claim)
             raise
+
+    def _end_trace(self, error: BaseException | None) -> None:
+        if self._traced is not None:
+            if isinstance(error, Exception):
+                self._failed()
+            self._traced.__exit__(None, None, None)
+            self._traced = None
 
     def _hold(self, message: Message, started: float) -> Hold:
         return Hold(
@@ -137,9 +141,6 @@ class QueueClaimContext(Generic[T]):
         if claim is None:
             return True
         claim.keepalive = None
-        if error is None and claim.lost:
-            # Whatever the store thinks, this holder cannot vouch for its work: somebody else is to do it.
-            return (claim.release()).count == 1
         if error is None:
             return not self._ack_on_success or (settle(self._client, claim, None)).count == 1
         return not self._release_on_error or self._give_back(claim, error)

@@ -11,10 +11,10 @@ from holdfast._sync.handles.claims import QueueClaim
 from holdfast._sync.handles.naming import NamedQueue
 from holdfast._sync.handles.work import QueueWorkItem
 from holdfast.client import ControlPlaneClient
-from holdfast.codec import check_name, encode_key
+from holdfast.codec import encode_key
 from holdfast.codec.fields import HELD_S, STRICT
 from holdfast.commands import Claim
-from holdfast.holding import Hold
+from holdfast.holding import Hold, claimer_of
 from holdfast.receipts import Claims, raise_lost
 from holdfast.records import ReturnTo
 from holdfast.results import QueueResponse
@@ -54,7 +54,7 @@ class QueueConsumer(NamedQueue, Generic[T]):
     def claim(
         self,
         *,
-        claimer: str,
+        claimer: str | None = None,
         lease_s: float = 60.0,
         timeout_s: float | None = None,
         poll_interval_s: float = 0.5,
@@ -66,7 +66,7 @@ class QueueConsumer(NamedQueue, Generic[T]):
 
         If the lease ends first, the message goes back to its place, or where `expired_to` says.
         """
-        command = Claim(self.name, check_name(claimer, "claimer"), lease_s, expired_to=expired_to)
+        command = Claim(self.name, claimer_of(claimer), lease_s, expired_to=expired_to)
         claims = self._claim(command, timeout_s, poll_interval_s, client, base_url)
         return claims[0] if claims else None
 
@@ -74,7 +74,7 @@ class QueueConsumer(NamedQueue, Generic[T]):
         self,
         limit: int,
         *,
-        claimer: str,
+        claimer: str | None = None,
         lease_s: float = 60.0,
         timeout_s: float | None = None,
         poll_interval_s: float = 0.5,
@@ -83,14 +83,14 @@ class QueueConsumer(NamedQueue, Generic[T]):
         base_url: str | None = None,
     ) -> list[QueueClaim[T]]:
         """Claim up to `limit` messages in one step, as soon as there is one; [] when nothing came."""
-        command = Claim(self.name, check_name(claimer, "claimer"), lease_s, limit, expired_to=expired_to)
+        command = Claim(self.name, claimer_of(claimer), lease_s, limit, expired_to=expired_to)
         return self._claim(command, timeout_s, poll_interval_s, client, base_url)
 
     def take(
         self,
         key: Hashable,
         *,
-        claimer: str,
+        claimer: str | None = None,
         lease_s: float = 60.0,
         timeout_s: float | None = None,
         poll_interval_s: float = 0.5,
@@ -99,14 +99,14 @@ class QueueConsumer(NamedQueue, Generic[T]):
         base_url: str | None = None,
     ) -> QueueClaim[T] | None:
         """Claim the message under this key, wherever it stands in the line; None when there is none to be had."""
-        command = Claim(self.name, check_name(claimer, "claimer"), lease_s, key=encode_key(key), expired_to=expired_to)
+        command = Claim(self.name, claimer_of(claimer), lease_s, key=encode_key(key), expired_to=expired_to)
         claims = self._claim(command, timeout_s, poll_interval_s, client, base_url)
         return claims[0] if claims else None
 
     def claimed(
         self,
         *,
-        claimer: str,
+        claimer: str | None = None,
         lease_s: float = 60.0,
         timeout_s: float | None = None,
         poll_interval_s: float = 0.5,
@@ -128,7 +128,7 @@ class QueueConsumer(NamedQueue, Generic[T]):
         """
         return QueueClaimContext(
             self._reach(client, base_url),
-            Claim(self.name, check_name(claimer, "claimer"), lease_s, expired_to=expired_to),
+            Claim(self.name, claimer_of(claimer), lease_s, expired_to=expired_to),
             self._codec,
             timeout_s=timeout_s,
             poll_s=poll_interval_s,
@@ -142,7 +142,7 @@ class QueueConsumer(NamedQueue, Generic[T]):
     def claim_work(
         self,
         *,
-        claimer: str,
+        claimer: str | None = None,
         lease_s: float = 60.0,
         timeout_s: float | None = None,
         poll_interval_s: float = 0.5,
@@ -152,9 +152,7 @@ class QueueConsumer(NamedQueue, Generic[T]):
         base_url: str | None = None,
     ) -> QueueWorkItem[T] | None:
         """Claim a message as a work item, None when nothing came; `max_attempts` and `dead_letter_queue` are for messages without."""
-        command = Claim(
-            self.name, check_name(claimer, "claimer"), lease_s, max_attempts=max_attempts, dead_letter=self._other(dead_letter_queue)
-        )
+        command = Claim(self.name, claimer_of(claimer), lease_s, max_attempts=max_attempts, dead_letter=self._other(dead_letter_queue))
         claims = self._claim(command, timeout_s, poll_interval_s, client, base_url)
         return QueueWorkItem(claims[0], max_attempts, dead_letter_queue) if claims else None
 

@@ -12,6 +12,7 @@ from holdfast.client import ControlPlaneClient
 from holdfast.codec import JSON, Codec, check_name, encode_key
 from holdfast.codec.fields import HELD_S
 from holdfast.commands import LeaseName, Look, Read
+from holdfast.holding import this_process
 from holdfast.reaching import reach
 from holdfast.results import MISSING, DictResponse, LeaseHolder, Missing, wall_time
 from holdfast.terms import Terms
@@ -34,7 +35,7 @@ class DictLeases(Generic[V]):
         self,
         key: Hashable,
         *,
-        holder: str,
+        holder: str | None = None,
         lease_s: float = 60.0,
         client: ControlPlaneClient | None = None,
         base_url: str | None = None,
@@ -49,7 +50,7 @@ class DictLeases(Generic[V]):
         self,
         key: Hashable,
         *,
-        holder: str,
+        holder: str | None = None,
         lease_s: float = 60.0,
         auto_renew: bool = True,
         renew_interval_s: float | None = None,
@@ -99,7 +100,7 @@ class DictLeases(Generic[V]):
         self,
         key: Hashable,
         *,
-        holder: str,
+        holder: str | None = None,
         lease_s: float = 60.0,
         wait_timeout_s: float | None = None,
         poll_interval_s: float = 0.5,
@@ -131,7 +132,7 @@ class DictLeases(Generic[V]):
         self,
         key: Hashable,
         *,
-        holder: str,
+        holder: str | None = None,
         lease_s: float = 60.0,
         default_value: Any = True,
         auto_renew: bool = False,
@@ -161,8 +162,17 @@ class DictLeases(Generic[V]):
     def _reach(self, client: ControlPlaneClient | None, base_url: str | None) -> ControlPlaneClient:
         return reach(client, base_url, self._client, self._base_url)
 
-    def _terms(self, key: Hashable, holder: str, lease_s: float, *, default_value: Any = MISSING, **how: Any) -> Terms:
-        return Terms(self.name, encode_key(key), key, holder, lease_s, self._codec, self._default(default_value), **how)
+    def _terms(self, key: Hashable, holder: str | None, lease_s: float, *, default_value: Any = MISSING, **how: Any) -> Terms:
+        return Terms(
+            self.name,
+            encode_key(key),
+            key,
+            this_process() if holder is None else holder,
+            lease_s,
+            self._codec,
+            self._default(default_value),
+            **how,
+        )
 
     def _default(self, value: Any) -> Raw | None:
         if isinstance(value, Missing):
