@@ -31,6 +31,9 @@ EVERYTHING: Final = ""
 SLOTS: Final = 1024
 LONGEST_NAP_S: Final = 86_400.0
 
+SLOW_POLL_S: Final = 30.0
+"""How long to wait before asking in vain where every hint arrives: asking again is only a backstop there."""
+
 
 class Mark(msgspec.Struct, eq=False):
     """A point to wait from, and a place in its topic's line once it has waited.
@@ -354,6 +357,11 @@ class Waiters:
     def _refuse_if_closed(self) -> None:
         if self._closed:
             raise Closed("The store was closed; open it again to wait on it.")
+
+
+def seldom(poll_s: float | None) -> float | None:
+    """How often to ask in vain where every hint arrives."""
+    return None if poll_s is None else max(poll_s, SLOW_POLL_S)
 
 
 @runtime_checkable

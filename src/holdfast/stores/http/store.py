@@ -22,15 +22,12 @@ from holdfast.stores.http.protocol import ABOUT_PATH, PATHS, VERSION, WALL_OFFSE
 from holdfast.stores.http.renewals import HttpRenewer
 from holdfast.stores.http.replies import Reply, body_of
 from holdfast.stores.retrying import Patience, Tries, named, retry
-from holdfast.stores.waiting import Mark, Waiters, waiters_for
+from holdfast.stores.waiting import Mark, Waiters, seldom, waiters_for
 
 if TYPE_CHECKING:
     from holdfast.stores.http.aio import AsyncHttpStore
 
 R = TypeVar("R")
-
-SLOW_POLL_S = 30.0
-"""How long a wait may sleep while the server answers: it tells of every hint, so asking again is only a backstop."""
 
 DEFAULT_LIMITS = Limits()
 DEFAULT_PATIENCE = Patience()
@@ -134,7 +131,7 @@ class HttpStore:
 
     def poll_s(self, topic: str, poll_s: float | None) -> float | None:
         """How often to ask in vain: seldom, while the server tells when there is something."""
-        return max(poll_s, SLOW_POLL_S) if poll_s is not None and self.listener.hears_of(topic) else poll_s
+        return seldom(poll_s) if self.listener.hears_of(topic) else poll_s
 
     def wall_offset_us(self) -> int:
         return self.about.wall_offset_us if self._wall_offset_us is None else self._wall_offset_us

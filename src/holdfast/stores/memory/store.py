@@ -17,7 +17,7 @@ from holdfast.stores.memory.shortcuts import Ground, Shortcuts
 from holdfast.stores.memory.tables import Tables
 from holdfast.stores.memory.transaction import MemoryTransaction
 from holdfast.stores.renewals import DirectRenewer
-from holdfast.stores.waiting import Mark, Waiters, waiters_for
+from holdfast.stores.waiting import Mark, Waiters, seldom, waiters_for
 
 R = TypeVar("R")
 
@@ -115,7 +115,7 @@ class MemoryStore:
         return self.waiters.mark(topic)
 
     def wait(self, mark: Mark, timeout_s: float, due_in_s: float | None = None, poll_s: float | None = None) -> None:
-        self.waiters.wait(mark, timeout_s, due_in_s, poll_s)
+        self.waiters.wait(mark, timeout_s, due_in_s, seldom(poll_s))
 
     def wall_offset_us(self) -> int:
         return self.clock.wall_offset_us()
@@ -172,7 +172,7 @@ class AsyncMemoryStore:
         return self.store.mark(topic)
 
     async def wait(self, mark: Mark, timeout_s: float, due_in_s: float | None = None, poll_s: float | None = None) -> None:
-        await self.store.waiters.wait_async(mark, timeout_s, due_in_s, poll_s)
+        await self.store.waiters.wait_async(mark, timeout_s, due_in_s, seldom(poll_s))
 
     def wall_offset_us(self) -> int:
         return self.store.wall_offset_us()
