@@ -84,7 +84,8 @@ def explain(found: Browsed, first: Sequence[Message], settings: Settings | None,
 def _dead(message: Message, at: datetime | None) -> Explanation:
     because = f"; the last error was: {message.last_error}" if message.last_error else ""
     budget = "" if message.max_attempts is None else f" of the {message.max_attempts} it may have"
-    sentence = f"It is dead since {_shown(at)}, after {message.failures} failures{budget}{because}. Redrive it to try again."
+    failures = "1 failure" if message.failures == 1 else f"{message.failures} failures"
+    sentence = f"It is dead since {_shown(at)}, after {failures}{budget}{because}. Redrive it to try again."
     return Explanation("dead", sentence)
 
 

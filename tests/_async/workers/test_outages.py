@@ -1,10 +1,11 @@
 """A worker whose store goes away goes on by itself when it is back, and has lost nothing."""
 
+import math
 from typing import Any
 
 import pytest
 
-from holdfast import JobContext, StoreUnavailable
+from holdfast import JobContext, StoreError, StoreUnavailable
 from holdfast._async.handles.mapping import AsyncDict
 from holdfast._async.handles.worker import AsyncWorker
 from holdfast.client import ControlPlaneClient
@@ -85,3 +86,57 @@ async def test_a_report_is_written_when_the_store_is_back(client: ControlPlaneCl
         worker.tell_stop()
         await running.result()
     assert worker.health.done == 1
+
+
+def away_at_first(client: ControlPlaneClient, tries: float) -> Any:
+    """A client whose store cannot be opened so many times."""
+    left = [tries]
+
+    class Away:
+        def __getattr__(self, name: str) -> Any:
+            return getattr(client, name)
+
+        def check_renewal(self) -> None:
+            left[0] -= 1
+            if left[0] >= 0:
+                raise StoreUnavailable("not up yet")
+
+    return Away()
+
+
+async def test_a_store_that_is_away_at_the_start_is_waited_for(client: ControlPlaneClient, caplog: pytest.LogCaptureFixture) -> None:
+    async def handle(value: int) -> None:
+        assert value == 1
+
+    await AsyncWorker(handle, "jobs", client=client).put(1)
+    worker = AsyncWorker(handle, "jobs", client=away_at_first(client, 2))
+    await worker.run(until_empty=True)
+    assert worker.health.done == 1
+    assert caplog.text.count("cannot reach its store, and will go on once it can: not up yet") == 1
+
+
+async def test_a_worker_that_waits_for_its_store_can_be_stopped(client: ControlPlaneClient) -> None:
+    async def handle(value: int) -> None:
+        raise AssertionError("not reached")
+
+    worker = AsyncWorker(handle, "jobs", client=away_at_first(client, math.inf))
+    await worker.start()
+    assert (worker.health.state, worker.health.error) == ("away", "StoreUnavailable: not up yet")
+    with pytest.raises(RuntimeError, match="works already"):
+        await worker.run()
+    await worker.stop()
+    assert worker.health.state == "stopped"
+
+
+async def test_what_no_waiting_mends_is_raised_at_once(client: ControlPlaneClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def handle(value: int) -> None:
+        raise AssertionError("not reached")
+
+    def refuse() -> None:
+        raise StoreError("wrong password")
+
+    worker = AsyncWorker(handle, "jobs", client=client)
+    monkeypatch.setattr(client, "check_renewal", refuse)
+    with pytest.raises(StoreError, match="wrong password"):
+        await worker.start()
+    assert worker.health.state == "stopped"

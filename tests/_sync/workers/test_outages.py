@@ -1,9 +1,12 @@
 # Generated from tests/_async/workers/test_outages.py by tools/unasync.py; do not edit.
 """A worker whose store goes away goes on by itself when it is back, and has lost nothing."""
 
+import math
 from typing import Any
 
-from holdfast import JobContext, StoreUnavailable
+import pytest
+
+from holdfast import JobContext, StoreError, StoreUnavailable
 from holdfast._sync.handles.mapping import Dict
 from holdfast._sync.handles.worker import Worker
 from holdfast.client import ControlPlaneClient
@@ -82,3 +85,57 @@ def test_a_report_is_written_when_the_store_is_back(client: ControlPlaneClient) 
         worker.tell_stop()
         running.result()
     assert worker.health.done == 1
+
+
+def away_at_first(client: ControlPlaneClient, tries: float) -> Any:
+    """A client whose store cannot be opened so many times."""
+    left = [tries]
+
+    class Away:
+        def __getattr__(self, name: str) -> Any:
+            return getattr(client, name)
+
+        def check_renewal(self) -> None:
+            left[0] -= 1
+            if left[0] >= 0:
+                raise StoreUnavailable("not up yet")
+
+    return Away()
+
+
+def test_a_store_that_is_away_at_the_start_is_waited_for(client: ControlPlaneClient, caplog: pytest.LogCaptureFixture) -> None:
+    def handle(value: int) -> None:
+        assert value == 1
+
+    Worker(handle, "jobs", client=client).put(1)
+    worker = Worker(handle, "jobs", client=away_at_first(client, 2))
+    worker.run(until_empty=True)
+    assert worker.health.done == 1
+    assert caplog.text.count("cannot reach its store, and will go on once it can: not up yet") == 1
+
+
+def test_a_worker_that_waits_for_its_store_can_be_stopped(client: ControlPlaneClient) -> None:
+    def handle(value: int) -> None:
+        raise AssertionError("not reached")
+
+    worker = Worker(handle, "jobs", client=away_at_first(client, math.inf))
+    worker.start()
+    assert (worker.health.state, worker.health.error) == ("away", "StoreUnavailable: not up yet")
+    with pytest.raises(RuntimeError, match="works already"):
+        worker.run()
+    worker.stop()
+    assert worker.health.state == "stopped"
+
+
+def test_what_no_waiting_mends_is_raised_at_once(client: ControlPlaneClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    def handle(value: int) -> None:
+        raise AssertionError("not reached")
+
+    def refuse() -> None:
+        raise StoreError("wrong password")
+
+    worker = Worker(handle, "jobs", client=client)
+    monkeypatch.setattr(client, "check_renewal", refuse)
+    with pytest.raises(StoreError, match="wrong password"):
+        worker.start()
+    assert worker.health.state == "stopped"

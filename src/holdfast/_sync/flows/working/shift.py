@@ -272,7 +272,7 @@ class Shift:
 
     def _came_back(self) -> None:
         if self._failed_asks:
-            _log.warning("worker %s reaches its store again, after %d tries", self.orders.name, self._failed_asks)
+            _log.warning("worker %s reaches its store again, after %s", self.orders.name, counted(self._failed_asks, "try", "tries"))
             self._outages += 1
             self._failed_asks = 0
 
