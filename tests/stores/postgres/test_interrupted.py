@@ -39,8 +39,8 @@ def interrupts() -> Iterator[Callable[[float], None]]:
 
 def is_interrupted(ask: Callable[[], object], interrupt: Callable[[float], None], after_s: float) -> bool:
     """Ask until the interrupt comes; whether it came while the store was asked, and not to the test in between."""
-    interrupt(after_s)
     try:
+        interrupt(after_s)
         while True:
             ask()
     except KeyboardInterrupt as error:

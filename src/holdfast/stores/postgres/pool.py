@@ -26,7 +26,8 @@ class NoSession(Exception):  # noqa: N818 - what became of a try; callers never 
 class Pool:
     """At most so many sessions, each lent to one caller at a time.
 
-    Sessions are counted while anybody has them: one that an interrupt made its caller forget is collected, and counts no more.
+    Sessions, and threads that make them, are counted while anybody has them: what an interrupt made its caller forget is collected, and
+    counts no more.
     """
 
     def __init__(self, make: Callable[[], Session], most: int) -> None:
@@ -36,7 +37,7 @@ class Pool:
         self._lock = threading.RLock()
         self._idle: list[Session] = []
         self._line: deque[Future[Session]] = deque()
-        self._makers: set[threading.Thread] = set()
+        self._makers: WeakSet[threading.Thread] = WeakSet()
         self._sessions: WeakSet[Session] = WeakSet()
         self._generation = 0
         self._is_closed = False
@@ -79,18 +80,19 @@ class Pool:
                 session.rest(now)
                 self._hand_over(session)
                 return
-            self._forget(session)
+            self._sessions.discard(session)
         session.close()
+        self._make_for_line()
 
     def drain(self) -> None:
         """Close what is idle, and what is in use once it is given back."""
         with self._lock:
             self._generation += 1
             idle, self._idle = self._idle, []
-            for session in idle:
-                self._forget(session)
+            self._sessions -= set(idle)
         for session in idle:
             session.close()
+        self._make_for_line()
 
     def close(self) -> None:
         """Drain for good: whoever waits hears of it. Never waits for a server."""
@@ -112,12 +114,12 @@ class Pool:
                 session = self._idle.pop()
                 if session.is_usable(now):
                     return session, NOWHERE
-                self._forget(session)
+                self._sessions.discard(session)
                 session.close()
             place: Future[Session] = Future()
             self._line.append(place)
-            self._make_for_line()
-            return None, place
+        self._make_for_line()
+        return None, place
 
     def _leave(self, place: "Future[Session]", waiting: "asyncio.Future[Session] | None" = None) -> None:
         """Wait no longer; what came all the same goes to the next."""
@@ -131,9 +133,8 @@ class Pool:
         if place.done() and not place.cancelled() and place.exception() is None:
             self.give_back(place.result())
 
-    # The lock is held in all below, but for _work.
-
     def _hand_over(self, session: Session) -> None:
+        """Give it to the first in line; the lock is held."""
         place = self._next_in_line()
         if place is None:
             self._idle.append(session)
@@ -141,23 +142,27 @@ class Pool:
             place.set_result(session)
 
     def _next_in_line(self) -> "Future[Session] | None":
+        """Who waited longest; the lock is held."""
         while self._line:
             place = self._line.popleft()
             if place.set_running_or_notify_cancel():
                 return place
         return None
 
-    def _forget(self, session: Session) -> None:
-        self._sessions.discard(session)
-        self._make_for_line()
-
     def _make_for_line(self) -> None:
         """Have as many made as wait, while there is room."""
-        self._makers = {maker for maker in self._makers if maker.is_alive()}
-        while len(self._makers) < len(self._line) and len(self._makers) + len(self._sessions) < self._most and not self._is_closed:
+        while (maker := self._next_maker()) is not None:
+            # Without the lock: the new thread must run to be started, and the garbage collector may need the lock there.
+            maker.start()
+
+    def _next_maker(self) -> threading.Thread | None:
+        with self._lock:
+            has_room = len(self._makers) + len(self._sessions) < self._most
+            if len(self._makers) >= len(self._line) or not has_room or self._is_closed:
+                return None
             maker = threading.Thread(target=self._work, args=(self._generation,), name="holdfast-connect", daemon=True)
             self._makers.add(maker)
-            maker.start()
+            return maker
 
     def _work(self, generation: int) -> None:
         """Make one, in a thread of its own."""
@@ -169,7 +174,7 @@ class Pool:
                 place = self._next_in_line()
                 if place is not None:
                     place.set_exception(error)
-                self._make_for_line()
+            self._make_for_line()
             return
         session.generation = generation
         with self._lock:
