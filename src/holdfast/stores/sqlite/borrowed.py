@@ -15,7 +15,7 @@ from holdfast.stores.files.store import TURN_S
 from holdfast.stores.files.turns import Turns
 from holdfast.stores.files.wakeups import Wakeups
 from holdfast.stores.renewals import DirectRenewer
-from holdfast.stores.sqlite.file import check_library, migrate, read_anchor, translate
+from holdfast.stores.sqlite.file import UNREADABLE, check_library, migrate, read_anchor, translate
 from holdfast.stores.sqlite.transaction import SqliteTransaction
 from holdfast.stores.sqlite.within import CallersTransaction, commits_each, cursor_of, path_of, roll_back, run, run_within
 from holdfast.stores.waiting import Mark, Waiters
@@ -51,7 +51,7 @@ class BorrowedStore:
             if self.connection.in_transaction:
                 return run_within(cursor_of(self.connection), self._transaction, command)
             return self._execute_alone(command)
-        except sqlite3.Error as error:
+        except UNREADABLE as error:
             raise translate(error, self.path) from error
 
     def _execute_alone(self, command: Command[R]) -> R:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TypeVar
 from urllib.parse import quote
 
-from msgspec import DecodeError, json
+from msgspec import DecodeError, MsgspecError, json
 
 from holdfast.clock import HOST, Anchor, Host, anchored
 from holdfast.commands import refused
@@ -26,6 +26,9 @@ CHECKPOINT_PAGES = 10_000
 BUSY_S = 10.0
 """How long a writer who takes no turns, such as the application itself, may hold the file."""
 
+UNREADABLE = (sqlite3.Error, MsgspecError, UnicodeDecodeError, LookupError, TypeError)
+"""What SQLite, or reading rows that are no longer what we wrote, may raise."""
+
 OLDEST_SQLITE = (3, 35)
 
 LATEST = "latest"
@@ -42,6 +45,8 @@ def open_connection(path: str, durability: Durability) -> sqlite3.Connection:
         connection.execute(f"pragma wal_autocheckpoint = {CHECKPOINT_PAGES}")
         # On some systems SQLite overwrites what it deletes unless told not to, which here is every message.
         connection.execute("pragma secure_delete = off")
+        # Finds damaged pages when they are read, at no cost that can be measured.
+        connection.execute("pragma cell_size_check = on")
         # The application's own tables may have triggers; ours must not set each other off.
         connection.execute("pragma recursive_triggers = off")
     except sqlite3.Error:
@@ -149,8 +154,12 @@ def refuse_if_missing(path: str) -> None:
         raise missing
 
 
-def translate(error: sqlite3.Error, path: str) -> HoldfastError:
-    """What SQLite reports, as one of ours."""
+def translate(error: Exception, path: str) -> HoldfastError:
+    """What SQLite reports, or what reading a damaged row raised, as one of ours."""
+    if isinstance(error, HoldfastError):
+        return error
+    if not isinstance(error, sqlite3.Error) or "Could not decode to UTF-8" in str(error):
+        return StoreCorrupted(f"{path} is damaged: restore a backup ({type(error).__name__}: {error})")
     code = (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF
     match code:
         case sqlite3.SQLITE_ERROR if "no such table: holdfast_" in str(error) and (url := _read_moved(path)):

@@ -16,6 +16,7 @@ from holdfast.stores.files.beside import create_database
 from holdfast.stores.files.store import SharedFileStore
 from holdfast.stores.sqlite import checkpoints, forks
 from holdfast.stores.sqlite.file import (
+    UNREADABLE,
     check_folder,
     check_library,
     migrate,
@@ -96,7 +97,7 @@ class SqliteStore(SharedFileStore):
         except BaseException as error:
             for connection in connections:
                 connection.close()
-            if isinstance(error, sqlite3.Error):
+            if isinstance(error, UNREADABLE):
                 raise translate(error, self.path) from error
             raise
         self.clock: Clock = self._given_clock or AnchoredClock(anchor, self._host)
@@ -138,7 +139,7 @@ class SqliteStore(SharedFileStore):
                     return command.write(tx, command.check(tx))
                 finally:
                     sql.execute("commit")
-            except sqlite3.Error as error:
+            except UNREADABLE as error:
                 raise translate(error, self.path) from error
 
     def _transact(self, jobs: list[Job]) -> dict[str, int]:

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from holdfast.codec import Limits
 from holdfast.commands import Command
-from holdfast.stores.sqlite.file import translate
+from holdfast.stores.sqlite.file import UNREADABLE, translate
 from holdfast.stores.sqlite.transaction import SqliteTransaction
 
 R = TypeVar("R")
@@ -37,7 +37,7 @@ class CallersTransaction:
             if self._connection.in_transaction:
                 return run_within(sql, self._begin, command)
             return self._run_first(sql, command)
-        except sqlite3.Error as error:
+        except UNREADABLE as error:
             raise translate(error, self._path) from error
 
     def _run_first(self, sql: sqlite3.Cursor, command: Command[R]) -> R:

@@ -9,7 +9,7 @@ from holdfast.errors import OutcomeUnknown, StoreFull, StoreUnavailable
 from holdfast.stores.committing import Job, attempt, call_done, fail_all
 from holdfast.stores.files import Durability
 from holdfast.stores.sqlite.alike import carry_out_alike
-from holdfast.stores.sqlite.file import open_connection, translate
+from holdfast.stores.sqlite.file import UNREADABLE, open_connection, translate
 from holdfast.stores.sqlite.transaction import SqliteTransaction
 
 PRUNE_EVERY = 100
@@ -67,7 +67,7 @@ class Writer:
             self._commit(sql, tx, [job])
         except BaseException as error:
             self._roll_back()
-            if isinstance(error, sqlite3.Error):
+            if isinstance(error, UNREADABLE):
                 raise translate(error, self._path) from error
             raise
         return tx.hints
@@ -95,7 +95,7 @@ class Writer:
             self._roll_back()
             if not isinstance(error, Exception):
                 raise
-            failed = translate(error, self._path) if isinstance(error, sqlite3.Error) else error
+            failed = translate(error, self._path) if isinstance(error, UNREADABLE) else error
             # Alone, each would wait as long again; and what is perhaps written must not be written twice.
             return fail_all(jobs, failed) if isinstance(failed, StoreUnavailable) else None
         return tx.hints
