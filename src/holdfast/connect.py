@@ -83,6 +83,8 @@ def connect(
     server, and without it that of `HOLDFAST_TOKEN`. With `create=False` a store that does not exist yet raises `StoreMissing`.
     """
     if not isinstance(target, str | None):
+        if not create:
+            raise ValueError("create=False is for a URL: on a connection of your own you can look for our tables yourself")
         return _borrow(target, limits)
     if target is None:
         return _connect_default(token, limits, create=create)

@@ -13,6 +13,7 @@ from holdfast import (
     Compacted,
     ControlPlaneClient,
     CopyResult,
+    CopyUndone,
     Dict,
     DictCompareAndSetResult,
     DictEntry,
@@ -45,6 +46,7 @@ from holdfast import (
     connect,
     copy,
     once,
+    undo_copy,
     worker,
 )
 from holdfast import Job as WorkerJob
@@ -82,6 +84,8 @@ def clients() -> None:
 
 def stores() -> None:
     assert_type(copy("memory://a", "memory://b", merge=True, progress=lambda so_far: so_far.done), CopyResult)
+    assert_type(undo_copy("sqlite:///a.db", "sqlite:///b.db", force=True), CopyUndone)
+    assert_type(connect("memory://a", create=False), Store)
     store = connect("memory://", limits=Limits())
     assert_type(store, Store)
     assert_type(store.guarantees, Guarantees)

@@ -12,7 +12,6 @@ from holdfast.commands import Claim, Claimed, Command
 from holdfast.server.asgi import JSON_TYPE, Receive, Scope, Send, answer
 from holdfast.server.bodies import read_body
 from holdfast.server.callers import Caller, caller_of
-from holdfast.server.effects import last_failures
 from holdfast.server.lasting import Lasting
 from holdfast.server.metrics import Metrics
 from holdfast.server.reach import Reach
@@ -45,7 +44,7 @@ class CommandRoute:
         command = self._decode(await read_body(scope, receive, self._body_bytes))
         caller = caller_of(scope)
         store = Reach(self._store, caller)
-        last = await last_failures(self._store, command, caller)
+        last = await store.last_failures(command)
         self._stalls.check(begun)
         if scope["query_string"] and isinstance(command, Claim):
             answered: object = await self._claim(store, command, wait_s(scope), caller, receive)

@@ -4,6 +4,7 @@ Every command of every route passes here: is the caller still welcome, may they 
 if it is an administrator's, and its answer back out.
 """
 
+from collections.abc import Collection
 from typing import Any, Final, TypeVar
 
 from msgspec import UNSET
@@ -12,9 +13,10 @@ from msgspec.structs import replace
 from holdfast.codec import Limits, check_name
 from holdfast.commands import Command, Configure, Fences, Names, Seal, Survey, Together
 from holdfast.errors import NotAllowed
-from holdfast.records import Kind, Settings
+from holdfast.records import Kind, Receipt, Settings
 from holdfast.server.audit import acts_of, is_told, recorded, tell
 from holdfast.server.callers import Caller, check, may_know
+from holdfast.server.effects import last_failures
 from holdfast.server.inside import inside
 from holdfast.server.namespaces import AUDIT, RESERVED
 from holdfast.server.needs import Need, needs_of
@@ -61,6 +63,10 @@ class Reach:
             error_outside(error, self._namespace)
             raise
         return theirs
+
+    async def last_failures(self, command: Command[Any]) -> Collection[Receipt]:
+        """The claims in the command whose failure buries their message; nobody is told, it is for counting."""
+        return await last_failures(self._store, command, self._caller)
 
     async def _execute(self, command: Command[Any]) -> Any:
         entered = inside(command, self._namespace)

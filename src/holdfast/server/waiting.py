@@ -36,8 +36,9 @@ class WaitRoute:
         caller = caller_of(scope)
         check_wait(asked)
         namespace = caller.namespace
-        refused = [each.topic for each in asked.topics if not may_wait(caller, each.topic)]
-        topics = [Asked(namespace.topic_inside(each.topic), each.mark) for each in asked.topics if each.topic not in refused]
+        allowed = [each for each in asked.topics if may_wait(caller, each.topic)]
+        refused = sorted({each.topic for each in asked.topics} - {each.topic for each in allowed})
+        topics = [Asked(namespace.topic_inside(each.topic), each.mark) for each in allowed]
         # One topic that is refused must not keep the caller from the others, and they must hear of it now.
         wait = self._topics.wait(topics, 0.0 if refused else asked.timeout_s)
         heard = await self._lasting.run(caller, receive, wait) or []
@@ -49,7 +50,7 @@ class WaitRoute:
 def may_wait(caller: Caller, topic: str) -> bool:
     """Whether the caller may know that there is something on the topic.
 
-    A worker waits on a topic of its own, which nobody else knows by name and nothing in a store is ever hinted on: whoever may claim, may.
+    A worker waits on a topic of its own. Nobody else knows its name, and no store ever hints on it, so a right to claim anything is enough.
     """
     if topic.startswith(WORKERS):
         return caller.may_somewhere("queue", "claim")

@@ -12,7 +12,7 @@ from holdfast.stores.seals import Sealed
 
 
 def copy(source_url: str, target_url: str, *, merge: bool = False, progress: Progress | None = None) -> CopyResult:
-    """Move every queue and dict from one store to another, and seal the source: whoever opens or uses it gets `StoreMoved`.
+    """Move every queue and dict from one store to another, and seal the source: opening or using it raises `StoreMoved`.
 
     Ids, attempts, failures, histories, positions, priorities, keys, buffered copies, budgets, dead letters, settings, revisions and fences
     are kept; what remains of delays and times to live is carried over; tokens go on above the source's, and watches begin anew. Every page
