@@ -428,7 +428,7 @@ async def test_nothing_is_kept_of_what_is_done() -> None:
             del value
             await queue.ack((await queue.get())[2])
             assert gone() is None
-        store = queue._client.store
+        store = queue.client.store
         kept.append(reachable([vars(queue)["_store"], store._tables]))  # type: ignore[attr-defined]
     assert kept[2] <= kept[1] + 5, "an acknowledged item left something behind"
 
@@ -437,7 +437,7 @@ async def test_a_put_wakes_one_of_many_who_wait() -> None:
     queue = LeasedKeyQueue[str, int]()
     waiting = [asyncio.create_task(queue.get()) for _ in range(100)]
     await asyncio.sleep(0)
-    waiters, topic = queue._client.store.waiters, queue_topic(queue.name)
+    waiters, topic = queue.client.store.waiters, queue_topic(queue.name)
     assert waiters.waiting(topic) == 100
     await queue.put("a", 1)
     assert waiters.waiting(topic) == 99, "one put woke more than one"

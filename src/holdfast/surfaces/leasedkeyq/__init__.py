@@ -11,7 +11,7 @@ from holdfast.surfaces.leasedkeyq.errors import (
     LeasedKeyQError,
     QueueClosedError,
 )
-from holdfast.surfaces.leasedkeyq.leases import Lease, LeaseRecord
+from holdfast.surfaces.leasedkeyq.lease import Lease, LeaseRecord
 from holdfast.surfaces.leasedkeyq.queue import InFlightPolicy, LeasedKeyQueue
 
 __all__ = [

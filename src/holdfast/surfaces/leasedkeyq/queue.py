@@ -1,5 +1,7 @@
 """LeasedKeyQueue: put items under keys, lease them in order or by key, settle them."""
 
+import os
+import weakref
 from collections.abc import Callable, Hashable
 from numbers import Real
 from time import monotonic
@@ -25,7 +27,7 @@ from holdfast.surfaces.leasedkeyq.errors import (
     QueueClosedError,
 )
 from holdfast.surfaces.leasedkeyq.forms import ByReference, Encoded, Form
-from holdfast.surfaces.leasedkeyq.leases import Lease, LeaseRecord
+from holdfast.surfaces.leasedkeyq.lease import Lease, LeaseRecord
 from holdfast.surfaces.opening import client_of, is_by_reference
 
 if TYPE_CHECKING:
@@ -65,20 +67,22 @@ class LeasedKeyQueue(Generic[K, V]):
         # Among stores that nobody shares the name tells leases apart.
         self.name: str = check_name((f"leasedkeyq-{new_id()}" if store is None else "leasedkeyq") if name is None else name, "queue")
         self._lease_s = lease_s_of(default_lease_timeout, None, "default_lease_timeout")
-        self._client = client_of(store)
-        by_reference = is_by_reference(self._client)
+        self.client: ControlPlaneClient = client_of(store)
+        """What reaches the store; closing it, `await queue.client.aio.close()`, closes the store for everyone who shares it."""
+        by_reference = is_by_reference(self.client)
         self._form: Form = ByReference() if by_reference else Encoded(codec)
-        self._store = AsyncClosable(self._client.async_store, f"queue {self.name!r} was closed: make a new one")
-        self._holder = f"{this_process()}:{new_id()}"
+        self._store = AsyncClosable(self.client.async_store, f"queue {self.name!r} was closed: make a new one")
+        self._holder = new_holder()
+        _queues.add(self)
         check_budget(max_attempts, dead_letter_queue)
         self._budget = max_attempts, dead_letter_queue
         self._max_size = max_size
         # In their simplest cases some stores spare us the commands; each of these answers None where it does not.
-        offered = getattr(self._client.store, "shortcuts", None) if by_reference else None
+        offered = getattr(self.client.store, "shortcuts", None) if by_reference else None
         shortcuts = None if offered is None else offered(self.name)
         if store is None:
             # Nobody else does it, and so the first put is like every other.
-            self._client.store.execute(Configure("queue", self.name))
+            self.client.store.execute(Configure("queue", self.name))
         self._put_now: Callable[..., Any] = shortcuts.put if shortcuts else not_now
         self._claim_now: Callable[..., Message | None] = shortcuts.claim if shortcuts else not_now
         self._ack_now: Callable[..., bool | None] = shortcuts.ack if shortcuts else not_now
@@ -138,6 +142,8 @@ class LeasedKeyQueue(Generic[K, V]):
     async def ack(self, lease: Lease[K]) -> None:
         """Remove the item: it is done. Raises `LeaseAlreadyAcknowledgedError` or `InvalidLeaseError`."""
         held, ack_now = lease.held, self._ack_now
+        if held is not None and held.holder in _of_parents:
+            raise inherited(lease)
         if held is None or not ack_now(held):
             await self._settle(lease, Settle([self._receipt(lease)]))
         lease.ended = "acknowledged"
@@ -145,6 +151,8 @@ class LeasedKeyQueue(Generic[K, V]):
     async def release(self, lease: Lease[K], *, requeue_front: bool = False) -> None:
         """Give the item back, to the back of the line or to its front. Raises `LeaseAlreadyAcknowledgedError` or `InvalidLeaseError`."""
         held, release_now = lease.held, self._release_now
+        if held is not None and held.holder in _of_parents:
+            raise inherited(lease)
         return_to: ReturnTo = "front" if requeue_front else "back"
         if held is None or not release_now(held, return_to):
             await self._settle(lease, Settle([self._receipt(lease)], "ready", return_to))
@@ -249,6 +257,8 @@ class LeasedKeyQueue(Generic[K, V]):
             )
 
     def _receipt(self, lease: Lease[K]) -> Receipt:
+        if lease.held is not None and lease.held.holder in _of_parents:
+            raise inherited(lease)
         try:
             receipt = Receipt.parse(lease.token)
         except ValueError as error:
@@ -279,6 +289,11 @@ class LeasedKeyQueue(Generic[K, V]):
         if self._store.is_ended:
             raise self._closed()
 
+    def begin_in_child(self) -> None:
+        """Go on in a forked child: what was leased before belongs to the parent."""
+        _of_parents.add(self._holder)
+        self._holder = new_holder()
+
     def _refuse(self, *_: object) -> NoReturn:
         raise self._closed()
 
@@ -302,3 +317,28 @@ def wait_s_of(timeout: float) -> float:
 def lease_s_of(timeout: float | None, default_s: float | None, what: str = "lease_timeout") -> float | None:
     """How long a lease lasts, None for ever."""
     return default_s if timeout is None else check_duration(timeout, what, zero=False)
+
+
+def new_holder() -> str:
+    """A name that no other queue object has, here or in another process."""
+    return f"{this_process()}:{new_id()}"
+
+
+def inherited(lease: Lease[Any]) -> InvalidLeaseError:
+    """What a forked child gets that settles a lease of its parent's."""
+    return InvalidLeaseError(f"the lease on {lease.key!r} belongs to the process that this one was forked from: settle it there")
+
+
+_queues: "weakref.WeakSet[LeasedKeyQueue[Any, Any]]" = weakref.WeakSet()
+
+_of_parents: set[str] = set()
+"""Under which names the processes that this one was forked from hold leases."""
+
+
+def _begin_in_child() -> None:
+    for queue in list(_queues):
+        queue.begin_in_child()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_begin_in_child)

@@ -1,8 +1,10 @@
 """WorkQueueChannel: write messages, claim them exclusively, acknowledge them or give them back."""
 
 import logging
+import os
+import weakref
 from collections.abc import Awaitable, Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
@@ -14,7 +16,7 @@ from holdfast.codec import check_duration, check_name
 from holdfast.commands import Claim, Clear, Item, Move, Put, Settle
 from holdfast.commands.refusals import check_budget
 from holdfast.ids import new_id
-from holdfast.records import Message, Receipt, seconds_in
+from holdfast.records import Message, seconds_in
 from holdfast.surfaces.opening import client_of, is_by_reference
 from holdfast.surfaces.sssn.claims import Claims
 from holdfast.surfaces.sssn.messages import (
@@ -31,6 +33,9 @@ if TYPE_CHECKING:
     from holdfast.stores import Store
 
 Callback = Callable[[ChannelMessage], Awaitable[object]]
+
+FORGET_MIN: Final = 100
+"""From so many claims on, those that have ended are forgotten."""
 
 _log = logging.getLogger("holdfast")
 
@@ -101,8 +106,10 @@ class WorkQueueChannel:
         self._budget = max_attempts, dead_letter
         self._store = MessageStore(Claims(self.client, self.id, self.claim_timeout))
         self._accepts_writes = False
-        # The claims made through this object, by message id.
-        self._held: dict[str, tuple[str, Receipt]] = {}
+        # The claims made through this object, by message id; some may have ended, or have been settled by others.
+        self._held: dict[str, tuple[str, Message]] = {}
+        self._forget_at = FORGET_MIN
+        _channels.add(self)
 
     @property
     def info(self) -> ChannelInfo:
@@ -137,8 +144,10 @@ class WorkQueueChannel:
         message = data if isinstance(data, ChannelMessage) else self._message(sender_id, data)
         max_attempts, dead_letter = self._budget
         item = Item(message.id, self._form.encode(message), max_attempts=max_attempts, dead_letter=dead_letter)
-        await self.client.async_store.execute(Put(self.id, [item]))
-        await self._tell(message)
+        stored = await self.client.async_store.execute(Put(self.id, [item]))
+        if stored.created[0]:
+            # A message with this id that waits already stays as it is.
+            await self._tell(message)
         return message.id
 
     async def read(
@@ -159,7 +168,8 @@ class WorkQueueChannel:
         command = Claim(self.id, reader_id, self.claim_timeout, limit, max_attempts=max_attempts, dead_letter=dead_letter)
         messages = await claim_now(self.client.async_store, command)
         for message in messages:
-            self._held[message.id] = reader_id, message.receipt
+            self._forget_ended(message.since)
+            self._held[message.id] = reader_id, message
         return [self._form.decode(message) for message in messages]
 
     async def acknowledge(self, reader_id: str, message_ids: Iterable[str]) -> Settled:
@@ -220,6 +230,16 @@ class WorkQueueChannel:
         content = data if isinstance(data, MessageContent) else GenericContent(data=data)
         return ChannelMessage(id=new_id(), timestamp=seconds_in(wall_us()), sender_id=sender_id, content=content)
 
+    def begin_in_child(self) -> None:
+        """Go on in a forked child: what was claimed before belongs to the parent."""
+        self._held.clear()
+
+    def _forget_ended(self, now: int) -> None:
+        """Forget claims whose time is up, from time to time: settling them would change nothing."""
+        if len(self._held) >= self._forget_at:
+            self._held = {one: claim for one, claim in self._held.items() if claim[1].until > now}
+            self._forget_at = max(FORGET_MIN, 2 * len(self._held))
+
     async def _authorize(self, right: str, system_id: str) -> None:
         if self.security is not None and not await getattr(self.security, f"authorize_{right}")(system_id, self.id):
             raise PermissionError(f"{system_id!r} may not {right} channel {self.id!r}")
@@ -253,7 +273,7 @@ class WorkQueueChannel:
         ours = {one: claim for one in ids if (claim := self._held.get(one)) is not None and claim[0] == reader_id}
         held = list[bool]()
         if ours:
-            held = (await self.client.async_store.execute(Settle([receipt for _, receipt in ours.values()], **how))).held
+            held = (await self.client.async_store.execute(Settle([message.receipt for _, message in ours.values()], **how))).held
         for one, claim in ours.items():
             # Unless somebody has claimed it again meanwhile.
             if self._held.get(one) is claim:
@@ -263,3 +283,15 @@ class WorkQueueChannel:
         if lost:
             _log.warning("channel %s: %s of %s by %r changed nothing: it no longer holds them", self.id, what, ", ".join(lost), reader_id)
         return Settled(len(settled), lost)
+
+
+_channels: "weakref.WeakSet[WorkQueueChannel]" = weakref.WeakSet()
+
+
+def _begin_in_child() -> None:
+    for channel in list(_channels):
+        channel.begin_in_child()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_begin_in_child)

@@ -1,0 +1,1 @@
+"""The channels, under the path that programs import them from."""

@@ -1,0 +1,1 @@
+"""What channels are made of, under the path that programs import it from."""
