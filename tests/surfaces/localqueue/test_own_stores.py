@@ -1,5 +1,6 @@
 """A queue store of the user's own under a queue, and the built-in stores under a program that calls their methods itself."""
 
+import asyncio
 import queue as standard
 import time
 from typing import Any
@@ -169,6 +170,24 @@ class TestAWorker:
 
         assert await handle() == "A"
         assert jobs.stats().total == 0
+
+    @pytest.mark.anyio
+    async def test_that_is_cancelled_gives_its_message_back(self, own: Any) -> None:
+        jobs = PersistentQueue[Any]("jobs", store=own)
+        jobs.put("a")
+        begun = asyncio.Event()
+
+        @persistent_async_worker(jobs)
+        async def handle(_: str) -> None:
+            begun.set()
+            await asyncio.Event().wait()
+
+        working = asyncio.create_task(handle())
+        await begun.wait()
+        working.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await working
+        assert (jobs.qsize(), jobs.stats().inflight) == (1, 0)
 
     def test_keeps_ledger_results_and_envelopes_beside_it(self, own: Any) -> None:
         ledger, results = MemoryIdempotencyStore(), MemoryResultStore()
