@@ -166,7 +166,7 @@ def test_policies_with_parts_tell_them() -> None:
     ("make", "problem"),
     [
         (lambda: FixedLeaseTimeout(0), "greater than zero"),
-        (lambda: BoundedBackpressure(-1), "negative"),
+        (lambda: BoundedBackpressure(-1), "maxsize must be a whole number from 0"),
         (lambda: BoundedBackpressure(1, "drop"), "overflow"),  # type: ignore[arg-type] # that is the test
         (lambda: RejectingBackpressure(1, "block"), "overflow"),
         (lambda: StaticFanoutSubscriptions(()), "empty"),

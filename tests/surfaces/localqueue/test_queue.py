@@ -417,3 +417,9 @@ def without_token(message: QueueMessage) -> QueueMessage:
     from dataclasses import replace
 
     return replace(message, token=None)
+
+
+@pytest.mark.parametrize("maxsize", [-1, True, 1.5, float("nan"), "3", 10**30, None])
+def test_a_maxsize_that_is_no_size_is_refused_where_it_is_given(maxsize: Any) -> None:
+    with pytest.raises((ValueError, TypeError), match="maxsize must be a whole number"):
+        PersistentQueue("jobs", store=MemoryQueueStore(), maxsize=maxsize)

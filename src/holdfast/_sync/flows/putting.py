@@ -66,6 +66,7 @@ def put_together(store: Store, commands: Sequence[Put], timeout_s: float | None 
     """Put to several queues, all or none; while any of them is full, wait as `put` does."""
     if len(commands) == 1:
         return [put(store, commands[0], timeout_s, poll_s)]
+    timeout_s, poll_s = TIMEOUT_S.check(timeout_s), POLL_INTERVAL_S.check(poll_s)
     command, full = Together(commands), commands[0].queue
     deadline = time.monotonic() + (timeout_s or 0.0)
     while True:
@@ -97,6 +98,7 @@ def put_within(store: Store, commands: Sequence[Put], room: Room, timeout_s: flo
 
     Among those who keep the limit it is exact: a put that was overtaken since it looked is refused by its note, and looks again.
     """
+    timeout_s, poll_s = TIMEOUT_S.check(timeout_s), POLL_INTERVAL_S.check(poll_s)
     deadline = time.monotonic() + (timeout_s or 0.0)
     full = commands[0].queue
     while True:

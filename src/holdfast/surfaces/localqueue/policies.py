@@ -7,6 +7,7 @@ It looks at `timeout`, `accepts_dedupe_key`, `guarantee`, `ack_timing`, `require
 from dataclasses import dataclass
 from typing import ClassVar, Literal, Protocol
 
+from holdfast.codec.fields import Whole
 from holdfast.surfaces.localqueue.commits import LOCAL_ATOMIC_COMMIT, NO_RESULT_POLICY, CommitPolicy, ResultPolicy
 from holdfast.surfaces.localqueue.described import Described
 from holdfast.surfaces.localqueue.descriptions import Policy
@@ -255,6 +256,9 @@ class BackpressureStrategy(Policy, Protocol):
         ...
 
 
+MAXSIZE = Whole("maxsize", 0, 2**31 - 1)
+
+
 @dataclass(frozen=True, slots=True)
 class BoundedBackpressure(Described):
     """At most `maxsize` ready messages, 0 for no limit; a put waits for room."""
@@ -265,8 +269,7 @@ class BoundedBackpressure(Described):
     overflow: Overflow = "block"
 
     def __post_init__(self) -> None:
-        if self.maxsize < 0:
-            raise ValueError(f"maxsize cannot be negative, and is {self.maxsize}")
+        MAXSIZE.check(self.maxsize)
         if self.overflow not in ("block", "reject"):
             raise ValueError(f"backpressure overflow must be 'block' or 'reject', and is {self.overflow!r}")
 
@@ -285,8 +288,7 @@ class RejectingBackpressure(Described):
     overflow: Overflow = "reject"
 
     def __post_init__(self) -> None:
-        if self.maxsize < 0:
-            raise ValueError(f"maxsize cannot be negative, and is {self.maxsize}")
+        MAXSIZE.check(self.maxsize)
         if self.overflow != "reject":
             raise ValueError(f"rejecting backpressure overflow must be 'reject', and is {self.overflow!r}")
 
