@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from holdfast import Closed, ControlPlaneClient, Dict, Election, Job, Lock, Once, Queue, Worker, connect
+from holdfast import Closed, ControlPlaneClient, Dict, Election, Job, Lock, Once, Queue, Worker, aio, connect
 from holdfast.commands import Claim, Put
 from holdfast.commands.topics import queue_topic
 from holdfast.errors import StoreUnavailable
@@ -95,6 +95,14 @@ def test_a_time_limit_is_heeded_while_a_silent_server_is_opened(silent: int, sch
     asyncio.run(main())
     assert len(ticks) > 2, "the event loop stood still"
     client.close()
+
+
+def test_a_copy_between_stores_opens_them_in_threads_too(silent: int) -> None:
+    async def main() -> None:
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(aio.copy(f"redis://127.0.0.1:{silent}/0", "memory://copied"), 0.1)
+
+    asyncio.run(main())
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "lmdb", "redis", "postgres", "http"])

@@ -31,7 +31,7 @@ RULES: dict[str, str] = {
     r"\basynccontextmanager\b": "contextmanager",
     r"\b__a(enter|exit)__\b": r"__\1__",
     r"\basync_(store|records|answer|call|sleep)(?=_on\b|\b)": r"\1",
-    r"\bconnect_async\b": "connect",
+    r"\b(connect|open)_async\b": "connect",
     r"\baclose\b": "close",
     r"\.for_tasks\(\)": "",
     r"Async(?=[A-Z])": "",  # AsyncStore, AsyncRunner

@@ -149,6 +149,21 @@ def seal_of(target: str) -> "Seal":
     return made_by(target if url.scheme in DATABASES else _path_of(url))
 
 
+async def open_async(
+    target: str | None = None, *, token: str | None = None, limits: Limits = Limits(), create: bool = True
+) -> "AsyncStore":
+    """Open a store as `connect_async` does, in a thread: no event loop waits for a server that does not answer."""
+    from holdfast.opening import Opener  # noqa: PLC0415 - see the top
+    from holdfast.stores.late import opened  # noqa: PLC0415 - as above
+
+    opener = Opener(lambda: connect(target, token=token, limits=limits, create=create))
+    try:
+        return await opened(opener)
+    except BaseException:
+        opener.close()  # Cancelled: what is opened later is closed.
+        raise
+
+
 @contextmanager
 def shared_as(url: str, store: "Store") -> Iterator[None]:
     """Let whoever opens this URL in the process get the store, while the block runs."""

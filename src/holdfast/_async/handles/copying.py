@@ -2,7 +2,7 @@
 
 from holdfast._async.flows.copying import Progress, copy_all, list_names, raise_numbers
 from holdfast.commands import EndImport, Seal, Survey
-from holdfast.connect import connect_async, is_private, seal_of
+from holdfast.connect import is_private, open_async, seal_of
 from holdfast.copies import without_password
 from holdfast.errors import HoldfastError, NotAllowed, Refused, StoreMoved
 from holdfast.results import CopyResult, CopyUndone
@@ -27,11 +27,11 @@ async def copy(source_url: str, target_url: str, *, merge: bool = False, progres
             "a copy in memory:// would be gone when this call returns: name a file, a server, or memory://NAME of this process"
         )
     try:
-        source = connect_async(source_url, create=False)
+        source = await open_async(source_url, create=False)
     except StoreMoved as moved:
         return await _finish(without_password(source_url), target_url, moved)
     try:
-        target = connect_async(target_url)
+        target = await open_async(target_url)
         try:
             return await _copy(source, target, merge=merge, progress=progress)
         finally:
@@ -50,7 +50,7 @@ async def _copy(source: AsyncStore, target: AsyncStore, *, merge: bool, progress
 
 async def _finish(source_name: str, target_url: str, moved: StoreMoved) -> CopyResult:
     """Go on after an interruption that came when the source was sealed already; raise where there is nothing left to do."""
-    target = connect_async(target_url)
+    target = await open_async(target_url)
     try:
         target_name = without_password(target.url)
         copying = await target.execute(EndImport()) if moved.url == target_name else None
@@ -100,7 +100,7 @@ async def _seal_target(target_url: str, sealed: Sealed, source_name: str) -> Non
     if sealed.target_at is None:
         raise Refused(f"it was merged into {sealed.to}, and whether that was used since cannot be told")
     try:
-        target = connect_async(target_url, create=False)
+        target = await open_async(target_url, create=False)
     except StoreMoved as moved:
         # The undoing was interrupted behind this point.
         if moved.url != source_name:
@@ -119,7 +119,7 @@ async def _seal_target(target_url: str, sealed: Sealed, source_name: str) -> Non
 async def _latest(url: str) -> int:
     """The newest number that the store gave out; 0 if it cannot be reached."""
     try:
-        store = connect_async(url, create=False)
+        store = await open_async(url, create=False)
         try:
             return (await store.execute(Survey())).latest
         finally:
@@ -129,7 +129,7 @@ async def _latest(url: str) -> int:
 
 
 async def _raise_numbers(url: str, above: int) -> None:
-    store = connect_async(url)
+    store = await open_async(url)
     try:
         await raise_numbers(store, above)
     finally:
