@@ -3,8 +3,6 @@
 import logging
 import shutil
 import sqlite3
-import subprocess
-import sys
 from collections.abc import Callable
 from contextlib import closing
 from itertools import pairwise
@@ -17,6 +15,7 @@ from holdfast.errors import Compacted, StoreError
 from holdfast.stores.files import replaced
 from holdfast.stores.lmdb import numbers as lmdb_numbers
 from holdfast.stores.lmdb.store import LmdbStore
+from holdfast.stores.sqlite import borrowed
 from holdfast.stores.sqlite import log as sqlite_log
 from holdfast.stores.sqlite.store import SqliteStore
 from holdfast.stores.sqlite.transaction import SqliteTransaction
@@ -117,22 +116,14 @@ def test_a_file_replaced_under_an_open_store_is_not_written_any_more(
             store.execute(Read("settings"))
 
 
-BORROWED = """
-import sqlite3, sys
-from holdfast.stores.sqlite.borrowed import BorrowedStore
-from holdfast.testing.conformance.asking import put
-for name in sys.argv[2:]:
-    store = BorrowedStore(sqlite3.connect(sys.argv[1]))
-    put(store, name)
-    store.connection.close()
-"""
-
-
-def test_a_program_that_lends_connections_lets_the_numbers_leap_once(tmp_path: Path) -> None:
+def test_a_program_that_lends_connections_lets_the_numbers_leap_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "jobs.db"
-    for names in (["a", "b", "c"], ["d", "e"]):
-        subprocess.run([sys.executable, "-c", BORROWED, path, *names], check=True)
-    with closing(SqliteStore(path)) as store:
+    for program, names in (("one", ["a", "b", "c"]), ("another", ["d", "e"])):
+        monkeypatch.setattr(borrowed, "THIS_PROGRAM", program)
+        for name in names:
+            with closing(sqlite3.connect(path)) as connection, closing(borrowed.BorrowedStore(connection)) as store:
+                put(store, name)
+    with opened(lambda: SqliteStore(path)) as store:
         numbers = [event.index for event in store.execute(Changes(QUEUE)).events]
     steps = [after - before for before, after in pairwise(numbers)]
     assert [step > 1 for step in steps] == [False, False, True, False]

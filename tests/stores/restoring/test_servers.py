@@ -73,6 +73,7 @@ def copy(source: Path, target: Path) -> None:
     subprocess.run(["/bin/cp", "-a", source, target], check=True)
 
 
+@pytest.mark.verify
 def test_a_store_that_stays_open_notices_a_data_folder_that_was_put_back(
     server: PostgresServer, empty: PostgresServer, tmp_path: Path
 ) -> None:
@@ -128,6 +129,7 @@ def test_a_restarted_redis_that_lost_its_latest_writes_is_noticed_by_watches() -
             store.execute(Changes(QUEUE, lost))
 
 
+@pytest.mark.verify
 def test_a_restarted_redis_is_noticed_by_tasks_too() -> None:
     asyncio.run(lose_writes_under_tasks())
 
