@@ -1,5 +1,6 @@
 """What localqueue does wrong, or a careless surface for it would."""
 
+from contextlib import nullcontext
 from threading import Event
 from typing import Any
 
@@ -20,7 +21,7 @@ from holdfast.surfaces.localqueue._sync import committing, working
 from holdfast.surfaces.localqueue.unfinished import Unfinished
 from holdfast.testing.clock import FakeClock
 from tests.surfaces.broken.fault import Fault, instead
-from tests.surfaces.localqueue import test_commits, test_deaths, test_faults, test_queue, test_workers
+from tests.surfaces.localqueue import test_commits, test_deaths, test_faults, test_overrides, test_queue, test_workers
 
 
 def settled_by_id(backend: Any, message: Any, **how: Any) -> bool:
@@ -247,6 +248,41 @@ FAULTS = [
         "make_item",
         lambda original: lambda value, codec, **options: original(repr(value), codec, **options),
         test_queue.TestPuttingAndGetting.test_a_value_that_would_not_is_refused,
+    ),
+    Fault(
+        "a result that is too large is noticed when the message is acknowledged",
+        committing,
+        "check_value_size",
+        instead(lambda *_: 0),
+        test_faults.test_a_result_that_cannot_be_kept_does_not_repeat_the_effect,
+    ),
+    Fault(
+        "the plain key is not looked at",
+        committing.Committing,
+        "_load_record",
+        instead(lambda commit, ledger: committing._load(ledger, commit._key)),
+        test_commits.TestLedger.test_a_key_that_was_marked_as_done_under_its_own_name_is_not_handled,
+    ),
+    Fault(
+        "an envelope that could not be saved is forgotten",
+        committing.Committing,
+        "resume",
+        instead(lambda *_: None),
+        test_commits.TestAtomicity.test_an_envelope_that_could_not_be_saved_is_saved_with_the_next_delivery,
+    ),
+    Fault(
+        "workers go past the methods of a subclass",
+        queues.PersistentQueue,
+        "overrides",
+        instead(lambda *_: False),
+        test_overrides.test_a_success_is_acknowledged_by_the_subclass,
+    ),
+    Fault(
+        "what a subclass acknowledges is a step of its own",
+        engine_backend.EngineBackend,
+        "joined",
+        instead(lambda *_: nullcontext()),
+        test_overrides.test_what_is_kept_is_still_one_step_with_the_acknowledgement,
     ),
     Fault(
         "ledger and result are saved before the acknowledgement",

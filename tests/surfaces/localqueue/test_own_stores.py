@@ -182,7 +182,7 @@ class TestAWorker:
             begun.set()
             await asyncio.Event().wait()
 
-        working = asyncio.create_task(handle())
+        working = asyncio.ensure_future(handle())
         await begun.wait()
         working.cancel()
         with pytest.raises(asyncio.CancelledError):

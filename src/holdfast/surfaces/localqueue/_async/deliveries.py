@@ -1,7 +1,7 @@
 """A message in a worker's hands, and how it is ended."""
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, Protocol
 
 from holdfast._async.handles.claims import AsyncQueueClaim
@@ -29,7 +29,7 @@ class AsyncDelivery(Protocol):
         """Raise `ClaimLost` if it is lost."""
         ...
 
-    def ending(self) -> Any:
+    def ending(self) -> AbstractAsyncContextManager[AsyncTogether | None]:
         """A context for ending it: entering gives the step in which that happens, None where there is none."""
         ...
 

@@ -2,7 +2,7 @@
 """A message in a worker's hands, and how it is ended."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Protocol
 
 from holdfast._sync.handles.claims import QueueClaim
@@ -30,7 +30,7 @@ class Delivery(Protocol):
         """Raise `ClaimLost` if it is lost."""
         ...
 
-    def ending(self) -> Any:
+    def ending(self) -> AbstractContextManager[Together | None]:
         """A context for ending it: entering gives the step in which that happens, None where there is none."""
         ...
 
