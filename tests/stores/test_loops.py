@@ -206,3 +206,19 @@ asyncio.run(close())
         [sys.executable, "-X", "dev", "-c", program], cwd=Path(__file__).parent, capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("turns", range(6))
+def test_closing_while_the_loop_ends_closes_once(turns: int) -> None:
+    per_loop = resources()
+
+    async def main() -> list[str]:
+        resource = per_loop.get()
+        ending = asyncio.create_task(asyncio.get_running_loop().shutdown_asyncgens())
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        await per_loop.aclose()
+        await ending
+        return resource.ends
+
+    assert asyncio.run(main()) == ["closed"]

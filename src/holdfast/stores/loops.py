@@ -90,7 +90,8 @@ class PerLoop(Generic[T]):
             return
         await kept.resource.close(self._close)
         if kept.closed_by is not None:
-            await kept.closed_by.aclose()
+            with suppress(RuntimeError):  # It runs already: the loop ends at this moment.
+                await kept.closed_by.aclose()
 
     def _abandon_closed(self) -> None:
         for resource in self._alive():
