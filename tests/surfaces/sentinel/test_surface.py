@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from holdfast import HoldfastError, LeaseHeld, LeaseLost, LockTimeout, ResultNotKept
+from holdfast._sync.flows.acquiring import acquire
 from holdfast.surfaces import sentinel
 from holdfast.surfaces.sentinel.connections import in_transaction
 from tests.sentinel_databases import until, until_renewed
@@ -293,6 +294,23 @@ def test_a_fence_takes_only_names_of_columns() -> None:
 
 
 # Once
+
+
+def test_something_that_was_interrupted_before_it_was_called_is_free_again(
+    get_conn: Callable[[], Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keeper = sentinel.Sentinel(get_conn)
+
+    def interrupted(*given: Any, **more: Any) -> Any:
+        acquire(*given, **more)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr("holdfast._sync.flows.once.acquire", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            keeper.once("order_123", lambda: 1)
+    assert keeper.reconcile.reconcile("order_123") is None
+    assert keeper.once("order_123", lambda: 2).response == 2
 
 
 def test_something_whose_response_cannot_be_kept_is_completed_and_not_repeated(get_conn: Callable[[], Any]) -> None:

@@ -14,7 +14,7 @@ from holdfast.errors import ExecutionRunning, ExecutionUnknown, Refused
 from holdfast.holding import Hold
 from holdfast.ids import new_id
 from holdfast.records import Entry, Receipt
-from holdfast.stores import AsyncStore
+from holdfast.stores import AsyncExecutor, AsyncStore
 from holdfast.workers.ledger import LedgerEntry, OnceRecord, done_entry, entry_of
 
 _log = logging.getLogger("holdfast.once")
@@ -86,6 +86,12 @@ class AsyncOnceRun:
         ending = Change(self._key, value=done.raw, lease=self._lease_id, ttl_s=keep_s)
         await holding.leave(None, settle)
         return result
+
+    async def take_back(self, store: AsyncExecutor) -> None:
+        """Leave nothing of a run whose function was not called, for a caller who was cut off before the grant was heard of."""
+        begun = LedgerEntry("started", self._lease_id, self._holder).raw
+        await store.execute(Write(self._ledger, [Change(self._key, "delete", expect="value", expected=begun)]))
+        await store.execute(Release([LeaseName(self._ledger, self._key, self._lease_id)]))
 
     async def _release(self) -> None:
         await self._store.execute(Release([LeaseName(self._ledger, self._key, self._lease_id)]))

@@ -15,7 +15,7 @@ from holdfast.errors import ExecutionRunning, ExecutionUnknown, Refused
 from holdfast.holding import Hold
 from holdfast.ids import new_id
 from holdfast.records import Entry, Receipt
-from holdfast.stores import Store
+from holdfast.stores import Executor, Store
 from holdfast.workers.ledger import LedgerEntry, OnceRecord, done_entry, entry_of
 
 _log = logging.getLogger("holdfast.once")
@@ -85,6 +85,12 @@ class OnceRun:
         ending = Change(self._key, value=done.raw, lease=self._lease_id, ttl_s=keep_s)
         holding.leave(None, settle)
         return result
+
+    def take_back(self, store: Executor) -> None:
+        """Leave nothing of a run whose function was not called, for a caller who was cut off before the grant was heard of."""
+        begun = LedgerEntry("started", self._lease_id, self._holder).raw
+        store.execute(Write(self._ledger, [Change(self._key, "delete", expect="value", expected=begun)]))
+        store.execute(Release([LeaseName(self._ledger, self._key, self._lease_id)]))
 
     def _release(self) -> None:
         self._store.execute(Release([LeaseName(self._ledger, self._key, self._lease_id)]))

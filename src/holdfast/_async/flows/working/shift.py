@@ -111,7 +111,8 @@ class AsyncShift:
             await hear_cancellations(self._store, self._crew, bell, self._cancelled)
 
         listener = AsyncSide(hear, "holdfast-cancellations")
-        _log.info("worker %s begins: %s on %s", self.orders.name, self.orders.summary, without_password(self._store.url))
+        place = without_password(self._store.url) or "the default store"
+        _log.info("worker %s begins: %s on %s", self.orders.name, self.orders.summary, place)
         try:
             while self._grace_s is None and not self._has_done_its_share():
                 await self._turn(claims=True)

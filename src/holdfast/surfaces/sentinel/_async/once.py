@@ -54,6 +54,7 @@ class AsyncSentinel:
             return await fn(**(kwargs or {}))
 
         lease_s, max_hold_s = seconds(self._ttl_ms if ttl_ms is None else ttl_ms), None if hard_ttl_ms is None else hard_ttl_ms / 1000
+        run: AsyncOnceRun | None = None
         try:
             async with self.lent() as client:
                 run = AsyncOnceRun(client, self._ledger, encode_key(key), this_process(), lease_s, max_hold_s=max_hold_s)
@@ -70,6 +71,12 @@ class AsyncSentinel:
             if not calls:
                 raise
             return OnceResult(success=False, status="failed", exception=error)
+        except BaseException:
+            # Cancelled or interrupted. Its own connection may be of no use any more.
+            if run is not None and not calls:
+                async with self.lent() as client:
+                    await run.take_back(client.async_store)
+            raise
         return OnceResult(success=True, status="completed", response=response, cached=not calls)
 
     @asynccontextmanager

@@ -55,6 +55,7 @@ class Sentinel:
             return fn(**(kwargs or {}))
 
         lease_s, max_hold_s = seconds(self._ttl_ms if ttl_ms is None else ttl_ms), None if hard_ttl_ms is None else hard_ttl_ms / 1000
+        run: OnceRun | None = None
         try:
             with self.lent() as client:
                 run = OnceRun(client, self._ledger, encode_key(key), this_process(), lease_s, max_hold_s=max_hold_s)
@@ -71,6 +72,12 @@ class Sentinel:
             if not calls:
                 raise
             return OnceResult(success=False, status="failed", exception=error)
+        except BaseException:
+            # Cancelled or interrupted. Its own connection may be of no use any more.
+            if run is not None and not calls:
+                with self.lent() as client:
+                    run.take_back(client.store)
+            raise
         return OnceResult(success=True, status="completed", response=response, cached=not calls)
 
     @contextmanager
