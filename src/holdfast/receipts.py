@@ -9,6 +9,7 @@ from holdfast.holding import Hold
 from holdfast.keepalive import Keepalive
 from holdfast.records import Receipt
 from holdfast.results import QueueResponse
+from holdfast.wording import counted
 
 
 class ClaimLike(Protocol):
@@ -135,7 +136,7 @@ def raise_lost(response: QueueResponse) -> QueueResponse:
     if not response.lost:
         return response
     message = (
-        f"{response.lost} of {response.count + response.lost} claims were no longer held, the first {response.lost_claims[0]}; "
-        "the others were settled or renewed: what these protected may be somebody else's now"
+        f"{response.lost} of {counted(response.count + response.lost, 'claim')} {'was' if response.lost == 1 else 'were'} no longer held, "
+        f"the first {response.lost_claims[0]}; any others were settled or renewed: what these protected may be somebody else's now"
     )
     raise ClaimLost(message, [Receipt.parse(claim_id) for claim_id in response.lost_claims])

@@ -11,6 +11,7 @@ from holdfast.commands import Browsed
 from holdfast.commands.moving import cursor
 from holdfast.records import Message, Settings
 from holdfast.results import Explanation, QueueMessage, wall_time
+from holdfast.wording import counted
 
 
 def seen(message: Message, codec: Codec, now: int, offset_us: int) -> QueueMessage:
@@ -56,8 +57,14 @@ def metadata_of(metadata: Raw | None) -> dict[str, Any] | None:
     return None if metadata is None else json.decode(metadata, type=dict[str, Any])
 
 
-def explain(found: Browsed, first: Sequence[Message], settings: Settings | None, id: str, offset_us: int) -> Explanation:
-    """Why the message with this id is not running; `first` are the claimed messages that might hold its key."""
+AHEAD_MOST = 100
+"""How many messages ahead of one are counted."""
+
+
+def explain(
+    found: Browsed, first: Sequence[Message], line: Sequence[Message], settings: Settings | None, *, id: str, offset_us: int
+) -> Explanation:
+    """Why the message with this id is not running; `first` are claimed ones that might hold its key, `line` is handed out next."""
     if not found.messages:
         return Explanation("absent", f"No message {id} is in the queue: it was acknowledged, taken, cancelled or dropped, or never put.")
     message, now = found.messages[0], found.now
@@ -78,14 +85,22 @@ def explain(found: Browsed, first: Sequence[Message], settings: Settings | None,
     if message.state == "ready" and message.position > now:
         return Explanation("delayed", f"It is delayed until {_shown(due)}.", due)
     since = f"since {_shown(due)}" if message.state == "ready" else f"again since a claim of {message.holder!r} ended at {_shown(until)}"
-    return Explanation("ready", f"It has been ready {since}, and nobody has asked for it yet.")
+    return Explanation("ready", f"It has been ready {since}{_ahead(message, line, now)}.")
+
+
+def _ahead(message: Message, line: Sequence[Message], now: int) -> str:
+    due = [one.id for one in line if one.position <= now and not one.is_late(now)]
+    ahead = due.index(message.id) if message.id in due else len(due) if message.state == "ready" else 0
+    if not ahead:
+        return ", and nobody has asked for it yet"
+    count = f"more than {AHEAD_MOST} messages" if ahead > AHEAD_MOST else counted(ahead, "message")
+    return f"; {count} {'is' if ahead == 1 else 'are'} ahead of it"
 
 
 def _dead(message: Message, at: datetime | None) -> Explanation:
     because = f"; the last error was: {message.last_error}" if message.last_error else ""
     budget = "" if message.max_attempts is None else f" of the {message.max_attempts} it may have"
-    failures = "1 failure" if message.failures == 1 else f"{message.failures} failures"
-    sentence = f"It is dead since {_shown(at)}, after {failures}{budget}{because}. Redrive it to try again."
+    sentence = f"It is dead since {_shown(at)}, after {counted(message.failures, 'failure')}{budget}{because}. Redrive it to try again."
     return Explanation("dead", sentence)
 
 

@@ -1,6 +1,11 @@
-"""Words that messages are made of."""
+"""Numbers and times as messages and log lines say them."""
 
 
-def counted(count: int, noun: str, plural: str = "") -> str:
-    """A number and its noun: "1 message", "2 messages"."""
-    return f"{count} {noun if count == 1 else plural or noun + 's'}"
+def counted(count: int, one: str, many: str | None = None) -> str:
+    """A number with its noun: `1 job`, `2 jobs`."""
+    return f"{count:,} {one if count == 1 else many or one + 's'}"
+
+
+def seconds(duration_s: float) -> str:
+    """A duration: `0.25 s`, `2 s`, `3,600 s`."""
+    return f"{duration_s:,.0f} s" if duration_s >= 100 else f"{duration_s:.3g} s"  # noqa: PLR2004 - more digits say nothing

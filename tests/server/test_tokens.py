@@ -239,6 +239,12 @@ def test_a_client_with_a_token_uses_every_handle(served: Served, store: Store) -
         assert token not in repr(client)
 
 
+def test_explaining_a_message_needs_the_right_to_read_its_queue_alone(served: Served, store: Store) -> None:
+    jobs = Queue.from_name("jobs", client=ControlPlaneClient(served.url, token=make(store, "queue:jobs:put,read")))
+    message_id = jobs.put(1)
+    assert jobs.explain(message_id).reason == "ready"
+
+
 def test_the_token_may_come_from_the_environment(served: Served, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOLDFAST_TOKEN", make(store))
     client = connect(served.url)

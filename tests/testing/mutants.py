@@ -15,6 +15,7 @@ from holdfast.commands.dicts import Change, Write
 from holdfast.commands.endings import Budget, Endings
 from holdfast.commands.leases import Acquire, LeaseName, Release
 from holdfast.commands.moving import Move
+from holdfast.commands.objects import Names
 from holdfast.commands.putting import Placement, Put
 from holdfast.commands.together import Together
 from holdfast.commands.transaction import Line
@@ -154,6 +155,10 @@ def nothing(*_: Any) -> None:
     """Instead of the method."""
 
 
+def everything_with_the_prefix(original: Any, names: Names, tx: Any) -> Any:
+    return original(replace(names, exact=False), tx)
+
+
 def only_the_lease(original: Any, *given: Any) -> Any:
     return original(*given)[-1:]
 
@@ -177,6 +182,7 @@ async def whatever_is_cancelled(original: Any, face: Any, command: Any) -> Any:
 
 
 MUTANTS = [
+    Mutant("lists all with the prefix", Names, "check", everything_with_the_prefix, "test_one_queue_is_asked_for_by_its_exact_name"),
     Mutant(
         "leaves the default of a lease that it takes back",
         Acquire,

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from holdfast.cli.commands import INTERRUPTED
-from holdfast.workers.wording import counted
+from holdfast.wording import counted
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID

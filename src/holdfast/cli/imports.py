@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from holdfast.cli.opening import AsJson, StoreUrl
-from holdfast.workers.wording import counted
+from holdfast.wording import counted
 
 imports: typer.Typer = typer.Typer(name="import", no_args_is_help=True, help="Take in what other libraries wrote.")
 

@@ -130,6 +130,7 @@ TAKE: Final = Flag("take")
 COUNTS: Final = Flag("counts")
 ALL_OR_NONE: Final = Flag("all_or_none")
 DROP: Final = Flag("drop")
+EXACT: Final = Flag("exact")
 PAUSED: Final = Flag("paused")
 ANCHOR: Final = Flag("anchor")
 

@@ -7,7 +7,7 @@ from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 
 from holdfast.codec import Limits, check_batch, check_name
-from holdfast.codec.fields import DROP, LIMIT, MAXSIZE, PAUSED, Field, check_fields
+from holdfast.codec.fields import DROP, EXACT, LIMIT, MAXSIZE, PAUSED, Field, check_fields
 from holdfast.commands.command import Command, Resource
 from holdfast.commands.leases import end_leases
 from holdfast.commands.refusals import KINDS, check_choice
@@ -106,16 +106,17 @@ class Named(Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 class Names(Command[Named], frozen=True):
-    """List queues or dicts by name, page by page."""
+    """List queues or dicts by name, page by page, or with `exact` the one whose name is the prefix."""
 
     reads_only: ClassVar[bool] = True
     answer_type: ClassVar[Any] = Named
-    checked: ClassVar[tuple[Field, ...]] = (LIMIT,)
+    checked: ClassVar[tuple[Field, ...]] = (LIMIT, EXACT)
 
     kind: Kind
     prefix: str = ""
     after: str | None = None
     limit: int = 1_000
+    exact: bool = False
 
     def __post_init__(self) -> None:
         check_choice(self.kind, KINDS, "kind")
@@ -126,6 +127,8 @@ class Names(Command[Named], frozen=True):
 
     def check(self, tx: Transaction) -> Named:
         page = tx.names(self.kind, self.prefix, self.after, self.limit + 1)
+        if self.exact:
+            page = [one for one in page if one.name == self.prefix]
         return Named(page[: self.limit], len(page) > self.limit)
 
     def write(self, tx: Transaction, plan: Named) -> Named:

@@ -155,7 +155,7 @@ def _whole(command: Configure | Clear, verb: Verb) -> Iterator[Need]:
 
 def _list(command: Names, verb: Verb) -> Iterator[Need]:
     # A pattern that allows every name with this prefix matches the prefix with a star, too.
-    yield Need(command.kind, f"{command.prefix}*", verb)
+    yield Need(command.kind, command.prefix if command.exact else f"{command.prefix}*", verb)
 
 
 def _changes(command: Changes, verb: Verb) -> Iterator[Need]:

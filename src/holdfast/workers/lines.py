@@ -5,11 +5,11 @@ import traceback
 from types import TracebackType
 from typing import Any
 
+from holdfast.wording import seconds
 from holdfast.workers.orders import Orders
 from holdfast.workers.outcomes import Bury, Outcome
 from holdfast.workers.runs import Run
 from holdfast.workers.settling import is_last
-from holdfast.workers.wording import seconds
 
 log: logging.Logger = logging.getLogger("holdfast.worker")
 

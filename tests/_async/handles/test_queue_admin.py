@@ -167,6 +167,15 @@ async def test_explaining_what_is_ready_and_what_is_not_there(jobs: AsyncQueue[A
     assert (await jobs.explain("unknown")).reason == "absent"
 
 
+async def test_explaining_says_how_many_are_ahead(jobs: AsyncQueue[Any]) -> None:
+    ids = [await jobs.put(number) for number in range(3)]
+    assert "nobody has asked" in str(await jobs.explain(ids[0]))
+    assert "1 message is ahead of it" in str(await jobs.explain(ids[1]))
+    assert "2 messages are ahead of it" in str(await jobs.explain(ids[2]))
+    last = (await jobs.put_many(range(100)))[-1]
+    assert "more than 100 messages are ahead of it" in str(await jobs.explain(last))
+
+
 async def test_explaining_a_delay(jobs: AsyncQueue[Any]) -> None:
     why = await jobs.explain(await jobs.put(1, delay_s=10))
     assert (why.reason, why.until) == ("delayed", START + timedelta(seconds=10))

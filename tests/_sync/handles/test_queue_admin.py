@@ -166,6 +166,15 @@ def test_explaining_what_is_ready_and_what_is_not_there(jobs: Queue[Any]) -> Non
     assert (jobs.explain("unknown")).reason == "absent"
 
 
+def test_explaining_says_how_many_are_ahead(jobs: Queue[Any]) -> None:
+    ids = [jobs.put(number) for number in range(3)]
+    assert "nobody has asked" in str(jobs.explain(ids[0]))
+    assert "1 message is ahead of it" in str(jobs.explain(ids[1]))
+    assert "2 messages are ahead of it" in str(jobs.explain(ids[2]))
+    last = (jobs.put_many(range(100)))[-1]
+    assert "more than 100 messages are ahead of it" in str(jobs.explain(last))
+
+
 def test_explaining_a_delay(jobs: Queue[Any]) -> None:
     why = jobs.explain(jobs.put(1, delay_s=10))
     assert (why.reason, why.until) == ("delayed", START + timedelta(seconds=10))

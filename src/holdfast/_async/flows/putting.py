@@ -57,8 +57,8 @@ async def _can_never_fit(store: AsyncStore, command: Put) -> bool:
     count = sum(item.key is None for item in command.items)
     if count <= 1:
         return False
-    found = (await store.execute(Names("queue", command.queue, limit=1))).settings
-    return any(one.name == command.queue and one.maxsize is not None and one.maxsize < count for one in found)
+    found = (await store.execute(Names("queue", command.queue, limit=1, exact=True))).settings
+    return any(one.maxsize is not None and one.maxsize < count for one in found)
 
 
 async def put_together(store: AsyncStore, commands: Sequence[Put], timeout_s: float | None = None, poll_s: float = POLL_S) -> list[Puts]:
@@ -138,7 +138,7 @@ async def _first_full(store: AsyncStore, commands: Sequence[Put], room: Room) ->
 async def _full_of(store: AsyncStore, commands: Sequence[Put]) -> str | None:
     """The first of the queues that has no room."""
     for command in commands:
-        found = (await store.execute(Names("queue", command.queue, limit=1))).settings
-        if any(one.name == command.queue and one.maxsize is not None and one.size + len(command.items) > one.maxsize for one in found):
+        found = (await store.execute(Names("queue", command.queue, limit=1, exact=True))).settings
+        if any(one.maxsize is not None and one.size + len(command.items) > one.maxsize for one in found):
             return command.queue
     return None

@@ -15,7 +15,7 @@ from holdfast.receipts import ClaimLike
 from holdfast.records import State
 from holdfast.results import MISSING, Explanation, QueueMessage, QueueResponse, WatchEvent
 from holdfast.stores import AsyncStore
-from holdfast.views import explain, seen
+from holdfast.views import AHEAD_MOST, explain, seen
 from holdfast.watched import QueueSubject, narrowing
 
 
@@ -98,9 +98,9 @@ class AsyncQueueAdministration(AsyncNamedQueue):
         found = await store.execute(Browse(self.name, ids=[message_id]))
         keys = [one.key for one in found.messages if one.state == "buffered" and isinstance(one.key, str)]
         first = await store.execute(Browse(self.name, state="leased", which=Filter(key_prefix=keys[0]))) if keys else Browsed([])
-        named = await store.execute(Names("queue", self.name, limit=1))
-        settings = next((one for one in named.settings if one.name == self.name), None)
-        return explain(found, first.messages, settings, message_id, store.wall_offset_us())
+        named = (await store.execute(Names("queue", self.name, limit=1, exact=True))).settings
+        line = await store.execute(Browse(self.name, limit=AHEAD_MOST + 1)) if found.messages else Browsed([])
+        return explain(found, first.messages, line.messages, named[0] if named else None, id=message_id, offset_us=store.wall_offset_us())
 
     async def cancel(
         self,

@@ -14,7 +14,7 @@ from holdfast.errors import Refused, StoreCorrupted, StoreMoved
 from holdfast.records import Kind, Settings
 from holdfast.results import CopyProgress
 from holdfast.stores import Store
-from holdfast.workers.wording import counted
+from holdfast.wording import counted
 
 Progress = Callable[[CopyProgress], object]
 

@@ -58,8 +58,8 @@ def _can_never_fit(store: Store, command: Put) -> bool:
     count = sum(item.key is None for item in command.items)
     if count <= 1:
         return False
-    found = (store.execute(Names("queue", command.queue, limit=1))).settings
-    return any(one.name == command.queue and one.maxsize is not None and one.maxsize < count for one in found)
+    found = (store.execute(Names("queue", command.queue, limit=1, exact=True))).settings
+    return any(one.maxsize is not None and one.maxsize < count for one in found)
 
 
 def put_together(store: Store, commands: Sequence[Put], timeout_s: float | None = None, poll_s: float = POLL_S) -> list[Puts]:
@@ -139,7 +139,7 @@ def _first_full(store: Store, commands: Sequence[Put], room: Room) -> str | None
 def _full_of(store: Store, commands: Sequence[Put]) -> str | None:
     """The first of the queues that has no room."""
     for command in commands:
-        found = (store.execute(Names("queue", command.queue, limit=1))).settings
-        if any(one.name == command.queue and one.maxsize is not None and one.size + len(command.items) > one.maxsize for one in found):
+        found = (store.execute(Names("queue", command.queue, limit=1, exact=True))).settings
+        if any(one.maxsize is not None and one.size + len(command.items) > one.maxsize for one in found):
             return command.queue
     return None

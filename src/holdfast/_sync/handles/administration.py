@@ -16,7 +16,7 @@ from holdfast.receipts import ClaimLike
 from holdfast.records import State
 from holdfast.results import MISSING, Explanation, QueueMessage, QueueResponse, WatchEvent
 from holdfast.stores import Store
-from holdfast.views import explain, seen
+from holdfast.views import AHEAD_MOST, explain, seen
 from holdfast.watched import QueueSubject, narrowing
 
 
@@ -99,9 +99,9 @@ class QueueAdministration(NamedQueue):
         found = store.execute(Browse(self.name, ids=[message_id]))
         keys = [one.key for one in found.messages if one.state == "buffered" and isinstance(one.key, str)]
         first = store.execute(Browse(self.name, state="leased", which=Filter(key_prefix=keys[0]))) if keys else Browsed([])
-        named = store.execute(Names("queue", self.name, limit=1))
-        settings = next((one for one in named.settings if one.name == self.name), None)
-        return explain(found, first.messages, settings, message_id, store.wall_offset_us())
+        named = (store.execute(Names("queue", self.name, limit=1, exact=True))).settings
+        line = store.execute(Browse(self.name, limit=AHEAD_MOST + 1)) if found.messages else Browsed([])
+        return explain(found, first.messages, line.messages, named[0] if named else None, id=message_id, offset_us=store.wall_offset_us())
 
     def cancel(
         self,

@@ -62,7 +62,7 @@ def _configure(command: Configure) -> Fields:
 
 def _list(command: Names) -> Fields:
     start = start_of(command.prefix, command.after)
-    return {"kind": command.kind, "from": start, "prefix": command.prefix, "limit": command.limit}
+    return {"kind": command.kind, "from": start, "prefix": command.prefix, "limit": command.limit, "exact": command.exact}
 
 
 def log_of(topic: str) -> Object:

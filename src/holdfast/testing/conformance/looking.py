@@ -2,7 +2,7 @@
 
 import pytest
 
-from holdfast.commands import Browse, Count, Filter
+from holdfast.commands import Browse, Configure, Count, Filter, Names
 from holdfast.records import State
 from holdfast.stores import Store
 from holdfast.testing.clock import FakeClock
@@ -12,6 +12,12 @@ from holdfast.testing.conformance.factory import Conformance
 
 class LookConformance(Conformance):
     """Browsing, counting and moving."""
+
+    def test_one_queue_is_asked_for_by_its_exact_name(self, store: Store) -> None:
+        for name in ("jobs", "jobs-old"):
+            store.execute(Configure("queue", name))
+        assert [one.name for one in store.execute(Names("queue", "jobs", exact=True)).settings] == ["jobs"]
+        assert store.execute(Names("queue", "job", exact=True)).settings == []
 
     def test_browsing_shows_each_state_in_its_own_order(self, store: Store, clock: FakeClock) -> None:
         fill(store, clock)

@@ -18,6 +18,7 @@ from holdfast.copies import without_password
 from holdfast.errors import Closed, HoldfastError, StoreFull, StoreUnavailable
 from holdfast.ids import new_id
 from holdfast.stores.waiting import Mark
+from holdfast.wording import counted, seconds
 from holdfast.workers.bell import Bell
 from holdfast.workers.crew import Crew
 from holdfast.workers.orders import Orders
@@ -25,7 +26,6 @@ from holdfast.workers.outcomes import shown
 from holdfast.workers.registry import WorkerHealth, WorkerState
 from holdfast.workers.runs import Finished, Run
 from holdfast.workers.sides import AsyncSide
-from holdfast.workers.wording import counted, seconds
 
 AWAY = Backoff(first_s=0.1, factor=2.0, most_s=5.0)
 """How long to wait before trying a store again that could not be reached."""

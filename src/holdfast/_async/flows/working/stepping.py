@@ -9,11 +9,11 @@ from msgspec import Raw
 from holdfast.commands import Claim, Claimed, Held, Together
 from holdfast.errors import ClaimLost, Closed, HoldfastError, StoreUnavailable
 from holdfast.stores import AsyncStore
+from holdfast.wording import counted
 from holdfast.workers.orders import Orders
 from holdfast.workers.outcomes import Outcome, shown
 from holdfast.workers.runs import Finished, Run
 from holdfast.workers.settling import decided, settling_commands
-from holdfast.workers.wording import counted
 
 NOTHING = Claimed([])
 

@@ -111,6 +111,7 @@ begin
       select s, row_number() over (order by s.name) as o
       from names as s
       where s.kind = c ->> 'kind' and s.name > coalesce(c ->> 'after', '') and s.name >= prefix and s.name < behind
+        and (s.name = prefix or c ->> 'exact' is distinct from 'true')
       order by s.name
       limit coalesce((c ->> 'limit')::bigint, 1000) + 1
     )

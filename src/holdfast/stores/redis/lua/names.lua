@@ -1,7 +1,7 @@
 --- Names: list queues or dicts by name, page by page.
 --
 -- KEYS  1 the store
--- ARGV  1 the command: kind, from (a bound of ZRANGEBYLEX), prefix, limit
+-- ARGV  1 the command: kind, from (a bound of ZRANGEBYLEX), prefix, limit, exact
 --       2 ''  3 the moment, in tests  4 the offset of the wall clock, in tests
 -- Answers settings, each {name, paused, maxsize, size, created_at}, and whether the limit cut them off.
 -- @include queue
@@ -10,7 +10,7 @@
 local names = {}
 
 function names.check(command)
-  local upto = "(" .. command.prefix .. AFTER_ALL
+  local upto = command.exact and "[" .. command.prefix or "(" .. command.prefix .. AFTER_ALL
   local found = call("ZRANGEBYLEX", store .. ":" .. command.kind .. "s", command.from, upto, "LIMIT", 0, command.limit + 1)
   local more = #found > command.limit
   local listed = {}
