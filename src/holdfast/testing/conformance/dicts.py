@@ -165,6 +165,12 @@ class DictConformance(Conformance):
             write(store, "a", do="increment", by=edge)
         assert read(store) == {"a": edge}
 
+    def test_of_two_changes_that_fail_together_the_impossible_one_is_told(self, store: Store) -> None:
+        write(store, "text", "none")
+        lost = Change("a", value=raw(1), lease="nobody's")
+        with pytest.raises(Refused, match="holds no number"):
+            store.execute(Write(DICT, [lost, Change("text", do="increment", by=1)], all_or_none=True))
+
     def test_comparing_writes_nothing(self, store: Store) -> None:
         write(store, "a", 1)
         assert write(store, "a", do="compare", expect="value", expected=raw(1)).written

@@ -99,11 +99,13 @@ begin
     elsif part.act = 'delete' then
       changed.entry.fence := greatest(part.fence, (part.e).fence);
     end if;
-    if whole then
-      perform refuse_change(of_dict, part.c, changed.because);
-    end if;
     changes := changes || changed;
   end loop;
+  -- Only now: what cannot be done at all is told before what a condition hinders.
+  perform refuse_change(of_dict, c -> 'changes' -> (o.ordinality - 1)::integer, o.because)
+  from unnest(changes) with ordinality as o
+  where whole
+  order by o.ordinality;
   return to_jsonb(changes);
 end
 $$;
