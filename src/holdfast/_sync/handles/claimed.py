@@ -85,8 +85,9 @@ class QueueClaimContext(Generic[T]):
         self._holding = Holding(self._client.keepalive, hold)
         self.claim.keepalive = self._client.keepalive
         if is_traced():
-            self._traced = working_on(message.queue, message.id, message.metadata)
-            self._failed = self._traced.__enter__()
+            traced = working_on(message.queue, message.id, message.metadata)
+            # Kept once it is entered: an interrupted one ends by itself.
+            self._failed, self._traced = traced.__enter__(), traced
         return value
 
     def _end_unbegun(self, message: Message, error: BaseException) -> None:
