@@ -87,14 +87,14 @@ class LmdbStore(SharedFileStore):
         """Open or create the environment."""
         try:
             self._environment = Environment.share(self.path, self.durability, self.map_size)
-        except (lmdb.Error, OSError) as error:
+        except UNREADABLE as error:
             raise translate(error, self.path) from error
         try:
             anchored = self._anchored_clock()
             self.clock: Clock = self._given_clock or anchored
         except BaseException as error:
             self._environment.release()
-            if isinstance(error, lmdb.Error):
+            if isinstance(error, UNREADABLE):
                 raise translate(error, self.path) from error
             raise
         self._writer = Writer(self._environment, self.clock, self.map_size)
