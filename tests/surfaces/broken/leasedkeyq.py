@@ -46,7 +46,8 @@ def each_before_the_last(original: Any) -> Any:
     def position(endings: Any, tx: Any, message: Any, return_to: str, *rest: Any) -> int:
         place: int = original(endings, tx, message, return_to, *rest)
         if return_to == "front":
-            endings.heads[message.priority] = place
+            # Further than the places that those that end later leave free.
+            endings.heads[message.priority] = place - 1_000
         return place
 
     return position
