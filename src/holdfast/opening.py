@@ -25,7 +25,7 @@ class Opener:
     def __init__(self, open_store: "Callable[[], Store]") -> None:
         self.open_store = open_store
         self.store: Store | None = None
-        self.is_closed = False
+        self.is_closed: bool = False
         self.face: AsyncStore | None = None
         self.begin_in_child()
 

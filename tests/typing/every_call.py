@@ -52,7 +52,7 @@ from holdfast import (
 from holdfast import Job as WorkerJob
 from holdfast.codec import MSGPACK, Limits
 from holdfast.commands import Claim, Put
-from holdfast.records import Lease, Receipt
+from holdfast.records import Lease, Message, Receipt
 from holdfast.stores import AsyncExecutor, AsyncStore, Executor, Guarantees, Store
 from holdfast.testing import FakeClock
 
@@ -69,6 +69,8 @@ def clients() -> None:
     assert_type(client.url, str)
     assert_type(client.token, str | None)
     assert_type(client.is_closed, bool)
+    assert_type(client.opened, Store | None)
+    assert_type(ControlPlaneClient.shared("memory://"), ControlPlaneClient)
     assert_type(client.store, Store)
     assert_type(client.async_store, AsyncStore)
     assert_type(client.store_on(sqlite3.connect("app.db")), Executor)
@@ -144,6 +146,7 @@ def queues(client: ControlPlaneClient) -> None:
 def claims(jobs: Queue[Job], claim: QueueClaim[Job], work: QueueWorkItem[Job]) -> None:
     assert_type(claim.value, Job)
     assert_type(claim.claim_id, str)
+    assert_type(claim.record, Message)
     assert_type(claim.id + claim.queue + claim.claimer, str)
     assert_type(claim.token + claim.attempts + claim.failures, int)
     assert_type(claim.max_attempts, int | None)

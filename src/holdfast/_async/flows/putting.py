@@ -38,7 +38,9 @@ async def put(store: AsyncStore, command: Put, timeout_s: float | None = None, p
 
 async def _put_patiently(store: AsyncStore, command: Put, deadline: float, poll_s: float) -> Puts:
     topic = room_topic(command.queue)
-    with store.mark(topic if len(command.items) == 1 else f"{topic}:{command.items[0].id}") as mark:
+    # Nothing hints at the second, so these are due for another look after `poll_s`, however seldom the store polls.
+    topic, look_in_s = (topic, None) if len(command.items) == 1 else (f"{topic}:{command.items[0].id}", poll_s)
+    with store.mark(topic) as mark:
         while True:
             try:
                 puts = await store.execute(command)
@@ -49,7 +51,7 @@ async def _put_patiently(store: AsyncStore, command: Put, deadline: float, poll_
             else:
                 mark.used()
                 return puts
-            await store.wait(mark, remaining_s, None, poll_s)
+            await store.wait(mark, remaining_s, look_in_s, poll_s)
 
 
 async def _can_never_fit(store: AsyncStore, command: Put) -> bool:

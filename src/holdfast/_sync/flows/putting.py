@@ -39,7 +39,9 @@ def put(store: Store, command: Put, timeout_s: float | None = None, poll_s: floa
 
 def _put_patiently(store: Store, command: Put, deadline: float, poll_s: float) -> Puts:
     topic = room_topic(command.queue)
-    with store.mark(topic if len(command.items) == 1 else f"{topic}:{command.items[0].id}") as mark:
+    # Nothing hints at the second, so these are due for another look after `poll_s`, however seldom the store polls.
+    topic, look_in_s = (topic, None) if len(command.items) == 1 else (f"{topic}:{command.items[0].id}", poll_s)
+    with store.mark(topic) as mark:
         while True:
             try:
                 puts = store.execute(command)
@@ -50,7 +52,7 @@ def _put_patiently(store: Store, command: Put, deadline: float, poll_s: float) -
             else:
                 mark.used()
                 return puts
-            store.wait(mark, remaining_s, None, poll_s)
+            store.wait(mark, remaining_s, look_in_s, poll_s)
 
 
 def _can_never_fit(store: Store, command: Put) -> bool:

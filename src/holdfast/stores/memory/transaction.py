@@ -18,7 +18,7 @@ class MemoryTransaction(Messages, Entries, Copies):
 
     def __init__(self, tables: Tables, now: int, wall_offset: int) -> None:
         super().__init__(tables, now)
-        self.undo = Undo(tables, tables.log.latest)
+        self.undo: Undo = Undo(tables, tables.log.latest)
         self.wall_offset = wall_offset
         self.reserved: dict[str, int] = {}
         self.hints: dict[str, int] = {}

@@ -93,7 +93,7 @@ class Asking:
         self._calls = calls
         self._command = command
         self._id = command.id or new_id()
-        self.was_sent = False
+        self.was_sent: bool = False
 
     def call(self) -> Call:
         """The call, which is sent now."""

@@ -1,6 +1,7 @@
 """Sessions with a server: what each call costs its client, how long it may take, and whether the session is ours to keep something in."""
 
 import time
+from collections.abc import Callable
 from functools import cache
 from typing import Any, Self, TypeVar
 
@@ -37,7 +38,7 @@ select set_config('search_path', quote_ident(%s), false), set_config('client_enc
 """
 """What the functions of queues set for themselves elsewhere, at a tenth of what a put costs the server."""
 
-numbered_once = cache(numbered)
+numbered_once: Callable[[bytes], bytes] = cache(numbered)
 
 
 class Session(psycopg.Connection[Any]):

@@ -8,6 +8,7 @@ import atexit
 import os
 import sqlite3
 import threading
+from collections.abc import Callable
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import Protocol
@@ -117,7 +118,7 @@ class _Checkpointer:
 
 
 _checkpointer = _Checkpointer()
-watch = _checkpointer.watch
-forget = _checkpointer.forget
+watch: Callable[[Logged], None] = _checkpointer.watch
+forget: Callable[[Logged], None] = _checkpointer.forget
 atexit.register(_checkpointer.at_exit)
 os.register_at_fork(after_in_child=_checkpointer.begin)

@@ -5,6 +5,7 @@ import math
 import random
 import time
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 from holdfast import ControlPlaneClient, Dict, Lock, Queue
 from holdfast.stores import Store
@@ -40,14 +41,14 @@ class Scene:
     """What tasks do until they are cancelled, over and over."""
 
     def __init__(self, store: Store) -> None:
-        self.client = ControlPlaneClient.on(store)
-        self.put = Queue.create("put", client=self.client)
-        self.taken = Queue.create("taken", client=self.client)
-        self.claimed = Queue.create("claimed", client=self.client)
-        self.lock = Lock("lock", client=self.client, lease_s=3_600.0)
+        self.client: ControlPlaneClient = ControlPlaneClient.on(store)
+        self.put: Queue[Any] = Queue.create("put", client=self.client)
+        self.taken: Queue[Any] = Queue.create("taken", client=self.client)
+        self.claimed: Queue[Any] = Queue.create("claimed", client=self.client)
+        self.lock: Lock = Lock("lock", client=self.client, lease_s=3_600.0)
         for queue in (self.taken, self.claimed):
             queue.put_many(range(STOCK))
-        self.gone = 0
+        self.gone: int = 0
         self.acts: list[Act] = [self.put_one, self.take_one, self.wait_in_vain, self.claim_one, self.hold_lock, self.hold_lock, self.step]
 
     async def put_one(self) -> None:
