@@ -15,7 +15,7 @@ from holdfast.stores.memory import MemoryStore
 from tests.cli.running import holdfast
 from tests.postgres import shared_postgres
 
-APP = "from holdfast import worker\n@worker('mail')\ndef send(value): ...\n"
+APP = "from holdfast import worker\n@worker('mistaken')\ndef send(value): ...\n"
 
 
 @pytest.fixture(autouse=True)
