@@ -11,6 +11,8 @@ from urllib.parse import quote, unquote
 from msgspec import Raw, Struct, json
 from msgspec.structs import replace
 
+from holdfast.codec.metadata import readable_metadata
+
 State = Literal["ready", "leased", "dead", "buffered"]
 ReturnTo = Literal["back", "place", "front"]
 Kind = Literal["queue", "dict"]
@@ -173,8 +175,8 @@ class Message(Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 def with_letter(metadata: Raw | None, report: Mapping[str, object]) -> Raw:
-    """A dead letter's metadata: what was put beside the value, and the report on where it comes from and why."""
-    known: dict[str, object] = json.decode(metadata) if metadata else {}
+    """A dead letter's metadata: what was put beside the value, readable or not, and the report on where it comes from and why."""
+    known: dict[str, object] = json.decode(readable_metadata(metadata), type=dict[str, Raw]) if metadata else {}
     return Raw(json.encode(known | {"dead_letter": report}, order="sorted"))
 
 

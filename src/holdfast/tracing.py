@@ -6,9 +6,11 @@ Only where the program itself has imported OpenTelemetry; nothing here does so f
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from msgspec import Raw, json
+from msgspec import Raw
+
+from holdfast.codec.metadata import read_metadata
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context
@@ -61,5 +63,5 @@ def working_on(queue: str, message_id: str, metadata: Raw | None) -> Iterator[Ca
 def _trace_in(metadata: Raw | None) -> "Context | None":
     from opentelemetry import propagate  # noqa: PLC0415 - as above
 
-    fields: dict[str, Any] = {} if metadata is None else json.decode(metadata, type=dict[str, Any])
+    fields = {} if metadata is None else read_metadata(metadata)
     return propagate.extract({name: value for name, value in fields.items() if isinstance(value, str)})

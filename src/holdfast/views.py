@@ -4,9 +4,10 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from msgspec import Raw, json
+from msgspec import Raw
 
 from holdfast.codec import JSON, Codec, decode_key
+from holdfast.codec.metadata import read_metadata
 from holdfast.commands import Browsed
 from holdfast.commands.moving import cursor
 from holdfast.records import Message, Settings
@@ -54,7 +55,7 @@ def key_of(message: Message) -> Any:
 
 def metadata_of(metadata: Raw | None) -> dict[str, Any] | None:
     """What was put beside the value."""
-    return None if metadata is None else json.decode(metadata, type=dict[str, Any])
+    return None if metadata is None else read_metadata(metadata)
 
 
 AHEAD_MOST = 100

@@ -9,6 +9,7 @@ from msgspec import Raw, json
 from msgspec.structs import replace
 
 from holdfast import records
+from holdfast.codec.fields import JsonObject
 from holdfast.commands import ALL, Claimed, copying, events, putting
 from holdfast.commands.claiming import Claim, ClaimPlan
 from holdfast.commands.dicts import Change, Write
@@ -437,6 +438,20 @@ MUTANTS = [
     Mutant("copies while leases are held", Tx, "held_leases", lambda *_: [], "test_a_source_with_a_lease_is_not_copied"),
     Mutant("overwrites what is there", copying.Import, "_refuse_taken", nothing, "test_a_merge_refuses_an_entry_that_is_in_both"),
     Mutant("forgets how far it came", Tx, "save_copying", at_its_beginning, "test_an_interrupted_copy_goes_on_where_it_was"),
+    Mutant(
+        "breaks on metadata of before it was checked",
+        records,
+        "readable_metadata",
+        lambda _, metadata: metadata,
+        "test_metadata_that_cannot_be_read_stops_no_claim",
+    ),
+    Mutant(
+        "takes any metadata",
+        JsonObject,
+        "check",
+        lambda _, __, metadata: metadata,
+        "test_bad_arguments_are_refused_before_anything_is_sent",
+    ),
     Mutant("measures nothing", Put, "measure", nothing, "test_batches_over_the_limit_are_refused"),
     Mutant(
         "grants something to who was cancelled",

@@ -1,4 +1,4 @@
-"""What each number and flag of a command may be: one declaration per field, checked before anything is sent."""
+"""What each field of a command may be: one declaration per field, checked before anything is sent."""
 
 import math
 from collections.abc import Sequence
@@ -6,10 +6,11 @@ from numbers import Real
 from operator import index
 from typing import Any, Final, Protocol
 
-from msgspec import UNSET, Struct
+from msgspec import UNSET, Raw, Struct
 from msgspec.structs import force_setattr
 
 from holdfast.codec.limits import check_duration, shown
+from holdfast.codec.metadata import decode_metadata
 from holdfast.codec.scalars import INT_MAX, INT_MIN
 
 
@@ -93,6 +94,27 @@ class Flag(Struct, frozen=True):
         return value
 
 
+class JsonObject(Struct, frozen=True):
+    """A JSON object, as text, of which every value can be read; or None."""
+
+    name: str
+
+    def check(self, value: object) -> object:
+        if value is None:
+            return None
+        if not isinstance(value, Raw):
+            raise TypeError(f"{self.rule}, not {shown(value)} ({type(value).__name__})")
+        try:
+            decode_metadata(value)
+        except ValueError as error:
+            raise ValueError(f"{self.rule}, not {shown(bytes(value))}: {error}") from None
+        return value
+
+    @property
+    def rule(self) -> str:
+        return f"{self.name} must be a JSON object of values that can be read"
+
+
 def check_fields(struct: Struct, fields: Sequence[Field]) -> None:
     """Refuse what a field cannot hold, and keep the rest in the form that stores keep; what is left out stays so."""
     for field in fields:
@@ -135,6 +157,8 @@ PAUSED: Final = Flag("paused")
 ANCHOR: Final = Flag("anchor")
 
 MERGE: Final = Flag("merge")
+
+METADATA: Final = JsonObject("metadata")
 
 # What only handles take: no command has these fields.
 TIMEOUT_S: Final = Seconds("timeout_s", optional=True, forever=True)

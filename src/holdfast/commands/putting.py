@@ -7,7 +7,8 @@ from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from holdfast.codec import Limits, check_batch, check_name, check_value_size
-from holdfast.codec.fields import AT, DELAY_S, MAX_ATTEMPTS, PRIORITY, START_WITHIN_S, Field, check_fields
+from holdfast.codec.fields import AT, DELAY_S, MAX_ATTEMPTS, METADATA, PRIORITY, START_WITHIN_S, Field, check_fields
+from holdfast.codec.metadata import readable_metadata
 from holdfast.commands.command import Command, Resource
 from holdfast.commands.endings import announce, create_queue, event, promote, resize
 from holdfast.commands.refusals import SHORT, check_key, check_queue
@@ -25,7 +26,7 @@ POLICIES_LEASED = ("buffer", "update", "keep", "reject")
 class Item(Struct, frozen=True, gc=False, omit_defaults=True, forbid_unknown_fields=True):
     """One message to put."""
 
-    checked: ClassVar[tuple[Field, ...]] = (DELAY_S, AT, PRIORITY, MAX_ATTEMPTS, START_WITHIN_S)
+    checked: ClassVar[tuple[Field, ...]] = (DELAY_S, AT, PRIORITY, MAX_ATTEMPTS, START_WITHIN_S, METADATA)
 
     id: str
     value: Raw
@@ -52,7 +53,7 @@ class Item(Struct, frozen=True, gc=False, omit_defaults=True, forbid_unknown_fie
             self._check_policies()
         if self.dead_letter is not None:
             check_name(self.dead_letter, "dead-letter queue")
-        if self._says_when() or self.max_attempts is not None or self.start_within_s is not None:
+        if self._says_when() or self.max_attempts is not None or self.start_within_s is not None or self.metadata is not None:
             check_fields(self, self.checked)
 
     def _says_when(self) -> bool:
@@ -76,7 +77,7 @@ def item_of(message: Message) -> Item:
         priority=message.priority,
         max_attempts=message.max_attempts,
         dead_letter=message.dead_letter,
-        metadata=message.metadata,
+        metadata=message.metadata and readable_metadata(message.metadata),
     )
 
 

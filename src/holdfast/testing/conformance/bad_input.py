@@ -35,6 +35,7 @@ NAN, INF = float("nan"), float("inf")
 WRONG: tuple[Any, ...] = (True, 1.0, 1.5, NAN, INF, "1", 10**30)
 """Stored by some stores, refused by others and unreadable in a third, if nobody checked: no whole numbers, or far too large."""
 LONG = "x" * 201
+METADATA = (b"[1]", b"null", b'{"a":1e400}', b'{"b":' + b"1" * 5_000 + b"}")
 
 TABLE: list[tuple[str, Callable[[Any], Any], tuple[Any, ...]]] = [
     ("a delay of {}", lambda s: Put(JOBS, [item("a", delay_s=s)]), (NAN, -1.0, INF, 1e300)),
@@ -69,6 +70,7 @@ TABLE: list[tuple[str, Callable[[Any], Any], tuple[Any, ...]]] = [
     ("a settler's dead-letter queue {}", lambda n: Settle([], dead_letter=n), ("", LONG)),
     ("a lease key {}", lambda k: Acquire(None, k, "me", "x", 1.0), ("", "x" * 401)),
     ("a lease without an id", lambda _: Acquire(None, "a", "me", "", 1.0), ("",)),
+    ("metadata that is {}", lambda m: item("a", metadata=Raw(m)), METADATA),
     ("a budget of {}", lambda n: item("a", max_attempts=n), (0, -1, *WRONG)),
     ("a claimer's budget of {}", lambda n: Claim(JOBS, max_attempts=n), (0, -1, True, 1.5)),
     ("a settler's budget of {}", lambda n: Settle([], max_attempts=n), (0, -1, True, 1.5)),

@@ -1,9 +1,12 @@
 """How failures are counted, when a message is dead, and how it comes back."""
 
-from msgspec import json
+import pytest
+from msgspec import Raw, json
+from msgspec.structs import replace
 
-from holdfast.commands import Claim, Settle
-from holdfast.records import Message
+from holdfast.codec.metadata import read_metadata
+from holdfast.commands import BeginImport, Browse, Claim, EndImport, Import, Settle, Survey
+from holdfast.records import Message, Settings
 from holdfast.stores import Store
 from holdfast.testing.clock import FakeClock
 from holdfast.testing.conformance.asking import (
@@ -17,6 +20,7 @@ from holdfast.testing.conformance.asking import (
     look,
     move,
     put,
+    raw,
     see,
     settle,
     stats,
@@ -25,6 +29,7 @@ from holdfast.testing.conformance.asking import (
 from holdfast.testing.conformance.factory import Conformance
 
 GRAVE = "dead-letters"
+UNREADABLE = (b"[1]", b'"\\u0000"', b'{"a":1e400}')
 
 
 class BudgetConformance(Conformance):
@@ -133,6 +138,22 @@ class BudgetConformance(Conformance):
             "error": "broken",
             "at": clock.wall_us() / 1_000_000,
         }
+
+    @pytest.mark.parametrize("metadata", UNREADABLE)
+    def test_metadata_that_cannot_be_read_stops_no_claim(self, store: Store, clock: FakeClock, metadata: bytes) -> None:
+        """Such metadata is refused now, and a store may hold some of before."""
+        poison = Message(JOBS, "bad", raw(1), n=1, position=1, created_at=1, max_attempts=1, dead_letter=GRAVE, metadata=Raw(metadata))
+        store.execute(BeginImport("there@5", replace(store.execute(Survey()), latest=5)))
+        store.execute(Import("there@5", "", "one", "", settings=[Settings("queue", JOBS, created_at=1)], messages=[poison]))
+        store.execute(EndImport())
+        claim_one(store, lease_s=1)
+        clock.advance(1)
+        put(store, "good")
+        assert ids(claim(store, 2)) == ["good"]
+        letter = store.execute(Browse(GRAVE)).messages[0]
+        assert letter.metadata is not None
+        assert b'"dead_letter":{' in bytes(letter.metadata)
+        assert read_metadata(letter.metadata).keys() <= {"dead_letter", "unreadable"}, "what cannot be read must be shown as text"
 
     def test_a_dead_letter_is_fresh_work_where_it_goes(self, store: Store) -> None:
         put(store, "a", max_attempts=1, dead_letter=GRAVE)

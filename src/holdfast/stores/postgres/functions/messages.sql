@@ -227,6 +227,18 @@ begin
 end
 $$;
 
+-- The metadata as an object; what is none, or cannot be taken apart, becomes a text in one. Written before metadata was checked, it may
+-- be anything, and one message must not fail a claim.
+create or replace function readable_metadata(metadata text) returns json
+language plpgsql immutable as $$
+begin
+  perform from json_each(metadata::json);
+  return metadata::json;
+exception when others then
+  return json_build_object('unreadable', metadata);
+end
+$$;
+
 -- The metadata with a report that says where the message came from and why; keys sorted, as the codec sorts them.
 create or replace function dead_letter_metadata(
   metadata text, queue text, key text, attempts integer, failures integer, error text, wall_at bigint
@@ -238,7 +250,7 @@ begin
     from (
       -- A text cannot hold the character 0, which JSON may, and taking JSON apart makes texts of it: it is called another name meanwhile.
       select m.key as k, replace(m.value::text, '\uE000', '\u0000') as v
-      from json_each(replace(coalesce(metadata, '{}'), '\u0000', '\uE000')::json) as m
+      from json_each(case when metadata is null then '{}' else readable_metadata(replace(metadata, '\u0000', '\uE000')) end) as m
       where m.key <> 'dead_letter'
       union all
       select 'dead_letter', '{"at":' || float_text(wall_at / 1000000::double precision) || ',"attempts":' || attempts

@@ -1,0 +1,32 @@
+"""What travels beside a value: a JSON object, kept as the text it came in."""
+
+from typing import Any, Final
+
+from msgspec import Raw, json
+
+UNREADABLE: Final = "unreadable"
+"""The key under which metadata that cannot be read is shown, as text: stores may hold some of before it was checked."""
+
+_decode = json.Decoder(dict[str, Any]).decode
+
+
+def decode_metadata(metadata: Raw) -> dict[str, Any]:
+    """The object; ValueError for anything else, and for one with a number or a text that cannot be read."""
+    try:
+        return _decode(metadata)
+    except RecursionError:
+        raise ValueError("nested too deeply to be read") from None
+
+
+def read_metadata(metadata: Raw) -> dict[str, Any]:
+    """The object, whatever is stored: what cannot be read is a text under `unreadable`."""
+    try:
+        return decode_metadata(metadata)
+    except ValueError:
+        return {UNREADABLE: bytes(metadata).decode(errors="replace")}
+
+
+def readable_metadata(metadata: Raw) -> Raw:
+    """The metadata as it is, or, where it cannot be read, an object with it as a text."""
+    facts = read_metadata(metadata)
+    return Raw(json.encode(facts)) if facts.keys() == {UNREADABLE} else metadata
