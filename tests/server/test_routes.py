@@ -53,6 +53,15 @@ def test_put_claim_and_settle_by_plain_json(served: Served) -> None:
     assert ask(served, "/v1/settle", {"receipts": [["jobs", "a", token]]}) == (200, {"held": [True]})
 
 
+@pytest.mark.parametrize("topic", ["queue:" + "x" * 700, "key:q" + ":" * 700, "watch:" * 200])
+def test_a_topic_longer_than_any_can_be_is_refused_wherever_it_is_named(served: Served, topic: str) -> None:
+    changes = ask(served, "/v1/changes", {"topic": topic})
+    watch = ask(served, f"/v1/watch?topic={topic}", method="GET")
+    wait = ask(served, "/v1/wait", {"topics": [["queue:q"], [topic]], "timeout_s": 0})
+    for status, problem in (changes, watch, wait):
+        assert (status, "topic" in problem["detail"]) == (422, True)
+
+
 def test_white_space_around_a_value_is_no_part_of_it(served: Served) -> None:
     ask(served, "/v1/write", b'{"dict": "d", "changes": [{"key": "a", "value": {"x" : [1,\n 2]}}]}')
     change = b'{"key":"a","value":2,"expect":"value","expected":{"x":[1,2]}}'

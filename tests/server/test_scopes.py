@@ -67,6 +67,14 @@ def test_a_star_stands_for_anything_and_all_else_for_itself(pattern: str, name: 
     assert matches(pattern, name) is fits(pattern, name)
 
 
+@given(st.text("a:*", min_size=1, max_size=5), st.text("a:", max_size=6))
+def test_a_text_begins_with_a_name_that_is_allowed_if_any_name_it_begins_with_is(pattern: str, rest: str) -> None:
+    text = f"a{rest}:"
+    names = [text[:end] for end, letter in enumerate(text) if letter == ":"]
+    allowed = Scope("queue", pattern, frozenset({"read"})).allows_beginning("queue", ["claim", "read"], text)
+    assert allowed is any(matches(pattern, name) for name in names)
+
+
 @given(st.text("ab*", max_size=6), st.text("ab", max_size=4), st.text("ab", max_size=4))
 def test_whoever_may_list_a_prefix_may_read_every_name_that_begins_with_it(pattern: str, prefix: str, rest: str) -> None:
     if matches(pattern, f"{prefix}*"):

@@ -8,7 +8,7 @@ from holdfast.codec import Limits, check_batch
 from holdfast.codec.fields import AFTER, KEEP, KEEP_S, LIMIT, Field, check_fields
 from holdfast.commands.command import Command
 from holdfast.commands.refused import compacted
-from holdfast.commands.topics import dict_topic
+from holdfast.commands.topics import check_topic, dict_topic
 from holdfast.commands.transaction import Draft, Transaction
 from holdfast.records import Event, moment_in
 
@@ -42,6 +42,7 @@ class Changes(Command[Page], frozen=True):
     limit: int = 1_000
 
     def __post_init__(self) -> None:
+        check_topic(self.topic)
         check_fields(self, self.checked)
 
     def measure(self, limits: Limits) -> int:

@@ -1,5 +1,17 @@
 """The names of what can be waited for and watched."""
 
+from typing import Final
+
+from holdfast.codec import Limits, check_name
+
+TOPIC_LIMITS: Final = Limits(name_bytes=700)
+"""The longest name and the longest key, with room for the words around them."""
+
+
+def check_topic(topic: str) -> None:
+    """Refuse what is longer than any topic can be."""
+    check_name(topic, "topic", TOPIC_LIMITS)
+
 
 def queue_topic(queue: str) -> str:
     """Something may have become claimable in the queue."""

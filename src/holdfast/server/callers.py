@@ -57,6 +57,11 @@ def may_know(caller: Caller, need: Need) -> bool:
     return not is_reserved(need.name) and any(caller.may(replace(need, verb=verb)) for verb in KNOWERS)
 
 
+def may_know_one_of(caller: Caller, kind: Kind, text: str) -> bool:
+    """Whether they may do anything with something of the kind whose name, and then a colon, the text begins with."""
+    return not is_reserved(text) and any(scope.allows_beginning(kind, KNOWERS, text) for scope in caller.scopes)
+
+
 _EVERYTHING: Final = Scope.parse(ADMIN)
 
 

@@ -67,21 +67,28 @@ def needs_of(command: Command[Any]) -> Iterable[Need]:
     return _NEEDS[type(command)](command, VERBS[type(command)])
 
 
-def topic_needs(topic: str) -> list[Need]:
-    """What a topic is about, to wait on it or read its events; more than one where its text can be read in more than one way."""
+class Subject(Struct, frozen=True):
+    """What a topic is about: one thing by its name, or one of the things whose name and a colon the text begins with."""
+
+    kind: Kind
+    name: str | None
+    text: str = ""
+
+
+def about(topic: str) -> Subject | None:
+    """What the topic is about; None where nobody but an administrator can tell."""
     kind, _, name = topic.partition(":")
-    if kind == "watch":
-        return topic_needs(name)
+    while kind == "watch":
+        kind, _, name = name.partition(":")
     if kind in ("queue", "room"):
-        return [Need("queue", name, "read")]
+        return Subject("queue", name)
     if kind == "dict":
-        return [Need("dict", name, "read")]
+        return Subject("dict", name)
     if kind == "lease" and name.startswith(":"):
-        return [Need("lease", lease_name(name[1:]), "read")]
-    if kind in ("key", "lease"):
-        about: Kind = "queue" if kind == "key" else "dict"
-        return [Need(about, name[:end], "read") for end, letter in enumerate(name) if letter == ":" and end] or [SERVER]
-    return [SERVER]
+        return Subject("lease", lease_name(name[1:]))
+    if kind in ("key", "lease") and ":" in name[1:]:
+        return Subject("queue" if kind == "key" else "dict", None, name)
+    return None
 
 
 def lease_name(key: str) -> str:
@@ -159,8 +166,9 @@ def _list(command: Names, verb: Verb) -> Iterator[Need]:
 
 
 def _changes(command: Changes, verb: Verb) -> Iterator[Need]:
-    del verb
-    return iter(topic_needs(command.topic))
+    subject = about(command.topic)
+    # No event is ever written to a topic that can be read in more than one way.
+    yield SERVER if subject is None or subject.name is None else Need(subject.kind, subject.name, verb)
 
 
 def _everything(command: Prune | Survey | Fences | BeginImport | EndImport | Seal, verb: Verb) -> Iterator[Need]:

@@ -1,5 +1,6 @@
 """What a token allows: verbs on the things whose names match a pattern."""
 
+from collections.abc import Iterable
 from typing import Final, Self, get_args
 
 from msgspec import Struct
@@ -50,6 +51,15 @@ class Scope(Struct, frozen=True):
     def allows_somewhere(self, kind: Kind, verb: Verb) -> bool:
         """Whether the verb is allowed on anything of the kind."""
         return self.kind == ADMIN or (verb in self.verbs and self._covers(kind))
+
+    def allows_beginning(self, kind: Kind, verbs: Iterable[Verb], text: str) -> bool:
+        """Whether any of the verbs is allowed on a thing whose name, and then a colon, the text begins with.
+
+        Such a text may begin with many names; all of them are looked at in one pass.
+        """
+        if self.kind == ADMIN:
+            return True
+        return self._covers(kind) and not self.verbs.isdisjoint(verbs) and matches(f"{self.pattern}:*", text)
 
     def _covers(self, kind: Kind) -> bool:
         return self.kind == kind or (self.kind == ANY and kind != "server")

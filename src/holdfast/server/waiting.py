@@ -6,17 +6,16 @@ from typing import Final
 from msgspec import json
 
 from holdfast.codec import check_duration
-from holdfast.commands.topics import worker_topic
+from holdfast.commands.topics import check_topic, worker_topic
 from holdfast.server.asgi import JSON_TYPE, Receive, Scope, Send, answer
 from holdfast.server.bodies import read_body
-from holdfast.server.callers import Caller, caller_of, may_know
+from holdfast.server.callers import Caller, caller_of, may_know, may_know_one_of
 from holdfast.server.lasting import Lasting
-from holdfast.server.needs import topic_needs
+from holdfast.server.needs import SERVER, Need, about
 from holdfast.server.topics import Topics
 from holdfast.stores.http.protocol import WAIT_MAX_S, Asked, Heard, Waited, WaitFor
 
 TOPICS_MAX: Final = 10_000
-TOPIC_CHARACTERS: Final = 700
 BODY_BYTES: Final = 16 * 1024 * 1024
 WORKERS: Final = worker_topic("")
 
@@ -54,7 +53,12 @@ def may_wait(caller: Caller, topic: str) -> bool:
     """
     if topic.startswith(WORKERS):
         return caller.may_somewhere("queue", "claim")
-    return any(may_know(caller, need) for need in topic_needs(topic))
+    subject = about(topic)
+    if subject is None:
+        return may_know(caller, SERVER)
+    if subject.name is not None:
+        return may_know(caller, Need(subject.kind, subject.name, "read"))
+    return may_know_one_of(caller, subject.kind, subject.text)
 
 
 def check_wait(asked: WaitFor) -> None:
@@ -63,5 +67,4 @@ def check_wait(asked: WaitFor) -> None:
     if not 1 <= len(asked.topics) <= TOPICS_MAX:
         raise ValueError(f"the wait has {len(asked.topics):,} topics: give 1 to {TOPICS_MAX:,}")
     for each in asked.topics:
-        if not 0 < len(each.topic) <= TOPIC_CHARACTERS:
-            raise ValueError(f"a topic has {len(each.topic):,} characters: give 1 to {TOPIC_CHARACTERS:,}")
+        check_topic(each.topic)

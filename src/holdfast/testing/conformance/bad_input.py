@@ -85,6 +85,7 @@ TABLE: list[tuple[str, Callable[[Any], Any], tuple[Any, ...]]] = [
     ("a read of {}", lambda n: Read("d", limit=n), (0, -1)),
     ("a move of {}", lambda n: Move(JOBS, "gone", limit=n), (0, -1)),
     ("a page of {} events", lambda n: Changes("queue:q", limit=n), (0, -1)),
+    ("events of {}", Changes, ("", "queue:" + "x" * 700, "queue:\x00")),
     ("a page of {} names", lambda n: Names("queue", limit=n), (0, -1)),
     ("a pruning of {}", lambda n: Prune(limit=n), (0, -1)),
     ("fewer than no events kept", lambda _: Prune(keep=-1), ("",)),
