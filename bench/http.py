@@ -131,7 +131,10 @@ def idle(port: int, pid: int, sizes: Sizes) -> None:
     sockets = []
     for number in range(sizes.idle_clients):
         body = b'{"queue":"idle-%d"}' % number
-        head = b"POST /v1/claim?wait_s=300 HTTP/1.1\r\nhost: localhost\r\ncontent-length: %d\r\n\r\n%s" % (len(body), body)
+        head = (
+            b"POST /v1/claim?wait_s=300 HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n%s"
+            % (len(body), body)
+        )
         for request in (head, b"GET /v1/watch?topic=queue:idle-%d HTTP/1.1\r\nhost: localhost\r\n\r\n" % number):
             sockets.append(socket.create_connection(("127.0.0.1", port)))
             sockets[-1].sendall(request)

@@ -34,6 +34,7 @@ local function work()
   return wrk.format("POST", "/v1/claim", nil, '{"queue":"%(queue)s","holder":"bench","lease_s":60,"id":"' .. id() .. '"}')
 end
 
+wrk.headers["Content-Type"] = "application/json"
 request = %(kind)s
 
 if request == work then

@@ -5,6 +5,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from holdfast.clock import Clock
+from holdfast.server.app import Options
 from holdfast.server.audit import Actor
 from holdfast.server.tokens import create_token
 from holdfast.stores import Store
@@ -52,12 +53,12 @@ class ServedStore(HttpStore):
 
 
 class HttpFactory(Struct, frozen=True):
-    """A store behind a server; both end when the client is closed."""
+    """A store behind a server that takes copies from anyone; both end when the client is closed."""
 
     factory: StoreFactory
 
     def make(self, clock: Clock) -> Store:
-        return ServedStore(Served(self.factory.make(clock)), clock)
+        return ServedStore(Served(self.factory.make(clock), Options(allows_copy=True)), clock)
 
 
 class TenantFactory(Struct, frozen=True):

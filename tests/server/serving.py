@@ -14,6 +14,9 @@ from holdfast.server.exposure import Exposure
 from holdfast.server.serving import Server, serving
 from holdfast.stores import Store
 
+JSON = {"content-type": "application/json"}
+"""What a body comes with."""
+
 
 class Planes:
     """An ASGI app that hands a request to the plane that its path begins with."""

@@ -84,7 +84,10 @@ def test_a_wait_goes_on_when_the_server_was_killed_and_started_again(process: Pr
 def test_a_server_that_is_told_to_end_answers_who_waits_and_drains(process: Process) -> None:
     waiter = socket.create_connection(("127.0.0.1", process.port), PATIENCE_S)
     body = b'{"queue":"jobs"}'
-    waiter.sendall(b"POST /v1/claim?wait_s=300 HTTP/1.1\r\nhost: localhost\r\ncontent-length: %d\r\n\r\n%s" % (len(body), body))
+    waiter.sendall(
+        b"POST /v1/claim?wait_s=300 HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n%s"
+        % (len(body), body)
+    )
     watcher = urllib3.request("GET", f"{process.url}/v1/watch?topic=queue:jobs", retries=False, preload_content=False)
     assert watcher.read(4) == b": wa"  # It came after the claim, so that waits by now, too.
     assert process.stop() == 0

@@ -21,7 +21,7 @@ from holdfast.server.serving import Server, serving
 from holdfast.stores.http.problems import WireError
 from holdfast.stores.memory import MemoryStore
 from holdfast.testing.conformance.threads import PATIENCE_S, Doing
-from tests.server.serving import Served
+from tests.server.serving import JSON, Served
 from tests.server.test_routes import until
 
 
@@ -104,7 +104,7 @@ async def test_a_body_that_comes_too_slowly_is_refused(monkeypatch: pytest.Monke
         await asyncio.Event().wait()
 
     with pytest.raises(WireError) as refused:
-        await bodies.read_body({"headers": []}, never)
+        await bodies.read_body({"headers": [(b"content-type", b"application/json")]}, never)
     assert refused.value.problem.status == 408
     assert (b"connection", b"close") in refused.value.headers
 
@@ -134,14 +134,16 @@ def test_more_who_wait_than_allowed_are_refused_and_others_served(options: Optio
     served = Served(MemoryStore(), options)
 
     def wait() -> Any:
-        return urllib3.request("POST", f"{served.url}/v1/claim?wait_s=300", body=b'{"queue":"jobs"}', retries=False)
+        return urllib3.request("POST", f"{served.url}/v1/claim?wait_s=300", body=b'{"queue":"jobs"}', headers=JSON, retries=False)
 
     waiters = [Doing(wait) for _ in range(2)]
     until(lambda: len(served.plane._lasting) == 2)
     refused = wait()
     assert (refused.status, refused.headers["retry-after"]) == (status, "5")
-    assert urllib3.request("POST", f"{served.url}/v1/count", body=b'{"queue":"jobs"}', retries=False).status == 200
-    urllib3.request("POST", f"{served.url}/v1/put", body=b'{"queue":"jobs","items":[{"id":"a","value":1},{"id":"b","value":1}]}')
+    assert urllib3.request("POST", f"{served.url}/v1/count", body=b'{"queue":"jobs"}', headers=JSON, retries=False).status == 200
+    urllib3.request(
+        "POST", f"{served.url}/v1/put", body=b'{"queue":"jobs","items":[{"id":"a","value":1},{"id":"b","value":1}]}', headers=JSON
+    )
     assert [waiter.result("a claim").status for waiter in waiters] == [200, 200]
     until(lambda: len(served.plane._lasting) == 0)
     served.close()
@@ -152,7 +154,7 @@ def test_whoever_falls_silent_is_hung_up_on_and_not_who_waits_for_an_answer(monk
     with serving(Server(ControlPlane(MemoryStore()), Exposure(port=0))) as url:
         silent = opened(url)
         body = b'{"queue":"jobs"}'
-        asked = b"POST /v1/claim?wait_s=0.5 HTTP/1.1\r\nhost: localhost\r\ncontent-length: %d\r\n\r\n%s"
+        asked = b"POST /v1/claim?wait_s=0.5 HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n%s"
         for _ in range(2):
             silent.sendall(asked % (len(body), body))
             assert silent.recv(1000).endswith(b'{"messages":[]}')
@@ -163,7 +165,7 @@ def test_whoever_falls_silent_is_hung_up_on_and_not_who_waits_for_an_answer(monk
 def test_requests_that_come_in_one_piece_are_answered_in_their_order(url: str) -> None:
     eager = opened(url)
     put = b'{"queue":"jobs","items":[{"id":"a","value":1}]}'
-    request = b"POST %s HTTP/1.1\r\nhost: localhost\r\ncontent-length: %d\r\n\r\n%s"
+    request = b"POST %s HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n%s"
     eager.sendall(request % (b"/v1/put", len(put), put) + request % (b"/v1/count", 16, b'{"queue":"jobs"}') + request % (b"/v1/no", 0, b""))
     answered = b""
     while b"there is nothing here" not in answered:

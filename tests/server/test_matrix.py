@@ -15,7 +15,7 @@ from holdfast.server.scopes import VERBS
 from holdfast.stores import Store
 from holdfast.stores.memory import MemoryStore
 from holdfast.testing.conformance.threads import PATIENCE_S
-from tests.server.serving import Served
+from tests.server.serving import JSON, Served
 from tests.server.test_tokens import make
 
 NUMBERS = itertools.count(1_000)
@@ -150,7 +150,7 @@ def served(inner: Store) -> Iterator[Served]:
 def status(pool: urllib3.PoolManager, served: Served, row: Row, token: str | None) -> int:
     """The answer's; 403 too where an answer names what was refused."""
     method, _, path = row.path.partition(" ")
-    headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+    headers = JSON if token is None else JSON | {"Authorization": f"Bearer {token}"}
     given = row.body() if callable(row.body) else row.body
     body = None if given is None else json.encode(given)
     reply = pool.request(method, served.url + path, body=body, headers=headers, retries=False, timeout=PATIENCE_S)

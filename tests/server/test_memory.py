@@ -8,10 +8,11 @@ from pathlib import Path
 import urllib3
 
 from tests.server.processes import PATIENCE_S, Process
+from tests.server.serving import JSON
 
 MIB = 2**20
 ROUNDS = 8
-HEAD = b"POST /v1/put HTTP/1.1\r\nhost: localhost\r\n"
+HEAD = b"POST /v1/put HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
 SENT = 20 * MIB
 """How much each of them sends if nobody stops it."""
 
@@ -69,7 +70,7 @@ def memory_bytes(process: Process) -> int:
 def attack(process: Process) -> int:
     """Send all of it at once; answer the memory of the server meanwhile."""
     connections = [send(process.port, parts()) for parts in HOSTILE]
-    assert urllib3.request("POST", f"{process.url}/v1/count", body=b'{"queue":"jobs"}', retries=False).status == 200
+    assert urllib3.request("POST", f"{process.url}/v1/count", body=b'{"queue":"jobs"}', headers=JSON, retries=False).status == 200
     used = memory_bytes(process)
     for connection in connections:
         connection.close()

@@ -46,6 +46,7 @@ from holdfast.commands import (
 from holdfast.commands.transaction import Fenced
 from holdfast.errors import ClaimLost, HoldfastError, LeaseHeld
 from holdfast.records import Entry, Message, Receipt, Settings
+from holdfast.server.app import Options
 from holdfast.server.namespaces import AUDIT, DEFAULT, RESERVED, TOKENS, Namespace
 from holdfast.stores import Store
 from holdfast.stores.http.protocol import ROUTES
@@ -54,7 +55,7 @@ from holdfast.stores.memory import MemoryStore
 from holdfast.testing.clock import FakeClock
 from holdfast.testing.conformance.asking import raw
 from holdfast.testing.conformance.threads import Doing, all_asleep
-from tests.server.serving import Served
+from tests.server.serving import JSON, Served
 from tests.server.test_tokens import make
 
 ACME = Namespace.named("acme")
@@ -68,7 +69,7 @@ def inner() -> Store:
 
 @pytest.fixture
 def served(inner: Store) -> Iterator[Served]:
-    served = Served(inner)
+    served = Served(inner, Options(allows_copy=True))
     yield served
     served.close()
 
@@ -340,7 +341,7 @@ def test_a_token_acts_only_in_its_own_namespaces(served: Served, inner: Store) -
 
 @pytest.mark.parametrize("name", ["", "A", "a b", "%20", "a" * 33, "-a", "/tokens", "%2Ftokens"])
 def test_what_is_no_namespace_is_refused(served: Served, name: str) -> None:
-    reply = urllib3.request("POST", f"{served.url}/ns/{name}/v1/count", body=b'{"queue":"jobs"}', retries=False)
+    reply = urllib3.request("POST", f"{served.url}/ns/{name}/v1/count", body=b'{"queue":"jobs"}', headers=JSON, retries=False)
     assert reply.status in (404, 422), reply.data
 
 

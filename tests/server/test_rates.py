@@ -9,7 +9,7 @@ from holdfast.server.rates import CALLERS, Rates
 from holdfast.server.tokens import create_token
 from holdfast.stores.http.problems import WireError
 from holdfast.stores.memory import MemoryStore
-from tests.server.serving import Served
+from tests.server.serving import JSON, Served
 
 now_s = [0.0]
 
@@ -65,7 +65,7 @@ def test_who_asks_too_fast_is_told_when_to_come_again_and_others_are_served() ->
     tokens = [create_token(store, name, ["*"], ["default"], by=Actor("test", "here"))[1] for name in ("fast", "other")]
 
     def ask(token: str) -> urllib3.BaseHTTPResponse:
-        headers = {"authorization": f"Bearer {token}"}
+        headers = JSON | {"authorization": f"Bearer {token}"}
         return urllib3.request("POST", f"{served.url}/v1/count", body=b'{"queue":"jobs"}', headers=headers, retries=False)
 
     assert [ask(tokens[0]).status for _ in range(3)] == [200, 200, 429]

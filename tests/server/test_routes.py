@@ -18,7 +18,7 @@ from holdfast.stores.http.protocol import ROUTES
 from holdfast.stores.memory import MemoryStore
 from holdfast.testing.clock import FakeClock
 from holdfast.testing.conformance.threads import PATIENCE_S, Doing, all_asleep
-from tests.server.serving import Served
+from tests.server.serving import JSON, Served
 
 PUT = {"queue": "jobs", "items": [{"id": "a", "value": {"n": 1}}]}
 
@@ -37,7 +37,7 @@ def served(clock: FakeClock) -> Iterator[Served]:
 
 def ask(served: Served, path: str, body: Any = None, method: str = "POST", **headers: str) -> tuple[int, Any]:
     data = body if isinstance(body, bytes) else json.encode(body)
-    reply = urllib3.request(method, served.url + path, body=data, headers=headers, retries=False, timeout=PATIENCE_S)
+    reply = urllib3.request(method, served.url + path, body=data, headers=JSON | headers, retries=False, timeout=PATIENCE_S)
     return reply.status, json.decode(reply.data)
 
 
@@ -81,7 +81,8 @@ def test_a_claim_whose_client_hung_up_takes_nothing(served: Served) -> None:
     gone = connection(served)
     body = b'{"queue":"jobs"}'
     gone.sendall(
-        b"POST %s/v1/claim?wait_s=300 HTTP/1.1\r\nhost: localhost\r\ncontent-length: %d\r\n\r\n%s" % (path(served), len(body), body)
+        b"POST %s/v1/claim?wait_s=300 HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n%s"
+        % (path(served), len(body), body)
     )
     until(lambda: len(served.plane._lasting) == 1)
     gone.close()
@@ -206,7 +207,9 @@ def test_brackets_in_texts_and_many_flat_ones_are_not_deep(served: Served) -> No
 
 def test_an_endless_body_is_refused_while_it_comes(served: Served) -> None:
     endless = connection(served)
-    endless.sendall(b"POST %s/v1/put HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\n" % path(served))
+    endless.sendall(
+        b"POST %s/v1/put HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n" % path(served)
+    )
     for _ in range(20):
         endless.sendall(b"2710\r\n" + b"x" * 10_000 + b"\r\n")
         endless.setblocking(False)
@@ -253,7 +256,7 @@ def test_what_nobody_foresaw_is_told_without_its_insides(served: Served, caplog:
 def test_closing_the_server_ends_waits_and_watches() -> None:
     server = Server(ControlPlane(MemoryStore()), Exposure(port=0))
     with serving(server) as url:
-        waiter = Doing(lambda: urllib3.request("POST", f"{url}/v1/claim?wait_s=300", body=b'{"queue":"jobs"}', retries=False))
+        waiter = Doing(lambda: urllib3.request("POST", f"{url}/v1/claim?wait_s=300", body=b'{"queue":"jobs"}', headers=JSON, retries=False))
         until(lambda: len(server._plane._lasting) == 1)
     assert waiter.result("a claim that waited").data == b'{"messages":[]}'
 

@@ -18,7 +18,7 @@ from holdfast.stores.http.store import HttpStore
 from holdfast.stores.memory import MemoryStore
 from holdfast.testing.conformance.asking import item, put, raw
 from tests.server.processes import Process
-from tests.server.serving import Served
+from tests.server.serving import JSON, Served
 from tests.server.test_tokens import make
 
 SECRET = "pl4nted-s3cret"  # noqa: S105 - what must not be found
@@ -42,7 +42,7 @@ def test_messages_requests_and_queues_are_counted(served: Served) -> None:
     store.execute(Settle([message.receipt]))
     store.execute(Write("d", [Change("a", value=raw(1), fence=5)]))
     store.execute(Write("d", [Change("a", value=raw(1), fence=4)]))
-    urllib3.request("POST", f"{served.url}/v1/put", body=b"{", retries=False)
+    urllib3.request("POST", f"{served.url}/v1/put", body=b"{", headers=JSON, retries=False)
     store.close()
     told = metrics(served.url).splitlines()
     for line in (
@@ -112,7 +112,9 @@ def test_a_client_that_leaves_in_the_middle_of_its_request_is_no_problem(served:
     host, _, rest = served.url.removeprefix("http://").partition(":")
     port, _, name = rest.partition("/")
     with socket.create_connection((host, int(port))) as client:
-        client.sendall(f"POST /{name}/v1/wait HTTP/1.1\r\nhost: {host}\r\ncontent-length: 100\r\n\r\n{{".encode())
+        client.sendall(
+            f"POST /{name}/v1/wait HTTP/1.1\r\nhost: {host}\r\ncontent-type: application/json\r\ncontent-length: 100\r\n\r\n{{".encode()
+        )
     while 'route="/v1/wait",status="499"} 1' not in (told := metrics(served.url)):
         assert "not_json" not in told
     assert "holdfast_problems_total{" not in told
@@ -210,7 +212,8 @@ def plant(process: Process, path: str, headers: bytes, body: bytes) -> str:
     host = b"" if b"host:" in headers else b"host: localhost\r\n"
     with socket.create_connection(("127.0.0.1", process.port), 30) as connection:
         connection.sendall(
-            b"POST %s HTTP/1.1\r\n%s%sconnection: close\r\ncontent-length: %d\r\n\r\n%s" % (path.encode(), host, headers, len(body), body)
+            b"POST %s HTTP/1.1\r\n%s%scontent-type: application/json\r\nconnection: close\r\ncontent-length: %d\r\n\r\n%s"
+            % (path.encode(), host, headers, len(body), body)
         )
         answered = b""
         while part := connection.recv(65536):

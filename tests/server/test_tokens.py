@@ -22,7 +22,7 @@ from holdfast.testing.clock import FakeClock
 from holdfast.testing.conformance.threads import PATIENCE_S, Doing, all_asleep
 from tests.cli.test_entry import holdfast
 from tests.server.processes import Process
-from tests.server.serving import Served
+from tests.server.serving import JSON, Served
 
 ME = Actor("me", "here")
 
@@ -54,7 +54,7 @@ def make(store: Store, *scopes: str, expires_s: float | None = None, namespaces:
 
 
 def ask(served: Served, path: str, body: Any = None, token: str | None = None, method: str = "POST") -> tuple[int, Any]:
-    headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+    headers = JSON if token is None else JSON | {"Authorization": f"Bearer {token}"}
     reply = urllib3.request(method, served.url + path, body=json.encode(body), headers=headers, retries=False, timeout=PATIENCE_S)
     return reply.status, json.decode(reply.data)
 
@@ -190,7 +190,7 @@ def test_revoking_works_across_the_server_processes_of_one_file(tmp_path: Path) 
     token = made.stdout.strip()
 
     def status(process: Process) -> int:
-        headers = {"Authorization": f"Bearer {token}"}
+        headers = JSON | {"Authorization": f"Bearer {token}"}
         return urllib3.request("POST", f"{process.url}/v1/count", body=b'{"queue":"jobs"}', headers=headers, retries=False).status
 
     with Process(file) as first, Process(file) as second:

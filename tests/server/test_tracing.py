@@ -11,7 +11,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 from holdfast.server.layers import tracing
 from holdfast.stores.memory import MemoryStore
-from tests.server.serving import Served
+from tests.server.serving import JSON, Served
 from tests.server.test_routes import until
 
 TRACE = "0af7651916cd43dd8448eb211c80319c"
@@ -39,7 +39,7 @@ def spans(exporter: InMemorySpanExporter, count: int) -> tuple[ReadableSpan, ...
 
 
 def test_a_request_is_a_span_in_the_trace_of_its_client(served: Served, exporter: InMemorySpanExporter) -> None:
-    headers = {"traceparent": f"00-{TRACE}-{PARENT}-01"}
+    headers = JSON | {"traceparent": f"00-{TRACE}-{PARENT}-01"}
     urllib3.request("POST", f"{served.url}/v1/count", body=b'{"queue":"jobs"}', headers=headers, retries=False)
     (span,) = spans(exporter, 1)
     assert span.name == "/v1/count"

@@ -30,6 +30,9 @@ def serve(
     max_rate_each: Annotated[float | None, typer.Option(min=0.01, help="How many requests a second each token may make.")] = None,
     log_json: Annotated[bool, typer.Option("--log-json", help="Log a JSON object a line.")] = False,
     log_requests: Annotated[bool, typer.Option("--log-requests", help="Log every request, without what is in it.")] = False,
+    allow_copy: Annotated[
+        bool, typer.Option("--allow-copy", help="Let anyone copy the store through this server, while it has no tokens.")
+    ] = False,
     insecure: Annotated[bool, typer.Option("--insecure", help="Listen beyond this host without TLS or tokens.")] = False,
 ) -> None:
     """Serve a store over HTTP until it is told to end; then it drains."""
@@ -57,5 +60,6 @@ def serve(
         waiting=max_waiting,
         waiting_each=max_waiting_each,
         requests_each_per_s=max_rate_each,
+        allows_copy=allow_copy,
     )
     run(url, exposure, options)

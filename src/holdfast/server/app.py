@@ -58,6 +58,8 @@ class Options(Struct, frozen=True):
     failed_logins_s: float = WINDOW_S
     requests_each_per_s: float | None = None
     """How many requests a second each token may make, None for any number."""
+    allows_copy: bool = False
+    """Whether anyone may copy the store, while it has no tokens."""
     now: Callable[[], float] = time.monotonic
     """The clock by which what is known of tokens grows old, and failed logins are forgotten."""
     uptime: Callable[[], float] = uptime_s
@@ -95,7 +97,8 @@ class ControlPlane:
         gets = _gets(store, topics, self._lasting, metrics, options)
         tokens = KnownTokens(self._store, store, options.now)
         failures = Failures(options.failed_logins, options.failed_logins_s, options.now)
-        signed_in = SignIn(Routes(gets, posts), tokens, failures, Rates(options.requests_each_per_s, options.now))
+        rates = Rates(options.requests_each_per_s, options.now)
+        signed_in = SignIn(Routes(gets, posts), tokens, failures, rates, allows_copy=options.allows_copy)
         answered = Problems(Hosts(InFlight(signed_in, options.in_flight), options.hosts))
         routes = frozenset({*gets, *posts})
         self._served = _Served(store, topics, tokens, stalls, traced(Telemetry(answered, metrics, routes), routes))

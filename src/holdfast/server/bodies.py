@@ -6,6 +6,7 @@ from typing import Final
 from msgspec import json
 
 from holdfast.server.asgi import BODY, ClientLeft, Receive, Scope, header
+from holdfast.server.browsers import is_json
 from holdfast.stores.http.problems import WireError
 
 BODY_BYTES: Final = 24 * 1024 * 1024
@@ -22,6 +23,8 @@ _NO_MARK = bytes(byte for byte in range(256) if byte not in b'[]{}"')
 
 async def read_body(scope: Scope, receive: Receive, most_bytes: int = BODY_BYTES) -> bytes:
     """The body, refused as soon as it is too long, whatever its length was said to be."""
+    if not is_json(header(scope, b"content-type")):
+        raise WireError("wrong_content_type", 415, "the body must come with the header Content-Type: application/json", CLOSE)
     encoding = header(scope, b"content-encoding")
     if encoding not in (None, b"identity"):
         raise WireError("too_large", 415, "the body is compressed, and a small one may hide a large one: send it as it is", CLOSE)

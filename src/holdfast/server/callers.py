@@ -10,7 +10,7 @@ from holdfast.errors import NotAllowed
 from holdfast.server.asgi import Scope as AsgiScope
 from holdfast.server.audit import Actor
 from holdfast.server.namespaces import Namespace, is_reserved, refuse_reserved
-from holdfast.server.needs import Kind, Need
+from holdfast.server.needs import COPY, Kind, Need
 from holdfast.server.scopes import ADMIN, Scope
 from holdfast.stores.http.protocol import Verb
 
@@ -34,6 +34,8 @@ class Caller(Struct, frozen=True):
     """Raises once they are welcome no more; asked before each command of a request, however long that lasts."""
     commands: str = ""
     """What their commands' ids begin with in the store, before the namespace: nobody is answered what another was."""
+    may_copy: bool = True
+    """Whether their scopes are enough to copy a whole store."""
 
     @property
     def actor(self) -> Actor:
@@ -69,9 +71,9 @@ async def _stays() -> None:
     """Anyone is always welcome where nobody is asked for a token."""
 
 
-def anyone(where: str, namespace: Namespace) -> Caller:
-    """The caller of a server that asks for no token: may do everything."""
-    return Caller("anyone", where, namespace, (_EVERYTHING,), _stays)
+def anyone(where: str, namespace: Namespace, *, may_copy: bool) -> Caller:
+    """The caller of a server that asks for no token: may do everything, but copy the store only where the server was started for it."""
+    return Caller("anyone", where, namespace, (_EVERYTHING,), _stays, may_copy=may_copy)
 
 
 def caller_of(scope: AsgiScope) -> Caller:
@@ -83,5 +85,9 @@ def caller_of(scope: AsgiScope) -> Caller:
 def check(caller: Caller, need: Need) -> None:
     """Refuse what the caller may not do, and what nobody may name."""
     refuse_reserved(need.name)
+    if need == COPY and not caller.may_copy:
+        raise NotAllowed(
+            f"{caller.name} may not copy a store through its server: copy the store itself, or start the server with --allow-copy"
+        )
     if not caller.may(need):
         raise NotAllowed(f"{caller.name} may not {need.verb} {need.kind} {need.name!r}: ask for a token with the scope {need.scope}")

@@ -59,6 +59,7 @@ _NAMED_LEASE = re.compile(r'\["(?:lock|election)",(".*")\]', re.DOTALL)
 AUDIT: Final = Need("server", "audit", "read")
 METRICS: Final = Need("server", "metrics", "read")
 SERVER: Final = Need("server", "", "admin")
+COPY: Final = Need("server", "copy", "admin")
 VERBS: Final[dict[type[Command[Any]], Verb]] = {route.command: route.verb for route in ROUTES}
 
 
@@ -171,13 +172,18 @@ def _changes(command: Changes, verb: Verb) -> Iterator[Need]:
     yield SERVER if subject is None or subject.name is None else Need(subject.kind, subject.name, verb)
 
 
-def _everything(command: Prune | Survey | Fences | BeginImport | EndImport | Seal, verb: Verb) -> Iterator[Need]:
+def _prune(command: Prune, verb: Verb) -> Iterator[Need]:
     del command, verb
     yield SERVER
 
 
+def _copy(command: Survey | Fences | BeginImport | EndImport | Seal, verb: Verb) -> Iterator[Need]:
+    del command, verb
+    yield COPY
+
+
 def _import(command: Import, verb: Verb) -> Iterator[Need]:
-    yield SERVER
+    yield COPY
     for settings in command.settings:
         yield Need(settings.kind, settings.name, verb)
     yield from _queues(verb, *[name for message in command.messages for name in (message.queue, message.dead_letter)])
@@ -210,12 +216,12 @@ _NEEDS: Final[dict[type[Command[Any]], Callable[[Any, Verb], Iterable[Need]]]] =
     Clear: _whole,
     Names: _list,
     Changes: _changes,
-    Prune: _everything,
-    Survey: _everything,
-    Fences: _everything,
-    BeginImport: _everything,
+    Prune: _prune,
+    Survey: _copy,
+    Fences: _copy,
+    BeginImport: _copy,
     Import: _import,
-    EndImport: _everything,
-    Seal: _everything,
+    EndImport: _copy,
+    Seal: _copy,
     Together: _together,
 }

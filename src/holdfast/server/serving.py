@@ -9,6 +9,7 @@ from typing import Final
 import uvicorn
 
 from holdfast.server.app import ControlPlane
+from holdfast.server.browsers import ANSWER_HEADERS
 from holdfast.server.connections import Connection
 from holdfast.server.exposure import Exposure
 
@@ -72,6 +73,7 @@ def _config(plane: ControlPlane, exposure: Exposure, drain_s: int) -> uvicorn.Co
         log_config=None,
         access_log=False,
         server_header=False,
+        headers=ANSWER_HEADERS,
         proxy_headers=bool(exposure.proxies),
         forwarded_allow_ips=list(exposure.proxies),
         http=Connection,

@@ -28,7 +28,7 @@ QUIET_BEATS: Final = 4
 SEND_S: Final = 60.0
 PAGE: Final = 500
 OK: Final = 200
-_HEADERS = [(b"content-type", b"text/event-stream"), (b"cache-control", b"no-store"), (b"x-accel-buffering", b"no")]
+_HEADERS = [(b"content-type", b"text/event-stream"), (b"x-accel-buffering", b"no")]
 _encode: Callable[[object], bytes] = json.Encoder().encode
 
 

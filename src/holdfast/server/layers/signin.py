@@ -5,6 +5,7 @@ from typing import Final
 
 from holdfast.errors import NotAllowed
 from holdfast.server.asgi import App, Receive, Scope, Send, header
+from holdfast.server.browsers import refuse_other_origins
 from holdfast.server.callers import KEY, Caller, anyone
 from holdfast.server.failures import Failures
 from holdfast.server.known import KnownTokens
@@ -26,11 +27,12 @@ _log = logging.getLogger("holdfast.server.security")
 class SignIn:
     """Puts the caller into the scope, in the namespace that the path names, before a byte of the body is read."""
 
-    def __init__(self, app: App, tokens: KnownTokens, failures: Failures, rates: Rates) -> None:
+    def __init__(self, app: App, tokens: KnownTokens, failures: Failures, rates: Rates, *, allows_copy: bool = False) -> None:
         self._app = app
         self._tokens = tokens
         self._failures = failures
         self._rates = rates
+        self._allows_copy = allows_copy
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["path"] not in OPEN:
@@ -38,17 +40,21 @@ class SignIn:
             asked = None if name is None else Namespace.named(name)
             where = (scope.get("client") or ("unknown",))[0]
             is_open = self._tokens.are_known_not_needed()
-            caller = scope[KEY] = anyone(where, asked or DEFAULT) if is_open else await self._caller(scope, where, asked)
+            caller = scope[KEY] = self._anyone(scope, where, asked) if is_open else await self._caller(scope, where, asked)
             # Where nobody is known by a token, the address is who they are.
             self._rates.check(caller.commands or caller.where)
         await self._app(scope, receive, send)
 
     async def _caller(self, scope: Scope, where: str, asked: Namespace | None) -> Caller:
         if not await self._tokens.asks():
-            return anyone(where, asked or DEFAULT)
+            return self._anyone(scope, where, asked)
         text = _bearer(header(scope, b"authorization"))
         token = await self._sign_in(text, where)
         return self._signed_in(token, text, where, asked)
+
+    def _anyone(self, scope: Scope, where: str, asked: Namespace | None) -> Caller:
+        refuse_other_origins(scope)
+        return anyone(where, asked or DEFAULT, may_copy=self._allows_copy)
 
     async def _sign_in(self, text: str, where: str) -> Token:
         token_id = id_of(text)

@@ -75,9 +75,11 @@ KINDS: Final = {
 WIRE_CODES: Final = {
     "not_signed_in": errors.NotAllowed,
     "wrong_host": errors.NotAllowed,
+    "cross_origin": errors.NotAllowed,
     "too_many_failures": errors.NotAllowed,
     "no_such_route": errors.StoreError,
     "wrong_method": errors.StoreError,
+    "wrong_content_type": ValueError,
     "too_large": ValueError,
     "too_deep": ValueError,
     "too_slow": errors.StoreUnavailable,

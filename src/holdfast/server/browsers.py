@@ -1,0 +1,50 @@
+"""What keeps web pages from using a server that asks for no token: a browser says for whom it asks."""
+
+from typing import Final
+
+from holdfast.server.asgi import Scope
+from holdfast.stores.http.problems import WireError
+
+ANSWER_HEADERS: Final = [
+    ("cache-control", "no-store"),
+    ("content-security-policy", "default-src 'none'; frame-ancestors 'none'"),
+    ("cross-origin-resource-policy", "same-origin"),
+    ("referrer-policy", "no-referrer"),
+    ("x-content-type-options", "nosniff"),
+]
+"""They go with every answer."""
+
+OWN_SITES: Final = frozenset({b"same-origin", b"none"})
+"""What `Sec-Fetch-Site` says of a page of this server, and of a user who typed the address."""
+
+JSON: Final = b"application/json"
+
+
+def refuse_other_origins(scope: Scope) -> None:
+    """Refuse a request that a page of another origin made; programs send neither of these headers."""
+    host, origins = b"", list[bytes]()
+    for name, value in scope["headers"]:
+        if name == b"host":
+            host = value
+        elif name == b"origin":
+            origins.append(value)
+        elif name == b"sec-fetch-site" and value not in OWN_SITES:
+            raise _cross_origin()
+    if any(not _is_own(origin, host) for origin in origins):
+        raise _cross_origin()
+
+
+def is_json(content_type: bytes | None) -> bool:
+    """Whether the type is JSON's, which a page of another origin may not send without asking first."""
+    return content_type == JSON or (content_type is not None and content_type.partition(b";")[0].strip().lower() == JSON)
+
+
+def _is_own(origin: bytes, host: bytes) -> bool:
+    # The scheme is left out: behind a proxy that speaks TLS the server does not know it.
+    scheme, _, authority = origin.lower().partition(b"://")
+    return scheme in (b"http", b"https") and authority == host.lower()
+
+
+def _cross_origin() -> WireError:
+    detail = "a web page of another origin asked, and this server asks for no token: make one with `holdfast token create`"
+    return WireError("cross_origin", 403, detail, ((b"connection", b"close"),))
