@@ -184,6 +184,18 @@ def test_revoking_ends_a_watch_and_a_claim_that_waits(served: Served, store: Sto
     assert Queue.from_name("jobs", client=ControlPlaneClient.on(store)).length() == 1
 
 
+def test_the_first_token_ends_a_watch_and_a_claim_that_waited_without_one(served: Served, store: Store) -> None:
+    url = f"{served.url}/v1/watch?topic=queue:jobs"
+    watch: Doing[Any] = Doing(lambda: urllib3.request("GET", url, retries=False, timeout=PATIENCE_S))
+    claim: Doing[Any] = Doing(lambda: ask(served, "/v1/claim?wait_s=300", {"queue": "jobs"}))
+    all_asleep(watch, claim)
+    make(store)
+    Queue.create("jobs", client=ControlPlaneClient.on(store)).put(1)
+    assert claim.result("a claim that brought no token")[0] == 401
+    assert b"event: put" not in watch.result("a watch that brought no token").data
+    assert Queue.from_name("jobs", client=ControlPlaneClient.on(store)).length() == 1
+
+
 def test_revoking_works_across_the_server_processes_of_one_file(tmp_path: Path) -> None:
     file = tmp_path / "served.db"
     made = holdfast("token", "create", "test", "--scope=*", f"--store=sqlite:///{file}", "--create-store")

@@ -67,13 +67,9 @@ def may_know_one_of(caller: Caller, kind: Kind, text: str) -> bool:
 _EVERYTHING: Final = Scope.parse(ADMIN)
 
 
-async def _stays() -> None:
-    """Anyone is always welcome where nobody is asked for a token."""
-
-
-def anyone(where: str, namespace: Namespace, *, may_copy: bool) -> Caller:
+def anyone(where: str, namespace: Namespace, stay: Callable[[], Awaitable[None]], *, may_copy: bool) -> Caller:
     """The caller of a server that asks for no token: may do everything, but copy the store only where the server was started for it."""
-    return Caller("anyone", where, namespace, (_EVERYTHING,), _stays, may_copy=may_copy)
+    return Caller("anyone", where, namespace, (_EVERYTHING,), stay, may_copy=may_copy)
 
 
 def caller_of(scope: AsgiScope) -> Caller:

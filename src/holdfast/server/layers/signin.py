@@ -54,7 +54,11 @@ class SignIn:
 
     def _anyone(self, scope: Scope, where: str, asked: Namespace | None) -> Caller:
         refuse_other_origins(scope)
-        return anyone(where, asked or DEFAULT, may_copy=self._allows_copy)
+        return anyone(where, asked or DEFAULT, self._stay_anyone, may_copy=self._allows_copy)
+
+    async def _stay_anyone(self) -> None:
+        if await self._tokens.asks():
+            raise _no_token()
 
     async def _sign_in(self, text: str, where: str) -> Token:
         token_id = id_of(text)
@@ -100,9 +104,13 @@ def _namespace(token: Token, asked: Namespace | None) -> Namespace:
 
 def _bearer(authorization: bytes | None) -> str:
     if authorization is None:
-        raise WireError("not_signed_in", 401, "this server asks for a token: give token=, or set HOLDFAST_TOKEN", CHALLENGE)
+        raise _no_token()
     scheme, _, text = authorization.decode("latin-1").partition(" ")
     return text.strip() if scheme.lower() == "bearer" else ""
+
+
+def _no_token() -> WireError:
+    return WireError("not_signed_in", 401, "this server asks for a token: give token=, or set HOLDFAST_TOKEN", CHALLENGE)
 
 
 def _unwelcome() -> WireError:
