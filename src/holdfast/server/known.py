@@ -69,11 +69,6 @@ class KnownTokens:
             self._remember(Known(token, asked.hints, asked.asked_at), token)
         return token
 
-    def remembers(self, token_id: str, text: str) -> bool:
-        """Whether this very token was good when it was last looked up."""
-        known = self._known.get(token_id)
-        return known is not None and known.token is not None and known.token.fits(text)
-
     def _remember(self, known: Known, token: Token) -> None:
         if len(self._known) >= KNOWN_MAX:
             self._known.clear()

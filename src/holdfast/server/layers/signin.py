@@ -62,11 +62,10 @@ class SignIn:
 
     async def _sign_in(self, text: str, where: str) -> Token:
         token_id = id_of(text)
-        if token_id is None or not self._tokens.remembers(token_id, text):
-            # Who was let in before is not locked out by a neighbour who guesses.
-            self._failures.check(where)
         token = None if token_id is None else await self._tokens.find(token_id)
         if token is None or not token.fits(text):
+            # Only now: a good token is let in whatever others sent from the same address.
+            self._failures.check(where)
             self._failures.add(where)
             _log.warning("a login from %s failed, with %s", where, f"token {token_id}" if token_id else "what is no token")
             raise _unwelcome()
