@@ -1,6 +1,9 @@
 """Reading the body of a request: no longer than allowed, no deeper, and text."""
 
 import asyncio
+from array import array
+from collections.abc import Iterator
+from itertools import accumulate
 from typing import Final
 
 from msgspec import json
@@ -18,7 +21,15 @@ DEPTH: Final = 100
 CLOSE: Final = ((b"connection", b"close"),)
 """For a body that is not read to its end."""
 
+LARGE_BYTES: Final = 128 * 1024
+"""A body longer than this is looked through in a thread: others are served meanwhile."""
+
+PIECE_BYTES: Final = 64 * 1024
+"""How much is looked at in one go: a thread lets others go on only between two of them."""
+
 _NO_MARK = bytes(byte for byte in range(256) if byte not in b'[]{}"')
+_STEPS = bytes.maketrans(b"[{]}", bytes([1, 1, 255, 255]))
+"""A bracket as the step it makes, up or down, in a signed byte."""
 
 
 async def read_body(scope: Scope, receive: Receive, most_bytes: int = BODY_BYTES) -> bytes:
@@ -31,15 +42,20 @@ async def read_body(scope: Scope, receive: Receive, most_bytes: int = BODY_BYTES
     if (whole := scope.pop(BODY, None)) is not None:  # Nearly always; who waits long must not keep it.
         if len(whole) > most_bytes:
             raise _too_large(most_bytes)
-        return check_json(whole)
+        return await _checked(whole)
     said = header(scope, b"content-length")
     if said is not None and (not said.isdigit() or len(said) > len(str(most_bytes)) or int(said) > most_bytes):
         raise _too_large(most_bytes)
     try:
         async with asyncio.timeout(BODY_S):
-            return check_json(await _read(receive, most_bytes))
+            body = await _read(receive, most_bytes)
     except TimeoutError:
         raise WireError("too_slow", 408, f"the body was not whole after {BODY_S:g} s", CLOSE) from None
+    return await _checked(body)
+
+
+async def _checked(body: bytes) -> bytes:
+    return check_json(body) if len(body) <= LARGE_BYTES else await asyncio.to_thread(check_json, body)
 
 
 async def _read(receive: Receive, most_bytes: int) -> bytes:
@@ -73,24 +89,35 @@ def check_json(body: bytes) -> bytes:
 
 
 def _is_deep(body: bytes) -> bool:
-    """Whether brackets are left when innermost pairs were taken away as often as it may be deep."""
-    brackets = _brackets(body)
-    for _ in range(DEPTH):
-        fewer = brackets.replace(b"[]", b"").replace(b"{}", b"")
-        if len(fewer) == len(brackets):
-            break  # Nothing, or no JSON.
-        brackets = fewer
-    return len(brackets) > 0
+    """Whether more brackets are open at once than may be, in one pass."""
+    depth, is_in_text = 0, False
+    for piece in _pieces(body):
+        marks = (b'"' if is_in_text else b"") + _marks(piece)
+        texts = marks.split(b'"')
+        is_in_text = len(texts) % 2 == 0
+        steps = array("b", b"".join(texts[::2]).translate(_STEPS))
+        if max(accumulate(steps, initial=depth)) > DEPTH:
+            return True
+        depth += sum(steps)
+    return False
 
 
-def _brackets(body: bytes) -> bytes:
-    """The brackets that are not part of a text."""
-    if b"\\" in body:
-        body = body.replace(b"\\\\", b"").replace(b'\\"', b"")
-    # Every other quote ends a text now. Of texts without brackets only pairs of quotes are left, and if those were all, so are the texts.
-    marks = body.translate(None, delete=_NO_MARK)
-    brackets = marks.replace(b'""', b"")
-    return b"".join(marks.split(b'"')[::2]) if b'"' in brackets else brackets
+def _pieces(body: bytes) -> Iterator[bytes]:
+    """The body in pieces, none of which ends within an escape."""
+    begin = 0
+    while begin < len(body):
+        piece = body[begin : begin + PIECE_BYTES]
+        if (len(piece) - len(piece.rstrip(b"\\"))) % 2:
+            piece = body[begin : begin + PIECE_BYTES + 1]
+        yield piece
+        begin += len(piece)
+
+
+def _marks(piece: bytes) -> bytes:
+    """The brackets, and the quotes that begin or end a text."""
+    if b"\\" in piece:
+        piece = piece.replace(b"\\\\", b"").replace(b'\\"', b"")
+    return piece.translate(None, delete=_NO_MARK)
 
 
 def _too_large(most_bytes: int) -> WireError:
