@@ -11,6 +11,7 @@ from urllib.parse import quote, unquote
 from msgspec import Raw, Struct, json
 from msgspec.structs import replace
 
+from holdfast.codec.fields import TOKEN, check_fields
 from holdfast.codec.metadata import readable_metadata
 
 State = Literal["ready", "leased", "dead", "buffered"]
@@ -186,6 +187,11 @@ class Receipt(Struct, frozen=True, gc=False, array_like=True):
     queue: str
     id: str
     token: int
+
+    def __post_init__(self) -> None:
+        # Every settling pays for this, so what is plain is passed without a call.
+        if type(self.token) is not int or not 0 <= self.token <= TOKEN.most:
+            check_fields(self, (TOKEN,))
 
     @property
     def claim_id(self) -> str:

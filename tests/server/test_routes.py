@@ -10,6 +10,7 @@ import pytest
 import urllib3
 from msgspec import json
 
+from holdfast.commands.objects import Named, Names
 from holdfast.commands.together import AnyCommand
 from holdfast.server.app import ControlPlane, Options
 from holdfast.server.exposure import Exposure
@@ -172,6 +173,18 @@ def test_health_says_nothing_but_that_it_lives(served: Served) -> None:
     served.plane._store.close()
     assert ask(served, "/readyz", method="GET")[0] == 503
     assert ask(served, "/healthz", method="GET") == (200, {"ok": True})
+
+
+def test_no_tenants_data_decides_whether_the_server_is_ready(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    def read(_: Names, __: Any, found: Named) -> Named:
+        if found.settings:
+            raise ValueError("a queue that cannot be read")
+        return found
+
+    monkeypatch.setattr(Names, "write", read)
+    ask(served, "/v1/put", PUT)
+    assert ask(served, "/v1/names", {"kind": "queue"})[0] == 422
+    assert ask(served, "/readyz", method="GET") == (200, {"ok": True})
 
 
 def test_what_is_not_there_and_what_is_asked_wrongly_is_said(served: Served) -> None:

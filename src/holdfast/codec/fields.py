@@ -9,7 +9,7 @@ from typing import Any, Final, Protocol
 from msgspec import UNSET, Raw, Struct
 from msgspec.structs import force_setattr
 
-from holdfast.codec.limits import check_duration, shown
+from holdfast.codec.limits import check_duration, keepable, shown
 from holdfast.codec.metadata import decode_metadata
 from holdfast.codec.scalars import INT_MAX, INT_MIN
 
@@ -94,6 +94,34 @@ class Flag(Struct, frozen=True):
         return value
 
 
+class Text(Struct, frozen=True):
+    """A text of at most so many bytes in UTF-8 that every store can keep."""
+
+    name: str
+    most: int
+    least: int = 0
+    optional: bool = False
+    is_key: bool = False
+    """Whether it is, or is a part of, a key: in a store by reference that is any object, of which nothing is refused."""
+
+    def check(self, value: object) -> object:
+        if type(value) is str and self.least <= len(value) <= self.most and value.isascii() and value.isprintable():
+            return value  # Nearly all of them.
+        if (value is None and self.optional) or (self.is_key and not isinstance(value, str)):
+            return value
+        if not isinstance(value, str):
+            raise TypeError(f"{self.rule}, not {shown(value)} ({type(value).__name__})")
+        if keepable(value) != value:
+            raise ValueError(f"{self.rule}, without the character 0 and lone surrogates, not {shown(ascii(value))}")
+        if not self.least <= len(value.encode()) <= self.most:
+            raise ValueError(f"{self.rule}, not of {len(value.encode()):,} ({shown(value)})")
+        return value
+
+    @property
+    def rule(self) -> str:
+        return f"{self.name} must be a text of {self.least:,} to {self.most:,} bytes{' or None' if self.optional else ''}"
+
+
 class JsonObject(Struct, frozen=True):
     """A JSON object, as text, of which every value can be read; or None."""
 
@@ -115,6 +143,26 @@ class JsonObject(Struct, frozen=True):
         return f"{self.name} must be a JSON object of values that can be read"
 
 
+class Row(Struct, frozen=True):
+    """So many values, each of its own kind; or None."""
+
+    name: str
+    parts: tuple[Field, ...]
+
+    def check(self, value: object) -> object:
+        if value is None:
+            return None
+        if not isinstance(value, tuple | list):
+            raise TypeError(f"{self.rule}, not {shown(value)} ({type(value).__name__})")
+        if len(value) != len(self.parts):
+            raise ValueError(f"{self.rule}, not {len(value):,}")
+        return tuple(part.check(one) for part, one in zip(self.parts, value, strict=True))
+
+    @property
+    def rule(self) -> str:
+        return f"{self.name} must have {len(self.parts)} parts"
+
+
 def check_fields(struct: Struct, fields: Sequence[Field]) -> None:
     """Refuse what a field cannot hold, and keep the rest in the form that stores keep; what is left out stays so."""
     for field in fields:
@@ -128,15 +176,30 @@ _INT32: Final = 2**31 - 1
 _INT53: Final = 2**53 - 1
 """Every store, and JSON everywhere, keeps whole numbers up to this one exactly."""
 
+_MOMENT: Final = 2**62
+"""The end of a lease that has none, and far behind every year that a datetime has."""
+
+
+def number(name: str) -> Whole:
+    """A number that the store gives out: of an event, so a token or a revision, or of a message in its line."""
+    return Whole(name, 0, _INT53)
+
+
+def moment(name: str, *, optional: bool = False) -> Whole:
+    """A moment, in microseconds."""
+    return Whole(name, -_MOMENT, _MOMENT, optional)
+
+
 PRIORITY: Final = Whole("priority", -_INT32 - 1, _INT32)
 MAX_ATTEMPTS: Final = Whole("max_attempts", 1, _INT32, optional=True)
 MAXSIZE: Final = Whole("maxsize", 1, _INT32, optional=True)
 LIMIT: Final = Whole("limit", 1, _INT32)
 KEEP: Final = Whole("keep", 0, _INT53)
-AFTER: Final = Whole("after", -1, -INT_MIN - 1)
-REVISION: Final = Whole("revision", 0, _INT53)
+AFTER: Final = Whole("after", -1, _INT53)
+REVISION: Final = number("revision")
 FENCE: Final = Whole("fence", 0, _INT53, optional=True)
-AT: Final = Whole("at", INT_MIN // 2, -(INT_MIN // 2), optional=True)
+TOKEN: Final = number("token")
+AT: Final = moment("at", optional=True)
 BY: Final = Number("by")
 
 DELAY_S: Final = Seconds("delay_s")
@@ -157,6 +220,8 @@ PAUSED: Final = Flag("paused")
 ANCHOR: Final = Flag("anchor")
 
 MERGE: Final = Flag("merge")
+SEALED_AT: Final = number("at")
+TARGET_AT: Final = Whole("target_at", 0, _INT53, optional=True)
 
 METADATA: Final = JsonObject("metadata")
 
@@ -169,7 +234,7 @@ MAX_HOLD_S: Final = Seconds("max_hold_s", zero=False, optional=True)
 HELD_S: Final = Seconds("lease_s", zero=False)
 RENEWED_S: Final = Seconds("lease_s")
 RATE_PER_S: Final = Number("rate_per_s")
-LAST_INDEX: Final = Whole("last_index", -1, -INT_MIN - 1)
+LAST_INDEX: Final = Whole("last_index", -1, _INT53)
 SIZE: Final = Whole("size", 1, _INT32)
 AUTO_RENEW: Final = Flag("auto_renew")
 ACK_ON_SUCCESS: Final = Flag("ack_on_success")

@@ -13,9 +13,10 @@ from msgspec import Struct, json
 from msgspec.structs import astuple, replace
 
 from holdfast.codec import Limits, check_batch
-from holdfast.codec.fields import LIMIT, MERGE, Field, check_fields
+from holdfast.codec.fields import LIMIT, MERGE, SEALED_AT, TARGET_AT, Field, check_fields
 from holdfast.commands.command import Command, Resource
 from holdfast.commands.endings import by_queue, resize
+from holdfast.commands.imported import SURVEYED, check_records
 from holdfast.commands.refused import both_have, no_copy, not_empty, other_copy, other_place, written_meanwhile
 from holdfast.commands.transaction import Fenced, Transaction
 from holdfast.records import NEVER, Ending, Entry, Lease, Message, Settings
@@ -137,6 +138,7 @@ class BeginImport(Command[Copying], frozen=True):
 
     def __post_init__(self) -> None:
         check_fields(self, self.checked)
+        check_fields(self.survey, SURVEYED)
 
     def check(self, tx: Transaction) -> tuple[Copying, bool]:
         running = tx.copying()
@@ -173,6 +175,10 @@ class Import(Command[Copying], frozen=True):
     messages: Sequence[Message] = ()
     fences: Sequence[Fenced] = ()
     entries: Sequence[Entry] = ()
+
+    def __post_init__(self) -> None:
+        for records in (self.settings, self.messages, self.fences, self.entries):
+            check_records(records)
 
     def measure(self, limits: Limits) -> int:
         count = len(self.settings) + len(self.messages) + len(self.fences) + len(self.entries)
@@ -259,6 +265,8 @@ class EndImport(Command[Copying | None], frozen=True):
 class Seal(Command[None], frozen=True):
     """Mark the store as moved: from now on it answers nothing but `StoreMoved`, with the new URL, to whoever has it open or opens it."""
 
+    checked: ClassVar[tuple[Field, ...]] = (SEALED_AT, TARGET_AT)
+
     to: str
     """Without a password."""
     at: int
@@ -266,6 +274,9 @@ class Seal(Command[None], frozen=True):
     target_at: int | None = None
     """The newest event's number of the target when it was complete, by which undoing the copy finds out whether the target was used since;
     None for a target that has more in it than the copy."""
+
+    def __post_init__(self) -> None:
+        check_fields(self, self.checked)
 
     def check(self, tx: Transaction) -> None:
         if tx.latest() != self.at:

@@ -6,8 +6,8 @@ from typing import Any, ClassVar, Literal
 from msgspec import Struct
 from msgspec.structs import force_setattr
 
-from holdfast.codec import Limits, check_batch, check_name, keepable
-from holdfast.codec.fields import DELAY_S, LIMIT, SPACING_S, Field, check_fields
+from holdfast.codec import KEY_BYTES, Limits, check_batch, check_name, keepable
+from holdfast.codec.fields import DELAY_S, LIMIT, PRIORITY, SPACING_S, Field, Row, Text, Whole, check_fields, moment, number
 from holdfast.commands.claiming import with_values
 from holdfast.commands.command import Command, Resource
 from holdfast.commands.endings import Endings, announce, create_queue, event, promote, resize
@@ -18,6 +18,15 @@ from holdfast.records import Message, State, moment_in
 Taken = Literal["key", "id"]
 
 MOVES = ("ready", "dead", "gone")
+
+_MOMENT, _N = moment("after"), number("after")
+CURSORS: dict[State, Field] = {
+    "ready": Row("after", (Whole("after", -PRIORITY.most, -PRIORITY.least), _MOMENT, _N)),
+    "leased": Row("after", (_MOMENT, _N)),
+    "dead": Row("after", (_MOMENT, _N)),
+    "buffered": Row("after", (Text("after", KEY_BYTES, is_key=True), _N)),
+}
+"""What `cursor` makes of a message in each state."""
 
 
 class Browsed(Struct, frozen=True, gc=False, omit_defaults=True):
@@ -48,7 +57,7 @@ class Browse(Command[Browsed], frozen=True):
     def __post_init__(self) -> None:
         check_name(self.queue, "queue")
         check_choice(self.state, STATES, "state")
-        check_fields(self, self.checked)
+        check_fields(self, (*self.checked, CURSORS[self.state]))
         if self.ids is not None and self.keys is not None:
             raise ValueError("give ids or keys, not both")
 

@@ -12,6 +12,7 @@ from holdfast.server.asgi import JSON_TYPE, Receive, Scope, Send, answer
 from holdfast.server.callers import caller_of, check
 from holdfast.server.lasting import Lasting
 from holdfast.server.metrics import CONTENT_TYPE, QUEUES, Metrics
+from holdfast.server.namespaces import TOKENS
 from holdfast.server.needs import METRICS
 from holdfast.server.openapi import openapi
 from holdfast.server.topics import Topics
@@ -65,7 +66,10 @@ class MetricsRoute:
 
 
 class HealthRoute:
-    """Says that the server lives, and with a store that it answers; nothing else."""
+    """Says that the server lives, and with a store that it answers; nothing else.
+
+    It asks for the server's own, so that no data of a tenant's decides.
+    """
 
     def __init__(self, store: AsyncStore | None = None) -> None:
         self._store = store
@@ -74,7 +78,7 @@ class HealthRoute:
         del receive
         if self._store is not None:
             try:
-                await self._store.execute(Names("queue", limit=1))
+                await self._store.execute(Names("dict", TOKENS, limit=1, exact=True))
             except HoldfastError as error:
                 raise WireError("store_unavailable", 503, "the store does not answer") from error
         await answer(scope, send, 200, b'{"ok":true}', JSON_TYPE)

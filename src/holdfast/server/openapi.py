@@ -6,6 +6,7 @@ from typing import Any, Final
 from msgspec.json import schema_components
 
 from holdfast import __version__
+from holdfast.codec.fields import AFTER
 from holdfast.commands import Claim, Together
 from holdfast.server.audit import AUDIT_PAGE, AuditPage
 from holdfast.stores.http.problems import CONTENT_TYPE, Problem
@@ -81,7 +82,7 @@ def _command(route: Route, schemas: _Schemas) -> Json:
 
 def _watch(schemas: _Schemas) -> Json:
     operation = _operation("Follow the events of a topic as Server-Sent Events.", str, schemas, content_type="text/event-stream")
-    after = {"type": "integer", "minimum": -1, "maximum": 2**62}
+    after = {"type": "integer", "minimum": -1, "maximum": AFTER.most}
     operation["parameters"] = [
         {"name": "topic", "in": "query", "required": True, "schema": {"type": "string", "minLength": 1}},
         {"name": "after", "in": "query", "description": "The index of the last event seen.", "schema": after},

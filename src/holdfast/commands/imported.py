@@ -1,0 +1,44 @@
+"""What the records of a copy may hold: a target takes them in as they come, so each is checked as if it were put here."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from msgspec import Struct
+
+from holdfast.codec.fields import FENCE, MAX_ATTEMPTS, MAXSIZE, PRIORITY, REVISION, TOKEN, Field, Whole, check_fields, moment, number
+from holdfast.commands.transaction import Fenced
+from holdfast.records import Ending, Entry, Message, Settings
+
+_COUNT: Final = 2**31 - 1
+
+SURVEYED: Final[tuple[Field, ...]] = (moment("now"), number("latest"), number("next_n"))
+SETTINGS: Final[tuple[Field, ...]] = (MAXSIZE, Whole("size", 0, _COUNT), moment("created_at"))
+MESSAGE: Final[tuple[Field, ...]] = (
+    number("n"),
+    PRIORITY,
+    moment("position"),
+    Whole("attempts", 0, _COUNT),
+    Whole("failures", 0, _COUNT),
+    MAX_ATTEMPTS,
+    moment("start_by", optional=True),
+    moment("created_at"),
+    TOKEN,
+    moment("since"),
+    moment("until"),
+    moment("dead_at", optional=True),
+    Whole("endings", 0, _COUNT),
+)
+ENDING: Final[tuple[Field, ...]] = (TOKEN, moment("since"), moment("until"))
+ENTRY: Final[tuple[Field, ...]] = (REVISION, FENCE, moment("expires_at", optional=True))
+FENCED: Final[tuple[Field, ...]] = (FENCE,)
+
+
+RECORDS: Final[dict[type[Struct], tuple[Field, ...]]] = {Settings: SETTINGS, Message: MESSAGE, Ending: ENDING, Entry: ENTRY, Fenced: FENCED}
+
+
+def check_records(records: Sequence[Settings] | Sequence[Message] | Sequence[Ending] | Sequence[Fenced] | Sequence[Entry]) -> None:
+    """Refuse records with a field that some store could not keep."""
+    for record in records:
+        check_fields(record, RECORDS[type(record)])
+        if isinstance(record, Message) and record.history:
+            check_records(record.history)
