@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Self
 
 from holdfast.codec.limits import Limits
-from holdfast.connect import connect, connect_shared
+from holdfast.connect import connect, connect_shared, is_server
 from holdfast.errors import Closed, StoreError
 from holdfast.opening import CLOSED, LateRenewals, Opener, Parts
 from holdfast.twins import load
@@ -79,6 +79,11 @@ class ControlPlaneClient:
     def url(self) -> str:
         """Where the store is."""
         return self.store.url if self._url is None else self._url
+
+    @property
+    def is_behind_server(self) -> bool:
+        """Whether the store is reached through a server; opens nothing."""
+        return is_server(os.environ.get("HOLDFAST_URL", "") if self._url is None else self._url)
 
     @property
     def is_closed(self) -> bool:

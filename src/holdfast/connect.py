@@ -119,6 +119,11 @@ def connect_shared(target: str | None = None, *, token: str | None = None, limit
     return connect(target, token=token, limits=limits, create=create)
 
 
+def is_server(url: str) -> bool:
+    """Whether the URL names a server of ours, through which others may reach the same store."""
+    return urlsplit(url).scheme in SERVERS
+
+
 def is_private(url: str) -> bool:
     """Whether the URL names no store in particular: each `memory://` is one of its own, and gone with its last user."""
     return url.partition("?")[0] == "memory://"

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from holdfast.client import ControlPlaneClient, client_for
+from holdfast.codec import PICKLE, Codec
 
 _workers_on: list[ControlPlaneClient] = []
 """The client of all workers while a test redirects them, the innermost last."""
@@ -18,6 +19,15 @@ def reach(
     if base_url is not None:
         return client_for(base_url)
     return own_client if own_client is not None else client_for(own_url)
+
+
+def refuse_pickle(client: ControlPlaneClient, *codecs: Codec) -> ControlPlaneClient:
+    """Give the client back, if no value that comes from a server would be unpickled: whoever may write there could run code here."""
+    if any(codec.name == PICKLE.name for codec in codecs) and client.is_behind_server:
+        raise ValueError(
+            "codec=PICKLE is refused on a store behind a server, for whoever may write there could run code here: use MSGPACK or JSON"
+        )
+    return client
 
 
 def reach_of_worker(own_client: ControlPlaneClient | None, own_url: str | None) -> ControlPlaneClient:

@@ -4,7 +4,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from holdfast.client import ControlPlaneClient
 from holdfast.codec import JSON, Codec
-from holdfast.reaching import reach
+from holdfast.reaching import reach, refuse_pickle
 from holdfast.records import Entry
 
 R = TypeVar("R")
@@ -46,6 +46,7 @@ def named(handle: Handle | str, client: ControlPlaneClient) -> tuple[str, Codec]
         reached = reach(None, None, own["_client"], own["_base_url"])
         if not is_same_store(reached, client):
             raise ValueError(f"{handle.name!r} is in another store than this step, and one step is of one store")
+    refuse_pickle(client, own["_codec"])
     return handle.name, own["_codec"]
 
 

@@ -2,7 +2,7 @@
 
 from holdfast.client import ControlPlaneClient
 from holdfast.codec import JSON, Codec, check_name
-from holdfast.reaching import reach
+from holdfast.reaching import reach, refuse_pickle
 from holdfast.stores import AsyncStore
 
 
@@ -21,7 +21,7 @@ class AsyncNamedQueue:
         return f"{type(self).__name__}({self.name!r})"
 
     def _reach(self, client: ControlPlaneClient | None, base_url: str | None) -> ControlPlaneClient:
-        return reach(client, base_url, self._client, self._base_url)
+        return refuse_pickle(reach(client, base_url, self._client, self._base_url), self._codec)
 
     def _store(self, client: ControlPlaneClient | None, base_url: str | None) -> AsyncStore:
         return self._reach(client, base_url).async_store

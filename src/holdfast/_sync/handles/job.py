@@ -9,7 +9,7 @@ from holdfast._sync.flows.working.cancelling import cancel
 from holdfast.client import ControlPlaneClient
 from holdfast.codec import JSON, Codec, check_name, codec_for, encode_key
 from holdfast.commands import Read
-from holdfast.reaching import reach
+from holdfast.reaching import reach, refuse_pickle
 from holdfast.twins import JobTwin
 from holdfast.workers.orders import progress_of
 
@@ -75,7 +75,7 @@ class Job(Generic[R]):
         return cancel(self._reach().store, self.queue, self.id)
 
     def _reach(self) -> ControlPlaneClient:
-        return reach(None, None, self._client, self._base_url)
+        return refuse_pickle(reach(None, None, self._client, self._base_url), self._codec)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.queue!r}, {self.id!r})"

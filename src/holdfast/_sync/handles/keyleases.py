@@ -13,7 +13,7 @@ from holdfast.codec import JSON, Codec, check_name, encode_key
 from holdfast.codec.fields import HELD_S
 from holdfast.commands import LeaseName, Look, Read
 from holdfast.holding import this_process
-from holdfast.reaching import reach
+from holdfast.reaching import reach, refuse_pickle
 from holdfast.results import MISSING, DictResponse, LeaseHolder, Missing, wall_time
 from holdfast.terms import Terms
 
@@ -160,7 +160,7 @@ class DictLeases(Generic[V]):
         return leader
 
     def _reach(self, client: ControlPlaneClient | None, base_url: str | None) -> ControlPlaneClient:
-        return reach(client, base_url, self._client, self._base_url)
+        return refuse_pickle(reach(client, base_url, self._client, self._base_url), self._codec)
 
     def _terms(self, key: Hashable, holder: str | None, lease_s: float, *, default_value: Any = MISSING, **how: Any) -> Terms:
         return Terms(

@@ -3,7 +3,7 @@
 
 from holdfast.client import ControlPlaneClient
 from holdfast.codec import JSON, Codec, check_name
-from holdfast.reaching import reach
+from holdfast.reaching import reach, refuse_pickle
 from holdfast.stores import Store
 
 
@@ -22,7 +22,7 @@ class NamedQueue:
         return f"{type(self).__name__}({self.name!r})"
 
     def _reach(self, client: ControlPlaneClient | None, base_url: str | None) -> ControlPlaneClient:
-        return reach(client, base_url, self._client, self._base_url)
+        return refuse_pickle(reach(client, base_url, self._client, self._base_url), self._codec)
 
     def _store(self, client: ControlPlaneClient | None, base_url: str | None) -> Store:
         return self._reach(client, base_url).store

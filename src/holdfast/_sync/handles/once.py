@@ -10,7 +10,7 @@ from holdfast.client import ControlPlaneClient
 from holdfast.codec import JSON, Codec, check_duration, check_name, encode_key
 from holdfast.commands import Change
 from holdfast.holding import this_process
-from holdfast.reaching import reach
+from holdfast.reaching import reach, refuse_pickle
 from holdfast.twins import OnceTwin
 from holdfast.workers.ledger import LedgerEntry, OnceRecord
 
@@ -76,7 +76,7 @@ class Once:
         return reconcile(self._reach().store, self.name, encode_key(key), Change(encode_key(key), "delete"))
 
     def _reach(self) -> ControlPlaneClient:
-        return reach(None, None, self._client, self._base_url)
+        return refuse_pickle(reach(None, None, self._client, self._base_url), self._codec)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r})"

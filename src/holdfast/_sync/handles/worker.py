@@ -16,7 +16,7 @@ from holdfast.client import ControlPlaneClient
 from holdfast.codec.fields import GRACE_S, MAX_JOBS, SIGNALS, UNTIL_EMPTY
 from holdfast.commands import Put
 from holdfast.items import ManyOptions, PutOptions, make_item
-from holdfast.reaching import reach, reach_of_worker
+from holdfast.reaching import reach, reach_of_worker, refuse_pickle
 from holdfast.twins import WorkerTwin
 from holdfast.workers.definitions import define
 from holdfast.workers.orders import Orders, WorkerOptions, change_orders, make_orders
@@ -178,7 +178,7 @@ class Worker(Generic[V, R, C]):
     @property
     def client(self) -> ControlPlaneClient:
         """Its connection: its own, that of its `base_url`, or the default one; in a test with `drain` or `assert_put`, the test's."""
-        return reach_of_worker(self._client, self._base_url)
+        return refuse_pickle(reach_of_worker(self._client, self._base_url), self.orders.codec, self.orders.result_codec)
 
     @property
     def health(self) -> WorkerHealth:
