@@ -453,6 +453,7 @@ MUTANTS = [
         "test_bad_arguments_are_refused_before_anything_is_sent",
     ),
     Mutant("measures nothing", Put, "measure", nothing, "test_batches_over_the_limit_are_refused"),
+    Mutant("measures no steps", Together, "measure", nothing, "test_steps_about_more_than_a_batch_are_refused"),
     Mutant(
         "grants something to who was cancelled",
         AsyncMemoryStore,

@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Final, Generic, TypeVar
 
 from msgspec import Struct, json
 
@@ -11,6 +11,9 @@ from holdfast.commands.transaction import Transaction
 
 R = TypeVar("R")
 Tx = TypeVar("Tx", bound=Transaction)
+
+COUNTED: Final = 1_000
+"""What a command counts for that looks at everything in a queue or dict, however much that is."""
 
 Resource = tuple[str | None, ...]
 

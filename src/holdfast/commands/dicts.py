@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from holdfast.codec import Limits, check_batch, check_name, check_value_size
 from holdfast.codec.fields import ALL_OR_NONE, ANCHOR, BY, FENCE, LIMIT, REVISION, TTL_S, Field, check_fields
-from holdfast.commands.command import Command, Resource
+from holdfast.commands.command import COUNTED, Command, Resource
 from holdfast.commands.refusals import check_choice, check_key
 from holdfast.commands.refused import no_number, not_written, out_of_range
 from holdfast.commands.topics import dict_topic
@@ -73,6 +73,10 @@ class Length(Command[int], frozen=True):
 
     def __post_init__(self) -> None:
         check_name(self.dict, "dict")
+
+    def measure(self, limits: Limits) -> int:
+        del limits
+        return COUNTED
 
     def check(self, tx: Transaction) -> int:
         return tx.length(self.dict)

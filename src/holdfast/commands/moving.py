@@ -9,7 +9,7 @@ from msgspec.structs import force_setattr
 from holdfast.codec import KEY_BYTES, Limits, check_batch, check_name, keepable
 from holdfast.codec.fields import DELAY_S, LIMIT, PRIORITY, SPACING_S, Field, Row, Text, Whole, check_fields, moment, number
 from holdfast.commands.claiming import with_values
-from holdfast.commands.command import Command, Resource
+from holdfast.commands.command import COUNTED, Command, Resource
 from holdfast.commands.endings import Endings, announce, create_queue, event, promote, resize
 from holdfast.commands.refusals import STATES, check_choice
 from holdfast.commands.transaction import Cursor, Draft, Filter, Stats, Transaction
@@ -106,6 +106,10 @@ class Count(Command[Stats], frozen=True):
 
     def __post_init__(self) -> None:
         check_name(self.queue, "queue")
+
+    def measure(self, limits: Limits) -> int:
+        del limits
+        return COUNTED
 
     def check(self, tx: Transaction) -> Stats:
         return tx.stats(self.queue)

@@ -1,7 +1,7 @@
 """Several commands as one atomic step."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 from msgspec import json
 
@@ -41,6 +41,9 @@ Step = (
     | Prune
 )
 
+COMMANDS: Final = 1_000
+"""How many commands one step may have: all of them are one transaction, which others wait for."""
+
 
 class Together(Command[list[Any]], frozen=True):
     """Check every command against the state before the step, then write them all; whatever fails refuses everything."""
@@ -48,6 +51,8 @@ class Together(Command[list[Any]], frozen=True):
     commands: Sequence[Step]
 
     def __post_init__(self) -> None:
+        if len(self.commands) > COMMANDS:
+            raise ValueError(f"a step has {len(self.commands):,} commands; the limit is {COMMANDS:,}; make it several steps")
         claimed: dict[Resource, bool] = {}
         for command in self.commands:
             for resource, changes in dict(command.touches()).items():
@@ -57,7 +62,12 @@ class Together(Command[list[Any]], frozen=True):
                 claimed[resource] = changes
 
     def measure(self, limits: Limits) -> int:
-        return sum(command.measure(limits) for command in self.commands)
+        things = sum(command.measure(limits) for command in self.commands)
+        if things > limits.batch_items:
+            raise ValueError(
+                f"a step is about {things:,} things; the limit is {limits.batch_items:,}; make it several steps, or give its reads a limit"
+            )
+        return things
 
     def check(self, tx: Transaction) -> list[tuple[Command[Any], Any]]:
         strict = [command.strictly() for command in self.commands]

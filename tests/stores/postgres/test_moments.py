@@ -83,7 +83,7 @@ def first_events_seen(store: PostgresStore, connection: Connection) -> list[str]
             store.within(late).execute(Write("new", [Change("late", value=raw(1))]))
             write(store, "early", 2, dict="new")
 
-        entries, _ = meanwhile(store, connection, Together([Read("new", anchor=True), Browse(JOBS)]), write_two)
+        entries, _ = meanwhile(store, connection, Together([Read("new", anchor=True, limit=10), Browse(JOBS)]), write_two)
         late.commit()
     events = store.execute(Changes(dict_topic("new"), after=entries.index)).events
     return [entry.key for entry in entries.entries] + [json.decode(event.data)["key"] for event in events]

@@ -27,6 +27,7 @@ from holdfast.commands import (
     Renew,
     Seal,
     Settle,
+    Together,
     Write,
 )
 from holdfast.records import Message, Receipt, Settings
@@ -95,6 +96,7 @@ TABLE: list[tuple[str, Callable[[Any], Any], tuple[Any, ...]]] = [
     ("a read of {}", lambda n: Read("d", limit=n), (0, -1)),
     ("a move of {}", lambda n: Move(JOBS, "gone", limit=n), (0, -1)),
     ("a page of {} events", lambda n: Changes("queue:q", limit=n), (0, -1)),
+    ("a step of {} commands", lambda n: Together([Count(JOBS)] * n), (1_001,)),
     ("events of {}", Changes, ("", "queue:" + "x" * 700, "queue:\x00")),
     ("a page of {} names", lambda n: Names("queue", limit=n), (0, -1)),
     ("a pruning of {}", lambda n: Prune(limit=n), (0, -1)),
@@ -146,6 +148,13 @@ class BadInputConformance(Conformance):
         self._refuses(store, Claim(JOBS, limit=many))
         self._refuses(store, Write("d", [Change(str(number), value=raw(1)) for number in range(many)]))
         self._refuses(store, Read("d", limit=many))
+
+    def test_steps_about_more_than_a_batch_are_refused(self, store: Store) -> None:
+        half = store.limits.batch_items // 2
+        names = [str(number) for number in range(half + 1)]
+        self._refuses(store, Together([Put(JOBS, [item(name) for name in names]), Put("more", [item(name) for name in names[1:]])]))
+        self._refuses(store, Together([Read("d", limit=half), Read("e", limit=half + 1)]))
+        self._refuses(store, Together([Count(JOBS)] * 11))
 
     def test_batches_of_too_many_bytes_are_refused(self, store: Store) -> None:
         value = Raw(b'"' + b"x" * (store.limits.value_bytes - 2) + b'"')

@@ -110,7 +110,7 @@ class ConcurrencyConformance(Conformance):
         write_both(0)
         writer = Doing(lambda: [write_both(number) for number in range(100)])
         while not writer.is_over:
-            left, right = store.execute(Together([Read("left"), Read("right")]))
+            left, right = store.execute(Together([Read("left", limit=10), Read("right", limit=10)]))
             assert left.entries[0].value == right.entries[0].value, "a reader saw half of a step"
         writer.result("a writer")
 

@@ -222,7 +222,7 @@ class TogetherConformance(Conformance):
 
     def test_what_a_step_reads_is_the_state_before_it(self, store: Store, clock: FakeClock) -> None:
         write(store, "a", 1)
-        entries, _ = store.execute(Together([Read(DICT), Put(JOBS, [item("a")])]))
+        entries, _ = store.execute(Together([Read(DICT, limit=10), Put(JOBS, [item("a")])]))
         assert [entry.key for entry in entries.entries] == ["a"]
         counted, browsed, _ = store.execute(Together([Count(JOBS), Browse(JOBS), Put(JOBS, [item("b")])]))
         assert (counted.ready, ids(browsed.messages)) == (1, ["a"])
