@@ -228,7 +228,7 @@ def test_a_copy_to_a_server_is_taken_back_through_it(kind: str, file: str, tmp_p
     behind = f"sqlite:///{tmp_path}/behind.db" if kind == "sqlite" else own_postgres_url()
     fill(file)
     close_all()
-    with servers.holdfast(behind) as server:
+    with servers.holdfast(behind, allow_copy=True) as server:
         copy(file, server.url)
         assert undo_copy(file).target_sealed
         with pytest.raises(StoreMoved):
@@ -241,7 +241,7 @@ def test_a_copy_to_a_server_is_taken_back_through_it(kind: str, file: str, tmp_p
 def test_the_store_behind_a_server_is_opened_again_on_its_own_machine(file: str, tmp_path: Path, target: str) -> None:
     fill(file)
     close_all()
-    with servers.holdfast(file) as server:
+    with servers.holdfast(file, allow_copy=True) as server:
         copy(server.url, target)
         with pytest.raises(ValueError, match="on the store that the server serves"):
             undo_copy(server.url)

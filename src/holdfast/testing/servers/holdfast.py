@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 from holdfast.connect import connect
 from holdfast.errors import MissingExtra
-from holdfast.server.app import ControlPlane
+from holdfast.server.app import ControlPlane, Options
 from holdfast.server.audit import Actor
 from holdfast.server.exposure import Exposure
 from holdfast.server.presets import worker_grants
@@ -27,12 +27,15 @@ class HoldfastServer:
 
 
 @contextmanager
-def holdfast(store_url: str = "memory://") -> Iterator[HoldfastServer]:
-    """Yield a server for tests, on an empty store in memory unless a URL is given; gone when the block ends. Needs the extra `server`."""
+def holdfast(store_url: str = "memory://", *, allow_copy: bool = False) -> Iterator[HoldfastServer]:
+    """Yield a server for tests, on an empty store in memory unless a URL is given; gone when the block ends. Needs the extra `server`.
+
+    With `allow_copy` the store is copied through it, as with `holdfast serve --allow-copy`.
+    """
     try:
         from holdfast.server.serving import Server, serving  # noqa: PLC0415 - the other servers need no such extra
     except ModuleNotFoundError as error:
         raise MissingExtra(f"a server needs the package {error.name!r}: pip install 'holdfast[server]'") from error
     store = connect(store_url)
-    with serving(Server(ControlPlane(store), Exposure(port=0))) as url:
+    with serving(Server(ControlPlane(store, Options(allows_copy=allow_copy)), Exposure(port=0))) as url:
         yield HoldfastServer(url, store)
