@@ -93,7 +93,7 @@ def test_a_store_that_this_version_lacks_is_refused_clearly() -> None:
 
 
 def test_no_password_is_shown() -> None:
-    assert repr(ControlPlaneClient("postgres://me:secret@host/db")) == "ControlPlaneClient('postgres://host/db')"
+    assert repr(ControlPlaneClient("postgres://me:secret@host/db")) == "ControlPlaneClient('postgres://me@host/db')"
 
 
 def test_threads_open_one_store(tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ Importing this must cost next to nothing: a store is imported when the first cal
 """
 
 import os
-import re
 import threading
 import weakref
 from functools import partial
@@ -14,6 +13,7 @@ from holdfast.codec.limits import Limits
 from holdfast.connect import connect, connect_shared, is_server
 from holdfast.errors import Closed, StoreError
 from holdfast.opening import CLOSED, LateRenewals, Opener, Parts
+from holdfast.passwords import without_password
 from holdfast.twins import load
 
 if TYPE_CHECKING:
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from holdfast.keepalive import Keepalive
     from holdfast.stores import AsyncExecutor, AsyncStore, Executor, Store
     from holdfast.stores.lending import AsyncConnection, Connection
-
-_PASSWORD = re.compile(r"(?<=//)[^/@]*@")
 
 # Guards _clients.
 _lock = threading.Lock()
@@ -77,8 +75,8 @@ class ControlPlaneClient:
 
     @property
     def url(self) -> str:
-        """Where the store is."""
-        return self.store.url if self._url is None else self._url
+        """Where the store is, without the password."""
+        return self.store.url if self._url is None else without_password(self._url)
 
     @property
     def is_behind_server(self) -> bool:
@@ -115,7 +113,7 @@ class ControlPlaneClient:
             return self._async_store
         from holdfast.stores.late import LateStore  # noqa: PLC0415 - see the top
 
-        return LateStore(self._opener, self._url or "", self._limits)
+        return LateStore(self._opener, without_password(self._url or ""), self._limits)
 
     def store_on(self, connection: "Connection | None") -> "Executor":
         """Give what executes commands in the open transaction of a connection of yours to the same database; without one, the store.
@@ -205,7 +203,7 @@ class ControlPlaneClient:
         return _received, (self._sent_as, self._url, self.token, self._limits)
 
     def __repr__(self) -> str:
-        return f"ControlPlaneClient({None if self._url is None else _PASSWORD.sub('', self._url)!r})"
+        return f"ControlPlaneClient({None if self._url is None else without_password(self._url)!r})"
 
     def _opens_at_once(self) -> bool:
         url = os.environ.get("HOLDFAST_URL", "") if self._url is None else self._url

@@ -1,6 +1,5 @@
 """The pages of a copy: which there are, in which order, and how large they may be."""
 
-import re
 from collections.abc import Iterator, Sequence
 from typing import TypeVar
 
@@ -93,16 +92,3 @@ def in_portions(records: Sequence[R]) -> Iterator[Sequence[R]]:
         size += bytes_more
     if portion:
         yield portion
-
-
-def without_password(url: str) -> str:
-    """The URL with its user but without what nobody else may see."""
-    scheme, mark, rest = url.partition("://")
-    before, _, behind = ("", "", rest) if rest.startswith("/") else rest.rpartition("@")
-    user = before.partition(":")[0]
-    address, _, query = behind.partition("?")
-    shown = "&".join(option for option in query.split("&") if not _SECRET.search(option.partition("=")[0]))
-    return f"{scheme}{mark}{user}{'@' if user else ''}{address}{'?' if shown else ''}{shown}"
-
-
-_SECRET = re.compile("pass|secret|token", re.IGNORECASE)

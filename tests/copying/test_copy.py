@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from holdfast import Dict, Queue, Refused, StoreMoved, aio, connect, copy
-from holdfast.copies import without_password
 from holdfast.results import CopyProgress
 from tests.stores.sqlite.programs import Program
 from tests.stores.sqlite.stores import OPENED
@@ -167,19 +166,3 @@ def test_values_by_reference_are_refused() -> None:
     connect("memory://objects?values=reference")
     with pytest.raises(Exception, match="by reference"):
         copy("memory://objects?values=reference", "memory://elsewhere")
-
-
-@pytest.mark.parametrize(
-    ("url", "shown"),
-    [
-        ("postgresql://ann:s3cret@db.example:5432/app", "postgresql://ann@db.example:5432/app"),
-        ("postgresql://ann:s3/cr@et?x@db1,db2/app?sslmode=require", "postgresql://ann@db1,db2/app?sslmode=require"),
-        ("postgresql://db/app?password=s3cret&user=ann", "postgresql://db/app?user=ann"),
-        ("redis://:s3cret@cache:6379/0", "redis://cache:6379/0"),
-        ("sqlite:////data/a@b:c.db?durability=power", "sqlite:////data/a@b:c.db?durability=power"),
-        ("memory://name", "memory://name"),
-    ],
-)
-def test_a_password_is_never_shown(url: str, shown: str) -> None:
-    assert without_password(url) == shown
-    assert without_password(shown) == shown

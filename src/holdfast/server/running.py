@@ -9,8 +9,8 @@ from msgspec.structs import replace
 
 from holdfast.backoff import Backoff
 from holdfast.connect import connect_shared
-from holdfast.copies import without_password
 from holdfast.errors import StoreUnavailable
+from holdfast.passwords import without_password
 from holdfast.server.app import DEFAULT_OPTIONS, ControlPlane, Options
 from holdfast.server.exposure import Exposure
 from holdfast.server.serving import Server

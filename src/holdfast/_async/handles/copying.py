@@ -3,8 +3,8 @@
 from holdfast._async.flows.copying import Progress, copy_all, list_names, raise_numbers
 from holdfast.commands import EndImport, Seal, Survey
 from holdfast.connect import is_private, open_async, seal_of
-from holdfast.copies import without_password
 from holdfast.errors import HoldfastError, NotAllowed, Refused, StoreMoved
+from holdfast.passwords import without_password
 from holdfast.results import CopyResult, CopyUndone
 from holdfast.stores import AsyncStore
 from holdfast.stores.seals import Sealed

@@ -2,16 +2,23 @@
 
 from collections.abc import Iterable
 from difflib import get_close_matches
-from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
+from urllib.parse import SplitResult, parse_qsl, quote, urlencode, urlsplit, urlunsplit
 
 import psycopg
 from msgspec import Struct
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.pq import Conninfo
 
+from holdfast.passwords import without_password
+
 SCHEMA = "holdfast"
 SCHEMA_BYTES = 63
 POOL = 10
+
+NO_URL = (
+    "this is no URL of PostgreSQL: write postgresql://user:password@host:5432/database, with %40 for @, %2F for /, %3F for ? and %23 for # "
+    "in a password"
+)
 
 CUTS = {"tcp_user_timeout": "10000", "keepalives_idle": "10", "keepalives_interval": "3", "keepalives_count": "3"}
 """How the kernel notices that nobody is at the other end any more, or that what is between has forgotten the connection."""
@@ -29,6 +36,9 @@ class Address(Struct, frozen=True):
     schema: str = SCHEMA
     pool: int = POOL
 
+    def __repr__(self) -> str:
+        return f"Address({self.url!r})"
+
 
 def parse(url: str) -> Address:
     """Read `postgresql://user:password@host:5432/database?schema=holdfast&pool=10`; several hosts are separated by commas.
@@ -37,6 +47,8 @@ def parse(url: str) -> Address:
     """
     parts = urlsplit(url)
     given = dict(parse_qsl(parts.query, keep_blank_values=True))
+    if _is_misread(parts, given):
+        raise ValueError(NO_URL)
     schema, pool = given.pop("schema", SCHEMA), given.pop("pool", str(POOL))
     if not schema or len(schema.encode()) > SCHEMA_BYTES or "\0" in schema:
         raise ValueError(f"schema is {schema!r}: give the name of a schema, of 1 to {SCHEMA_BYTES} bytes")
@@ -50,15 +62,18 @@ def parse(url: str) -> Address:
         known = conninfo_to_dict(conninfo)
     except psycopg.Error:
         # What libpq says about it may show the password.
-        raise ValueError(
-            "this is no URL of PostgreSQL: write postgresql://user:password@host:5432/database, with %40 for @ in a password"
-        ) from None
+        raise ValueError(NO_URL) from None
     hosts = str(known.get("host") or "the local server")
     database = str(known.get("dbname") or known.get("user") or "")
-    user, _, _ = parts.netloc.rpartition("@")
-    name = user.partition(":")[0]
-    shown = urlunsplit(parts._replace(netloc=f"{name}@{parts.netloc.rpartition('@')[2]}" if name else parts.netloc.rpartition("@")[2]))
-    return Address(conninfo, shown, f"PostgreSQL database {database!r} at {hosts}", schema, int(pool))
+    return Address(conninfo, without_password(url), f"PostgreSQL database {database!r} at {hosts}", schema, int(pool))
+
+
+def _is_misread(parts: SplitResult, options: Iterable[str]) -> bool:
+    """Whether a password that was not quoted would be taken for something else, and shown as such."""
+    hosts = parts.netloc.rpartition("@")[2].split(",")
+    ports = [host.rpartition("]")[2].partition(":")[2] for host in hosts]
+    elsewhere = parts.netloc.partition("@")[2] + parts.path + parts.fragment + "".join(options)
+    return "@" in elsewhere or any(port and not port.isdecimal() for port in ports)
 
 
 def refuse_unknown(options: Iterable[str]) -> None:

@@ -8,6 +8,8 @@ from redis.backoff import NoBackoff
 from redis.connection import parse_url
 from redis.retry import Retry
 
+from holdfast.passwords import without_password
+
 SCHEMES = {"redis": "redis", "rediss": "rediss", "redis+unix": "unix", "valkey": "redis", "valkeys": "rediss", "valkey+unix": "unix"}
 """Ours, and what the library calls the same."""
 
@@ -32,6 +34,9 @@ class Address(Struct, frozen=True):
     options: dict[str, Any]
     """What the library's connections are made with."""
 
+    def __repr__(self) -> str:
+        return f"Address({self.shown!r})"
+
 
 def read_url(text: str) -> Address:
     """Read a URL such as `redis://user:password@host:6379/0?prefix=jobs`; ValueError for one that cannot be meant."""
@@ -44,14 +49,21 @@ def read_url(text: str) -> Address:
         raise ValueError(f"prefix is {prefix!r}: give the beginning of our keys, without braces")
     if eviction not in EVICTIONS:
         raise ValueError(f"eviction is {eviction!r}: choose of {', '.join(EVICTIONS)}")
-    _check_database(url)
+    _check_place(url)
     theirs = _joined(SCHEMES[url.scheme], url.netloc, url.path, urlencode(options))
-    return Address(_shown(url), prefix, EVICTIONS[eviction], _connection_options(theirs))
+    return Address(without_password(text), prefix, EVICTIONS[eviction], _connection_options(theirs))
 
 
-def _check_database(url: SplitResult) -> None:
-    if SCHEMES[url.scheme] != "unix" and url.path.strip("/") and not url.path.strip("/").isdecimal():
-        raise ValueError(f"{url.scheme}://…{url.path} names no database: write its number, as in {url.scheme}://host:6379/0")
+def _check_place(url: SplitResult) -> None:
+    """Refuse what stands for a port or a database and is none, without showing it: it may be a part of a password."""
+    if SCHEMES[url.scheme] == "unix":
+        return
+    port, database = url.netloc.rpartition("@")[2].rpartition("]")[2].partition(":")[2], url.path.strip("/")
+    if (port and not port.isdecimal()) or (database and not database.isdecimal()):
+        raise ValueError(
+            f"this {url.scheme}:// URL names no database: write {url.scheme}://user:password@host:6379/0, with %40 for @ and %2F for / "
+            "in a password"
+        )
 
 
 def _connection_options(url: str) -> dict[str, Any]:
@@ -64,13 +76,6 @@ def _connection_options(url: str) -> dict[str, Any]:
         options.setdefault("socket_keepalive", True)
     options["retry"] = Retry(NoBackoff(), 0)  # We try again ourselves.
     return options
-
-
-def _shown(url: SplitResult) -> str:
-    place = url.netloc.rpartition("@")[2]
-    user = url.username
-    query = urlencode([(name, value) for name, value in parse_qsl(url.query, keep_blank_values=True) if "pass" not in name])
-    return _joined(url.scheme, place if not user else f"{user}@{place}", url.path, query)
 
 
 def _joined(scheme: str, netloc: str, path: str, query: str) -> str:

@@ -14,9 +14,9 @@ from holdfast.backoff import Backoff
 from holdfast.client import ControlPlaneClient
 from holdfast.commands import Claim, Claimed
 from holdfast.commands.topics import queue_topic, worker_topic
-from holdfast.copies import without_password
 from holdfast.errors import Closed, HoldfastError, StoreFull, StoreUnavailable
 from holdfast.ids import new_id
+from holdfast.passwords import without_password
 from holdfast.stores.waiting import Mark
 from holdfast.wording import counted, seconds
 from holdfast.workers.bell import Bell
