@@ -1,12 +1,12 @@
 """How far a server is exposed, and what that takes: nobody finds themselves open to the world by accident."""
 
-import ipaddress
 from collections.abc import Collection
 from pathlib import Path
 
 from msgspec import Struct
 
 from holdfast.server.layers.hosts import LOOPBACK
+from holdfast.stores.http.address import is_loopback
 
 
 class Exposure(Struct, frozen=True, kw_only=True):
@@ -44,12 +44,7 @@ class Exposure(Struct, frozen=True, kw_only=True):
     @property
     def is_loopback(self) -> bool:
         """Whether only this host can reach it."""
-        if self.host == "localhost":
-            return True
-        try:
-            return ipaddress.ip_address(self.host).is_loopback
-        except ValueError:
-            return False
+        return is_loopback(self.host)
 
     @property
     def known_hosts(self) -> frozenset[str]:

@@ -1,11 +1,15 @@
 """Where a server is, and how a client says who it is."""
 
+import ipaddress
 import os
 import re
 from typing import Self
 from urllib.parse import SplitResult, urlsplit
 
 from msgspec import Struct
+
+INSECURE = "insecure=allow"
+"""What a URL says if its token may cross the network in the clear."""
 
 _TOKEN = re.compile(r"[\x21-\x7e]+")
 
@@ -18,6 +22,8 @@ class Address(Struct, frozen=True):
     port: int
     path: str
     token: str | None
+    is_insecure: bool = False
+    """Whether the token may cross the network in the clear."""
 
     @classmethod
     def parse(cls, url: str, token: str | None = None) -> Self:
@@ -25,15 +31,28 @@ class Address(Struct, frozen=True):
         parts = urlsplit(url)
         if parts.username is not None or parts.password is not None:
             raise ValueError(f"the {parts.scheme}:// URL holds a user or a password, and the server knows neither: give token=")
-        if not parts.hostname or parts.query or parts.fragment or _port_of(parts) is None:
+        if not parts.hostname or parts.query not in ("", INSECURE) or parts.fragment or _port_of(parts) is None:
             raise ValueError(f"{parts.scheme}://… names no server: write {parts.scheme}://host:port, or with a path in front of a proxy")
         token = os.environ.get("HOLDFAST_TOKEN") if token is None else token
         if token is not None and not _TOKEN.fullmatch(token):
             raise ValueError("the token has a space or a character that no token has: copy it again")
-        return cls(parts.scheme, parts.hostname, _port_of(parts) or 0, parts.path.rstrip("/"), token)
+        address = cls(parts.scheme, parts.hostname, _port_of(parts) or 0, parts.path.rstrip("/"), token, parts.query == INSECURE)
+        address.check_token()
+        return address
+
+    def check_token(self) -> None:
+        """Refuse to send a token to another host in the clear."""
+        if self.token is None or self.scheme == "https" or self.is_insecure or is_loopback(self.host):
+            return
+        raise ValueError(f"the token would cross the network to {self.host} in the clear: write https://, or allow it with ?{INSECURE}")
 
     @property
     def url(self) -> str:
+        return f"{self.base}?{INSECURE}" if self.is_insecure else self.base
+
+    @property
+    def base(self) -> str:
+        """What every request's URL begins with."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"{self.scheme}://{host}:{self.port}{self.path}"
 
@@ -46,6 +65,16 @@ class Address(Struct, frozen=True):
 
     def __repr__(self) -> str:
         return f"Address({self.url!r})"
+
+
+def is_loopback(host: str) -> bool:
+    """Whether what is sent there stays on this host."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def _port_of(parts: SplitResult) -> int | None:

@@ -46,7 +46,7 @@ class AsyncHttpStore:
         self.store.refuse_if_closed()
         command.measure(self.limits)
         command = named(command)
-        url, body = self.url + PATHS[type(command)], encode_command(command)
+        url, body = self.store.address.base + PATHS[type(command)], encode_command(command)
 
         async def attempt() -> R:
             self.store.refuse_if_closed()
