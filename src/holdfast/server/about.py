@@ -10,6 +10,7 @@ from holdfast.commands import Count, Names
 from holdfast.errors import HoldfastError
 from holdfast.server.asgi import JSON_TYPE, Receive, Scope, Send, answer
 from holdfast.server.callers import caller_of, check
+from holdfast.server.inside import inside
 from holdfast.server.lasting import Lasting
 from holdfast.server.metrics import CONTENT_TYPE, QUEUES, Metrics
 from holdfast.server.namespaces import TOKENS
@@ -58,11 +59,17 @@ class MetricsRoute:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         del receive
-        check(caller_of(scope), METRICS)
+        caller = caller_of(scope)
+        check(caller, METRICS)
+        namespace = None if caller.sees_all else caller.namespace
         gauges = {"holdfast_waiting_requests": len(self._lasting), "holdfast_topics": len(self._topics)}
-        settings = (await self._store.execute(Names("queue", limit=QUEUES))).settings
-        queues = [(each.name, await self._store.execute(Count(each.name))) for each in settings]
-        await answer(scope, send, 200, self._metrics.text(gauges, queues), (b"content-type", CONTENT_TYPE))
+        names = Names("queue", limit=QUEUES)
+        settings = (await self._store.execute(names if namespace is None else inside(names, namespace))).settings
+        queues = [
+            (each.name if namespace is None else namespace.outside(each.name), await self._store.execute(Count(each.name)))
+            for each in settings
+        ]
+        await answer(scope, send, 200, self._metrics.text(gauges, queues, namespace), (b"content-type", CONTENT_TYPE))
 
 
 class HealthRoute:

@@ -7,7 +7,7 @@ from urllib.parse import parse_qs
 from msgspec import json
 
 from holdfast.server.asgi import JSON_TYPE, Receive, Scope, Send, answer
-from holdfast.server.audit import AUDIT_PAGE, audit_page, read_audit
+from holdfast.server.audit import AUDIT_PAGE, Audited, AuditPage, audit_page, read_audit
 from holdfast.server.callers import caller_of, check
 from holdfast.server.needs import AUDIT
 from holdfast.stores import AsyncStore
@@ -17,17 +17,28 @@ _encode: Callable[[object], bytes] = json.Encoder().encode
 
 
 class AuditRoute:
-    """Reads the audit of the whole server, for who may."""
+    """Reads the audit for who may: of the whole server, or of the one namespace that their token is for."""
 
     def __init__(self, store: AsyncStore) -> None:
         self._store = store
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         del receive
-        check(caller_of(scope), AUDIT)
-        # Not through the caller's reach: the audit has a name that no caller may say.
-        page = audit_page(await self._store.execute(read_audit(*asked_for(scope))))
+        caller = caller_of(scope)
+        check(caller, AUDIT)
+        page = await self._page(*asked_for(scope), None if caller.sees_all else caller.namespace.name)
         await answer(scope, send, 200, _encode(page), JSON_TYPE)
+
+    async def _page(self, after: str | None, limit: int, namespace: str | None) -> AuditPage:
+        """The next records of the namespace, None for all; what was done in others is skipped."""
+        records = list[Audited]()
+        while True:
+            # Not through the caller's reach: the audit has a name that no caller may say.
+            page = audit_page(await self._store.execute(read_audit(after, limit if namespace is None else AUDIT_PAGE)))
+            records += [record for record in page.records if namespace in (None, record.namespace)]
+            if len(records) >= limit or not page.more:
+                return AuditPage(records[:limit], page.more or len(records) > limit)
+            after = page.records[-1].id
 
 
 def asked_for(scope: Scope) -> tuple[str | None, int]:
@@ -36,7 +47,7 @@ def asked_for(scope: Scope) -> tuple[str | None, int]:
     if not query.keys() <= {"after", "limit"}:
         raise ValueError(f"the query has {', '.join(sorted(query))}; the audit takes after and limit")
     limit = query.get("limit", [str(AUDIT_PAGE)])[-1]
-    if not limit.isascii() or not limit.isdecimal() or len(limit) > len(str(AUDIT_PAGE)):
+    if not limit.isascii() or not limit.isdecimal() or not 1 <= int(limit[:9]) <= AUDIT_PAGE:
         raise ValueError(f"limit is no number from 1 to {AUDIT_PAGE:,}")
     after = query.get("after", [""])[-1]
     if not _ID.fullmatch(after):

@@ -36,6 +36,8 @@ class Caller(Struct, frozen=True):
     """What their commands' ids begin with in the store, before the namespace: nobody is answered what another was."""
     may_copy: bool = True
     """Whether their scopes are enough to copy a whole store."""
+    sees_all: bool = True
+    """Whether what they may read of the server is about all namespaces, or about theirs alone."""
 
     @property
     def actor(self) -> Actor:

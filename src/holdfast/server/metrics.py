@@ -13,6 +13,7 @@ from holdfast.commands import Command as AnyCommand
 from holdfast.commands import Stats, Write, Written
 from holdfast.records import Receipt
 from holdfast.server.effects import effects_of, parts_of
+from holdfast.server.namespaces import Namespace
 
 BUCKETS_S: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 QUEUES: Final = 200
@@ -80,20 +81,28 @@ class Metrics:
             self._queues.add(queue)
         self._messages[queue, op] += count
 
-    def text(self, gauges: Mapping[str, float], queues: Iterable[tuple[str, Stats]]) -> bytes:
-        """All of it, with what is so at this moment."""
+    def text(self, gauges: Mapping[str, float], queues: Iterable[tuple[str, Stats]], namespace: Namespace | None = None) -> bytes:
+        """All of it, with what is so at this moment; with a namespace, of messages only those of its queues."""
+        messages = [((("queue", queue), ("op", op)), count) for queue, op, count in self._messages_of(namespace)]
         lines: list[str] = []
         lines += _family(
             "holdfast_requests_total", "counter", (((("route", r), ("status", str(s))), n) for (r, s), n in self._requests.items())
         )
         lines += _family("holdfast_problems_total", "counter", (((("code", code),), n) for code, n in self._problems.items()))
-        lines += _family("holdfast_messages_total", "counter", (((("queue", q), ("op", op)), n) for (q, op), n in self._messages.items()))
+        lines += _family("holdfast_messages_total", "counter", messages)
         lines += _family("holdfast_fenced_rejections_total", "counter", [((), self._fenced)])
         lines += self._histogram("holdfast_request_duration_seconds")
         for name, value in gauges.items():
             lines += _family(name, "gauge", [((), value)])
         lines += _of_queues(list(queues))
         return ("\n".join(lines) + "\n").encode()
+
+    def _messages_of(self, namespace: Namespace | None) -> Iterator[tuple[str, str, int]]:
+        for (queue, op), count in self._messages.items():
+            if namespace is None:
+                yield queue, op, count
+            elif namespace.has(queue):
+                yield namespace.outside(queue), op, count
 
     def _histogram(self, name: str) -> Iterator[str]:
         yield f"# TYPE {name} histogram"

@@ -55,6 +55,10 @@ class Namespace(Struct, frozen=True):
         """The name by which the caller knows it."""
         return name.removeprefix(self.prefix)
 
+    def has(self, name: str) -> bool:
+        """Whether a name in the store is one of this namespace."""
+        return name.startswith(self.prefix) if self.prefix else not is_reserved(name)
+
     def topic_inside(self, topic: str) -> str:
         """The topic in the store."""
         return _rename(topic, lambda name: self.prefix + name)

@@ -77,7 +77,8 @@ class SignIn:
             if known is None or not known.fits(text):
                 raise _unwelcome()
 
-        return Caller(f"token {token.id}", where, _namespace(token, asked), token.grants, stay, f"{token.id}/")
+        namespace, sees_all = _namespace(token, asked), ANY in token.namespaces
+        return Caller(f"token {token.id}", where, namespace, token.grants, stay, f"{token.id}/", sees_all=sees_all)
 
 
 def split_path(path: str) -> tuple[str | None, str]:

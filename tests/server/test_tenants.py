@@ -1,0 +1,73 @@
+"""Whoever may look at the server with a token of one namespace sees that namespace alone."""
+
+from collections.abc import Iterator
+
+import pytest
+import urllib3
+from msgspec import json
+
+from holdfast.commands import Clear, Put
+from holdfast.server.audit import AUDIT_PAGE
+from holdfast.stores import Store
+from holdfast.stores.http.store import HttpStore
+from holdfast.stores.memory import MemoryStore
+from holdfast.testing.conformance.asking import item
+from tests.server.serving import Served
+from tests.server.test_tokens import make
+
+TENANTS = {"default": "orders", "acme": "rockets", "beta": "tests"}
+"""Each with a queue of its own."""
+
+
+@pytest.fixture
+def inner() -> Store:
+    return MemoryStore()
+
+
+@pytest.fixture
+def served(inner: Store) -> Iterator[Served]:
+    served = Served(inner)
+    for namespace, queue in TENANTS.items():
+        store = HttpStore(f"{served.url}/ns/{namespace}", token=make(inner, "*", namespaces=(namespace,)))
+        store.execute(Put(queue, [item("a")]))
+        store.execute(Clear("queue", queue))
+        store.close()
+    yield served
+    served.close()
+
+
+def seen(served: Served, path: str, token: str) -> str:
+    headers = {"Authorization": f"Bearer {token}"}
+    reply = urllib3.request("GET", served.url + path, headers=headers, retries=False)
+    assert reply.status == 200
+    return reply.data.decode()
+
+
+@pytest.mark.parametrize("path", ["/metrics", "/v1/audit"])
+@pytest.mark.parametrize("namespace", TENANTS)
+def test_a_token_of_one_namespace_sees_that_alone(served: Served, inner: Store, path: str, namespace: str) -> None:
+    told = seen(served, path, make(inner, "server:*:read", namespaces=(namespace,)))
+    assert [queue for queue in TENANTS.values() if queue in told] == [TENANTS[namespace]]
+    assert [other for other in TENANTS if f" {other}/" in told] == [], "its own names stand as it knows them"
+    assert "create token" not in told
+
+
+@pytest.mark.parametrize("path", ["/metrics", "/v1/audit"])
+def test_a_token_of_all_namespaces_sees_all(served: Served, inner: Store, path: str) -> None:
+    told = seen(served, path, make(inner, "server:*:read", namespaces=("*",)))
+    assert all(queue in told for queue in TENANTS.values())
+
+
+def test_a_page_of_the_audit_is_not_empty_because_others_did_more(served: Served, inner: Store) -> None:
+    store = HttpStore(f"{served.url}/ns/acme", token=make(inner, "*", namespaces=("acme",)))
+    for _ in range(5):
+        store.execute(Clear("queue", "rockets"))
+    store.close()
+    token = make(inner, "server:audit:read", namespaces=("beta",))
+    page = json.decode(seen(served, "/v1/audit?limit=1", token))
+    assert [record["what"] for record in page["records"]] == ["queue:tests"]
+    rest = json.decode(seen(served, f"/v1/audit?limit={AUDIT_PAGE}&after={page['records'][-1]['id']}", token))
+    assert rest == {"records": [], "more": False}
+    assert (
+        urllib3.request("GET", f"{served.url}/v1/audit?limit=0", headers={"Authorization": f"Bearer {token}"}, retries=False).status == 422
+    )
