@@ -4,6 +4,7 @@ import threading
 from collections.abc import Iterator
 
 import pytest
+from redis import Redis
 
 from holdfast.commands import Change, Claim, Put, Read, Settle, Write
 from holdfast.commands.topics import queue_topic
@@ -14,6 +15,7 @@ from holdfast.stores.redis.scripts import script
 from holdfast.stores.retrying import Patience
 from holdfast.testing.conformance.asking import JOBS, claim, drain, item, put, raw, read, settle, stats, write
 from holdfast.testing.conformance.threads import Doing
+from holdfast.testing.conformance.waiting import waiting_claim
 from holdfast.testing.histories import Delivery, leased_violations
 from holdfast.testing.servers.redis import RedisServer
 
@@ -177,3 +179,13 @@ def test_a_server_that_does_not_answer_leaves_the_outcome_unknown(server: RedisS
     with server.paused(), pytest.raises(OutcomeUnknown):
         put(store, "b")
     store.close()
+
+
+@pytest.mark.parametrize("payload", ["boo", "", "-1", "9" * 5_000])
+def test_what_others_publish_harms_nobody_who_waits(store: RedisStore, server: RedisServer, payload: str) -> None:
+    waiter = waiting_claim(store)
+    with Redis.from_url(server.url) as other:
+        other.publish(f"{store._address.prefix}:wake:{queue_topic(JOBS)}", payload)
+    put(store, "a")
+    assert [message.id for message in waiter.result("a claim that waited")] == ["a"]
+    assert "holdfast-redis-listener" in [thread.name for thread in threading.enumerate()]

@@ -10,13 +10,15 @@ import select
 import threading
 import time
 from concurrent.futures import Future
-from contextlib import closing
+from contextlib import closing, suppress
 from hashlib import md5
+from itertools import islice
 
 import psycopg
 from psycopg import Notify, sql
 
 from holdfast.backoff import Backoff
+from holdfast.stores.hints import count_of
 from holdfast.stores.postgres.address import Address
 from holdfast.stores.postgres.sessions import Session
 from holdfast.stores.postgres.statements import in_schema
@@ -30,6 +32,9 @@ REFRESH_S = 10.0
 SETTLE_S = 0.05
 """Commands that are on their way while a topic is announced may tell nobody: so long it is tried to let them pass."""
 
+ANNOUNCED_AT_ONCE = 50
+"""How many topics are announced in one go: each takes some of the locks that the whole server has a limit of."""
+
 SILENT_S = 5.0
 """How long the server may be silent; it is asked something every `REFRESH_S`, so a cut that nobody told of is noticed."""
 CLOSE_S = 1.0
@@ -40,6 +45,42 @@ BACKOFF = Backoff(first_s=0.05, most_s=5.0)
 def channel_of(schema: str) -> str:
     """The channel on which a schema's hints come, as wake() in functions/shared.sql names it."""
     return f"holdfast_{md5(schema.encode(), usedforsecurity=False).hexdigest()}"
+
+
+class Bell:
+    """Wakes a thread that sleeps on the database's connection; ringing never blocks, and once it rings, ringing again changes nothing."""
+
+    def __init__(self) -> None:
+        self._ends = os.pipe()
+        for end in self._ends:
+            os.set_blocking(end, False)
+        # Guards the ends: nobody rings what is closed, whose numbers may be another file's by then.
+        self._lock = threading.Lock()
+        self._is_closed = False
+
+    def ring(self) -> None:
+        """Wake the thread; from any thread."""
+        with self._lock, suppress(BlockingIOError):  # A full pipe rings already.
+            if not self._is_closed:
+                os.write(self._ends[1], b"!")
+
+    def sleep(self, others: list[int], timeout_s: float) -> list[int]:
+        """Sleep until it rings, or one of the others is ready; which of them are."""
+        poll = select.poll()  # Where select takes no file whose number is 1,024 or more.
+        for each in (self._ends[0], *others):
+            poll.register(each, select.POLLIN)
+        ready = [each for each, _ in poll.poll(timeout_s * 1_000)]
+        with suppress(BlockingIOError):
+            while self._ends[0] in ready:
+                os.read(self._ends[0], 65_536)
+        return ready
+
+    def close(self) -> None:
+        """Give the ends back; only its thread says so, when it sleeps no more."""
+        with self._lock:
+            self._is_closed = True
+            for end in self._ends:
+                os.close(end)
 
 
 class Listener:
@@ -56,9 +97,10 @@ class Listener:
             schema,
         )
         self._settled = in_schema("select {}.is_settled(%s::text[])", schema)
-        # Guards the three below.
+        # Guards the four below.
         self._lock = threading.Lock()
         self._wanted: dict[str, Future[None]] = {}
+        self._bell: Bell | None = None
         self._thread: threading.Thread | None = None
         self._is_closed = False
         # Changed by the thread alone.
@@ -73,12 +115,13 @@ class Listener:
             if self._is_closed:
                 return None
             future = self._wanted.setdefault(topic, Future())
-            if self._thread is None:
-                self._bell = os.pipe()
-                self._thread = threading.Thread(target=self._run, name="holdfast-listener", daemon=True)
+            bell = self._bell
+            if bell is None:
+                self._bell = Bell()
+                self._thread = threading.Thread(target=self._run, args=(self._bell,), name="holdfast-listener", daemon=True)
                 self._thread.start()
-            else:
-                os.write(self._bell[1], b"!")
+        if bell is not None:
+            bell.ring()
         return future
 
     def close(self) -> None:
@@ -87,15 +130,14 @@ class Listener:
             if self._is_closed:
                 return
             self._is_closed = True
-            thread, wanted, self._wanted = self._thread, self._wanted, {}
-            if thread is not None:
-                os.write(self._bell[1], b"!")
-        if thread is not None:
+            bell, thread, wanted, self._wanted = self._bell, self._thread, self._wanted, {}
+        if bell is not None and thread is not None:
+            bell.ring()
             thread.join(CLOSE_S)
         for future in wanted.values():
             future.set_result(None)
 
-    def _run(self) -> None:
+    def _run(self, bell: Bell) -> None:
         failed = 0
         while not self._is_closed:
             try:
@@ -104,21 +146,12 @@ class Listener:
                     session.execute(self._listen)
                     failed = 0
                     self._begin(session)
-                    self._follow(session)
+                    self._follow(session, bell)
             except psycopg.Error as error:
                 failed += 1
                 logger.debug("no wake-ups from PostgreSQL for now, waits poll instead: %s", error)
-                self._listen_to_bell([], BACKOFF.delay_s(failed))
-        with self._lock:
-            for end in self._bell:
-                os.close(end)
-
-    def _listen_to_bell(self, others: list[int], timeout_s: float) -> list[int]:
-        """Sleep until the bell rings, or one of the others is ready; which of them are."""
-        ready, _, _ = select.select([self._bell[0], *others], [], [], timeout_s)
-        if self._bell[0] in ready:
-            os.read(self._bell[0], 4096)
-        return ready
+                bell.sleep([], BACKOFF.delay_s(failed))
+        bell.close()
 
     def _begin(self, session: Session) -> None:
         """Announce again what was announced before; hints may have been lost meanwhile, and nobody knows which."""
@@ -126,25 +159,26 @@ class Listener:
             self._say(session, self._announced)
             self._waiters.hint(EVERYTHING)
 
-    def _follow(self, session: Session) -> None:
+    def _follow(self, session: Session, bell: Bell) -> None:
         refresh_at = time.monotonic() + REFRESH_S
         while not self._is_closed:
             self._announce_wanted(session)
             if time.monotonic() >= refresh_at:
                 self._refresh(session)
                 refresh_at = time.monotonic() + REFRESH_S
-            if session.fileno() in self._listen_to_bell([session.fileno()], max(0.0, refresh_at - time.monotonic())):
+            nap_s = 0.0 if self._wanted else max(0.0, refresh_at - time.monotonic())
+            if session.fileno() in bell.sleep([session.fileno()], nap_s):
                 session.hear()
 
     def _hear(self, notice: Notify) -> None:
-        count, _, topic = notice.payload.partition(":")
+        text, _, topic = notice.payload.partition(":")
         # Whoever may connect may notify: what is no hint of ours is nothing to us.
-        if count.isascii() and count.isdecimal():
-            self._waiters.hint(topic, int(count))
+        if (count := count_of(text.encode("ascii", "replace"))) is not None:
+            self._waiters.hint(topic, count)
 
     def _announce_wanted(self, session: Session) -> None:
         with self._lock:
-            wanted = set(self._wanted)
+            wanted = set(islice(self._wanted, ANNOUNCED_AT_ONCE))
         if not wanted:
             return
         self._say(session, wanted)

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 import redis.exceptions as theirs
 
 from holdfast.backoff import Backoff
+from holdfast.stores.hints import count_of
 from holdfast.stores.redis.address import Address
 from holdfast.stores.redis.connections import Wire, make_connection, socket_of
 from holdfast.stores.waiting import ALL
@@ -132,7 +133,9 @@ class Listener:
         kind, channel, *content = reply
         topic = channel.decode().removeprefix(self._channel)
         if kind == b"message":
-            self._waiters.hint(topic, int(content[0]))
+            # Whoever may connect may publish: what is no hint of ours is nothing to us.
+            if (count := count_of(content[0])) is not None:
+                self._waiters.hint(topic, count)
         elif kind == b"subscribe":
             # Whoever took a mark before this moment may have missed something.
             self._waiters.hint(topic, ALL)

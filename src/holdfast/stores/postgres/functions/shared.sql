@@ -189,13 +189,14 @@ begin
     from unnest(topics) as t, regexp_match(t, '^(?:watch:)?(queue|room|dict):(.*)$') as m
     where m is not null
     union
-    -- The name of a queue or dict may have colons, as its keys have: it ends before one of them.
-    select k.kind, substr(t, length(k.begins) + 1, at - length(k.begins) - 1), substr(t, at + 1)
+    -- The name of a queue or dict may have colons, as its keys have: it ends before one of the first eight of them. A name with more is not
+    -- looked at: each takes a lock, and the whole server has a limit of those.
+    select k.kind, array_to_string(p.parts[:n], ':'), array_to_string(p.parts[n + 1:], ':')
     from unnest(topics) as t
     join (values ('key:', 'queue'), ('lease:', 'dict'), ('lease:', 'lease'), ('watch:lease:', 'lease')) as k (begins, kind)
       on starts_with(t, k.begins)
-    cross join generate_series(length(k.begins) + 1, length(t)) as at
-    where substr(t, at, 1) = ':'
+    cross join lateral (select string_to_array(substr(t, length(k.begins) + 1), ':') as parts) as p
+    cross join generate_series(1, least(cardinality(p.parts) - 1, 8)) as n
   ) as o;
 end
 $$;
