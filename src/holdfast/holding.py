@@ -8,6 +8,7 @@ import threading
 import traceback
 from collections.abc import Callable
 from math import inf
+from typing import Final
 
 from holdfast.clock import boot_us
 from holdfast.codec import check_name
@@ -31,9 +32,13 @@ def monotonic_s() -> float:
     return boot_us() / 1_000_000
 
 
+MACHINE_CHARACTERS: Final = 64
+"""A machine may be named longer than a holder."""
+
+
 def this_process() -> str:
     """A name for whoever gives none: the machine and the process."""
-    return f"{platform.node()}:{os.getpid()}"
+    return f"{platform.node()[:MACHINE_CHARACTERS]}:{os.getpid()}"
 
 
 def claimer_of(claimer: str | None) -> str:

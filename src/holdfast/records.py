@@ -5,13 +5,14 @@ codec made it; nothing here looks inside one.
 """
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 from urllib.parse import quote, unquote
 
 from msgspec import Raw, Struct, json
 from msgspec.structs import replace
 
-from holdfast.codec.fields import TOKEN, check_fields
+from holdfast.codec.fields import TOKEN, Field, check_fields, name_text
+from holdfast.codec.limits import SHORT
 from holdfast.codec.metadata import readable_metadata
 
 State = Literal["ready", "leased", "dead", "buffered"]
@@ -184,14 +185,16 @@ def with_letter(metadata: Raw | None, report: Mapping[str, object]) -> Raw:
 class Receipt(Struct, frozen=True, gc=False, array_like=True):
     """Names one claim: nobody else's claim on the message, earlier or later, has the same."""
 
+    checked: ClassVar[tuple[Field, ...]] = (name_text("queue"), name_text("id"), TOKEN)
+
     queue: str
     id: str
     token: int
 
     def __post_init__(self) -> None:
         # Every settling pays for this, so what is plain is passed without a call.
-        if type(self.token) is not int or not 0 <= self.token <= TOKEN.most:
-            check_fields(self, (TOKEN,))
+        if type(self.token) is not int or not 0 <= self.token <= TOKEN.most or len(self.queue) > SHORT or len(self.id) > SHORT:
+            check_fields(self, self.checked)
 
     @property
     def claim_id(self) -> str:

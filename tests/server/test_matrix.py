@@ -75,7 +75,7 @@ ROWS = [
     Row("POST /v1/prune", {}, ("admin",)),
     Row("POST /v1/survey", {}, ("admin", "copied")),
     Row("POST /v1/fences", {}, ("admin", "copied")),
-    Row("POST /v1/seal", {"to": "elsewhere", "at": -1}, ("admin", "copied")),
+    Row("POST /v1/seal", {"to": "elsewhere", "at": 2**53 - 1}, ("admin", "copied")),
     Row("POST /v1/beginimport", {"source": "s", "survey": {"now": 0, "latest": 0, "next_n": 0}}, ("admin",)),
     Row("POST /v1/import", {"source": "s", "after": "", "place": "p", "checksum": ""}, ("admin",)),
     Row("POST /v1/endimport", {}, ("admin",)),

@@ -9,6 +9,7 @@ from msgspec import ValidationError, json
 from msgspec.structs import replace
 
 from holdfast.clock import Clock
+from holdfast.codec.fields import Field, Flag, Number, Seconds, Whole
 from holdfast.commands import Browse, Changes, Claim, Moved, decode_command, encode_command
 from holdfast.stores import Store
 from holdfast.testing.differential import Diverged, Player, Reopen, Twins, dump, load, replay, run
@@ -46,13 +47,17 @@ def test_every_command_survives_its_way_over_a_wire() -> None:
             assert decode_command(encode_command(command)) == command
 
 
+def is_number_or_flag(field: Field) -> bool:
+    return isinstance(field, Whole | Number | Seconds | Flag)
+
+
 def test_what_a_field_cannot_hold_is_refused_on_the_wire_too() -> None:
     world = World(Random(3))
     for _ in range(5):  # So that there are receipts and leases to name.
         for make, _ in MAKERS.values():
             command = make(world)
             message = json.decode(encode_command(command))
-            for field in getattr(command, "checked", ()):
+            for field in filter(is_number_or_flag, getattr(command, "checked", ())):
                 for bad in (10**30, "x", [1], -0.5):
                     with pytest.raises(ValidationError):
                         decode_command(json.encode(message | {field.name: bad}))

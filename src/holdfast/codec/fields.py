@@ -9,7 +9,8 @@ from typing import Any, Final, Protocol
 from msgspec import UNSET, Raw, Struct
 from msgspec.structs import force_setattr
 
-from holdfast.codec.limits import check_duration, keepable, shown
+from holdfast.codec.keys import KEY_BYTES
+from holdfast.codec.limits import Limits, check_duration, keepable, shown
 from holdfast.codec.metadata import decode_metadata
 from holdfast.codec.scalars import INT_MAX, INT_MIN
 
@@ -122,6 +123,19 @@ class Text(Struct, frozen=True):
         return f"{self.name} must be a text of {self.least:,} to {self.most:,} bytes{' or None' if self.optional else ''}"
 
 
+class Each(Struct, frozen=True):
+    """A list of which every member is of one kind; or None."""
+
+    name: str
+    of: Field
+
+    def check(self, value: Any) -> object:
+        if value is not None:
+            for one in value:
+                self.of.check(one)
+        return value
+
+
 class JsonObject(Struct, frozen=True):
     """A JSON object, as text, of which every value can be read; or None."""
 
@@ -224,6 +238,46 @@ SEALED_AT: Final = number("at")
 TARGET_AT: Final = Whole("target_at", 0, _INT53, optional=True)
 
 METADATA: Final = JsonObject("metadata")
+
+_NAME_BYTES: Final = Limits().name_bytes
+_ERROR_BYTES: Final = 16_000
+"""As many as the longest error text that is kept can have."""
+_PLACE_BYTES: Final = 4_000
+
+
+def name_text(field: str, *, optional: bool = False) -> Text:
+    """The name or the id of something, to be looked up or taken over."""
+    return Text(field, _NAME_BYTES, optional=optional)
+
+
+def key_text(field: str, *, optional: bool = False) -> Text:
+    """The text of a key, or the beginning of one."""
+    return Text(field, KEY_BYTES, optional=optional, is_key=True)
+
+
+def error_text(field: str) -> Text:
+    """An error's text, or a part of one."""
+    return Text(field, _ERROR_BYTES, optional=True)
+
+
+def place_text(field: str) -> Text:
+    """What those who copy call a store, or how far they came."""
+    return Text(field, _PLACE_BYTES)
+
+
+SOURCE: Final = place_text("source")
+HOLDER: Final = name_text("holder")
+CLAIM_KEY: Final = key_text("key", optional=True)
+LEASE: Final = name_text("lease", optional=True)
+IDS: Final = Each("ids", name_text("ids"))
+KEYS: Final = Each("keys", key_text("keys"))
+PREFIX: Final = Text("prefix", KEY_BYTES)
+NAME_PREFIX: Final = name_text("prefix")
+AFTER_KEY: Final = key_text("after", optional=True)
+AFTER_NAME: Final = name_text("after", optional=True)
+AFTER_FENCE: Final = Row("after", (name_text("after"), key_text("after")))
+ERROR_CONTAINS: Final = error_text("error_contains")
+KEY_PREFIX: Final = key_text("key_prefix", optional=True)
 
 # What only handles take: no command has these fields.
 TIMEOUT_S: Final = Seconds("timeout_s", optional=True, forever=True)

@@ -15,6 +15,9 @@ DURATION_MAX_S: Final = 100 * 365 * 86_400.0
 
 SHOWN_CHARACTERS: Final = 60
 
+SHORT: Final = 50
+"""So many characters are within every limit, whatever bytes they take."""
+
 _MIB: Final = 1024 * 1024
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
 _UNKEPT = re.compile("[\x00\ud800-\udfff]")
@@ -49,24 +52,16 @@ def check_name(name: object, what: str = "queue", limits: Limits = DEFAULT_LIMIT
     return name
 
 
-def check_holder(holder: str) -> None:
-    """Refuse the name of a holder that some store could not keep."""
-    if holder.isascii() and holder.isprintable():
-        return
-    if keepable(holder) != holder:
-        raise ValueError(f"holder {ascii(holder)[:60]} has the character 0 or a lone surrogate; remove it")
-
-
 def keepable(text: str) -> str:
     """The text as every store can keep it: PostgreSQL's have no character 0, and a lone surrogate is not Unicode."""
     return _UNKEPT.sub("\ufffd", text)
 
 
-def check_value_size(raw: Raw | bytes, limits: Limits = DEFAULT_LIMITS) -> int:
-    """Give an encoded value's size in bytes; ValueError if it is over the limit."""
+def check_value_size(raw: Raw | bytes, limits: Limits = DEFAULT_LIMITS, what: str = "value") -> int:
+    """Give an encoded value's size in bytes; ValueError if it is over the limit. `what` is the field's name, for the message."""
     size = len(raw)
     if size > limits.value_bytes:
-        raise ValueError(f"value is {size:,} bytes encoded; the limit is {limits.value_bytes:,}; store it elsewhere and put a reference")
+        raise ValueError(f"{what} is {size:,} bytes encoded; the limit is {limits.value_bytes:,}; store it elsewhere and put a reference")
     return size
 
 

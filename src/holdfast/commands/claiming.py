@@ -6,8 +6,9 @@ from typing import Any, ClassVar
 
 from msgspec import Struct, json
 
-from holdfast.codec import DURATION_MAX_S, Limits, check_batch, check_holder, check_name
-from holdfast.codec.fields import LEASE_S, LIMIT, MAX_ATTEMPTS, TAKE, Field, check_fields
+from holdfast.codec import DURATION_MAX_S, Limits, check_batch, check_name
+from holdfast.codec.fields import CLAIM_KEY, HOLDER, LEASE_S, LIMIT, MAX_ATTEMPTS, TAKE, Field, check_fields
+from holdfast.codec.limits import SHORT
 from holdfast.commands.command import Command, Resource
 from holdfast.commands.endings import Budget, Endings, event, plan_endings, promote, resize
 from holdfast.commands.putting import Put, item_of
@@ -31,7 +32,7 @@ class Claim(Command[Claimed], frozen=True):
     """Lease what is due, or with `take` remove it."""
 
     answer_type: ClassVar[Any] = Claimed
-    checked: ClassVar[tuple[Field, ...]] = (LEASE_S, LIMIT, TAKE, MAX_ATTEMPTS)
+    checked: ClassVar[tuple[Field, ...]] = (HOLDER, LEASE_S, LIMIT, CLAIM_KEY, TAKE, MAX_ATTEMPTS)
 
     queue: str
     holder: str = ""
@@ -47,15 +48,20 @@ class Claim(Command[Claimed], frozen=True):
 
     def __post_init__(self) -> None:
         check_queue(self.queue)
-        check_holder(self.holder)
         if self.expired_to not in RETURNS:
             check_choice(self.expired_to, RETURNS, "expired_to")
         if self.dead_letter is not None:
             check_name(self.dead_letter, "dead-letter queue")
         # Every claim pays for this, so what is plain is passed without a call.
-        lease_s, limit = self.lease_s, self.limit
-        is_plain = type(limit) is int and limit == 1 and type(self.take) is bool and self.max_attempts is None
-        if not is_plain or (lease_s is not None and (type(lease_s) is not float or not 0 < lease_s <= DURATION_MAX_S)):
+        lease_s, limit, holder = self.lease_s, self.limit, self.holder
+        is_plain = type(limit) is int and limit == 1 and type(self.take) is bool and self.max_attempts is None and self.key is None
+        if (
+            not is_plain
+            or type(holder) is not str
+            or len(holder) > SHORT
+            or not holder.isprintable()
+            or (lease_s is not None and (type(lease_s) is not float or not 0 < lease_s <= DURATION_MAX_S))
+        ):
             check_fields(self, self.checked)
 
     def measure(self, limits: Limits) -> int:

@@ -13,7 +13,7 @@ from msgspec import Struct, json
 from msgspec.structs import astuple, replace
 
 from holdfast.codec import Limits, check_batch
-from holdfast.codec.fields import LIMIT, MERGE, SEALED_AT, TARGET_AT, Field, check_fields
+from holdfast.codec.fields import AFTER_FENCE, LIMIT, MERGE, SEALED_AT, SOURCE, TARGET_AT, Field, check_fields, place_text
 from holdfast.commands.command import Command, Resource
 from holdfast.commands.endings import by_queue, resize
 from holdfast.commands.imported import SURVEYED, check_records
@@ -103,7 +103,7 @@ class Fences(Command[list[Fenced]], frozen=True):
 
     reads_only: ClassVar[bool] = True
     answer_type: ClassVar[Any] = list[Fenced]
-    checked: ClassVar[tuple[Field, ...]] = (LIMIT,)
+    checked: ClassVar[tuple[Field, ...]] = (AFTER_FENCE, LIMIT)
 
     after: tuple[str, str] = ("", "")
     limit: int = 1_000
@@ -129,7 +129,7 @@ class BeginImport(Command[Copying], frozen=True):
     """
 
     answer_type: ClassVar[Any] = Copying
-    checked: ClassVar[tuple[Field, ...]] = (MERGE,)
+    checked: ClassVar[tuple[Field, ...]] = (SOURCE, MERGE)
 
     source: str
     survey: Surveyed
@@ -165,6 +165,8 @@ class Import(Command[Copying], frozen=True):
 
     answer_type: ClassVar[Any] = Copying
 
+    checked: ClassVar[tuple[Field, ...]] = (SOURCE, place_text("after"), place_text("place"), place_text("checksum"))
+
     source: str
     after: str
     """The place of the page before this one."""
@@ -177,6 +179,7 @@ class Import(Command[Copying], frozen=True):
     entries: Sequence[Entry] = ()
 
     def __post_init__(self) -> None:
+        check_fields(self, self.checked)
         for records in (self.settings, self.messages, self.fences, self.entries):
             check_records(records)
 
@@ -265,7 +268,7 @@ class EndImport(Command[Copying | None], frozen=True):
 class Seal(Command[None], frozen=True):
     """Mark the store as moved: from now on it answers nothing but `StoreMoved`, with the new URL, to whoever has it open or opens it."""
 
-    checked: ClassVar[tuple[Field, ...]] = (SEALED_AT, TARGET_AT)
+    checked: ClassVar[tuple[Field, ...]] = (place_text("to"), SEALED_AT, TARGET_AT)
 
     to: str
     """Without a password."""

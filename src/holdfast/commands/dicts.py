@@ -7,7 +7,21 @@ from msgspec import Raw, Struct, json
 from msgspec.structs import replace
 
 from holdfast.codec import Limits, check_batch, check_name, check_value_size
-from holdfast.codec.fields import ALL_OR_NONE, ANCHOR, BY, FENCE, LIMIT, REVISION, TTL_S, Field, check_fields
+from holdfast.codec.fields import (
+    AFTER_KEY,
+    ALL_OR_NONE,
+    ANCHOR,
+    BY,
+    FENCE,
+    KEYS,
+    LEASE,
+    LIMIT,
+    PREFIX,
+    REVISION,
+    TTL_S,
+    Field,
+    check_fields,
+)
 from holdfast.commands.command import COUNTED, Command, Resource
 from holdfast.commands.refusals import check_choice, check_key
 from holdfast.commands.refused import no_number, not_written, out_of_range
@@ -34,7 +48,7 @@ class Read(Command[Entries], frozen=True):
 
     reads_only: ClassVar[bool] = True
     answer_type: ClassVar[Any] = Entries
-    checked: ClassVar[tuple[Field, ...]] = (LIMIT, ANCHOR)
+    checked: ClassVar[tuple[Field, ...]] = (KEYS, PREFIX, AFTER_KEY, LIMIT, ANCHOR)
 
     dict: str
     keys: Sequence[str] | None = None
@@ -89,7 +103,7 @@ class Length(Command[int], frozen=True):
 class Change(Struct, frozen=True, gc=False, omit_defaults=True, forbid_unknown_fields=True):
     """What to do with one key, and on which conditions."""
 
-    checked: ClassVar[tuple[Field, ...]] = (BY, REVISION, FENCE, TTL_S)
+    checked: ClassVar[tuple[Field, ...]] = (BY, REVISION, LEASE, FENCE, TTL_S)
 
     key: str
     do: Literal["put", "delete", "increment", "compare"] = "put"
@@ -110,7 +124,7 @@ class Change(Struct, frozen=True, gc=False, omit_defaults=True, forbid_unknown_f
         if self.do not in CHANGES or self.expect not in EXPECTATIONS:
             check_choice(self.do, CHANGES, "do")
             check_choice(self.expect, EXPECTATIONS, "expect")
-        if self._has_numbers():
+        if self._has_options():
             check_fields(self, self.checked)
         if self.do == "put" and self.value is None:
             message = f"a put of key {self.key} needs a value"
@@ -119,10 +133,10 @@ class Change(Struct, frozen=True, gc=False, omit_defaults=True, forbid_unknown_f
             message = f"key {self.key} is to be compared with a value, and none was given"
             raise ValueError(message)
 
-    def _has_numbers(self) -> bool:
+    def _has_options(self) -> bool:
         by, revision = self.by, self.revision
         are_plain = type(by) is int and by == 0 and type(revision) is int and revision == 0
-        return not are_plain or self.fence is not None or self.ttl_s is not None
+        return not are_plain or self.fence is not None or self.ttl_s is not None or self.lease is not None
 
     def meets(self, entry: Entry | None) -> bool:
         match self.expect:
@@ -170,9 +184,9 @@ class Write(Command[list[Written]], frozen=True):
             raise ValueError(message)
 
     def measure(self, limits: Limits) -> int:
-        return check_batch(
-            len(self.changes), sum([check_value_size(change.value, limits) for change in self.changes if change.value]), limits
-        )
+        sizes = [check_value_size(change.value, limits) for change in self.changes if change.value]
+        sizes += [check_value_size(change.expected, limits, "expected") for change in self.changes if change.expected]
+        return check_batch(len(self.changes), sum(sizes), limits)
 
     def touches(self) -> Iterator[tuple[Resource, bool]]:
         yield ("dict", self.dict), False

@@ -5,15 +5,34 @@ from typing import Final
 
 from msgspec import Struct
 
-from holdfast.codec.fields import FENCE, MAX_ATTEMPTS, MAXSIZE, PRIORITY, REVISION, TOKEN, Field, Whole, check_fields, moment, number
+from holdfast.codec.fields import (
+    FENCE,
+    HOLDER,
+    MAX_ATTEMPTS,
+    MAXSIZE,
+    PRIORITY,
+    REVISION,
+    TOKEN,
+    Field,
+    Whole,
+    check_fields,
+    error_text,
+    key_text,
+    moment,
+    name_text,
+    number,
+)
 from holdfast.commands.transaction import Fenced
 from holdfast.records import Ending, Entry, Message, Settings
 
 _COUNT: Final = 2**31 - 1
 
 SURVEYED: Final[tuple[Field, ...]] = (moment("now"), number("latest"), number("next_n"))
-SETTINGS: Final[tuple[Field, ...]] = (MAXSIZE, Whole("size", 0, _COUNT), moment("created_at"))
+SETTINGS: Final[tuple[Field, ...]] = (name_text("name"), MAXSIZE, Whole("size", 0, _COUNT), moment("created_at"))
 MESSAGE: Final[tuple[Field, ...]] = (
+    name_text("queue"),
+    name_text("id"),
+    key_text("key", optional=True),
     number("n"),
     PRIORITY,
     moment("position"),
@@ -22,15 +41,18 @@ MESSAGE: Final[tuple[Field, ...]] = (
     MAX_ATTEMPTS,
     moment("start_by", optional=True),
     moment("created_at"),
+    name_text("dead_letter", optional=True),
+    HOLDER,
     TOKEN,
     moment("since"),
     moment("until"),
     moment("dead_at", optional=True),
+    error_text("last_error"),
     Whole("endings", 0, _COUNT),
 )
-ENDING: Final[tuple[Field, ...]] = (TOKEN, moment("since"), moment("until"))
-ENTRY: Final[tuple[Field, ...]] = (REVISION, FENCE, moment("expires_at", optional=True))
-FENCED: Final[tuple[Field, ...]] = (FENCE,)
+ENDING: Final[tuple[Field, ...]] = (HOLDER, TOKEN, moment("since"), moment("until"), error_text("error"))
+ENTRY: Final[tuple[Field, ...]] = (name_text("dict"), key_text("key"), REVISION, FENCE, moment("expires_at", optional=True))
+FENCED: Final[tuple[Field, ...]] = (name_text("dict"), key_text("key"), FENCE)
 
 
 RECORDS: Final[dict[type[Struct], tuple[Field, ...]]] = {Settings: SETTINGS, Message: MESSAGE, Ending: ENDING, Entry: ENTRY, Fenced: FENCED}

@@ -6,8 +6,8 @@ from typing import Any, ClassVar
 from msgspec import Struct, json
 from msgspec.structs import replace
 
-from holdfast.codec import Limits, check_batch, check_holder, check_name
-from holdfast.codec.fields import ALL_OR_NONE, LEASE_S, Field, check_fields
+from holdfast.codec import Limits, check_batch, check_name, check_value_size
+from holdfast.codec.fields import ALL_OR_NONE, HOLDER, LEASE_S, Field, check_fields, key_text, name_text
 from holdfast.commands.command import Command, Resource
 from holdfast.commands.dicts import Change, Write
 from holdfast.commands.refusals import check_key
@@ -20,9 +20,14 @@ from holdfast.records import NEVER, Entry, Lease, MaybeRaw, end_of, seconds_in
 class LeaseName(Struct, frozen=True, gc=False, array_like=True):
     """Names one grant of a lease: nobody else's grant on the key, earlier or later, has the same."""
 
+    checked: ClassVar[tuple[Field, ...]] = (name_text("dict", optional=True), key_text("key"), name_text("lease_id"))
+
     dict: str | None
     key: str
     lease_id: str
+
+    def __post_init__(self) -> None:
+        check_fields(self, self.checked)
 
 
 class Acquired(Struct, frozen=True, gc=False, omit_defaults=True):
@@ -40,7 +45,7 @@ class Acquire(Command[Acquired], frozen=True):
     """
 
     answer_type: ClassVar[Any] = Acquired
-    checked: ClassVar[tuple[Field, ...]] = (LEASE_S, ALL_OR_NONE)
+    checked: ClassVar[tuple[Field, ...]] = (HOLDER, LEASE_S, ALL_OR_NONE)
 
     dict: str | None
     key: str
@@ -55,9 +60,11 @@ class Acquire(Command[Acquired], frozen=True):
         if self.dict is not None:
             check_name(self.dict, "dict")
         check_key(self.key)
-        check_holder(self.holder)
         check_name(self.lease_id, "lease")
         check_fields(self, self.checked)
+
+    def measure(self, limits: Limits) -> int:
+        return check_batch(1, 0 if self.default is None else check_value_size(self.default, limits, "default"), limits)
 
     def touches(self) -> Iterator[tuple[Resource, bool]]:
         yield ("dict", self.dict), False

@@ -6,14 +6,14 @@ from typing import Any, ClassVar, Literal
 from msgspec import Struct
 from msgspec.structs import force_setattr
 
-from holdfast.codec import KEY_BYTES, Limits, check_batch, check_name, keepable
-from holdfast.codec.fields import DELAY_S, LIMIT, PRIORITY, SPACING_S, Field, Row, Text, Whole, check_fields, moment, number
+from holdfast.codec import Limits, check_batch, check_name, keepable
+from holdfast.codec.fields import DELAY_S, IDS, KEYS, LIMIT, PRIORITY, SPACING_S, Field, Row, Whole, check_fields, key_text, moment, number
 from holdfast.commands.claiming import with_values
 from holdfast.commands.command import COUNTED, Command, Resource
 from holdfast.commands.endings import Endings, announce, create_queue, event, promote, resize
 from holdfast.commands.refusals import STATES, check_choice
 from holdfast.commands.transaction import Cursor, Draft, Filter, Stats, Transaction
-from holdfast.records import Message, State, moment_in
+from holdfast.records import ERROR_CHARACTERS, Message, State, moment_in
 
 Taken = Literal["key", "id"]
 
@@ -24,7 +24,7 @@ CURSORS: dict[State, Field] = {
     "ready": Row("after", (Whole("after", -PRIORITY.most, -PRIORITY.least), _MOMENT, _N)),
     "leased": Row("after", (_MOMENT, _N)),
     "dead": Row("after", (_MOMENT, _N)),
-    "buffered": Row("after", (Text("after", KEY_BYTES, is_key=True), _N)),
+    "buffered": Row("after", (key_text("after"), _N)),
 }
 """What `cursor` makes of a message in each state."""
 
@@ -43,7 +43,7 @@ class Browse(Command[Browsed], frozen=True):
 
     reads_only: ClassVar[bool] = True
     answer_type: ClassVar[Any] = Browsed
-    checked: ClassVar[tuple[Field, ...]] = (LIMIT,)
+    checked: ClassVar[tuple[Field, ...]] = (IDS, LIMIT, KEYS)
 
     queue: str
     ids: Sequence[str] | None = None
@@ -134,7 +134,7 @@ class Move(Command[Moved], frozen=True):
     """
 
     answer_type: ClassVar[Any] = Moved
-    checked: ClassVar[tuple[Field, ...]] = (LIMIT, DELAY_S, SPACING_S)
+    checked: ClassVar[tuple[Field, ...]] = (IDS, LIMIT, DELAY_S, SPACING_S)
 
     queue: str
     to: Literal["ready", "dead", "gone"]
@@ -160,7 +160,7 @@ class Move(Command[Moved], frozen=True):
                 message = f"to_queue goes with to='ready', not {self.to!r}"
                 raise ValueError(message)
         if self.error is not None:
-            force_setattr(self, "error", keepable(self.error))
+            force_setattr(self, "error", keepable(self.error[:ERROR_CHARACTERS]))
 
     def measure(self, limits: Limits) -> int:
         return check_batch(self.limit if self.ids is None else len(self.ids), 0, limits)

@@ -7,7 +7,7 @@ from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 
 from holdfast.codec import Limits, check_batch, check_name
-from holdfast.codec.fields import DROP, EXACT, LIMIT, MAXSIZE, PAUSED, Field, check_fields
+from holdfast.codec.fields import AFTER_NAME, DROP, EXACT, LIMIT, MAXSIZE, NAME_PREFIX, PAUSED, Field, check_fields
 from holdfast.commands.command import Command, Resource
 from holdfast.commands.leases import end_leases
 from holdfast.commands.refusals import KINDS, check_choice
@@ -110,7 +110,7 @@ class Names(Command[Named], frozen=True):
 
     reads_only: ClassVar[bool] = True
     answer_type: ClassVar[Any] = Named
-    checked: ClassVar[tuple[Field, ...]] = (LIMIT, EXACT)
+    checked: ClassVar[tuple[Field, ...]] = (NAME_PREFIX, AFTER_NAME, LIMIT, EXACT)
 
     kind: Kind
     prefix: str = ""

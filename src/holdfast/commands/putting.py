@@ -8,10 +8,11 @@ from msgspec.structs import replace
 
 from holdfast.codec import Limits, check_batch, check_name, check_value_size
 from holdfast.codec.fields import AT, DELAY_S, MAX_ATTEMPTS, METADATA, PRIORITY, START_WITHIN_S, Field, check_fields
+from holdfast.codec.limits import SHORT
 from holdfast.codec.metadata import readable_metadata
 from holdfast.commands.command import Command, Resource
 from holdfast.commands.endings import announce, create_queue, event, promote, resize
-from holdfast.commands.refusals import SHORT, check_key, check_queue
+from holdfast.commands.refusals import check_key, check_queue
 from holdfast.commands.refused import key_in_flight, queue_full
 from holdfast.commands.transaction import Transaction
 from holdfast.records import MaybeRaw, Message, Settings, moment_in
@@ -104,7 +105,9 @@ class Put(Command[Puts], frozen=True):
                 raise ValueError(message)
 
     def measure(self, limits: Limits) -> int:
-        return check_batch(len(self.items), sum([check_value_size(item.value, limits) for item in self.items]), limits)
+        sizes = [check_value_size(item.value, limits) for item in self.items]
+        sizes += [check_value_size(item.metadata, limits, "metadata") for item in self.items if item.metadata is not None]
+        return check_batch(len(self.items), sum(sizes), limits)
 
     def touches(self) -> Iterator[tuple[Resource, bool]]:
         yield ("queue", self.queue), False

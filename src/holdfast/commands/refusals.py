@@ -9,9 +9,6 @@ RETURNS = ("back", "place", "front")
 STATES = ("ready", "leased", "dead", "buffered")
 KINDS = ("queue", "dict")
 
-SHORT = 50
-"""So many characters are within every limit, whatever bytes they take."""
-
 KEY_LIMITS = Limits(name_bytes=Limits().key_bytes)
 
 

@@ -13,7 +13,7 @@ from holdfast.commands.endings import Budget, Endings, announce, by_queue, event
 from holdfast.commands.refusals import RETURNS, check_choice
 from holdfast.commands.refused import claims_lost
 from holdfast.commands.transaction import Transaction
-from holdfast.records import Message, Receipt, ReturnTo, end_of, moment_in
+from holdfast.records import ERROR_CHARACTERS, Message, Receipt, ReturnTo, end_of, moment_in
 
 ENDINGS = ("done", "ready", "dead")
 
@@ -69,7 +69,7 @@ class Settle(Command[Held], frozen=True):
     return_to: ReturnTo = "back"
     delay_s: float = 0.0
     error: str | None = None
-    """Kept with U+FFFD for what not every store can keep: the character 0 and lone surrogates."""
+    """Cut to 4,000 characters, with U+FFFD for what not every store can keep: the character 0 and lone surrogates."""
     counts: bool = False
     """Whether it is a failure, which is what a budget counts."""
     max_attempts: int | None = None
@@ -87,7 +87,7 @@ class Settle(Command[Held], frozen=True):
         if not are_flags or type(self.delay_s) is not float or self.delay_s != 0 or self.max_attempts is not None:
             check_fields(self, self.checked)
         if self.error is not None:
-            force_setattr(self, "error", keepable(self.error))
+            force_setattr(self, "error", keepable(self.error[:ERROR_CHARACTERS]))
 
     def measure(self, limits: Limits) -> int:
         return check_batch(len(self.receipts), 0, limits)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.commands import Acquire, Command, LeaseName, Release, Renew, Together
+from holdfast.commands import Acquire, Changes, Command, LeaseName, Look, Release, Renew, Together
 from holdfast.stores.redis import RedisStore
 from tests.servers import own_redis_url
 
@@ -77,3 +77,15 @@ def test_a_lease_that_is_given_back_leaves_its_log_for_a_day_or_two(store: Redis
 def test_a_lease_without_end_never_expires_and_neither_does_its_log(store: RedisStore, way: Way) -> None:
     acquire(store, way, None)
     assert (lasts_s(store), lasts_s(store, ":events")) == (-1, -1)
+
+
+def test_a_text_of_any_length_is_kept_whole(store: RedisStore, way: Way, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Holders are limited before they come here; the record must not depend on it."""
+    monkeypatch.setattr(Acquire, "checked", ())
+    holder = "x" * 65_540
+    assert way(store, Acquire(None, "leader", holder, "mine", LEASE_S)).lease.holder == holder
+    (found,) = store.execute(Look(None, ["leader"])).leases
+    assert found is not None
+    assert found.lease.holder == holder
+    assert way(store, Release([NAME])).held == [True]
+    assert [event.event for event in store.execute(Changes("lease::leader")).events] == ["acquired", "released"]

@@ -18,6 +18,7 @@ from holdfast.commands import (
     Extend,
     Import,
     Item,
+    LeaseName,
     Length,
     Move,
     Names,
@@ -57,8 +58,11 @@ TABLE: list[tuple[str, Callable[[Any], Any], tuple[Any, ...]]] = [
     ("events kept for {}", lambda s: Prune(keep_s=s), (NAN, -1.0)),
     ("a queue named {}", lambda n: Put(n, [item("a")]), ("", LONG, "a\x00b", "a\nb", "\ud800")),
     ("a claim from {}", Claim, ("", LONG, "a\x00b")),
-    ("a claim by {}", lambda n: Claim(JOBS, n), ("a\x00", "\ud800")),
-    ("a lease held by {}", lambda n: Acquire(None, "a", n, "x", 1.0), ("a\x00", "\ud800")),
+    ("a claim by {}", lambda n: Claim(JOBS, n), ("a\x00", "\ud800", LONG)),
+    ("a lease held by {}", lambda n: Acquire(None, "a", n, "x", 1.0), ("a\x00", "\ud800", LONG)),
+    ("a renewal of lease {}", lambda n: Renew([LeaseName(None, "a", n)], 1.0), (LONG,)),
+    ("a write under lease {}", lambda n: Write("d", [Change("a", value=raw(1), lease=n)]), (LONG,)),
+    ("a claim on message {}", lambda n: Settle([Receipt(JOBS, n, 1)]), (LONG,)),
     ("a browse of {}", Browse, ("", LONG)),
     ("a count of {}", Count, ("", LONG)),
     ("the length of {}", Length, ("", LONG)),
@@ -136,6 +140,9 @@ class BadInputConformance(Conformance):
         big = Raw(b'"' + b"x" * store.limits.value_bytes + b'"')
         self._refuses(store, Put(JOBS, [item("a"), Item("b", big)]))
         self._refuses(store, Write("d", [Change("a", value=big)]))
+        self._refuses(store, Write("d", [Change("a", value=raw(1), expect="value", expected=big)]))
+        self._refuses(store, Put(JOBS, [item("a", metadata=Raw(b'{"a":' + bytes(big) + b"}"))]))
+        self._refuses(store, Acquire("d", "k", "me", "x", 1.0, big))
 
     def test_a_value_at_the_limit_is_taken_and_comes_back(self, store: Store) -> None:
         value = Raw(b'"' + b"x" * (store.limits.value_bytes - 2) + b'"')

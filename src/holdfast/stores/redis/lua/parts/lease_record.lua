@@ -8,7 +8,10 @@ local LEASE_HEAD, SINCE, ENDS = "\133\165token\207", "\165since\207", "\165until
 local LEASE_ID = "\168lease_id"
 
 local function pack_text(words)
-  return "\218" .. struct.pack(">I2", #words) .. words
+  if #words < 65536 then
+    return "\218" .. struct.pack(">I2", #words) .. words
+  end
+  return "\219" .. struct.pack(">I4", #words) .. words
 end
 
 local function pack_lease(lease)
