@@ -2,15 +2,28 @@
 
 import logging
 from secrets import token_hex
+from typing import Final
 
 from msgspec import DecodeError, ValidationError
+from msgspec.structs import replace
 
-from holdfast.errors import Closed, StoreUnavailable
+from holdfast.errors import Closed
 from holdfast.server.asgi import LEFT, STATUS, App, ClientLeft, Receive, Scope, Send, answer
 from holdfast.server.layers.telemetry import CODE
 from holdfast.stores.http.problems import CONTENT_TYPE, Problem, WireError, encode_problem, problem_of
 
 _log = logging.getLogger(__name__)
+OURS: Final = 500
+"""From this status on it is the server that failed, or its store."""
+
+TOLD: Final = {
+    "store_unavailable": "the server cannot reach its store, and nothing was written: try again later",
+    "outcome_unknown": "the server lost its store before that answered, and it may have been written: send it again under the same id",
+    "store_full": "the server's store is full: make room there, then try again",
+}
+"""What callers are told of what may happen to any store."""
+
+RETRY: Final = ((b"retry-after", b"1"),)
 _TYPE = (b"content-type", CONTENT_TYPE.encode())
 
 
@@ -43,14 +56,19 @@ def problem_for(error: Exception) -> tuple[Problem, tuple[tuple[bytes, bytes], .
         return Problem("too_deep", 422, "the body is nested too deep", "Too deep"), ()
     if isinstance(error, Closed):
         # The server's store, not the client's: it may well be there again in a moment.
-        error = StoreUnavailable("the server is shutting down: try again")
+        return Problem("store_unavailable", 503, "the server is shutting down: try again", "Store unavailable"), RETRY
     problem = problem_of(error)
-    if problem is None or problem.status == 500:  # noqa: PLR2004 - the status of our own failures
-        incident = token_hex(8)
+    if problem is None or problem.status >= OURS:
+        problem = _without_insides(problem or Problem("internal", 500, "", "Internal"), error)
+    return problem, RETRY if problem.status in (429, 503) else ()
+
+
+def _without_insides(problem: Problem, error: Exception) -> Problem:
+    """The problem without what the error says, such as where the store is: that is in the log, under a number that both have."""
+    incident = token_hex(8)
+    if problem.code in TOLD:
+        _log.warning("incident %s: %s", incident, error)
+    else:
         _log.error("incident %s: a request failed", incident, exc_info=error)
-        if problem is None:
-            problem = Problem(
-                "internal", 500, f"the server failed, and nothing more is said here: its log has incident {incident}", "Internal"
-            )
-    retry_after = ((b"retry-after", b"1"),) if problem.status in (429, 503) else ()
-    return problem, retry_after
+    detail = TOLD.get(problem.code, "the server failed, and nothing more is said here")
+    return replace(problem, detail=f"{detail}; its log has incident {incident}", fields={})
