@@ -22,6 +22,8 @@ from holdfast.server.layers.tracing import traced
 from holdfast.server.metrics import Metrics
 from holdfast.server.rates import Rates
 from holdfast.server.stalls import Stalls, uptime_s
+from holdfast.server.topics import MOST as TOPICS
+from holdfast.server.topics import MOST_EACH as TOPICS_EACH
 from holdfast.server.topics import Topics
 from holdfast.server.waiting import WaitRoute
 from holdfast.server.watching import HEARTBEAT_S, WatchRoute
@@ -51,6 +53,9 @@ class Options(Struct, frozen=True):
     waiting: int = MOST
     """How many may wait or watch, in all and for each token."""
     waiting_each: int = MOST_EACH
+    topics: int = TOPICS
+    """How many topics may be waited on, in all and by each token."""
+    topics_each: int = TOPICS_EACH
     heartbeat_s: float = HEARTBEAT_S
     """How often a watch shows that it lives."""
     failed_logins: int = FAILED_LOGINS
@@ -90,7 +95,8 @@ class ControlPlane:
 
     def begin(self) -> None:
         """Make the routes, on the running event loop."""
-        options, store, topics, metrics = self._options, self._store.for_tasks(), Topics(self._store), Metrics()
+        options, store, metrics = self._options, self._store.for_tasks(), Metrics()
+        topics = Topics(self._store, options.topics, options.topics_each)
         stalls = Stalls(options.uptime)
         stalls.watch()
         posts = _posts(store, topics, self._lasting, metrics, options, stalls=stalls)

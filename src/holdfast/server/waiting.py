@@ -39,7 +39,7 @@ class WaitRoute:
         refused = sorted({each.topic for each in asked.topics} - {each.topic for each in allowed})
         topics = [Asked(namespace.topic_inside(each.topic), each.mark) for each in allowed]
         # One topic that is refused must not keep the caller from the others, and they must hear of it now.
-        wait = self._topics.wait(topics, 0.0 if refused else asked.timeout_s)
+        wait = self._topics.wait(caller.commands or caller.where, topics, 0.0 if refused else asked.timeout_s)
         heard = await self._lasting.run(caller, receive, wait) or []
         await caller.stay()
         theirs = [Heard(namespace.topic_outside(each.topic), each.mark, each.count) for each in heard]
