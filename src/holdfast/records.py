@@ -193,7 +193,10 @@ class Receipt(Struct, frozen=True, gc=False, array_like=True):
 
     def __post_init__(self) -> None:
         # Every settling pays for this, so what is plain is passed without a call.
-        if type(self.token) is not int or not 0 <= self.token <= TOKEN.most or len(self.queue) > SHORT or len(self.id) > SHORT:
+        queue, message_id, token = self.queue, self.id, self.token
+        is_number = type(token) is int and 0 <= token <= TOKEN.most
+        are_texts = type(queue) is str and type(message_id) is str and len(queue) <= SHORT and len(message_id) <= SHORT
+        if not is_number or not are_texts or not queue.isprintable() or not message_id.isprintable():
             check_fields(self, self.checked)
 
     @property

@@ -26,8 +26,10 @@ from holdfast.commands.transaction import Fenced
 from holdfast.records import Ending, Entry, Message, Settings
 
 _COUNT: Final = 2**31 - 1
+_RAISED: Final = 2**52
+"""The target counts on from here, and what it gives out must stay below 2^53."""
 
-SURVEYED: Final[tuple[Field, ...]] = (moment("now"), number("latest"), number("next_n"))
+SURVEYED: Final[tuple[Field, ...]] = (moment("now"), Whole("latest", 0, _RAISED), Whole("next_n", 0, _RAISED))
 SETTINGS: Final[tuple[Field, ...]] = (name_text("name"), MAXSIZE, Whole("size", 0, _COUNT), moment("created_at"))
 MESSAGE: Final[tuple[Field, ...]] = (
     name_text("queue"),
