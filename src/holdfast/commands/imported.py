@@ -6,7 +6,6 @@ from typing import Final
 from msgspec import Struct
 
 from holdfast.codec.fields import (
-    FENCE,
     HOLDER,
     MAX_ATTEMPTS,
     MAXSIZE,
@@ -53,8 +52,8 @@ MESSAGE: Final[tuple[Field, ...]] = (
     Whole("endings", 0, _COUNT),
 )
 ENDING: Final[tuple[Field, ...]] = (HOLDER, TOKEN, moment("since"), moment("until"), error_text("error"))
-ENTRY: Final[tuple[Field, ...]] = (name_text("dict"), key_text("key"), REVISION, FENCE, moment("expires_at", optional=True))
-FENCED: Final[tuple[Field, ...]] = (name_text("dict"), key_text("key"), FENCE)
+ENTRY: Final[tuple[Field, ...]] = (name_text("dict"), key_text("key"), REVISION, number("fence"), moment("expires_at", optional=True))
+FENCED: Final[tuple[Field, ...]] = (name_text("dict"), key_text("key"), number("fence"))
 
 
 RECORDS: Final[dict[type[Struct], tuple[Field, ...]]] = {Settings: SETTINGS, Message: MESSAGE, Ending: ENDING, Entry: ENTRY, Fenced: FENCED}
