@@ -240,6 +240,30 @@ def test_whoever_asks_for_the_last_answer_is_hung_up_on_after_it(url: str) -> No
     leaving.close()
 
 
+@pytest.mark.parametrize(("asked", "status"), [(b"POST /v1/no", b"404"), (b"GET /v1/put", b"405"), (b"GET /healthz", b"200")])
+@pytest.mark.parametrize("length", [b"content-length: 1000000000", b"transfer-encoding: chunked"])
+def test_whoever_sends_a_body_that_nobody_reads_is_hung_up_on(url: str, asked: bytes, status: bytes, length: bytes) -> None:
+    slow = opened(url)
+    slow.sendall(b"%s HTTP/1.1\r\nhost: localhost\r\n%s\r\n\r\n" % (asked, length))
+    answered = slow.recv(1000)
+    assert answered.startswith(b"HTTP/1.1 " + status)
+    assert answered.count(b"connection: close") == 1
+    while slow.recv(1000):
+        """The rest of the answer."""
+    slow.close()
+
+
+def test_whoever_is_refused_before_a_body_that_came_whole_may_ask_again(url: str) -> None:
+    patient = opened(url)
+    for _ in range(2):
+        patient.sendall(b"POST /v1/no HTTP/1.1\r\nhost: localhost\r\ncontent-length: 2\r\n\r\n{}")
+        answered = patient.recv(1000)
+        while b"there is nothing here" not in answered:
+            answered += patient.recv(1000)
+        assert b"connection: close" not in answered
+    patient.close()
+
+
 class Wire(asyncio.Transport):
     """A transport that remembers what was written."""
 

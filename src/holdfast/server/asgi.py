@@ -18,6 +18,9 @@ STATUS: Final = "holdfast.status"
 BODY: Final = "holdfast.body"
 """Where the body is in the scope, if it came in one piece with the head of its request."""
 
+READ: Final = "holdfast.read"
+"""Set in the scope once the body was read to its end."""
+
 REPLY: Final = "holdfast.reply"
 """Where a connection offers in the scope to send a whole answer in one piece."""
 
@@ -34,11 +37,17 @@ Reply = Callable[[int, bytes, Headers], bool]
 """Sends status, body and headers, or answers False: then they go the ordinary way."""
 
 
+CLOSE: Final[Headers] = ((b"connection", b"close"),)
+"""For a body that is not read to its end: who sends it slowly must not keep the connection."""
+
+
 async def answer(scope: Scope, send: Send, status: int, body: bytes, *headers: tuple[bytes, bytes]) -> None:
-    """Send a whole response."""
+    """Send a whole response; the last of its connection, where the body of the request was not read."""
     scope[STATUS] = status
     headers = ((b"content-length", b"%d" % len(body)), *headers)
     reply: Reply | None = scope.get(REPLY)
+    if not is_read(scope):
+        reply, headers = None, (*headers, *(CLOSE if CLOSE[0] not in headers else ()))
     if reply is None or not reply(status, body, headers):
         await send({"type": "http.response.start", "status": status, "headers": headers})
         await send({"type": "http.response.body", "body": body})
@@ -51,3 +60,10 @@ def header(scope: Scope, name: bytes) -> bytes | None:
             found: bytes = value
             return found
     return None
+
+
+def is_read(scope: Scope) -> bool:
+    """Whether nothing of the request's body is still to come."""
+    if BODY in scope or READ in scope:
+        return True
+    return header(scope, b"content-length") in (None, b"0") and header(scope, b"transfer-encoding") is None

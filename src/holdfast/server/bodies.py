@@ -8,7 +8,7 @@ from typing import Final
 
 from msgspec import json
 
-from holdfast.server.asgi import BODY, ClientLeft, Receive, Scope, header
+from holdfast.server.asgi import BODY, CLOSE, READ, ClientLeft, Receive, Scope, header
 from holdfast.server.browsers import is_json
 from holdfast.stores.http.problems import WireError
 
@@ -17,9 +17,6 @@ BODY_BYTES: Final = 24 * 1024 * 1024
 
 BODY_S: Final = 30.0
 DEPTH: Final = 100
-
-CLOSE: Final = ((b"connection", b"close"),)
-"""For a body that is not read to its end."""
 
 LARGE_BYTES: Final = 128 * 1024
 """A body longer than this is looked through in a thread: others are served meanwhile."""
@@ -42,6 +39,7 @@ async def read_body(scope: Scope, receive: Receive, most_bytes: int = BODY_BYTES
     if (whole := scope.pop(BODY, None)) is not None:  # Nearly always; who waits long must not keep it.
         if len(whole) > most_bytes:
             raise _too_large(most_bytes)
+        scope[READ] = True
         return await _checked(whole)
     said = header(scope, b"content-length")
     if said is not None and (not said.isdigit() or len(said) > len(str(most_bytes)) or int(said) > most_bytes):
@@ -51,6 +49,7 @@ async def read_body(scope: Scope, receive: Receive, most_bytes: int = BODY_BYTES
             body = await _read(receive, most_bytes)
     except TimeoutError:
         raise WireError("too_slow", 408, f"the body was not whole after {BODY_S:g} s", CLOSE) from None
+    scope[READ] = True
     return await _checked(body)
 
 
