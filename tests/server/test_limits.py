@@ -26,6 +26,7 @@ from holdfast.stores.memory import MemoryStore
 from holdfast.testing.conformance.threads import PATIENCE_S, Doing
 from tests.server.serving import JSON, Served
 from tests.server.test_routes import until
+from tests.server.test_tokens import make
 
 
 @pytest.fixture
@@ -130,6 +131,36 @@ async def test_more_requests_at_once_than_allowed_are_told_to_come_again() -> No
     await asyncio.gather(*under_way)
     await limited(scope, work, work)  # type: ignore[arg-type]
     assert limited.count == 0
+
+
+@pytest.mark.parametrize("path", ["/v1/put", "/v1/claim?wait_s=1", "/v1/wait", "/ns/a/v1/wait"])
+def test_a_request_counts_while_its_body_comes_whatever_it_is(path: str) -> None:
+    with serving(Server(ControlPlane(MemoryStore(), Options(in_flight=1)), Exposure(port=0))) as url:
+        slow = opened(url)
+        slow.sendall(
+            b"POST %s HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 99\r\n\r\n{" % path.encode()
+        )
+        until(lambda: not lives(url))
+        slow.close()
+        until(lambda: lives(url))
+
+
+def test_the_slow_bodies_of_one_token_leave_room_for_others() -> None:
+    store = MemoryStore()
+    slow_token, other_token = make(store, "queue:q:put"), make(store, "queue:q:read")
+    with serving(Server(ControlPlane(store, Options(in_flight_each=1)), Exposure(port=0))) as url:
+
+        def count(token: str) -> int:
+            headers = {"authorization": f"Bearer {token}", "content-type": "application/json"}
+            return urllib3.request("POST", f"{url}/v1/count", body=b'{"queue":"q"}', headers=headers, retries=False).status
+
+        slow = opened(url)
+        head = b"POST /v1/put HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer %s\r\ncontent-type: application/json\r\n"
+        slow.sendall(head % slow_token.encode() + b"content-length: 99\r\n\r\n{")
+        until(lambda: count(slow_token) == 429)
+        assert count(other_token) == 200
+        slow.close()
+        until(lambda: count(slow_token) == 403)
 
 
 @pytest.mark.parametrize(("options", "status"), [(Options(waiting=2), 503), (Options(waiting_each=2), 429)])

@@ -14,7 +14,7 @@ from holdfast.server.failures import FAILED_LOGINS, WINDOW_S, Failures
 from holdfast.server.known import KnownTokens
 from holdfast.server.lasting import MOST, MOST_EACH, Lasting
 from holdfast.server.layers.hosts import LOOPBACK, Hosts
-from holdfast.server.layers.limits import IN_FLIGHT, InFlight
+from holdfast.server.layers.limits import IN_FLIGHT, IN_FLIGHT_EACH, InFlight, each_token
 from holdfast.server.layers.problems import Problems
 from holdfast.server.layers.signin import SignIn
 from holdfast.server.layers.telemetry import Telemetry
@@ -49,7 +49,8 @@ class Options(Struct, frozen=True):
     """The names in a Host header that it answers to; `*` is any."""
     body_bytes: int = BODY_BYTES
     in_flight: int = IN_FLIGHT
-    """How many requests may be under way at once, beside those that wait."""
+    """How many requests may be under way at once, beside those that wait, in all and of each token."""
+    in_flight_each: int = IN_FLIGHT_EACH
     waiting: int = MOST
     """How many may wait or watch, in all and for each token."""
     waiting_each: int = MOST_EACH
@@ -104,7 +105,9 @@ class ControlPlane:
         tokens = KnownTokens(self._store, store, options.now)
         failures = Failures(options.failed_logins, options.failed_logins_s, options.now)
         rates = Rates(options.requests_each_per_s, options.now)
-        signed_in = SignIn(Routes(gets, posts), tokens, failures, rates, allows_copy=options.allows_copy)
+        signed_in = SignIn(
+            InFlight(Routes(gets, posts), options.in_flight_each, 429, each_token), tokens, failures, rates, allows_copy=options.allows_copy
+        )
         answered = Problems(Hosts(InFlight(signed_in, options.in_flight), options.hosts))
         routes = frozenset({*gets, *posts})
         self._served = _Served(store, topics, tokens, stalls, traced(Telemetry(answered, metrics, routes), routes))

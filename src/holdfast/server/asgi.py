@@ -21,6 +21,9 @@ BODY: Final = "holdfast.body"
 READ: Final = "holdfast.read"
 """Set in the scope once the body was read to its end."""
 
+SLOTS: Final = "holdfast.slots"
+"""Where those who count a request are in the scope, to be called when it counts no longer."""
+
 REPLY: Final = "holdfast.reply"
 """Where a connection offers in the scope to send a whole answer in one piece."""
 
@@ -67,3 +70,10 @@ def is_read(scope: Scope) -> bool:
     if BODY in scope or READ in scope:
         return True
     return header(scope, b"content-length") in (None, b"0") and header(scope, b"transfer-encoding") is None
+
+
+def leave_slots(scope: Scope) -> None:
+    """Count the request as under way no longer: it was answered, or it waits for something now. Idempotent."""
+    slots: list[Callable[[], None]] = scope.get(SLOTS, [])
+    while slots:
+        slots.pop()()

@@ -11,7 +11,7 @@ from holdfast.codec import check_duration
 from holdfast.commands import Claim, Claimed, Command
 from holdfast.server.asgi import JSON_TYPE, Receive, Scope, Send, answer
 from holdfast.server.bodies import read_body
-from holdfast.server.callers import Caller, caller_of
+from holdfast.server.callers import caller_of
 from holdfast.server.lasting import Lasting
 from holdfast.server.metrics import Metrics
 from holdfast.server.reach import Reach
@@ -47,18 +47,18 @@ class CommandRoute:
         last = await store.last_failures(command)
         self._stalls.check(begun)
         if scope["query_string"] and isinstance(command, Claim):
-            answered: object = await self._claim(store, command, wait_s(scope), caller, receive)
+            answered: object = await self._claim(store, command, scope, receive)
         else:
             answered = await store.execute(command)
         self._metrics.executed(command, answered, caller.namespace.prefix, last)
         offset = (_WALL_OFFSET, b"%d" % self._store.wall_offset_us())
         await answer(scope, send, 200, _encode(answered), JSON_TYPE, offset)
 
-    async def _claim(self, store: AsyncStore, command: Claim, wait_s: float, caller: Caller, receive: Receive) -> Claimed:
+    async def _claim(self, store: AsyncStore, command: Claim, scope: Scope, receive: Receive) -> Claimed:
         """Claim, waiting for something to be there; what comes when the client has gone is given back."""
         if command.id:
             raise ValueError("a claim that waits takes no id: it asks many times, and what a lost answer claimed is given back at once")
-        messages = await self._lasting.run(caller, receive, claim_patiently(store, command, wait_s, POLL_S))
+        messages = await self._lasting.run(scope, receive, claim_patiently(store, command, wait_s(scope), POLL_S))
         return Claimed(messages or [])
 
 

@@ -5,8 +5,8 @@ from collections import Counter
 from collections.abc import Coroutine
 from typing import Any, Final, TypeVar
 
-from holdfast.server.asgi import Receive
-from holdfast.server.callers import Caller
+from holdfast.server.asgi import Receive, Scope, leave_slots
+from holdfast.server.callers import Caller, caller_of
 from holdfast.stores.http.problems import WireError
 
 R = TypeVar("R")
@@ -29,11 +29,12 @@ class Lasting:
     def __len__(self) -> int:
         return len(self._tasks)
 
-    async def run(self, caller: Caller, receive: Receive, work: Coroutine[Any, Any, R]) -> R | None:
+    async def run(self, scope: Scope, receive: Receive, work: Coroutine[Any, Any, R]) -> R | None:
         """What the work answers; None if the client hung up or the server ends, and then the work was cancelled."""
         if self._is_ending:
             work.close()
             return None
+        caller = caller_of(scope)
         try:
             self._check_room(caller)
         except WireError:
@@ -43,6 +44,7 @@ class Lasting:
         watch = asyncio.create_task(_cancel_when_gone(receive, task))
         self._tasks.add(task)
         self._counts[caller.name] += 1
+        leave_slots(scope)
         try:
             await asyncio.wait([task])
         finally:

@@ -40,7 +40,7 @@ class WaitRoute:
         topics = [Asked(namespace.topic_inside(each.topic), each.mark) for each in allowed]
         # One topic that is refused must not keep the caller from the others, and they must hear of it now.
         wait = self._topics.wait(caller.commands or caller.where, topics, 0.0 if refused else asked.timeout_s)
-        heard = await self._lasting.run(caller, receive, wait) or []
+        heard = await self._lasting.run(scope, receive, wait) or []
         await caller.stay()
         theirs = [Heard(namespace.topic_outside(each.topic), each.mark, each.count) for each in heard]
         await answer(scope, send, 200, _encode(Waited(theirs, refused)), JSON_TYPE)

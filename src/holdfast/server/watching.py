@@ -47,7 +47,7 @@ class WatchRoute:
         with store.mark(watch_topic(first.topic)) as mark:
             page = await store.execute(first)  # What is wrong with it is still an error, not a stream.
             scope[STATUS] = OK
-            await self._lasting.run(caller, receive, self._stream(store, mark, first.topic, page, send))
+            await self._lasting.run(scope, receive, self._stream(store, mark, first.topic, page, send))
         await send({"type": "http.response.body", "body": b""})
 
     async def _stream(self, store: AsyncStore, mark: Mark, topic: str, page: Page, send: Send) -> None:

@@ -1,34 +1,62 @@
 """How many requests are under way at once: what is over it is told to come again, before anything is read."""
 
+from collections import Counter
+from collections.abc import Callable
+from functools import partial
 from typing import Final
 
-from holdfast.commands import Claim
-from holdfast.server.asgi import App, Receive, Scope, Send
+from holdfast.server.asgi import SLOTS, App, Receive, Scope, Send, leave_slots
+from holdfast.server.callers import KEY
 from holdfast.stores.http.problems import WireError
-from holdfast.stores.http.protocol import PATHS, WAIT_PATH, WATCH_PATH
 
 IN_FLIGHT: Final = 2_000
-CLAIM_PATH: Final = PATHS[Claim]
+IN_FLIGHT_EACH: Final = 1_000
 RETRY: Final = ((b"retry-after", b"1"), (b"connection", b"close"))
 
 
-class InFlight:
-    """Lets so many requests in at once; those that wait for something are counted apart, by `Lasting`."""
+def everybody(scope: Scope) -> str:
+    """Count all requests together."""
+    del scope
+    return "all"
 
-    def __init__(self, app: App, most: int = IN_FLIGHT) -> None:
+
+def each_token(scope: Scope) -> str | None:
+    """Count those of each token for themselves; None where no token is asked for."""
+    caller = scope.get(KEY)
+    return caller.commands or None if caller else None
+
+
+class InFlight:
+    """Lets so many requests in at once, from their head on; once one waits for something it is counted apart, by `Lasting`."""
+
+    def __init__(self, app: App, most: int = IN_FLIGHT, status: int = 503, whose: Callable[[Scope], str | None] = everybody) -> None:
         self._app = app
         self._most = most
-        self.count: int = 0
+        self._status = status
+        self._whose = whose
+        self._counts: Counter[str] = Counter()
+
+    @property
+    def count(self) -> int:
+        """How many there are at this moment."""
+        return self._counts.total()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        path = scope["path"]
-        if path.endswith((WAIT_PATH, WATCH_PATH)) or (scope["query_string"] and path.endswith(CLAIM_PATH)):
+        whose = self._whose(scope)
+        if whose is None:
             await self._app(scope, receive, send)
             return
-        if self.count >= self._most:
-            raise WireError("too_many_requests", 503, f"{self._most:,} requests are under way: try again", RETRY)
-        self.count += 1
+        if self._counts[whose] >= self._most:
+            raise WireError("too_many_requests", self._status, f"{self._most:,} requests are under way: try again", RETRY)
+        self._counts[whose] += 1
+        slots: list[Callable[[], None]] = scope.setdefault(SLOTS, [])
+        slots.append(partial(self._leave, whose))
         try:
             await self._app(scope, receive, send)
         finally:
-            self.count -= 1
+            leave_slots(scope)
+
+    def _leave(self, whose: str) -> None:
+        self._counts[whose] -= 1
+        if not self._counts[whose]:
+            del self._counts[whose]
