@@ -81,10 +81,10 @@ ROWS = [
     Row("POST /v1/endimport", {}, ("admin",)),
     Row(
         "POST /v1/together",
-        {"commands": [{"type": "Put", "queue": "q", "items": [ITEM]}, {"type": "Read", "dict": "d"}]},
+        {"commands": [{"type": "Put", "queue": "q", "items": [ITEM]}, {"type": "Read", "dict": "d", "limit": 10}]},
         ("queue:q:put", "dict:d:read"),
     ),
-    Row("POST /v1/together", {"commands": [{"type": "Prune"}, {"type": "Read", "dict": "d"}]}, ("admin",)),
+    Row("POST /v1/together", {"commands": [{"type": "Prune"}, {"type": "Read", "dict": "d", "limit": 10}]}, ("admin",)),
     Row(
         "POST /v1/wait",
         {"topics": [["queue:q"], ["dict:d"]], "timeout_s": 0},
