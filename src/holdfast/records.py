@@ -4,6 +4,7 @@ Every moment (`position`, `until`, `created_at`, …) is a whole number of micro
 codec made it; nothing here looks inside one.
 """
 
+import hashlib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar, Literal
 from urllib.parse import quote, unquote
@@ -250,6 +251,19 @@ class Lease(Struct, frozen=True, gc=False, omit_defaults=True):
 
     def held_at(self, now: int) -> bool:
         return self.until > now
+
+    def is_under(self, lease_id: str) -> bool:
+        """Whether it was taken under this id, also where only others' leases are seen and their ids are not told."""
+        return self.lease_id in (lease_id, hidden_id(lease_id))
+
+    def without_id(self) -> "Lease":
+        """The lease as others may see it: from what stands for its id nobody can tell the id, which renews and releases it."""
+        return replace(self, lease_id=hidden_id(self.lease_id))
+
+
+def hidden_id(lease_id: str) -> str:
+    """What stands for the id of a lease of somebody else."""
+    return f"hidden-{hashlib.sha256(lease_id.encode()).hexdigest()[:32]}"
 
 
 class Event(Struct, frozen=True, gc=False, omit_defaults=True):

@@ -45,7 +45,7 @@ from holdfast.commands import (
 )
 from holdfast.commands.transaction import Fenced
 from holdfast.errors import ClaimLost, HoldfastError, LeaseHeld
-from holdfast.records import Entry, Message, Receipt, Settings
+from holdfast.records import Entry, Message, Receipt, Settings, hidden_id
 from holdfast.server.app import Options
 from holdfast.server.namespaces import AUDIT, DEFAULT, RESERVED, TOKENS, Namespace
 from holdfast.stores import Store
@@ -171,7 +171,7 @@ def test_these_are_all_the_commands_there_are() -> None:
 
 
 def seen(store: Store, command: Command[Any]) -> Any:
-    """What a caller sees of a command: its answer or its error, but for the numbers that all namespaces share."""
+    """What a caller sees of a command: its answer or its error, but for the numbers that all namespaces share and the ids of leases."""
     try:
         return without_numbers(json.decode(json.encode(store.execute(command))))
     except ClaimLost as error:
@@ -187,6 +187,8 @@ SHARED = {"n", "token", "revision", "index", "upto", "latest", "fence"}
 
 def without_numbers(value: Any) -> Any:
     if isinstance(value, dict):
+        if not value.get("lease_id", "hidden-").startswith("hidden-"):
+            value |= {"lease_id": hidden_id(value["lease_id"])}  # As a server shows the leases of others.
         return {name: without_numbers(part) for name, part in value.items() if name not in SHARED}
     return [without_numbers(part) for part in value] if isinstance(value, list | tuple) else value
 

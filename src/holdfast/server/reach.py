@@ -17,6 +17,7 @@ from holdfast.records import Kind, Receipt, Settings
 from holdfast.server.audit import acts_of, is_told, recorded, tell
 from holdfast.server.callers import Caller, check, may_know
 from holdfast.server.effects import last_failures
+from holdfast.server.hiding import hide_ids, hide_ids_in_error
 from holdfast.server.inside import inside
 from holdfast.server.namespaces import AUDIT, RESERVED
 from holdfast.server.needs import Need, needs_of
@@ -54,14 +55,14 @@ class Reach:
             return same
         for need in needs_of(command):
             check(self._caller, need)
-        if not self._namespace.prefix:
-            answer: R = await self._execute(command)
-            return answer
         try:
-            theirs: R = outside(await self._execute(command), self._namespace)
+            answer = hide_ids(command, await self._execute(command))
         except Exception as error:
-            error_outside(error, self._namespace)
+            hide_ids_in_error(error)
+            if self._namespace.prefix:
+                error_outside(error, self._namespace)
             raise
+        theirs: R = outside(answer, self._namespace) if self._namespace.prefix else answer
         return theirs
 
     async def last_failures(self, command: Command[Any]) -> Collection[Receipt]:

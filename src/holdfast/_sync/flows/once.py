@@ -123,7 +123,7 @@ def _holder(ledger: str, key: str, found: LedgerEntry) -> Look | Browse:
 
 def _is_held(answer: Looked | Browsed, found: LedgerEntry) -> bool:
     if isinstance(answer, Looked):
-        return any(lease is not None and lease.lease.lease_id == found.by for lease in answer.leases)
+        return any(lease is not None and lease.lease.is_under(found.by) for lease in answer.leases)
     token = Receipt.parse(found.by).token
     return any(message.token == token and message.held_at(answer.now) for message in answer.messages)
 

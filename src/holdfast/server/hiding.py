@@ -1,0 +1,38 @@
+"""Lease ids are for their holders: whoever knows one can renew and release the lease, so others see what it cannot be told from."""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from msgspec.structs import replace
+
+from holdfast.commands import Acquire, Acquired, Command, Look, Looked, Together
+from holdfast.errors import LeaseHeld
+
+
+def hide_ids(command: Command[Any], answer: Any) -> Any:
+    """The answer without the ids of leases that the command did not bring itself."""
+    hide = _HIDE.get(type(command))
+    return answer if hide is None else hide(command, answer)
+
+
+def hide_ids_in_error(error: Exception) -> None:
+    """Let the error not tell the id of the lease that was in the way."""
+    if isinstance(error, LeaseHeld) and error.lease is not None:
+        error.lease = error.lease.without_id()
+
+
+def _acquired(command: Acquire, answer: Acquired) -> Acquired:
+    return answer if answer.lease.lease_id == command.lease_id else replace(answer, lease=answer.lease.without_id())
+
+
+def _looked(command: Look, answer: Looked) -> Looked:
+    del command
+    leases = [None if found is None else replace(found, lease=found.lease.without_id()) for found in answer.leases]
+    return replace(answer, leases=leases)
+
+
+def _together(command: Together, answers: list[Any]) -> list[Any]:
+    return [hide_ids(step, answer) for step, answer in zip(command.commands, answers, strict=True)]
+
+
+_HIDE: Final[dict[type[Command[Any]], Callable[[Any, Any], Any]]] = {Acquire: _acquired, Look: _looked, Together: _together}
