@@ -22,7 +22,7 @@ declare
   -- Earlier versions noted the cluster alone.
   was text := coalesce((select value from meta where name = 'home'), (select value from meta where name = 'cluster'));
   before bigint := latest();
-  number bigint := greatest(clock_us(), before + 1000000);
+  number bigint := greatest(clock_us(), before + 1000);
   too_many bigint;
 begin
   perform setval('numbers', number), save_meta('home', home());
