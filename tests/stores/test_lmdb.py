@@ -96,9 +96,9 @@ def test_the_longest_keys_of_a_dict_with_the_longest_name_are_read_in_pages_in_o
     first = store.execute(Read(name, prefix="00", limit=4)).entries
     rest = store.execute(Read(name, prefix="00", after=first[-1].key)).entries
     assert [entry.key for entry in first + rest] == texts
-    assert store.execute(Read(name, prefix="y" * 600)).entries == []
-    assert store.execute(Read(name, after="0" * 600)).entries == [*first, *rest]
-    assert store.execute(Read(name, keys=["z" * 600])).entries == []
+    assert store.execute(Read(name, prefix="y" * KEY_BYTES)).entries == []
+    assert store.execute(Read(name, after="0" * KEY_BYTES)).entries == [*first, *rest]
+    assert store.execute(Read(name, keys=["z" * KEY_BYTES])).entries == []
     store.close()
 
 

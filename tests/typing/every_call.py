@@ -70,6 +70,7 @@ def clients() -> None:
     assert_type(client.token, str | None)
     assert_type(client.is_closed, bool)
     assert_type(client.opened, Store | None)
+    assert_type(client.is_behind_server, bool)
     assert_type(ControlPlaneClient.shared("memory://"), ControlPlaneClient)
     assert_type(client.store, Store)
     assert_type(client.async_store, AsyncStore)

@@ -62,7 +62,8 @@ class Together(Command[list[Any]], frozen=True):
                 claimed[resource] = changes
 
     def measure(self, limits: Limits) -> int:
-        things = sum(command.measure(limits) for command in self.commands)
+        # Commands about one thing are limited by their number: a batch that the server audits is as large as one that it does not.
+        things = sum(size for command in self.commands if (size := command.measure(limits)) > 1)
         if things > limits.batch_items:
             raise ValueError(
                 f"a step is about {things:,} things; the limit is {limits.batch_items:,}; make it several steps, or give its reads a limit"
