@@ -1,8 +1,11 @@
 """How long to wait before trying again: longer each time, up to a most, and never all at one moment."""
 
-from random import uniform
+from random import SystemRandom
 
 from msgspec import Struct
+
+# Not the random numbers of the program, which may be seeded and counted on; and not the same ones in a forked child.
+_random = SystemRandom()
 
 
 class Backoff(Struct, frozen=True):
@@ -16,7 +19,7 @@ class Backoff(Struct, frozen=True):
 
     def delay_s(self, tried: int) -> float:
         """The delay after `tried` tries, the first of which is 1."""
-        return self.longest_s(tried) * uniform(1.0 - self.jitter, 1.0)  # noqa: S311 - spreads load, keeps no secret
+        return self.longest_s(tried) * _random.uniform(1.0 - self.jitter, 1.0)
 
     def longest_s(self, tried: int) -> float:
         """The same delay before anything is drawn from it."""
