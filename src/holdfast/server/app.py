@@ -10,6 +10,7 @@ from holdfast.server.asgi import App, Receive, Scope, Send
 from holdfast.server.auditing import AuditRoute
 from holdfast.server.bodies import BODY_BYTES
 from holdfast.server.commanding import CommandRoute
+from holdfast.server.dismissals import CHECK_S, Dismissals
 from holdfast.server.failures import FAILED_LOGINS, WINDOW_S, Failures
 from holdfast.server.known import KnownTokens
 from holdfast.server.lasting import MOST, MOST_EACH, Lasting
@@ -59,6 +60,8 @@ class Options(Struct, frozen=True):
     topics_each: int = TOPICS_EACH
     heartbeat_s: float = HEARTBEAT_S
     """How often a watch shows that it lives."""
+    check_waiting_s: float = CHECK_S
+    """How often those who wait are checked, beside when the store hints that a token changed."""
     failed_logins: int = FAILED_LOGINS
     """How many wrong tokens an address may try in `failed_logins_s`."""
     failed_logins_s: float = WINDOW_S
@@ -110,7 +113,8 @@ class ControlPlane:
         )
         answered = Problems(Hosts(InFlight(signed_in, options.in_flight), options.hosts))
         routes = frozenset({*gets, *posts})
-        self._served = _Served(store, topics, tokens, stalls, traced(Telemetry(answered, metrics, routes), routes))
+        dismissals = Dismissals(tokens, self._lasting, options.check_waiting_s)
+        self._served = _Served(store, topics, tokens, stalls, dismissals, traced(Telemetry(answered, metrics, routes), routes))
 
     def end_waits(self) -> None:
         """Let every request that waits answer now, and no other wait any more."""
@@ -121,6 +125,7 @@ class ControlPlane:
         self.end_waits()
         if self._served is not None:
             self._served.topics.close()
+            self._served.dismissals.close()
             self._served.tokens.close()
             self._served.stalls.close()
             await self._served.store.aclose()
@@ -139,6 +144,7 @@ class _Served(Struct):
     topics: Topics
     tokens: KnownTokens
     stalls: Stalls
+    dismissals: Dismissals
     app: App
 
 

@@ -59,6 +59,8 @@ class CommandRoute:
         if command.id:
             raise ValueError("a claim that waits takes no id: it asks many times, and what a lost answer claimed is given back at once")
         messages = await self._lasting.run(scope, receive, claim_patiently(store, command, wait_s(scope), POLL_S))
+        if messages is None:
+            await caller_of(scope).stay()
         return Claimed(messages or [])
 
 

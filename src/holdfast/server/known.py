@@ -4,8 +4,10 @@ The store is the truth. What was read is used again until the store hints that a
 then age alone ends what a revoked token was good for.
 """
 
+import asyncio
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Final
 
 from msgspec import Struct, json
@@ -38,9 +40,14 @@ class KnownTokens:
         self._known: dict[str, Known] = {}
         self._is_open: Known | None = None
         self._ever_made = False
+        self._tell: Callable[[], object] = lambda: None
         store.mark(TOPIC).leave()  # The store may have to begin to listen itself.
         self.close: Callable[[], None] = store.waiters.listen(TOPIC, self._hint)
         store.waiters.announce(TOPIC)
+
+    def when_changed(self, loop: asyncio.AbstractEventLoop, tell: Callable[[], object]) -> None:
+        """Call this on the loop after every hint."""
+        self._tell = lambda: loop.call_soon_threadsafe(tell)
 
     def are_known_not_needed(self) -> bool:
         """Whether nobody needs a token, and that is known without asking the store."""
@@ -84,3 +91,5 @@ class KnownTokens:
     def _hint(self, count: int) -> None:
         del count
         self._hints += 1
+        with suppress(RuntimeError):  # The loop is closed: nobody waits any more.
+            self._tell()

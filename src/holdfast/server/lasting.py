@@ -22,7 +22,7 @@ class Lasting:
     def __init__(self, most: int = MOST, most_each: int = MOST_EACH) -> None:
         self._most = most
         self._most_each = most_each
-        self._tasks: set[asyncio.Task[Any]] = set()
+        self._tasks: dict[asyncio.Task[Any], Caller] = {}
         self._counts: Counter[str] = Counter()
         self._is_ending = False
 
@@ -30,7 +30,7 @@ class Lasting:
         return len(self._tasks)
 
     async def run(self, scope: Scope, receive: Receive, work: Coroutine[Any, Any, R]) -> R | None:
-        """What the work answers; None if the client hung up or the server ends, and then the work was cancelled."""
+        """What the work answers; None if it was cancelled: the client hung up, is no longer welcome, or the server ends."""
         if self._is_ending:
             work.close()
             return None
@@ -42,7 +42,7 @@ class Lasting:
             raise
         task = asyncio.create_task(work)
         watch = asyncio.create_task(_cancel_when_gone(receive, task))
-        self._tasks.add(task)
+        self._tasks[task] = caller
         self._counts[caller.name] += 1
         leave_slots(scope)
         try:
@@ -52,6 +52,15 @@ class Lasting:
             task.cancel()
             self._leave(task, caller)
         return None if task.cancelled() else task.result()
+
+    def callers(self) -> list[Caller]:
+        """Those who wait, each once."""
+        return list({caller.name: caller for caller in self._tasks.values()}.values())
+
+    def dismiss(self, name: str) -> None:
+        """Cancel the work of all requests of this caller."""
+        for task in [task for task, caller in self._tasks.items() if caller.name == name]:
+            task.cancel()
 
     def end(self) -> None:
         """Cancel the work of all of them; from now on none lasts."""
@@ -66,7 +75,7 @@ class Lasting:
             raise WireError("too_many_requests", 429, f"{self._most_each:,} requests of {caller.name} wait here already", _RETRY)
 
     def _leave(self, task: "asyncio.Task[Any]", caller: Caller) -> None:
-        self._tasks.discard(task)
+        self._tasks.pop(task, None)
         self._counts[caller.name] -= 1
         if not self._counts[caller.name]:
             del self._counts[caller.name]
