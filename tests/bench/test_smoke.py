@@ -61,3 +61,8 @@ def test_a_store_across_a_wire_is_measured_beside_the_least_its_server_can_do(tm
 def test_the_calls_of_sentinel_are_measured_each_by_itself(tmp_path: Path) -> None:
     figures = run_quick("sentinel.py", tmp_path / "figures.json")
     assert [figure["what"] for figure in figures] == ["acquire", "heartbeat", "release"]
+
+
+def test_the_hostile_client_is_measured_beside_honest_ones(tmp_path: Path) -> None:
+    figures = run_quick("hostile.py", tmp_path / "figures.json", "--store", "sqlite", "--attack", "h7")
+    assert len({str(figure["what"]).partition(",")[0] for figure in figures}) == len(figures) == 14
