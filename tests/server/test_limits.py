@@ -295,6 +295,18 @@ def test_whoever_is_refused_before_a_body_that_came_whole_may_ask_again(url: str
     patient.close()
 
 
+@pytest.mark.parametrize("behind", [0, 3])
+def test_a_wait_ends_when_its_client_hangs_up_also_with_requests_sent_behind_it(behind: int) -> None:
+    plane = ControlPlane(MemoryStore())
+    with serving(Server(plane, Exposure(port=0))) as url:
+        leaving = opened(url)
+        asked = b"POST /v1/claim?wait_s=300 HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 13\r\n\r\n"
+        leaving.sendall((asked + b'{"queue":"q"}') * (1 + behind))
+        until(lambda: len(plane._lasting) == 1)
+        leaving.close()
+        until(lambda: len(plane._lasting) == 0)
+
+
 class Wire(asyncio.Transport):
     """A transport that remembers what was written."""
 

@@ -27,6 +27,7 @@ class Connection(HttpToolsProtocol):
         self._began_now = False  # The head of the request at hand came with the piece at hand.
         self._silent_since: float | None = None
         self._silence_timer: asyncio.TimerHandle | None = None
+        self._under_way: RequestResponseCycle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
         super().connection_made(transport)
@@ -36,7 +37,15 @@ class Connection(HttpToolsProtocol):
         for timer in (self._head_timer, self._silence_timer):
             if timer is not None:
                 timer.cancel()
+        if self._under_way is not None and not self._under_way.response_complete:
+            # uvicorn tells only the request that came last, and others may have been sent behind the one under way.
+            self._under_way.disconnected = True
+            self._under_way.message_event.set()
         super().connection_lost(exc)
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
+        self._under_way = cycle
+        super()._start_asgi_task(cycle, app)
 
     def data_received(self, data: bytes) -> None:
         self._silent_since, self._began_now = None, False
