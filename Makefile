@@ -15,7 +15,7 @@ $(error $(PYTHON) does not run; set PYTHON to a Python 3.11 or newer)
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check docs bench verify versions format sizes clean
+.PHONY: help demo test check docs browser bench verify versions format sizes clean
 .DELETE_ON_ERROR:
 
 help:  ## this list
@@ -24,7 +24,7 @@ help:  ## this list
 demo: $(VENV)/.cli-$(VERSION)  ## a live show: workers are killed and paused, and no message is lost
 	$(BIN)/holdfast demo
 
-test: check docs  ## everything CI runs: the static checks, the docs, the tests
+test: check docs browser  ## everything CI runs: the static checks, the docs, the tests
 	$(BIN)/pytest -n auto --maxprocesses 4 --dist loadgroup
 
 check: $(VENV)/.dev-$(VERSION)  ## format, lint, types, import contracts, generated code
@@ -36,6 +36,8 @@ check: $(VENV)/.dev-$(VERSION)  ## format, lint, types, import contracts, genera
 
 docs: $(VENV)/.dev-$(VERSION)  ## build the documentation into site/; a broken link fails
 	$(BIN)/mkdocs build --strict
+
+browser: $(VENV)/browser/chromium  ## install the Chromium that tests/browser drives
 
 bench: $(patsubst %,$(VENV)/.%-$(VERSION),bench bench-worker bench-postgres bench-sentinel $(RUST_PEERS))  ## cost beside raw statements and peers, as ratios in one run
 	$(BIN)/python bench/embedded.py
@@ -72,6 +74,9 @@ $(VENV)/.%-$(VERSION): pyproject.toml | $(VENV)/.python-$(VERSION)
 $(RUST_PEERS:%=$(VENV)/.%-$(VERSION)): $(VENV)/.%-$(VERSION): $(VENV)/.bench-$(VERSION)
 	$(BIN)/python -m pip install --quiet --editable '.[$*]' || echo '$* could not be installed: it is left out'
 	@touch $@
+
+$(VENV)/browser/chromium: tools/browser.py | $(VENV)/.dev-$(VERSION)
+	$(BIN)/python tools/browser.py
 
 # The stamp of another Python version means that the interpreter changed: start afresh.
 $(VENV)/.python-$(VERSION):

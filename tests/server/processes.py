@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Self
 
@@ -14,14 +15,15 @@ PATIENCE_S = 30.0
 
 
 class Process:
-    """One server process after another."""
+    """One server process after another. What is `broken` is a statement that each runs before it serves, for a negative control."""
 
-    def __init__(self, file: Path, *options: str, port: int | None = None) -> None:
+    def __init__(self, file: Path, *options: str, port: int | None = None, broken: str = "") -> None:
         self.port = port or free_port()
         self.url = f"http://127.0.0.1:{self.port}"
-        self._command = [sys.executable, "-c", "from holdfast.cli import main; main()", "serve", f"--store=sqlite:///{file}"]
+        self._command = [sys.executable, "-c", f"{broken}\nfrom holdfast.cli import main; main()", "serve", f"--store=sqlite:///{file}"]
         self._command += [f"--port={self.port}", *options]
         self.log: list[str] = []
+        self._logged = threading.Condition()
         self._process: subprocess.Popen[str] | None = None
 
     def start(self) -> None:
@@ -36,10 +38,18 @@ class Process:
     def _read(self, process: "subprocess.Popen[str]", listens: threading.Event) -> None:
         assert process.stderr is not None
         for line in process.stderr:
-            self.log.append(line)
+            with self._logged:
+                self.log.append(line)
+                self._logged.notify_all()
             if re.search(r"\bserving .* at ", line):
                 listens.set()
         process.stderr.close()
+
+    def wait_for_log(self, condition: Callable[[list[str]], bool]) -> list[str]:
+        """The log, as soon as the condition holds for it."""
+        with self._logged:
+            assert self._logged.wait_for(lambda: condition(self.log), PATIENCE_S), self.log
+            return self.log.copy()
 
     @property
     def pid(self) -> int:
