@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from msgspec import Struct, json
 
@@ -11,6 +11,7 @@ from holdfast.codec.fields import CLAIM_KEY, HOLDER, LEASE_S, LIMIT, MAX_ATTEMPT
 from holdfast.codec.limits import SHORT
 from holdfast.commands.command import Command, Resource
 from holdfast.commands.endings import Budget, Endings, event, plan_endings, promote, resize
+from holdfast.commands.naming import Renamer, Verb, later, renamed
 from holdfast.commands.putting import Put, item_of
 from holdfast.commands.refusals import RETURNS, check_choice, check_queue
 from holdfast.commands.settling import Settle
@@ -31,6 +32,7 @@ class Claimed(Struct, frozen=True, gc=False, omit_defaults=True):
 class Claim(Command[Claimed], frozen=True):
     """Lease what is due, or with `take` remove it."""
 
+    verb: ClassVar[Verb] = "claim"
     answer_type: ClassVar[Any] = Claimed
     checked: ClassVar[tuple[Field, ...]] = (HOLDER, LEASE_S, LIMIT, CLAIM_KEY, TAKE, MAX_ATTEMPTS)
 
@@ -63,6 +65,9 @@ class Claim(Command[Claimed], frozen=True):
             or (lease_s is not None and (type(lease_s) is not float or not 0 < lease_s <= DURATION_MAX_S))
         ):
             check_fields(self, self.checked)
+
+    def named(self, names: Renamer) -> Self:
+        return renamed(self, queue=names.object("queue", self.queue, self.verb), dead_letter=later(names, self.dead_letter))
 
     def measure(self, limits: Limits) -> int:
         return check_batch(self.limit, 0, limits)

@@ -2,11 +2,12 @@
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
-from typing import Any, ClassVar, Final, Generic, TypeVar
+from typing import Any, ClassVar, Final, Generic, Self, TypeVar
 
 from msgspec import Struct, json
 
 from holdfast.codec import Limits
+from holdfast.commands.naming import Renamer, Verb
 from holdfast.commands.transaction import Transaction
 
 R = TypeVar("R")
@@ -24,6 +25,8 @@ class Command(Struct, Generic[R], frozen=True, gc=False, kw_only=True, tag=True,
     `check` reads and returns a plan, or refuses by raising. `write` carries the plan out and cannot fail for reasons of meaning.
     """
 
+    verb: ClassVar[Verb]
+    """What it takes on the things that it names first of all."""
     reads_only: ClassVar[bool] = False
     answer_type: ClassVar[Any] = None
 
@@ -37,6 +40,10 @@ class Command(Struct, Generic[R], frozen=True, gc=False, kw_only=True, tag=True,
     @abstractmethod
     def write(self, tx: Transaction, plan: Any) -> R:
         """Carry the plan out, and answer."""
+
+    @abstractmethod
+    def named(self, names: Renamer) -> Self:
+        """The same command under other names; each name in it is shown to `names`, and nothing else says what a command is about."""
 
     def measure(self, limits: Limits) -> int:
         """Refuse, with a ValueError, what is over the store's limits; answer how many things it is about, at most."""

@@ -7,7 +7,7 @@ records accordingly, and the target takes them in as they come.
 
 from collections.abc import Iterator, Sequence
 from hashlib import blake2b
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from msgspec import Struct, json
 from msgspec.structs import astuple, replace
@@ -17,6 +17,7 @@ from holdfast.codec.fields import AFTER_FENCE, LIMIT, MERGE, SEALED_AT, SOURCE, 
 from holdfast.commands.command import Command, Resource
 from holdfast.commands.endings import by_queue, resize
 from holdfast.commands.imported import SURVEYED, check_records
+from holdfast.commands.naming import Renamer, Verb, all_renamed, later, renamed
 from holdfast.commands.refused import both_have, no_copy, not_empty, other_copy, other_place, written_meanwhile
 from holdfast.commands.transaction import Fenced, Transaction
 from holdfast.records import NEVER, Ending, Entry, Lease, Message, Settings
@@ -87,8 +88,13 @@ class Surveyed(Struct, frozen=True, gc=False, omit_defaults=True):
 class Survey(Command[Surveyed], frozen=True):
     """Ask what a copy of this store must know before it begins."""
 
+    verb: ClassVar[Verb] = "admin"
     reads_only: ClassVar[bool] = True
     answer_type: ClassVar[Any] = Surveyed
+
+    def named(self, names: Renamer) -> Self:
+        names.whole("copy")
+        return self
 
     def check(self, tx: Transaction) -> Surveyed:
         return Surveyed(tx.now, tx.latest(), tx.next_n(), tx.held_leases(SHOWN))
@@ -101,6 +107,7 @@ class Survey(Command[Surveyed], frozen=True):
 class Fences(Command[list[Fenced]], frozen=True):
     """List the fences of keys, deleted ones too, by dict and key, page by page: a stale holder must stay refused after a move."""
 
+    verb: ClassVar[Verb] = "admin"
     reads_only: ClassVar[bool] = True
     answer_type: ClassVar[Any] = list[Fenced]
     checked: ClassVar[tuple[Field, ...]] = (AFTER_FENCE, LIMIT)
@@ -113,6 +120,10 @@ class Fences(Command[list[Fenced]], frozen=True):
 
     def measure(self, limits: Limits) -> int:
         return check_batch(self.limit, 0, limits)
+
+    def named(self, names: Renamer) -> Self:
+        names.whole("copy")
+        return self
 
     def check(self, tx: Transaction) -> list[Fenced]:
         return tx.fenced(self.after, self.limit)
@@ -128,6 +139,7 @@ class BeginImport(Command[Copying], frozen=True):
     From now on its tokens are above all of the source's, and whoever followed events, of either store, is told to begin anew.
     """
 
+    verb: ClassVar[Verb] = "admin"
     answer_type: ClassVar[Any] = Copying
     checked: ClassVar[tuple[Field, ...]] = (SOURCE, MERGE)
 
@@ -139,6 +151,10 @@ class BeginImport(Command[Copying], frozen=True):
     def __post_init__(self) -> None:
         check_fields(self, self.checked)
         check_fields(self.survey, SURVEYED)
+
+    def named(self, names: Renamer) -> Self:
+        names.whole("copy")
+        return self
 
     def check(self, tx: Transaction) -> tuple[Copying, bool]:
         running = tx.copying()
@@ -163,6 +179,7 @@ class BeginImport(Command[Copying], frozen=True):
 class Import(Command[Copying], frozen=True):
     """Take a page of a copy in, as it is to be here; a page that came before changes nothing."""
 
+    verb: ClassVar[Verb] = "admin"
     answer_type: ClassVar[Any] = Copying
 
     checked: ClassVar[tuple[Field, ...]] = (SOURCE, place_text("after"), place_text("place"), place_text("checksum"))
@@ -182,6 +199,23 @@ class Import(Command[Copying], frozen=True):
         check_fields(self, self.checked)
         for records in (self.settings, self.messages, self.fences, self.entries):
             check_records(records)
+
+    def named(self, names: Renamer) -> Self:
+        names.whole("copy")
+        settings = [renamed(one, name=names.object(one.kind, one.name, self.verb)) for one in self.settings]
+        messages = [
+            renamed(one, queue=names.object("queue", one.queue, self.verb), dead_letter=later(names, one.dead_letter))
+            for one in self.messages
+        ]
+        fences = [renamed(one, dict=names.object("dict", one.dict, self.verb)) for one in self.fences]
+        entries = [renamed(one, dict=names.object("dict", one.dict, self.verb)) for one in self.entries]
+        return renamed(
+            self,
+            settings=all_renamed(self.settings, settings),
+            messages=all_renamed(self.messages, messages),
+            fences=all_renamed(self.fences, fences),
+            entries=all_renamed(self.entries, entries),
+        )
 
     def measure(self, limits: Limits) -> int:
         count = len(self.settings) + len(self.messages) + len(self.fences) + len(self.entries)
@@ -254,7 +288,12 @@ class Import(Command[Copying], frozen=True):
 class EndImport(Command[Copying | None], frozen=True):
     """Make the store one as any other, and answer what it remembered of the copy; None where none is under way."""
 
+    verb: ClassVar[Verb] = "admin"
     answer_type: ClassVar[Any] = Copying | None
+
+    def named(self, names: Renamer) -> Self:
+        names.whole("copy")
+        return self
 
     def check(self, tx: Transaction) -> Copying | None:
         return tx.copying()
@@ -268,6 +307,7 @@ class EndImport(Command[Copying | None], frozen=True):
 class Seal(Command[None], frozen=True):
     """Mark the store as moved: from now on it answers nothing but `StoreMoved`, with the new URL, to whoever has it open or opens it."""
 
+    verb: ClassVar[Verb] = "admin"
     checked: ClassVar[tuple[Field, ...]] = (place_text("to"), SEALED_AT, TARGET_AT)
 
     to: str
@@ -280,6 +320,10 @@ class Seal(Command[None], frozen=True):
 
     def __post_init__(self) -> None:
         check_fields(self, self.checked)
+
+    def named(self, names: Renamer) -> Self:
+        names.whole("copy")
+        return self
 
     def check(self, tx: Transaction) -> None:
         if tx.latest() != self.at:

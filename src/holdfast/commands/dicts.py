@@ -1,7 +1,7 @@
 """Reading and writing the entries of a dict."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 
 from msgspec import Raw, Struct, json
 from msgspec.structs import replace
@@ -23,6 +23,7 @@ from holdfast.codec.fields import (
     check_fields,
 )
 from holdfast.commands.command import COUNTED, Command, Resource
+from holdfast.commands.naming import Renamer, Verb, renamed
 from holdfast.commands.refusals import check_choice, check_key
 from holdfast.commands.refused import no_number, not_written, out_of_range
 from holdfast.commands.topics import dict_topic
@@ -46,6 +47,7 @@ class Entries(Struct, frozen=True, gc=False, omit_defaults=True):
 class Read(Command[Entries], frozen=True):
     """Look entries up by key, or in order of their key text by prefix, page by page."""
 
+    verb: ClassVar[Verb] = "read"
     reads_only: ClassVar[bool] = True
     answer_type: ClassVar[Any] = Entries
     checked: ClassVar[tuple[Field, ...]] = (KEYS, PREFIX, AFTER_KEY, LIMIT, ANCHOR)
@@ -61,6 +63,9 @@ class Read(Command[Entries], frozen=True):
     def __post_init__(self) -> None:
         check_name(self.dict, "dict")
         check_fields(self, self.checked)
+
+    def named(self, names: Renamer) -> Self:
+        return renamed(self, dict=names.object("dict", self.dict, self.verb))
 
     def measure(self, limits: Limits) -> int:
         return check_batch(self.limit if self.keys is None else len(self.keys), 0, limits)
@@ -80,6 +85,7 @@ class Read(Command[Entries], frozen=True):
 class Length(Command[int], frozen=True):
     """How many entries a dict has."""
 
+    verb: ClassVar[Verb] = "read"
     reads_only: ClassVar[bool] = True
     answer_type: ClassVar[Any] = int
 
@@ -87,6 +93,9 @@ class Length(Command[int], frozen=True):
 
     def __post_init__(self) -> None:
         check_name(self.dict, "dict")
+
+    def named(self, names: Renamer) -> Self:
+        return renamed(self, dict=names.object("dict", self.dict, self.verb))
 
     def measure(self, limits: Limits) -> int:
         del limits
@@ -169,6 +178,7 @@ class Written(Struct, frozen=True, gc=False, omit_defaults=True):
 class Write(Command[list[Written]], frozen=True):
     """Change entries of a dict, each on its own conditions."""
 
+    verb: ClassVar[Verb] = "write"
     answer_type: ClassVar[Any] = list[Written]
     checked: ClassVar[tuple[Field, ...]] = (ALL_OR_NONE,)
 
@@ -182,6 +192,9 @@ class Write(Command[list[Written]], frozen=True):
         if len({change.key for change in self.changes}) < len(self.changes):
             message = f"one write to dict {self.dict!r} changes a key twice: send two"
             raise ValueError(message)
+
+    def named(self, names: Renamer) -> Self:
+        return renamed(self, dict=names.object("dict", self.dict, self.verb))
 
     def measure(self, limits: Limits) -> int:
         sizes = [check_value_size(change.value, limits) for change in self.changes if change.value]

@@ -1,12 +1,13 @@
 """Reading the log of events, and keeping it short."""
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from msgspec import Struct
 
 from holdfast.codec import Limits, check_batch
 from holdfast.codec.fields import AFTER, KEEP, KEEP_S, LIMIT, Field, check_fields
 from holdfast.commands.command import Command
+from holdfast.commands.naming import Renamer, Verb, renamed
 from holdfast.commands.refused import compacted
 from holdfast.commands.topics import check_topic, dict_topic
 from holdfast.commands.transaction import Draft, Transaction
@@ -33,6 +34,7 @@ class Page(Struct, frozen=True, gc=False):
 class Changes(Command[Page], frozen=True):
     """What happened on a topic after an event number."""
 
+    verb: ClassVar[Verb] = "read"
     reads_only: ClassVar[bool] = True
     answer_type: ClassVar[Any] = Page
     checked: ClassVar[tuple[Field, ...]] = (AFTER, LIMIT)
@@ -44,6 +46,9 @@ class Changes(Command[Page], frozen=True):
     def __post_init__(self) -> None:
         check_topic(self.topic)
         check_fields(self, self.checked)
+
+    def named(self, names: Renamer) -> Self:
+        return renamed(self, topic=names.topic(self.topic, self.verb))
 
     def measure(self, limits: Limits) -> int:
         return check_batch(self.limit, 0, limits)
@@ -64,6 +69,7 @@ class Changes(Command[Page], frozen=True):
 class Prune(Command[int], frozen=True):
     """Drop old events, entries past their time and answers nobody can ask for; the stores do a little of it by themselves."""
 
+    verb: ClassVar[Verb] = "admin"
     answer_type: ClassVar[Any] = int
     checked: ClassVar[tuple[Field, ...]] = (KEEP, KEEP_S, LIMIT)
 
@@ -73,6 +79,10 @@ class Prune(Command[int], frozen=True):
 
     def __post_init__(self) -> None:
         check_fields(self, self.checked)
+
+    def named(self, names: Renamer) -> Self:
+        names.whole("log")
+        return self
 
     def check(self, tx: Transaction) -> None:
         """Nothing can refuse it."""

@@ -1,7 +1,7 @@
 """Taking, renewing and giving back leases: what locks and elections are made of."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from msgspec import Struct, json
 from msgspec.structs import replace
@@ -10,6 +10,7 @@ from holdfast.codec import Limits, check_batch, check_name, check_value_size
 from holdfast.codec.fields import ALL_OR_NONE, HOLDER, LEASE_S, Field, check_fields, key_text, name_text
 from holdfast.commands.command import Command, Resource
 from holdfast.commands.dicts import Change, Write
+from holdfast.commands.naming import Renamer, Verb, all_renamed, renamed
 from holdfast.commands.refusals import check_key
 from holdfast.commands.refused import lease_held, lease_lost
 from holdfast.commands.topics import lease_topic, log_topic
@@ -44,6 +45,7 @@ class Acquire(Command[Acquired], frozen=True):
     It is the caller's exactly when it carries this command's `lease_id`.
     """
 
+    verb: ClassVar[Verb] = "hold"
     answer_type: ClassVar[Any] = Acquired
     checked: ClassVar[tuple[Field, ...]] = (HOLDER, LEASE_S, ALL_OR_NONE)
 
@@ -62,6 +64,12 @@ class Acquire(Command[Acquired], frozen=True):
         check_key(self.key)
         check_name(self.lease_id, "lease")
         check_fields(self, self.checked)
+
+    def named(self, names: Renamer) -> Self:
+        if self.default is not None:
+            names.lease(self.dict, self.key, "write")
+        name, key = names.lease(self.dict, self.key, self.verb)
+        return renamed(self, dict=name, key=key)
 
     def measure(self, limits: Limits) -> int:
         return check_batch(1, 0 if self.default is None else check_value_size(self.default, limits, "default"), limits)
@@ -140,6 +148,7 @@ class Renewed(Struct, frozen=True, gc=False):
 class Renew(Command[Renewed], frozen=True):
     """Keep leases from now on for `lease_s`, those that are still held."""
 
+    verb: ClassVar[Verb] = "hold"
     answer_type: ClassVar[Any] = Renewed
     checked: ClassVar[tuple[Field, ...]] = (LEASE_S, ALL_OR_NONE)
 
@@ -149,6 +158,9 @@ class Renew(Command[Renewed], frozen=True):
 
     def __post_init__(self) -> None:
         check_fields(self, self.checked)
+
+    def named(self, names: Renamer) -> Self:
+        return renamed(self, names=_lease_names(self, names))
 
     def measure(self, limits: Limits) -> int:
         return check_batch(len(self.names), 0, limits)
@@ -180,6 +192,7 @@ class Released(Struct, frozen=True, gc=False):
 class Release(Command[Released], frozen=True):
     """Give leases back, those that are still held."""
 
+    verb: ClassVar[Verb] = "hold"
     answer_type: ClassVar[Any] = Released
     checked: ClassVar[tuple[Field, ...]] = (ALL_OR_NONE,)
 
@@ -188,6 +201,9 @@ class Release(Command[Released], frozen=True):
 
     def __post_init__(self) -> None:
         check_fields(self, self.checked)
+
+    def named(self, names: Renamer) -> Self:
+        return renamed(self, names=_lease_names(self, names))
 
     def measure(self, limits: Limits) -> int:
         return check_batch(len(self.names), 0, limits)
@@ -238,3 +254,9 @@ def touched(names: Sequence[LeaseName]) -> Iterator[tuple[Resource, bool]]:
 def ends_in_s(tx: Transaction, lease: Lease) -> float | None:
     """How long the lease still runs, None for ever."""
     return None if lease.until >= NEVER else seconds_in(lease.until - tx.now)
+
+
+def _lease_names(command: Renew | Release, names: Renamer) -> Sequence[LeaseName]:
+    found = [names.lease(one.dict, one.key, command.verb) for one in command.names]
+    pairs = zip(command.names, found, strict=True)
+    return all_renamed(command.names, [renamed(one, dict=name, key=key) for one, (name, key) in pairs])

@@ -1,13 +1,14 @@
 """Looking at leases without touching them."""
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from msgspec import Struct
 
 from holdfast.codec import Limits, check_batch, check_name
 from holdfast.commands.command import Command
 from holdfast.commands.leases import Acquired, ends_in_s
+from holdfast.commands.naming import Renamer, Verb, renamed
 from holdfast.commands.refusals import check_key
 from holdfast.commands.transaction import Transaction
 
@@ -22,6 +23,7 @@ class Looked(Struct, frozen=True, gc=False):
 class Look(Command[Looked], frozen=True):
     """Who holds the leases on keys of a dict, or with no dict on names of their own."""
 
+    verb: ClassVar[Verb] = "read"
     reads_only: ClassVar[bool] = True
     answer_type: ClassVar[Any] = Looked
 
@@ -33,6 +35,11 @@ class Look(Command[Looked], frozen=True):
             check_name(self.dict, "dict")
         for key in self.keys:
             check_key(key)
+
+    def named(self, names: Renamer) -> Self:
+        found = [names.lease(self.dict, key, self.verb) for key in self.keys]
+        keys = [key for _, key in found]
+        return self if not found else renamed(self, dict=found[0][0], keys=self.keys if keys == list(self.keys) else keys)
 
     def measure(self, limits: Limits) -> int:
         return check_batch(len(self.keys), 0, limits)

@@ -1,7 +1,7 @@
 """What administrators do with messages that nobody holds: look, count, redrive, cancel, bury, prune."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 
 from msgspec import Struct
 from msgspec.structs import force_setattr
@@ -11,6 +11,7 @@ from holdfast.codec.fields import DELAY_S, IDS, KEYS, LIMIT, PRIORITY, SPACING_S
 from holdfast.commands.claiming import with_values
 from holdfast.commands.command import COUNTED, Command, Resource
 from holdfast.commands.endings import Endings, announce, create_queue, event, promote, resize
+from holdfast.commands.naming import Renamer, Verb, renamed
 from holdfast.commands.refusals import STATES, check_choice
 from holdfast.commands.transaction import Cursor, Draft, Filter, Stats, Transaction
 from holdfast.records import ERROR_CHARACTERS, Message, State, moment_in
@@ -41,6 +42,7 @@ class Browsed(Struct, frozen=True, gc=False, omit_defaults=True):
 class Browse(Command[Browsed], frozen=True):
     """Look at messages without touching them: by id, by key, or all of one state in its own order, page by page."""
 
+    verb: ClassVar[Verb] = "read"
     reads_only: ClassVar[bool] = True
     answer_type: ClassVar[Any] = Browsed
     checked: ClassVar[tuple[Field, ...]] = (IDS, LIMIT, KEYS)
@@ -60,6 +62,9 @@ class Browse(Command[Browsed], frozen=True):
         check_fields(self, (*self.checked, CURSORS[self.state]))
         if self.ids is not None and self.keys is not None:
             raise ValueError("give ids or keys, not both")
+
+    def named(self, names: Renamer) -> Self:
+        return renamed(self, queue=names.object("queue", self.queue, self.verb))
 
     def measure(self, limits: Limits) -> int:
         named = self.ids if self.keys is None else self.keys
@@ -99,6 +104,7 @@ def cursor(message: Message) -> Cursor:
 class Count(Command[Stats], frozen=True):
     """Sizes, ages and holders of a queue. A message whose lease has ended counts as ready."""
 
+    verb: ClassVar[Verb] = "read"
     reads_only: ClassVar[bool] = True
     answer_type: ClassVar[Any] = Stats
 
@@ -106,6 +112,9 @@ class Count(Command[Stats], frozen=True):
 
     def __post_init__(self) -> None:
         check_name(self.queue, "queue")
+
+    def named(self, names: Renamer) -> Self:
+        return renamed(self, queue=names.object("queue", self.queue, self.verb))
 
     def measure(self, limits: Limits) -> int:
         del limits
@@ -133,6 +142,7 @@ class Move(Command[Moved], frozen=True):
     A redrive leaves a message where it is while another one of its key is alive there.
     """
 
+    verb: ClassVar[Verb] = "manage"
     answer_type: ClassVar[Any] = Moved
     checked: ClassVar[tuple[Field, ...]] = (IDS, LIMIT, DELAY_S, SPACING_S)
 
@@ -161,6 +171,10 @@ class Move(Command[Moved], frozen=True):
                 raise ValueError(message)
         if self.error is not None:
             force_setattr(self, "error", keepable(self.error[:ERROR_CHARACTERS]))
+
+    def named(self, names: Renamer) -> Self:
+        to_queue = None if self.to_queue is None else names.object("queue", self.to_queue, "put")
+        return renamed(self, queue=names.object("queue", self.queue, self.verb), to_queue=to_queue)
 
     def measure(self, limits: Limits) -> int:
         return check_batch(self.limit if self.ids is None else len(self.ids), 0, limits)

@@ -1,7 +1,7 @@
 """Queues and dicts as a whole: create, pause, limit, empty, remove, list."""
 
 from collections.abc import Iterator
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
@@ -10,6 +10,7 @@ from holdfast.codec import Limits, check_batch, check_name
 from holdfast.codec.fields import AFTER_NAME, DROP, EXACT, LIMIT, MAXSIZE, NAME_PREFIX, PAUSED, Field, check_fields
 from holdfast.commands.command import Command, Resource
 from holdfast.commands.leases import end_leases
+from holdfast.commands.naming import Renamer, Verb, renamed
 from holdfast.commands.refusals import KINDS, check_choice
 from holdfast.commands.topics import dict_topic, queue_topic, room_topic
 from holdfast.commands.transaction import ALL, Draft, Transaction
@@ -21,6 +22,7 @@ TOPICS = {"queue": queue_topic, "dict": dict_topic}
 class Configure(Command[Settings], frozen=True):
     """Create a queue or a dict, or change its settings; what is not given stays."""
 
+    verb: ClassVar[Verb] = "manage"
     answer_type: ClassVar[Any] = Settings
     checked: ClassVar[tuple[Field, ...]] = (PAUSED, MAXSIZE)
 
@@ -33,6 +35,9 @@ class Configure(Command[Settings], frozen=True):
         check_choice(self.kind, KINDS, "kind")
         check_name(self.name, self.kind)
         check_fields(self, self.checked)
+
+    def named(self, names: Renamer) -> Self:
+        return renamed(self, name=names.object(self.kind, self.name, self.verb))
 
     def touches(self) -> Iterator[tuple[Resource, bool]]:
         yield (self.kind, self.name), True
@@ -62,6 +67,7 @@ class Configure(Command[Settings], frozen=True):
 class Clear(Command[int], frozen=True):
     """Empty a queue or a dict in one step, or with `drop` remove it with all its leases; answer how much was in it."""
 
+    verb: ClassVar[Verb] = "manage"
     answer_type: ClassVar[Any] = int
     checked: ClassVar[tuple[Field, ...]] = (DROP,)
 
@@ -73,6 +79,9 @@ class Clear(Command[int], frozen=True):
         check_choice(self.kind, KINDS, "kind")
         check_name(self.name, self.kind)
         check_fields(self, self.checked)
+
+    def named(self, names: Renamer) -> Self:
+        return renamed(self, name=names.object(self.kind, self.name, self.verb))
 
     def touches(self) -> Iterator[tuple[Resource, bool]]:
         yield (self.kind, self.name), True
@@ -108,6 +117,7 @@ class Named(Struct, frozen=True, gc=False, omit_defaults=True):
 class Names(Command[Named], frozen=True):
     """List queues or dicts by name, page by page, or with `exact` the one whose name is the prefix."""
 
+    verb: ClassVar[Verb] = "read"
     reads_only: ClassVar[bool] = True
     answer_type: ClassVar[Any] = Named
     checked: ClassVar[tuple[Field, ...]] = (NAME_PREFIX, AFTER_NAME, LIMIT, EXACT)
@@ -121,6 +131,10 @@ class Names(Command[Named], frozen=True):
     def __post_init__(self) -> None:
         check_choice(self.kind, KINDS, "kind")
         check_fields(self, self.checked)
+
+    def named(self, names: Renamer) -> Self:
+        prefix, after = names.listed(self.kind, self.prefix, self.after, self.verb, exact=self.exact)
+        return renamed(self, prefix=prefix, after=after)
 
     def measure(self, limits: Limits) -> int:
         return check_batch(self.limit, 0, limits)

@@ -1,7 +1,7 @@
 """Putting messages into a queue, and what a key does when it is already there."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 
 from msgspec import Raw, Struct
 from msgspec.structs import replace
@@ -12,6 +12,7 @@ from holdfast.codec.limits import SHORT
 from holdfast.codec.metadata import readable_metadata
 from holdfast.commands.command import Command, Resource
 from holdfast.commands.endings import announce, create_queue, event, promote, resize
+from holdfast.commands.naming import Renamer, Verb, all_renamed, renamed
 from holdfast.commands.refusals import check_key, check_queue
 from holdfast.commands.refused import key_in_flight, queue_full
 from holdfast.commands.transaction import Transaction
@@ -92,6 +93,7 @@ class Puts(Struct, frozen=True, gc=False):
 class Put(Command[Puts], frozen=True):
     """Add messages to a queue, all or none."""
 
+    verb: ClassVar[Verb] = "put"
     answer_type: ClassVar[Any] = Puts
 
     queue: str
@@ -103,6 +105,10 @@ class Put(Command[Puts], frozen=True):
             if item.dead_letter == self.queue:
                 message = f"queue {self.queue!r} cannot be its own dead-letter queue: name another"
                 raise ValueError(message)
+
+    def named(self, names: Renamer) -> Self:
+        items = [item if item.dead_letter is None else renamed(item, dead_letter=names.later(item.dead_letter)) for item in self.items]
+        return renamed(self, queue=names.object("queue", self.queue, self.verb), items=all_renamed(self.items, items))
 
     def measure(self, limits: Limits) -> int:
         sizes = [check_value_size(item.value, limits) for item in self.items]

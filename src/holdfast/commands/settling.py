@@ -1,7 +1,7 @@
 """Extending and ending claims, for those who still hold them."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 
 from msgspec import Struct
 from msgspec.structs import force_setattr, replace
@@ -10,6 +10,7 @@ from holdfast.codec import Limits, check_batch, check_name, keepable
 from holdfast.codec.fields import ALL_OR_NONE, COUNTS, DELAY_S, EXTENSION_S, MAX_ATTEMPTS, Field, check_fields
 from holdfast.commands.command import Command, Resource
 from holdfast.commands.endings import Budget, Endings, announce, by_queue, event, plan_endings, promote
+from holdfast.commands.naming import Renamer, Verb, all_renamed, later, renamed
 from holdfast.commands.refusals import RETURNS, check_choice
 from holdfast.commands.refused import claims_lost
 from holdfast.commands.transaction import Transaction
@@ -27,6 +28,7 @@ class Held(Struct, frozen=True, gc=False):
 class Extend(Command[Held], frozen=True):
     """Renew claims from now on; 0 seconds end them now, None never."""
 
+    verb: ClassVar[Verb] = "claim"
     answer_type: ClassVar[Any] = Held
     checked: ClassVar[tuple[Field, ...]] = (EXTENSION_S, ALL_OR_NONE)
 
@@ -36,6 +38,9 @@ class Extend(Command[Held], frozen=True):
 
     def __post_init__(self) -> None:
         check_fields(self, self.checked)
+
+    def named(self, names: Renamer) -> Self:
+        return renamed(self, receipts=_receipts(self, names))
 
     def measure(self, limits: Limits) -> int:
         return check_batch(len(self.receipts), 0, limits)
@@ -61,6 +66,7 @@ class Extend(Command[Held], frozen=True):
 class Settle(Command[Held], frozen=True):
     """End claims: acknowledge, release, fail, snooze and dead-letter are this one command."""
 
+    verb: ClassVar[Verb] = "claim"
     answer_type: ClassVar[Any] = Held
     checked: ClassVar[tuple[Field, ...]] = (DELAY_S, COUNTS, MAX_ATTEMPTS, ALL_OR_NONE)
 
@@ -88,6 +94,9 @@ class Settle(Command[Held], frozen=True):
             check_fields(self, self.checked)
         if self.error is not None:
             force_setattr(self, "error", keepable(self.error[:ERROR_CHARACTERS]))
+
+    def named(self, names: Renamer) -> Self:
+        return renamed(self, receipts=_receipts(self, names), dead_letter=later(names, self.dead_letter))
 
     def measure(self, limits: Limits) -> int:
         return check_batch(len(self.receipts), 0, limits)
@@ -152,3 +161,8 @@ def touched(receipts: Sequence[Receipt]) -> Iterator[tuple[Resource, bool]]:
     for receipt in receipts:
         yield ("queue", receipt.queue), False
         yield ("message", receipt.queue, receipt.id), True
+
+
+def _receipts(command: Extend | Settle, names: Renamer) -> Sequence[Receipt]:
+    queues = {queue: names.object("queue", queue, command.verb) for queue in {receipt.queue for receipt in command.receipts}}
+    return all_renamed(command.receipts, [renamed(receipt, queue=queues[receipt.queue]) for receipt in command.receipts])

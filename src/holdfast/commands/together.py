@@ -1,7 +1,7 @@
 """Several commands as one atomic step."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Any, ClassVar, Final, Self
 
 from msgspec import json
 
@@ -14,6 +14,7 @@ from holdfast.commands.events import Changes, Prune
 from holdfast.commands.leases import Acquire, Release, Renew
 from holdfast.commands.looking import Look
 from holdfast.commands.moving import Browse, Count, Move
+from holdfast.commands.naming import Renamer, Verb, all_renamed, renamed
 from holdfast.commands.objects import Clear, Configure, Names
 from holdfast.commands.putting import Put
 from holdfast.commands.settling import Extend, Settle
@@ -48,6 +49,9 @@ COMMANDS: Final = 1_000
 class Together(Command[list[Any]], frozen=True):
     """Check every command against the state before the step, then write them all; whatever fails refuses everything."""
 
+    verb: ClassVar[Verb] = "read"
+    """And what each of its commands takes."""
+
     commands: Sequence[Step]
 
     def __post_init__(self) -> None:
@@ -60,6 +64,9 @@ class Together(Command[list[Any]], frozen=True):
                     message = f"two commands of one step meet at {' '.join(str(part) for part in resource)}: one command, or two steps"
                     raise ValueError(message)
                 claimed[resource] = changes
+
+    def named(self, names: Renamer) -> Self:
+        return renamed(self, commands=all_renamed(self.commands, [command.named(names) for command in self.commands]))
 
     def measure(self, limits: Limits) -> int:
         # Commands about one thing are limited by their number: a batch that the server audits is as large as one that it does not.

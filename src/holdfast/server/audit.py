@@ -14,7 +14,6 @@ from msgspec import UNSET, Raw, Struct, json
 from holdfast.commands import Change, Clear, Command, Configure, Entries, Move, Prune, Read, Together, Write
 from holdfast.ids import new_id
 from holdfast.server.namespaces import AUDIT
-from holdfast.server.needs import VERBS
 
 KEPT_S: Final = 90 * 86_400.0
 AUDIT_PAGE: Final = 1_000
@@ -77,7 +76,7 @@ def is_told(command: Command[Any]) -> bool:
 
     That is copying: what it wrote beside what it copies would make it no copy.
     """
-    return VERBS[type(command)] == "admin"
+    return command.verb == "admin"
 
 
 def tell(by: Actor, command: Command[Any]) -> None:

@@ -6,13 +6,13 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from holdfast.commands.naming import Verb
 from holdfast.errors import NotAllowed
 from holdfast.server.asgi import Scope as AsgiScope
 from holdfast.server.audit import Actor
 from holdfast.server.namespaces import Namespace, is_reserved, refuse_reserved
 from holdfast.server.needs import COPY, Kind, Need
 from holdfast.server.scopes import ADMIN, Scope
-from holdfast.stores.http.protocol import Verb
 
 KNOWERS: Final[tuple[Verb, ...]] = ("read", "claim", "put", "hold", "write")
 """Whoever may do any of these with something may know that it is there, and when it is worth asking."""

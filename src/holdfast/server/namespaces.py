@@ -61,7 +61,7 @@ class Namespace(Struct, frozen=True):
 
     def topic_inside(self, topic: str) -> str:
         """The topic in the store."""
-        return _rename(topic, lambda name: self.prefix + name)
+        return topic if not self.prefix else _rename(topic, lambda name: self.prefix + name)
 
     def topic_outside(self, topic: str) -> str:
         """The topic as the caller knows it."""
@@ -72,6 +72,8 @@ class Namespace(Struct, frozen=True):
         return text.replace(self.prefix, "").replace(f"%20{self.name}%2F", "") if self.prefix else text
 
     def _prefixed(self, name: str, limit_bytes: int) -> str:
+        if not self.prefix:
+            return name
         inside = self.prefix + name
         if len(inside.encode()) > limit_bytes:
             size_bytes, room_bytes = len(name.encode()), limit_bytes - len(self.prefix)

@@ -73,7 +73,7 @@ def _command(route: Route, schemas: _Schemas) -> Json:
     answers = Any if route.command is Together else route.command.answer_type
     operation = _operation((route.command.__doc__ or "").partition("\n")[0], answers, schemas, body=schemas.body_of(route))
     operation["operationId"] = route.command.__name__.lower()
-    operation["x-holdfast-verb"] = route.verb
+    operation["x-holdfast-verb"] = route.command.verb
     if route.command is Claim:
         wait_s = {"type": "number", "minimum": 0, "maximum": WAIT_MAX_S}
         operation["parameters"] = [{"name": "wait_s", "in": "query", "description": "How long to wait for a message.", "schema": wait_s}]

@@ -6,8 +6,8 @@ from typing import Final, Self, get_args
 from msgspec import Struct
 
 from holdfast.codec import check_name
+from holdfast.commands.naming import Verb
 from holdfast.server.needs import Kind, Need
-from holdfast.stores.http.protocol import Verb
 
 ANY: Final = "*"
 ADMIN: Final = "admin"

@@ -1,44 +1,16 @@
-"""The wire between the HTTP store and the server: one table, a route a command.
+"""The wire between the HTTP store and the server: a route for each command.
 
 The server takes its routes, its scopes and its OpenAPI document from here, and the client its paths. A body is the command's own JSON;
 an answer is the JSON of what the command answers.
 """
 
 from collections.abc import Callable
-from typing import Any, Final, Literal
+from typing import Any, Final, get_args
 
 from msgspec import Raw, Struct, json
 
 from holdfast.codec import Limits
-from holdfast.commands import (
-    Acquire,
-    BeginImport,
-    Browse,
-    Changes,
-    Claim,
-    Clear,
-    Command,
-    Configure,
-    Count,
-    EndImport,
-    Extend,
-    Fences,
-    Import,
-    Length,
-    Look,
-    Move,
-    Names,
-    Prune,
-    Put,
-    Read,
-    Release,
-    Renew,
-    Seal,
-    Settle,
-    Survey,
-    Together,
-    Write,
-)
+from holdfast.commands import AnyCommand, Command, Together
 from holdfast.stores import Guarantees
 
 VERSION: Final = 1
@@ -65,49 +37,18 @@ POLL_S: Final = 25.0
 WAIT_MAX_S: Final = 300.0
 """How long the server lets one wait last."""
 
-Verb = Literal["read", "put", "claim", "write", "hold", "manage", "admin"]
-"""What a route does to what it names, in the word that a token's scope allows it by."""
-
 
 class Route(Struct, frozen=True):
-    """Where a command is sent, and what sending it takes."""
+    """Where a command is sent."""
 
     command: type[Command[Any]]
-    verb: Verb
 
     @property
     def path(self) -> str:
         return f"{PREFIX}/{self.command.__name__.lower()}"
 
 
-ROUTES: Final = (
-    Route(Put, "put"),
-    Route(Claim, "claim"),
-    Route(Extend, "claim"),
-    Route(Settle, "claim"),
-    Route(Move, "manage"),
-    Route(Browse, "read"),
-    Route(Count, "read"),
-    Route(Read, "read"),
-    Route(Length, "read"),
-    Route(Write, "write"),
-    Route(Acquire, "hold"),
-    Route(Renew, "hold"),
-    Route(Release, "hold"),
-    Route(Look, "read"),
-    Route(Configure, "manage"),
-    Route(Clear, "manage"),
-    Route(Names, "read"),
-    Route(Changes, "read"),
-    Route(Prune, "admin"),
-    Route(Survey, "admin"),
-    Route(Fences, "admin"),
-    Route(BeginImport, "admin"),
-    Route(Import, "admin"),
-    Route(EndImport, "admin"),
-    Route(Seal, "admin"),
-    Route(Together, "read"),  # And what each of its commands takes.
-)
+ROUTES: Final = tuple(Route(command) for command in get_args(AnyCommand))
 
 PATHS: Final[dict[type[Command[Any]], str]] = {route.command: route.path for route in ROUTES}
 
