@@ -1,6 +1,6 @@
 """How the commands that move everything to another store go to Redis and come back."""
 
-from collections.abc import Iterator
+from typing import Final
 
 from msgspec import Struct, msgpack
 from msgspec.structs import asdict
@@ -8,7 +8,7 @@ from msgspec.structs import asdict
 from holdfast.commands import BeginImport, Copying, EndImport, Fenced, Fences, Import, Seal, Survey, Surveyed
 from holdfast.commands.copying import SHOWN
 from holdfast.records import Ending, Entry, Message, Settings
-from holdfast.stores.redis.plans import PLANS, Fields, Object, Plan, given, text
+from holdfast.stores.redis.plans import Fields, Plan, Plans, given, text
 from holdfast.stores.redis.wire import KeptLease, KeptMessage
 
 
@@ -67,17 +67,6 @@ def _import(command: Import) -> Fields:
     }
 
 
-def _objects(command: Import) -> Iterator[Object]:
-    for settings in command.settings:
-        yield settings.kind, settings.name
-    for message in command.messages:
-        yield "queue", message.queue
-    for fenced in command.fences:
-        yield "dict", fenced.dict
-    for entry in command.entries:
-        yield "dict", entry.dict
-
-
 def _begin(command: BeginImport) -> Fields:
     survey = command.survey
     return {
@@ -110,9 +99,11 @@ def _ended(_: EndImport, reply: bytes) -> Copying | None:
     return None if isinstance(found, bool) else found
 
 
-PLANS[Survey] = Plan(lambda _: [], lambda _: {"limit": SHOWN}, _surveyed)
-PLANS[Fences] = Plan(lambda _: [], lambda command: {"after": command.after, "limit": command.limit}, lambda _, reply: _decode_fences(reply))
-PLANS[BeginImport] = Plan(lambda _: [], _begin, lambda _, reply: _decode_copying(reply))
-PLANS[Import] = Plan(_objects, _import, lambda _, reply: _decode_copying(reply))
-PLANS[EndImport] = Plan(lambda _: [], lambda _: {}, _ended)
-PLANS[Seal] = Plan(lambda _: [], _seal, lambda *_: None)
+PLANS: Final[Plans] = {
+    Survey: Plan(lambda _: {"limit": SHOWN}, _surveyed),
+    Fences: Plan(lambda command: {"after": command.after, "limit": command.limit}, lambda _, reply: _decode_fences(reply)),
+    BeginImport: Plan(_begin, lambda _, reply: _decode_copying(reply)),
+    Import: Plan(_import, lambda _, reply: _decode_copying(reply)),
+    EndImport: Plan(lambda _: {}, _ended),
+    Seal: Plan(_seal, lambda *_: None),
+}

@@ -1,6 +1,7 @@
 """How commands on dicts and leases go to Redis and come back."""
 
 from collections.abc import Sequence
+from typing import Final
 
 from msgspec import Struct, json, msgpack
 
@@ -22,7 +23,7 @@ from holdfast.commands import (
     Written,
 )
 from holdfast.records import seconds_in
-from holdfast.stores.redis.plans import PLANS, Fields, Object, Plan, given, text
+from holdfast.stores.redis.plans import Fields, Plan, Plans, given, text
 from holdfast.stores.redis.queueing import span
 from holdfast.stores.redis.wire import KeptEntry, KeptLease
 
@@ -73,11 +74,6 @@ def _acquire(command: Acquire) -> Fields:
 
 def _names(names: Sequence[LeaseName]) -> list[tuple[str, str, str]]:
     return [(name.dict or "", name.key, name.lease_id) for name in names]
-
-
-def home_of(name: str | None, key: str) -> Object:
-    """The object that a lease belongs to: its dict, or itself."""
-    return ("lease", key) if name is None else ("dict", name)
 
 
 class _Found(Struct, frozen=True):
@@ -147,26 +143,18 @@ def _looked(command: Look, reply: bytes) -> Looked:
     return Looked([one.acquired(command.dict, key) if isinstance(one, _Granted) else None for key, one in leases], found.index)
 
 
-PLANS[Read] = Plan(lambda command: [("dict", command.dict)], _read, _entries)
-PLANS[Length] = Plan(lambda command: [("dict", command.dict)], lambda command: {"dict": command.dict}, lambda _, reply: _decode_int(reply))
-PLANS[Write] = Plan(lambda command: [("dict", command.dict)], _write, _written)
-PLANS[Acquire] = Plan(
-    lambda command: [home_of(command.dict, command.key)],
-    _acquire,
-    lambda command, reply: _decode_granted(reply).acquired(command.dict, command.key),
-)
-PLANS[Renew] = Plan(
-    lambda command: [home_of(name.dict, name.key) for name in command.names],
-    lambda command: given(names=_names(command.names), lease=span(command.lease_s), all_or_none=command.all_or_none),
-    _leases,
-)
-PLANS[Release] = Plan(
-    lambda command: [home_of(name.dict, name.key) for name in command.names],
-    lambda command: {"names": _names(command.names), "all_or_none": command.all_or_none},
-    lambda _, reply: _decode_released(reply),
-)
-PLANS[Look] = Plan(
-    lambda command: [home_of(command.dict, key) for key in command.keys],
-    lambda command: given(dict=command.dict, keys=list(command.keys)),
-    _looked,
-)
+PLANS: Final[Plans] = {
+    Read: Plan(_read, _entries),
+    Length: Plan(lambda command: {"dict": command.dict}, lambda _, reply: _decode_int(reply)),
+    Write: Plan(_write, _written),
+    Acquire: Plan(_acquire, lambda command, reply: _decode_granted(reply).acquired(command.dict, command.key)),
+    Renew: Plan(
+        lambda command: given(names=_names(command.names), lease=span(command.lease_s), all_or_none=command.all_or_none),
+        _leases,
+    ),
+    Release: Plan(
+        lambda command: {"names": _names(command.names), "all_or_none": command.all_or_none},
+        lambda _, reply: _decode_released(reply),
+    ),
+    Look: Plan(lambda command: given(dict=command.dict, keys=list(command.keys)), _looked),
+}

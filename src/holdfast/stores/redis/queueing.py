@@ -1,14 +1,14 @@
 """How commands on queues go to Redis and come back."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Final
 
 from msgspec import Struct, msgpack
 
 from holdfast.commands import Browse, Browsed, Claim, Claimed, Count, Extend, Filter, Held, Item, Move, Moved, Put, Puts, Settle, Stats
 from holdfast.commands.moving import cursor
 from holdfast.records import ERROR_CHARACTERS, Message, Receipt, moment_in, seconds_in
-from holdfast.stores.redis.plans import PLANS, Fields, Object, Plan, given, text
+from holdfast.stores.redis.plans import Fields, Plan, Plans, given, text
 from holdfast.stores.redis.wire import KeptClaim, KeptMessage
 
 
@@ -220,19 +220,6 @@ def _age_s(age: float | None) -> float | None:
     return None if age is None else age / 1_000_000
 
 
-def _queue_of(command: Any) -> list[Object]:
-    return [("queue", command.queue)]
-
-
-def _queues_of(command: Extend | Settle) -> list[Object]:
-    queues = dict.fromkeys([receipt.queue for receipt in command.receipts])
-    return [("queue", queue) for queue in queues]
-
-
-def _moved_queues(command: Move) -> list[Object]:
-    return [("queue", command.queue), *([("queue", command.to_queue)] if command.to_queue is not None else [])]
-
-
 _decode_puts = msgpack.Decoder(Puts | bool).decode
 _decode_held = msgpack.Decoder(Held | bool).decode
 _decode_moved = msgpack.Decoder(Moved).decode
@@ -250,10 +237,12 @@ def _held(command: Extend | Settle, reply: bytes) -> Held:
     return found if isinstance(found, Held) else Held([True] * len(command.receipts))  # The short way: all of them.
 
 
-PLANS[Put] = Plan(_queue_of, _put, _puts)
-PLANS[Claim] = Plan(_queue_of, _claim, _claimed)
-PLANS[Extend] = Plan(_queues_of, _extend, _held)
-PLANS[Settle] = Plan(_queues_of, _settle, _held)
-PLANS[Browse] = Plan(_queue_of, _browse, _browsed)
-PLANS[Count] = Plan(_queue_of, lambda command: {"queue": command.queue}, _counted)
-PLANS[Move] = Plan(_moved_queues, _move, lambda _, reply: _decode_moved(reply))
+PLANS: Final[Plans] = {
+    Put: Plan(_put, _puts),
+    Claim: Plan(_claim, _claimed),
+    Extend: Plan(_extend, _held),
+    Settle: Plan(_settle, _held),
+    Browse: Plan(_browse, _browsed),
+    Count: Plan(lambda command: {"queue": command.queue}, _counted),
+    Move: Plan(_move, lambda _, reply: _decode_moved(reply)),
+}

@@ -8,7 +8,7 @@ from msgspec import convert, msgpack
 from holdfast.commands import Command, refused
 from holdfast.errors import HoldfastError
 from holdfast.records import Receipt, seconds_in
-from holdfast.stores.redis.plans import answer_to
+from holdfast.stores.redis.requests import answer_to
 from holdfast.stores.redis.wire import KeptLease
 
 R = TypeVar("R")

@@ -10,21 +10,18 @@ from holdfast.commands import Command, refused
 from holdfast.errors import Closed
 from holdfast.stores import Guarantees
 from holdfast.stores.cancelled import finish_taking_back, take_back_if_cancelled
-from holdfast.stores.redis import whole
 from holdfast.stores.redis.address import read_url
 from holdfast.stores.redis.connections import Connections
 from holdfast.stores.redis.listening import Listener
-from holdfast.stores.redis.plans import request_for
 from holdfast.stores.redis.refusing import read_reply
 from holdfast.stores.redis.renewals import RedisRenewer
+from holdfast.stores.redis.requests import request_for
 from holdfast.stores.redis.serving import FORMAT, check, check_format, read_server, refuse_if_missing, reply_or
 from holdfast.stores.redis.tasks import RedisTasks
 from holdfast.stores.retrying import Patience, Tries, named, retry
 from holdfast.stores.waiting import Mark, Waiters, waiters_for
 
 R = TypeVar("R")
-
-_ = whole  # Knows how every command goes and comes back.
 
 OPENING = Patience(most_s=5.0)
 """How long to try to reach a server that was never reached before."""

@@ -1,16 +1,13 @@
-"""How commands on whole queues and dicts, on the log, and on several things at once go to Redis and come back."""
+"""How commands on whole queues and dicts, and on the log, go to Redis and come back."""
 
-from typing import Any
+from typing import Any, Final
 
 from msgspec import UNSET, Raw, Struct, json, msgpack
 
-from holdfast.commands import Changes, Clear, Configure, Named, Names, Page, Prune, Together
+from holdfast.commands import Changes, Clear, Configure, Named, Names, Page, Prune
 from holdfast.records import Event, Settings, moment_in
-from holdfast.stores.redis import copying, entering, queueing
 from holdfast.stores.redis.entering import start_of
-from holdfast.stores.redis.plans import PLANS, Fields, Object, Plan
-
-__all__ = ["copying", "entering", "queueing"]  # Imported so that the plans of all commands are there.
+from holdfast.stores.redis.plans import Fields, Object, Plan, Plans
 
 FACTS = (
     *("ids", "keys", "updated", "updated_keys", "started", "to", "dead_letter"),
@@ -97,7 +94,6 @@ _decode_configured = msgpack.Decoder(_Configured).decode
 _decode_listed = msgpack.Decoder(_Listed).decode
 _decode_page = msgpack.Decoder(_Page).decode
 _decode_int = msgpack.Decoder(int).decode
-_decode_parts = msgpack.Decoder(list[Raw]).decode
 
 
 def _named(command: Names, reply: bytes) -> Named:
@@ -111,35 +107,16 @@ def _page(command: Changes, reply: bytes) -> Page:
     return Page(events, page.upto, page.latest)
 
 
-def _together(command: Together) -> Fields:
-    steps = [step.strictly() for step in command.commands]
-    return {"commands": [{"command": type(step).__name__, **PLANS[type(step)].fields(step)} for step in steps]}
-
-
-def _answers(command: Together, reply: bytes) -> list[Any]:
-    parts = zip(command.commands, _decode_parts(reply), strict=True)
-    return [PLANS[type(step)].answer(step, bytes(part)) for step, part in parts]
-
-
-PLANS[Configure] = Plan(
-    lambda command: [(command.kind, command.name)],
-    _configure,
-    lambda command, reply: _decode_configured(reply).settings(command.kind, command.name),
-)
-PLANS[Clear] = Plan(
-    lambda command: [(command.kind, command.name)],
-    lambda command: {"kind": command.kind, "name": command.name, "drop": command.drop},
-    lambda _, reply: _decode_int(reply),
-)
-PLANS[Names] = Plan(lambda _: [], _list, _named)
-PLANS[Changes] = Plan(lambda command: [log_of(command.topic)], _changes, _page)
-PLANS[Prune] = Plan(
-    lambda _: [],
-    lambda command: {"keep": command.keep, "keep_for": moment_in(command.keep_s), "limit": command.limit},
-    lambda _, reply: _decode_int(reply),
-)
-PLANS[Together] = Plan(
-    lambda command: [one for step in command.commands for one in PLANS[type(step)].objects(step)],
-    _together,
-    _answers,
-)
+PLANS: Final[Plans] = {
+    Configure: Plan(_configure, lambda command, reply: _decode_configured(reply).settings(command.kind, command.name)),
+    Clear: Plan(
+        lambda command: {"kind": command.kind, "name": command.name, "drop": command.drop},
+        lambda _, reply: _decode_int(reply),
+    ),
+    Names: Plan(_list, _named),
+    Changes: Plan(_changes, _page),
+    Prune: Plan(
+        lambda command: {"keep": command.keep, "keep_for": moment_in(command.keep_s), "limit": command.limit},
+        lambda _, reply: _decode_int(reply),
+    ),
+}
