@@ -174,7 +174,7 @@ def test_a_server_that_stays_away_is_unavailable_and_says_what_is_known(server: 
 
 
 def test_a_server_that_does_not_answer_leaves_the_outcome_unknown(server: RedisServer) -> None:
-    store = RedisStore(f"{server.url}?socket_timeout=0.1", patience=Patience(most_s=0.2))
+    store = RedisStore(f"{server.url}?socket_timeout=0.5", patience=Patience(most_s=1))
     put(store, "a")
     with server.paused(), pytest.raises(OutcomeUnknown):
         put(store, "b")
