@@ -9,14 +9,13 @@ from typing import Any
 import pytest
 from msgspec import Raw
 
-from holdfast.commands import Claim, Command, Configure, Item, Put, Transaction
-from holdfast.commands.topics import queue_topic
-from holdfast.commands.transaction import Draft
+from holdfast.commands import Claim, Configure, Item, Put
 from holdfast.connect import connect
 from holdfast.errors import QueueFull, StoreError, StoreFull, StoreMoved, StoreUnavailable
 from holdfast.stores import Store
 from tests.stores.sqlite.programs import Program
 from tests.stores.sqlite.stores import OPENED, ack, claim, put, waiting
+from tests.stores.sqlite.test_commits import Failing
 
 
 @pytest.fixture
@@ -108,18 +107,6 @@ def test_a_refused_command_leaves_the_callers_work_as_it_was(connection: sqlite3
     connection.execute("commit")
     assert orders(connection) == ["o", "p"]
     assert waiting(store) == ["a"]
-
-
-class Failing(Command[None], frozen=True):
-    """Writes something, and then fails as only a fault of ours would."""
-
-    def check(self, tx: Transaction) -> None:
-        tx.latest()
-
-    def write(self, tx: Transaction, plan: None) -> None:
-        del plan
-        tx.append([Draft(queue_topic("jobs"), "put", {"ids": ["half"]})])
-        raise RuntimeError("in the middle")
 
 
 def test_a_command_that_fails_in_the_middle_leaves_nothing_but_the_callers_work(connection: sqlite3.Connection, store: Store) -> None:

@@ -5,12 +5,13 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import pytest
 from msgspec import Raw
 
 from holdfast.commands import Claim, Command, Configure, Item, Put, Transaction
+from holdfast.commands.naming import Renamer
 from holdfast.commands.topics import queue_topic
 from holdfast.commands.transaction import Draft
 from holdfast.errors import Closed, OutcomeUnknown, QueueFull, StoreUnavailable
@@ -22,6 +23,10 @@ from tests.stores.sqlite.stores import OPENED, put, waiting
 
 class Failing(Command[None], frozen=True):
     """Writes something, and then fails as only a fault of ours or of the disk would."""
+
+    def named(self, names: Renamer) -> Self:
+        del names
+        return self
 
     def check(self, tx: Transaction) -> None:
         tx.latest()
