@@ -12,6 +12,7 @@ from holdfast.cli.copy import copy
 from holdfast.cli.demo.command import demo
 from holdfast.cli.imports import imports
 from holdfast.cli.localqueue import localqueue
+from holdfast.cli.namespace import namespace
 from holdfast.cli.restore import restore
 from holdfast.cli.serve import serve
 from holdfast.cli.token import token
@@ -45,5 +46,6 @@ app.command()(restore)
 app.command()(serve)
 app.command()(worker)
 app.add_typer(token, name="token")
+app.add_typer(namespace, name="namespace")
 app.command()(audit)
 apply_to(app)

@@ -21,8 +21,10 @@ from holdfast.server.layers.signin import SignIn
 from holdfast.server.layers.telemetry import Telemetry
 from holdfast.server.layers.tracing import traced
 from holdfast.server.metrics import Metrics
+from holdfast.server.quotas import KnownQuotas
 from holdfast.server.rates import Rates
 from holdfast.server.stalls import Stalls, uptime_s
+from holdfast.server.tenants import Tenants
 from holdfast.server.topics import MOST as TOPICS
 from holdfast.server.topics import MOST_EACH as TOPICS_EACH
 from holdfast.server.topics import Topics
@@ -103,8 +105,10 @@ class ControlPlane:
         topics = Topics(self._store, options.topics, options.topics_each)
         stalls = Stalls(options.uptime)
         stalls.watch()
-        posts = _posts(store, topics, self._lasting, metrics, options, stalls=stalls)
-        gets = _gets(store, topics, self._lasting, metrics, options)
+        quotas = KnownQuotas(self._store, store, options.now)
+        tenants = Tenants(store, quotas, options.now)
+        posts = _posts(store, topics, self._lasting, metrics, options, stalls=stalls, tenants=tenants)
+        gets = _gets(store, topics, self._lasting, metrics, options, tenants=tenants)
         tokens = KnownTokens(self._store, store, options.now)
         failures = Failures(options.failed_logins, options.failed_logins_s, options.now)
         rates = Rates(options.requests_each_per_s, options.now)
@@ -114,7 +118,9 @@ class ControlPlane:
         answered = Problems(Hosts(InFlight(signed_in, options.in_flight), options.hosts))
         routes = frozenset({*gets, *posts})
         dismissals = Dismissals(tokens, self._lasting, options.check_waiting_s)
-        self._served = _Served(store, topics, tokens, stalls, dismissals, traced(Telemetry(answered, metrics, routes), routes))
+        self._served = _Served(
+            store, topics, tokens, quotas, tenants, stalls, dismissals, traced(Telemetry(answered, metrics, routes), routes)
+        )
 
     def end_waits(self) -> None:
         """Let every request that waits answer now, and no other wait any more."""
@@ -127,6 +133,8 @@ class ControlPlane:
             self._served.topics.close()
             self._served.dismissals.close()
             self._served.tokens.close()
+            self._served.quotas.close()
+            self._served.tenants.close()
             self._served.stalls.close()
             await self._served.store.aclose()
 
@@ -143,6 +151,8 @@ class _Served(Struct):
     store: AsyncStore
     topics: Topics
     tokens: KnownTokens
+    quotas: KnownQuotas
+    tenants: Tenants
     stalls: Stalls
     dismissals: Dismissals
     app: App
@@ -168,16 +178,19 @@ class Routes:
         return WireError("wrong_method", 405, f"this takes {allowed}", ((b"allow", allowed.encode()),))
 
 
-def _posts(store: AsyncStore, topics: Topics, lasting: Lasting, metrics: Metrics, options: Options, *, stalls: Stalls) -> dict[str, App]:
+def _posts(
+    store: AsyncStore, topics: Topics, lasting: Lasting, metrics: Metrics, options: Options, *, stalls: Stalls, tenants: Tenants
+) -> dict[str, App]:
     routes: dict[str, App] = {
-        route.path: CommandRoute(route.command, store, lasting, metrics, stalls=stalls, body_bytes=options.body_bytes) for route in ROUTES
+        route.path: CommandRoute(route.command, store, lasting, metrics, stalls=stalls, tenants=tenants, body_bytes=options.body_bytes)
+        for route in ROUTES
     }
-    return routes | {WAIT_PATH: WaitRoute(topics, lasting)}
+    return routes | {WAIT_PATH: WaitRoute(topics, lasting, tenants)}
 
 
-def _gets(store: AsyncStore, topics: Topics, lasting: Lasting, metrics: Metrics, options: Options) -> dict[str, App]:
+def _gets(store: AsyncStore, topics: Topics, lasting: Lasting, metrics: Metrics, options: Options, *, tenants: Tenants) -> dict[str, App]:
     return {
-        WATCH_PATH: WatchRoute(store, lasting, options.heartbeat_s),
+        WATCH_PATH: WatchRoute(store, lasting, tenants, options.heartbeat_s),
         ABOUT_PATH: AboutRoute(store),
         AUDIT_PATH: AuditRoute(store),
         OPENAPI_PATH: OpenApiRoute(),

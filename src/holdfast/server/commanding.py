@@ -16,6 +16,7 @@ from holdfast.server.lasting import Lasting
 from holdfast.server.metrics import Metrics
 from holdfast.server.reach import Reach
 from holdfast.server.stalls import Stalls
+from holdfast.server.tenants import Tenants
 from holdfast.stores import AsyncStore
 from holdfast.stores.http.protocol import WAIT_MAX_S, WALL_OFFSET
 
@@ -30,20 +31,29 @@ class CommandRoute:
     """Executes one kind of command on the store."""
 
     def __init__(
-        self, command: type[Command[Any]], store: AsyncStore, lasting: Lasting, metrics: Metrics, *, stalls: Stalls, body_bytes: int
+        self,
+        command: type[Command[Any]],
+        store: AsyncStore,
+        lasting: Lasting,
+        metrics: Metrics,
+        *,
+        stalls: Stalls,
+        tenants: Tenants,
+        body_bytes: int,
     ) -> None:
         self._decode = json.Decoder(command).decode
         self._store = store
         self._lasting = lasting
         self._metrics = metrics
         self._stalls = stalls
+        self._tenants = tenants
         self._body_bytes = body_bytes
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         begun = self._stalls.begin()
         command = self._decode(await read_body(scope, receive, self._body_bytes))
         caller = caller_of(scope)
-        store = Reach(self._store, caller)
+        store = Reach(self._store, caller, self._tenants)
         last = await store.last_failures(command)
         self._stalls.check(begun)
         if scope["query_string"] and isinstance(command, Claim):
@@ -58,7 +68,7 @@ class CommandRoute:
         """Claim, waiting for something to be there; what comes when the client has gone is given back."""
         if command.id:
             raise ValueError("a claim that waits takes no id: it asks many times, and what a lost answer claimed is given back at once")
-        messages = await self._lasting.run(scope, receive, claim_patiently(store, command, wait_s(scope), POLL_S))
+        messages = await self._lasting.run(scope, receive, claim_patiently(store, command, wait_s(scope), POLL_S), self._tenants)
         if messages is None:
             await caller_of(scope).stay()
         return Claimed(messages or [])

@@ -21,6 +21,8 @@ LAST_RESERVED: Final = f"{RESERVED}~"
 
 TOKENS: Final = f"{RESERVED}/tokens"
 AUDIT: Final = f"{RESERVED}/audit"
+QUOTAS: Final = f"{RESERVED}/quotas"
+USAGE: Final = f"{RESERVED}/usage"
 """The dicts that the server keeps for itself."""
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,31}")

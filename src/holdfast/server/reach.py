@@ -1,7 +1,7 @@
 """The store as one caller reaches it; routes know no other.
 
-Every command of every route passes here: is the caller still welcome, may they do all that it takes, into their namespace, into the audit
-if it is an administrator's, and its answer back out.
+Every command of every route passes here: is the caller still welcome, may they do all that it takes, is there room for it in their quota,
+into their namespace, into the audit if it is an administrator's, and its answer back out.
 """
 
 from collections.abc import Collection
@@ -22,6 +22,7 @@ from holdfast.server.inside import inside
 from holdfast.server.namespaces import AUDIT, RESERVED
 from holdfast.server.needs import Need, needs_of
 from holdfast.server.outside import error_outside, outside
+from holdfast.server.tenants import Tenants
 from holdfast.stores import AsyncStore, Guarantees
 from holdfast.stores.waiting import Mark, Waiters
 
@@ -36,8 +37,9 @@ ID_LIMITS: Final = Limits(name_bytes=100)
 class Reach:
     """An `AsyncStore` for the length of one request."""
 
-    def __init__(self, store: AsyncStore, caller: Caller) -> None:
+    def __init__(self, store: AsyncStore, caller: Caller, tenants: Tenants) -> None:
         self._store = store
+        self._tenants = tenants
         self._caller = caller
         self._namespace = caller.namespace
         self.url: str = store.url
@@ -55,13 +57,17 @@ class Reach:
             return same
         for need in needs_of(command):
             check(self._caller, need)
+        size_bytes = 0
         try:
+            size_bytes = await self._tenants.enter(command, self._namespace)
             answer = hide_ids(command, await self._execute(command))
         except Exception as error:
             hide_ids_in_error(error)
             if self._namespace.prefix:
                 error_outside(error, self._namespace)
             raise
+        finally:
+            self._tenants.leave(self._namespace, size_bytes)
         theirs: R = outside(answer, self._namespace) if self._namespace.prefix else answer
         return theirs
 

@@ -12,6 +12,7 @@ from holdfast.server.bodies import read_body
 from holdfast.server.callers import Caller, caller_of, may_know, may_know_one_of
 from holdfast.server.lasting import Lasting
 from holdfast.server.needs import SERVER, Need, about
+from holdfast.server.tenants import Tenants
 from holdfast.server.topics import Topics
 from holdfast.stores.http.protocol import WAIT_MAX_S, Asked, Heard, Waited, WaitFor
 
@@ -26,9 +27,10 @@ _encode: Callable[[object], bytes] = json.Encoder().encode
 class WaitRoute:
     """Answers when a topic was hinted after its mark."""
 
-    def __init__(self, topics: Topics, lasting: Lasting) -> None:
+    def __init__(self, topics: Topics, lasting: Lasting, tenants: Tenants) -> None:
         self._topics = topics
         self._lasting = lasting
+        self._tenants = tenants
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         asked = _decode(await read_body(scope, receive, BODY_BYTES))
@@ -40,7 +42,7 @@ class WaitRoute:
         topics = [Asked(namespace.topic_inside(each.topic), each.mark) for each in allowed]
         # One topic that is refused must not keep the caller from the others, and they must hear of it now.
         wait = self._topics.wait(caller.commands or caller.where, topics, 0.0 if refused else asked.timeout_s)
-        heard = await self._lasting.run(scope, receive, wait) or []
+        heard = await self._lasting.run(scope, receive, wait, self._tenants) or []
         await caller.stay()
         theirs = [Heard(namespace.topic_outside(each.topic), each.mark, each.count) for each in heard]
         await answer(scope, send, 200, _encode(Waited(theirs, refused)), JSON_TYPE)

@@ -17,6 +17,7 @@ from holdfast.server.asgi import STATUS, Receive, Scope, Send, header
 from holdfast.server.callers import caller_of
 from holdfast.server.lasting import Lasting
 from holdfast.server.reach import Reach
+from holdfast.server.tenants import Tenants
 from holdfast.stores import AsyncStore
 from holdfast.stores.http.problems import WireError
 from holdfast.stores.waiting import Mark
@@ -35,25 +36,26 @@ _encode: Callable[[object], bytes] = json.Encoder().encode
 class WatchRoute:
     """Streams what happens on a topic; a comment now and then shows that the stream lives."""
 
-    def __init__(self, store: AsyncStore, lasting: Lasting, heartbeat_s: float = HEARTBEAT_S) -> None:
+    def __init__(self, store: AsyncStore, lasting: Lasting, tenants: Tenants, heartbeat_s: float = HEARTBEAT_S) -> None:
         self._store = store
         self._lasting = lasting
+        self._tenants = tenants
         self._heartbeat_s = heartbeat_s
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         first = asked_for(scope)
         caller = caller_of(scope)
-        store = Reach(self._store, caller)
+        store = Reach(self._store, caller, self._tenants)
         with store.mark(watch_topic(first.topic)) as mark:
             page = await store.execute(first)  # What is wrong with it is still an error, not a stream.
-            scope[STATUS] = OK
-            await self._lasting.run(scope, receive, self._stream(store, mark, first.topic, page, send))
+            await self._lasting.run(scope, receive, self._stream(scope, send, self._parts(store, mark, first.topic, page)), self._tenants)
         await send({"type": "http.response.body", "body": b""})
 
-    async def _stream(self, store: AsyncStore, mark: Mark, topic: str, page: Page, send: Send) -> None:
+    async def _stream(self, scope: Scope, send: Send, parts: AsyncIterator[bytes]) -> None:
+        scope[STATUS] = OK
         await send({"type": "http.response.start", "status": OK, "headers": _HEADERS})
         with suppress(WireError):  # The caller's token was revoked meanwhile: the stream ends.
-            async for part in self._parts(store, mark, topic, page):
+            async for part in parts:
                 async with asyncio.timeout(SEND_S):  # Whoever reads no longer is hung up on.
                     await send({"type": "http.response.body", "body": part, "more_body": True})
 

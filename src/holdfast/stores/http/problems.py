@@ -76,6 +76,7 @@ WIRE_CODES: Final = {
     "not_signed_in": errors.NotAllowed,
     "wrong_host": errors.NotAllowed,
     "cross_origin": errors.NotAllowed,
+    "over_quota": errors.StoreFull,
     "too_many_failures": errors.NotAllowed,
     "no_such_route": errors.StoreError,
     "wrong_method": errors.StoreError,
