@@ -17,7 +17,7 @@ ORPHANED = """
 import os, signal
 from holdfast.testing.servers.postgres import PostgresServer
 server = PostgresServer()
-print(server._program.folder, flush=True)
+print(server._program.log.parent, flush=True)
 os.kill(os.getpid(), signal.SIGKILL)
 """
 
@@ -50,6 +50,6 @@ def test_a_server_ends_with_the_process_that_started_it_even_if_that_is_killed()
     folder = Path(killed.stdout.strip())
     assert (killed.returncode, folder.name[:9]) == (-signal.SIGKILL, "holdfast-")
     # It removes this file as the last thing it does.
-    while (folder / "data" / "postmaster.pid").exists():
+    while (folder / "server" / "data" / "postmaster.pid").exists():
         time.sleep(0.01)
     shutil.rmtree(folder)

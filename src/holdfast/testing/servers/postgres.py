@@ -57,8 +57,7 @@ class PostgresServer:
         return self._program.folder / "data"
 
     def _create(self) -> None:
-        folder = self._program.folder
-        secret = folder / "password"
+        secret = self._program.log.with_name("password")
         secret.write_text(PASSWORD, encoding="ascii")
         secret.chmod(0o644)
         self._program.run(

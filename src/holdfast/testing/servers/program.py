@@ -23,11 +23,15 @@ class Program:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.folder: Path = Path(tempfile.mkdtemp(prefix=f"holdfast-{name}-"))
+        self._place = Path(tempfile.mkdtemp(prefix=f"holdfast-{name}-"))
+        self._place.chmod(0o755)
+        # What we write stays out of the server's folder: its user could put links there.
+        self.log: Path = self._place / "log"
+        self.folder: Path = self._place / "server"
+        self.folder.mkdir(mode=0o755)
         self.user: str | None = unprivileged_user() if os.geteuid() == 0 else None
         if self.user is not None:
             shutil.chown(self.folder, self.user)
-        self.log: Path = self.folder / "log"
         self._process: subprocess.Popen[bytes] | None = None
 
     def run(self, *command: str | Path) -> None:
@@ -60,7 +64,7 @@ class Program:
     def close(self) -> None:
         """End the server and remove its folder."""
         self.stop()
-        shutil.rmtree(self.folder, ignore_errors=True)
+        shutil.rmtree(self._place, ignore_errors=True)
 
 
 def unprivileged_user() -> str:

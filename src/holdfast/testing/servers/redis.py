@@ -72,7 +72,6 @@ class RedisServer:
             "unixsocketperm": "777",
         }
         self._pid.unlink(missing_ok=True)
-        self._program.folder.chmod(0o755)
         settings = [part for name, value in (place | self.settings).items() for part in (f"--{name}", *(value.split() or [""]))]
         # It writes its process id once it has read its data and takes connections.
         self._program.start([self.binary, *settings], lambda: self._pid.exists() and answers_at(self.port))
