@@ -124,6 +124,15 @@ def is_server(url: str) -> bool:
     return urlsplit(url).scheme in SERVERS
 
 
+def file_of(target: str | None) -> Path | None:
+    """The file or folder that a store is in, without opening it; None for a store elsewhere. Without a URL, that of `connect`."""
+    target = os.environ.get("HOLDFAST_URL") if target is None else target
+    if target is None:
+        return _default_path(create=False)
+    url = _split(target)
+    return None if url.scheme in SERVERS | DATABASES or url.scheme == "memory" else _path_of(url)
+
+
 def is_private(url: str) -> bool:
     """Whether the URL names no store in particular: each `memory://` is one of its own, and gone with its last user."""
     return url.partition("?")[0] == "memory://"
@@ -184,12 +193,16 @@ def shared_as(url: str, store: "Store") -> Iterator[None]:
 def _connect_default(token: str | None, limits: Limits, *, create: bool) -> "Store":
     url = os.environ.get("HOLDFAST_URL")
     if url is None:
-        from platformdirs import user_data_path  # noqa: PLC0415 - see the top
-
-        path = user_data_path("holdfast", ensure_exists=create) / "holdfast.sqlite3"
+        path = _default_path(create=create)
         _tell_once(path)
         return connect(f"sqlite:///{quote(str(path))}", limits=limits, create=create)
     return connect_shared(url, token=token, limits=limits, create=create)
+
+
+def _default_path(*, create: bool) -> Path:
+    from platformdirs import user_data_path  # noqa: PLC0415 - see the top
+
+    return user_data_path("holdfast", ensure_exists=create) / "holdfast.sqlite3"
 
 
 def _tell_once(path: Path) -> None:

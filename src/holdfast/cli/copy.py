@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from holdfast.cli.commands import INTERRUPTED
+from holdfast.cli.owner import act_as_owner_of
 from holdfast.wording import counted
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ def copy(
     Nobody may hold a claim or a lease in the source, and nobody may write to it meanwhile. Interrupted, it goes on where it was when it is
     called again.
     """
+    act_as_owner_of(*(url for url in (source, target) if url is not None))
     if undo:
         take_back(source, target, force=force, as_json=as_json)
         return

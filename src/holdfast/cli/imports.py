@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from holdfast.cli.opening import AsJson, StoreUrl
+from holdfast.cli.owner import act_as_owner_of
 from holdfast.wording import counted
 
 imports: typer.Typer = typer.Typer(name="import", no_args_is_help=True, help="Take in what other libraries wrote.")
@@ -33,6 +34,7 @@ def localqueue(
     from holdfast.client import client_for
     from holdfast.surfaces.localqueue.importing import import_localqueue
 
+    act_as_owner_of(file, url)
     with client_for(url) as client:
         imported = import_localqueue(file, client, merge=merge)
     if as_json:

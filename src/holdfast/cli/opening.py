@@ -9,6 +9,7 @@ from typing import Annotated, Final
 
 import typer
 
+from holdfast.cli.owner import act_as_owner_of
 from holdfast.connect import SERVERS, connect_shared
 from holdfast.server.audit import Actor
 from holdfast.stores import Store
@@ -23,6 +24,7 @@ _DURATION = re.compile(r"(\d{1,9})([smhdw])")
 @contextmanager
 def opened(url: str | None, *, create: bool = False) -> Iterator[Store]:
     """Open the store itself, which must exist unless `create`, while the block runs."""
+    act_as_owner_of(url)
     store = connect_shared(url, create=create)
     try:
         if store.url.partition("://")[0] in SERVERS:

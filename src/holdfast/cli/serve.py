@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from holdfast.cli.opening import StoreUrl
+from holdfast.cli.owner import act_as_owner_of
 from holdfast.errors import MissingExtra
 
 EXTRA = {"uvicorn", "uvloop", "httptools"}
@@ -62,4 +63,5 @@ def serve(
         requests_each_per_s=max_rate_each,
         allows_copy=allow_copy,
     )
+    act_as_owner_of(url)
     run(url, exposure, options)

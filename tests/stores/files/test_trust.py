@@ -161,3 +161,46 @@ def test_a_new_store_is_its_owners_alone(tmp_path: Path, scheme: str) -> None:
     files = [path for path in tmp_path.rglob("*") if path.is_file()]
     assert len(files) >= 2
     assert {path.stat().st_mode & 0o077 for path in files} == {0}
+
+
+@pytest.mark.parametrize(
+    ("scheme", "name"),
+    [
+        ("sqlite", ""),
+        ("sqlite", "-wal"),
+        ("sqlite", "-shm"),
+        ("sqlite", "-journal"),
+        ("lmdb", ""),
+        ("lmdb", "/data.mdb"),
+        ("lmdb", "/lock.mdb"),
+    ],
+)
+@pytest.mark.parametrize("create", [True, False])
+def test_a_link_of_another_user_to_what_is_not_theirs_is_refused(
+    tmp_path: Path, scheme: str, name: str, *, create: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    link = Path(f"{tmp_path}/store{name}")
+    link.parent.mkdir(exist_ok=True)
+    link.symlink_to("/etc/passwd")
+    if os.geteuid() == 0:
+        os.chown(link, 65534, 65534, follow_symlinks=False)
+    else:
+        monkeypatch.setattr(os, "geteuid", lambda: 65533)
+    with pytest.raises(StoreError, match="a link that another user made"):
+        connect(f"{scheme}:///{tmp_path}/store", create=create)
+
+
+@pytest.mark.parametrize("scheme", ["sqlite", "lmdb"])
+def test_a_link_of_our_own_leads_to_the_store(tmp_path: Path, scheme: str) -> None:
+    connect(f"{scheme}:///{tmp_path}/store").close()
+    (tmp_path / "link").symlink_to(tmp_path / "store")
+    connect(f"{scheme}:///{tmp_path}/link", create=False).close()
+
+
+@pytest.mark.parametrize(("scheme", "name"), [("sqlite", ""), ("sqlite", "-wal"), ("lmdb", "/lock.mdb")])
+def test_what_is_no_file_is_refused_in_place_of_one(tmp_path: Path, scheme: str, name: str) -> None:
+    path = Path(f"{tmp_path}/store{name}")
+    path.parent.mkdir(exist_ok=True)
+    os.mkfifo(path)
+    with pytest.raises(StoreError, match="neither a file nor a folder"):
+        connect(f"{scheme}:///{tmp_path}/store")

@@ -1,10 +1,14 @@
 """The command `holdfast demo`."""
 
 import signal
+from pathlib import Path
+from tempfile import gettempdir
 from types import FrameType
 from typing import Annotated
 
 import typer
+
+from holdfast.cli.owner import act_as_owner_of
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -35,6 +39,7 @@ def demo(
     """Show workers being killed and paused while no message is lost."""
     from holdfast.cli.demo import plot, screen
 
+    act_as_owner_of(Path(gettempdir()))
     for number in SIGNALS:
         signal.signal(number, interrupt)
     try:

@@ -10,6 +10,7 @@ from msgspec import DecodeError, json
 from platformdirs import user_config_path
 
 from holdfast.cli.commands import FAILED, REFUSED, ended
+from holdfast.cli.owner import act_as_owner_of
 from holdfast.client import ControlPlaneClient
 from holdfast.connect import connect_shared
 from holdfast.errors import HoldfastError
@@ -52,6 +53,7 @@ def place_of(store_path: str | None, store: str | None) -> "URLQueueStore":
         raise ValueError("pass either --store-path or --store, not both")
     if store is None:
         store_path = store_path or configured().get("store_path")
+    act_as_owner_of(store if store_path is None else Path(store_path))
     # A client of its own, so that closing the place closes the store.
     return URLQueueStore(ControlPlaneClient.on(connect_shared(store))) if store_path is None else SQLiteQueueStore(store_path)
 

@@ -1,6 +1,7 @@
 """What is configured, and what is kept of retries: `config path`, `show`, `init`, `set`, and `retry prune`."""
 
 from contextlib import closing
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -9,6 +10,7 @@ from msgspec import json
 from holdfast.cli.commands import FAILED, REFUSED, ended
 from holdfast.cli.localqueue.looking import age
 from holdfast.cli.localqueue.opening import answer, config_path, configured, place_of
+from holdfast.cli.owner import act_as_owner_of
 from holdfast.clock import wall_us
 from holdfast.codec import check_duration
 from holdfast.errors import HoldfastError
@@ -75,6 +77,8 @@ def prune(
     try:
         seconds = age(older_than, "retry_record_ttl_seconds", "--older-than")
         file = None if store is not None else retry_store_path or configured().get("retry_store_path")
+        if file is not None:
+            act_as_owner_of(Path(file))
         attempts = URLAttemptStore(place_of(None, store).client) if file is None else SQLiteAttemptStore(file)
         with closing(attempts):
             count = attempts.count_exhausted_older_than if dry_run else attempts.prune_exhausted
@@ -85,6 +89,7 @@ def prune(
 
 
 def _write(settings: dict[str, Any]) -> None:
+    act_as_owner_of(config_path())
     config_path().parent.mkdir(parents=True, exist_ok=True)
     config_path().write_bytes(json.encode(settings))
     answer(settings)

@@ -28,6 +28,7 @@ from holdfast.cli.localqueue.opening import (
     told,
 )
 from holdfast.cli.localqueue.stopping import stopping
+from holdfast.cli.owner import act_as_owner_of
 from holdfast.cli.worker import found
 
 if TYPE_CHECKING:
@@ -140,6 +141,7 @@ def attempts_at(jobs: "PersistentQueue[Any]", retry_store_path: str | None) -> I
     if path is None:
         yield URLAttemptStore(jobs.client)
         return
+    act_as_owner_of(Path(path))
     with closing(SQLiteAttemptStore(path)) as attempts:
         yield attempts
 

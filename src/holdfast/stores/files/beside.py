@@ -7,7 +7,9 @@ following links, looked at, and changed through its descriptor.
 import os
 from contextlib import suppress
 from pathlib import Path
-from stat import S_ISDIR, S_ISREG
+from stat import S_ISDIR, S_ISLNK, S_ISREG
+
+from holdfast.errors import StoreError
 
 OURS_ALONE = 0o600
 """What a new database, or what is made before there is one, is open to."""
@@ -38,6 +40,23 @@ def share_like(database: str | os.PathLike[str], fd: int) -> None:
     os.fchmod(fd, mode | (mode & 0o444) >> 2 if S_ISDIR(os.fstat(fd).st_mode) else mode)
     if os.geteuid() == 0:
         os.fchown(fd, status.st_uid, status.st_gid)
+
+
+def refuse_what_others_placed(*paths: str | os.PathLike[str]) -> None:
+    """Refuse, before an engine opens these by name, a link that is somebody else's choice, and whatever is neither file nor folder.
+
+    A link may be ours, root's, or of the one to whom belongs what it leads to. Who can exchange a file afterwards is not stopped by this.
+    """
+    for path in paths:
+        try:
+            link = os.lstat(path)
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        found = status_of(path) if S_ISLNK(link.st_mode) else link
+        if S_ISLNK(link.st_mode) and link.st_uid not in (os.geteuid(), 0) and (found is None or found.st_uid != link.st_uid):
+            raise StoreError(f"{path} is a link that another user made, to what is not that user's: remove it")
+        if found is not None and not (S_ISREG(found.st_mode) or S_ISDIR(found.st_mode)):
+            raise StoreError(f"{path} is neither a file nor a folder: remove it, or name another path")
 
 
 def create_database(path: str | os.PathLike[str]) -> None:

@@ -14,7 +14,7 @@ import lmdb
 from holdfast.commands import refused
 from holdfast.errors import SchemaTooNew, StoreCorrupted, StoreError, StoreMissing
 from holdfast.stores.files import Durability
-from holdfast.stores.files.beside import OURS_ALONE, status_of
+from holdfast.stores.files.beside import OURS_ALONE, refuse_what_others_placed, status_of
 from holdfast.stores.lmdb.gate import Gate
 from holdfast.stores.lmdb.layout import LONGEST
 from holdfast.stores.lmdb.tables import TABLES, Handle, Tables
@@ -215,8 +215,14 @@ class Environment:
 
 def refuse_if_missing(folder: str) -> None:
     """Refuse a folder in which there is no environment, without making one."""
+    check_names(folder)
     if identity(folder) == NOWHERE:
         raise StoreMissing(f"there is no store at {folder}: check the URL")
+
+
+def check_names(folder: str) -> None:
+    """Refuse what another user placed where LMDB would open it."""
+    refuse_what_others_placed(folder, Path(folder, "data.mdb"), Path(folder, "lock.mdb"))
 
 
 def identity(folder: str) -> tuple[int, int]:

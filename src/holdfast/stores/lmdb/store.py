@@ -19,7 +19,7 @@ from holdfast.stores.files import Durability
 from holdfast.stores.files.beside import sync_folder
 from holdfast.stores.files.store import SharedFileStore
 from holdfast.stores.lmdb.anchor import note_file, read_anchor
-from holdfast.stores.lmdb.environment import Environment, refuse_if_missing
+from holdfast.stores.lmdb.environment import Environment, check_names, refuse_if_missing
 from holdfast.stores.lmdb.failures import UNREADABLE, translate
 from holdfast.stores.lmdb.transaction import LmdbTransaction
 from holdfast.stores.lmdb.writer import Writer
@@ -77,6 +77,7 @@ class LmdbStore(SharedFileStore):
         return Path(self.path, "data.mdb")
 
     def _make_folder(self) -> None:
+        check_names(self.path)
         try:
             Path(self.path).mkdir(mode=0o700, exist_ok=True)
         except OSError as error:

@@ -14,6 +14,7 @@ from holdfast.clock import HOST, Anchor, Host, anchored
 from holdfast.commands import refused
 from holdfast.errors import HoldfastError, SchemaTooNew, StoreCorrupted, StoreError, StoreFull, StoreMissing, StoreUnavailable
 from holdfast.stores.files import Durability
+from holdfast.stores.files.beside import beside, refuse_what_others_placed
 from holdfast.stores.files.replaced import inode_of, warn_of_copy
 from holdfast.stores.sqlite.statements import SQL
 
@@ -127,6 +128,7 @@ def _read_note(row: tuple[str] | None, kind: type[N], path: str) -> N | None:
 
 def check_folder(path: str) -> None:
     """Refuse early, and in words, what SQLite would call "unable to open database file"."""
+    _check_names(path)
     folder = Path(path).parent
     if Path(path).is_dir():
         message = f"{path} is a folder: name a file in it, as in sqlite:///{path}/jobs.db"
@@ -139,8 +141,13 @@ def check_folder(path: str) -> None:
         raise StoreError(message)
 
 
+def _check_names(path: str) -> None:
+    refuse_what_others_placed(path, *(beside(path, suffix) for suffix in ("-wal", "-shm", "-journal")))
+
+
 def refuse_if_missing(path: str) -> None:
     """Refuse a path at which there is no store of ours, without making one."""
+    _check_names(path)
     missing = StoreMissing(f"there is no store at {path}: check the URL")
     if not Path(path).is_file():
         raise missing
