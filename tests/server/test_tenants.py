@@ -7,7 +7,9 @@ import urllib3
 from msgspec import json
 
 from holdfast.commands import Clear, Put
-from holdfast.server.audit import AUDIT_PAGE
+from holdfast.server import auditing
+from holdfast.server.audit import AUDIT_PAGE, Act, Actor, recorded
+from holdfast.server.metrics import QUEUES
 from holdfast.stores import Store
 from holdfast.stores.http.store import HttpStore
 from holdfast.stores.memory import MemoryStore
@@ -67,7 +69,42 @@ def test_a_page_of_the_audit_is_not_empty_because_others_did_more(served: Served
     page = json.decode(seen(served, "/v1/audit?limit=1", token))
     assert [record["what"] for record in page["records"]] == ["queue:tests"]
     rest = json.decode(seen(served, f"/v1/audit?limit={AUDIT_PAGE}&after={page['records'][-1]['id']}", token))
-    assert rest == {"records": [], "more": False}
+    assert rest == {"records": [], "more": False, "after": None}
     assert (
         urllib3.request("GET", f"{served.url}/v1/audit?limit=0", headers={"Authorization": f"Bearer {token}"}, retries=False).status == 422
     )
+
+
+def test_a_tenant_with_many_queues_does_not_push_others_out_of_the_metrics(served: Served, inner: Store) -> None:
+    store = HttpStore(f"{served.url}/ns/acme", token=make(inner, "*", namespaces=("acme",)))
+    for n in range(QUEUES + 50):
+        store.execute(Put(f"a-{n:04}", [item("a")]))
+    store.close()
+    later = HttpStore(f"{served.url}/ns/beta", token=make(inner, "*", namespaces=("beta",)))
+    later.execute(Put("new", [item("a")]))
+    later.close()
+    told = seen(served, "/metrics", make(inner, "server:*:read", namespaces=("*",)))
+    shown = {line.partition('"')[2].partition('"')[0] for line in told.splitlines() if line.startswith("holdfast_queue_messages{")}
+    assert shown >= {"orders", " beta/new", " beta/tests"}
+    assert len(shown) == QUEUES
+    assert 'holdfast_messages_total{queue=" beta/new",op="put"} 1' in told
+    assert 'holdfast_messages_total{queue="new",' in seen(served, "/metrics", make(inner, "server:*:read", namespaces=("beta",)))
+
+
+def test_a_request_for_the_audit_of_one_tenant_walks_through_so_much_and_says_where_to_go_on(
+    served: Served, inner: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(auditing, "PAGES", 2)
+    monkeypatch.setattr(auditing, "AUDIT_PAGE", 3)
+    for _ in range(20):
+        inner.execute(recorded(Actor("somebody", "here", "acme"), Act("clear", "queue:rockets")))
+    inner.execute(recorded(Actor("somebody", "here", "beta"), Act("clear", "queue:last")))
+    token = make(inner, "server:audit:read", namespaces=("beta",))
+    records, after, pages = list[str](), "", 0
+    while after is not None:
+        page = json.decode(seen(served, f"/v1/audit?limit=3&after={after}", token))
+        records += [record["what"] for record in page["records"]]
+        after, pages = page["after"], pages + 1
+        assert page["more"] is (after is not None)
+    assert records == ["queue:tests", "queue:last"]
+    assert pages >= 4, "6 of more than 20 records in each request"

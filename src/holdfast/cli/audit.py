@@ -30,12 +30,12 @@ def audit(
 
 def _read(store: Store, after: str) -> list[Audited]:
     records: list[Audited] = []
-    while True:
-        page = audit_page(store.execute(read_audit(after)))
+    page = audit_page(store.execute(read_audit(after)))
+    records += page.records
+    while page.after is not None:
+        page = audit_page(store.execute(read_audit(page.after)))
         records += page.records
-        if not page.more:
-            return records
-        after = page.records[-1].id
+    return records
 
 
 def _facts(record: Audited) -> str:

@@ -1,6 +1,9 @@
 """What a server says of itself: what it serves, whether it lives, and how to talk to it."""
 
+import sys
 from collections.abc import Callable
+from itertools import chain, islice, zip_longest
+from typing import Final
 
 from msgspec import json
 from msgspec.structs import replace
@@ -13,13 +16,16 @@ from holdfast.server.callers import caller_of, check
 from holdfast.server.inside import inside
 from holdfast.server.lasting import Lasting
 from holdfast.server.metrics import CONTENT_TYPE, QUEUES, Metrics
-from holdfast.server.namespaces import TOKENS
+from holdfast.server.namespaces import DEFAULT, RESERVED, TOKENS, Namespace
 from holdfast.server.needs import METRICS
 from holdfast.server.openapi import openapi
 from holdfast.server.topics import Topics
 from holdfast.stores import AsyncStore
 from holdfast.stores.http.problems import WireError
 from holdfast.stores.http.protocol import VERSION, About
+
+LAST: Final = chr(sys.maxunicode)
+"""Sorts behind every other character of a name."""
 
 _encode: Callable[[object], bytes] = json.Encoder().encode
 
@@ -63,13 +69,31 @@ class MetricsRoute:
         check(caller, METRICS)
         namespace = None if caller.sees_all else caller.namespace
         gauges = {"holdfast_waiting_requests": len(self._lasting), "holdfast_topics": len(self._topics)}
-        names = Names("queue", limit=QUEUES)
-        settings = (await self._store.execute(names if namespace is None else inside(names, namespace))).settings
-        queues = [
-            (each.name if namespace is None else namespace.outside(each.name), await self._store.execute(Count(each.name)))
-            for each in settings
-        ]
+        names = await (self._all_names() if namespace is None else self._names(namespace))
+        queues = [(name if namespace is None else namespace.outside(name), await self._store.execute(Count(name))) for name in names]
         await answer(scope, send, 200, self._metrics.text(gauges, queues, namespace), (b"content-type", CONTENT_TYPE))
+
+    async def _all_names(self) -> list[str]:
+        """Queues of all namespaces in turn: one with many does not leave others out."""
+        each = [await self._names(namespace) for namespace in (DEFAULT, *await self._namespaces(QUEUES - 1))]
+        in_turn = chain.from_iterable(zip_longest(*each))
+        return list(islice((name for name in in_turn if name is not None), QUEUES))
+
+    async def _names(self, namespace: Namespace) -> list[str]:
+        listed = await self._store.execute(inside(Names("queue", limit=QUEUES), namespace))
+        return [settings.name for settings in listed.settings]
+
+    async def _namespaces(self, limit: int) -> list[Namespace]:
+        """The first namespaces that have a queue, beside the default one."""
+        found, after = list[Namespace](), RESERVED
+        while len(found) < limit:
+            settings = (await self._store.execute(Names("queue", RESERVED, after, limit=1))).settings
+            if not settings:
+                break
+            prefix = settings[0].name.partition("/")[0]
+            found += [Namespace.named(prefix.removeprefix(RESERVED))]
+            after = f"{prefix}/{LAST}"
+        return found
 
 
 class HealthRoute:

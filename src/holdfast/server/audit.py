@@ -55,10 +55,11 @@ class Audited(Struct, frozen=True, omit_defaults=True):
 
 
 class AuditPage(Struct, frozen=True):
-    """Records, the oldest first; with `more`, read on after the last id."""
+    """Records, the oldest first; with `more`, read on `after` that id. There may be none on a page, and some on the next."""
 
     records: list[Audited]
     more: bool = False
+    after: str | None = None
 
 
 def acts_of(command: Command[Any]) -> list[Act]:
@@ -93,7 +94,8 @@ def read_audit(after: str | None = None, limit: int = AUDIT_PAGE) -> Read:
 
 def audit_page(found: Entries) -> AuditPage:
     """The records in what was read."""
-    return AuditPage([json.decode(entry.value, type=Audited) for entry in found.entries], found.more)
+    records = [json.decode(entry.value, type=Audited) for entry in found.entries]
+    return AuditPage(records, found.more, records[-1].id if found.more else None)
 
 
 def id_at(seconds: float) -> str:

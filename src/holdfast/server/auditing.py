@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from typing import Final
 from urllib.parse import parse_qs
 
 from msgspec import json
@@ -11,6 +12,9 @@ from holdfast.server.audit import AUDIT_PAGE, Audited, AuditPage, audit_page, re
 from holdfast.server.callers import caller_of, check
 from holdfast.server.needs import AUDIT
 from holdfast.stores import AsyncStore
+
+PAGES: Final = 10
+"""How many pages one request walks through."""
 
 _ID = re.compile(r"[0-9a-f-]{0,36}")
 _encode: Callable[[object], bytes] = json.Encoder().encode
@@ -30,15 +34,18 @@ class AuditRoute:
         await answer(scope, send, 200, _encode(page), JSON_TYPE)
 
     async def _page(self, after: str | None, limit: int, namespace: str | None) -> AuditPage:
-        """The next records of the namespace, None for all; what was done in others is skipped."""
-        records = list[Audited]()
-        while True:
+        """The next records of the namespace, None for all; what was done in others is skipped, as much of it as one request may."""
+        records, more = list[Audited](), True
+        for _ in range(PAGES):
             # Not through the caller's reach: the audit has a name that no caller may say.
             page = audit_page(await self._store.execute(read_audit(after, limit if namespace is None else AUDIT_PAGE)))
             records += [record for record in page.records if namespace in (None, record.namespace)]
-            if len(records) >= limit or not page.more:
-                return AuditPage(records[:limit], page.more or len(records) > limit)
-            after = page.records[-1].id
+            after, more = page.after, page.more
+            if len(records) >= limit or not more:
+                break
+        if len(records) > limit:
+            return AuditPage(records[:limit], more=True, after=records[limit - 1].id)
+        return AuditPage(records, more, after)
 
 
 def asked_for(scope: Scope) -> tuple[str | None, int]:

@@ -5,7 +5,7 @@ must not fill the memory.
 """
 
 from bisect import bisect_left
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, Final
 
@@ -17,7 +17,10 @@ from holdfast.server.namespaces import Namespace
 
 BUCKETS_S: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 QUEUES: Final = 200
-"""How many queues are told apart."""
+"""How many queues of each namespace are told apart."""
+
+NAMESPACES: Final = 1_000
+"""How many namespaces are; the queues of others are one."""
 
 COMMANDS: Final = 10_000
 """How many commands are remembered in case they come again; that is within a minute."""
@@ -36,7 +39,7 @@ class Metrics:
         self._problems: Counter[str] = Counter()
         self._durations: dict[str, list[float]] = {}
         self._messages: Counter[tuple[str, str]] = Counter()
-        self._queues: set[str] = set()
+        self._queues: defaultdict[str, set[str]] = defaultdict(set)  # By the prefix of their namespace.
         self._fenced = 0
         # The ids of the last commands, the oldest first.
         self._commands: dict[str, None] = {}
@@ -61,7 +64,7 @@ class Metrics:
         if command.id and not self._is_new(command.id):
             return
         for effect in effects_of(command, answer, last):
-            self._count(prefix + effect.queue, effect.op, effect.messages)
+            self._count(prefix, effect.queue, effect.op, effect.messages)
         for step, part in parts_of(command, answer):
             if isinstance(step, Write):
                 self._fenced += sum(isinstance(written, Written) and written.because == "fence" for written in part)
@@ -74,12 +77,15 @@ class Metrics:
             del self._commands[next(iter(self._commands))]
         return True
 
-    def _count(self, queue: str, op: str, count: int) -> None:
-        if queue not in self._queues:
-            if len(self._queues) >= QUEUES:
+    def _count(self, prefix: str, queue: str, op: str, count: int) -> None:
+        if prefix not in self._queues and len(self._queues) >= NAMESPACES:
+            prefix, queue = "", OTHER
+        queues = self._queues[prefix]
+        if queue not in queues:
+            if len(queues) >= QUEUES:
                 queue = OTHER
-            self._queues.add(queue)
-        self._messages[queue, op] += count
+            queues.add(queue)
+        self._messages[prefix + queue, op] += count
 
     def text(self, gauges: Mapping[str, float], queues: Iterable[tuple[str, Stats]], namespace: Namespace | None = None) -> bytes:
         """All of it, with what is so at this moment; with a namespace, of messages only those of its queues."""
