@@ -1,9 +1,11 @@
 """The order in which a queue hands out its messages, and when each is due."""
 
+from msgspec import json
+
 from holdfast.commands import Claim, Put
 from holdfast.stores import Store
 from holdfast.testing.clock import FakeClock
-from holdfast.testing.conformance.asking import JOBS, claim, drain, event_names, ids, item, last_event, look, put, settle, value
+from holdfast.testing.conformance.asking import JOBS, claim, drain, event_names, events, ids, item, last_event, look, put, settle, value
 from holdfast.testing.conformance.factory import Conformance
 
 
@@ -138,6 +140,13 @@ class LineConformance(Conformance):
         clock.advance(10)
         put(store, "new", key='"k"')
         assert drain(store) == ["new"], "a put under the key of a message that was too late was lost with it"
+
+    def test_messages_that_a_put_finds_too_late_are_told_of_in_the_order_they_went_in(self, store: Store, clock: FakeClock) -> None:
+        store.execute(Put(JOBS, [item("b", key='"b"', start_within_s=10), item("a", key='"a"', start_within_s=10)]))
+        clock.advance(10)
+        store.execute(Put(JOBS, [item("c", key='"a"'), item("d", key='"b"')]))
+        late = next(json.decode(event.data) for event in events(store) if event.event == "expired")
+        assert (late["ids"], late["keys"]) == (["b", "a"], ['"b"', '"a"'])
 
     def test_many_late_messages_do_not_hide_one_that_is_due(self, store: Store, clock: FakeClock) -> None:
         put(store, *[f"late-{number}" for number in range(300)], start_within_s=1)

@@ -57,7 +57,7 @@ begin
 
   places := places_of(array(select i ->> 'key' from jsonb_array_elements(c -> 'items') as i), keys);
 
-  select coalesce(array_agg(m.id), '{}'), coalesce(array_agg(m.key), '{}') into plan.late_ids, plan.late_keys
+  select coalesce(array_agg(m.id order by m.n), '{}'), coalesce(array_agg(m.key order by m.n), '{}') into plan.late_ids, plan.late_keys
   from unnest(keys) as k (key)
   cross join lateral (
     select * from messages as m where m.queue = of_queue and m.key = k.key and m.key is not null and m.state in ('ready', 'leased') limit 1
