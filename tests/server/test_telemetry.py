@@ -40,8 +40,8 @@ def test_messages_requests_and_queues_are_counted(served: Served) -> None:
     put(store, "a", "b")
     (message,) = store.execute(Claim("jobs", "me", 60.0)).messages
     store.execute(Settle([message.receipt]))
-    store.execute(Write("d", [Change("a", value=raw(1), fence=5)]))
-    store.execute(Write("d", [Change("a", value=raw(1), fence=4)]))
+    store.execute(Write("d", [Change("a", value=raw(1), fence=message.token)]))
+    store.execute(Write("d", [Change("a", value=raw(1), fence=message.token - 1)]))
     urllib3.request("POST", f"{served.url}/v1/put", body=b"{", headers=JSON, retries=False)
     store.close()
     told = metrics(served.url).splitlines()

@@ -122,6 +122,10 @@ def entries_alone(_: Any, tx: Any, name: str, keys: Any) -> Any:
     return {key: entry.fence for key, entry in tx.entries(name, keys).items() if entry.fence}
 
 
+def any_fence(_: Any, write: Any, tx: Any) -> Any:
+    return tx.fences(write.dict, [change.key for change in write.changes if change.fence is not None])
+
+
 def nobody_of_that_name(original: Any, command: Any, tx: Any) -> Any:
     plan = original(command, tx)
     return replace(plan, held=None) if plan.held is not None and plan.held.holder == command.holder else plan
@@ -289,6 +293,7 @@ MUTANTS = [
     ),
     Mutant("writes effects before causes", Tx, "append", effects_first, "test_a_burial_elsewhere_is_an_event_of_both_queues"),
     Mutant("forgets a fence with its entry", Tx, "fences", entries_alone, "test_a_fence_stays_after_a_delete"),
+    Mutant("takes any fence", Write, "_fences", any_fence, "test_a_fence_above_every_token_is_refused_and_nothing_is_written"),
     Mutant("looks at no fence", Tx, "fences", lambda *_: {}, "test_a_write_under_a_lower_token_is_refused"),
     Mutant(
         "looks at no lease that a write names",

@@ -60,6 +60,7 @@ SQL = [
     ),
     TextMutant("never ends a lease", r"(\w+\.)?until > now", "true", "test_a_lease_can_be_taken_when_it_has_ended"),
     TextMutant("looks at no fence", r"of_fence < e\.fence", "false", "test_a_write_under_a_lower_token_is_refused"),
+    TextMutant("takes any fence", r"of_fence > newest", "false", "test_a_fence_above_every_token_is_refused_and_nothing_is_written"),
     TextMutant(
         "compares nothing", r"when 'value' then", "when 'value' then true or", "test_a_change_happens_only_where_its_expectation_is_met"
     ),
@@ -146,6 +147,18 @@ LUA = [
     TextMutant("never ends a lease", r'lease\["until"\] > now and', "true and", "test_a_lease_can_be_taken_when_it_has_ended"),
     TextMutant(
         "looks at no fence", r"fence_of\(dict, change\.key\) > change\.fence", "false", "test_a_write_under_a_lower_token_is_refused"
+    ),
+    TextMutant(
+        "takes any fence",
+        r"change\.fence > numbers\.latest\(\)",
+        "false",
+        "test_a_fence_above_every_token_is_refused_and_nothing_is_written",
+    ),
+    TextMutant(
+        "takes any fence the short way",
+        r"\(change\.fence or 0\) > newest",
+        "false",
+        "test_a_fence_above_every_token_is_refused_and_nothing_is_written",
     ),
     TextMutant(
         "compares nothing", r"not meets\[[^]]*\]\(entry, change\)", "false", "test_a_change_happens_only_where_its_expectation_is_met"

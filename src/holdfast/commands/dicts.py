@@ -25,7 +25,7 @@ from holdfast.codec.fields import (
 from holdfast.commands.command import COUNTED, Command, Resource
 from holdfast.commands.naming import Renamer, Verb, renamed
 from holdfast.commands.refusals import check_choice, check_key
-from holdfast.commands.refused import no_number, not_written, out_of_range
+from holdfast.commands.refused import fence_too_high, no_number, not_written, out_of_range
 from holdfast.commands.topics import dict_topic
 from holdfast.commands.transaction import Draft, Transaction
 from holdfast.records import Entry, Lease, MaybeRaw, Settings, moment_in
@@ -125,7 +125,7 @@ class Change(Struct, frozen=True, gc=False, omit_defaults=True, forbid_unknown_f
     lease: str | None = None
     """The id of the lease on this key that must be held."""
     fence: int | None = None
-    """Refused once a higher token has written the key under a fence."""
+    """The token of a claim or a lease of this store: refused once a higher one has written the key under a fence."""
     ttl_s: float | None = None
 
     def __post_init__(self) -> None:
@@ -214,14 +214,24 @@ class Write(Command[list[Written]], frozen=True):
     def check(self, tx: Transaction) -> "WritePlan":
         keys = [change.key for change in self.changes]
         found = tx.entries(self.dict, keys)
-        fenced = [change.key for change in self.changes if change.fence is not None]
-        fences = tx.fences(self.dict, fenced) if fenced else {}
+        fences = self._fences(tx)
         named = [(self.dict, change.key) for change in self.changes if change.lease is not None]
         leases = tx.leases(named) if named else {}
         answers = [self._answer(tx, change, found.get(change.key), fences, leases) for change in self.changes]
         if self.all_or_none:
             self._refuse(answers)
         return WritePlan(tx.settings("dict", self.dict), answers)
+
+    def _fences(self, tx: Transaction) -> Mapping[str, int]:
+        """The fences in force; a change whose fence is above every token given out is refused."""
+        fenced = {change.key: change.fence for change in self.changes if change.fence is not None}
+        if not fenced:
+            return {}
+        newest = tx.latest()
+        for key, fence in fenced.items():
+            if fence > newest:
+                raise fence_too_high(self.dict, key, fence, newest)
+        return tx.fences(self.dict, fenced)
 
     def _answer(
         self,

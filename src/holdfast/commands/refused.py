@@ -41,6 +41,14 @@ def not_written(dict: str, key: str, because: str, lease: str | None) -> LeaseLo
     return Refused(f"key {key} of dict {dict!r}: {reason}; nothing was written")
 
 
+def fence_too_high(dict: str, key: str, fence: int, newest: int) -> Refused:
+    """A fence that no token of this store can be: it would shut out every holder to come."""
+    return Refused(
+        f"key {key} of dict {dict!r}: fence {fence} is above {newest}, the newest token of this store; nothing was written: "
+        "give the token of a claim or a lease of this store"
+    )
+
+
 def no_number(dict: str, key: str) -> Refused:
     """An increment met something else."""
     return Refused(f"key {key} of dict {dict!r} holds no number to increment; nothing was written")

@@ -23,7 +23,7 @@ from holdfast.records import Receipt, State
 from holdfast.stores import Store
 from holdfast.stores.memory import MemoryStore
 from holdfast.testing.clock import FakeClock
-from holdfast.testing.randomness import DICTS, GRAVE, MAKERS, QUEUES, TOPICS, World, named
+from holdfast.testing.randomness import BEYOND, DICTS, GRAVE, MAKERS, QUEUES, TOPICS, World, named
 
 STATES: tuple[State, ...] = ("ready", "leased", "dead", "buffered")
 NUMBERS = frozenset({"token", "revision", "index"})
@@ -81,7 +81,7 @@ class Twins:
         self._oracle = MemoryStore(clock=self.clock)
         self._store = factory.make(self.clock)
         self._is_kept = self._store.guarantees.survives != "nothing"
-        self._numbers: dict[int, int] = {0: 0}
+        self._numbers: dict[int, int] = {0: 0, BEYOND: BEYOND}
         """From the oracle's numbers to those of the store under test."""
         self.history: list[Step] = []
 

@@ -37,6 +37,9 @@ GRAVE = "graves"
 DICTS = ("config", "state")
 KEYS = ('"a"', '"b"', "7")
 ENTRIES = ("a", "b", "ab", "ü")
+BEYOND = 2**53 - 1
+"""No store gives this number out."""
+
 TOPICS = ("queue:one", "queue:two", f"queue:{GRAVE}", "dict:config", "dict:state", "lease::a", "lease::b")
 
 
@@ -75,6 +78,10 @@ class World:
 
     def number(self) -> int:
         return self.chance.choice(self.numbers[-8:])
+
+    def fence(self) -> int:
+        """A token that was given out; sometimes what is none."""
+        return BEYOND if self.chance.random() < 0.1 or len(self.numbers) == 1 else self.number()
 
     def some(self, things: list[Any]) -> list[Any]:
         """A few of the newest, stale ones among them."""
@@ -182,7 +189,7 @@ def change(world: World, key: str) -> Change:
         expected=chance.choice(values) if expect == "value" else None,
         revision=chance.choice((0, world.number())) if expect == "revision" else 0,
         lease=chance.choice(leases) if leases and chance.random() < 0.3 else None,
-        fence=world.number() if chance.random() < 0.3 else None,
+        fence=world.fence() if chance.random() < 0.3 else None,
         ttl_s=chance.choice((None, None, None, 4)),
     )
 

@@ -15,6 +15,7 @@ from holdfast.results import MISSING, DictCompareAndSetResult, DictResponse
 from holdfast.stores.memory import MemoryStore
 from holdfast.stores.sqlite.store import SqliteStore
 from holdfast.testing.clock import FakeClock
+from holdfast.testing.conformance.asking import token
 from tests.runners import AsyncRunner
 
 pytestmark = pytest.mark.anyio
@@ -198,21 +199,23 @@ async def test_a_prefix_finds_what_is_under_it_and_pages_go_on(shared: AsyncDict
     assert [len(page) async for page in shared.pages(prefix="job:", size=2)] == [2, 1]
 
 
-async def test_a_lower_fence_is_refused_and_an_equal_one_passes(shared: AsyncDict[Any]) -> None:
-    await shared.put("a", "new", fence=5)
-    with pytest.raises(Refused, match="higher token than 4"):
-        await shared.put("a", "stale", fence=4)
-    assert not (await shared.compare_and_set("a", "new", "stale", fence=4)).updated
+async def test_a_lower_fence_is_refused_and_an_equal_one_passes(client: ControlPlaneClient, shared: AsyncDict[Any]) -> None:
+    earlier, later = token(client.store), token(client.store)
+    await shared.put("a", "new", fence=later)
+    with pytest.raises(Refused, match=f"higher token than {earlier}"):
+        await shared.put("a", "stale", fence=earlier)
+    assert not (await shared.compare_and_set("a", "new", "stale", fence=earlier)).updated
     with pytest.raises(Refused):
-        await shared.delete("a", fence=4)
-    assert await shared.put("a", "same", fence=5) == "same"
+        await shared.delete("a", fence=earlier)
+    assert await shared.put("a", "same", fence=later) == "same"
     assert await shared.put("a", "plain") == "plain"
 
 
-async def test_an_update_under_a_fence_is_all_or_nothing(shared: AsyncDict[Any]) -> None:
-    await shared.put("b", "new", fence=5)
+async def test_an_update_under_a_fence_is_all_or_nothing(client: ControlPlaneClient, shared: AsyncDict[Any]) -> None:
+    earlier, later = token(client.store), token(client.store)
+    await shared.put("b", "new", fence=later)
     with pytest.raises(Refused):
-        await shared.update({"a": 1, "b": 1}, fence=4)
+        await shared.update({"a": 1, "b": 1}, fence=earlier)
     assert await shared.get("a") is None
 
 

@@ -11,6 +11,7 @@ from holdfast.client import ControlPlaneClient
 from holdfast.errors import ClaimLost, KeyInFlight, LeaseHeld, LeaseLost, QueueFull, Refused
 from holdfast.results import MISSING
 from holdfast.testing.clock import FakeClock
+from holdfast.testing.conformance.asking import token
 
 pytestmark = pytest.mark.anyio
 
@@ -122,10 +123,11 @@ async def test_a_write_needs_the_lease_it_names(client: ControlPlaneClient, shar
 
 
 async def test_a_stale_fence_refuses(client: ControlPlaneClient, shared: AsyncDict[Any]) -> None:
+    earlier, later = token(client.store), token(client.store)
     async with AsyncTogether(client) as step:
-        step.write(shared, "k", "new", fence=5)
+        step.write(shared, "k", "new", fence=later)
     stale = AsyncTogether(client)
-    stale.delete(shared, "k", fence=4)
+    stale.delete(shared, "k", fence=earlier)
     with pytest.raises(Refused, match="higher token"):
         await stale.__aexit__(None, None, None)
     assert await shared.get("k") == "new"

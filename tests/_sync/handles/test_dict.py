@@ -16,6 +16,7 @@ from holdfast.results import MISSING, DictCompareAndSetResult, DictResponse
 from holdfast.stores.memory import MemoryStore
 from holdfast.stores.sqlite.store import SqliteStore
 from holdfast.testing.clock import FakeClock
+from holdfast.testing.conformance.asking import token
 from tests.runners import Runner
 
 
@@ -197,21 +198,23 @@ def test_a_prefix_finds_what_is_under_it_and_pages_go_on(shared: Dict[Any]) -> N
     assert [len(page) for page in shared.pages(prefix="job:", size=2)] == [2, 1]
 
 
-def test_a_lower_fence_is_refused_and_an_equal_one_passes(shared: Dict[Any]) -> None:
-    shared.put("a", "new", fence=5)
-    with pytest.raises(Refused, match="higher token than 4"):
-        shared.put("a", "stale", fence=4)
-    assert not (shared.compare_and_set("a", "new", "stale", fence=4)).updated
+def test_a_lower_fence_is_refused_and_an_equal_one_passes(client: ControlPlaneClient, shared: Dict[Any]) -> None:
+    earlier, later = token(client.store), token(client.store)
+    shared.put("a", "new", fence=later)
+    with pytest.raises(Refused, match=f"higher token than {earlier}"):
+        shared.put("a", "stale", fence=earlier)
+    assert not (shared.compare_and_set("a", "new", "stale", fence=earlier)).updated
     with pytest.raises(Refused):
-        shared.delete("a", fence=4)
-    assert shared.put("a", "same", fence=5) == "same"
+        shared.delete("a", fence=earlier)
+    assert shared.put("a", "same", fence=later) == "same"
     assert shared.put("a", "plain") == "plain"
 
 
-def test_an_update_under_a_fence_is_all_or_nothing(shared: Dict[Any]) -> None:
-    shared.put("b", "new", fence=5)
+def test_an_update_under_a_fence_is_all_or_nothing(client: ControlPlaneClient, shared: Dict[Any]) -> None:
+    earlier, later = token(client.store), token(client.store)
+    shared.put("b", "new", fence=later)
     with pytest.raises(Refused):
-        shared.update({"a": 1, "b": 1}, fence=4)
+        shared.update({"a": 1, "b": 1}, fence=earlier)
     assert shared.get("a") is None
 
 

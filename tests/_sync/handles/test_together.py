@@ -12,6 +12,7 @@ from holdfast.client import ControlPlaneClient
 from holdfast.errors import ClaimLost, KeyInFlight, LeaseHeld, LeaseLost, QueueFull, Refused
 from holdfast.results import MISSING
 from holdfast.testing.clock import FakeClock
+from holdfast.testing.conformance.asking import token
 
 
 @pytest.fixture
@@ -120,10 +121,11 @@ def test_a_write_needs_the_lease_it_names(client: ControlPlaneClient, shared: Di
 
 
 def test_a_stale_fence_refuses(client: ControlPlaneClient, shared: Dict[Any]) -> None:
+    earlier, later = token(client.store), token(client.store)
     with Together(client) as step:
-        step.write(shared, "k", "new", fence=5)
+        step.write(shared, "k", "new", fence=later)
     stale = Together(client)
-    stale.delete(shared, "k", fence=4)
+    stale.delete(shared, "k", fence=earlier)
     with pytest.raises(Refused, match="higher token"):
         stale.__exit__(None, None, None)
     assert shared.get("k") == "new"

@@ -22,7 +22,7 @@ def test_all_keys_of_a_queue_and_of_a_dict_are_in_one_slot(name: str) -> None:
     settle(store, held[2:4], to="ready")
     settle(store, held[4:5])
     move(store, "ready", queue=name, limit=1)
-    write(store, "key", 1, dict=name, ttl_s=60, fence=7)
+    write(store, "key", 1, dict=name, ttl_s=60, fence=held[0].token)
     grant(store, "key", dict=name)
     store.close()
     with Redis.from_url(shared_redis()) as redis:

@@ -151,8 +151,8 @@ class AsyncDict(AsyncDictLeases[V]):
     ) -> V:
         """Store a value, and give it back; with `ttl_s` it is gone after that time.
 
-        With `lease_id=` it is stored only while that lease on the key is held, else `LeaseLost`. With `fence=`, a lease's or a claim's
-        token, it is `Refused` once a higher token has written the key; an equal one passes.
+        With `lease_id=` it is stored only while that lease on the key is held, else `LeaseLost`. With `fence=`, the token of a lease or a
+        claim of this store, it is `Refused` once a higher token has written the key; an equal one passes.
         """
         change = change_of(key, value=self._codec.encode(value), ttl_s=ttl_s, lease=lease_id, fence=fence)
         await self._write_one(self._reach(client, base_url).async_store_on(connection), change)

@@ -37,14 +37,16 @@ UNDONE = (
     errors.ReadOnlySqlTransaction,
 )
 
-COPYING: dict[str, Callable[..., Refused]] = {
+IN_PYTHON: dict[str, Callable[..., Refused]] = {
     "HF011": refused.not_empty,
     "HF012": refused.other_copy,
     "HF013": refused.no_copy,
     "HF014": refused.other_place,
     "HF015": refused.both_have,
     "HF016": refused.written_meanwhile,
+    "HF017": refused.fence_too_high,
 }
+"""Refusals of which the functions give the facts alone."""
 
 UNDEFINED = (errors.UndefinedTable, errors.UndefinedObject)
 """What a store that was moved away meets: its tables, and the types of their rows, have other names."""
@@ -93,8 +95,8 @@ def refusal(error: psycopg.Error, state: str) -> HoldfastError:
             return LeaseHeld(message, held.lease, held.expires_in_s)
         case "HF007":
             return Compacted(message, int(detail))
-        case "HF011" | "HF012" | "HF013" | "HF014" | "HF015" | "HF016":
-            return COPYING[state](*json.decode(detail))
+        case _ if state in IN_PYTHON:
+            return IN_PYTHON[state](*json.decode(detail))
         case _:
             return Refused(message)
 

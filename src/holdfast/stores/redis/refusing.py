@@ -25,6 +25,7 @@ REFUSALS: dict[str, Callable[[dict[str, Any]], HoldfastError]] = {
     "LeaseHeld": _lease_held,
     "LeaseLost": lambda facts: refused.lease_lost(facts.get("dict"), facts["key"], facts["lease_id"]),
     "NotWritten": lambda facts: refused.not_written(facts["dict"], facts["key"], facts["because"], facts.get("lease")),
+    "FenceTooHigh": lambda facts: refused.fence_too_high(**facts),
     "NoNumber": lambda facts: refused.no_number(**facts),
     "NumberRange": lambda facts: refused.out_of_range(**facts),
     "Compacted": lambda facts: refused.compacted(**facts),

@@ -28,6 +28,7 @@ from holdfast.commands import (
     Written,
 )
 from holdfast.commands.events import OLDEST
+from holdfast.ids import new_id
 from holdfast.records import Event, Lease, Message, State
 from holdfast.stores import Store
 
@@ -129,6 +130,13 @@ def grant(store: Store, key: str = "lock", *, lease_id: str = "one", **options: 
     lease = acquire(store, key, lease_id=lease_id, **options).lease
     assert lease.lease_id == lease_id, f"lease {key!r} was free, and {lease.lease_id!r} holds it instead of {lease_id!r}"
     return lease
+
+
+def token(store: Store) -> int:
+    """A fresh token, higher than all before; nobody holds it any more."""
+    lease = grant(store, "token", lease_id=new_id())
+    assert release(store, lease)
+    return lease.token
 
 
 def is_seen(seen: Lease, lease: Lease) -> bool:

@@ -15,7 +15,7 @@ from holdfast.results import CopyProgress
 from holdfast.stores import Store
 from holdfast.stores.memory import MemoryStore
 from holdfast.testing.clock import START_US, FakeClock
-from holdfast.testing.conformance.asking import DICT, JOBS, acquire, claim, drain, grant, item, move, put, raw, read, settle, write
+from holdfast.testing.conformance.asking import DICT, JOBS, acquire, claim, drain, grant, item, move, put, raw, read, settle, token, write
 from holdfast.testing.conformance.factory import Conformance
 
 STATES: tuple[State, ...] = ("buffered", "leased", "ready", "dead")
@@ -90,13 +90,15 @@ class CopyConformance(Conformance):
     @pytest.mark.parametrize("is_source", [True, False])
     def test_a_stale_fence_stays_refused(self, store: Store, other: MemoryStore, is_source: bool) -> None:
         source, target = (store, other) if is_source else (other, store)
-        write(source, "there", 1, fence=7)
-        write(source, "gone", 1, fence=7)
+        stale, newer = token(source), token(source)
+        write(source, "there", 1, fence=newer)
+        write(source, "gone", 1, fence=newer)
         write(source, "gone", do="delete")
         copy(source, target)
         for key in ("there", "gone"):
-            assert not write(target, key, 2, fence=6).written
-            assert write(target, key, 2, fence=7).written
+            assert not write(target, key, 2, fence=stale).written
+            assert write(target, key, 2, fence=newer).written
+            assert write(target, key, 3, fence=token(target)).written, "a holder of the target was shut out"
 
     def test_a_watch_that_goes_on_from_the_source_is_told_to_begin_anew(self, store: Store, other: MemoryStore) -> None:
         for number in range(3):
@@ -267,11 +269,11 @@ class CopyConformance(Conformance):
         assert (settings.maxsize, settings.size) == (3, 2)
 
     def test_fences_are_listed_page_by_page(self, store: Store) -> None:
-        expected = []
+        expected, fence = [], token(store)
         for name in ("one", "two", "a" * 150):
             for key in ("a", "b", "c"):
-                write(store, key, 1, dict=name, fence=4)
-                expected.append((name, key, 4))
+                write(store, key, 1, dict=name, fence=fence)
+                expected.append((name, key, fence))
         write(store, "a", do="delete", dict="one")
         found, paged = store.execute(Fences()), store.execute(Fences(limit=2))
         while page := store.execute(Fences((paged[-1].dict, paged[-1].key), 2)):
@@ -312,8 +314,8 @@ def fill(store: Store, clock: FakeClock) -> None:
     for number in range(4):
         write(store, f"key {number}", {"n": number})
     write(store, "timed", 1, ttl_s=900)
-    write(store, "fenced", 1, fence=3)
-    write(store, "forgotten", 1, fence=4)
+    write(store, "fenced", 1, fence=token(store))
+    write(store, "forgotten", 1, fence=token(store))
     write(store, "forgotten", do="delete")
     store.execute(Configure("dict", "empty"))
 

@@ -31,6 +31,7 @@ from holdfast.testing.conformance.asking import (
     renew,
     settle,
     stats,
+    token,
     write,
 )
 from holdfast.testing.conformance.factory import Conformance, StoreFactory
@@ -53,7 +54,7 @@ class FileConformance(Conformance):
         held = claim(first, 3)
         settle(first, held[2:], to="dead", error="why")
         settle(first, held[:1], to="ready")
-        write(first, "a", {"n": 1}, fence=9)
+        write(first, "a", {"n": 1}, fence=token(first))
         before = [browse(first, "ready"), browse(first, "leased"), browse(first, "dead"), read(first), events(first)]
         first.close()
         again = factory.make(clock)

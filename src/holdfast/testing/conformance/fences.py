@@ -1,88 +1,112 @@
 """Writes that name a token: once a higher one has written, they are refused for good."""
 
+from typing import Any
+
 import pytest
 
-from holdfast.commands import Change, Clear, Prune, Write
+from holdfast.commands import BeginImport, Change, Clear, EndImport, Import, Names, Prune, Read, Survey, Write
+from holdfast.commands.transaction import Fenced
 from holdfast.errors import LeaseLost, Refused
 from holdfast.stores import Store
 from holdfast.testing.clock import FakeClock
-from holdfast.testing.conformance.asking import DICT, acquire, claim_one, grant, put, raw, read, release, write
+from holdfast.testing.conformance.asking import DICT, acquire, claim_one, grant, put, raw, read, release, token, write
 from holdfast.testing.conformance.factory import Conformance
+from holdfast.testing.randomness import BEYOND
+
+CHANGES: list[dict[str, Any]] = [
+    {"do": "put", "value": raw(2)},
+    {"do": "delete"},
+    {"do": "increment", "by": 1},
+    {"do": "compare"},
+    {"do": "put", "value": raw(2), "expect": "value", "expected": raw(1)},
+]
 
 
 class FenceConformance(Conformance):
     """A stale holder's write is refused, also after the entry is gone."""
 
     def test_a_write_under_a_lower_token_is_refused(self, store: Store) -> None:
-        assert write(store, "a", "new", fence=20).written
-        answer = write(store, "a", "stale", fence=19)
+        stale, newer = token(store), token(store)
+        assert write(store, "a", "new", fence=newer).written
+        answer = write(store, "a", "stale", fence=stale)
         assert (answer.written, answer.because) == (False, "fence")
         assert read(store) == {"a": "new"}
 
     def test_the_same_token_may_write_again(self, store: Store) -> None:
-        write(store, "a", 1, fence=20)
-        assert write(store, "a", 2, fence=20).written
+        newer = token(store)
+        write(store, "a", 1, fence=newer)
+        assert write(store, "a", 2, fence=newer).written
 
     def test_a_plain_write_passes_and_keeps_the_fence(self, store: Store) -> None:
-        write(store, "a", 1, fence=20)
+        stale, newer = token(store), token(store)
+        write(store, "a", 1, fence=newer)
         assert write(store, "a", 2).written
-        assert not write(store, "a", "stale", fence=19).written
+        assert not write(store, "a", "stale", fence=stale).written
 
     def test_a_fence_holds_for_every_kind_of_change(self, store: Store) -> None:
-        write(store, "a", 1, fence=20)
-        assert not write(store, "a", do="increment", by=1, fence=19).written
-        assert not write(store, "a", do="delete", fence=19).written
+        stale, newer = token(store), token(store)
+        write(store, "a", 1, fence=newer)
+        assert not write(store, "a", do="increment", by=1, fence=stale).written
+        assert not write(store, "a", do="delete", fence=stale).written
         assert read(store) == {"a": 1}
 
     def test_a_refused_write_raises_no_fence(self, store: Store) -> None:
-        write(store, "a", 1, fence=10)
-        assert not write(store, "a", 2, fence=20, expect="absent").written
-        assert write(store, "a", 3, fence=15).written
+        low, middle, high = token(store), token(store), token(store)
+        write(store, "a", 1, fence=low)
+        assert not write(store, "a", 2, fence=high, expect="absent").written
+        assert write(store, "a", 3, fence=middle).written
 
     def test_a_fence_stays_after_a_delete(self, store: Store) -> None:
-        write(store, "a", 1, fence=20)
+        stale, newer = token(store), token(store)
+        write(store, "a", 1, fence=newer)
         write(store, "a", do="delete")
-        assert not write(store, "a", "stale", fence=19).written
-        assert write(store, "a", "new", fence=20).written
+        assert not write(store, "a", "stale", fence=stale).written
+        assert write(store, "a", "new", fence=newer).written
 
     def test_a_delete_under_a_fence_is_a_write(self, store: Store) -> None:
+        stale, newer = token(store), token(store)
         write(store, "a", 1)
-        assert write(store, "a", do="delete", fence=20).written
-        assert not write(store, "a", "stale", fence=19).written
+        assert write(store, "a", do="delete", fence=newer).written
+        assert not write(store, "a", "stale", fence=stale).written
 
     def test_a_delete_of_what_is_absent_is_a_write_under_a_fence_too(self, store: Store) -> None:
-        assert write(store, "a", do="delete", fence=20).written
-        assert not write(store, "a", "stale", fence=19).written, "the newer holder found the key absent, and left it so"
+        stale, newer = token(store), token(store)
+        assert write(store, "a", do="delete", fence=newer).written
+        assert not write(store, "a", "stale", fence=stale).written, "the newer holder found the key absent, and left it so"
 
     def test_a_refused_delete_raises_no_fence_beside_one_that_happened(self, store: Store) -> None:
+        lower, higher = token(store), token(store)
         store.execute(Write(DICT, [Change("a", value=raw(1)), Change("b", value=raw(1))]))
-        changes = [Change("a", do="delete", fence=20), Change("b", do="delete", fence=20, expect="absent")]
+        changes = [Change("a", do="delete", fence=higher), Change("b", do="delete", fence=higher, expect="absent")]
         assert [answer.written for answer in store.execute(Write(DICT, changes))] == [True, False]
-        assert write(store, "b", 2, fence=10).written
+        assert write(store, "b", 2, fence=lower).written
 
     def test_a_fence_stays_after_a_plain_write_to_a_deleted_key(self, store: Store) -> None:
-        write(store, "a", 1, fence=20)
+        stale, newer = token(store), token(store)
+        write(store, "a", 1, fence=newer)
         write(store, "a", do="delete")
         write(store, "a", "plain")
-        assert not write(store, "a", "stale", fence=19).written
+        assert not write(store, "a", "stale", fence=stale).written
         assert read(store) == {"a": "plain"}
 
     @pytest.mark.parametrize("drop", [False, True])
     def test_a_fence_stays_after_clearing_and_dropping(self, store: Store, drop: bool) -> None:
-        write(store, "a", 1, fence=20)
+        stale, newer = token(store), token(store)
+        write(store, "a", 1, fence=newer)
         store.execute(Clear("dict", DICT, drop=drop))
-        assert not write(store, "a", "stale", fence=19).written
-        assert write(store, "a", "new", fence=20).written
+        assert not write(store, "a", "stale", fence=stale).written
+        assert write(store, "a", "new", fence=newer).written
 
     def test_a_fence_stays_after_an_entry_ended_by_itself(self, store: Store, clock: FakeClock) -> None:
-        write(store, "a", 1, fence=20, ttl_s=1)
+        stale, newer = token(store), token(store)
+        write(store, "a", 1, fence=newer, ttl_s=1)
         clock.advance(1)
-        assert not write(store, "a", "stale", fence=19).written
+        assert not write(store, "a", "stale", fence=stale).written
 
     @pytest.mark.parametrize("ending", ["deleted", "cleared", "expired"])
     def test_a_stale_fence_stays_refused_after_everything_was_pruned(self, store: Store, clock: FakeClock, ending: str) -> None:
-        stale = claim_token(store, "older")
-        newer = claim_token(store, "newer")
+        stale = token(store)
+        newer = token(store)
         write(store, "a", 1, fence=newer, ttl_s=1 if ending == "expired" else None)
         if ending == "deleted":
             write(store, "a", do="delete", fence=newer)
@@ -92,12 +116,13 @@ class FenceConformance(Conformance):
         for _ in range(5):
             store.execute(Prune(keep=0, keep_s=0))
         assert not write(store, "a", "stale", fence=stale).written, "pruning forgot a fence"
-        assert write(store, "a", "new", fence=claim_token(store, "newest")).written
+        assert write(store, "a", "new", fence=token(store)).written
 
     def test_fences_of_different_keys_and_dicts_are_apart(self, store: Store) -> None:
-        write(store, "a", 1, fence=20)
-        assert write(store, "b", 1, fence=5).written
-        assert write(store, "a", 1, fence=5, dict="other").written
+        lower, higher = token(store), token(store)
+        write(store, "a", 1, fence=higher)
+        assert write(store, "b", 1, fence=lower).written
+        assert write(store, "a", 1, fence=lower, dict="other").written
 
     def test_the_token_of_a_claim_can_fence_a_write_against_an_earlier_lease(self, store: Store) -> None:
         lease = grant(store)
@@ -129,16 +154,53 @@ class FenceConformance(Conformance):
         acquire(store, "a", dict=DICT)
         assert write(store, "a", 1).written
 
+    @pytest.mark.parametrize("change", CHANGES)
+    def test_a_fence_above_every_token_is_refused_and_nothing_is_written(self, store: Store, change: dict[str, Any]) -> None:
+        write(store, "a", 1)
+        newest = store.execute(Read(DICT)).index
+        for fence in (newest + 1, BEYOND):
+            with pytest.raises(Refused, match=f"key a of dict '{DICT}': fence {fence} is above {newest}, .* nothing was written: give the"):
+                write(store, "a", fence=fence, **change)
+            with pytest.raises(Refused, match=f"key new of dict '{DICT}': fence {fence} is above {newest}"):
+                store.execute(Write(DICT, [Change("b", value=raw(1)), Change("new", fence=fence, **change)]))
+        assert read(store) == {"a": 1}
+        assert store.execute(Read(DICT)).index == newest, "something was written"
+        for key in ("a", "new"):
+            assert write(store, key, 2, fence=token(store)).written, "a holder to come was shut out"
+
+    def test_a_refused_fence_creates_no_dict(self, store: Store) -> None:
+        for do in ("put", "delete"):
+            with pytest.raises(Refused, match=f"fence {BEYOND} is above"):
+                write(store, "a", 1, do=do, fence=BEYOND)
+        assert store.execute(Names("dict")).settings == []
+
+    def test_the_newest_token_may_write_however_it_was_given_out(self, store: Store) -> None:
+        put(store, "m")
+        assert write(store, "a", 1, fence=claim_one(store).token).written
+        assert write(store, "a", 2, fence=grant(store).token).written
+        entry = write(store, "a", 3).entry
+        assert entry is not None
+        assert write(store, "a", 4, fence=entry.revision).written
+
+    def test_a_fence_that_came_from_elsewhere_and_is_too_high_hinders_fenced_writes_alone(self, store: Store) -> None:
+        write(store, "a", 1)
+        import_fence(store, "a", BEYOND)
+        assert write(store, "a", 2, fence=token(store)).because == "fence"
+        assert write(store, "a", 3).written
+        assert read(store) == {"a": 3}
+
     def test_together_with_others_a_lost_lease_or_fence_refuses_them_all(self, store: Store) -> None:
-        write(store, "a", 1, fence=20)
+        stale, newer = token(store), token(store)
+        write(store, "a", 1, fence=newer)
         with pytest.raises(Refused):
-            store.execute(Write(DICT, [Change("b", value=raw(1)), Change("a", value=raw(2), fence=19)], all_or_none=True))
+            store.execute(Write(DICT, [Change("b", value=raw(1)), Change("a", value=raw(2), fence=stale)], all_or_none=True))
         with pytest.raises(LeaseLost):
             store.execute(Write(DICT, [Change("b", value=raw(1)), Change("a", value=raw(2), lease="gone")], all_or_none=True))
         assert read(store) == {"a": 1}
 
 
-def claim_token(store: Store, message_id: str) -> int:
-    """A fresh token: those of claims, leases and revisions come from one counter."""
-    put(store, message_id)
-    return claim_one(store).token
+def import_fence(store: Store, key: str, fence: int) -> None:
+    """Let a key have a fence that no write could give it: older versions took any, and a copy brings them along."""
+    store.execute(BeginImport("old", store.execute(Survey()), merge=True))
+    store.execute(Import("old", "", "fences", "", fences=[Fenced(DICT, key, fence)]))
+    store.execute(EndImport())

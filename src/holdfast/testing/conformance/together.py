@@ -46,9 +46,11 @@ from holdfast.testing.conformance.asking import (
     renew,
     settle,
     stats,
+    token,
     write,
 )
 from holdfast.testing.conformance.factory import Conformance
+from holdfast.testing.randomness import BEYOND
 
 KEY = '"k"'
 
@@ -75,7 +77,8 @@ class TogetherConformance(Conformance):
             (Extend([Receipt(JOBS, "a", 1)], 30), ClaimLost),
             (Write(DICT, [Change("taken", value=raw(1), expect="absent")]), Refused),
             (Write(DICT, [Change("taken", do="compare", expect="absent")]), Refused),
-            (Write(DICT, [Change("taken", value=raw(1), fence=1)]), Refused),
+            (Write(DICT, [Change("taken", value=raw(1), fence=0)]), Refused),
+            (Write(DICT, [Change("free", value=raw(1), fence=BEYOND)]), Refused),
             (Write(DICT, [Change("taken", do="increment", by=1)]), Refused),
             (Write(DICT, [Change("x", value=raw(1), lease="not held")]), LeaseLost),
             (Acquire(None, "held", "me", "mine", 30), LeaseHeld),
@@ -86,7 +89,7 @@ class TogetherConformance(Conformance):
         ],
     )
     def test_whatever_fails_refuses_everything(self, store: Store, failing: Any, error: type[HoldfastError], first: bool) -> None:
-        write(store, "taken", "text", fence=10)
+        write(store, "taken", "text", fence=token(store))
         grant(store, "held", lease_id="other")
         store.execute(Configure("queue", "bounded", maxsize=1))
         put(store, "a", queue="bounded")

@@ -74,6 +74,10 @@ declare
   changed change;
   changes change[] := '{}';
 begin
+  perform refuse_high_fence(of_dict, d.c ->> 'key', (d.c ->> 'fence')::bigint)
+  from jsonb_array_elements(c -> 'changes') with ordinality as d (c, o)
+  where d.c ->> 'fence' is not null
+  order by d.o;
   for part in
     select d.o, d.c, h.e, (d.c ->> 'fence')::bigint as fence, coalesce(d.c ->> 'do', 'put') as act, d.c ->> 'lease' as lease,
       is_there(h.e, now) as is_there, l.lease_id is not distinct from d.c ->> 'lease' and l.until > now as is_held
@@ -107,6 +111,18 @@ begin
   where whole
   order by o.ordinality;
   return to_jsonb(changes);
+end
+$$;
+
+-- A fence above every token given out would shut out all holders to come.
+create or replace function refuse_high_fence(of_dict text, of_key text, of_fence bigint) returns void
+language plpgsql as $$
+declare
+  newest bigint := latest();
+begin
+  if of_fence > newest then
+    perform refuse('HF017', 'fence too high', jsonb_build_array(of_dict, of_key, of_fence, newest)::text);
+  end if;
 end
 $$;
 

@@ -15,6 +15,9 @@ declare
   was_there boolean;
   because text;
 begin
+  if of_fence is not null then
+    perform refuse_high_fence(of_dict, of_key, of_fence);
+  end if;
   perform pg_advisory_xact_lock_shared(object_lock('dict', of_dict));
   e := lock_entry(of_dict, of_key);
   if of_lease is not null then

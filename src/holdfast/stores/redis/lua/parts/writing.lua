@@ -36,6 +36,15 @@ local function obstacle(dict, change, entry)
   return nil
 end
 
+--- Refuse a fence above every token given out: it would shut out all holders to come.
+local function refuse_high_fences(dict, changes)
+  for _, change in ipairs(changes) do
+    if change.fence and change.fence > numbers.latest() then
+      refuse("FenceTooHigh", { dict = dict.name, key = change.key, fence = change.fence, newest = numbers.latest() })
+    end
+  end
+end
+
 local function incremented(dict, change, entry)
   local value = entry and entry.value or "0"
   if not string.match(value, "^%-?%d") then
@@ -54,6 +63,7 @@ local function plan_changes(dict, changes)
   for i, change in ipairs(changes) do
     keys[i] = change.key
   end
+  refuse_high_fences(dict, changes)
   load_entries(dict, keys)
   for i, change in ipairs(changes) do
     local entry = dict.entries[change.key] or nil

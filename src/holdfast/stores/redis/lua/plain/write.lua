@@ -18,8 +18,11 @@ local function is_held(change)
   return lease and lease["until"] > now and lease.lease_id == change.lease
 end
 
---- The highest fence that wrote the key so far, where a change has one; nothing where that is above it.
-local function lower_fence(change)
+--- The highest fence that wrote the key so far, where a change has one; nothing where that, or the change's own, is too high.
+local function lower_fence(change, newest)
+  if (change.fence or 0) > newest then
+    return nil
+  end
   local fence = change.fence and tonumber(call("HGET", KEYS[2] .. ":fences", change.key) or 0) or 0
   return fence <= (change.fence or 0) and fence or nil
 end
@@ -33,7 +36,7 @@ while #command.changes == 1 do
   end
   local packed = call("HGET", dict .. ":entries", change.key)
   local before = packed and cmsgpack.unpack(packed) or nil
-  local fence = lower_fence(change)
+  local fence = lower_fence(change, tonumber(known[1] or 0))
   if (before and before.expires_at) or not fence or not is_met(change, before) or (change.lease and not is_held(change)) then
     break
   end
