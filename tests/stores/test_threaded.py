@@ -4,14 +4,16 @@ import asyncio
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from holdfast.commands import Put
+from holdfast.commands import Browse, Command, Count, Put, Together
+from holdfast.commands.request import Request
 from holdfast.stores.committing import Job
 from holdfast.stores.gathering import REST, Gatherer
 from holdfast.stores.sqlite.store import SqliteStore
-from holdfast.stores.threaded import LARGE, ThreadedStore
+from holdfast.stores.threaded import LARGE, READERS, ThreadedStore
 from holdfast.testing.conformance.asking import item
 from holdfast.testing.conformance.threads import PATIENCE_S
 
@@ -138,3 +140,78 @@ async def test_a_large_command_that_rests_leaves_by_itself() -> None:
     batches.now += 1.0
     await asyncio.wait_for(batches.has_more.wait(), PATIENCE_S)
     assert len(batches.taken) == 3
+
+
+def asked_by(whose: str, queue: str) -> Job:
+    return Job(Put(queue, []), Request(whose))
+
+
+@pytest.mark.anyio
+async def test_a_caller_rests_for_its_own_large_commands_and_no_other_does() -> None:
+    batches = Batches()
+    gatherer = Gatherer(asyncio.get_running_loop(), batches.submit, lambda: batches.now)
+    first, second, other = asked_by("eager", "first"), asked_by("eager", "second"), asked_by("other", "other")
+    small = asked_by("small", "small")
+    gatherer.ask(first, is_large=True)
+    await settled()
+    gatherer.ask(second, is_large=True)
+    gatherer.ask(other, is_large=True)
+    gatherer.ask(small, is_large=False)
+    for _ in range(2):
+        await batches.done_after(1.0)
+    assert batches.taken == [[first], [small], [other]], "the other waited for the first's rest"
+
+
+@pytest.mark.anyio
+async def test_callers_take_turns_with_their_large_commands() -> None:
+    batches = Batches()
+    gatherer = Gatherer(asyncio.get_running_loop(), batches.submit, lambda: batches.now)
+    eager = [asked_by("eager", str(number)) for number in range(3)]
+    other = asked_by("other", "other")
+    for job in (*eager, other):
+        gatherer.ask(job, is_large=True)
+    await settled()
+    for _ in range(3):
+        await batches.done_after(1.0)
+    assert batches.taken == [[eager[0]], [other], [eager[1]], [eager[2]]]
+
+
+@pytest.mark.anyio
+async def test_a_large_command_that_is_withdrawn_does_not_leave() -> None:
+    batches = Batches()
+    gatherer = Gatherer(asyncio.get_running_loop(), batches.submit, lambda: batches.now)
+    kept, withdrawn = asked_by("a", "kept"), asked_by("b", "withdrawn")
+    for job in (withdrawn, kept):
+        gatherer.ask(job, is_large=True)
+    assert gatherer.withdraw(withdrawn)
+    assert not gatherer.withdraw(withdrawn)
+    await settled()
+    assert batches.taken == [[kept]]
+
+
+class SlowToRead(SqliteStore):
+    """Answers no read of much before it is told to."""
+
+    def __init__(self, file: Path) -> None:
+        super().__init__(file, durability="process")
+        self.may_answer = threading.Event()
+
+    def _read(self, command: Command[Any]) -> Any:
+        if isinstance(command, Count):
+            self.may_answer.wait(PATIENCE_S)
+        return super()._read(command)
+
+
+@pytest.mark.anyio
+async def test_nobody_waits_for_what_reads_much(tmp_path: Path) -> None:
+    slow = SlowToRead(tmp_path / "store.db")
+    store = slow.for_tasks()
+    counts = [asyncio.create_task(store.execute(Count("jobs"))) for _ in range(READERS)]
+    step = asyncio.create_task(store.execute(Together([Count("jobs")])))
+    await store.execute(Put("jobs", [item("a")]))
+    assert len((await store.execute(Browse("jobs"))).messages) == 1
+    assert not any(task.done() for task in (*counts, step))
+    slow.may_answer.set()
+    assert [(await count).ready for count in counts] == [1] * READERS
+    assert [one.ready for one in await step] == [1]
+    await store.aclose()

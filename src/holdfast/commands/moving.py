@@ -68,7 +68,7 @@ class Browse(Command[Browsed], frozen=True):
 
     def measure(self, limits: Limits) -> int:
         named = self.ids if self.keys is None else self.keys
-        return check_batch(self.limit if named is None else len(named), 0, limits)
+        return walked(self.limit, self.which, limits) if named is None else check_batch(len(named), 0, limits)
 
     def check(self, tx: Transaction) -> Browsed:
         if self.ids is not None:
@@ -86,6 +86,11 @@ class Browse(Command[Browsed], frozen=True):
     def write(self, tx: Transaction, plan: Browsed) -> Browsed:
         del tx
         return plan
+
+
+def walked(limit: int, which: Filter, limits: Limits) -> int:
+    """What a page of one state counts for: to find what a filter leaves, all of it may be looked at."""
+    return check_batch(limit if which == Filter() else max(limit, COUNTED), 0, limits)
 
 
 def cursor(message: Message) -> Cursor:
@@ -177,7 +182,7 @@ class Move(Command[Moved], frozen=True):
         return renamed(self, queue=names.object("queue", self.queue, self.verb), to_queue=to_queue)
 
     def measure(self, limits: Limits) -> int:
-        return check_batch(self.limit if self.ids is None else len(self.ids), 0, limits)
+        return walked(self.limit, self.which, limits) if self.ids is None else check_batch(len(self.ids), 0, limits)
 
     def touches(self) -> Iterator[tuple[Resource, bool]]:
         for queue in {self.queue, self.to_queue or self.queue}:

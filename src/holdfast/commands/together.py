@@ -96,6 +96,11 @@ class Together(Command[list[Any]], frozen=True):
         return [command.recall(tx, part) for command, part in zip(self.commands, notes, strict=True)]
 
 
+def only_reads(command: Command[Any]) -> bool:
+    """Whether nothing is written, not even an answer to be told again: reads are made afresh, but for a step that its caller named."""
+    return command.reads_only or (type(command) is Together and not command.id and all(part.reads_only for part in command.commands))
+
+
 AnyCommand = Step | Together | Survey | Fences | BeginImport | Import | EndImport | Seal
 
 decode_command: Callable[[bytes | str], AnyCommand] = json.Decoder(AnyCommand).decode

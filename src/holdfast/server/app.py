@@ -14,6 +14,7 @@ from holdfast.server.dismissals import CHECK_S, Dismissals
 from holdfast.server.failures import FAILED_LOGINS, WINDOW_S, Failures
 from holdfast.server.known import KnownTokens
 from holdfast.server.lasting import MOST, MOST_EACH, Lasting
+from holdfast.server.layers.fair import Fair
 from holdfast.server.layers.hosts import LOOPBACK, Hosts
 from holdfast.server.layers.limits import IN_FLIGHT, IN_FLIGHT_EACH, InFlight, each_token
 from holdfast.server.layers.problems import Problems
@@ -28,6 +29,7 @@ from holdfast.server.tenants import Tenants
 from holdfast.server.topics import MOST as TOPICS
 from holdfast.server.topics import MOST_EACH as TOPICS_EACH
 from holdfast.server.topics import Topics
+from holdfast.server.turns import Active, FairStore
 from holdfast.server.waiting import WaitRoute
 from holdfast.server.watching import HEARTBEAT_S, WatchRoute
 from holdfast.stores import AsyncStore, Store
@@ -101,19 +103,26 @@ class ControlPlane:
 
     def begin(self) -> None:
         """Make the routes, on the running event loop."""
-        options, store, metrics = self._options, self._store.for_tasks(), Metrics()
+        options, metrics = self._options, Metrics()
+        tasks = self._store.for_tasks()
+        active = Active(options.now)
+        store = FairStore(tasks, active)
         topics = Topics(self._store, options.topics, options.topics_each)
         stalls = Stalls(options.uptime)
         stalls.watch()
-        quotas = KnownQuotas(self._store, store, options.now)
-        tenants = Tenants(store, quotas, options.now)
+        quotas = KnownQuotas(self._store, tasks, options.now)
+        tenants = Tenants(tasks, quotas, options.now)
         posts = _posts(store, topics, self._lasting, metrics, options, stalls=stalls, tenants=tenants)
         gets = _gets(store, topics, self._lasting, metrics, options, tenants=tenants)
-        tokens = KnownTokens(self._store, store, options.now)
+        tokens = KnownTokens(self._store, tasks, options.now)
         failures = Failures(options.failed_logins, options.failed_logins_s, options.now)
         rates = Rates(options.requests_each_per_s, options.now)
         signed_in = SignIn(
-            InFlight(Routes(gets, posts), options.in_flight_each, 429, each_token), tokens, failures, rates, allows_copy=options.allows_copy
+            InFlight(Fair(Routes(gets, posts), active), options.in_flight_each, 429, each_token),
+            tokens,
+            failures,
+            rates,
+            allows_copy=options.allows_copy,
         )
         answered = Problems(Hosts(InFlight(signed_in, options.in_flight), options.hosts))
         routes = frozenset({*gets, *posts})

@@ -1,6 +1,7 @@
 """From the options of `holdfast serve` to a server that runs."""
 
 import logging
+import sys
 import time
 from collections.abc import Callable
 from typing import Final
@@ -21,11 +22,15 @@ __all__ = ["Exposure", "Options", "run"]
 
 BACKOFF: Final = Backoff(first_s=0.5, most_s=5.0)
 
+SWITCH_S: Final = 0.0005
+"""How long a thread that reads much keeps the event loop waiting; Python's own 5 ms would be most of the time of a small request."""
+
 _log = logging.getLogger("holdfast.server")
 
 
 def run(store_url: str | None, exposure: Exposure, options: Options = DEFAULT_OPTIONS) -> None:
     """Serve the store until a signal comes; ValueError if it would be exposed without protection."""
+    sys.setswitchinterval(SWITCH_S)
     store = connect_patiently(store_url)
     exposure.check(asks_for_tokens=has_tokens(store))
     server = Server(ControlPlane(store, replace(options, hosts=exposure.known_hosts)), exposure)

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
 
 from holdfast.commands import Command
+from holdfast.commands.request import NOBODY, Request
 from holdfast.errors import HoldfastError, StoreError, StoreUnavailable
 
 R = TypeVar("R")
@@ -25,10 +26,11 @@ GATHER_S = 0.0004
 class Job:
     """One command on its way, and what became of it."""
 
-    __slots__ = ("answer", "command", "error", "is_done")
+    __slots__ = ("answer", "command", "error", "is_done", "request")
 
-    def __init__(self, command: Command[Any]) -> None:
+    def __init__(self, command: Command[Any], request: Request = NOBODY) -> None:
         self.command: Command[Any] = command
+        self.request = request
         self.answer: Any = None
         self.error: BaseException | None = None
         self.is_done: bool = False

@@ -1,4 +1,4 @@
-"""Files for asyncio: one writer thread, and commits that tasks share."""
+"""Files for asyncio: one writer thread, commits that tasks share, and threads of their own for what reads much."""
 
 import asyncio
 import os
@@ -6,14 +6,15 @@ import queue
 import threading
 import weakref
 from collections.abc import Callable
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from holdfast.codec import Limits
-from holdfast.commands import Command
+from holdfast.commands import Command, only_reads
+from holdfast.commands.request import current
 from holdfast.errors import Closed
 from holdfast.stores import Guarantees
 from holdfast.stores.committing import Job
-from holdfast.stores.gathering import Gatherer
+from holdfast.stores.gathering import Gatherer, tell
 from holdfast.stores.loops import PerLoop
 from holdfast.stores.waiting import Mark, Waiters
 
@@ -21,6 +22,18 @@ R = TypeVar("R")
 
 LARGE = 100
 """A command that writes, and is about more things than this, is large."""
+
+LARGE_READ = 500
+"""So is one that only reads, and may go through more than this."""
+
+READERS = 4
+"""How many of these are read at once, beside the writer."""
+
+
+def is_large(command: Command[Any], limits: Limits) -> bool:
+    """Whether others must not wait for the command; raises ValueError if it is over the limits."""
+    size = command.measure(limits)
+    return size > LARGE and (size > LARGE_READ or not only_reads(command))
 
 
 class FileStore(Protocol):
@@ -49,22 +62,35 @@ class ThreadedStore:
         self.limits: Limits = store.limits
         self.guarantees: Guarantees = store.guarantees
         self.waiters: Waiters = store.waiters
-        self._writer = _Writer(store.run)
+        self._writer = _Workers(store.run)
+        self._readers = _Workers(store.run, READERS)
         self._gatherers: PerLoop[Gatherer] = PerLoop(self._gather, Gatherer.close, Gatherer.abandon)
 
     async def execute(self, command: Command[R]) -> R:
-        is_large = command.measure(self.limits) > LARGE and not command.reads_only
+        large = is_large(command, self.limits)
+        job = Job(command, current.get())
+        answer: R
+        if large and only_reads(command):
+            answer = await self._read(job)
+            return answer
         gatherer = self._gatherers.get()
-        job = Job(command)
         try:
-            await gatherer.ask(job, is_large=is_large)
+            await gatherer.ask(job, is_large=large)
         except BaseException:
             # Cancelled: nobody will look after what it gets. The loop may be about to end, so the writer sees to it.
             if not gatherer.withdraw(job):
                 self._writer.take_back(job)
             raise
-        answer: R = job.result()
+        answer = job.result()
         return answer
+
+    async def _read(self, job: Job) -> Any:
+        """Read beside the writer, so that nobody's commit waits for it."""
+        loop = asyncio.get_running_loop()
+        done = loop.create_future()
+        self._readers.submit([job], lambda: loop.call_soon_threadsafe(tell, [done]))
+        await done
+        return job.result()
 
     def _gather(self) -> Gatherer:
         return Gatherer(asyncio.get_running_loop(), self._writer.submit)
@@ -88,24 +114,27 @@ class ThreadedStore:
 
     def stop(self) -> None:
         """End the thread, once it has done what it was handed."""
+        self._readers.close()
         self._writer.close()
         self._gatherers.close()
 
 
-class _Writer:
-    """The one thread, started at the first batch, that runs what event loops hand over."""
+class _Workers:
+    """The threads, one unless said otherwise, that run what event loops hand over; started when they are needed."""
 
-    def __init__(self, run: Callable[[list[Job]], None]) -> None:
+    def __init__(self, run: Callable[[list[Job]], None], most: int = 1) -> None:
         self._run = run
+        self._most = most
         self._is_closed = False
         self.begin()
-        _writers.add(self)
+        _workers.add(self)
 
     def begin(self) -> None:
-        """Start without a thread, in a forked child again: the parent's, and what it was handed, stayed behind."""
-        # Guards _thread and _is_closed, and that nothing is handed over after the end.
+        """Start without a thread, in a forked child again: the parent's, and what they were handed, stayed behind."""
+        # Guards _threads, _busy and _is_closed, and that nothing is handed over after the end.
         self._lock = threading.Lock()
-        self._thread: threading.Thread | None = None
+        self._threads: list[threading.Thread] = []
+        self._busy = 0  # How many batches were handed over and are not done.
         self._batches: queue.SimpleQueue[tuple[list[Job], Callable[[], object]] | None] = queue.SimpleQueue()
 
     def submit(self, jobs: list[Job], deliver: Callable[[], object]) -> None:
@@ -113,21 +142,25 @@ class _Writer:
             if self._is_closed:
                 message = "The store was closed; open it again."
                 raise Closed(message)
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._work, name="holdfast-writer", daemon=True)
-                self._thread.start()
+            self._busy += 1
+            if len(self._threads) < min(self._busy, self._most):
+                self._threads.append(threading.Thread(target=self._work, name="holdfast-writer", daemon=True))
+                self._threads[-1].start()
             self._batches.put((jobs, deliver))
 
     def take_back(self, job: Job) -> None:
         """Undo a job that was handed over before, once it is done."""
         with self._lock:
             if not self._is_closed:
+                self._busy += 1
                 self._batches.put(([], lambda: self._undo(job)))
 
     def _work(self) -> None:
         while (batch := self._batches.get()) is not None:
             self._do(*batch)
             del batch  # It refers to its loop, and the next may be long in coming.
+            with self._lock:
+                self._busy -= 1
 
     def _do(self, jobs: list[Job], deliver: Callable[[], object]) -> None:
         if jobs:
@@ -157,18 +190,20 @@ class _Writer:
             if self._is_closed:
                 return
             self._is_closed = True
-            thread, self._thread = self._thread, None
-            self._batches.put(None)
-        if thread is not None and thread is not threading.current_thread():
-            thread.join()
+            threads, self._threads = self._threads, []
+            for _ in threads:
+                self._batches.put(None)
+        for thread in threads:
+            if thread is not threading.current_thread():
+                thread.join()
 
 
-_writers: "weakref.WeakSet[_Writer]" = weakref.WeakSet()
+_workers: "weakref.WeakSet[_Workers]" = weakref.WeakSet()
 
 
 def _begin_all() -> None:
-    for writer in list(_writers):
-        writer.begin()
+    for workers in list(_workers):
+        workers.begin()
 
 
 os.register_at_fork(after_in_child=_begin_all)

@@ -103,7 +103,7 @@ def test_connections_left_open_in_a_child_do_not_pass_the_test_of_the_parent_tha
 left_open = []
 
 def leave_open(self, is_idle):
-    left_open.extend((self._writer.connection, self._reader))
+    left_open.extend((self._writer.connection, *self._readers.connections))
     self._is_inherited = True
 
 type(store).leave_to_parent = leave_open

@@ -93,7 +93,7 @@ def test_whoever_watches_what_is_quiet_walks_no_long_log(tmp_path: Path) -> None
         put_many(store, 20 + length, 100)
         asked = [Changes("queue:never"), Changes("queue:seldom", after=store.execute(Changes("queue:seldom")).events[-1].index)]
         store.execute(Prune())
-        walked += [steps(store._reader, lambda store=store, one=one: store.execute(one)) for one in asked]  # type: ignore[misc]
+        walked += [steps(store._readers.connections[0], lambda store=store, one=one: store.execute(one)) for one in asked]  # type: ignore[misc]
         store.close()
     assert max(walked) < 1.5 * min(walked)
 

@@ -3,6 +3,7 @@
 import logging
 from typing import Final
 
+from holdfast.commands.request import Request, current
 from holdfast.errors import NotAllowed
 from holdfast.server.asgi import App, Receive, Scope, Send, header
 from holdfast.server.browsers import refuse_other_origins
@@ -27,7 +28,15 @@ _log = logging.getLogger("holdfast.server.security")
 class SignIn:
     """Puts the caller into the scope, in the namespace that the path names, before a byte of the body is read."""
 
-    def __init__(self, app: App, tokens: KnownTokens, failures: Failures, rates: Rates, *, allows_copy: bool = False) -> None:
+    def __init__(
+        self,
+        app: App,
+        tokens: KnownTokens,
+        failures: Failures,
+        rates: Rates,
+        *,
+        allows_copy: bool = False,
+    ) -> None:
         self._app = app
         self._tokens = tokens
         self._failures = failures
@@ -42,7 +51,9 @@ class SignIn:
             is_open = self._tokens.are_known_not_needed()
             caller = scope[KEY] = self._anyone(scope, where, asked) if is_open else await self._caller(scope, where, asked)
             # Where nobody is known by a token, the address is who they are.
-            self._rates.check(caller.commands or caller.where)
+            whose = caller.commands or caller.where
+            self._rates.check(whose)
+            current.set(Request(whose))
         await self._app(scope, receive, send)
 
     async def _caller(self, scope: Scope, where: str, asked: Namespace | None) -> Caller:

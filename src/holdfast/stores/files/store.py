@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from holdfast.clock import Clock, Host
 from holdfast.codec import Limits
-from holdfast.commands import Command
+from holdfast.commands import Command, only_reads
 from holdfast.errors import Closed, StoreUnavailable
 from holdfast.stores import AsyncStore, Guarantees
 from holdfast.stores.committing import Committer, Job, fail_all, read_each
@@ -85,7 +85,7 @@ class SharedFileStore(ABC):
         command.measure(self.limits)
         if self._is_inherited:
             self._begin_in_child()
-        if command.reads_only:
+        if only_reads(command):
             self._watchman.look()
             return self._read(command)
         return self._committer.execute(command)
@@ -94,7 +94,7 @@ class SharedFileStore(ABC):
         """Have the jobs done, for callers who gather several; their commands were measured before."""
         if self._is_inherited:
             self._begin_in_child()
-        if all(job.command.reads_only for job in jobs):
+        if all(only_reads(job.command) for job in jobs):
             read_each(jobs, self._read)
         else:
             self._committer.run(jobs)

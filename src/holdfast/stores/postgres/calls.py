@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from msgspec import Raw, Struct, json
 from msgspec.structs import force_setattr
 
-from holdfast.commands import Acquire, Acquired, Claim, Command, Import, Item, Put, Settle, Together, Write, encode_command
+from holdfast.commands import Acquire, Acquired, Claim, Command, Import, Item, Put, Settle, Together, Write, encode_command, only_reads
 from holdfast.errors import LeaseHeld
 from holdfast.ids import new_id
 from holdfast.records import Lease, Receipt
@@ -129,11 +129,6 @@ def is_simple(command: Settle) -> bool:
         and not command.all_or_none
         and (len(receipts) == 1 or all(receipt.queue == receipts[0].queue for receipt in receipts))
     )
-
-
-def only_reads(command: Command[Any]) -> bool:
-    """Whether nothing is written, not even an answer to be told again: reads are made afresh, but for a step that its caller named."""
-    return command.reads_only or (isinstance(command, Together) and not command.id and all(part.reads_only for part in command.commands))
 
 
 def answer(command: Command[R], text: str) -> R:

@@ -17,10 +17,10 @@ PAUSE_S = 20.0
 class Forkable(Protocol):
     """A store with connections."""
 
-    writing: threading.Lock
-    """Held while its writer is in use."""
-    reading: threading.Lock
-    """Held while its reader is in use."""
+    @property
+    def locks(self) -> tuple[threading.Lock, ...]:
+        """Each is held while one of its connections is in use."""
+        ...
 
     def leave_to_parent(self, *, is_idle: bool) -> None:
         """In a child: put away what is the parent's; where it was in use, for good."""
@@ -36,7 +36,8 @@ _paused: list[threading.Lock] = []
 
 
 def _pause() -> None:
-    in_use = (opening, *(lock for store in list(open_stores) for lock in (store.writing, store.reading)))
+    # In this order: who reads may open a connection for it.
+    in_use = (*(lock for store in list(open_stores) for lock in store.locks), opening)
     _paused.extend(lock for lock in in_use if lock.acquire(timeout=PAUSE_S))
 
 
@@ -47,7 +48,7 @@ def _go_on() -> None:
 
 def _leave_all_to_parent() -> None:
     for store in list(open_stores):
-        store.leave_to_parent(is_idle=store.writing in _paused and store.reading in _paused)
+        store.leave_to_parent(is_idle=all(lock in _paused for lock in store.locks))
     _go_on()
 
 

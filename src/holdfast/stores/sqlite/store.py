@@ -26,6 +26,7 @@ from holdfast.stores.sqlite.file import (
     refuse_if_missing,
     translate,
 )
+from holdfast.stores.sqlite.readers import Readers
 from holdfast.stores.sqlite.transaction import SqliteTransaction
 from holdfast.stores.sqlite.within import CallersTransaction, check_same_file, commits_each
 from holdfast.stores.sqlite.writer import Writer
@@ -60,9 +61,8 @@ class SqliteStore(SharedFileStore):
         self.guarantees: Guarantees = Guarantees(durability, "processes", "the host's, since its boot", f"SQLite {sqlite3.sqlite_version}")
         # Held while the store is opened anew in a child.
         self._beginning = threading.Lock()
-        # Guard _writer and _reader; a fork waits for both.
+        # Guards _writer; a fork waits for it, and for those of the readers.
         self.writing: threading.Lock = threading.Lock()
-        self.reading: threading.Lock = threading.Lock()
         self.commits: int = 0
         self._is_logged: bool = False
         self._open_file()
@@ -93,7 +93,8 @@ class SqliteStore(SharedFileStore):
             if is_new_boot:
                 self._refuse_two_kernels()
             sql.execute("commit")
-            connections.append(open_connection(self.path, self.durability))
+            readers = Readers(self._open_reader)
+            readers.all[0].connection = open_connection(self.path, self.durability)
         except BaseException as error:
             for connection in connections:
                 connection.close()
@@ -102,7 +103,16 @@ class SqliteStore(SharedFileStore):
             raise
         self.clock: Clock = self._given_clock or AnchoredClock(anchor, self._host)
         self._writer = Writer(connections[0], self.path, self.durability, self.clock)
-        self._reader = connections[1]
+        self._readers = readers
+
+    def _open_reader(self) -> sqlite3.Connection:
+        with forks.opening:
+            return open_connection(self.path, self.durability)
+
+    @property
+    def locks(self) -> "tuple[threading.Lock, ...]":
+        """Held while its connections are in use."""
+        return (self.writing, *(reader.lock for reader in self._readers.all))
 
     def within(self, connection: sqlite3.Connection) -> Executor:
         """What executes in the transaction of a connection to the same file; on one that commits every statement, the store itself."""
@@ -119,28 +129,29 @@ class SqliteStore(SharedFileStore):
         super().close()
 
     def _release(self) -> None:
-        """Close both connections, with everything in the file; the last one to close removes the log, which is writing."""
+        """Close all connections, with everything in the file; the last one to close removes the log, which is writing."""
         checkpoints.forget(self)
-        with self.reading:
-            self._reader.close()
+        self._readers.close()
         with self.writing:
             checkpoints.move_log(self._writer.connection)
             self._writer.close()
 
     def _read(self, command: Command[R]) -> R:
         """Answer from what is committed, without a turn."""
-        with self.reading:
+        reader = self._readers.take()
+        try:
             self._refuse_if_closed()
-            sql = self._reader.cursor()
+            sql = self._readers.cursor(reader)
+            sql.execute("begin")
             try:
-                sql.execute("begin")
-                try:
-                    tx = SqliteTransaction(sql, self.clock, None)
-                    return command.write(tx, command.check(tx))
-                finally:
-                    sql.execute("commit")
-            except UNREADABLE as error:
-                raise translate(error, self.path) from error
+                tx = SqliteTransaction(sql, self.clock, None)
+                return command.write(tx, command.check(tx))
+            finally:
+                sql.execute("commit")
+        except UNREADABLE as error:
+            raise translate(error, self.path) from error
+        finally:
+            reader.lock.release()
 
     def _transact(self, jobs: list[Job]) -> dict[str, int]:
         with self.writing:
@@ -162,12 +173,13 @@ class SqliteStore(SharedFileStore):
         if self._is_inherited:
             return
         if is_idle:
-            self._reader.close()
+            for connection in self._readers.connections:
+                connection.close()
             self._writer.close()
         else:
-            _left_behind.extend((self._writer.connection, self._reader))
+            _left_behind.extend((self._writer.connection, *self._readers.connections))
             self._is_closed = True
-            self.writing, self.reading = threading.Lock(), threading.Lock()
+            self.writing, self._readers = threading.Lock(), Readers(self._open_reader)
         self.waiters.reset()
         self._is_inherited = True
 

@@ -1,0 +1,185 @@
+"""The store as callers share it: each has its part of the places there, and takes turns with the others for them."""
+
+import asyncio
+from collections import Counter, deque
+from collections.abc import Callable
+from typing import Final, TypeVar
+
+from holdfast.codec import Limits
+from holdfast.commands import Command
+from holdfast.commands.request import current
+from holdfast.stores import AsyncStore, Guarantees
+from holdfast.stores.threaded import is_large
+from holdfast.stores.waiting import Mark, Waiters
+
+R = TypeVar("R")
+
+PLACES: Final = 256
+"""How many commands are at the store at once: enough for commits to be shared, and for few to wait behind the others."""
+
+LARGE_PLACES: Final = 4
+"""How many of these are large: fewer than there are connections to any store."""
+
+ROUND: Final = 8
+"""How many requests of one caller are let in at once, while there are others: their answers wait for no more."""
+
+ACTIVE_S: Final = 1.0
+"""Who asked within this time counts as one of those who share."""
+
+
+class Active:
+    """Counts the callers of the last moments."""
+
+    def __init__(self, now: Callable[[], float]) -> None:
+        self._now = now
+        self._latest: set[str] = set()
+        self._before: set[str] = set()
+        self._until = now()
+        self.count = 1
+
+    def see(self, whose: str) -> None:
+        """Note that somebody asks."""
+        now = self._now()
+        if now >= self._until:
+            self._before = self._latest if now < self._until + ACTIVE_S else set()
+            self._latest, self._until = set(), now + ACTIVE_S
+        elif whose in self._latest:
+            return
+        self._latest.add(whose)
+        self.count = len(self._latest | self._before)
+
+
+class Rounds:
+    """Lets requests in: while several callers are active, so many of each in one round of the event loop."""
+
+    def __init__(self, active: Active) -> None:
+        self._active = active
+        self._entered: Counter[str] = Counter()
+        self._lines: dict[str, deque[asyncio.Future[None]]] = {}
+        self._is_counting = False
+
+    async def take(self, whose: str) -> None:
+        """Wait for the round in which this one is let in."""
+        self._active.see(whose)
+        if self._active.count == 1 and not self._lines:
+            return
+        loop = asyncio.get_running_loop()
+        if not self._is_counting:
+            self._is_counting = True
+            loop.call_soon(self._begin_next, loop)
+        if self._entered[whose] < ROUND and whose not in self._lines:
+            self._entered[whose] += 1
+            return
+        place: asyncio.Future[None] = loop.create_future()
+        self._lines.setdefault(whose, deque()).append(place)
+        await place
+
+    def _begin_next(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._entered.clear()
+        for whose, line in list(self._lines.items()):
+            while line and self._entered[whose] < ROUND:
+                place = line.popleft()
+                if not place.done():  # Its client may have left.
+                    place.set_result(None)
+                    self._entered[whose] += 1
+            if not line:
+                del self._lines[whose]
+        self._is_counting = bool(self._lines)
+        if self._is_counting:
+            loop.call_soon(self._begin_next, loop)
+
+
+class Turns:
+    """So many places: while several callers are active, each has its part of them."""
+
+    def __init__(self, places: int, active: Active) -> None:
+        self._places = places
+        self._active = active
+        self._taken: Counter[str] = Counter()
+        self._count = 0
+        # Those who wait, of each caller, in the order of the callers' turns.
+        self._lines: dict[str, deque[asyncio.Future[None]]] = {}
+
+    async def take(self, whose: str) -> None:
+        """Wait for a place."""
+        if self._may_enter(whose):
+            self._enter(whose)
+            return
+        place: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._lines.setdefault(whose, deque()).append(place)
+        try:
+            await place
+        except asyncio.CancelledError:
+            if place.cancelled():
+                self._leave_line(whose, place)
+            else:
+                self.leave(whose)
+            raise
+
+    def leave(self, whose: str) -> None:
+        """Give the place to the next."""
+        self._count -= 1
+        if self._taken[whose] == 1:
+            del self._taken[whose]
+        else:
+            self._taken[whose] -= 1
+        if self._lines:
+            self._let_in()
+
+    def _may_enter(self, whose: str) -> bool:
+        return self._count < self._places and self._taken[whose] < max(1, self._places // self._active.count)
+
+    def _enter(self, whose: str) -> None:
+        self._count += 1
+        self._taken[whose] += 1
+
+    def _let_in(self) -> None:
+        while (whose := next(filter(self._may_enter, self._lines), None)) is not None:
+            self._enter(whose)
+            line = self._lines.pop(whose)
+            line.popleft().set_result(None)
+            if line:
+                self._lines[whose] = line  # Behind the others.
+
+    def _leave_line(self, whose: str, place: "asyncio.Future[None]") -> None:
+        line = self._lines[whose]
+        line.remove(place)
+        if not line:
+            del self._lines[whose]
+
+
+class FairStore:
+    """An `AsyncStore` in which nobody's commands wait for more than their part of another's."""
+
+    def __init__(self, store: AsyncStore, active: Active) -> None:
+        self._store = store
+        self._small = Turns(PLACES, active)
+        self._large = Turns(LARGE_PLACES, active)
+        self.url: str = store.url
+        self.limits: Limits = store.limits
+        self.waiters: Waiters = store.waiters
+
+    @property
+    def guarantees(self) -> Guarantees:
+        return self._store.guarantees
+
+    async def execute(self, command: Command[R]) -> R:
+        turns = self._large if is_large(command, self.limits) else self._small
+        whose = current.get().whose
+        await turns.take(whose)
+        try:
+            return await self._store.execute(command)
+        finally:
+            turns.leave(whose)
+
+    def mark(self, topic: str) -> Mark:
+        return self._store.mark(topic)
+
+    async def wait(self, mark: Mark, timeout_s: float, due_in_s: float | None = None, poll_s: float | None = None) -> None:
+        await self._store.wait(mark, timeout_s, due_in_s, poll_s)
+
+    def wall_offset_us(self) -> int:
+        return self._store.wall_offset_us()
+
+    async def aclose(self) -> None:
+        await self._store.aclose()

@@ -1,0 +1,51 @@
+"""The connections on which a SQLite file is read: a long read keeps no other waiting."""
+
+import sqlite3
+import threading
+from collections.abc import Callable
+from typing import Final
+
+MOST: Final = 5
+"""How many may read at once; who comes then waits for the first."""
+
+
+class Reader:
+    """One connection, opened when it is first used."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()  # Guards the connection; a fork waits for it.
+        self.connection: sqlite3.Connection | None = None
+
+
+class Readers:
+    """The connections of one store that read."""
+
+    def __init__(self, open_connection: Callable[[], sqlite3.Connection]) -> None:
+        self._open = open_connection
+        self.all: tuple[Reader, ...] = tuple(Reader() for _ in range(MOST))
+
+    def take(self) -> Reader:
+        """One that nobody uses, locked; the caller unlocks it."""
+        for reader in self.all:
+            if reader.lock.acquire(blocking=False):
+                return reader
+        self.all[0].lock.acquire()
+        return self.all[0]
+
+    def cursor(self, reader: Reader) -> sqlite3.Cursor:
+        """A cursor on it, for who has it locked."""
+        if reader.connection is None:
+            reader.connection = self._open()
+        return reader.connection.cursor()
+
+    @property
+    def connections(self) -> list[sqlite3.Connection]:
+        """Those that are open."""
+        return [reader.connection for reader in self.all if reader.connection is not None]
+
+    def close(self) -> None:
+        """Close them, each once nobody uses it."""
+        for reader in self.all:
+            with reader.lock:
+                if reader.connection is not None:
+                    reader.connection.close()

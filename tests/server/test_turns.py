@@ -1,0 +1,191 @@
+"""Callers take turns: whoever asks for much, or very often, keeps others waiting for a few of their requests only."""
+
+import asyncio
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from holdfast.commands import Browse, Command, Count, Filter, Put, Together
+from holdfast.commands.request import Request, current
+from holdfast.server.turns import ACTIVE_S, LARGE_PLACES, PLACES, ROUND, Active, FairStore, Rounds
+from holdfast.stores.memory import MemoryStore
+from holdfast.stores.memory.store import AsyncMemoryStore
+from holdfast.testing.conformance.asking import item
+
+SMALL, LARGE = Browse("jobs", limit=1), Count("jobs")
+
+
+class Gate(AsyncMemoryStore):
+    """Notes who comes to the store, and answers nobody before it is told to."""
+
+    def __init__(self) -> None:
+        super().__init__(MemoryStore())
+        self.came: list[str] = []
+        self.is_open = asyncio.Event()
+
+    async def execute(self, command: Command[Any]) -> Any:
+        self.came.append(current.get().whose)
+        await self.is_open.wait()
+        return await super().execute(command)
+
+
+class Asking:
+    """Callers of one store behind turns, with a clock of the test."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.gate = Gate()
+        self.active = Active(lambda: self.now)
+        self.store = FairStore(self.gate, self.active)
+
+    async def ask(self, whose: str, command: Command[Any], times: int = 1) -> "list[asyncio.Task[Any]]":
+        async def asking() -> Any:
+            current.set(Request(whose))
+            self.active.see(whose)
+            return await self.store.execute(command)
+
+        tasks = [asyncio.create_task(asking()) for _ in range(times)]
+        await settled()
+        return tasks
+
+
+async def settled() -> None:
+    for _ in range(5):
+        await asyncio.sleep(0)
+
+
+@pytest.fixture
+def asking() -> Iterator[Asking]:
+    asking = Asking()
+    yield asking
+    asking.gate.store.close()
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(("command", "places"), [(SMALL, PLACES), (LARGE, LARGE_PLACES)])
+async def test_a_lone_caller_has_all_places(asking: Asking, command: Command[Any], places: int) -> None:
+    tasks = await asking.ask("eager", command, places + 5)
+    assert asking.gate.came == ["eager"] * places
+    asking.gate.is_open.set()
+    await asyncio.gather(*tasks)
+    assert asking.gate.came == ["eager"] * (places + 5)
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(("command", "places"), [(SMALL, PLACES), (LARGE, LARGE_PLACES)])
+async def test_while_there_are_others_a_caller_has_its_part_of_the_places(asking: Asking, command: Command[Any], places: int) -> None:
+    await asking.ask("other", SMALL)
+    await asking.ask("eager", command, places)
+    assert asking.gate.came.count("eager") == places // 2
+    late = await asking.ask("other", command, places // 2)
+    assert asking.gate.came[-1] == "other", "the eager one left no place"
+    asking.gate.is_open.set()
+    await asyncio.gather(*late)
+
+
+@pytest.mark.anyio
+async def test_whoever_comes_when_all_places_are_taken_has_the_next(asking: Asking) -> None:
+    tasks = await asking.ask("eager", LARGE, LARGE_PLACES + 3)
+    tasks += await asking.ask("other", LARGE)
+    assert "other" not in asking.gate.came
+    asking.gate.is_open.set()
+    await asyncio.gather(*tasks)
+    assert asking.gate.came.index("other") == LARGE_PLACES
+
+
+@pytest.mark.anyio
+async def test_large_commands_take_no_places_of_small_ones(asking: Asking) -> None:
+    await asking.ask("eager", LARGE, LARGE_PLACES + 1)
+    await asking.ask("other", SMALL)
+    assert asking.gate.came[-1] == "other"
+
+
+@pytest.mark.anyio
+async def test_whoever_leaves_the_line_or_the_place_it_was_given_lets_the_next_in(asking: Asking) -> None:
+    tasks = await asking.ask("eager", LARGE, LARGE_PLACES + 2)
+    tasks[-1].cancel()
+    asking.gate.is_open.set()
+    await asyncio.wait(tasks[:1])
+    tasks[LARGE_PLACES].cancel()
+    await asyncio.wait(tasks)
+    asking.gate.is_open.clear()
+    asking.gate.came.clear()
+    await asking.ask("eager", LARGE, LARGE_PLACES)
+    assert len(asking.gate.came) == LARGE_PLACES
+
+
+@pytest.mark.anyio
+async def test_whoever_fell_silent_shares_no_longer(asking: Asking) -> None:
+    await asking.ask("other", SMALL)
+    asking.now += 2 * ACTIVE_S
+    await asking.ask("eager", LARGE, LARGE_PLACES)
+    assert asking.gate.came.count("eager") == LARGE_PLACES
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    "command",
+    [
+        Browse("jobs", limit=1, which=Filter(key_prefix="x")),
+        Together([Browse("jobs", limit=1, which=Filter(key_prefix="x"))]),
+        Count("jobs"),
+        Put("jobs", [item(str(number)) for number in range(101)]),
+    ],
+    ids=["filter", "step", "count", "put"],
+)
+async def test_what_may_go_through_a_whole_queue_or_writes_much_is_large(asking: Asking, command: Command[Any]) -> None:
+    await asking.ask("eager", command, LARGE_PLACES + 1)
+    assert len(asking.gate.came) == LARGE_PLACES
+
+
+def test_a_step_has_ten_filters_at_most() -> None:
+    step = Together([Browse("jobs", limit=1, which=Filter(key_prefix="x"))] * 11)
+    with pytest.raises(ValueError, match="a step is about 11,000 things"):
+        step.measure(MemoryStore().limits)
+
+
+class Loop:
+    """Requests in the rounds of the event loop."""
+
+    def __init__(self) -> None:
+        self.entered: list[str] = []
+        self._rounds = Rounds(Active(lambda: 0.0))
+
+    def ask(self, whose: str, times: int = 1) -> "list[asyncio.Task[None]]":
+        async def enter() -> None:
+            await self._rounds.take(whose)
+            self.entered.append(whose)
+
+        return [asyncio.create_task(enter()) for _ in range(times)]
+
+
+@pytest.mark.anyio
+async def test_a_thousand_requests_at_once_let_others_in_after_a_few() -> None:
+    loop = Loop()
+    tasks = [*loop.ask("other"), *loop.ask("eager", 1_000)]
+    await asyncio.sleep(0)
+    tasks += loop.ask("other")
+    await asyncio.gather(*tasks[-1:])
+    assert loop.entered.count("eager") <= 3 * ROUND
+    await asyncio.gather(*tasks)
+    assert len(loop.entered) == 1_002
+
+
+@pytest.mark.anyio
+async def test_requests_of_a_lone_caller_are_let_in_at_once() -> None:
+    loop = Loop()
+    loop.ask("eager", 1_000)
+    await asyncio.sleep(0)
+    assert len(loop.entered) == 1_000
+
+
+@pytest.mark.anyio
+async def test_a_request_that_is_given_up_takes_nobodys_turn() -> None:
+    loop = Loop()
+    tasks = [*loop.ask("other"), *loop.ask("eager", 3 * ROUND)]
+    await asyncio.sleep(0)
+    for task in tasks[-2 * ROUND : -ROUND]:
+        task.cancel()
+    await asyncio.wait(tasks)
+    assert loop.entered.count("eager") == 2 * ROUND
