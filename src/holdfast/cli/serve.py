@@ -20,6 +20,9 @@ def serve(
     allow_host: Annotated[list[str] | None, typer.Option(help="A name in a Host header to answer to, * for any; may be repeated.")] = None,
     tls_cert: Annotated[Path | None, typer.Option(help="The certificate to show, a PEM file.")] = None,
     tls_key: Annotated[Path | None, typer.Option(help="The certificate's key, a PEM file.")] = None,
+    client_ca: Annotated[
+        Path | None, typer.Option(help="The authority whose certificates clients must show, a PEM file; without it none is asked for.")
+    ] = None,
     tls_terminated: Annotated[bool, typer.Option("--tls-terminated", help="A proxy in front of it speaks TLS.")] = False,
     proxy: Annotated[
         list[str] | None, typer.Option(help="The address of a proxy whose X-Forwarded-For is believed; may be repeated.")
@@ -51,6 +54,7 @@ def serve(
         hosts=allow_host or (),
         certificate=tls_cert,
         key=tls_key,
+        client_ca=client_ca,
         is_tls_terminated=tls_terminated,
         is_insecure=insecure,
         proxies=proxy or (),

@@ -18,6 +18,8 @@ class Exposure(Struct, frozen=True, kw_only=True):
     """The names it is known by, beside those of this host and the address it listens on."""
     certificate: Path | None = None
     key: Path | None = None
+    client_ca: Path | None = None
+    """Whose certificates clients must show; None asks for none."""
     is_tls_terminated: bool = False
     """A proxy in front of it speaks TLS."""
     is_insecure: bool = False
@@ -28,6 +30,8 @@ class Exposure(Struct, frozen=True, kw_only=True):
         """Refuse, with a ValueError, to be reached from elsewhere without a token and TLS."""
         if (self.certificate is None) != (self.key is None):
             raise ValueError("a certificate needs its key: give --tls-cert and --tls-key")
+        if self.client_ca is not None and self.certificate is None:
+            raise ValueError("client certificates are shown over TLS: give --tls-cert and --tls-key with --client-ca")
         if self.is_loopback or self.is_insecure:
             return
         if not asks_for_tokens:

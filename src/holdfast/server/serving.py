@@ -1,6 +1,7 @@
 """Running the server: uvicorn on uvloop and httptools, with an end that drains."""
 
 import socket
+import ssl
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -83,4 +84,6 @@ def _config(plane: ControlPlane, exposure: Exposure, drain_s: int) -> uvicorn.Co
         ws="none",
         ssl_certfile=exposure.certificate,
         ssl_keyfile=exposure.key,
+        ssl_ca_certs=None if exposure.client_ca is None else str(exposure.client_ca),
+        ssl_cert_reqs=ssl.CERT_NONE if exposure.client_ca is None else ssl.CERT_REQUIRED,
     )

@@ -3,13 +3,18 @@
 import ipaddress
 import os
 import re
+import ssl
+from collections.abc import Mapping
 from typing import Self
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import SplitResult, parse_qsl, urlencode, urlsplit
 
 from msgspec import Struct
 
 INSECURE = "insecure=allow"
 """What a URL says if its token may cross the network in the clear."""
+
+CERTIFICATE, KEY = "tls_cert", "tls_key"
+"""The options of a URL that name the client's certificate and its key, which `HOLDFAST_TLS_CERT` and `HOLDFAST_TLS_KEY` do too."""
 
 _TOKEN = re.compile(r"[\x21-\x7e]+")
 
@@ -24,19 +29,31 @@ class Address(Struct, frozen=True):
     token: str | None
     is_insecure: bool = False
     """Whether the token may cross the network in the clear."""
+    certificate: str | None = None
+    key: str | None = None
+    """PEM files of the client's own, for a server that asks for a certificate."""
 
     @classmethod
     def parse(cls, url: str, token: str | None = None) -> Self:
         """Take a URL apart; without a token it is that of `HOLDFAST_TOKEN`."""
         parts = urlsplit(url)
+        options = dict(parse_qsl(parts.query, keep_blank_values=True))
+        is_insecure = options.pop("insecure", None) == "allow"
         if parts.username is not None or parts.password is not None:
             raise ValueError(f"the {parts.scheme}:// URL holds a user or a password, and the server knows neither: give token=")
-        if not parts.hostname or parts.query not in ("", INSECURE) or parts.fragment or _port_of(parts) is None:
+        if (
+            not parts.hostname
+            or not options.keys() <= {CERTIFICATE, KEY}
+            or (parts.query and not options and not is_insecure)
+            or parts.fragment
+            or _port_of(parts) is None
+        ):
             raise ValueError(f"{parts.scheme}://… names no server: write {parts.scheme}://host:port, or with a path in front of a proxy")
         token = os.environ.get("HOLDFAST_TOKEN") if token is None else token
         if token is not None and not _TOKEN.fullmatch(token):
             raise ValueError("the token has a space or a character that no token has: copy it again")
-        address = cls(parts.scheme, parts.hostname, _port_of(parts) or 0, parts.path.rstrip("/"), token, parts.query == INSECURE)
+        place = (parts.scheme, parts.hostname, _port_of(parts) or 0, parts.path.rstrip("/"))
+        address = cls(*place, token, is_insecure, *_certificate(parts.scheme, options))
         address.check_token()
         return address
 
@@ -48,13 +65,27 @@ class Address(Struct, frozen=True):
 
     @property
     def url(self) -> str:
-        return f"{self.base}?{INSECURE}" if self.is_insecure else self.base
+        options = {"insecure": "allow" if self.is_insecure else None, CERTIFICATE: self.certificate, KEY: self.key}
+        query = urlencode({name: value for name, value in options.items() if value is not None}, safe="/")
+        return f"{self.base}?{query}" if query else self.base
 
     @property
     def base(self) -> str:
         """What every request's URL begins with."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"{self.scheme}://{host}:{self.port}{self.path}"
+
+    def tls(self) -> ssl.SSLContext | None:
+        """Verifies the server by the certificates of the system and of SSL_CERT_FILE, and shows the client's own; None without TLS."""
+        if self.scheme != "https":
+            return None
+        context = ssl.create_default_context()
+        if self.certificate is not None:
+            try:
+                context.load_cert_chain(self.certificate, self.key)
+            except OSError as error:  # As ssl.SSLError is.
+                raise ValueError(f"the client certificate {self.certificate} with the key {self.key} cannot be used: {error}") from error
+        return context
 
     def headers(self) -> dict[str, str]:
         """What goes with every request."""
@@ -65,6 +96,20 @@ class Address(Struct, frozen=True):
 
     def __repr__(self) -> str:
         return f"Address({self.url!r})"
+
+
+def _certificate(scheme: str, options: Mapping[str, str]) -> tuple[str | None, str | None]:
+    """The client's certificate and its key, from the URL or else the environment."""
+    if scheme != "https":
+        if options:
+            raise ValueError(f"{CERTIFICATE} and {KEY} are for https:// alone")
+        return None, None
+    certificate, key = options.get(CERTIFICATE), options.get(KEY)
+    if not options:
+        certificate, key = os.environ.get("HOLDFAST_TLS_CERT"), os.environ.get("HOLDFAST_TLS_KEY")
+    if (certificate is None) != (key is None):
+        raise ValueError(f"a client certificate needs its key: give {CERTIFICATE} and {KEY}, or HOLDFAST_TLS_CERT and HOLDFAST_TLS_KEY")
+    return certificate, key
 
 
 def is_loopback(host: str) -> bool:

@@ -2,7 +2,6 @@
 
 import asyncio
 import io
-import ssl
 from typing import TYPE_CHECKING, TypeVar
 
 import aiohttp
@@ -72,9 +71,8 @@ class AsyncHttpStore:
     def _open(self) -> aiohttp.ClientSession:
         address = self.store.address
         # aiohttp's own context was made when it was imported, whatever SSL_CERT_FILE says by now.
-        verified = ssl.create_default_context() if address.scheme == "https" else True
         return aiohttp.ClientSession(
-            connector=_Connector(limit=KEPT, ssl=verified),
+            connector=_Connector(limit=KEPT, ssl=address.tls() or True),
             headers=address.headers(),
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_S, sock_read=READ_S),
             cookie_jar=aiohttp.DummyCookieJar(),

@@ -1,6 +1,5 @@
 """Connections of threads to one server: kept open, and used again."""
 
-import ssl
 from typing import Any
 
 import urllib3
@@ -30,8 +29,11 @@ class Connections:
         self._address = address
         self._headers = address.headers()
         self._timeout = urllib3.Timeout(connect=CONNECT_S, read=READ_S)
-        pool = urllib3.HTTPSConnectionPool if address.scheme == "https" else urllib3.HTTPConnectionPool
-        self._pool = pool(address.host, address.port, maxsize=KEPT, retries=False, timeout=self._timeout, **_tls(address))
+        options: dict[str, Any] = {"maxsize": KEPT, "retries": False, "timeout": self._timeout}
+        if (context := address.tls()) is None:
+            self._pool = urllib3.HTTPConnectionPool(address.host, address.port, **options)
+        else:
+            self._pool = urllib3.HTTPSConnectionPool(address.host, address.port, ssl_context=context, **options)
 
     def send(self, method: str, path: str, body: bytes | None = None, timeout_s: float | None = None) -> Reply:
         """Send a request and read the reply; raises `Lost` if there is none, or none within `timeout_s`."""
@@ -52,11 +54,6 @@ class Connections:
 def one_connection(address: Address, read_s: float) -> HTTPConnection:
     """A connection outside the pool, for requests that last."""
     timeout = urllib3.Timeout(connect=CONNECT_S, read=read_s)
-    if address.scheme == "https":
-        return HTTPSConnection(address.host, address.port, timeout=timeout.read_timeout, **_tls(address))
+    if (context := address.tls()) is not None:
+        return HTTPSConnection(address.host, address.port, timeout=timeout.read_timeout, ssl_context=context)
     return HTTPConnection(address.host, address.port, timeout=timeout.read_timeout)
-
-
-def _tls(address: Address) -> dict[str, Any]:
-    """Verified by the system's certificates, and those that SSL_CERT_FILE names."""
-    return {"ssl_context": ssl.create_default_context()} if address.scheme == "https" else {}
