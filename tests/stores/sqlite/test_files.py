@@ -70,7 +70,18 @@ def test_an_older_file_is_brought_up_to_date_once(path: Path, monkeypatch: pytes
         with closing(SqliteStore(path)) as store:
             assert waiting(store) == ["a"]
     assert ask(path, "select count(*) from holdfast_more") == 1
-    assert ask(path, "select value from holdfast_meta where name = 'version'") == str(len(newer))
+    assert ask(path, "select value from holdfast_meta where name = 'expanded'") == str(len(newer))
+
+
+def test_a_release_works_on_a_file_that_a_newer_one_only_added_to(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    newer = [*file.migrations(), "alter table holdfast_messages add column later text default 'added';\n"]
+    with monkeypatch.context() as patch:
+        patch.setattr(file, "migrations", lambda: newer)
+        SqliteStore(path).close()
+    with closing(SqliteStore(path)) as store:
+        put(store, "b")
+        assert waiting(store) == ["a", "b"]
+    assert ask(path, "select value from holdfast_meta where name = 'expanded'") == str(len(newer))
 
 
 def test_a_migration_that_fails_leaves_the_file_as_it_was(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

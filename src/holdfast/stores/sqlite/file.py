@@ -32,6 +32,12 @@ UNREADABLE = (sqlite3.Error, MsgspecError, UnicodeDecodeError, LookupError, Type
 
 OLDEST_SQLITE = (3, 35)
 
+NEEDED = 1
+"""How many scripts of `schema/` a release must know to work on a file that this one makes.
+
+One that only adds leaves the number alone. One that takes away what an older release uses sets `version` to its own number.
+"""
+
 LATEST = "latest"
 """The name in holdfast_meta of a moment at which something was written that left no event."""
 
@@ -66,20 +72,22 @@ def check_library() -> None:
 def migrate(sql: sqlite3.Cursor, path: str) -> None:
     """Bring the tables up to date, inside a transaction. Our version stands in a table of ours: the file may be the application's."""
     sql.execute("create table if not exists holdfast_meta (name text primary key, value text not null) without rowid")
-    row = sql.execute(SQL["meta"], ("version",)).fetchone()
-    version = _read_note(row, int, path) or 0
+    needed = _read_note(sql.execute(SQL["meta"], ("version",)).fetchone(), int, path) or 0
+    expanded = _read_note(sql.execute(SQL["meta"], ("expanded",)).fetchone(), int, path) or needed
     moved = sql.execute(SQL["meta"], ("moved",)).fetchone()
     if moved:
         raise refused.moved(path, moved[0])
     steps = migrations()
-    if version > len(steps):
-        message = f"{path} has format {version}, and this Holdfast knows up to {len(steps)}: upgrade Holdfast; the file was not changed"
+    if needed > len(steps):
+        message = f"{path} has format {needed}, and this Holdfast knows up to {len(steps)}: upgrade Holdfast; the file was not changed"
         raise SchemaTooNew(message)
-    for step in steps[version:]:
+    for step in steps[expanded:]:
         for statement in split_script(step):
             sql.execute(statement)
-    if version < len(steps):
-        sql.execute(SQL["save_meta"], ("version", str(len(steps))))
+    if not expanded:
+        sql.execute(SQL["save_meta"], ("version", str(NEEDED)))
+    if expanded < len(steps):
+        sql.execute(SQL["save_meta"], ("expanded", str(len(steps))))
 
 
 def migrations() -> list[str]:
