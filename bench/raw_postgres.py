@@ -10,7 +10,7 @@ from psycopg import sql
 
 from bench.ours import QUEUE, VALUE
 from holdfast.ids import new_id
-from holdfast.stores.postgres.schema import texts_in
+from holdfast.stores.postgres.function_names import texts_in
 
 SCHEMA = "raw"
 

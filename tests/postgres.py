@@ -49,7 +49,9 @@ def empty_postgres_url(role: str = "") -> str:
             connection.execute(sql.SQL("drop schema {} cascade").format(sql.Identifier(schema)))
         elif row is not None and row[0] is not None:
             connection.execute(
-                sql.SQL("delete from {}.meta where name not in ('version', 'home', 'functions')").format(sql.Identifier(schema))
+                sql.SQL("delete from {}.meta where name not in ('version', 'expanded', 'home') and name not like 'functions%'").format(
+                    sql.Identifier(schema)
+                )
             )
             connection.execute(f"truncate {row[0]} restart identity")
             connection.execute(sql.SQL("alter sequence {}.numbers restart").format(sql.Identifier(schema)))

@@ -14,7 +14,7 @@ import redis
 from holdfast.commands import Browse, Claim, Put
 from holdfast.stores import Store
 from holdfast.stores.postgres.address import parse
-from holdfast.stores.postgres.schema import texts_in
+from holdfast.stores.postgres.function_names import own, texts_in
 from holdfast.stores.postgres.store import PostgresStore, open_schema
 from holdfast.stores.redis import RedisStore, scripts
 from holdfast.testing.conformance.asking import acquire, browse, claim, claim_one, drain, ids, item, move, put, see, settle
@@ -23,6 +23,11 @@ from tests.servers import own_redis_url
 
 START_US = 1_700_000_000_000_000
 HOUR = 3_600
+
+PINNED = """
+create or replace function server_us() returns bigint language plpgsql volatile
+  as 'begin return (select us from test_server_clock); end'
+"""
 
 CLOCK = re.compile(r"create or replace function clock_us\(\).*?\n\$\$;", re.DOTALL)
 
@@ -52,13 +57,10 @@ def on_postgres(broken: tuple[str, str] = ("", "")) -> Iterator[Server]:
         connection.execute("create table if not exists test_server_clock (us bigint)")
         connection.execute("truncate test_server_clock")
         connection.execute("insert into test_server_clock values (0)")
-        connection.execute(
-            "create or replace function server_us() returns bigint language plpgsql volatile"
-            " as 'begin return (select us from test_server_clock); end'"
-        )
+        connection.execute(own(PINNED).encode())
         for text in texts_in("functions"):
             if "function clock_us()" in text:
-                connection.execute(re.search(CLOCK, text)[0].replace(*broken).encode())  # type: ignore[index]
+                connection.execute(own(re.search(CLOCK, text)[0].replace(*broken)).encode())  # type: ignore[index]
         connection.execute("select setval('clock_seen', 0), setval('clock_ahead', 0)")
         store = PostgresStore(url)
         try:

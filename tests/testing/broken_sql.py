@@ -7,7 +7,7 @@ from contextlib import contextmanager
 import psycopg
 
 from holdfast.stores.postgres.address import Address, parse
-from holdfast.stores.postgres.schema import texts_in
+from holdfast.stores.postgres.function_names import own, texts_in
 from holdfast.stores.postgres.store import open_schema
 
 
@@ -36,4 +36,4 @@ def make(address: Address, texts: list[str]) -> None:
             "select set_config('search_path', quote_ident(%s), true), set_config('check_function_bodies', 'off', true)", (address.schema,)
         )
         for text in texts:
-            connection.execute(text.encode())
+            connection.execute(own(text).encode())

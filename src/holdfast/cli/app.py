@@ -13,6 +13,7 @@ from holdfast.cli.demo.command import demo
 from holdfast.cli.imports import imports
 from holdfast.cli.localqueue import localqueue
 from holdfast.cli.namespace import namespace
+from holdfast.cli.prune_functions import prune_functions
 from holdfast.cli.restore import restore
 from holdfast.cli.serve import serve
 from holdfast.cli.token import token
@@ -42,6 +43,7 @@ app.add_typer(imports)
 app.add_typer(localqueue)
 app.command()(copy)
 app.command()(demo)
+app.command()(prune_functions)
 app.command()(restore)
 app.command()(serve)
 app.command()(worker)

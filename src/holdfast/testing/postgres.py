@@ -5,6 +5,7 @@ from typing import Any
 import psycopg
 
 from holdfast.stores.postgres.address import parse
+from holdfast.stores.postgres.function_names import own
 from holdfast.stores.postgres.schema import LOCK
 from holdfast.stores.postgres.sessions import SESSION
 from holdfast.stores.postgres.statements import in_schema
@@ -32,7 +33,7 @@ class PinnedPostgresStore(PostgresStore):
         self._set = in_schema("update {}.test_clock set now_us = %s, wall_offset_us = %s", address.schema)
         with self._pin.transaction():
             self._pin.execute("select set_config('search_path', quote_ident(%s), true), pg_advisory_xact_lock(%s)", (address.schema, LOCK))
-            self._pin.execute(PINNED)
+            self._pin.execute(own(PINNED).encode())
             self._pin.execute("insert into test_clock values (%s, %s)", (clock.now_us(), clock.wall_offset_us()))
         # Before the waiters: whoever they wake looks at the clock.
         self._unsubscribe = clock.subscribe(self._follow)

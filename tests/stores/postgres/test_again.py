@@ -9,6 +9,7 @@ import pytest
 from holdfast.commands import Claim, Command, Item, Put, Settle
 from holdfast.connect import connect
 from holdfast.stores.postgres.calls import answer
+from holdfast.stores.postgres.function_names import own
 from holdfast.stores.postgres.store import PostgresStore
 from holdfast.stores.retrying import Lost
 from holdfast.testing.conformance.asking import JOBS, claim, ids, item, put, stats
@@ -90,9 +91,9 @@ def test_a_first_try_that_arrives_after_the_second_is_undone(store: PostgresStor
 def test_pruning_forgets_notes_once_they_are_old_and_no_event(store: PostgresStore, postgres_server: str) -> None:
     with psycopg.connect(postgres_server, autocommit=True) as connection:
         for moment in range(5):
-            connection.execute("select holdfast.remember(%s, %s, 'null')", (f"old-{moment}", moment))
+            connection.execute(own("select holdfast.remember(%s, %s, 'null')").encode(), (f"old-{moment}", moment))
         before = connection.execute("select count(*) from holdfast.events where topic <> ''").fetchone()
-        connection.execute("select holdfast.prune_some()")
+        connection.execute(own("select holdfast.prune_some()").encode())
         left = connection.execute("select count(*) from holdfast.events where command like 'old-%'").fetchone()
         after = connection.execute("select count(*) from holdfast.events where topic <> ''").fetchone()
     assert (left, after) == ((0,), before)

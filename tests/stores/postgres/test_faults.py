@@ -18,6 +18,7 @@ from holdfast.errors import NotAllowed, SchemaTooNew, StoreError, StoreMoved, St
 from holdfast.records import Message
 from holdfast.stores import Store
 from holdfast.stores.postgres import schema
+from holdfast.stores.postgres.function_names import own
 from holdfast.testing.conformance.asking import DICT, JOBS, acquire, claim, drain, ids, put, read, settle
 from holdfast.testing.conformance.threads import Doing, all_asleep
 from holdfast.testing.servers.postgres import PASSWORD, PostgresServer
@@ -77,7 +78,7 @@ def test_a_pruning_that_fails_is_not_the_failure_of_the_command_before_it(
 ) -> None:
     monkeypatch.setattr(store, "is_time_to_prune", lambda: True)
     with psycopg.connect(server.url) as connection:
-        connection.execute("drop function faults.prune_some")
+        connection.execute(own("drop function faults.prune_some()").encode())
     count_up(store, 2)
     assert read(store) == {"n": 2}
 

@@ -8,6 +8,7 @@ import pytest
 from psycopg import sql
 
 from holdfast.stores.postgres.address import parse
+from holdfast.stores.postgres.function_names import own
 from holdfast.stores.postgres.listening import ANNOUNCED_AT_ONCE, Listener, channel_of
 from holdfast.stores.postgres.statements import in_schema
 from holdfast.stores.postgres.store import PostgresStore
@@ -119,7 +120,7 @@ def test_a_topic_is_settled_once_nobody_has_what_it_may_be_about(store: Postgres
     settled = in_schema("select {}.is_settled(%s)", store.address.schema)
     with psycopg.connect(store.address.conninfo) as other, psycopg.connect(store.address.conninfo, autocommit=True) as connection:
         other.execute(sql.SQL("set search_path to {}").format(sql.Identifier(store.address.schema)))
-        other.execute("select lock_object(%s, %s, alone => true)", locked)
+        other.execute(own("select lock_object(%s, %s, alone => true)").encode(), locked)
         assert connection.execute(settled, ([topic],)).fetchone() == (False,)
         other.rollback()
         assert connection.execute(settled, ([topic],)).fetchone() == (True,)

@@ -133,7 +133,7 @@ def test_a_watch_reads_everything_once_and_in_order(scenario: Scenario) -> None:
         pytest.param(
             an_effect_comes_after_its_late_cause,
             r"known, snapshot\) order by n\)",
-            "known, snapshot) where unseen_events.n <= known.horizon order by n)",
+            "known, snapshot) as late where late.n <= known.horizon order by n)",
             id="renumbers-the-late-alone",
         ),
         # Only what no running transaction can precede is shown.

@@ -10,6 +10,7 @@ import pytest
 from holdfast.commands import Acquire, Change, Clear, Command, Count, Extend, Read, Release, Seal, Survey, Write
 from holdfast.commands.topics import lease_topic, log_topic, watch_topic
 from holdfast.errors import StoreMoved
+from holdfast.stores.postgres.function_names import own
 from holdfast.stores.postgres.store import PostgresStore
 from holdfast.stores.postgres.tasks import AsyncPostgresStore
 from holdfast.testing.clock import FakeClock
@@ -96,7 +97,7 @@ def is_settled(store: PostgresStore, topic: str) -> bool:
     """Whether whoever announces itself for the topic now hears of every command that comes to its end later."""
     with psycopg.connect(store.address.conninfo) as other:
         other.execute("select set_config('search_path', quote_ident(%s), true)", (store.address.schema,))
-        return other.execute("select is_settled(array[%s])", (topic,)).fetchone() == (True,)
+        return other.execute(own("select is_settled(array[%s])").encode(), (topic,)).fetchone() == (True,)
 
 
 @pytest.mark.parametrize("of_dict", [None, DICT, "a:b:c"])

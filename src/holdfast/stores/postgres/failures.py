@@ -71,6 +71,8 @@ def raised(error: psycopg.Error, where: str) -> HoldfastError | Lost | ValueErro
         return Lost(f"{where}: the connection was lost ({_said(error)})", maybe_applied=True)
     if isinstance(error, errors.InsufficientPrivilege):
         return NotAllowed(f"{where}: {_said(error)}; give the user this right, or use another")
+    if isinstance(error, errors.UndefinedFunction):
+        return StoreError(f"{where}: {_said(error)}; if the functions of this release were pruned, open the store again")
     if isinstance(error, errors.DiskFull):
         return StoreFull(f"{where}: the server's disk is full; nothing was written")
     if isinstance(error, errors.CharacterNotInRepertoire | errors.UntranslatableCharacter):

@@ -1,25 +1,22 @@
-"""The schema of a store: created at the first use, migrated forward, refused if it is newer than this version.
+"""The schema of a store: created at the first use, expanded by newer releases, refused if a release changed what this one relies on.
 
 What to do is written once, as generators that yield a statement and are sent the first row of its result; threads and tasks each have a few
 lines that carry it out.
 """
 
 import logging
-import re
 from collections.abc import Generator
-from functools import cache
-from hashlib import sha256
-from importlib.resources import files
-from typing import Any, NamedTuple, Self, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from psycopg import AsyncCursor, Connection, Cursor, sql
 
-from holdfast.errors import SchemaTooNew, StoreError, StoreMissing
+from holdfast.errors import NotAllowed, SchemaTooNew, StoreError, StoreMissing
+from holdfast.stores.postgres.function_names import digest, names, own, texts_in
 from holdfast.version import __version__
 
 R = TypeVar("R")
 Row = tuple[Any, ...]
-Statement = tuple[bytes | sql.Composed, tuple[object, ...]]
+Statement = tuple[bytes | sql.Composed, tuple[object, ...] | dict[str, object]]
 Steps = Generator[Statement, Row, R]
 
 LOCK = 0x686F6C64_66617374
@@ -30,114 +27,133 @@ OLDEST_SERVER = 140_000
 SETTINGS = b"select set_config('search_path', %s, true), set_config('check_function_bodies', %s, true)"
 """Until the end of the transaction."""
 
+NEEDED = 3
+"""How many files of `schema/` a release must know to work on a schema that this one makes; before, functions had no digest.
+
+A file that only adds leaves the number alone. One that takes away what an older release uses sets `version` in `meta` to its own number.
+"""
+
 FOUND = """
 select coalesce(max(value) filter (where name = 'version'), '0')::integer,
+  coalesce(max(value) filter (where name = 'expanded'), max(value) filter (where name = 'version'), '0')::integer,
   pg_is_in_recovery() or count(*) filter (where name = 'moved' or (name = 'home' and value = concat_ws(
     '/',
     (select system_identifier from pg_control_system()), (select relnamespace from pg_class where oid = {meta}::regclass),
     extract(epoch from pg_postmaster_start_time())
   ))) > 0,
-  coalesce(max(value) filter (where name = 'functions'), ''), count(*) filter (where name = 'moved') > 0
+  count(*) filter (where name = {functions}) > 0, count(*) filter (where name = 'moved') > 0
 from {schema}.meta
 """
 """A standby has the home of its primary, and changes nothing."""
 
+WHERE = b"""
+select quote_ident(%(schema)s), current_user, (select has_schema_privilege(oid, 'create') from pg_namespace where nspname = %(schema)s)
+"""
+"""The last is null where there is no such schema."""
+
+UNDIGESTED = ("begin_anew", "cluster", "unseal")
+"""Functions of releases that named theirs without a digest, which have none of that name today."""
+
+OTHERS = b"""
+select string_agg(p.oid::regprocedure::text, ', '), count(*)
+from pg_proc as p
+join pg_namespace as s on s.oid = p.pronamespace
+where s.nspname = %s and (p.proname = any (%s) or right(p.proname, 13) = any (%s))
+"""
+
 logger: logging.Logger = logging.getLogger(__name__)
 
 
-@cache
-def texts_in(folder: str) -> list[str]:
-    """The SQL files of a folder, in the order of their names."""
-    found = [path for path in (files(__package__) / folder).iterdir() if path.name.endswith(".sql")]
-    return [path.read_text("utf-8") for path in sorted(found, key=lambda path: path.name)]
-
-
 def newest() -> int:
-    """The version that this code makes."""
+    """How many files of `schema/` this code knows."""
     return len(texts_in("schema"))
 
 
-class Functions(NamedTuple):
-    """Which functions a schema has: the release that installed them, and a digest of their texts."""
-
-    release: tuple[int, ...]
-    digest: str
-
-    @classmethod
-    def parse(cls, kept: str) -> Self:
-        """Read what is kept in `meta`; stores made before it was kept have the oldest."""
-        release, _, digest = kept.partition(" ")
-        return cls(tuple(map(int, re.findall(r"\d+", release)[:3])), digest)
-
-    def __str__(self) -> str:
-        return f"{'.'.join(map(str, self.release))} {self.digest}"
-
-    def may_stay(self) -> bool:
-        """Whether they need not be replaced by ours: they are the same, or of a newer release, which an older process leaves alone.
-
-        So processes of two releases side by side agree on the newer one's functions, whichever opens the store last.
-        """
-        ours = functions()
-        return self.digest == ours.digest or self.release > ours.release
-
-
-@cache
-def functions() -> Functions:
-    """Those of this code."""
-    digest = sha256("\0".join(texts_in("functions")).encode()).hexdigest()[:16]
-    return Functions(Functions.parse(__version__).release, digest)
+def functions() -> str:
+    """The name in `meta` of the note that this release's functions are installed."""
+    return f"functions {digest()}"
 
 
 class State(NamedTuple):
     """What is there of a schema."""
 
-    version: int = 0
+    expanded: int = 0
+    """How many files of `schema/` were applied."""
     at_home: bool = True
     """Whether this run of this server serves it already: see functions/home.sql."""
     has_functions: bool = True
-    """Whether its functions need not be replaced; those of a store that was moved away are not."""
+    """Whether this release's functions are there."""
+
+    def is_ready(self) -> bool:
+        """Whether this release can work on it at once. A newer one may have added what we need not know."""
+        return self.expanded >= newest() and self.at_home and self.has_functions
 
 
 def state(schema: str) -> Steps[State]:
-    """What is there. Raises `SchemaTooNew` for a version that this code does not know."""
+    """What is there. Raises `SchemaTooNew` where a newer release changed what this code relies on."""
     exists = b"select count(*) from pg_tables where schemaname = %s and tablename = 'meta'"
     (count,) = yield exists, (schema,)
     if not count:
         return State()
     meta = sql.Literal(sql.Identifier(schema, "meta").as_string(None))
-    (found, at_home, kept, is_moved) = yield sql.SQL(FOUND).format(schema=sql.Identifier(schema), meta=meta), ()
-    if found > newest():
-        raise SchemaTooNew(f"schema {schema!r} has version {found}, and this Holdfast knows {newest()}: upgrade Holdfast")
-    return State(found, at_home, has_functions=is_moved or Functions.parse(kept).may_stay())
+    found = sql.SQL(FOUND).format(schema=sql.Identifier(schema), meta=meta, functions=sql.Literal(functions()))
+    (needed, expanded, at_home, has_functions, is_moved) = yield found, ()
+    if needed > newest():
+        raise SchemaTooNew(f"schema {schema!r} has version {needed}, and this Holdfast knows {newest()}: upgrade Holdfast")
+    # What was moved away stays as it is.
+    return State(newest()) if is_moved else State(expanded, at_home, has_functions)
 
 
 def apply(schema: str) -> Steps[None]:
     """Apply what is missing, inside the open transaction, whose settings stay as they are."""
-    if (yield from state(schema)) == State(newest()):
+    if (yield from state(schema)).is_ready():
         return
     # Whoever came first has done it. A pooler in transaction mode keeps no session lock.
     yield b"select pg_advisory_xact_lock(%s)", (LOCK,)
     found = yield from state(schema)
-    if found.version != newest() or not found.has_functions:
-        yield from make(schema, found.version)
+    if found.expanded < newest() or not found.has_functions:
+        yield from make(schema, found.expanded)
     if not (yield from state(schema)).at_home:
-        (begun,) = yield sql.SQL("select {}.begin_here()").format(sql.Identifier(schema)), ()
+        (begun,) = yield sql.SQL(own("select {}.begin_here()")).format(sql.Identifier(schema)), ()
         if begun == "restored":
             logger.warning("Schema %r was restored here: its numbers go on at the clock; watches may have to begin anew", schema)
 
 
-def make(schema: str, found: int) -> Steps[None]:
-    """Bring the schema from the version found to this one, and its functions to those of this code."""
+def make(schema: str, expanded: int) -> Steps[None]:
+    """Bring the schema to what this release knows, and add its functions; those of other releases stay."""
     before = yield b"select current_setting('search_path'), current_setting('check_function_bodies')", ()
-    (has_schema, path) = yield b"select (select count(*) from pg_namespace where nspname = %s), quote_ident(%s)", (schema, schema)
-    if not has_schema:
+    (path, user, may_create) = yield WHERE, {"schema": schema}
+    if may_create is None:
         yield sql.SQL("create schema {}").format(sql.Identifier(schema)), ()
+    elif not may_create:
+        raise NotAllowed(
+            f"schema {schema!r} has no functions of Holdfast {__version__} yet, and user {user!r} may not create them: "
+            "open the store once as a user who may, or grant create on the schema"
+        )
     # The files name no schema: what they make lies in this one, and its functions find it there whatever the caller's path is.
     yield SETTINGS, (path, "off")
-    for text in (*texts_in("schema")[found:], *texts_in("functions")):
+    for text in (*texts_in("schema")[expanded:], *map(own, texts_in("functions"))):
         yield text.encode(), ()
-    yield b"select save_meta('version', %s), save_meta('functions', %s)", (str(newest()), str(functions()))
+    if not expanded:
+        yield own("select save_meta('version', %s)").encode(), (str(NEEDED),)
+    noted = own("select save_meta('expanded', %s), save_meta(%s, %s || ' ' || now())").encode()
+    yield noted, (str(max(expanded, newest())), functions(), __version__)
     yield SETTINGS, before
+
+
+def prune_functions(schema: str) -> Steps[int]:
+    """Remove the functions of other releases, inside the open transaction; how many there were."""
+    yield b"select pg_advisory_xact_lock(%s)", (LOCK,)
+    noted = sql.SQL("select array_agg(name) from {}.meta where starts_with(name, 'functions') and name <> %s").format(
+        sql.Identifier(schema)
+    )
+    (others,) = yield noted, (functions(),)
+    endings = [f"_{name.removeprefix('functions ')}" for name in others or ()]
+    (found, count) = yield OTHERS, (schema, [*names(), *UNDIGESTED], endings)
+    if count:
+        yield sql.SQL("drop function {}").format(sql.SQL(found)), ()
+    yield sql.SQL("delete from {}.meta where name = any (%s)").format(sql.Identifier(schema)), (others or [],)
+    return int(count)
 
 
 def check_server() -> Steps[None]:
@@ -176,7 +192,7 @@ async def carry_out_async(steps: Steps[R], cursor: AsyncCursor[Row]) -> R:
 def refuse_if_missing(connection: Connection[Any], schema: str, where: str) -> None:
     """Refuse a schema that has no store in it, without making one."""
     with connection.cursor() as cursor:
-        if carry_out(state(schema), cursor).version == 0:
+        if carry_out(state(schema), cursor).expanded == 0:
             raise StoreMissing(f"there is no store in schema {schema!r} of {where}: check the URL")
 
 
@@ -191,7 +207,7 @@ def begin_here(connection: Connection[Any], schema: str) -> None:
     """Let the store go on above what may have been lost, on a new connection: the server may have been started anew, with other data."""
     with connection.cursor() as cursor:
         found = carry_out(state(schema), cursor)
-        if found.version == newest() and not found.at_home:
+        if found.expanded and not found.at_home:
             with connection.transaction():
                 carry_out(begin(schema), cursor)
 
@@ -200,7 +216,7 @@ def is_behind(connection: Connection[Any], schema: str) -> bool:
     """Whether the schema must be migrated; refuses a server that cannot be a store."""
     with connection.cursor() as cursor:
         carry_out(check_server(), cursor)
-        return carry_out(state(schema), cursor) != State(newest())
+        return not carry_out(state(schema), cursor).is_ready()
 
 
 def migrate(connection: Connection[Any], schema: str) -> None:

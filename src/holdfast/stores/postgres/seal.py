@@ -13,6 +13,8 @@ from holdfast.stores.postgres.statements import in_schema
 from holdfast.stores.retrying import Lost
 from holdfast.stores.seals import AsyncSeal, Sealed, sealed
 
+TABLES = ("names", "messages", "entries", "leases", "events")
+
 SEALED = "select max(value) filter (where name = 'moved'), max(value) filter (where name = 'target_at') from {}.meta"
 
 
@@ -32,8 +34,15 @@ class PostgresSeal:
         return AsyncSeal(self)
 
     def remove(self) -> None:
-        with self._connection() as connection:
-            connection.execute(in_schema("select {}.unseal()", self._address.schema), ())
+        # Without a function: this release may have none there.
+        name = self._address.schema
+        with self._connection() as connection, connection.transaction():
+            # One caller at a time.
+            connection.execute(in_schema("lock table {}.meta in exclusive mode", name), ())
+            if connection.execute(in_schema("delete from {}.meta where name in ('moved', 'target_at')", name), ()).rowcount == 0:
+                return
+            for table in TABLES:
+                connection.execute(in_schema(f"alter table {{}}.moved_{table} rename to {table}", name), ())
 
     @contextmanager
     def _connection(self) -> Iterator[psycopg.Connection[Any]]:

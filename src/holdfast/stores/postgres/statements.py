@@ -8,6 +8,8 @@ from typing import Any
 from msgspec import Struct
 from psycopg import DataError, sql
 
+from holdfast.stores.postgres.function_names import own
+
 
 class Call(Struct, frozen=True):
     """A statement with its parameters; its one row has one column, the answer as JSON."""
@@ -36,8 +38,8 @@ def function(name: str, parameters: str, schema: str) -> Function:
 
 
 def in_schema(statement: str, schema: str) -> bytes:
-    """The statement with the schema's name, quoted for PostgreSQL, and for psycopg where the name has a percent sign."""
-    return statement.format(sql.Identifier(schema).as_string(None).replace("%", "%%")).encode()
+    """The statement with this release's functions, and the schema's name quoted for PostgreSQL and for psycopg, as a format."""
+    return own(statement).format(sql.Identifier(schema).as_string(None).replace("%", "%%")).encode()
 
 
 def as_array(texts: Iterable[str]) -> str:

@@ -2,9 +2,10 @@
 
 import os
 import threading
+from collections.abc import Iterator
 from concurrent import futures
 from concurrent.futures import Future
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple, TypeVar
 
 import psycopg
@@ -166,11 +167,7 @@ class Opened(NamedTuple):
 
 def open_schema(address: Address, *, create: bool = True) -> Opened:
     """See to it that the schema is there, and look at the server; raises what tells the caller why not."""
-    try:
-        session = Session.open(address)
-    except psycopg.Error as error:
-        raise not_connected(error, address.where) from None
-    try:
+    with _administering(address) as session:
         if not create:
             schema.refuse_if_missing(session, address.schema, address.where)
         if schema.is_behind(session, address.schema):
@@ -178,6 +175,24 @@ def open_schema(address: Address, *, create: bool = True) -> Opened:
             schema.migrate(session, address.schema)
         refuse_if_moved((session.ask(Calls(address.schema).moved) or None,), address.where)
         return Opened(guarantees_of(session), session.info.dbname)
+
+
+def prune_functions_at(url: str) -> int:
+    """Remove the functions of other releases from the schema; how many there were."""
+    address = parse(url)
+    with _administering(address) as session, session.cursor() as cursor, session.transaction():
+        return schema.carry_out(schema.prune_functions(address.schema), cursor)
+
+
+@contextmanager
+def _administering(address: Address) -> Iterator[Session]:
+    """A session while the block runs; its errors tell the caller why something cannot be done."""
+    try:
+        session = Session.open(address)
+    except psycopg.Error as error:
+        raise not_connected(error, address.where) from None
+    try:
+        yield session
     except psycopg.Error as error:
         told = raised(error, address.where)
         raise (not_connected(error, address.where) if isinstance(told, Lost) else told) from error

@@ -215,20 +215,3 @@ begin
   return 'null';
 end
 $$;
-
--- Undo a seal; the lock lets one caller at a time do so.
-create or replace function unseal() returns void
-language plpgsql set search_path from current as $$
-begin
-  lock table meta in exclusive mode;
-  if not exists (select from meta where name = 'moved') then
-    return;
-  end if;
-  alter table moved_names rename to names;
-  alter table moved_messages rename to messages;
-  alter table moved_entries rename to entries;
-  alter table moved_leases rename to leases;
-  alter table moved_events rename to events;
-  delete from meta where name in ('moved', 'target_at');
-end
-$$;
