@@ -15,6 +15,7 @@ POSTGRES = (
     "tests/conformance/test_postgres.py",
     "tests/conformance/test_differential.py",
     "tests/stores/postgres",
+    "tests/stored",
     "tests/testing/test_native_controls.py",
     "tests/surfaces/sentinel",
 )
@@ -22,6 +23,7 @@ REDIS = (
     "tests/conformance/test_redis.py",
     "tests/conformance/test_differential.py",
     "tests/stores/redis",
+    "tests/stored",
     "tests/testing/test_native_controls.py",
 )
 
