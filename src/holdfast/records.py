@@ -151,7 +151,7 @@ class Message(Struct, frozen=True, gc=False, omit_defaults=True):
             n=self.n,
             priority=self.priority,
             position=now,
-            metadata=with_letter(self.metadata, report),
+            metadata=with_letter(self.metadata, report, self.id),
             created_at=self.created_at,
         )
 
@@ -177,9 +177,11 @@ class Message(Struct, frozen=True, gc=False, omit_defaults=True):
         }
 
 
-def with_letter(metadata: Raw | None, report: Mapping[str, object]) -> Raw:
+def with_letter(metadata: Raw | None, report: Mapping[str, object], message_id: str) -> Raw:
     """A dead letter's metadata: what was put beside the value, readable or not, and the report on where it comes from and why."""
-    known: dict[str, object] = json.decode(readable_metadata(metadata), type=dict[str, Raw]) if metadata else {}
+    known: dict[str, object] = {}
+    if metadata:
+        known |= json.decode(readable_metadata(metadata, report["queue"], message_id), type=dict[str, Raw])
     return Raw(json.encode(known | {"dead_letter": report}, order="sorted"))
 
 

@@ -1,11 +1,14 @@
 """What travels beside a value: a JSON object, kept as the text it came in."""
 
+import logging
 from typing import Any, Final
 
 from msgspec import Raw, json
 
 UNREADABLE: Final = "unreadable"
 """The key under which metadata that cannot be read is shown, as text: stores may hold some of before it was checked."""
+
+logger: logging.Logger = logging.getLogger(__name__)
 
 _decode = json.Decoder(dict[str, Any]).decode
 
@@ -26,7 +29,10 @@ def read_metadata(metadata: Raw) -> dict[str, Any]:
         return {UNREADABLE: bytes(metadata).decode(errors="replace")}
 
 
-def readable_metadata(metadata: Raw) -> Raw:
-    """The metadata as it is, or, where it cannot be read, an object with it as a text."""
+def readable_metadata(metadata: Raw, queue: object, message_id: str) -> Raw:
+    """The metadata as it is, or, where it cannot be read, an object with it as a text, which the log then says."""
     facts = read_metadata(metadata)
-    return Raw(json.encode(facts)) if facts.keys() == {UNREADABLE} else metadata
+    if facts.keys() != {UNREADABLE}:
+        return metadata
+    logger.warning("the metadata of message %r of queue %r cannot be read: it is kept as a text under %r", message_id, queue, UNREADABLE)
+    return Raw(json.encode(facts))

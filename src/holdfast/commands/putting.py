@@ -79,7 +79,7 @@ def item_of(message: Message) -> Item:
         priority=message.priority,
         max_attempts=message.max_attempts,
         dead_letter=message.dead_letter,
-        metadata=message.metadata and readable_metadata(message.metadata),
+        metadata=message.metadata and readable_metadata(message.metadata, message.queue, message.id),
     )
 
 

@@ -1,5 +1,6 @@
 """Sessions with a server: what each call costs its client, how long it may take, and whether the session is ours to keep something in."""
 
+import logging
 import time
 from collections.abc import Callable
 from functools import cache
@@ -41,6 +42,15 @@ select set_config('search_path', quote_ident(%s), false), set_config('client_enc
 numbered_once: Callable[[bytes], bytes] = cache(numbered)
 
 
+logger: logging.Logger = logging.getLogger(__name__)
+
+
+def log_warning(diagnostic: errors.Diagnostic) -> None:
+    """Pass on what the server warns of; its other notices are about its own work."""
+    if diagnostic.severity_nonlocalized == "WARNING":
+        logger.warning("PostgreSQL warns: %s", diagnostic.message_primary)
+
+
 class Session(psycopg.Connection[Any]):
     """A connection on which nothing waits longer than `answer_s` for the server; threads and tasks use it one after the other."""
 
@@ -53,6 +63,7 @@ class Session(psycopg.Connection[Any]):
         self._made_at = self._used_at = time.monotonic()
         # The names of what is prepared, where the session is ours.
         self.prepared: dict[bytes, bytes] | None = None
+        self.add_notice_handler(log_warning)
 
     def __del__(self, *_: Any) -> None:
         """End without psycopg's warning: a session that an interrupt lost is closed like this, and a program may end without closing."""

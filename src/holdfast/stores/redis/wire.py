@@ -87,7 +87,7 @@ class KeptMessage(Struct, frozen=True, gc=False):
             self.last_error,
             self.endings,
             self.history,
-            metadata if self.letter is None else with_letter(metadata, self.letter.report()),
+            metadata if self.letter is None else with_letter(metadata, self.letter.report(), message_id),
         )
 
 

@@ -235,6 +235,7 @@ begin
   perform from json_each(metadata::json);
   return metadata::json;
 exception when others then
+  raise warning 'the metadata of a message cannot be read: it is kept as a text under "unreadable" (%)', sqlerrm;
   return json_build_object('unreadable', metadata);
 end
 $$;
