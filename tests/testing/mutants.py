@@ -9,7 +9,7 @@ from msgspec import Raw, json
 from msgspec.structs import replace
 
 from holdfast import records
-from holdfast.codec.fields import JsonObject
+from holdfast.codec.fields import JsonObject, Text, Whole
 from holdfast.commands import ALL, Claimed, copying, events, putting
 from holdfast.commands.claiming import Claim, ClaimPlan
 from holdfast.commands.dicts import Change, Write
@@ -447,7 +447,7 @@ MUTANTS = [
         "breaks on metadata of before it was checked",
         records,
         "readable_metadata",
-        lambda _, metadata: metadata,
+        lambda _, metadata, *__: metadata,
         "test_metadata_that_cannot_be_read_stops_no_claim",
     ),
     Mutant(
@@ -457,6 +457,9 @@ MUTANTS = [
         lambda _, __, metadata: metadata,
         "test_bad_arguments_are_refused_before_anything_is_sent",
     ),
+    Mutant("takes any receipt", records, "check_fields", nothing, "test_bad_arguments_are_refused_before_anything_is_sent"),
+    Mutant("takes any whole number", Whole, "check", lambda _, __, value: value, "test_bad_arguments_are_refused_before_anything_is_sent"),
+    Mutant("takes any text", Text, "check", lambda _, __, value: value, "test_bad_arguments_are_refused_before_anything_is_sent"),
     Mutant("measures nothing", Put, "measure", nothing, "test_batches_over_the_limit_are_refused"),
     Mutant("measures no steps", Together, "measure", nothing, "test_steps_about_more_than_a_batch_are_refused"),
     Mutant(

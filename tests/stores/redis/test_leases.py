@@ -6,8 +6,10 @@ from typing import Any
 import pytest
 
 from holdfast.commands import Acquire, Changes, Command, LeaseName, Look, Release, Renew, Together
+from holdfast.errors import StoreError
 from holdfast.stores.redis import RedisStore
 from tests.servers import own_redis_url
+from tests.testing.broken_lua import broken
 
 DAY_S = 86_400
 LEASE_S = 1_000.0
@@ -89,3 +91,13 @@ def test_a_text_of_any_length_is_kept_whole(store: RedisStore, way: Way, monkeyp
     assert found.lease.holder == holder
     assert way(store, Release([NAME])).held == [True]
     assert [event.event for event in store.execute(Changes("lease::leader")).events] == ["acquired", "released"]
+
+
+def test_control_a_length_of_two_bytes_would_leave_a_record_that_nobody_can_read(
+    store: RedisStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Acquire, "checked", ())
+    with broken(r"#words < 65536", "true"):
+        store.execute(Acquire(None, "leader", "x" * 65_540, "mine", LEASE_S))
+        with pytest.raises(StoreError, match="answered with an error"):
+            store.execute(Look(None, ["leader"]))
