@@ -1,6 +1,7 @@
 """Limits: whoever is slow, endless or too many is refused, and the others are served."""
 
 import asyncio
+import select
 import socket
 from collections.abc import Iterator
 from concurrent.futures import Future
@@ -15,9 +16,12 @@ from holdfast.server import bodies
 from holdfast.server import serving as server_serving
 from holdfast.server.app import ControlPlane, Options
 from holdfast.server.asgi import Scope
+from holdfast.server.budgets import MIB, Budget
+from holdfast.server.callers import KEY, anyone
 from holdfast.server.connections import Connection
 from holdfast.server.exposure import Exposure
 from holdfast.server.layers.limits import InFlight
+from holdfast.server.namespaces import DEFAULT
 from holdfast.server.serving import Server, serving
 from holdfast.server.topics import Topics
 from holdfast.stores.http.problems import WireError
@@ -27,6 +31,13 @@ from holdfast.testing.conformance.threads import PATIENCE_S, Doing
 from tests.server.serving import JSON, Served
 from tests.server.test_routes import until
 from tests.server.test_tokens import make
+
+
+async def stay() -> None:
+    """Everyone is welcome."""
+
+
+SOMEBODY = anyone("here", DEFAULT, stay, may_copy=False)
 
 
 @pytest.fixture
@@ -108,7 +119,7 @@ async def test_a_body_that_comes_too_slowly_is_refused(monkeypatch: pytest.Monke
         await asyncio.Event().wait()
 
     with pytest.raises(WireError) as refused:
-        await bodies.read_body({"headers": [(b"content-type", b"application/json")]}, never)
+        await bodies.Bodies(Budget(bool)).decoded({"headers": [(b"content-type", b"application/json")], KEY: SOMEBODY}, never, bytes)
     assert refused.value.problem.status == 408
     assert (b"connection", b"close") in refused.value.headers
 
@@ -163,6 +174,69 @@ def test_the_slow_bodies_of_one_token_leave_room_for_others() -> None:
         until(lambda: count(slow_token) == 403)
 
 
+@pytest.mark.parametrize(("most", "most_each", "status"), [(3 * MIB, 9 * MIB, 503), (9 * MIB, 3 * MIB, 429)])
+@pytest.mark.parametrize("length", [b"content-length: 2000000", b"transfer-encoding: chunked"])
+def test_bodies_that_are_held_open_take_so_much_memory_and_no_more(most: int, most_each: int, status: int, length: bytes) -> None:
+    options = Options(reading_bytes=most, reading_bytes_each=most_each)
+    with serving(Server(ControlPlane(MemoryStore(), options), Exposure(port=0))) as url:
+        head = b"POST /v1/claim?x HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n%s\r\n\r\n" % length
+        first, second = opened(url), opened(url)
+        chunk = b"%x\r\n%s\r\n" % (1_900_000, b" " * 1_900_000) if b"chunked" in length else b" " * 1_900_000
+        for held in (first, second):
+            held.sendall(head + chunk)
+        refused = b"HTTP/1.1 %d" % status
+        ready, _, _ = select.select([first, second], [], [], PATIENCE_S)
+        assert ready[0].recv(1000).startswith(refused)
+        assert lives(url)
+        first.close()
+        second.close()
+
+
+@pytest.mark.parametrize(("scope", "status"), [("queue:q:read,claim", 413), ("queue:q:put", 422)])
+def test_who_sends_no_values_sends_no_body_that_has_room_for_them(scope: str, status: int) -> None:
+    store = MemoryStore()
+    headers = JSON | {"authorization": f"Bearer {make(store, scope)}"}
+    served = Served(store)
+    body = b'{"queue":"q","ids":["%s"]}' % (b"x" * 9 * MIB)
+    reply = urllib3.request("POST", f"{served.url}/v1/browse", body=body, headers=headers, retries=False)
+    assert reply.status == status
+    served.close()
+
+
+@pytest.mark.anyio
+async def test_whose_long_body_kept_others_waiting_rests_and_others_do_not() -> None:
+    now, others = 0.0, list[str]()
+    budget = Budget(lambda: bool(others), now=lambda: now)
+    budget.charge("me", 1.0)
+    await budget.rest("me")  # Nobody else asked.
+    others.append("other")
+    budget.charge("me", 0.5)
+    with pytest.raises(WireError) as refused:
+        await budget.rest("me")
+    assert (refused.value.problem.status, refused.value.headers[0]) == (429, (b"retry-after", b"50"))
+    async with budget.turn("other"):
+        """Its turn comes all the same."""
+    now += 50.0
+    async with budget.turn("me"):
+        """It has rested."""
+
+
+@pytest.mark.anyio
+async def test_many_topics_are_entered_a_few_at_a_time() -> None:
+    store = MemoryStore()
+    topics = Topics(store, Budget(bool))
+    asked = [Asked(f"queue:{number}") for number in range(1_000)]
+    waiting = asyncio.create_task(topics.wait("me", asked, 0.0))
+    seen = set[int]()
+    while not waiting.done():
+        seen.add(len(topics))
+        await asyncio.sleep(0)
+    assert len(seen) > 10
+    assert len(await waiting) == 1_000
+    topics.close()
+    store.close()
+
+
 @pytest.mark.parametrize(("options", "status"), [(Options(waiting=2), 503), (Options(waiting_each=2), 429)])
 def test_more_who_wait_than_allowed_are_refused_and_others_served(options: Options, status: int) -> None:
     served = Served(MemoryStore(), options)
@@ -187,7 +261,7 @@ def test_more_who_wait_than_allowed_are_refused_and_others_served(options: Optio
 @pytest.mark.parametrize(("most", "most_each", "status"), [(4, 9, 503), (9, 4, 429)])
 async def test_more_topics_than_allowed_are_refused_and_those_nobody_waits_on_make_room(most: int, most_each: int, status: int) -> None:
     store = MemoryStore()
-    topics = Topics(store, most, most_each)
+    topics = Topics(store, Budget(bool), most, most_each)
 
     async def wait(*names: str, timeout_s: float = 0.0) -> list[str]:
         return [heard.topic for heard in await topics.wait("me", [Asked(f"queue:{name}") for name in names], timeout_s)]
@@ -206,7 +280,7 @@ async def test_more_topics_than_allowed_are_refused_and_those_nobody_waits_on_ma
 @pytest.mark.anyio
 async def test_a_caller_with_many_topics_does_not_take_the_room_of_others() -> None:
     store = MemoryStore()
-    topics = Topics(store, 6, 3)
+    topics = Topics(store, Budget(bool), 6, 3)
     (mine,) = await topics.wait("me", [Asked("queue:mine")], 0.0)
     waiting = asyncio.create_task(topics.wait("me", [Asked("queue:mine", mine.mark)], PATIENCE_S))
     for round_ in range(5):
@@ -224,7 +298,7 @@ async def test_a_wait_that_is_given_up_while_its_topics_are_announced_leaves_non
     store = MemoryStore()
     store.waiters.announce = lambda _: Future()
     now = 0.0
-    topics = Topics(store, now=lambda: now)
+    topics = Topics(store, Budget(bool), now=lambda: now)
     wait = asyncio.create_task(topics.wait("me", [Asked("queue:a")], PATIENCE_S))
     await asyncio.sleep(0)
     wait.cancel()

@@ -10,7 +10,10 @@ from hypothesis import strategies as st
 
 from holdfast.server import bodies
 from holdfast.server.asgi import BODY, Scope
+from holdfast.server.budgets import Budget
+from holdfast.server.callers import KEY
 from holdfast.stores.http.problems import WireError
+from tests.server.test_limits import SOMEBODY
 
 
 def depth_of(body: str) -> int:
@@ -70,8 +73,8 @@ async def test_a_large_body_is_looked_through_in_a_thread_and_a_small_one_is_not
     monkeypatch.setattr(bodies, "check_json", look)
     for size in (10, bodies.LARGE_BYTES + 1):
         parts = [None] * pieces
-        scope: Scope = {"headers": [(b"content-type", b"application/json")]}
+        scope: Scope = {"headers": [(b"content-type", b"application/json")], KEY: SOMEBODY}
         if pieces == 1:
             scope[BODY] = b" " * size
-        assert len(await bodies.read_body(scope, receive)) == size * pieces
+        assert len(await bodies.Bodies(Budget(bool)).decoded(scope, receive, bytes)) == size * pieces
     assert [thread is threading.current_thread() for thread in threads] == [True, False]

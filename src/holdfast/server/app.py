@@ -8,7 +8,8 @@ from msgspec import Struct
 from holdfast.server.about import AboutRoute, HealthRoute, MetricsRoute, OpenApiRoute
 from holdfast.server.asgi import App, Receive, Scope, Send
 from holdfast.server.auditing import AuditRoute
-from holdfast.server.bodies import BODY_BYTES
+from holdfast.server.bodies import BODY_BYTES, Bodies
+from holdfast.server.budgets import MOST_BYTES, MOST_BYTES_EACH, Budget
 from holdfast.server.commanding import CommandRoute
 from holdfast.server.dismissals import CHECK_S, Dismissals
 from holdfast.server.failures import FAILED_LOGINS, WINDOW_S, Failures
@@ -53,6 +54,9 @@ class Options(Struct, frozen=True):
     hosts: Collection[str] = LOOPBACK
     """The names in a Host header that it answers to; `*` is any."""
     body_bytes: int = BODY_BYTES
+    reading_bytes: int = MOST_BYTES
+    """How much of long bodies may be in memory, in all and of each token."""
+    reading_bytes_each: int = MOST_BYTES_EACH
     in_flight: int = IN_FLIGHT
     """How many requests may be under way at once, beside those that wait, in all and of each token."""
     in_flight_each: int = IN_FLIGHT_EACH
@@ -107,12 +111,18 @@ class ControlPlane:
         tasks = self._store.for_tasks()
         active = Active(options.now)
         store = FairStore(tasks, active)
-        topics = Topics(self._store, options.topics, options.topics_each)
+        budget = Budget(lambda: active.count > 1, options.reading_bytes, options.reading_bytes_each)
+        topics = Topics(self._store, budget, options.topics, options.topics_each)
         stalls = Stalls(options.uptime)
         stalls.watch()
         quotas = KnownQuotas(self._store, tasks, options.now)
         tenants = Tenants(tasks, quotas, options.now)
-        posts = _posts(store, topics, self._lasting, metrics, options, stalls=stalls, tenants=tenants)
+        bodies = Bodies(budget, options.body_bytes)
+        posts: dict[str, App] = {
+            route.path: CommandRoute(route.command, store, self._lasting, metrics, stalls=stalls, tenants=tenants, bodies=bodies)
+            for route in ROUTES
+        }
+        posts[WAIT_PATH] = WaitRoute(topics, self._lasting, tenants, bodies, budget)
         gets = _gets(store, topics, self._lasting, metrics, options, tenants=tenants)
         tokens = KnownTokens(self._store, tasks, options.now)
         failures = Failures(options.failed_logins, options.failed_logins_s, options.now)
@@ -185,16 +195,6 @@ class Routes:
         if not allowed:
             return WireError("no_such_route", 404, "there is nothing here: see /openapi.json")
         return WireError("wrong_method", 405, f"this takes {allowed}", ((b"allow", allowed.encode()),))
-
-
-def _posts(
-    store: AsyncStore, topics: Topics, lasting: Lasting, metrics: Metrics, options: Options, *, stalls: Stalls, tenants: Tenants
-) -> dict[str, App]:
-    routes: dict[str, App] = {
-        route.path: CommandRoute(route.command, store, lasting, metrics, stalls=stalls, tenants=tenants, body_bytes=options.body_bytes)
-        for route in ROUTES
-    }
-    return routes | {WAIT_PATH: WaitRoute(topics, lasting, tenants)}
 
 
 def _gets(store: AsyncStore, topics: Topics, lasting: Lasting, metrics: Metrics, options: Options, *, tenants: Tenants) -> dict[str, App]:

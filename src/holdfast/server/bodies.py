@@ -1,25 +1,37 @@
 """Reading the body of a request: no longer than allowed, no deeper, and text."""
 
 import asyncio
+import time
 from array import array
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import accumulate
-from typing import Final
+from typing import Final, Generic, TypeVar
 
 from msgspec import json
 
+from holdfast.commands.naming import Verb
 from holdfast.server.asgi import BODY, CLOSE, READ, ClientLeft, Receive, Scope, header
 from holdfast.server.browsers import is_json
+from holdfast.server.budgets import Budget, Room
+from holdfast.server.callers import caller_of, who_asks
 from holdfast.stores.http.problems import WireError
+
+T = TypeVar("T")
 
 BODY_BYTES: Final = 24 * 1024 * 1024
 """A batch of 16 MiB of values, with room for their ids and options."""
+
+READERS_BYTES: Final = 8 * 1024 * 1024
+"""For callers who send no values: 10,000 names, keys or receipts."""
+
+SENDERS: Final[tuple[Verb, ...]] = ("put", "write", "hold", "manage")
+"""Whoever may do any of these sends values."""
 
 BODY_S: Final = 30.0
 DEPTH: Final = 100
 
 LARGE_BYTES: Final = 128 * 1024
-"""A body longer than this is looked through in a thread: others are served meanwhile."""
+"""A body longer than this is looked through and decoded in a thread, when it is its caller's turn."""
 
 PIECE_BYTES: Final = 64 * 1024
 """How much is looked at in one go: a thread lets others go on only between two of them."""
@@ -29,35 +41,90 @@ _STEPS = bytes.maketrans(b"[{]}", bytes([1, 1, 255, 255]))
 """A bracket as the step it makes, up or down, in a signed byte."""
 
 
-async def read_body(scope: Scope, receive: Receive, most_bytes: int = BODY_BYTES) -> bytes:
-    """The body, refused as soon as it is too long, whatever its length was said to be."""
+class Bodies:
+    """Reads and decodes the bodies of one server's requests."""
+
+    def __init__(self, budget: Budget, most_bytes: int = BODY_BYTES) -> None:
+        self._budget = budget
+        self._most_bytes = most_bytes
+
+    async def decoded(self, scope: Scope, receive: Receive, decode: Callable[[bytes], T]) -> T:
+        """The body, refused as soon as it is too long, whatever its length was said to be."""
+        _check_headers(scope)
+        whole: bytes | None = scope.pop(BODY, None)  # Nearly always; who waits long must not keep it.
+        if whole is None or len(whole) > LARGE_BYTES:
+            return await self._decoded_long(scope, receive, decode, whole)
+        if len(whole) > self._most_bytes:
+            raise _too_large(self._most_bytes)
+        scope[READ] = True
+        return decode(check_json(whole))
+
+    async def _decoded_long(self, scope: Scope, receive: Receive, decode: Callable[[bytes], T], whole: bytes | None) -> T:
+        caller = caller_of(scope)
+        whose = who_asks(caller)
+        most_bytes = self._most_bytes if any(map(caller.may_anywhere, SENDERS)) else min(self._most_bytes, READERS_BYTES)
+        if whole is not None or is_said_long(scope):
+            await self._budget.rest(whose)
+        with self._budget.room(whose) as room:
+            if whole is None:
+                whole = await _read(scope, receive, room, most_bytes)
+            elif len(whole) > most_bytes:
+                raise _too_large(most_bytes)
+            scope[READ] = True
+            if len(whole) <= LARGE_BYTES:
+                return decode(check_json(whole))
+            async with self._budget.turn(whose):
+                doing = _Decoding(whole, decode)
+                try:
+                    return await asyncio.to_thread(doing)
+                finally:
+                    self._budget.charge(whose, doing.spent_s)
+
+
+class _Decoding(Generic[T]):
+    """Looks through a body and decodes it, in a thread; for the second part of that, nobody else goes on."""
+
+    def __init__(self, body: bytes, decode: Callable[[bytes], T]) -> None:
+        self._body = body
+        self._decode = decode
+        self.spent_s = 0.0
+
+    def __call__(self) -> T:
+        began = time.thread_time()
+        try:
+            return self._decode(check_json(self._body))
+        finally:
+            self.spent_s = time.thread_time() - began
+
+
+def _check_headers(scope: Scope) -> None:
     if not is_json(header(scope, b"content-type")):
         raise WireError("wrong_content_type", 415, "the body must come with the header Content-Type: application/json", CLOSE)
     encoding = header(scope, b"content-encoding")
     if encoding not in (None, b"identity"):
         raise WireError("too_large", 415, "the body is compressed, and a small one may hide a large one: send it as it is", CLOSE)
-    if (whole := scope.pop(BODY, None)) is not None:  # Nearly always; who waits long must not keep it.
-        if len(whole) > most_bytes:
-            raise _too_large(most_bytes)
-        scope[READ] = True
-        return await _checked(whole)
+
+
+def is_said_long(scope: Scope) -> bool:
+    """Whether the head says of the body that it is long, or does not say how long it is."""
     said = header(scope, b"content-length")
-    if said is not None and (not said.isdigit() or len(said) > len(str(most_bytes)) or int(said) > most_bytes):
-        raise _too_large(most_bytes)
+    return said is None or len(said) > len(str(LARGE_BYTES)) or not said.isdigit() or int(said) > LARGE_BYTES
+
+
+async def _read(scope: Scope, receive: Receive, room: Room, most_bytes: int) -> bytes:
+    said = header(scope, b"content-length")
+    if said is not None:
+        if not said.isdigit() or len(said) > len(str(most_bytes)) or int(said) > most_bytes:
+            raise _too_large(most_bytes)
+        room.grow_to(int(said))
     try:
         async with asyncio.timeout(BODY_S):
-            body = await _read(receive, most_bytes)
+            return await _read_pieces(receive, room, most_bytes)
     except TimeoutError:
         raise WireError("too_slow", 408, f"the body was not whole after {BODY_S:g} s", CLOSE) from None
-    scope[READ] = True
-    return await _checked(body)
 
 
-async def _checked(body: bytes) -> bytes:
-    return check_json(body) if len(body) <= LARGE_BYTES else await asyncio.to_thread(check_json, body)
-
-
-async def _read(receive: Receive, most_bytes: int) -> bytes:
+async def _read_pieces(receive: Receive, room: Room, most_bytes: int) -> bytes:
     chunks, size = list[bytes](), 0
     while True:
         message = await receive()
@@ -67,6 +134,7 @@ async def _read(receive: Receive, most_bytes: int) -> bytes:
         size += len(chunks[-1])
         if size > most_bytes:
             raise _too_large(most_bytes)
+        room.grow_to(size)
         if not message.get("more_body"):
             return chunks[0] if len(chunks) == 1 else b"".join(chunks)
 

@@ -55,6 +55,15 @@ class Caller(Struct, frozen=True):
         """Whether they may do that with anything of the kind."""
         return any(scope.allows_somewhere(kind, verb) for scope in self.scopes)
 
+    def may_anywhere(self, verb: Verb) -> bool:
+        """Whether they may do that with anything of any kind."""
+        return any(scope.kind == ADMIN or verb in scope.verbs for scope in self.scopes)
+
+
+def who_asks(caller: Caller) -> str:
+    """By what callers are told apart: their token, or their address where nobody has one."""
+    return caller.commands or caller.where
+
 
 def may_know(caller: Caller, need: Need) -> bool:
     """Whether they may do anything with what is named."""

@@ -10,7 +10,7 @@ from holdfast._async.flows.claiming import claim as claim_patiently
 from holdfast.codec import check_duration
 from holdfast.commands import Claim, Claimed, Command
 from holdfast.server.asgi import JSON_TYPE, Receive, Scope, Send, answer
-from holdfast.server.bodies import read_body
+from holdfast.server.bodies import Bodies
 from holdfast.server.callers import caller_of
 from holdfast.server.lasting import Lasting
 from holdfast.server.metrics import Metrics
@@ -39,7 +39,7 @@ class CommandRoute:
         *,
         stalls: Stalls,
         tenants: Tenants,
-        body_bytes: int,
+        bodies: Bodies,
     ) -> None:
         self._decode = json.Decoder(command).decode
         self._store = store
@@ -47,11 +47,11 @@ class CommandRoute:
         self._metrics = metrics
         self._stalls = stalls
         self._tenants = tenants
-        self._body_bytes = body_bytes
+        self._bodies = bodies
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         begun = self._stalls.begin()
-        command = self._decode(await read_body(scope, receive, self._body_bytes))
+        command = await self._bodies.decoded(scope, receive, self._decode)
         caller = caller_of(scope)
         store = Reach(self._store, caller, self._tenants)
         last = await store.last_failures(command)

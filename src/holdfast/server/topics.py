@@ -13,6 +13,7 @@ from concurrent.futures import Future
 from secrets import token_hex
 from typing import Final
 
+from holdfast.server.budgets import PIECE, Budget
 from holdfast.stores import Store
 from holdfast.stores.http.problems import WireError
 from holdfast.stores.http.protocol import Asked, Heard
@@ -29,6 +30,9 @@ MOST_EACH: Final = 50_000
 
 _RETRY = ((b"retry-after", b"5"),)
 
+FORGOTTEN: Final = 2 * PIECE
+"""How many idle topics of each caller are forgotten in one go."""
+
 ANNOUNCE_S = 1.0
 """The longest that a client's first wait takes until the store hears of its topic."""
 
@@ -36,8 +40,16 @@ ANNOUNCE_S = 1.0
 class Topics:
     """The topics of one store that clients wait on; used on one event loop, hinted from any thread."""
 
-    def __init__(self, store: Store, most: int = MOST, most_each: int = MOST_EACH, now: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        store: Store,
+        budget: Budget,
+        most: int = MOST,
+        most_each: int = MOST_EACH,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._store = store
+        self._budget = budget
         self._most = most
         self._most_each = most_each
         self._now = now
@@ -55,14 +67,16 @@ class Topics:
 
     async def wait(self, owner: str, asked: Sequence[Asked], timeout_s: float) -> list[Heard]:
         """Return what was hinted since the marks, as soon as there is any; nothing at the time-out."""
-        self._forget_idle(self._now() - KEPT_S)
-        self._make_room(owner, {each.topic for each in asked})
-        topics = [self._topic(owner, each.topic) for each in asked]
+        topics: list[_Topic] = []
         bell: asyncio.Future[None] = self._loop.create_future()
         timer = self._loop.call_later(timeout_s, _ring, bell)
-        for topic in topics:
-            topic.bells.add(bell)
         try:
+            async for piece in self._budget.in_pieces(owner, asked):
+                self._forget_idle(self._now() - KEPT_S)
+                self._make_room(owner, {each.topic for each in piece})
+                for each in piece:
+                    topics.append(self._topic(owner, each.topic))
+                    topics[-1].bells.add(bell)
             await _announced(topics)
             if not (heard := self._heard(asked, topics)):
                 await bell
@@ -125,7 +139,9 @@ class Topics:
 
     def _forget_idle(self, before: float) -> None:
         for owner, idle in list(self._idle.items()):
-            while idle and next(iter(idle.values())) < before:
+            for _ in range(FORGOTTEN):
+                if not idle or next(iter(idle.values())) >= before:
+                    break
                 self._forget(owner)
             if not idle:
                 del self._idle[owner]
@@ -141,9 +157,12 @@ class Topics:
 
 async def _announced(topics: "Sequence[_Topic]") -> None:
     """Let the store hear of the topics before a client is told that it waits; where it cannot for now, waiting is polling."""
-    under_way = [asyncio.wrap_future(topic.announced) for topic in topics if topic.announced is not None and not topic.announced.done()]
-    if under_way:
-        await asyncio.wait(under_way, timeout=ANNOUNCE_S)
+    until = time.monotonic() + ANNOUNCE_S
+    for start in range(0, len(topics), PIECE):
+        announced = [topic.announced for topic in topics[start : start + PIECE]]
+        under_way = [asyncio.wrap_future(each) for each in announced if each is not None and not each.done()]
+        if under_way:
+            await asyncio.wait(under_way, timeout=max(0.0, until - time.monotonic()))
 
 
 class _Topic:

@@ -7,7 +7,7 @@ from holdfast.commands.request import Request, current
 from holdfast.errors import NotAllowed
 from holdfast.server.asgi import App, Receive, Scope, Send, header
 from holdfast.server.browsers import refuse_other_origins
-from holdfast.server.callers import KEY, Caller, anyone
+from holdfast.server.callers import KEY, Caller, anyone, who_asks
 from holdfast.server.failures import Failures
 from holdfast.server.known import KnownTokens
 from holdfast.server.namespaces import DEFAULT, Namespace
@@ -51,7 +51,7 @@ class SignIn:
             is_open = self._tokens.are_known_not_needed()
             caller = scope[KEY] = self._anyone(scope, where, asked) if is_open else await self._caller(scope, where, asked)
             # Where nobody is known by a token, the address is who they are.
-            whose = caller.commands or caller.where
+            whose = who_asks(caller)
             self._rates.check(whose)
             current.set(Request(whose))
         await self._app(scope, receive, send)
