@@ -11,7 +11,7 @@ from holdfast.errors import HoldfastError
 from holdfast.server.namespaces import DEFAULT_NAME
 from holdfast.server.presets import worker_grants
 from holdfast.server.scopes import ADMIN, ANY
-from holdfast.server.tokens import Token, create_token, list_tokens, revoke_token
+from holdfast.server.tokens import Token, create_token, last_uses, list_tokens, revoke_token
 
 token: typer.Typer = typer.Typer(no_args_is_help=True, help="Tokens that a server asks for.")
 
@@ -52,17 +52,23 @@ def create(
 
 @token.command("list")
 def list_(*, url: StoreUrl = None, as_json: AsJson = False) -> None:
-    """List the tokens that are good now."""
+    """List the tokens that are good now, and when each was last used, to ten minutes."""
     with opened(url) as store:
-        tokens = list_tokens(store)
+        tokens, uses = list_tokens(store), last_uses(store)
     if as_json:
-        typer.echo(json.encode([_told(each) for each in tokens]).decode())
+        typer.echo(json.encode([_told(each) | {"last_used_at": uses.get(each.id)} for each in tokens]).decode())
         return
     rows = [
-        (each.id, each.name, ", ".join(each.namespaces), ", ".join(each.scopes), moment(each.created_at), moment(each.expires_at))
+        (
+            each.id,
+            each.name,
+            ", ".join(each.namespaces),
+            ", ".join(each.scopes),
+            *map(moment, (each.created_at, each.expires_at, uses.get(each.id))),
+        )
         for each in tokens
     ]
-    typer.echo(shown(("id", "name", "namespaces", "scopes", "made", "expires"), rows))
+    typer.echo(shown(("id", "name", "namespaces", "scopes", "made", "expires", "last used"), rows))
 
 
 @token.command()

@@ -31,6 +31,7 @@ from holdfast.server.topics import MOST as TOPICS
 from holdfast.server.topics import MOST_EACH as TOPICS_EACH
 from holdfast.server.topics import Topics
 from holdfast.server.turns import Active, FairStore
+from holdfast.server.uses import TokenUses
 from holdfast.server.waiting import WaitRoute
 from holdfast.server.watching import HEARTBEAT_S, WatchRoute
 from holdfast.stores import AsyncStore, Store
@@ -127,18 +128,20 @@ class ControlPlane:
         tokens = KnownTokens(self._store, tasks, options.now)
         failures = Failures(options.failed_logins, options.failed_logins_s, options.now)
         rates = Rates(options.requests_each_per_s, options.now)
+        uses = TokenUses(tasks, options.now)
         signed_in = SignIn(
             InFlight(Fair(Routes(gets, posts), active), options.in_flight_each, 429, each_token),
             tokens,
             failures,
             rates,
+            uses,
             allows_copy=options.allows_copy,
         )
         answered = Problems(Hosts(InFlight(signed_in, options.in_flight), options.hosts))
         routes = frozenset({*gets, *posts})
         dismissals = Dismissals(tokens, self._lasting, options.check_waiting_s)
         self._served = _Served(
-            store, topics, tokens, quotas, tenants, stalls, dismissals, traced(Telemetry(answered, metrics, routes), routes)
+            store, topics, tokens, uses, quotas, tenants, stalls, dismissals, traced(Telemetry(answered, metrics, routes), routes)
         )
 
     def end_waits(self) -> None:
@@ -155,6 +158,7 @@ class ControlPlane:
             self._served.quotas.close()
             self._served.tenants.close()
             self._served.stalls.close()
+            await self._served.uses.aclose()
             await self._served.store.aclose()
 
     async def _live(self, receive: Receive, send: Send) -> None:
@@ -170,6 +174,7 @@ class _Served(Struct):
     store: AsyncStore
     topics: Topics
     tokens: KnownTokens
+    uses: TokenUses
     quotas: KnownQuotas
     tenants: Tenants
     stalls: Stalls

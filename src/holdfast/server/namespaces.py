@@ -20,6 +20,7 @@ LAST_RESERVED: Final = f"{RESERVED}~"
 """Sorts behind every reserved name, and before every other."""
 
 TOKENS: Final = f"{RESERVED}/tokens"
+TOKEN_USES: Final = f"{RESERVED}/token-uses"
 AUDIT: Final = f"{RESERVED}/audit"
 QUOTAS: Final = f"{RESERVED}/quotas"
 USAGE: Final = f"{RESERVED}/usage"

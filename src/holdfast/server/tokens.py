@@ -9,7 +9,7 @@ import hmac
 import re
 import time
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from secrets import token_hex, token_urlsafe
 from typing import Final
@@ -18,8 +18,9 @@ from msgspec import Raw, Struct, json
 
 from holdfast.codec import check_duration, check_name
 from holdfast.commands import Change, Length, Names, Read, Together, Write
+from holdfast.records import Entry
 from holdfast.server.audit import Act, Actor, recorded
-from holdfast.server.namespaces import DEFAULT_NAME, TOKENS, check_namespace
+from holdfast.server.namespaces import DEFAULT_NAME, TOKEN_USES, TOKENS, check_namespace
 from holdfast.server.scopes import ADMIN, ANY, Scope
 from holdfast.stores import Store
 
@@ -100,13 +101,21 @@ def create_token(
 
 def list_tokens(store: Store) -> list[Token]:
     """The tokens that are good now, the oldest first."""
-    tokens: list[Token] = []
+    return sorted((json.decode(entry.value, type=Token) for entry in _entries(store, TOKENS)), key=lambda token: token.created_at)
+
+
+def last_uses(store: Store) -> dict[str, float]:
+    """When each token was last used, by its id, in seconds since 1970; servers write it down every ten minutes at most."""
+    return {entry.key: json.decode(entry.value, type=float) for entry in _entries(store, TOKEN_USES)}
+
+
+def _entries(store: Store, name: str) -> Iterator[Entry]:
     after: str | None = None
     while True:
-        page = store.execute(Read(TOKENS, after=after, limit=PAGE))
-        tokens += [json.decode(entry.value, type=Token) for entry in page.entries]
+        page = store.execute(Read(name, after=after, limit=PAGE))
+        yield from page.entries
         if not page.more:
-            return sorted(tokens, key=lambda token: token.created_at)
+            return
         after = page.entries[-1].key
 
 
@@ -119,7 +128,8 @@ def revoke_token(store: Store, token_id: str, *, by: Actor, rest: Callable[[floa
     if not store.execute(Read(TOKENS, [token_id])).entries:
         return False
     write = Write(TOKENS, [Change(token_id, do="delete")])
-    store.execute(Together([write, recorded(by, Act("revoke token", token_id))]))
+    forget = Write(TOKEN_USES, [Change(token_id, do="delete")])
+    store.execute(Together([write, forget, recorded(by, Act("revoke token", token_id))]))
     rest(KNOWN_S)
     return True
 

@@ -14,6 +14,7 @@ from holdfast.server.namespaces import DEFAULT, Namespace
 from holdfast.server.rates import Rates
 from holdfast.server.scopes import ANY, matches
 from holdfast.server.tokens import Token, id_of
+from holdfast.server.uses import TokenUses
 from holdfast.stores.http.problems import WireError
 from holdfast.stores.http.protocol import HEALTH_PATH, NAMESPACE_PREFIX, READY_PATH
 
@@ -34,6 +35,7 @@ class SignIn:
         tokens: KnownTokens,
         failures: Failures,
         rates: Rates,
+        uses: TokenUses,
         *,
         allows_copy: bool = False,
     ) -> None:
@@ -41,6 +43,7 @@ class SignIn:
         self._tokens = tokens
         self._failures = failures
         self._rates = rates
+        self._uses = uses
         self._allows_copy = allows_copy
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -80,6 +83,7 @@ class SignIn:
             self._failures.add(where)
             _log.warning("a login from %s failed, with %s", where, f"token {token_id}" if token_id else "what is no token")
             raise _unwelcome()
+        self._uses.note(token.id)
         return token
 
     def _signed_in(self, token: Token, text: str, where: str, asked: Namespace | None) -> Caller:
