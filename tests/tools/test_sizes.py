@@ -1,24 +1,41 @@
+"""The sizes of files and functions, in every language of the project, and what a change costs."""
+
 from pathlib import Path
 
-from tools.sizes import report
+import pytest
+
+from tools import sizes
+from tools.costs import report
+
+ROOT = Path(__file__).parents[2]
+LONG = "\n".join(["  pass"] * 60)
 
 
-def write(root: Path, name: str, text: str) -> None:
-    (root / name).parent.mkdir(parents=True, exist_ok=True)
-    (root / name).write_text(text)
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("src/long.py", f"def long():\n{LONG}\n"),
+        ("src/long.sql", f"create or replace function long() returns void\nlanguage plpgsql as $$\n{LONG}\n$$;\n"),
+        ("src/long.lua", f"local function long(a)\n{LONG}\nend\n"),
+    ],
+)
+def test_a_long_function_is_refused_in_every_language(name: str, text: str) -> None:
+    assert [fault.split(":")[0] for fault in sizes.faults({Path(name): text}) if "take it out" not in fault] == [f"{name} long"]
 
 
-def test_each_package_has_its_files_lines_and_longest_function(tmp_path: Path) -> None:
-    write(tmp_path, "src/holdfast/a.py", "def short():\n    return 1\n")
-    write(tmp_path, "src/holdfast/b.py", "b = 1\n")
-    assert [line.split() for line in report(tmp_path)][1:] == [["src/holdfast", "2", "3", "2"]]
+def test_what_is_listed_may_not_grow(monkeypatch: pytest.MonkeyPatch) -> None:
+    written = {Path("src/long.py"): f"def long():\n{LONG}\n"}
+    monkeypatch.setattr(sizes, "LONG", {"src/long.py long": 61})
+    assert not list(sizes.faults(written))
+    monkeypatch.setattr(sizes, "LONG", {"src/long.py long": 60})
+    assert len(list(sizes.faults(written))) == 1
 
 
-def test_a_long_file_and_a_long_function_are_pointed_at(tmp_path: Path) -> None:
-    write(tmp_path, "tools/long.py", "def long():\n" + "    call()\n" * 400)
-    assert list(report(tmp_path))[-2:] == ["long: tools/long.py: 401 lines", "long: tools/long.py:1: long has 401 lines"]
+def test_what_is_listed_in_vain_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sizes, "LONG", {"src/gone.py": 400})
+    assert list(sizes.faults({})) == ["src/gone.py: no longer too long; take it out of the list"]
 
 
-def test_generated_code_is_left_out(tmp_path: Path) -> None:
-    write(tmp_path, "src/holdfast/_sync/a.py", "# Generated from x by y\n" + "call()\n" * 400)
-    assert len(list(report(tmp_path))) == 1
+def test_what_a_change_costs_is_counted() -> None:
+    counted = dict(line.rsplit(maxsplit=2)[:2] if line.endswith("files") else line.rsplit(maxsplit=1) for line in report(ROOT))
+    assert all(int(count) > 0 for count in counted.values())
