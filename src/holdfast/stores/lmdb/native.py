@@ -7,6 +7,7 @@ from itertools import islice
 
 from holdfast.commands import Claim, Claimed, Held, Item, Put, Puts, Settle
 from holdfast.commands.endings import told
+from holdfast.commands.plain import uses_only
 from holdfast.commands.topics import queue_topic
 from holdfast.commands.transaction import Draft
 from holdfast.records import end_of, moment_in
@@ -14,13 +15,22 @@ from holdfast.stores.lmdb.layout import NUMBER, fitted, scope, text_key
 from holdfast.stores.lmdb.messages import Messages
 from holdfast.stores.lmdb.rows import LARGE_BYTES, Row
 
+_is_put = uses_only(Put, "id", "queue", "items")
+_is_item = uses_only(
+    Item, "id", "value", "if_ready", "if_leased", "delay_s", "at", "priority", "max_attempts", "dead_letter", "start_within_s", "metadata"
+)
+_is_claim = uses_only(Claim, "id", "queue", "holder", "lease_s", "limit", "expired_to", "max_attempts", "dead_letter")
+_is_done = uses_only(Settle, "id", "receipts", "return_to", "delay_s", "error", "counts", "max_attempts", "dead_letter")
+
 
 class Native(Messages):
     """Puts without keys into a queue without bounds; claims while nothing is overdue; acknowledgements of what has no key."""
 
     def _put(self, command: Put) -> Puts | None:
+        if not _is_put(command) or not all(map(_is_item, command.items)):
+            return None
         settings = self.settings("queue", command.queue)
-        if settings is None or settings.maxsize is not None or any(item.key is not None for item in command.items):
+        if settings is None or settings.maxsize is not None:
             return None
         ids = [item.id for item in command.items]
         if not ids or len(set(ids)) < len(ids) or self.taken_ids(command.queue, ids):
@@ -70,7 +80,7 @@ class Native(Messages):
         )
 
     def _claim(self, command: Claim) -> Claimed | None:
-        if command.key is not None or command.take:
+        if not _is_claim(command):
             return None
         settings = self.settings("queue", command.queue)
         if settings is None or settings.paused or settings.maxsize is not None:
@@ -90,7 +100,7 @@ class Native(Messages):
 
     def _settle(self, command: Settle) -> Held | None:
         receipts = command.receipts
-        if command.to != "done" or command.all_or_none or len({receipt.id for receipt in receipts}) < len(receipts):
+        if not _is_done(command) or len({receipt.id for receipt in receipts}) < len(receipts):
             return None
         queue, held, rows = receipts[0].queue if receipts else "", list[bool](), list[Row]()
         start = scope(queue)

@@ -3,9 +3,16 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from holdfast.commands import Claim, Claimed, Command, Held, Put, Puts, Settle
+from holdfast.commands import Claim, Claimed, Command, Held, Item, Put, Puts, Settle
+from holdfast.commands.plain import uses_only
 from holdfast.stores.memory.queue import MemoryQueue
 from holdfast.stores.memory.shortcuts import Ground, Shortcuts, shortcuts
+
+_is_plain_put = uses_only(Put, "queue", "items")
+_is_plain_item = uses_only(Item, "id", "value", "key", "if_ready", "if_leased", "priority", "max_attempts", "dead_letter", "metadata")
+_is_plain_claim = uses_only(Claim, "queue", "holder", "lease_s", "key", "expired_to", "max_attempts", "dead_letter")
+_is_done = uses_only(Settle, "receipts", "return_to", "delay_s", "error", "counts", "max_attempts", "dead_letter", "all_or_none")
+_is_back = uses_only(Settle, "receipts", "to", "return_to", "max_attempts", "dead_letter", "all_or_none")
 
 Native = Mapping[type[Command[Any]], Callable[[Any], Any]]
 
@@ -28,11 +35,11 @@ def putting(ground: Ground) -> Callable[[Put], Puts | None]:
 
     def put(command: Put) -> Puts | None:
         queue = queues.get(command.queue)
-        if queue is None or command.id or len(command.items) != 1:
+        if queue is None or len(command.items) != 1 or not _is_plain_put(command):
             return None
         item = command.items[0]
         value, metadata = item.value, item.metadata
-        if item.delay_s or item.at is not None or item.start_within_s is not None:
+        if not _is_plain_item(item):
             return None
         if is_copied:
             if len(value) > value_bytes:
@@ -53,7 +60,7 @@ def claiming(ground: Ground) -> Callable[[Claim], Claimed | None]:
 
     def claim(command: Claim) -> Claimed | None:
         queue = queues.get(command.queue)
-        if queue is None or command.id or command.limit != 1 or command.take:
+        if queue is None or not _is_plain_claim(command):
             return None
         lease = (queue.shortcuts or shortcuts_of(queue, ground)).claim
         message = lease(command.key, command.holder, command.lease_s, command.expired_to)
@@ -73,7 +80,7 @@ def settling(ground: Ground) -> Callable[[Settle], Held | None]:
     queues, messages = ground.tables.queues, ground.tables.messages
 
     def settle(command: Settle) -> Held | None:
-        if command.id or len(command.receipts) != 1:
+        if len(command.receipts) != 1:
             return None
         receipt = command.receipts[0]
         queue = queues.get(receipt.queue)
@@ -84,9 +91,9 @@ def settling(ground: Ground) -> Callable[[Settle], Held | None]:
         # Its token tells a message that moved elsewhere, and is claimed there, from what was claimed here.
         if message is None or message.token != receipt.token:
             return None
-        if command.to == "done":
+        if _is_done(command):
             return Held([True]) if of.ack(message) else None
-        if command.to == "dead" or command.counts or command.delay_s or command.error is not None:
+        if command.to != "ready" or not _is_back(command):
             return None
         return Held([True]) if of.release(message, command.return_to) else None
 

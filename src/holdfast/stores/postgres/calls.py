@@ -9,6 +9,7 @@ from msgspec import Raw, Struct, json
 from msgspec.structs import force_setattr
 
 from holdfast.commands import Acquire, Acquired, Claim, Command, Import, Item, Put, Settle, Together, Write, encode_command, only_reads
+from holdfast.commands.plain import uses_only
 from holdfast.errors import LeaseHeld
 from holdfast.ids import new_id
 from holdfast.records import Lease, Receipt
@@ -19,6 +20,11 @@ R = TypeVar("R")
 
 OPEN_S = 0.5
 """When to ask again for what is being acquired in somebody's open transaction."""
+
+_is_put = uses_only(Put, "id", "queue", "items")
+_is_item = uses_only(Item, "id", "value", "if_ready", "if_leased", "priority")
+_is_claim = uses_only(Claim, "id", "queue", "holder", "lease_s", "limit", "take", "expired_to", "max_attempts", "dead_letter")
+_is_done = uses_only(Settle, "id", "receipts", "return_to", "delay_s", "error", "counts", "max_attempts", "dead_letter")
 
 
 class Calls:
@@ -41,9 +47,9 @@ class Calls:
         """
         if only_reads(command):
             return self._singles.call(command, "") or Call(self._read, (encoded(command),))
-        if isinstance(command, Put) and command.items and all(map(is_plain, command.items)):
+        if isinstance(command, Put) and command.items and _is_put(command) and all(map(_is_item, command.items)):
             return self._put_call(command, command_id, again)
-        if isinstance(command, Claim) and command.key is None:
+        if isinstance(command, Claim) and _is_claim(command):
             return self._claim_call(command, command_id, again)
         if isinstance(command, Settle) and is_simple(command):
             receipts = command.receipts
@@ -107,28 +113,10 @@ class Asking:
         return named
 
 
-def is_plain(item: Item) -> bool:
-    """Whether it carries nothing but a value and a priority."""
-    return (
-        item.key is None
-        and not item.delay_s
-        and item.at is None
-        and item.max_attempts is None
-        and item.dead_letter is None
-        and item.start_within_s is None
-        and item.metadata is None
-    )
-
-
 def is_simple(command: Settle) -> bool:
     """Whether it acknowledges claims of one queue, each for itself."""
     receipts = command.receipts
-    return (
-        command.to == "done"
-        and bool(receipts)
-        and not command.all_or_none
-        and (len(receipts) == 1 or all(receipt.queue == receipts[0].queue for receipt in receipts))
-    )
+    return bool(receipts) and _is_done(command) and (len(receipts) == 1 or all(each.queue == receipts[0].queue for each in receipts))
 
 
 def answer(command: Command[R], text: str) -> R:

@@ -1,12 +1,14 @@
 """How commands on queues go to Redis and come back."""
 
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import Final
 
 from msgspec import Struct, msgpack
 
 from holdfast.commands import Browse, Browsed, Claim, Claimed, Count, Extend, Filter, Held, Item, Move, Moved, Put, Puts, Settle, Stats
 from holdfast.commands.moving import cursor
+from holdfast.commands.plain import uses_only
 from holdfast.records import ERROR_CHARACTERS, Message, Receipt, moment_in, seconds_in
 from holdfast.stores.redis.plans import Fields, Plan, Plans, given, text
 from holdfast.stores.redis.wire import KeptClaim, KeptMessage
@@ -19,6 +21,12 @@ def span(seconds: float | None) -> int | None:
 
 PLAIN = 1_000
 """How many messages the short way of a script takes."""
+
+_SHARED: Final = ("delay_s", "priority", "max_attempts", "dead_letter", "metadata")
+"""What messages of one put may have, if all of them have it."""
+_options = attrgetter(*_SHARED)
+_is_plain_item = uses_only(Item, "id", "value", "if_ready", "if_leased", *_SHARED)
+_is_done = uses_only(Settle, "id", "receipts", "return_to", "delay_s", "error", "counts", "max_attempts", "dead_letter", "all_or_none")
 
 
 def _put(command: Put) -> Fields:
@@ -36,14 +44,9 @@ def _put(command: Put) -> Fields:
 
 def _are_alike(items: Sequence[Item]) -> bool:
     """Whether they have no keys, share their options, and are under different ids."""
-    first = items[0]
-    delay_s, priority, max_attempts, dead_letter = first.delay_s, first.priority, first.max_attempts, first.dead_letter
-    for item in items:
-        if item.key is not None or item.at is not None or item.start_within_s is not None or item.metadata != first.metadata:
-            return False
-        if item.delay_s != delay_s or item.priority != priority or item.max_attempts != max_attempts or item.dead_letter != dead_letter:
-            return False
-    return len(items) == 1 or len({item.id for item in items}) == len(items)
+    options = _options(items[0])
+    is_alike = all(_is_plain_item(item) and _options(item) == options for item in items)
+    return is_alike and (len(items) == 1 or len({item.id for item in items}) == len(items))
 
 
 def _shared(item: Item) -> Fields:
@@ -101,7 +104,7 @@ def _extend(command: Extend) -> Fields:
 
 
 def _settle(command: Settle) -> Fields:
-    if command.to == "done" and 0 < len(command.receipts) <= PLAIN and _are_plain(command.receipts):
+    if 0 < len(command.receipts) <= PLAIN and _is_done(command) and _are_plain(command.receipts):
         receipts = command.receipts
         fields = {"queue": receipts[0].queue, "ids": [one.id for one in receipts], "tokens": [one.token for one in receipts]}
         return fields | {"to": "done", "all_or_none": command.all_or_none}

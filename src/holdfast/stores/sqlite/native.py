@@ -10,6 +10,7 @@ from msgspec import Raw
 
 from holdfast.commands import Claim, Claimed, Command, Held, Item, Put, Puts, Settle
 from holdfast.commands.endings import promote_keys, told
+from holdfast.commands.plain import uses_only
 from holdfast.commands.topics import queue_topic
 from holdfast.commands.transaction import Transaction
 from holdfast.records import Message, Receipt, ReturnTo, end_of, moment_in
@@ -18,6 +19,14 @@ from holdfast.stores.sqlite.rows import bindable, is_large
 from holdfast.stores.sqlite.statements import SQL
 
 DONE = {"to": "done"}
+
+is_plain = uses_only(Item, "id", "value", "priority")
+is_put = uses_only(Put, "id", "queue", "items")
+_is_item = uses_only(
+    Item, "id", "value", "if_ready", "if_leased", "delay_s", "at", "priority", "max_attempts", "dead_letter", "start_within_s", "metadata"
+)
+_is_claim = uses_only(Claim, "id", "queue", "holder", "lease_s", "limit", "expired_to", "max_attempts", "dead_letter")
+is_done = uses_only(Settle, "id", "receipts", "return_to", "delay_s", "error", "counts", "max_attempts", "dead_letter", "all_or_none")
 
 
 class NativeTransaction(Transaction, Protocol):
@@ -34,11 +43,11 @@ class NativeTransaction(Transaction, Protocol):
 
 def answer(tx: NativeTransaction, command: Command[Any]) -> Puts | Claimed | Held | None:
     """The command's answer, if it is one of the commonest in its simple form."""
-    if type(command) is Put:
+    if type(command) is Put and is_put(command):
         return _put(tx, command)
-    if type(command) is Settle and command.to == "done":
+    if type(command) is Settle and is_done(command):
         return _settle(tx, command)
-    if type(command) is Claim and command.key is None and not command.take:
+    if type(command) is Claim and _is_claim(command):
         return _claim(tx, command)
     return None
 
@@ -57,7 +66,7 @@ def _put(tx: NativeTransaction, command: Put) -> Puts | None:
 
 
 def _put_one(tx: NativeTransaction, queue: str, item: Item) -> bool:
-    if item.key is not None or is_large(item.value):
+    if is_large(item.value) or not _is_item(item):
         return False
     if is_plain(item):
         done = tx.sql.execute(SQL["put_plain"], (queue, item.id, item.priority, tx.now, tx.now, bindable(item.value)))
@@ -68,7 +77,7 @@ def _put_one(tx: NativeTransaction, queue: str, item: Item) -> bool:
 
 def put_many(tx: NativeTransaction, queue: str, items: Sequence[Item], ids: set[str]) -> bool:
     """Put the messages, if a queue without bounds is there for them, no id is taken, and they have no keys and are of ordinary size."""
-    if not items or len(ids) != len(items) or any(item.key is not None or is_large(item.value) for item in items):
+    if not items or len(ids) != len(items) or any(is_large(item.value) or not _is_item(item) for item in items):
         return False
     settings = tx.settings("queue", queue)
     if settings is None or settings.maxsize is not None or tx.taken_ids(queue, ids):
@@ -87,18 +96,6 @@ def _put_each(tx: NativeTransaction, queue: str, items: Sequence[Item]) -> None:
         values += item.value
         places.append((item.id, item.priority, begin + 1, len(values) - begin))
     tx.sql.execute(SQL["put_each"], (queue, tx.now, values, as_json(places)))
-
-
-def is_plain(item: Item) -> bool:
-    """Whether it carries nothing but a value, and a priority."""
-    return (
-        not item.delay_s
-        and item.at is None
-        and item.max_attempts is None
-        and item.dead_letter is None
-        and item.start_within_s is None
-        and item.metadata is None
-    )
 
 
 def _row(tx: NativeTransaction, queue: str, item: Item) -> tuple[object, ...]:

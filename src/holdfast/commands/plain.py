@@ -1,0 +1,21 @@
+"""Which commands a fast path may take: it lists the fields that it knows, and all others must be as they are by default.
+
+So a field that nobody thought of is never dropped: a command that uses it takes the full rules.
+"""
+
+from collections.abc import Callable
+from operator import attrgetter
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import fields
+
+
+def uses_only(kind: type[Struct], *known: str) -> Callable[[Any], bool]:
+    """Whether a struct of this kind uses no other fields than these."""
+    others = {field.name: field.default for field in fields(kind) if field.name not in known}
+    if not others:
+        return lambda _: True
+    read = attrgetter(*others)
+    default = tuple(others.values()) if len(others) > 1 else next(iter(others.values()))
+    return lambda struct: read(struct) == default
