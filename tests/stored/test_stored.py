@@ -1,9 +1,11 @@
 """What earlier releases wrote is read as written and goes on, on every store; tools/stored_forms.py wrote it."""
 
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 from msgspec import convert, json
 
@@ -17,8 +19,9 @@ from holdfast.stores import Store
 from holdfast.surfaces.localqueue import PersistentQueue
 from holdfast.surfaces.localqueue.idempotency import URLIdempotencyStore
 from holdfast.surfaces.localqueue.results import URLResultStore
-from holdfast.testing.conformance.asking import item, settle, write
-from tests.stored.loading import KINDS, RELEASES, facts_of, load
+from holdfast.testing.conformance.asking import claim_one, item, put, settle, write
+from tests.postgres import shared_postgres
+from tests.stored.loading import KINDS, RELEASES, facts_of, load, load_postgres
 from tools.stored_forms import LARGE, LEASES, LONG_S, snapshot
 
 DUE = {"urgent", "second", "fourth", "fifth", "budgeted", "soon", "large", "keyed", "low"}
@@ -110,6 +113,22 @@ def test_handles_server_and_surfaces_find_what_they_kept(stored: tuple[str, Any]
     assert record is not None
     assert (record.status, record.result_key) == ("succeeded", "r-1")
     assert URLResultStore(url).load("r-1") == {"made": "thumbnail"}
+
+
+def test_a_process_of_0_1_0_goes_on_calling_its_own_functions() -> None:
+    """They have no digest in their names; those of later releases stand beside them."""
+    url = load_postgres("0.1.0")
+    with closing(connect(url)) as store, psycopg.connect(shared_postgres(), autocommit=True) as connection:
+        connection.execute("select stored_0_1_0.put('', false, 'side', '{theirs}', null, '{1}')")
+        put(store, "ours", queue="side")
+        claimed = "select stored_0_1_0.claim('', false, 'side', 'them', 30, 1, false, 'place', null, null)::json #> '{messages,0}'"
+        row = connection.execute(claimed).fetchone()
+        assert row is not None
+        assert row[0]["id"] == "theirs"
+        ours = claim_one(store, queue="side")
+        assert (ours.id, ours.token > row[0]["token"]) == ("ours", True)
+        held = "select stored_0_1_0.settle('', false, 'side', '{theirs,ours}', array[%s, %s]::bigint[])"
+        assert connection.execute(held, (row[0]["token"], ours.token)).fetchone() == ('{"held":[true,true]}',)
 
 
 @pytest.mark.parametrize("release", RELEASES)
