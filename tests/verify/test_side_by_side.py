@@ -30,7 +30,7 @@ ROOT = Path(__file__).parents[2]
 OLD = "f114688"
 """The release before; a tag once there is one."""
 
-ROUNDS = int(os.environ.get("HOLDFAST_TEST_ROUNDS", "700"))
+ROUNDS = int(os.environ.get("HOLDFAST_TEST_ROUNDS", "750"))
 MISSING = ("psycopg_pool",)
 """What the old release needs and this one does not."""
 
