@@ -1,5 +1,6 @@
 """Nobody finds themselves open to the world by accident."""
 
+import socket
 import ssl
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +11,7 @@ import urllib3
 
 from holdfast.commands import Put
 from holdfast.errors import StoreUnavailable
+from holdfast.server import serving as server_serving
 from holdfast.server.app import ControlPlane, Options
 from holdfast.server.audit import Actor
 from holdfast.server.exposure import Exposure
@@ -73,6 +75,19 @@ def secured(authority: trustme.CA, tmp_path: Path) -> Iterator[str]:
     exposure = Exposure(host="localhost", port=0, certificate=certificate, key=key)
     with serving(Server(ControlPlane(MemoryStore()), exposure)) as url:
         yield url
+
+
+def test_whoever_is_silent_instead_of_shaking_hands_is_hung_up_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server_serving, "HANDSHAKE_S", 0.1)
+    pair = tmp_path / "cert.pem", tmp_path / "key.pem"
+    issued = trustme.CA().issue_cert("localhost")
+    issued.cert_chain_pems[0].write_to_path(pair[0])
+    issued.private_key_pem.write_to_path(pair[1])
+    with (
+        serving(Server(ControlPlane(MemoryStore()), Exposure(port=0, certificate=pair[0], key=pair[1]))) as url,
+        socket.create_connection(("127.0.0.1", int(url.rpartition(":")[2])), timeout=30) as silent,
+    ):
+        assert silent.recv(1) == b""
 
 
 def test_a_client_talks_tls_to_a_server_it_can_verify(

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import urllib3
+from msgspec import json
 from uvicorn import Config
 from uvicorn.server import ServerState
 
@@ -399,6 +400,9 @@ class Wire(asyncio.Transport):
     def close(self) -> None:
         """There is nobody at the other end."""
 
+    def abort(self) -> None:
+        """As above."""
+
 
 @pytest.mark.anyio
 async def test_an_answer_goes_out_in_one_piece() -> None:
@@ -415,3 +419,46 @@ async def test_an_answer_goes_out_in_one_piece() -> None:
     (whole,) = wire.written
     assert whole.startswith(b"HTTP/1.1 200 OK\r\n")
     assert whole.endswith(b'\r\n\r\n{"ok":true}')
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("pieces", [1, 2])
+@pytest.mark.parametrize(("size", "status"), [(100 * 1024, b"400"), (60 * 1024, b"200")])
+async def test_a_head_that_is_too_long_is_refused_in_however_few_pieces_it_comes(pieces: int, size: int, status: bytes) -> None:
+    plane = ControlPlane(MemoryStore())
+    plane.begin()
+    config = Config(plane, lifespan="off", log_config=None, proxy_headers=False, http=Connection)
+    config.load()
+    wire, connection = Wire(), Connection(config=config, server_state=ServerState(), app_state={})
+    connection.connection_made(wire)
+    head = b"POST /v1/count HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 10000\r\nx: %b\r\n\r\n"
+    sent = head % (b"x" * size) + b'{"queue":"q"}'.ljust(10_000)
+    for begin in range(0, len(sent), -(-len(sent) // pieces)):
+        connection.data_received(sent[begin : begin - (-len(sent) // pieces)])
+    await asyncio.wait_for(wire.is_answered.wait(), PATIENCE_S)
+    connection.connection_lost(None)
+    await plane.close()
+    assert b"".join(wire.written).startswith(b"HTTP/1.1 " + status)
+
+
+LONG = "x" * 2**20
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("count", {LONG: 1}),
+        ("configure", {"kind": LONG, "name": "n"}),
+        ("put", {"queue": "q", "items": [{"id": "a", "value": 1, "if_ready": LONG}]}),
+        ("write", {"dict": "d", "changes": [{"key": "k", "do": LONG}]}),
+        ("browse", {"queue": "q", "state": LONG}),
+        ("together", {"commands": [{"type": LONG}]}),
+        ("count", {"queue": LONG}),
+    ],
+)
+def test_an_error_does_not_repeat_all_that_was_sent(path: str, body: dict[str, Any]) -> None:
+    served = Served(MemoryStore())
+    reply = urllib3.request("POST", f"{served.url}/v1/{path}", body=json.encode(body), headers=JSON, retries=False)
+    served.close()
+    assert reply.status == 422
+    assert len(reply.data) < 10_000

@@ -19,7 +19,7 @@ from holdfast.server.tokens import KNOWN_S, TOKEN, create_token, digest, has_tok
 from holdfast.stores import Store
 from holdfast.stores.memory import MemoryStore
 from holdfast.testing.clock import FakeClock
-from holdfast.testing.conformance.threads import PATIENCE_S, Doing, all_asleep
+from holdfast.testing.conformance.threads import PATIENCE_S, Doing, all_asleep, together
 from tests.cli.test_entry import holdfast
 from tests.server.processes import Process
 from tests.server.serving import JSON, Served
@@ -222,6 +222,13 @@ def test_wrong_tokens_are_slowed_down_and_no_good_one_is_locked_out_by_them(serv
     assert count(served, late) == 200, "nobody behind the same address has to wait for a neighbour who guesses"
     clock.advance(61)
     assert count(served, new_token()[1]) == 401
+
+
+def test_of_many_wrong_tokens_at_once_no_more_are_answered_than_one_after_the_other(served: Served, store: Store) -> None:
+    token = make(store)
+    statuses = together(*[lambda: count(served, new_token()[1])] * 20, lambda: count(served, token))
+    assert (statuses.count(401), statuses.count(429)) == (3, 17)
+    assert statuses[-1] == 200
 
 
 @pytest.mark.parametrize("authorization", ["", "Bearer", "Bearer ", "Basic eDp5", "bearer hf_x", "Bearer \xff", "Bearer hf_" + "0" * 5_000])

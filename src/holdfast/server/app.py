@@ -11,6 +11,7 @@ from holdfast.server.auditing import AuditRoute
 from holdfast.server.bodies import BODY_BYTES, Bodies
 from holdfast.server.budgets import MOST_BYTES, MOST_BYTES_EACH, Budget
 from holdfast.server.commanding import CommandRoute
+from holdfast.server.descriptors import Descriptors
 from holdfast.server.dismissals import CHECK_S, Dismissals
 from holdfast.server.failures import FAILED_LOGINS, WINDOW_S, Failures
 from holdfast.server.known import KnownTokens
@@ -116,6 +117,8 @@ class ControlPlane:
         topics = Topics(self._store, budget, options.topics, options.topics_each)
         stalls = Stalls(options.uptime)
         stalls.watch()
+        descriptors = Descriptors()
+        descriptors.watch()
         quotas = KnownQuotas(self._store, tasks, options.now)
         tenants = Tenants(tasks, quotas, options.now)
         bodies = Bodies(budget, options.body_bytes)
@@ -141,7 +144,16 @@ class ControlPlane:
         routes = frozenset({*gets, *posts})
         dismissals = Dismissals(tokens, self._lasting, options.check_waiting_s)
         self._served = _Served(
-            store, topics, tokens, uses, quotas, tenants, stalls, dismissals, traced(Telemetry(answered, metrics, routes), routes)
+            store,
+            topics,
+            tokens,
+            uses,
+            quotas,
+            tenants,
+            stalls,
+            descriptors,
+            dismissals,
+            traced(Telemetry(answered, metrics, routes), routes),
         )
 
     def end_waits(self) -> None:
@@ -158,6 +170,7 @@ class ControlPlane:
             self._served.quotas.close()
             self._served.tenants.close()
             self._served.stalls.close()
+            self._served.descriptors.close()
             await self._served.uses.aclose()
             await self._served.store.aclose()
 
@@ -178,6 +191,7 @@ class _Served(Struct):
     quotas: KnownQuotas
     tenants: Tenants
     stalls: Stalls
+    descriptors: Descriptors
     dismissals: Dismissals
     app: App
 

@@ -23,6 +23,7 @@ class Connection(HttpToolsProtocol):
         super().__init__(*arguments, **options)
         self._is_in_head = True
         self._head_bytes = 0
+        self._piece_bytes = 0
         self._head_timer: asyncio.TimerHandle | None = None
         self._began_now = False  # The head of the request at hand came with the piece at hand.
         self._silent_since: float | None = None
@@ -48,7 +49,7 @@ class Connection(HttpToolsProtocol):
         super()._start_asgi_task(cycle, app)
 
     def data_received(self, data: bytes) -> None:
-        self._silent_since, self._began_now = None, False
+        self._silent_since, self._began_now, self._piece_bytes = None, False, len(data)
         super().data_received(data)
         # Nearly always the whole head came at once, and no timer was needed.
         if self._is_in_head:
@@ -62,6 +63,9 @@ class Connection(HttpToolsProtocol):
         super().on_message_begin()
 
     def on_headers_complete(self) -> None:
+        # What came may be mostly body: then the head is measured.
+        if self._head_bytes + self._piece_bytes > self.head_bytes and self._size_of_head() > self.head_bytes:
+            raise ValueError("the head is too long")  # uvicorn answers 400, and hangs up.
         self._is_in_head, self._began_now = False, True
         super().on_headers_complete()
         self.scope[REPLY] = partial(reply, self.cycle)  # type: ignore[typeddict-unknown-key]  # uvicorn knows only its own
@@ -93,6 +97,9 @@ class Connection(HttpToolsProtocol):
             self._silence_timer = self.loop.call_later(left_s, self._end_if_silent)
         elif not self.transport.is_closing():
             self.transport.close()
+
+    def _size_of_head(self) -> int:
+        return len(self.url) + sum(len(name) + len(value) for name, value in self.headers)
 
     def _wait_for_the_rest(self, size: int) -> None:
         self._head_bytes += size

@@ -1,10 +1,12 @@
 """Running the server: uvicorn on uvloop and httptools, with an end that drains."""
 
+import asyncio
 import socket
 import ssl
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Final
 
 import uvicorn
@@ -17,6 +19,9 @@ from holdfast.server.exposure import Exposure
 KEEP_ALIVE_S: Final = 75
 DRAIN_S: Final = 30
 """How long the requests under way may take when the server ends."""
+
+HANDSHAKE_S = 10.0
+"""How long a client may take for the handshake of TLS."""
 
 CONNECTIONS: Final = 20_000
 
@@ -39,6 +44,13 @@ class Server(uvicorn.Server):
     def serve_forever(self) -> None:
         """Run until a signal comes or `should_exit` is set, then drain."""
         self.run([self._listener])
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        if self._exposure.certificate is not None:
+            # uvicorn has no option for it, and a minute is the loop's own.
+            loop = asyncio.get_running_loop()
+            loop.create_server = partial(loop.create_server, ssl_handshake_timeout=HANDSHAKE_S)  # type: ignore[method-assign]
+        await super().startup(sockets)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._plane.end_waits()

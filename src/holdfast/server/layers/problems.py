@@ -16,6 +16,9 @@ _log = logging.getLogger(__name__)
 OURS: Final = 500
 """From this status on it is the server that failed, or its store."""
 
+DETAIL: Final = 2_000
+"""How many characters of an error are told: it may repeat what was sent."""
+
 TOLD: Final = {
     "store_unavailable": "the server cannot reach its store, and nothing was written: try again later",
     "outcome_unknown": "the server lost its store before that answered, and it may have been written: send it again under the same id",
@@ -43,6 +46,8 @@ class Problems:
             scope[CODE] = problem.code
             if STATUS in scope:
                 raise
+            if len(problem.detail) > DETAIL:
+                problem = replace(problem, detail=f"{problem.detail[:DETAIL]}…")
             await answer(scope, send, problem.status, encode_problem(problem), _TYPE, *headers)
 
 
