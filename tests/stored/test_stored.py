@@ -16,6 +16,7 @@ from holdfast.connect import connect
 from holdfast.records import Lease, Receipt
 from holdfast.server.tokens import list_tokens
 from holdfast.stores import Store
+from holdfast.stores.postgres.store import prune_functions_at
 from holdfast.surfaces.localqueue import PersistentQueue
 from holdfast.surfaces.localqueue.idempotency import URLIdempotencyStore
 from holdfast.surfaces.localqueue.results import URLResultStore
@@ -129,6 +130,11 @@ def test_a_process_of_0_1_0_goes_on_calling_its_own_functions() -> None:
         assert (ours.id, ours.token > row[0]["token"]) == ("ours", True)
         held = "select stored_0_1_0.settle('', false, 'side', '{theirs,ours}', array[%s, %s]::bigint[])"
         assert connection.execute(held, (row[0]["token"], ours.token)).fetchone() == ('{"held":[true,true]}',)
+        version = "select value from stored_0_1_0.meta where name = 'version'"
+        assert connection.execute(version).fetchone() == ("1",), "0.1.0 may still open it"
+        assert prune_functions_at(url) > 100
+        assert connection.execute(version).fetchone() == ("3",), "and from now on it refuses"
+        put(store, "after", queue="side")
 
 
 @pytest.mark.parametrize("release", RELEASES)

@@ -129,6 +129,14 @@ def test_functions_of_other_releases_are_removed_when_asked_and_installed_again_
             assert length(after) == 42
 
 
+def test_a_schema_of_any_name_can_be_pruned(postgres_url: str) -> None:
+    connect(postgres_url).close()
+    done = holdfast("prune-functions", postgres_url, "--json")
+    assert (done.exit_code, done.stderr, '"removed":0' in done.stdout) == (0, "", True)
+    with closing(connect(postgres_url)) as store:
+        put(store, "a")
+
+
 def test_only_postgresql_has_functions_to_prune(tmp_path: Path) -> None:
     connect(f"sqlite:///{tmp_path}/jobs.db").close()
     done = holdfast("prune-functions", f"sqlite:///{tmp_path}/jobs.db")

@@ -1,4 +1,7 @@
-"""The SQL functions of this release, whose names end with a digest of their texts: each release calls its own, beside those of others."""
+"""The SQL functions of this release, whose names end with a digest of their texts: each release calls its own, beside those of others.
+
+The files write plain names, with the bracket right behind them in a call. A function in `from` has an alias: its own name is another.
+"""
 
 import re
 from functools import cache

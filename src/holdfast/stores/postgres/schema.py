@@ -142,17 +142,22 @@ def make(schema: str, expanded: int) -> Steps[None]:
 
 
 def prune_functions(schema: str) -> Steps[int]:
-    """Remove the functions of other releases, inside the open transaction; how many there were."""
+    """Remove the functions of other releases, inside the open transaction; how many there were.
+
+    A release that called them without a digest would not install them again: from now on it is refused.
+    """
     yield b"select pg_advisory_xact_lock(%s)", (LOCK,)
-    noted = sql.SQL("select array_agg(name) from {}.meta where starts_with(name, 'functions') and name <> %s").format(
-        sql.Identifier(schema)
+    meta, ours = sql.Identifier(schema, "meta"), sql.Literal(functions())
+    noted = sql.SQL(
+        "with gone as (delete from {} where starts_with(name, 'functions') and name <> {} returning name) select array_agg(name) from gone"
     )
-    (others,) = yield noted, (functions(),)
+    (others,) = yield noted.format(meta, ours), ()
     endings = [f"_{name.removeprefix('functions ')}" for name in others or ()]
     (found, count) = yield OTHERS, (schema, [*names(), *UNDIGESTED], endings)
     if count:
         yield sql.SQL("drop function {}").format(sql.SQL(found)), ()
-    yield sql.SQL("delete from {}.meta where name = any (%s)").format(sql.Identifier(schema)), (others or [],)
+    raised = sql.SQL("update {} set value = {} where name = 'version' and value::integer < {}")
+    yield raised.format(meta, sql.Literal(str(NEEDED)), sql.Literal(NEEDED)), ()
     return int(count)
 
 
