@@ -65,7 +65,7 @@ begin
     'source', c ->> 'source', 'offset', now - (c #>> '{survey,now}')::bigint,
     'base', case when is_empty then 0 else next_here end
   );
-  perform setval('numbers', greatest(latest_here, (c #>> '{survey,latest}')::bigint));
+  perform setval('numbers', greatest(latest_here, (c #>> '{survey,latest}')::bigint, 1));
   perform setval('messages_n_seq', greatest(next_here, (running ->> 'base')::bigint + (c #>> '{survey,next_n}')::bigint));
   floor := append('store', 'copied', '{}', now);
   perform save_meta('floor', floor::text), save_meta('copying', running::text);
