@@ -7,7 +7,7 @@ import pytest
 import urllib3
 from msgspec import json, to_builtins
 
-from holdfast.commands import Change, Claim, Clear, Command, Configure, Move, Prune, Put, Read, Settle, Together, Write
+from holdfast.commands import Change, Claim, Clear, Command, Configure, LowerFences, Move, Prune, Put, Read, Settle, Together, Write
 from holdfast.errors import HoldfastError, NotAllowed, Refused
 from holdfast.server.audit import KEPT_S, Audited, audit_page, read_audit
 from holdfast.server.namespaces import AUDIT
@@ -57,6 +57,7 @@ def test_every_administrative_act_is_written_down_with_who_did_it(served: Served
     store.execute(Move("other", "gone", state="ready"))
     store.execute(Clear("dict", "d", drop=True))
     store.execute(Clear("queue", "jobs"))
+    store.execute(LowerFences("d"))
     store.execute(Prune(keep=5))
     store.close()
     assert told(inner) == [
@@ -66,6 +67,7 @@ def test_every_administrative_act_is_written_down_with_who_did_it(served: Served
         ("purge", "queue:other"),
         ("drop", "dict:d"),
         ("clear", "queue:jobs"),
+        ("lower fences", "dict:d"),
         ("prune", "log"),
     ]
     first = acts(inner)[1]

@@ -72,6 +72,7 @@ ROWS = [
     Row("POST /v1/changes", {"topic": "lease::k"}, ("lease:k:read",)),
     Row("POST /v1/changes", {"topic": "elsewhere"}, ("admin",)),
     Row("POST /v1/changes", {"topic": "key:q"}, ("admin",)),
+    Row("POST /v1/lowerfences", {"dict": "d"}, ("admin",)),
     Row("POST /v1/prune", {}, ("admin",)),
     Row("POST /v1/survey", {}, ("admin", "copied")),
     Row("POST /v1/fences", {}, ("admin", "copied")),

@@ -14,6 +14,7 @@ from holdfast.commands import ALL, Claimed, copying, events, putting
 from holdfast.commands.claiming import Claim, ClaimPlan
 from holdfast.commands.dicts import Change, Write
 from holdfast.commands.endings import Budget, Endings
+from holdfast.commands.fences import LowerFences
 from holdfast.commands.leases import Acquire, LeaseName, Release
 from holdfast.commands.moving import Move
 from holdfast.commands.objects import Names
@@ -294,6 +295,8 @@ MUTANTS = [
     Mutant("writes effects before causes", Tx, "append", effects_first, "test_a_burial_elsewhere_is_an_event_of_both_queues"),
     Mutant("forgets a fence with its entry", Tx, "fences", entries_alone, "test_a_fence_stays_after_a_delete"),
     Mutant("takes any fence", Write, "_fences", any_fence, "test_a_fence_above_every_token_is_refused_and_nothing_is_written"),
+    Mutant("lowers no fence", Tx, "lower_fences", lambda *_: 0, "test_a_fence_that_is_too_high_can_be_lowered_and_no_other_is"),
+    Mutant("lowers every fence", LowerFences, "check", lambda *_: 1, "test_a_fence_that_is_too_high_can_be_lowered_and_no_other_is"),
     Mutant("looks at no fence", Tx, "fences", lambda *_: {}, "test_a_write_under_a_lower_token_is_refused"),
     Mutant(
         "looks at no lease that a write names",

@@ -61,6 +61,7 @@ SQL = [
     TextMutant("never ends a lease", r"(\w+\.)?until > now", "true", "test_a_lease_can_be_taken_when_it_has_ended"),
     TextMutant("looks at no fence", r"of_fence < e\.fence", "false", "test_a_write_under_a_lower_token_is_refused"),
     TextMutant("takes any fence", r"of_fence > newest", "false", "test_a_fence_above_every_token_is_refused_and_nothing_is_written"),
+    TextMutant("lowers every fence", r"greatest\(latest\(\), 1\)", "1", "test_a_fence_that_is_too_high_can_be_lowered_and_no_other_is"),
     TextMutant(
         "compares nothing", r"when 'value' then", "when 'value' then true or", "test_a_change_happens_only_where_its_expectation_is_met"
     ),
@@ -159,6 +160,9 @@ LUA = [
         r"\(change\.fence or 0\) > newest",
         "false",
         "test_a_fence_above_every_token_is_refused_and_nothing_is_written",
+    ),
+    TextMutant(
+        "lowers every fence", r"math\.max\(numbers\.latest\(\), 1\)", "1", "test_a_fence_that_is_too_high_can_be_lowered_and_no_other_is"
     ),
     TextMutant(
         "compares nothing", r"not meets\[[^]]*\]\(entry, change\)", "false", "test_a_change_happens_only_where_its_expectation_is_met"

@@ -201,6 +201,7 @@ def dicts(client: ControlPlaneClient) -> None:
     assert_type(shared.put_if_absent("a", Job("x")), DictCompareAndSetResult)
     assert_type(shared.update({"a": Job("x")}), dict[Any, Job])
     shared.update([("a", Job("x"))], fence=3)
+    assert_type(shared.lower_fences(), DictResponse)
     shared.get("a", default=None)
     assert_type(shared.get_many(["a", 1]), dict[Any, Job])
     assert_type(shared.get_entry("a"), DictEntry | None)

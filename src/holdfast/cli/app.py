@@ -12,6 +12,7 @@ from holdfast.cli.copy import copy
 from holdfast.cli.demo.command import demo
 from holdfast.cli.imports import imports
 from holdfast.cli.localqueue import localqueue
+from holdfast.cli.lower_fences import lower_fences
 from holdfast.cli.namespace import namespace
 from holdfast.cli.prune_functions import prune_functions
 from holdfast.cli.restore import restore
@@ -43,6 +44,7 @@ app.add_typer(imports)
 app.add_typer(localqueue)
 app.command()(copy)
 app.command()(demo)
+app.command()(lower_fences)
 app.command()(prune_functions)
 app.command()(restore)
 app.command()(serve)

@@ -5,6 +5,7 @@ from holdfast.commands.command import Command, run
 from holdfast.commands.copying import BeginImport, Copying, EndImport, Fences, Import, Seal, Survey, Surveyed
 from holdfast.commands.dicts import Change, Entries, Length, Read, Write, Written
 from holdfast.commands.events import Changes, Page, Prune
+from holdfast.commands.fences import LowerFences
 from holdfast.commands.leases import Acquire, Acquired, LeaseName, Release, Released, Renew, Renewed
 from holdfast.commands.looking import Look, Looked
 from holdfast.commands.moving import Browse, Browsed, Count, Move, Moved
@@ -44,6 +45,7 @@ __all__ = [
     "Length",
     "Look",
     "Looked",
+    "LowerFences",
     "Move",
     "Moved",
     "Named",

@@ -11,6 +11,7 @@ from holdfast.commands.command import Command, Resource
 from holdfast.commands.copying import BeginImport, EndImport, Fences, Import, Seal, Survey
 from holdfast.commands.dicts import Length, Read, Write
 from holdfast.commands.events import Changes, Prune
+from holdfast.commands.fences import LowerFences
 from holdfast.commands.leases import Acquire, Release, Renew
 from holdfast.commands.looking import Look
 from holdfast.commands.moving import Browse, Count, Move
@@ -31,6 +32,7 @@ Step = (
     | Read
     | Length
     | Write
+    | LowerFences
     | Acquire
     | Renew
     | Release

@@ -182,6 +182,10 @@ class DictTransaction(Protocol):
         """Remove every entry, fences stay; answer how many there were."""
         ...
 
+    def lower_fences(self, name: str, newest: int, limit: int) -> int:
+        """Let up to `limit` fences of a dict that are above `newest` be that, of keys deleted or not; answer how many."""
+        ...
+
     def stale_entries(self, limit: int) -> list[Entry]:
         """Up to `limit` entries, of any dict, past their time and not removed yet."""
         ...

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from msgspec import UNSET, Raw, Struct, json
 
-from holdfast.commands import Change, Clear, Command, Configure, Entries, Move, Prune, Read, Together, Write
+from holdfast.commands import Change, Clear, Command, Configure, Entries, LowerFences, Move, Prune, Read, Together, Write
 from holdfast.ids import new_id
 from holdfast.server.namespaces import AUDIT
 
@@ -20,7 +20,7 @@ AUDIT_PAGE: Final = 1_000
 
 _log = logging.getLogger("holdfast.audit")
 
-ADMINISTRATIVE: Final = (Configure, Clear, Move, Prune, Together)
+ADMINISTRATIVE: Final = (Configure, Clear, LowerFences, Move, Prune, Together)
 MOVES: Final = {"ready": "redrive", "dead": "bury", "gone": "purge"}
 
 
@@ -113,6 +113,8 @@ def _acts_of(command: Command[Any]) -> Iterator[Act]:
         yield Act("configure", f"{command.kind}:{command.name}", {name: value for name, value in asked.items() if value is not UNSET})
     elif isinstance(command, Clear):
         yield Act("drop" if command.drop else "clear", f"{command.kind}:{command.name}")
+    elif isinstance(command, LowerFences):
+        yield Act("lower fences", f"dict:{command.dict}")
     elif isinstance(command, Move):
         facts: dict[str, Any] = {"state": command.state} if command.ids is None else {"ids": len(command.ids)}
         yield Act(MOVES[command.to], f"queue:{command.queue}", facts | ({"to_queue": command.to_queue} if command.to_queue else {}))

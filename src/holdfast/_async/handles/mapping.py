@@ -8,7 +8,7 @@ from holdfast._async.handles.keyleases import AsyncDictLeases
 from holdfast.client import ControlPlaneClient
 from holdfast.codec import JSON, Codec, decode_key, encode_key, key_prefix, typed
 from holdfast.codec.fields import LIMIT, SIZE
-from holdfast.commands import Change, Clear, Configure, Length, Names, Read, Write, Written
+from holdfast.commands import Change, Clear, Configure, Length, LowerFences, Names, Read, Write, Written
 from holdfast.entries import change_of, expectation, pairs_of, raise_refused, same_keys
 from holdfast.errors import Refused
 from holdfast.reaching import reach
@@ -132,6 +132,19 @@ class AsyncDict(AsyncDictLeases[V]):
     ) -> DictResponse:
         """Remove every key, in one step; leases stay."""
         return DictResponse(await self._reach(client, base_url).async_store_on(connection).execute(Clear("dict", self.name)))
+
+    async def lower_fences(self, *, client: ControlPlaneClient | None = None, base_url: str | None = None) -> DictResponse:
+        """Lower every fence that stands above the newest token of the store to it, so that holders can write again; for administrators.
+
+        Such a fence was written by an older version, or came with a copy. All others stay. `count` is how many were lowered; whoever
+        holds one of their keys acquires it again.
+        """
+        store, command, count = self._reach(client, base_url).async_store, LowerFences(self.name), 0
+        while True:
+            lowered = await store.execute(command)
+            count += lowered
+            if lowered < command.limit:
+                return DictResponse(count)
 
     async def length(self, *, client: ControlPlaneClient | None = None, base_url: str | None = None) -> int:
         """How many keys there are."""

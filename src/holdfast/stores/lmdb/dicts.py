@@ -96,6 +96,14 @@ class Dicts(Step):
             self._delete(place, 0)
         return count
 
+    def lower_fences(self, name: str, newest: int, limit: int) -> int:
+        within = items_within(self.txn.cursor(self.tables.entries), scope(name))
+        high = list(islice(((place, encoded) for place, encoded in within if fence_of(encoded) > newest), limit))
+        for place, encoded in high:
+            end, revision, _ = _HEAD.unpack_from(encoded)
+            self.txn.put(place, _HEAD.pack(end, revision, newest) + encoded[_HEAD.size :], db=self.tables.entries)
+        return len(high)
+
     def stale_entries(self, limit: int) -> list[Entry]:
         stale: list[Entry] = []
         for end, encoded_name in items_within(self.txn.cursor(self.tables.ends), b""):

@@ -3,6 +3,8 @@
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 
+from msgspec.structs import replace
+
 from holdfast.records import Entry
 from holdfast.stores.memory.schedule import Schedule
 
@@ -95,6 +97,12 @@ class Dicts:
         if key in found.entries:
             self._forget_time(found, found.entries[key])
             found.leave(key)
+
+    def lower_fence(self, name: str, key: str, fence: int) -> None:
+        found = self.made(name)
+        found.fences[key] = fence
+        if key in found.entries:
+            self.save(replace(found.entries[key], fence=fence))
 
     def rebuild(self) -> None:
         """Make everything that is known of the entries anew from them."""

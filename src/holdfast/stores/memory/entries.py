@@ -55,6 +55,14 @@ class Entries:
         self.delete_entries(name, list(found.entries), {})
         return count
 
+    def lower_fences(self, name: str, newest: int, limit: int) -> int:
+        found = self.tables.dicts.get(name)
+        high = list(islice((key for key, fence in found.fences.items() if fence > newest), limit)) if found else []
+        for key in high:
+            self._note_entry(name, key)
+            self.tables.dicts.lower_fence(name, key, newest)
+        return len(high)
+
     def stale_entries(self, limit: int) -> list[Entry]:
         return self.tables.dicts.stale(self.now, limit)
 

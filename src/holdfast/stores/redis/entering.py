@@ -14,6 +14,7 @@ from holdfast.commands import (
     Length,
     Look,
     Looked,
+    LowerFences,
     Read,
     Release,
     Released,
@@ -147,6 +148,7 @@ PLANS: Final[Plans] = {
     Read: Plan(_read, _entries),
     Length: Plan(lambda command: {"dict": command.dict}, lambda _, reply: _decode_int(reply)),
     Write: Plan(_write, _written),
+    LowerFences: Plan(lambda command: {"dict": command.dict, "limit": command.limit}, lambda _, reply: _decode_int(reply)),
     Acquire: Plan(_acquire, lambda command, reply: _decode_granted(reply).acquired(command.dict, command.key)),
     Renew: Plan(
         lambda command: given(names=_names(command.names), lease=span(command.lease_s), all_or_none=command.all_or_none),

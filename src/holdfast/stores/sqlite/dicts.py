@@ -49,6 +49,9 @@ class Entries:
         self.sql.execute(SQL["clear_dict"], (name,))
         return count
 
+    def lower_fences(self, name: str, newest: int, limit: int) -> int:
+        return self.sql.execute(SQL["lower_fences"], {"dict": name, "newest": newest, "limit": limit}).rowcount
+
     def stale_entries(self, limit: int) -> list[Entry]:
         return [read_entry(row) for row in self.sql.execute(SQL["stale_entries"], (self.now, limit))]
 

@@ -376,6 +376,11 @@ where dict = ? and fence > 0
 delete from holdfast_entries
 where dict = ? and fence = 0
 
+-- name: lower_fences
+update holdfast_entries
+set fence = :newest
+where dict = :dict and key in (select key from holdfast_entries where dict = :dict and fence > :newest limit :limit)
+
 -- name: leases
 select l.dict, l.key, l.holder, l.lease_id, l.token, l.since, l.until
 from json_each(?) as wanted

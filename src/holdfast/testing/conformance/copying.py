@@ -7,7 +7,23 @@ import pytest
 from msgspec.structs import replace
 
 from holdfast._sync.flows.copying import copy_all
-from holdfast.commands import BeginImport, Browse, Changes, Claim, Configure, Count, EndImport, Fences, Import, Names, Put, Read, Survey
+from holdfast.commands import (
+    BeginImport,
+    Browse,
+    Changes,
+    Claim,
+    Configure,
+    Count,
+    EndImport,
+    Fences,
+    Import,
+    LowerFences,
+    Names,
+    Put,
+    Read,
+    Survey,
+    Surveyed,
+)
 from holdfast.commands.transaction import Stats
 from holdfast.errors import Compacted, Refused, StoreMoved
 from holdfast.records import Entry, Message, State, moment_in
@@ -17,6 +33,8 @@ from holdfast.stores.memory import MemoryStore
 from holdfast.testing.clock import START_US, FakeClock
 from holdfast.testing.conformance.asking import DICT, JOBS, acquire, claim, drain, grant, item, move, put, raw, read, settle, token, write
 from holdfast.testing.conformance.factory import Conformance
+from holdfast.testing.conformance.fences import import_fences
+from holdfast.testing.randomness import BEYOND
 
 STATES: tuple[State, ...] = ("buffered", "leased", "ready", "dead")
 LATER_S = 7_200.0
@@ -87,6 +105,10 @@ class CopyConformance(Conformance):
         assert grant(store, "lock").token > newest
         assert written_revision(store) > newest
 
+    def test_an_empty_store_is_moved_into_an_empty_one(self, store: Store) -> None:
+        store.execute(BeginImport("nothing", Surveyed(0, 0, 0)))
+        assert store.execute(EndImport()) is not None
+
     @pytest.mark.parametrize("is_source", [True, False])
     def test_a_stale_fence_stays_refused(self, store: Store, other: MemoryStore, is_source: bool) -> None:
         source, target = (store, other) if is_source else (other, store)
@@ -99,6 +121,17 @@ class CopyConformance(Conformance):
             assert not write(target, key, 2, fence=stale).written
             assert write(target, key, 2, fence=newer).written
             assert write(target, key, 3, fence=token(target)).written, "a holder of the target was shut out"
+
+    @pytest.mark.parametrize("is_source", [True, False])
+    def test_a_fence_above_every_token_comes_along_and_can_be_lowered(self, store: Store, other: MemoryStore, is_source: bool) -> None:
+        source, target = (store, other) if is_source else (other, store)
+        write(source, "a", 1)
+        import_fences(source, {"a": BEYOND})
+        copy(source, target)
+        assert token(target) < 2**52, "one fence used the counter up"
+        assert write(target, "a", 2, fence=token(target)).because == "fence"
+        assert target.execute(LowerFences(DICT)) == 1
+        assert write(target, "a", 3, fence=token(target)).written
 
     def test_a_watch_that_goes_on_from_the_source_is_told_to_begin_anew(self, store: Store, other: MemoryStore) -> None:
         for number in range(3):

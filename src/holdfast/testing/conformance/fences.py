@@ -1,10 +1,11 @@
 """Writes that name a token: once a higher one has written, they are refused for good."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
-from holdfast.commands import BeginImport, Change, Clear, EndImport, Import, Names, Prune, Read, Survey, Write
+from holdfast.commands import BeginImport, Change, Clear, EndImport, Import, LowerFences, Names, Prune, Read, Survey, Together, Write
 from holdfast.commands.transaction import Fenced
 from holdfast.errors import LeaseLost, Refused
 from holdfast.stores import Store
@@ -184,10 +185,37 @@ class FenceConformance(Conformance):
 
     def test_a_fence_that_came_from_elsewhere_and_is_too_high_hinders_fenced_writes_alone(self, store: Store) -> None:
         write(store, "a", 1)
-        import_fence(store, "a", BEYOND)
+        import_fences(store, {"a": BEYOND})
         assert write(store, "a", 2, fence=token(store)).because == "fence"
         assert write(store, "a", 3).written
         assert read(store) == {"a": 3}
+
+    def test_a_fence_that_is_too_high_can_be_lowered_and_no_other_is(self, store: Store) -> None:
+        stale, newer = token(store), token(store)
+        entry = write(store, "a", 1, ttl_s=60).entry
+        write(store, "b", 1, fence=newer)
+        import_fences(store, {"a": BEYOND, "gone": BEYOND})
+        assert [store.execute(LowerFences(DICT, id=name)) for name in ("one", "one", "two")] == [2, 2, 0]
+        (found,) = store.execute(Read(DICT, ["a"])).entries
+        assert entry is not None
+        assert (found.value, found.revision, found.expires_at) == (entry.value, entry.revision, entry.expires_at)
+        for key in ("a", "b", "gone"):
+            assert write(store, key, "stale", fence=stale).because == "fence", "a stale holder was let in"
+            assert write(store, key, 2, fence=token(store)).written, "a holder to come is shut out"
+
+    def test_fences_are_lowered_in_portions_and_in_one_dict_alone(self, store: Store) -> None:
+        import_fences(store, dict.fromkeys("abc", BEYOND))
+        assert store.execute(LowerFences("other")) == 0
+        assert [store.execute(LowerFences(DICT, limit=2)) for _ in range(3)] == [2, 1, 0]
+        assert store.execute(Names("dict", "other")).settings == []
+
+    def test_fences_of_a_dropped_dict_are_lowered_beside_other_commands(self, store: Store) -> None:
+        write(store, "a", 1)
+        import_fences(store, {"a": BEYOND})
+        store.execute(Clear("dict", DICT, drop=True))
+        step = Together([LowerFences(DICT), Write("other", [Change("k", value=raw(1))])])
+        assert store.execute(step)[0] == 1
+        assert write(store, "a", 2, fence=token(store)).written
 
     def test_together_with_others_a_lost_lease_or_fence_refuses_them_all(self, store: Store) -> None:
         stale, newer = token(store), token(store)
@@ -199,8 +227,8 @@ class FenceConformance(Conformance):
         assert read(store) == {"a": 1}
 
 
-def import_fence(store: Store, key: str, fence: int) -> None:
-    """Let a key have a fence that no write could give it: older versions took any, and a copy brings them along."""
+def import_fences(store: Store, fences: Mapping[str, int]) -> None:
+    """Let keys have fences that no write could give them: older versions took any, and a copy brings them along."""
     store.execute(BeginImport("old", store.execute(Survey()), merge=True))
-    store.execute(Import("old", "", "fences", "", fences=[Fenced(DICT, key, fence)]))
+    store.execute(Import("old", "", "fences", "", fences=[Fenced(DICT, key, fence) for key, fence in fences.items()]))
     store.execute(EndImport())

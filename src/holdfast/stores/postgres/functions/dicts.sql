@@ -1,4 +1,4 @@
--- Read, Length, Write: the entries of a dict. An entry past its time counts as absent; what is known of its fence stays.
+-- Read, Length, Write, LowerFences: the entries of a dict. An entry past its time counts as absent; what is known of its fence stays.
 
 create or replace function entry_json(e entries) returns text
 language sql stable as $$
@@ -230,5 +230,26 @@ begin
     insert into names (kind, name, created_at) values ('dict', of_dict, now) on conflict do nothing;
   end if;
   return '[' || array_to_string(answers, ',') || ']';
+end
+$$;
+
+-- The dict is ours alone.
+create or replace function write_lower_fences(c jsonb) returns text
+language plpgsql as $$
+declare
+  of_dict text := c ->> 'dict';
+  newest bigint := greatest(latest(), 1); -- 0 would be no fence; the first token is 1 at least
+  count bigint;
+begin
+  with lowered as (
+    update entries
+    set fence = newest
+    where dict = of_dict and key = any (array(
+      select e.key from entries as e where e.dict = of_dict and e.fence > newest limit coalesce((c ->> 'limit')::integer, 1000)
+    ))
+    returning 1
+  )
+  select count(*) into count from lowered;
+  return count::text;
 end
 $$;

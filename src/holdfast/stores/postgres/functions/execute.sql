@@ -77,6 +77,9 @@ begin
       select 'dict', n ->> 0, false
       from jsonb_array_elements(c -> 'names') as n
       union all
+      select 'dict', c ->> 'dict', true
+      where c ->> 'type' = 'LowerFences'
+      union all
       select c ->> 'kind', c ->> 'name', c ->> 'type' = 'Clear' or c ->> 'maxsize' is not null
       where c ->> 'type' in ('Configure', 'Clear')
     ) as o
@@ -292,6 +295,7 @@ begin
     when 'Extend' then write_extend(c, plan, now)
     when 'Move' then write_move(c, plan, now)
     when 'Write' then write_write(c, plan, now)
+    when 'LowerFences' then write_lower_fences(c)
     when 'Acquire' then write_acquire(c, vals, plan, now)
     when 'Renew' then write_renew(c, plan, now)
     when 'Release' then write_release(c, plan, now)
