@@ -35,6 +35,7 @@ from holdfast.errors import (
     StoreMoved,
     StoreUnavailable,
     TimeLimitExceeded,
+    TookTooLong,
     WorkerStopping,
 )
 from holdfast.version import __version__
@@ -142,6 +143,7 @@ __all__ = [
     "StoreUnavailable",
     "TimeLimitExceeded",
     "Together",
+    "TookTooLong",
     "WatchEvent",
     "Worker",
     "WorkerHealth",

@@ -123,6 +123,10 @@ class ExecutionRunning(HoldfastError):
     """Something that must happen once is being done by somebody else at this moment."""
 
 
+class TookTooLong(HoldfastError, TimeoutError):
+    """A command took longer than the server allows one, and was ended; nothing was written."""
+
+
 class StoreMoved(HoldfastError):
     """The data was copied to another store; open that one instead, or take the copy back with `undo_copy`."""
 

@@ -32,6 +32,7 @@ def serve(
     max_waiting: Annotated[int, typer.Option(min=1, help="How many requests may wait or watch.")] = 10_000,
     max_waiting_each: Annotated[int, typer.Option(min=1, help="How many of each token may.")] = 5_000,
     max_rate_each: Annotated[float | None, typer.Option(min=0.01, help="How many requests a second each token may make.")] = None,
+    max_command_s: Annotated[float, typer.Option(min=0.01, help="How long one command may take at the store.")] = 10.0,
     log_json: Annotated[bool, typer.Option("--log-json", help="Log a JSON object a line.")] = False,
     log_requests: Annotated[bool, typer.Option("--log-requests", help="Log every request, without what is in it.")] = False,
     allow_copy: Annotated[
@@ -65,6 +66,7 @@ def serve(
         waiting=max_waiting,
         waiting_each=max_waiting_each,
         requests_each_per_s=max_rate_each,
+        command_s=max_command_s,
         allows_copy=allow_copy,
     )
     act_as_owner_of(url)

@@ -18,6 +18,7 @@ from holdfast.commands.moving import Browse, Count, Move
 from holdfast.commands.naming import Renamer, Verb, all_renamed, renamed
 from holdfast.commands.objects import Clear, Configure, Names
 from holdfast.commands.putting import Put
+from holdfast.commands.request import current
 from holdfast.commands.settling import Extend, Settle
 from holdfast.commands.transaction import Transaction
 
@@ -80,8 +81,13 @@ class Together(Command[list[Any]], frozen=True):
         return things
 
     def check(self, tx: Transaction) -> list[tuple[Command[Any], Any]]:
-        strict = [command.strictly() for command in self.commands]
-        return [(command, command.check(tx)) for command in strict]
+        request = current.get()
+        plan: list[tuple[Command[Any], Any]] = []
+        for command in self.commands:
+            request.check()
+            strict = command.strictly()
+            plan.append((strict, strict.check(tx)))
+        return plan
 
     def write(self, tx: Transaction, plan: list[tuple[Command[Any], Any]]) -> list[Any]:
         return [command.write(tx, part) for command, part in plan]

@@ -20,7 +20,7 @@ from holdfast.server.layers.fair import Fair
 from holdfast.server.layers.hosts import LOOPBACK, Hosts
 from holdfast.server.layers.limits import IN_FLIGHT, IN_FLIGHT_EACH, InFlight, each_token
 from holdfast.server.layers.problems import Problems
-from holdfast.server.layers.signin import SignIn
+from holdfast.server.layers.signin import COMMAND_S, SignIn
 from holdfast.server.layers.telemetry import Telemetry
 from holdfast.server.layers.tracing import traced
 from holdfast.server.metrics import Metrics
@@ -77,6 +77,8 @@ class Options(Struct, frozen=True):
     failed_logins_s: float = WINDOW_S
     requests_each_per_s: float | None = None
     """How many requests a second each token may make, None for any number."""
+    command_s: float | None = COMMAND_S
+    """How long one command may take at the store, None for any time."""
     allows_copy: bool = False
     """Whether anyone may copy the store, while it has no tokens."""
     now: Callable[[], float] = time.monotonic
@@ -138,6 +140,7 @@ class ControlPlane:
             failures,
             rates,
             uses,
+            command_s=options.command_s,
             allows_copy=options.allows_copy,
         )
         answered = Problems(Hosts(InFlight(signed_in, options.in_flight), options.hosts))

@@ -1,5 +1,6 @@
 """A route a command: decode, check, execute, encode; each once."""
 
+import asyncio
 from collections.abc import Callable
 from typing import Any, Final
 from urllib.parse import parse_qs
@@ -8,17 +9,18 @@ from msgspec import json
 
 from holdfast._async.flows.claiming import claim as claim_patiently
 from holdfast.codec import check_duration
-from holdfast.commands import Claim, Claimed, Command
-from holdfast.server.asgi import JSON_TYPE, Receive, Scope, Send, answer
+from holdfast.commands import Claim, Claimed, Command, only_reads
+from holdfast.server.asgi import JSON_TYPE, ClientLeft, Receive, Scope, Send, answer
 from holdfast.server.bodies import Bodies
 from holdfast.server.callers import caller_of
-from holdfast.server.lasting import Lasting
+from holdfast.server.lasting import Lasting, cancel_when_gone
 from holdfast.server.metrics import Metrics
 from holdfast.server.reach import Reach
 from holdfast.server.stalls import Stalls
 from holdfast.server.tenants import Tenants
 from holdfast.stores import AsyncStore
 from holdfast.stores.http.protocol import WAIT_MAX_S, WALL_OFFSET
+from holdfast.stores.threaded import is_large
 
 POLL_S: Final = 30.0
 """How often a claim that waits here asks in vain, once for all that wait on its queue."""
@@ -59,10 +61,25 @@ class CommandRoute:
         if scope["query_string"] and isinstance(command, Claim):
             answered: object = await self._claim(store, command, scope, receive)
         else:
-            answered = await store.execute(command)
+            answered = await self._execute(store, command, receive)
         self._metrics.executed(command, answered, caller.namespace.prefix, last)
         offset = (_WALL_OFFSET, b"%d" % self._store.wall_offset_us())
         await answer(scope, send, 200, _encode(answered), JSON_TYPE, offset)
+
+    async def _execute(self, store: AsyncStore, command: Command[Any], receive: Receive) -> object:
+        """Execute it; what only reads, and much, ends when its client leaves."""
+        if not only_reads(command) or not is_large(command, store.limits):
+            return await store.execute(command)
+        task = asyncio.create_task(store.execute(command))
+        watch = asyncio.create_task(cancel_when_gone(receive, task))
+        try:
+            await asyncio.wait([task])
+        finally:
+            watch.cancel()
+            task.cancel()
+        if task.cancelled():
+            raise ClientLeft
+        return task.result()
 
     async def _claim(self, store: AsyncStore, command: Claim, scope: Scope, receive: Receive) -> Claimed:
         """Claim, waiting for something to be there; what comes when the client has gone is given back."""

@@ -44,7 +44,7 @@ class Lasting:
             work.close()
             return None
         task = asyncio.create_task(work)
-        watch = asyncio.create_task(_cancel_when_gone(receive, task))
+        watch = asyncio.create_task(cancel_when_gone(receive, task))
         self._tasks[task] = caller
         self._counts[caller.name] += 1
         self._of_namespaces[caller.namespace.name] += 1
@@ -90,7 +90,8 @@ class Lasting:
                 del counts[name]
 
 
-async def _cancel_when_gone(receive: Receive, task: "asyncio.Task[Any]") -> None:
+async def cancel_when_gone(receive: Receive, task: "asyncio.Task[Any]") -> None:
+    """Cancel the task if the client hangs up."""
     while (await receive())["type"] != "http.disconnect":
         pass
     task.cancel()

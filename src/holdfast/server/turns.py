@@ -165,8 +165,10 @@ class FairStore:
 
     async def execute(self, command: Command[R]) -> R:
         turns = self._large if is_large(command, self.limits) else self._small
-        whose = current.get().whose
+        request = current.get()
+        whose = request.whose
         await turns.take(whose)
+        request.begin()
         try:
             return await self._store.execute(command)
         finally:

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
 
 from holdfast.commands import Command
-from holdfast.commands.request import NOBODY, Request
-from holdfast.errors import HoldfastError, StoreError, StoreUnavailable
+from holdfast.commands.request import NOBODY, Request, execute_in_time
+from holdfast.errors import HoldfastError, StoreError, StoreUnavailable, TookTooLong
 
 R = TypeVar("R")
 
@@ -35,6 +35,11 @@ class Job:
         self.error: BaseException | None = None
         self.is_done: bool = False
 
+    def carry_out(self, execute: Callable[[Command[Any]], Any]) -> Any:
+        """What the command answers, in the time that it has."""
+        # A program of its own has all the time, and would pay for it with every command.
+        return execute(self.command) if self.request is NOBODY else execute_in_time(self.request, execute, self.command)
+
     def succeed(self, answer: object) -> None:
         self.answer, self.is_done = answer, True
 
@@ -55,7 +60,7 @@ def read_each(jobs: list[Job], read: Callable[[Command[Any]], Any]) -> None:
     """Answer jobs that only read, which takes no commit and no turn."""
     for job in jobs:
         try:
-            job.succeed(read(job.command))
+            job.succeed(job.carry_out(read))
         except Exception as error:  # noqa: BLE001 - whatever it is, the job's caller must have it
             job.fail(error)
 
@@ -72,7 +77,10 @@ def attempt(tx: Attempting, job: Job) -> None:
     """Work out the job's answer, or its refusal: raised before anything was written, so the others of the batch may go on."""
     before = tx.appended
     try:
-        job.answer, job.error = tx.execute(job.command), None
+        job.answer, job.error = job.carry_out(tx.execute), None
+    except TookTooLong as error:
+        job.fail(error)  # It is not tried again, and what it wrote is rolled back.
+        raise
     except HoldfastError as error:
         if isinstance(error, StoreError | StoreUnavailable) or tx.appended != before:
             raise

@@ -10,7 +10,7 @@ from typing import Any, Protocol, TypeVar
 
 from holdfast.codec import Limits
 from holdfast.commands import Command, only_reads
-from holdfast.commands.request import current
+from holdfast.commands.request import Request, current
 from holdfast.errors import Closed
 from holdfast.stores import Guarantees
 from holdfast.stores.committing import Job
@@ -86,10 +86,15 @@ class ThreadedStore:
 
     async def _read(self, job: Job) -> Any:
         """Read beside the writer, so that nobody's commit waits for it."""
+        job.request = Request(job.request.whose, job.request.most_s)
         loop = asyncio.get_running_loop()
         done = loop.create_future()
         self._readers.submit([job], lambda: loop.call_soon_threadsafe(tell, [done]))
-        await done
+        try:
+            await done
+        except BaseException:
+            job.request.is_given_up = True
+            raise
         return job.result()
 
     def _gather(self) -> Gatherer:

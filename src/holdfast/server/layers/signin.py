@@ -23,6 +23,9 @@ OPEN: Final = frozenset({HEALTH_PATH, READY_PATH})
 
 CHALLENGE: Final = ((b"www-authenticate", b"Bearer"),)
 
+COMMAND_S: Final = 10.0
+"""How long one command may take at the store."""
+
 _log = logging.getLogger("holdfast.server.security")
 
 
@@ -37,6 +40,7 @@ class SignIn:
         rates: Rates,
         uses: TokenUses,
         *,
+        command_s: float | None = COMMAND_S,
         allows_copy: bool = False,
     ) -> None:
         self._app = app
@@ -44,6 +48,7 @@ class SignIn:
         self._failures = failures
         self._rates = rates
         self._uses = uses
+        self._command_s = command_s
         self._allows_copy = allows_copy
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -56,7 +61,7 @@ class SignIn:
             # Where nobody is known by a token, the address is who they are.
             whose = who_asks(caller)
             self._rates.check(whose)
-            current.set(Request(whose))
+            current.set(Request(whose, self._command_s))
         await self._app(scope, receive, send)
 
     async def _caller(self, scope: Scope, where: str, asked: Namespace | None) -> Caller:

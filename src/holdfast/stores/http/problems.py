@@ -51,6 +51,7 @@ KINDS: Final = {
     "lease_lost": Kind(errors.LeaseLost, 409),
     "lease_held": Kind(errors.LeaseHeld, 409, ("lease", "expires_in_s"), _lease_held),
     "lock_timeout": Kind(errors.LockTimeout, 408),
+    "took_too_long": Kind(errors.TookTooLong, 408),
     "queue_full": Kind(errors.QueueFull, 409),
     "key_in_flight": Kind(errors.KeyInFlight, 409),
     "refused": Kind(errors.Refused, 409, ("step",), lambda detail, fields: errors.Refused(detail, fields.get("step"))),

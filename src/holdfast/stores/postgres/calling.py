@@ -7,6 +7,7 @@ from functools import partial
 
 import psycopg
 
+from holdfast.commands.request import current
 from holdfast.errors import HoldfastError, StoreUnavailable
 from holdfast.stores.postgres.address import Address
 from holdfast.stores.postgres.calls import Calls
@@ -53,7 +54,7 @@ class Caller:
         except (NoSession, psycopg.Error) as error:
             raise self._without_session(error) from None
         try:
-            return await session.ask_async(make_call(), self.answer_s)
+            return await session.ask_async(make_call(), self.answer_s, current.get().most_s)
         except psycopg.Error as error:
             if isinstance(error, UNDEFINED):
                 with suppress(psycopg.Error):

@@ -8,6 +8,7 @@ from msgspec import json
 from psycopg import errors
 
 from holdfast.commands import refused
+from holdfast.commands.request import current, took_too_long
 from holdfast.errors import (
     ClaimLost,
     Compacted,
@@ -69,6 +70,8 @@ def raised(error: psycopg.Error, where: str) -> HoldfastError | Lost | ValueErro
         return Lost(f"{where}: {_said(error)}", maybe_applied=False)
     if isinstance(error, GONE) or state.startswith("08") or (not state and isinstance(error, LOST)):
         return Lost(f"{where}: the connection was lost ({_said(error)})", maybe_applied=True)
+    if isinstance(error, errors.QueryCanceled):
+        return took_too_long(current.get().most_s)
     if isinstance(error, errors.InsufficientPrivilege):
         return NotAllowed(f"{where}: {_said(error)}; give the user this right, or use another")
     if isinstance(error, errors.UndefinedFunction):

@@ -1,8 +1,11 @@
 """Sessions with a server: what each call costs its client, how long it may take, and whether the session is ours to keep something in."""
 
+import asyncio
 import logging
+import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from typing import Any, Self, TypeVar
 
@@ -11,7 +14,7 @@ from psycopg import errors
 from psycopg.abc import PQGen
 from psycopg.generators import execute
 from psycopg.pq import ExecStatus, TransactionStatus
-from psycopg.pq.abc import PGresult
+from psycopg.pq.abc import PGcancel, PGresult
 
 from holdfast.stores.postgres.address import Address
 from holdfast.stores.postgres.schema import begin_here
@@ -61,6 +64,7 @@ class Session(psycopg.Connection[Any]):
     def __init__(self, *given: Any, **more: Any) -> None:
         super().__init__(*given, **more)
         self._made_at = self._used_at = time.monotonic()
+        self._is_ended = False
         # The names of what is prepared, where the session is ours.
         self.prepared: dict[bytes, bytes] | None = None
         self.add_notice_handler(log_warning)
@@ -97,13 +101,31 @@ class Session(psycopg.Connection[Any]):
             self.close()
             raise
 
-    async def ask_async(self, call: Call, timeout_s: float = ANSWER_S) -> str:
-        """Make the call in a task."""
+    async def ask_async(self, call: Call, timeout_s: float = ANSWER_S, most_s: float | None = None) -> str:
+        """Make the call in a task; after `most_s` the server is told to end it, and also when nobody waits for it any more."""
+        if most_s is None:
+            return await self._ask_async(call, timeout_s)
+        timer = asyncio.get_running_loop().call_later(most_s, self.end_call)
+        try:
+            return await self._ask_async(call, max(timeout_s, most_s + ANSWER_S))
+        except asyncio.CancelledError:
+            self.end_call()
+            raise
+        finally:
+            timer.cancel()
+
+    async def _ask_async(self, call: Call, timeout_s: float) -> str:
         try:
             return await run_async(self._making(call), self.pgconn.socket, timeout_s)
         except NoAnswer:
             self.close()
             raise
+
+    def end_call(self) -> None:
+        """Have the server end what it does for this session, which is not used again: the word may come late, and end the next."""
+        self._is_ended = True
+        cancel = self.pgconn.get_cancel()
+        threading.Thread(target=_send, args=(cancel,), name="holdfast-cancel", daemon=True).start()
 
     def wait(self, gen: PQGen[R], interval: float = 0.0, timeout: float | None = None) -> R:  # noqa: ARG002 - as psycopg calls it
         """What cursors and transactions wait with: as psycopg, but not for ever, and without a word to a server when interrupted."""
@@ -123,7 +145,7 @@ class Session(psycopg.Connection[Any]):
     def is_usable(self, now: float) -> bool:
         """Whether it may be given to the next: at rest, and neither too old nor too long unused."""
         is_at_rest = self.pgconn.transaction_status == TransactionStatus.IDLE
-        return is_at_rest and now < self._made_at + LIFETIME_S and now < self._used_at + IDLE_S
+        return is_at_rest and not self._is_ended and now < self._made_at + LIFETIME_S and now < self._used_at + IDLE_S
 
     def rest(self, now: float) -> None:
         """Begin to lie idle."""
@@ -148,6 +170,11 @@ class Session(psycopg.Connection[Any]):
             checked((yield from execute(self.pgconn)), ExecStatus.COMMAND_OK)
             prepared[statement] = name
         return name
+
+
+def _send(cancel: PGcancel) -> None:
+    with suppress(psycopg.Error):  # The server is away, and so is what it did.
+        cancel.cancel()
 
 
 def checked(results: list[PGresult], wanted: ExecStatus) -> PGresult:

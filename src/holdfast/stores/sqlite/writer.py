@@ -62,7 +62,7 @@ class Writer:
             sql = self._cursor()
             sql.execute("begin immediate")
             tx = SqliteTransaction(sql, self._clock, self.opener)
-            job.answer = tx.execute(job.command)
+            job.answer = job.carry_out(tx.execute)
             self._look_after(tx)
             self._commit(sql, tx, [job])
         except BaseException as error:
@@ -75,6 +75,8 @@ class Writer:
     def _transact_each(self, jobs: list[Job]) -> dict[str, int]:
         hints: dict[str, int] = {}
         for job in jobs:
+            if job.is_done:  # It took too long.
+                continue
             try:
                 hints |= self._transact_with_room(job)
             except Exception as error:  # noqa: BLE001 - whatever it is, the job's caller must have it
