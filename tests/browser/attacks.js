@@ -1,6 +1,6 @@
 // What a page of another site can try. Each attack resolves when the browser is done with it, to what the page learned: null if nothing.
 
-const PATIENCE_MS = 20_000
+const PATIENCE_MS = 50_000
 
 const told = async reply => reply.type === "opaque" ? null : `${reply.status}: ${await reply.text()}`
 const fetched = (url, init) => fetch(url, init).then(told, () => null)

@@ -15,7 +15,7 @@ from msgspec import json
 
 from tools.browser import executable
 
-PATIENCE_S = 30.0
+PATIENCE_S = 60.0
 READ_BYTES = 1 << 20
 FIRST_FREE_FD = 10
 """Above those that the browser is given."""
