@@ -5,6 +5,8 @@ PYTHON ?= python3
 VERSION := $(shell $(PYTHON) -c 'import platform; print(platform.python_version())')
 VENV := $(if $(filter python3,$(PYTHON)),.venv,.venv-$(notdir $(PYTHON)))
 BIN := $(VENV)/bin
+RELEASE := $(VENV)-release/bin
+LOCK = $(RELEASE)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --custom-compile-command 'make lock' $(UPGRADE)
 CODE := $(wildcard src tests tools bench)
 RUST_PEERS := bench-honker bench-awa
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
@@ -15,7 +17,7 @@ $(error $(PYTHON) does not run; set PYTHON to a Python 3.11 or newer)
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check docs browser bench verify versions format sizes clean
+.PHONY: help demo test check docs browser bench verify versions format sizes lock audit sbom dist clean
 .DELETE_ON_ERROR:
 
 help:  ## this list
@@ -62,8 +64,32 @@ format: $(VENV)/.dev-$(VERSION)  ## format, fix what can be fixed, regenerate th
 sizes: $(VENV)/.dev-$(VERSION)  ## lines per package; long files and functions
 	$(BIN)/python tools/sizes.py
 
+lock: $(VENV)-release/.tools-$(VERSION)  ## pin what is installed, with hashes; UPGRADE=--upgrade takes newer releases
+	$(LOCK) --extra dev --output-file requirements/dev.txt pyproject.toml
+	$(LOCK) --group release --output-file requirements/release.txt
+
+audit: $(VENV)-release/.tools-$(VERSION)  ## ask for published vulnerabilities of all that is pinned
+	$(RELEASE)/python tools/audit.py requirements/dev.txt requirements/release.txt
+
+sbom: $(VENV)-release/.tools-$(VERSION)  ## list what comes with Holdfast, bare and with all extras, into dist/
+	$(RELEASE)/python tools/sbom.py
+
+dist: sbom  ## build the sdist and the wheel into dist/, the same bytes for the same commit
+	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(RELEASE)/python -m build --no-isolation
+
 clean:  ## remove the environments, the built docs and the caches
-	rm -rf .venv .venv-* site .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf .venv .venv-* dist site .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+
+# What CI runs on: pinned with hashes, so a release that was tampered with is refused.
+$(VENV)/.dev-$(VERSION): requirements/dev.txt pyproject.toml | $(VENV)/.python-$(VERSION)
+	$(BIN)/python -m pip install --quiet --no-deps --require-hashes --requirement requirements/dev.txt
+	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	@touch $@
+
+$(VENV)-release/.tools-$(VERSION): requirements/release.txt
+	$(PYTHON) -m venv --clear $(VENV)-release
+	$(RELEASE)/python -m pip install --quiet --no-deps --require-hashes --requirement requirements/release.txt
+	@touch $@
 
 # One stamp for each extra and Python version, renewed when pyproject.toml changes.
 $(VENV)/.%-$(VERSION): pyproject.toml | $(VENV)/.python-$(VERSION)
