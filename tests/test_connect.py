@@ -66,7 +66,7 @@ def test_a_path_may_be_percent_encoded(tmp_path: Path) -> None:
     assert (tmp_path / "my jobs?#.db").exists()
 
 
-@pytest.mark.parametrize("name", ["plain.db", "with space.db", "50%20.db", "what?.db", "a#b.db", "ä.db"])
+@pytest.mark.parametrize("name", ["plain.db", "with space.db", "50%20.db", "what?.db", "a#b.db", "ä.db", "file:a?mode=memory"])
 def test_a_stores_url_leads_to_the_same_store(tmp_path: Path, name: str) -> None:
     from holdfast.stores.sqlite.store import SqliteStore
 

@@ -9,10 +9,10 @@ import pytest
 from holdfast.connect import connect
 from holdfast.stores import Store
 from holdfast.stores.sqlite.store import SqliteStore
+from tests.docs.naming import ROOT, unknown_tests
 from tests.postgres import own_postgres_url
 from tests.servers import own_redis_url
 
-ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "reference" / "guarantees.md").read_text("utf-8")
 ROWS = [[cell.strip() for cell in line.strip("|").split("|")] for line in PAGE.splitlines() if line.startswith("|")]
 COLUMNS = ["memory", "SQLite", "LMDB", "PostgreSQL", "Redis, Valkey"]
@@ -53,11 +53,4 @@ def test_every_promise_names_its_tests_or_says_whose_word_it_is() -> None:
 
 
 def test_every_test_that_the_page_names_exists() -> None:
-    known = {
-        name
-        for folder in ("tests", "src/holdfast/testing")
-        for path in (ROOT / folder).rglob("*.py")
-        for name in re.findall(r"^ *(?:async )?(?:def|class) (\w+)", path.read_text("utf-8"), re.MULTILINE)
-    }
-    named = {name for tests in NOTES.values() for name in re.findall(r"`(\w+)`", tests)}
-    assert named - known == set()
+    assert unknown_tests(" ".join(NOTES.values())) == set()
