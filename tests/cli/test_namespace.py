@@ -3,11 +3,12 @@
 from pathlib import Path
 
 import pytest
-from msgspec import json
+from msgspec import Raw, json
 
 from holdfast import connect
-from holdfast.commands import Configure
+from holdfast.commands import Configure, Item, Put
 from holdfast.server.quotas import Quota, list_quotas
+from holdfast.server.usage import RECORD_BYTES
 from tests.cli.running import holdfast
 
 
@@ -47,6 +48,16 @@ def test_namespaces_are_listed_with_what_they_have_and_may_have(url: str) -> Non
     }
     assert (listed["acme"]["quota"]["dicts"], listed["beta"]["quota"]["dicts"]) == (None, 7)
     assert "acme" in holdfast("namespace", "list", f"--url={url}").stdout
+
+
+def test_bytes_are_counted_if_asked_for(url: str) -> None:
+    store = connect(url)
+    store.execute(Put(" acme/jobs", [Item("a", Raw(b'"xyz"'))]))
+    store.close()
+    listed = {
+        each["namespace"]: each for each in json.decode(holdfast("namespace", "list", "--count-bytes", "--json", f"--url={url}").stdout)
+    }
+    assert {name: each["used"]["bytes"] for name, each in listed.items()} == {"acme": RECORD_BYTES + 6, "beta": 0, "default": 0}
 
 
 @pytest.mark.parametrize("wrong", ["--queues=many", "--queues=1GiB", "--bytes=1GB", "--waits=-1"])

@@ -11,9 +11,9 @@ import urllib3
 from msgspec import json
 
 from holdfast import ControlPlaneClient, Queue, Worker, connect
-from holdfast.commands import Change, Claim, Move, Put, Settle, Write
+from holdfast.commands import Change, Claim, Move, Put, Puts, Settle, Write
 from holdfast.server.logs import JsonLines, TextLines
-from holdfast.server.metrics import COMMANDS, OTHER, QUEUES, Metrics
+from holdfast.server.metrics import COMMANDS, NAMESPACES, OTHER, QUEUES, QUEUES_IN_ALL, Metrics
 from holdfast.stores.http.store import HttpStore
 from holdfast.stores.memory import MemoryStore
 from holdfast.testing.conformance.asking import item, put, raw
@@ -138,6 +138,18 @@ def test_names_that_clients_make_up_do_not_fill_the_memory() -> None:
     counted = counting.text({}, []).decode()
     assert counted.count('op="put"') == QUEUES + 1
     assert f'holdfast_messages_total{{queue="{OTHER}",op="put"}} 50' in counted
+
+
+def test_namespaces_that_come_late_have_their_share_of_the_metrics() -> None:
+    counting = Metrics()
+    done = Puts(["a"], [True])
+    for namespace in range(30):
+        for number in range(QUEUES):
+            counting.executed(Put(f"q{number}", [item("a")]), done, f" n{namespace}/")
+    counted = counting.text({}, []).decode()
+    assert QUEUES_IN_ALL <= counted.count('op="put"') <= QUEUES_IN_ALL + 30 * (QUEUES_IN_ALL // NAMESPACES + 1)
+    assert 'queue=" n29/q0"' in counted
+    assert f'queue=" n29/{OTHER}"' in counted
 
 
 def test_a_name_cannot_break_out_of_its_label() -> None:

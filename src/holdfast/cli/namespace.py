@@ -1,5 +1,6 @@
 """The commands `holdfast namespace quota` and `list`: on the store itself, on the machine that has it."""
 
+import asyncio
 import re
 from collections.abc import Iterator
 from typing import Annotated, Any, Final
@@ -12,7 +13,8 @@ from holdfast.cli.opening import AsJson, StoreUrl, opened, this_user
 from holdfast.cli.showing import shown
 from holdfast.commands import Names
 from holdfast.records import Kind
-from holdfast.server.namespaces import DEFAULT, is_reserved
+from holdfast.server import usage
+from holdfast.server.namespaces import DEFAULT, Namespace, is_reserved
 from holdfast.server.quotas import UNLIMITED, Quota, list_quotas, set_quota
 from holdfast.server.scopes import ANY
 from holdfast.stores import Store
@@ -48,22 +50,28 @@ def quota(
 
 
 @namespace.command("list")
-def list_(*, url: StoreUrl = None, as_json: AsJson = False) -> None:
+def list_(
+    *,
+    count_bytes: Annotated[bool, typer.Option("--count-bytes", help="Count the bytes of each too, which reads everything in it.")] = False,
+    url: StoreUrl = None,
+    as_json: AsJson = False,
+) -> None:
     """List the namespaces that have queues, dicts or a quota, and how many queues and dicts each has."""
     with opened(url) as store:
         quotas = list_quotas(store)
         used = _used(store)
+        if count_bytes:
+            for name, has in used.items():
+                has["bytes"] = asyncio.run(usage.count_bytes(store.for_tasks(), Namespace.named(name)))
     names = sorted(used.keys() | quotas.keys())
     rest = quotas.get(ANY, UNLIMITED)
-    rows = [(name, used.get(name, {"queue": 0, "dict": 0}), quotas.get(name, rest)) for name in names]
+    counted = ("queues", "dicts", "bytes") if count_bytes else ("queues", "dicts")
+    rows = [(name, dict.fromkeys(counted, 0) | used.get(name, {}), quotas.get(name, rest)) for name in names]
     if as_json:
-        listed = [
-            {"namespace": name, "used": {f"{kind}s": count for kind, count in has.items()}, "quota": _told(q)} for name, has, q in rows
-        ]
-        typer.echo(json.encode(listed).decode())
+        typer.echo(json.encode([{"namespace": name, "used": has, "quota": _told(kept)} for name, has, kept in rows]).decode())
         return
-    heads = ("namespace", "has queues", "has dicts", *(f"quota: {what}" for what in _WHAT))
-    typer.echo(shown(heads, [(name, str(has["queue"]), str(has["dict"]), *_cells(q)) for name, has, q in rows]))
+    heads = ("namespace", *(f"has {what}" for what in counted), *(f"quota: {what}" for what in _WHAT))
+    typer.echo(shown(heads, [(name, *(f"{count:,}" for count in has.values()), *_cells(kept)) for name, has, kept in rows]))
 
 
 def amount_of(text: str, what: str) -> int | None:
@@ -93,7 +101,7 @@ def _used(store: Store) -> dict[str, dict[str, int]]:
     kinds: tuple[Kind, ...] = ("queue", "dict")
     for kind in kinds:
         for name in _namespaced(store, kind):
-            used.setdefault(name, {"queue": 0, "dict": 0})[kind] += 1
+            used.setdefault(name, {"queues": 0, "dicts": 0})[f"{kind}s"] += 1
     return used
 
 

@@ -22,6 +22,9 @@ QUEUES: Final = 200
 NAMESPACES: Final = 1_000
 """How many namespaces are; the queues of others are one."""
 
+QUEUES_IN_ALL: Final = 5_000
+"""Once so many are told apart, a namespace that comes then gets its share of them."""
+
 COMMANDS: Final = 10_000
 """How many commands are remembered in case they come again; that is within a minute."""
 
@@ -40,6 +43,7 @@ class Metrics:
         self._durations: dict[str, list[float]] = {}
         self._messages: Counter[tuple[str, str]] = Counter()
         self._queues: defaultdict[str, set[str]] = defaultdict(set)  # By the prefix of their namespace.
+        self._told_apart = 0
         self._fenced = 0
         # The ids of the last commands, the oldest first.
         self._commands: dict[str, None] = {}
@@ -82,9 +86,11 @@ class Metrics:
             prefix, queue = "", OTHER
         queues = self._queues[prefix]
         if queue not in queues:
-            if len(queues) >= QUEUES:
+            if len(queues) < (QUEUES if self._told_apart < QUEUES_IN_ALL else QUEUES_IN_ALL // NAMESPACES):
+                queues.add(queue)
+                self._told_apart += 1
+            else:
                 queue = OTHER
-            queues.add(queue)
         self._messages[prefix + queue, op] += count
 
     def text(self, gauges: Mapping[str, float], queues: Iterable[tuple[str, Stats]], namespace: Namespace | None = None) -> bytes:

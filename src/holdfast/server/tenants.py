@@ -26,6 +26,10 @@ from holdfast.stores.http.problems import WireError
 GROWING: Final = (Put, Write, Acquire, Configure, Move, Claim, Settle, Together)
 """What may create a queue or a dict, or make one larger."""
 
+NAMESPACES: Final = 10_000
+"""What so many namespaces use is remembered."""
+
+SEEN: Final = 10_000
 LOGS: Final = 1_000
 """The logs of so many dicts are told apart."""
 
@@ -67,6 +71,8 @@ class Tenants:
             return 0
         used = self._used.get(namespace.name)
         if used is None:
+            if len(self._used) >= NAMESPACES:
+                self._used.pop(next(iter(self._used))).close()  # It is counted anew when it comes again.
             used = self._used[namespace.name] = _Used(self._store, namespace, self._now)
         for kind in KINDS:
             most = quota.names(kind)
@@ -77,7 +83,7 @@ class Tenants:
     def leave(self, namespace: Namespace, size_bytes: int) -> None:
         """The command was executed, or failed."""
         if (used := self._used.get(namespace.name)) is not None:
-            used.in_flight_bytes -= size_bytes
+            used.in_flight_bytes = max(0, used.in_flight_bytes - size_bytes)
 
     async def waits(self, namespace: Namespace) -> int | None:
         """How many requests of the namespace may wait here."""
@@ -145,6 +151,8 @@ class _Used:
         if not (await self._store.execute(Names(kind, name, limit=1, exact=True))).settings:
             self._seen.pop((kind, name), None)
             return False
+        if len(self._seen) >= SEEN:
+            self._seen.clear()
         self._seen[kind, name] = asked_at
         return True
 
