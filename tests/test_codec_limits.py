@@ -9,7 +9,7 @@ from holdfast.codec import DURATION_MAX_S, JSON, Limits, check_batch, check_dura
 
 
 def test_the_limits_are_those_of_the_contract() -> None:
-    assert Limits() == Limits(name_bytes=200, key_bytes=400, value_bytes=2**20, batch_items=10_000, batch_bytes=2**24)
+    assert Limits() == Limits(name_bytes=200, key_bytes=400, value_bytes=2**20, batch_items=10_000, batch_bytes=2**24, answer_bytes=2**24)
 
 
 @pytest.mark.parametrize("name", ["a", "a" * 200, "é" * 100, "jobs/eu west:1", "日本", "\u2028"])

@@ -102,6 +102,14 @@ class Message(Struct, frozen=True, gc=False, omit_defaults=True):
         return Receipt(self.queue, self.id, self.token)
 
     @property
+    def size_bytes(self) -> int:
+        """How much of an answer it takes."""
+        size = len(self.value) + (len(self.metadata) if self.metadata is not None else 0)
+        if not self.endings:
+            return size
+        return size + len(self.last_error or "") + sum(len(ending.error or "") for ending in self.history)
+
+    @property
     def order(self) -> tuple[int, int, int]:
         """Sorts messages into the order in which they are claimed."""
         return (-self.priority, self.position, self.n)
@@ -239,6 +247,11 @@ class Entry(Struct, frozen=True, gc=False, omit_defaults=True):
     """The highest token that wrote it under a fence."""
     expires_at: int | None = None
 
+    @property
+    def size_bytes(self) -> int:
+        """How much of an answer it takes."""
+        return len(self.value)
+
 
 class Lease(Struct, frozen=True, gc=False, omit_defaults=True):
     """The right to a name until a moment: of a dict's key, or (with no dict) of any name."""
@@ -278,6 +291,11 @@ class Event(Struct, frozen=True, gc=False, omit_defaults=True):
     at: int
     number: int = 0
     """The number it was written with, where it was committed so late that it has another place in the log."""
+
+    @property
+    def size_bytes(self) -> int:
+        """How much of an answer it takes."""
+        return len(self.data)
 
     @property
     def token(self) -> int:

@@ -51,6 +51,10 @@ class Subject(Protocol):
         """The items of a page by name."""
         ...
 
+    def last(self, page: Any) -> str:
+        """The name of the last thing on a page, whether it is meant or not."""
+        ...
+
     def touched(self, facts: Iterable[tuple[int, Facts]], known: Mapping[str, Any]) -> dict[str, int]:
         """The names of items, known or new, that events may have changed, each with the number of the last of these events."""
         ...
@@ -106,6 +110,9 @@ class QueueSubject(Struct, frozen=True):
 
     def items(self, page: Browsed) -> dict[str, Any]:
         return {message.id: message for message in page.messages if self._is_meant(message.key)}
+
+    def last(self, page: Browsed) -> str:
+        return page.messages[-1].id
 
     def touched(self, facts: Iterable[tuple[int, Facts]], known: Mapping[str, Any]) -> dict[str, int]:
         names: dict[str, int] = {}
@@ -183,6 +190,9 @@ class DictSubject(Struct, frozen=True):
 
     def items(self, page: Entries) -> dict[str, Any]:
         return {entry.key: entry for entry in page.entries}
+
+    def last(self, page: Entries) -> str:
+        return page.entries[-1].key
 
     def touched(self, facts: Iterable[tuple[int, Facts]], known: Mapping[str, Any]) -> dict[str, int]:
         del known

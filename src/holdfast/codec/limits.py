@@ -31,6 +31,8 @@ class Limits(Struct, frozen=True):
     value_bytes: int = _MIB
     batch_items: int = 10_000
     batch_bytes: int = 16 * _MIB
+    answer_bytes: int = 16 * _MIB
+    """So much of values, metadata, errors and events one answer brings; a page or a claim that would bring more ends before."""
 
 
 DEFAULT_LIMITS: Final = Limits()

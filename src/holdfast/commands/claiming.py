@@ -81,7 +81,7 @@ class Claim(Command[Claimed], frozen=True):
         if line.settings is None or line.settings.paused:
             return ClaimPlan(line.settings)
         if not line.overdue and line.heads:
-            return ClaimPlan(line.settings, line.heads)
+            return ClaimPlan(line.settings, tx.allowance.fitting(line.heads))
         plan = ClaimPlan(line.settings)
         plan.late = [message for message in line.overdue if message.state == "ready"]
         plan.expired = [message for message in line.overdue if message.state == "leased"]
@@ -112,7 +112,7 @@ class Claim(Command[Claimed], frozen=True):
         copies = [m for m in tx.keyed(self.queue, endings.keys) if m.state == "buffered"] if endings.keys else []
         line = [m for m in (*heads, *endings.back, *copies) if m.position <= tx.now and not m.is_late(tx.now)]
         chosen = sorted(line, key=lambda message: message.order)[: self.limit]
-        return with_values(tx, self.queue, chosen)
+        return tx.allowance.fitting(with_values(tx, self.queue, chosen))
 
     def _due_in_s(self, tx: Transaction, swept: int) -> float | None:
         if swept >= self.limit + SWEEP:
@@ -172,7 +172,7 @@ class Claim(Command[Claimed], frozen=True):
         if not claims:
             return Claimed([], self._due_again(tx))
         held = tx.claims([Receipt(self.queue, message_id, token) for message_id, token in claims])
-        return Claimed(with_values(tx, self.queue, [message for message in held if message is not None]))
+        return Claimed(list(with_values(tx, self.queue, [message for message in held if message is not None])))
 
     def _due_again(self, tx: Transaction) -> float | None:
         """When a claim that found nothing may find something, of those it could find now at once."""
@@ -210,7 +210,7 @@ def key_line(tx: Transaction, queue: str, key: str) -> Line:
     live = [message for message in tx.keyed(queue, [key]) if message.state != "buffered"]
     overdue = [m for m in live if m.is_late(tx.now) or (m.state == "leased" and not m.held_at(tx.now))]
     heads = [m for m in live if m.state == "ready" and m.position <= tx.now and not m.is_late(tx.now)]
-    return Line(tx.settings("queue", queue), with_values(tx, queue, heads), overdue)
+    return Line(tx.settings("queue", queue), list(with_values(tx, queue, heads)), overdue)
 
 
 def key_due(tx: Transaction, queue: str, key: str) -> int | None:
@@ -219,10 +219,8 @@ def key_due(tx: Transaction, queue: str, key: str) -> int | None:
     return min((m.until if m.state == "leased" else m.position for m in live), default=None)
 
 
-def with_values(tx: Transaction, queue: str, messages: list[Message]) -> list[Message]:
-    """The same messages, with the values of those that were read without."""
+def with_values(tx: Transaction, queue: str, messages: list[Message]) -> Iterator[Message]:
+    """The same messages, with the values of those that were read without, which are read as they are asked for."""
     bare = [message.id for message in messages if message.value is NO_VALUE]
-    if not bare:
-        return messages
-    values = {message.id: message.value for message in tx.pick(queue, bare)}
-    return [message.valued(values[message.id]) if message.id in values else message for message in messages]
+    picked = iter(tx.pick(queue, bare) if bare else ())
+    return (message.valued(next(picked).value) if message.value is NO_VALUE else message for message in messages)

@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Final, Generic, Self, TypeVar
 from msgspec import Struct, json
 
 from holdfast.codec import Limits
+from holdfast.commands.allowance import Allowance
 from holdfast.commands.naming import Renamer, Verb
 from holdfast.commands.transaction import Transaction
 
@@ -84,6 +85,7 @@ def by_halves(tx: Transaction, command: Command[R]) -> R:
 
 def run(tx: Tx, command: Command[R], carry_out: Callable[[Tx, Command[R]], R] = by_halves) -> R:
     """Execute a command in an open transaction, or answer it from its note if it was executed before."""
+    tx.allowance = Allowance()
     if not command.id or command.reads_only:
         return carry_out(tx, command)
     note = tx.recall(command.id)

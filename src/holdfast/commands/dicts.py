@@ -1,6 +1,7 @@
 """Reading and writing the entries of a dict."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any, ClassVar, Literal, Self
 
 from msgspec import Raw, Struct, json
@@ -32,6 +33,8 @@ from holdfast.records import Entry, Lease, MaybeRaw, Settings, moment_in
 
 NULL = Raw(b"null")
 CHANGES = ("put", "delete", "increment", "compare")
+FEW = 50
+"""How many entries that were asked for by key are read at once."""
 EXPECTATIONS = ("any", "absent", "present", "value", "null", "revision")
 
 
@@ -41,7 +44,7 @@ class Entries(Struct, frozen=True, gc=False, omit_defaults=True):
     entries: list[Entry]
     index: int = 0
     more: bool = False
-    """Whether the limit cut the answer off: read on `after` the last key."""
+    """Whether there are more than the limit, or than one answer can bring: read on `after` the last key, or the keys behind it."""
 
 
 class Read(Command[Entries], frozen=True):
@@ -72,10 +75,18 @@ class Read(Command[Entries], frozen=True):
 
     def check(self, tx: Transaction) -> Entries:
         if self.keys is not None:
-            found = tx.entries(self.dict, self.keys)
-            return Entries([found[key] for key in self.keys if key in found], tx.latest())
+            found = tx.allowance.fitting(self._named(tx, self.keys))
+            return Entries(found, tx.latest(), tx.allowance.is_cut)
         page = tx.scan(self.dict, self.prefix, self.after, self.limit + 1)
-        return Entries(page[: self.limit], tx.latest(), len(page) > self.limit)
+        found = tx.allowance.fitting(islice(page, self.limit))
+        return Entries(found, tx.latest(), tx.allowance.is_cut or next(page, None) is not None)
+
+    def _named(self, tx: Transaction, keys: Sequence[str]) -> Iterator[Entry]:
+        """The entries under the keys, in this order, a few read at a time."""
+        for start in range(0, len(keys), FEW):
+            few = keys[start : start + FEW]
+            found = tx.entries(self.dict, few)
+            yield from (found[key] for key in few if key in found)
 
     def write(self, tx: Transaction, plan: Entries) -> Entries:
         del tx
@@ -220,6 +231,7 @@ class Write(Command[list[Written]], frozen=True):
         answers = [self._answer(tx, change, found.get(change.key), fences, leases) for change in self.changes]
         if self.all_or_none:
             self._refuse(answers)
+        tx.allowance.bring(answer.entry for answer in answers if answer.entry is not None)
         return WritePlan(tx.settings("dict", self.dict), answers)
 
     def _fences(self, tx: Transaction) -> Mapping[str, int]:

@@ -1,6 +1,6 @@
 """What administrators do with messages that nobody holds: look, count, redrive, cancel, bury, prune."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, ClassVar, Literal, Self
 
 from msgspec import Struct
@@ -37,6 +37,8 @@ class Browsed(Struct, frozen=True, gc=False, omit_defaults=True):
     after: Cursor | None = None
     index: int = 0
     now: int = 0
+    more: bool = False
+    """Whether there are more of those asked for by id or key than one answer can bring: ask for the ones behind the last."""
 
 
 class Browse(Command[Browsed], frozen=True):
@@ -72,13 +74,18 @@ class Browse(Command[Browsed], frozen=True):
 
     def check(self, tx: Transaction) -> Browsed:
         if self.ids is not None:
-            return Browsed(tx.pick(self.queue, self.ids), None, tx.latest(), tx.now)
+            return self._named(tx, tx.pick(self.queue, self.ids))
         if self.keys is not None:
-            return Browsed(self._keyed(tx, self.keys), None, tx.latest(), tx.now)
-        page = tx.browse(self.queue, self.state, self.which, self.after, self.limit)
-        return Browsed(page, cursor(page[-1]) if len(page) == self.limit else None, tx.latest(), tx.now)
+            return self._named(tx, self._keyed(tx, self.keys))
+        page = tx.allowance.fitting(tx.browse(self.queue, self.state, self.which, self.after, self.limit))
+        has_more = len(page) == self.limit or tx.allowance.is_cut
+        return Browsed(page, cursor(page[-1]) if has_more else None, tx.latest(), tx.now)
 
-    def _keyed(self, tx: Transaction, keys: Sequence[str]) -> list[Message]:
+    def _named(self, tx: Transaction, messages: Iterable[Message]) -> Browsed:
+        found = tx.allowance.fitting(messages)
+        return Browsed(found, None, tx.latest(), tx.now, tx.allowance.is_cut)
+
+    def _keyed(self, tx: Transaction, keys: Sequence[str]) -> Iterator[Message]:
         found = {(message.key, message.state == "buffered"): message for message in tx.keyed(self.queue, keys)}
         asked = [(key, is_copy) for key in dict.fromkeys(keys) for is_copy in (False, True)]
         return with_values(tx, self.queue, [found[one] for one in asked if one in found])

@@ -70,6 +70,14 @@ def compacted(topic: str, after: int, floor: int, latest: int) -> Compacted:
     return Compacted(message, floor)
 
 
+def answer_too_large() -> Refused:
+    """A step would be answered with more than one answer may bring."""
+    return Refused(
+        "the answer would bring more than 16 MiB; nothing was changed: name fewer things, give reads and claims a limit, "
+        "or make it several steps"
+    )
+
+
 def describe(name: str | None, key: str) -> str:
     """The lease, for a message."""
     return f"lease {key}" if name is None else f"the lease on key {key} of dict {name!r}"

@@ -4,7 +4,7 @@ Methods take and give whole sets, so that a batch costs a few statements and nev
 writes (`write`); a store that cannot roll back relies on that order.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from msgspec import Raw, Struct, json
@@ -13,6 +13,7 @@ from holdfast.codec.fields import ERROR_CONTAINS, KEY_PREFIX, OLDER_THAN_S, Fiel
 from holdfast.records import Entry, Event, Kind, Lease, Message, Receipt, ReturnTo, Settings, State
 
 if TYPE_CHECKING:
+    from holdfast.commands.allowance import Allowance
     from holdfast.commands.copying import Copying
 
 ALL = 1 << 30
@@ -101,7 +102,7 @@ class QueueTransaction(Protocol):
         ...
 
     def line(self, queue: str, limit: int, overdue_limit: int) -> "Line":
-        """The queue as a claim sees it."""
+        """The queue as a claim sees it; no more heads than one answer can bring."""
         ...
 
     def head_position(self, queue: str, priority: int) -> int | None:
@@ -112,12 +113,12 @@ class QueueTransaction(Protocol):
         """The first moment ahead, so after now, at which time alone makes a message claimable."""
         ...
 
-    def browse(self, queue: str, state: State, which: Filter, after: Cursor | None, limit: int) -> list[Message]:
-        """Messages of one state in its own order: ready as claimed, leased by lease end, dead by burial, buffered by key."""
+    def browse(self, queue: str, state: State, which: Filter, after: Cursor | None, limit: int) -> Iterable[Message]:
+        """Messages of one state, read as they are asked for: ready as claimed, leased by lease end, dead by burial, buffered by key."""
         ...
 
-    def pick(self, queue: str, ids: Collection[str]) -> list[Message]:
-        """The messages with these ids, in the order asked, in whatever state."""
+    def pick(self, queue: str, ids: Collection[str]) -> Iterable[Message]:
+        """The messages with these ids, in the order asked, in whatever state, read as they are asked for."""
         ...
 
     def stats(self, queue: str) -> Stats: ...
@@ -166,8 +167,8 @@ class DictTransaction(Protocol):
         """The highest fence that wrote each key, deleted or not; keys never written under a fence are left out."""
         ...
 
-    def scan(self, name: str, prefix: str, after: str | None, limit: int) -> list[Entry]:
-        """Entries whose key text begins with `prefix`, in order of key text, behind `after`."""
+    def scan(self, name: str, prefix: str, after: str | None, limit: int) -> Iterator[Entry]:
+        """Entries whose key text begins with `prefix`, in order of key text, behind `after`, read as they are asked for."""
         ...
 
     def length(self, name: str) -> int: ...
@@ -221,7 +222,7 @@ class EventTransaction(Protocol):
         ...
 
     def changes(self, topic: str, after: int, limit: int) -> tuple[list[Event], int]:
-        """Events of the topic behind `after`, and how far the log was read."""
+        """Events of the topic behind `after`, as many as the allowance takes, and how far the log was read."""
         ...
 
     def prune(self, keep: int, older_than: int, never_after: int, limit: int) -> int:
@@ -276,6 +277,8 @@ class Transaction(QueueTransaction, DictTransaction, EventTransaction, CopyTrans
 
     now: int
     """The store's clock when the step began."""
+    allowance: "Allowance"
+    """What the answer to the command at hand may still bring."""
     reserved: dict[str, int]
     """Room that earlier commands of the same step will use up, by queue."""
 

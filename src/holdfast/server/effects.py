@@ -3,11 +3,11 @@
 from collections.abc import Collection, Iterator
 from typing import Any, Literal, NamedTuple
 
-from holdfast.commands import Browse, Claimed, Command, Held, Move, Moved, Put, Puts, Settle, Together
+from holdfast._async.flows.naming import messages_of
+from holdfast.commands import Claimed, Command, Held, Move, Moved, Put, Puts, Settle, Together
 from holdfast.commands.endings import Budget
 from holdfast.records import Receipt
 from holdfast.server.callers import Caller, check
-from holdfast.server.inside import inside
 from holdfast.server.needs import needs_of
 from holdfast.stores import AsyncStore
 
@@ -59,8 +59,8 @@ async def last_failures(store: AsyncStore, command: Command[Any], caller: Caller
         budget = Budget(settle.max_attempts)
         for queue in {receipt.queue for receipt in settle.receipts}:
             receipts = {receipt.id: receipt for receipt in settle.receipts if receipt.queue == queue}
-            found = await store.execute(inside(Browse(queue, ids=list(receipts)), caller.namespace))
-            last.update(receipts[each.id] for each in found.messages if budget.is_spent(each, each.failures + 1))
+            async for page in messages_of(store, caller.namespace.inside(queue), list(receipts)):
+                last.update(receipts[each.id] for each in page if budget.is_spent(each, each.failures + 1))
     return last
 
 

@@ -8,6 +8,7 @@ from holdfast.commands import (
     Extend,
     Settle,
 )
+from holdfast.commands.allowance import Allowance
 from holdfast.errors import Compacted
 from holdfast.stores.memory import MemoryStore
 from holdfast.stores.memory.log import Log
@@ -81,9 +82,9 @@ def test_what_a_page_of_events_begins_with_is_found_in_a_long_log() -> None:
     log = Log(by_reference=False)
     for n in range(1, 1_001):
         log.append("t" if n % 2 else "other", "put", {"n": n}, 0)
-    events, upto = log.read("t", 500, 3)
+    events, upto = log.read("t", 500, 3, Allowance())
     assert ([event.index for event in events], upto) == ([501, 503, 505], 505)
-    assert log.read("t", 999, 3) == ([], 1_000)
+    assert log.read("t", 999, 3, Allowance()) == ([], 1_000)
 
 
 # Values

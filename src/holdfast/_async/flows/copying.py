@@ -5,6 +5,7 @@ from collections.abc import AsyncGenerator, Callable, Iterator
 from msgspec import Struct
 from msgspec.structs import replace
 
+from holdfast._async.flows.naming import entries_of, messages_of
 from holdfast.commands import BeginImport, Browse, Copying, Count, EndImport, Fences, Import, Length, Names, Read, Seal, Survey
 from holdfast.commands.copying import Surveyed, checksum_of
 from holdfast.commands.moving import cursor
@@ -191,9 +192,11 @@ async def copy_page(target: AsyncStore, copying: Copying, found: Page) -> Copyin
 
 async def _read_back(target: AsyncStore, page: Page) -> list[Record]:
     if page.messages:
-        return [*(await target.execute(Browse(page.place.name, ids=[message.id for message in page.messages]))).messages]
+        ids = [message.id for message in page.messages]
+        return [found async for some in messages_of(target, page.place.name, ids) for found in some]
     if page.entries:
-        return [*(await target.execute(Read(page.place.name, [entry.key for entry in page.entries]))).entries]
+        keys = [entry.key for entry in page.entries]
+        return [found async for some in entries_of(target, page.place.name, keys) for found in some]
     return []
 
 

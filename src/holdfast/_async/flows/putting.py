@@ -6,9 +6,10 @@ from typing import Any
 
 from msgspec import Raw, Struct
 
+from holdfast._async.flows.naming import entries_of
 from holdfast.codec import encode_key
 from holdfast.codec.fields import POLL_INTERVAL_S, TIMEOUT_S
-from holdfast.commands import Change, Count, Names, Put, Puts, Read, Stats, Together, Write
+from holdfast.commands import Change, Count, Names, Put, Puts, Stats, Together, Write
 from holdfast.commands.topics import queue_topic, room_topic, watch_topic
 from holdfast.errors import QueueFull, Refused
 from holdfast.stores import AsyncStore
@@ -126,7 +127,7 @@ async def put_within(store: AsyncStore, commands: Sequence[Put], room: Room, tim
 async def _note_of(store: AsyncStore, commands: Sequence[Put], room: Room) -> Write:
     """What notes these puts, unless somebody noted another one since now."""
     keys = [encode_key(command.queue) for command in commands]
-    found = {entry.key: entry.revision for entry in (await store.execute(Read(room.notes, keys))).entries}
+    found = {entry.key: entry.revision async for page in entries_of(store, room.notes, keys) for entry in page}
     return Write(room.notes, [Change(key, value=NOTED, expect="revision", revision=found.get(key, 0)) for key in keys])
 
 

@@ -98,6 +98,8 @@ async def _read_once(store: AsyncStore, subject: Subject) -> tuple[dict[str, Any
         names = sorted(stale)[:PAGE]
         page = await store.execute(subject.again(names))
         found, index = subject.items(page), page.index
+        if page.more:
+            names = names[: names.index(subject.last(page)) + 1]
         stale.difference_update(names)
         read_at |= dict.fromkeys(names, index)
         for name in names:

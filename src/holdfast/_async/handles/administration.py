@@ -85,9 +85,14 @@ class AsyncQueueAdministration(AsyncNamedQueue):
         give the last message as `after`.
         """
         which = _which(older_than_s, error_contains, prefix)
-        command = Browse(self.name, state=state, which=which, after=after.cursor if after else None, limit=limit)
-        store = self._store(client, base_url)
-        return self._seen(await store.execute(command), store)
+        store, cursor, found = self._store(client, base_url), after.cursor if after else None, list[QueueMessage]()
+        while len(found) < limit:
+            page = await store.execute(Browse(self.name, state=state, which=which, after=cursor, limit=limit - len(found)))
+            found += self._seen(page, store)
+            cursor = page.after
+            if cursor is None:
+                break
+        return found
 
     async def explain(
         self, message: str | QueueMessage | ClaimLike, *, client: ControlPlaneClient | None = None, base_url: str | None = None

@@ -3,6 +3,7 @@
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Hashable, Iterable, Mapping
 from typing import Any, ClassVar, TypeVar, overload
 
+from holdfast._async.flows.naming import entries_of
 from holdfast._async.flows.watching import watch
 from holdfast._async.handles.keyleases import AsyncDictLeases
 from holdfast.client import ControlPlaneClient
@@ -220,12 +221,12 @@ class AsyncDict(AsyncDictLeases[V]):
     async def get_many(
         self, keys: Iterable[Hashable], *, client: ControlPlaneClient | None = None, base_url: str | None = None
     ) -> dict[Any, V]:
-        """The values under several keys, as of one moment; what is missing is left out."""
+        """The values under several keys, as of one moment, unless they are more than 16 MiB; what is missing is left out."""
         texts = same_keys(keys)
         if not texts:
             return {}
-        found = await self._reach(client, base_url).async_store.execute(Read(self.name, [*texts]))
-        return {texts[entry.key]: self._codec.decode(entry.value) for entry in found.entries}
+        pages = entries_of(self._reach(client, base_url).async_store, self.name, [*texts])
+        return {texts[entry.key]: self._codec.decode(entry.value) async for page in pages for entry in page}
 
     async def get_entry(self, key: Hashable, *, client: ControlPlaneClient | None = None, base_url: str | None = None) -> DictEntry | None:
         """The value under a key with its revision, which grows with every write; None if it is missing."""

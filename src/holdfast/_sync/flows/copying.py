@@ -6,6 +6,7 @@ from collections.abc import Callable, Generator, Iterator
 from msgspec import Struct
 from msgspec.structs import replace
 
+from holdfast._sync.flows.naming import entries_of, messages_of
 from holdfast.commands import BeginImport, Browse, Copying, Count, EndImport, Fences, Import, Length, Names, Read, Seal, Survey
 from holdfast.commands.copying import Surveyed, checksum_of
 from holdfast.commands.moving import cursor
@@ -192,9 +193,11 @@ def copy_page(target: Store, copying: Copying, found: Page) -> Copying:
 
 def _read_back(target: Store, page: Page) -> list[Record]:
     if page.messages:
-        return [*(target.execute(Browse(page.place.name, ids=[message.id for message in page.messages]))).messages]
+        ids = [message.id for message in page.messages]
+        return [found for some in messages_of(target, page.place.name, ids) for found in some]
     if page.entries:
-        return [*(target.execute(Read(page.place.name, [entry.key for entry in page.entries]))).entries]
+        keys = [entry.key for entry in page.entries]
+        return [found for some in entries_of(target, page.place.name, keys) for found in some]
     return []
 
 

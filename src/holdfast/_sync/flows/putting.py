@@ -7,9 +7,10 @@ from typing import Any
 
 from msgspec import Raw, Struct
 
+from holdfast._sync.flows.naming import entries_of
 from holdfast.codec import encode_key
 from holdfast.codec.fields import POLL_INTERVAL_S, TIMEOUT_S
-from holdfast.commands import Change, Count, Names, Put, Puts, Read, Stats, Together, Write
+from holdfast.commands import Change, Count, Names, Put, Puts, Stats, Together, Write
 from holdfast.commands.topics import queue_topic, room_topic, watch_topic
 from holdfast.errors import QueueFull, Refused
 from holdfast.stores import Store
@@ -127,7 +128,7 @@ def put_within(store: Store, commands: Sequence[Put], room: Room, timeout_s: flo
 def _note_of(store: Store, commands: Sequence[Put], room: Room) -> Write:
     """What notes these puts, unless somebody noted another one since now."""
     keys = [encode_key(command.queue) for command in commands]
-    found = {entry.key: entry.revision for entry in (store.execute(Read(room.notes, keys))).entries}
+    found = {entry.key: entry.revision for page in entries_of(store, room.notes, keys) for entry in page}
     return Write(room.notes, [Change(key, value=NOTED, expect="revision", revision=found.get(key, 0)) for key in keys])
 
 

@@ -99,6 +99,8 @@ def _read_once(store: Store, subject: Subject) -> tuple[dict[str, Any], int]:
         names = sorted(stale)[:PAGE]
         page = store.execute(subject.again(names))
         found, index = subject.items(page), page.index
+        if page.more:
+            names = names[: names.index(subject.last(page)) + 1]
         stale.difference_update(names)
         read_at |= dict.fromkeys(names, index)
         for name in names:

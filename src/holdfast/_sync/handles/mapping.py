@@ -4,6 +4,7 @@
 from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Mapping
 from typing import Any, ClassVar, TypeVar, overload
 
+from holdfast._sync.flows.naming import entries_of
 from holdfast._sync.flows.watching import watch
 from holdfast._sync.handles.keyleases import DictLeases
 from holdfast.client import ControlPlaneClient
@@ -215,12 +216,12 @@ class Dict(DictLeases[V]):
         return self._codec.decode(found.entries[0].value) if found.entries else default
 
     def get_many(self, keys: Iterable[Hashable], *, client: ControlPlaneClient | None = None, base_url: str | None = None) -> dict[Any, V]:
-        """The values under several keys, as of one moment; what is missing is left out."""
+        """The values under several keys, as of one moment, unless they are more than 16 MiB; what is missing is left out."""
         texts = same_keys(keys)
         if not texts:
             return {}
-        found = self._reach(client, base_url).store.execute(Read(self.name, [*texts]))
-        return {texts[entry.key]: self._codec.decode(entry.value) for entry in found.entries}
+        pages = entries_of(self._reach(client, base_url).store, self.name, [*texts])
+        return {texts[entry.key]: self._codec.decode(entry.value) for page in pages for entry in page}
 
     def get_entry(self, key: Hashable, *, client: ControlPlaneClient | None = None, base_url: str | None = None) -> DictEntry | None:
         """The value under a key with its revision, which grows with every write; None if it is missing."""

@@ -13,12 +13,9 @@ from holdfast.stores.lmdb.rows import BUFFERED, Row
 class Browsing(Lines):
     """What administrators ask: it costs by how much there is."""
 
-    def browse(self, queue: str, state: State, which: Filter, after: Cursor | None, limit: int) -> list[Message]:
-        found: list[Message] = []
+    def browse(self, queue: str, state: State, which: Filter, after: Cursor | None, limit: int) -> Iterator[Message]:
         before = None if which.older_than_s is None else self.now - moment_in(which.older_than_s)
         for row in self._in_order(queue, state, after):
-            if len(found) >= limit:
-                break
             since = row.dead_at if state == "dead" else row.created_at
             if before is not None and (since is None or since >= before):
                 continue
@@ -26,8 +23,10 @@ class Browsing(Lines):
                 continue
             if which.error_contains is not None and which.error_contains not in (self._history(row).last_error or ""):
                 continue
-            found.append(self._whole(row))
-        return found
+            yield self._whole(row)
+            limit -= 1
+            if not limit:
+                return
 
     def _in_order(self, queue: str, state: State, after: Cursor | None) -> Iterator[Row]:
         start = scope(queue)

@@ -37,12 +37,11 @@ class Dicts(Step):
                 found[key] = fence
         return found
 
-    def scan(self, name: str, prefix: str, after: str | None, limit: int) -> list[Entry]:
+    def scan(self, name: str, prefix: str, after: str | None, limit: int) -> Iterator[Entry]:
         start = scope(name)
         behind = b"" if after is None else start + after.encode()
-        return [
-            _entry(name, key[len(start) :].decode(), value) for key, value in islice(self._within(start + prefix.encode(), behind), limit)
-        ]
+        found = islice(self._within(start + prefix.encode(), behind), limit)
+        return (_entry(name, key[len(start) :].decode(), value) for key, value in found)
 
     def length(self, name: str) -> int:
         return sum(1 for _ in self._within(scope(name)))

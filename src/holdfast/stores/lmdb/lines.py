@@ -6,6 +6,7 @@ from itertools import islice
 
 from msgspec import Raw
 
+from holdfast.commands.allowance import Allowance
 from holdfast.commands.transaction import Line
 from holdfast.records import NO_VALUE, Message, Receipt
 from holdfast.stores.lmdb.layout import (
@@ -52,17 +53,21 @@ class Lines(Names):
             held.append(self._bare(row) if is_held and row is not None else None)
         return held
 
-    def pick(self, queue: str, ids: Collection[str]) -> list[Message]:
+    def pick(self, queue: str, ids: Collection[str]) -> Iterator[Message]:
         start = scope(queue)
-        return [self._whole(row) for id_ in ids if (row := self._row_at(text_key(start, id_))) is not None]
+        return (self._whole(row) for id_ in ids if (row := self._row_at(text_key(start, id_))) is not None)
 
     def line(self, queue: str, limit: int, overdue_limit: int) -> Line:
         settings = self.settings("queue", queue)
         if settings is None or settings.paused:
             return Line(settings, [], [])
         start = scope(queue)
-        heads = [self._whole(row) for id_ in islice(self._due(start), limit) if (row := self._row_at(fitted(start, id_))) is not None]
-        return Line(settings, heads, self._overdue(start, overdue_limit))
+        return Line(settings, self._heads(start, limit), self._overdue(start, overdue_limit))
+
+    def _heads(self, start: bytes, limit: int) -> list[Message]:
+        """The first in line, as many as one answer can bring."""
+        rows = (self._row_at(fitted(start, id_)) for id_ in islice(self._due(start), limit))
+        return Allowance().fitting(self._whole(row) for row in rows if row is not None)
 
     def _due(self, start: bytes) -> Iterator[bytes]:
         """Where the due messages stand, in the order of the line; late ones are passed over."""

@@ -4,7 +4,7 @@ Events lie by number alone: an order by topic would cost every command more than
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice, takewhile
 from struct import Struct as Form
 
@@ -58,19 +58,12 @@ class Log(Numbers):
         return max(self._floor(), self._counts(scope(topic))[1])
 
     def changes(self, topic: str, after: int, limit: int) -> tuple[list[Event], int]:
-        wanted, events, upto = topic.encode(), list[Event](), self.latest()
         rows = self._rows_behind(after)
-        for number, encoded in islice(rows, STRETCH):
-            at, topic_size, name_size = _HEAD.unpack_from(encoded)
-            name_at = _HEAD.size + topic_size
-            if encoded[_HEAD.size : name_at] == wanted:
-                data_at = name_at + name_size
-                index = NUMBER.unpack(number)[0]
-                events.append(Event(index, topic, encoded[name_at:data_at].decode(), Raw(encoded[data_at:]), at))
-                if len(events) == limit:
-                    return events, index
+        events = self.allowance.fitting(islice(_events(topic, islice(rows, STRETCH)), limit))
+        if len(events) == limit or self.allowance.is_cut:
+            return events, events[-1].index
         rest = next(rows, None)
-        return events, max(after, upto if rest is None else NUMBER.unpack(rest[0])[0] - 1)
+        return events, max(after, self.latest() if rest is None else NUMBER.unpack(rest[0])[0] - 1)
 
     def _rows_behind(self, after: int) -> Iterator[tuple[bytes, bytes]]:
         return items_within(self.txn.cursor(self.tables.events), b"", NUMBER.pack(max(after, 0)))
@@ -163,6 +156,17 @@ class Log(Numbers):
         self.txn.put(text_key(b"", command_id), note, db=self.tables.answers)
         # Behind the moment so much of the id as makes it one of its own.
         self.txn.put(text_key(moment_start(self.now), command_id), command_id.encode(), db=self.tables.answered)
+
+
+def _events(topic: str, rows: Iterable[tuple[bytes, bytes]]) -> Iterator[Event]:
+    """Those of the topic."""
+    wanted = topic.encode()
+    for number, encoded in rows:
+        at, topic_size, name_size = _HEAD.unpack_from(encoded)
+        name_at = _HEAD.size + topic_size
+        if encoded[_HEAD.size : name_at] == wanted:
+            data_at = name_at + name_size
+            yield Event(NUMBER.unpack(number)[0], topic, encoded[name_at:data_at].decode(), Raw(encoded[data_at:]), at)
 
 
 def moment_of_event(encoded: bytes) -> int:

@@ -32,10 +32,7 @@ class Messages(Lines, Log):
         self._name(rows)
 
     def lease(self, messages: Sequence[Message], holder: str, token: int, until: int, expired_to: ReturnTo) -> None:
-        self._lease_rows(self._as_kept(messages), holder, token, until, expired_to)
-
-    def _lease_rows(self, rows: Sequence[Row], holder: str, token: int, until: int, expired_to: ReturnTo) -> list[Row]:
-        now = self.now
+        rows, now = self._as_kept(messages), self.now
         leased = [
             replace(
                 row,
@@ -50,7 +47,6 @@ class Messages(Lines, Log):
             for row in rows
         ]
         self._rearrange(rows, leased)
-        return leased
 
     def extend(self, messages: Sequence[Message], until: int) -> None:
         before = self._as_kept(messages)

@@ -3,15 +3,13 @@
 Each answers None, and has done nothing, where the rules must decide.
 """
 
-from itertools import islice
-
 from holdfast.commands import Claim, Claimed, Held, Item, Put, Puts, Settle
 from holdfast.commands.endings import told
 from holdfast.commands.plain import uses_only
 from holdfast.commands.topics import queue_topic
 from holdfast.commands.transaction import Draft
 from holdfast.records import end_of, moment_in
-from holdfast.stores.lmdb.layout import NUMBER, fitted, scope, text_key
+from holdfast.stores.lmdb.layout import NUMBER, scope, text_key
 from holdfast.stores.lmdb.messages import Messages
 from holdfast.stores.lmdb.rows import LARGE_BYTES, Row
 
@@ -88,15 +86,14 @@ class Native(Messages):
         start = scope(command.queue)
         if next(self._past(self.tables.leased, start), None) or next(self._past(self.tables.starts, start), None):
             return None
-        rows = [self._row_at(fitted(start, id_)) for id_ in islice(self._due(start), command.limit)]
-        heads = [row for row in rows if row is not None]
+        heads = self._heads(start, command.limit)
         if not heads:
             return None
-        facts = told([row.id for row in heads], [row.key for row in heads], {"holder": command.holder})
+        facts = told([message.id for message in heads], [message.key for message in heads], {"holder": command.holder})
         token = self.append([Draft(queue_topic(command.queue), "claimed", facts)])
         until = end_of(self.now, command.lease_s)
-        leased = self._lease_rows(heads, command.holder, token, until, command.expired_to)
-        return Claimed([self._whole(row) for row in leased])
+        self.lease(heads, command.holder, token, until, command.expired_to)
+        return Claimed([message.leased(command.holder, token, self.now, until, command.expired_to) for message in heads])
 
     def _settle(self, command: Settle) -> Held | None:
         receipts = command.receipts

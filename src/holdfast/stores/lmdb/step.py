@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import lmdb
 
 from holdfast.clock import Clock
+from holdfast.commands.allowance import Allowance
 from holdfast.stores.lmdb.layout import NUMBER
 from holdfast.stores.lmdb.rows import NO_HISTORY, History, Row, decode_history, decode_row
 from holdfast.stores.lmdb.tables import Handle, Tables
@@ -21,6 +22,7 @@ class Step:
         self.tables = tables
         self.now: int = clock.now_us()
         self._clock = clock
+        self.allowance: Allowance = Allowance()
         self.reserved: dict[str, int] = {}
         self.hints: dict[str, int] = {}
         self.appended = 0

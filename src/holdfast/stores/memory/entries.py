@@ -1,6 +1,6 @@
 """The entries and leases of a memory store, as a transaction sees them."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import islice
 
 from msgspec.structs import replace
@@ -27,9 +27,9 @@ class Entries:
         found = self.tables.dicts.get(name)
         return {key: found.fences[key] for key in keys if key in found.fences} if found else {}
 
-    def scan(self, name: str, prefix: str, after: str | None, limit: int) -> list[Entry]:
+    def scan(self, name: str, prefix: str, after: str | None, limit: int) -> Iterator[Entry]:
         found = self.tables.dicts.get(name)
-        return list(islice(filter(self._is_there, found.in_order(prefix, after)), limit)) if found else []
+        return islice(filter(self._is_there, found.in_order(prefix, after)), limit) if found else iter(())
 
     def length(self, name: str) -> int:
         found = self.tables.dicts.get(name)

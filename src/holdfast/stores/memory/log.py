@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 from msgspec import Raw, Struct, json
 
+from holdfast.commands.allowance import Allowance
 from holdfast.commands.endings import told
 from holdfast.commands.events import RETAINED
 from holdfast.records import Event
@@ -118,12 +119,13 @@ class Log:
         self._forgotten_floor = number
         self._floors.clear()
 
-    def read(self, topic: str, after: int, limit: int) -> tuple[list[Event], int]:
-        """Events behind a number, and up to where the log was read."""
+    def read(self, topic: str, after: int, limit: int, allowance: Allowance) -> tuple[list[Event], int]:
+        """Events behind a number, as many as are allowed, and up to where the log was read."""
         kept = self.topics.get(topic, deque())
         first = bisect_right(kept, after, key=lambda event: event.index)
-        page = [Event(e.index, topic, e.event, Raw(self._encode(e.facts())), e.at) for e in islice(kept, first, first + limit)]
-        return page, page[-1].index if len(page) == limit else self.latest
+        events = (Event(e.index, topic, e.event, Raw(self._encode(e.facts())), e.at) for e in islice(kept, first, first + limit))
+        page = allowance.fitting(events)
+        return page, page[-1].index if len(page) == limit or allowance.is_cut else self.latest
 
     def prune(self, keep: int, older_than: int, never_after: int, limit: int) -> int:
         dropped = self._prune_by_age(min(older_than, never_after), limit)

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from heapq import nsmallest
 
+from holdfast.commands.allowance import Allowance
 from holdfast.commands.topics import watch_topic
 from holdfast.commands.transaction import ALL, Draft
 from holdfast.records import Event, Kind, Settings
@@ -20,6 +21,8 @@ class MemoryTransaction(Messages, Entries, Copies):
         super().__init__(tables, now)
         self.undo: Undo = Undo(tables, tables.log.latest)
         self.wall_offset = wall_offset
+        # Where values are the caller's own objects nobody knows how long they are, and nothing is copied.
+        self.allowance: Allowance = Allowance(None)
         self.reserved: dict[str, int] = {}
         self.hints: dict[str, int] = {}
         """Whom to wake when the step is over, by topic."""
@@ -43,7 +46,7 @@ class MemoryTransaction(Messages, Entries, Copies):
         return False
 
     def changes(self, topic: str, after: int, limit: int) -> tuple[list[Event], int]:
-        return self.tables.log.read(topic, after, limit)
+        return self.tables.log.read(topic, after, limit, self.allowance)
 
     def prune(self, keep: int, older_than: int, never_after: int, limit: int) -> int:
         return self.tables.log.prune(keep, older_than, never_after, limit)

@@ -46,6 +46,7 @@ IN_PYTHON: dict[str, Callable[..., Refused]] = {
     "HF015": refused.both_have,
     "HF016": refused.written_meanwhile,
     "HF017": refused.fence_too_high,
+    "HF018": refused.answer_too_large,
 }
 """Refusals of which the functions give the facts alone."""
 

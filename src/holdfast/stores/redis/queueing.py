@@ -164,6 +164,7 @@ class _Messages(Struct, frozen=True):
     due_in: int | None = None
     index: int = 0
     now: int = 0
+    more: bool = False
 
     def of(self, queue: str) -> list[Message]:
         if self.claim is None:
@@ -199,8 +200,10 @@ def _claimed(command: Claim, reply: bytes) -> Claimed:
 def _browsed(command: Browse, reply: bytes) -> Browsed:
     found = _decode_messages(reply)
     messages = found.of(command.queue)
-    is_page = command.ids is None and command.keys is None and len(messages) == command.limit
-    return Browsed(messages, cursor(messages[-1]) if is_page else None, found.index, found.now)
+    if command.ids is not None or command.keys is not None:
+        return Browsed(messages, None, found.index, found.now, found.more)
+    has_more = found.more or len(messages) == command.limit
+    return Browsed(messages, cursor(messages[-1]) if has_more else None, found.index, found.now)
 
 
 def _counted(_: Count, reply: bytes) -> Stats:

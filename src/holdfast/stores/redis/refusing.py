@@ -29,6 +29,7 @@ REFUSALS: dict[str, Callable[[dict[str, Any]], HoldfastError]] = {
     "NoNumber": lambda facts: refused.no_number(**facts),
     "NumberRange": lambda facts: refused.out_of_range(**facts),
     "Compacted": lambda facts: refused.compacted(**facts),
+    "AnswerTooLarge": lambda _: refused.answer_too_large(),
     "NotEmpty": lambda _: refused.not_empty(),
     "OtherCopy": lambda facts: refused.other_copy(**facts),
     "NoCopy": lambda facts: refused.no_copy(**facts),

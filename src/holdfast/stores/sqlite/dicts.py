@@ -1,13 +1,13 @@
 """The entries and leases of a SQLite file, as a transaction sees them."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from sqlite3 import Cursor as SqlCursor
 from typing import Any
 
 from msgspec import Raw
 
 from holdfast.records import Entry, Lease
-from holdfast.stores.sqlite.queues import as_json
+from holdfast.stores.sqlite.queues import apart, as_json
 from holdfast.stores.sqlite.rows import bindable
 from holdfast.stores.sqlite.statements import SQL
 
@@ -25,9 +25,9 @@ class Entries:
     def fences(self, name: str, keys: Collection[str]) -> dict[str, int]:
         return dict(self.sql.execute(SQL["fences"], {"dict": name, "keys": as_json(set(keys))}).fetchall())
 
-    def scan(self, name: str, prefix: str, after: str | None, limit: int) -> list[Entry]:
+    def scan(self, name: str, prefix: str, after: str | None, limit: int) -> Iterator[Entry]:
         asked = {"dict": name, "prefix": prefix, "after": after or "", "limit": limit, "now": self.now}
-        return [read_entry(row) for row in self.sql.execute(SQL["scan"], asked)]
+        return map(read_entry, apart(self.sql).execute(SQL["scan"], asked))
 
     def length(self, name: str) -> int:
         return int(self.sql.execute(SQL["length"], (name, self.now)).fetchone()[0])

@@ -6,6 +6,7 @@ from sqlite3 import Cursor as SqlCursor
 
 from msgspec import Raw, json
 
+from holdfast.commands.allowance import Allowance
 from holdfast.commands.topics import watch_topic
 from holdfast.commands.transaction import ALL, Draft
 from holdfast.records import Event
@@ -40,6 +41,7 @@ class Log:
 
     sql: SqlCursor
     now: int
+    allowance: Allowance
     hints: dict[str, int]
     appended: int
     opener: str | None
@@ -102,8 +104,9 @@ class Log:
         end = None if latest - after <= STRETCH else self.sql.execute(SQL["stretch_end"], (after, STRETCH - 1)).fetchone()
         upto = latest if end is None else end[0]
         asked = {"topic": topic, "after": after, "upto": upto, "limit": limit}
-        events = [Event(n, name, event, Raw(data), at) for n, name, event, data, at in self.sql.execute(SQL["changes"], asked)]
-        return events, events[-1].index if len(events) == limit else max(upto, after)
+        rows = self.sql.execute(SQL["changes"], asked)
+        events = self.allowance.fitting(Event(n, name, event, Raw(data), at) for n, name, event, data, at in rows)
+        return events, events[-1].index if len(events) == limit or self.allowance.is_cut else max(upto, after)
 
     def prune(self, keep: int, older_than: int, never_after: int, limit: int) -> int:
         latest, oldest = self.latest(), self.sql.execute(SQL["oldest"]).fetchone()

@@ -9,12 +9,13 @@ from typing import Any, Protocol
 from msgspec import Raw
 
 from holdfast.commands import Claim, Claimed, Command, Held, Item, Put, Puts, Settle
+from holdfast.commands.allowance import ANSWER_BYTES, Allowance
 from holdfast.commands.endings import promote_keys, told
 from holdfast.commands.plain import uses_only
 from holdfast.commands.topics import queue_topic
 from holdfast.commands.transaction import Transaction
 from holdfast.records import Message, Receipt, ReturnTo, end_of, moment_in
-from holdfast.stores.sqlite.queues import HAS_OVERDUE, IS_ODD, MAXSIZE, PAUSED, as_json
+from holdfast.stores.sqlite.queues import HAS_OVERDUE, HEAD_VALUE, IS_ODD, MAXSIZE, PAUSED, as_json
 from holdfast.stores.sqlite.rows import bindable, is_large
 from holdfast.stores.sqlite.statements import SQL
 
@@ -127,10 +128,15 @@ def _claim(tx: NativeTransaction, command: Claim) -> Claimed | None:
         tx.heads_seen = rows
         return None
     ids = [row[1] for row in rows]
+    enough, is_odd = Allowance(), has_odd(rows)
+    found = enough.fitting(tx.pick(queue, ids)) if is_odd else []
+    if enough.is_cut or (not is_odd and sum(len(row[HEAD_VALUE]) for row in rows) > ANSWER_BYTES):
+        tx.heads_seen = rows
+        return None
     token = tx.tell(queue_topic(queue), "claimed", told(ids, [row[2] for row in rows], {"holder": command.holder}))
     until = end_of(now, command.lease_s)
     claim = (command.holder, token, now, until, command.expired_to)
-    messages = [leased(queue, row, claim) for row in rows] if not has_odd(rows) else [m.leased(*claim) for m in tx.pick(queue, ids)]
+    messages = [message.leased(*claim) for message in found] if is_odd else [leased(queue, row, claim) for row in rows]
     tx.lease(messages, command.holder, token, until, command.expired_to)
     return Claimed(messages)
 

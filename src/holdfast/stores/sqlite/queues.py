@@ -1,11 +1,13 @@
 """The messages of a SQLite file, as a transaction sees them."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import chain
 from sqlite3 import Cursor as SqlCursor
 from typing import Any
 
 from msgspec import Raw, json
 
+from holdfast.commands.allowance import Allowance
 from holdfast.commands.transaction import Cursor, Filter, Line, Stats
 from holdfast.records import NEVER, Message, Receipt, ReturnTo, Settings, State, moment_in, seconds_in
 from holdfast.stores.sqlite.rows import IS_APART, VALUE, bindable, is_large, read_message, write_message
@@ -14,7 +16,7 @@ from holdfast.stores.sqlite.statements import SQL
 TOP = 2**31
 """Above every priority."""
 
-IS_ODD, HAS_OVERDUE, PAUSED, MAXSIZE = 9, 10, 11, 12
+PRIORITY, HEAD_VALUE, IS_ODD, HAS_OVERDUE, PAUSED, MAXSIZE = 3, 8, 9, 10, 11, 12
 """Columns of `heads`."""
 
 FIRST: dict[State, Cursor] = {"ready": (-TOP - 1, 0, 0), "leased": (-NEVER, 0), "dead": (-NEVER, 0), "buffered": ("", 0)}
@@ -58,8 +60,8 @@ class Messages:
                 held[message.queue, message.id, message.token] = message
         return [held.get((receipt.queue, receipt.id, receipt.token)) for receipt in receipts]
 
-    def pick(self, queue: str, ids: Collection[str]) -> list[Message]:
-        return self._with_values(self.sql.execute(SQL["pick"], {"queue": queue, "ids": as_json(ids)}).fetchall())
+    def pick(self, queue: str, ids: Collection[str]) -> Iterator[Message]:
+        return self._with_values(apart(self.sql).execute(SQL["pick"], {"queue": queue, "ids": as_json(ids)}))
 
     def line(self, queue: str, limit: int, overdue_limit: int) -> Line:
         # A claim that was tried natively has asked before.
@@ -72,16 +74,14 @@ class Messages:
         overdue = []
         if not rows or rows[0][HAS_OVERDUE]:
             overdue = [self._bare(row) for row in self.sql.execute(SQL["overdue"], (queue, self.now, overdue_limit))]
-        heads = self._heads(queue, rows)
-        if len(heads) < limit:
-            heads += self._lower_heads(queue, limit - len(heads), heads[0].priority if heads else None)
+        heads = Allowance().fitting(chain(self._heads(queue, rows), self._lower_heads(queue, limit, rows)))
         return Line(settings, heads, overdue)
 
     def head_rows(self, queue: str, limit: int) -> list[tuple[Any, ...]]:
         """The first of the highest priority in use, bare of what most messages leave out, beside what else a claim must know."""
         return self.sql.execute(SQL["heads"], (queue, self.now, limit)).fetchall()
 
-    def _heads(self, queue: str, rows: list[tuple[Any, ...]]) -> list[Message]:
+    def _heads(self, queue: str, rows: list[tuple[Any, ...]]) -> Iterable[Message]:
         if any(row[IS_ODD] for row in rows):
             return self.pick(queue, [row[1] for row in rows])
         return [
@@ -89,15 +89,15 @@ class Messages:
             for n, message_id, key, priority, position, attempts, failures, created_at, value, *_ in rows
         ]
 
-    def _lower_heads(self, queue: str, limit: int, priority: int | None) -> list[Message]:
-        """Walk the priorities in use below `priority`; below the highest, whose heads are not due, where it is None."""
-        found: list[Message] = []
-        if priority is None:
-            priority = self._next_priority(queue, TOP)
-        while priority is not None and len(found) < limit and (priority := self._next_priority(queue, priority)) is not None:
-            asked = {"queue": queue, "priority": priority, "now": self.now, "limit": limit - len(found)}
-            found += self._with_values(self.sql.execute(SQL["heads_at"], asked).fetchall())
-        return found
+    def _lower_heads(self, queue: str, limit: int, rows: list[tuple[Any, ...]]) -> Iterator[Message]:
+        """Walk the priorities in use below that of the heads; below the highest, whose heads are not due, where there are none."""
+        left = limit - len(rows)
+        priority = rows[0][PRIORITY] if rows else self._next_priority(queue, TOP) if left else None
+        while left and priority is not None and (priority := self._next_priority(queue, priority)) is not None:
+            asked = {"queue": queue, "priority": priority, "now": self.now, "limit": left}
+            for message in self._with_values(apart(self.sql).execute(SQL["heads_at"], asked)):
+                left -= 1
+                yield message
 
     def _next_priority(self, queue: str, below: int) -> int | None:
         row = self.sql.execute(SQL["next_priority"], (queue, below)).fetchone()
@@ -115,7 +115,7 @@ class Messages:
             priority = self._next_priority(queue, priority)
         return min(moments, default=None)
 
-    def browse(self, queue: str, state: State, which: Filter, after: Cursor | None, limit: int) -> list[Message]:
+    def browse(self, queue: str, state: State, which: Filter, after: Cursor | None, limit: int) -> Iterator[Message]:
         asked = {
             "queue": queue,
             "limit": limit,
@@ -123,7 +123,7 @@ class Messages:
             "error": which.error_contains,
             "prefix": which.key_prefix,
         } | dict(zip("abc", after or FIRST[state], strict=False))
-        return self._with_values(self.sql.execute(SQL[f"browse_{state}"], asked).fetchall())
+        return self._with_values(apart(self.sql).execute(SQL[f"browse_{state}"], asked))
 
     def count(self, queue: str, state: State) -> int:
         return int(self.sql.execute(SQL["count"], (queue, state)).fetchone()[0])
@@ -147,13 +147,14 @@ class Messages:
             holders=dict(self.sql.execute(SQL["stats_holders"], asked).fetchall()),
         )
 
-    def _with_values(self, rows: list[tuple[Any, ...]]) -> list[Message]:
-        """Messages of rows that end with the value, which is elsewhere if it is large."""
-        large = [row[2] for row in rows if row[VALUE] is None]
-        if large:
-            self._apart |= set(large)
-        values = dict(self.sql.execute(SQL["large_values"], (as_json(large),)).fetchall()) if large else {}
-        return [read_message(row, Raw(values[row[2]] if row[VALUE] is None else row[VALUE])) for row in rows]
+    def _with_values(self, rows: Iterable[tuple[Any, ...]]) -> Iterator[Message]:
+        """Messages of rows that end with the value, which is elsewhere if it is large, and then read with its message."""
+        for row in rows:
+            value = row[VALUE]
+            if value is None:
+                self._apart |= {row[2]}
+                (value,) = self.sql.execute(SQL["large_value"], (row[2],)).fetchone()
+            yield read_message(row, Raw(value))
 
     def _bare(self, row: tuple[Any, ...]) -> Message:
         """The message of a row that ends with whether its value lies apart."""
@@ -227,6 +228,13 @@ def read_settings(row: tuple[Any, ...]) -> Settings:
 def numbers(messages: Iterable[Message]) -> str:
     """The rows of these messages, as one parameter."""
     return as_json([message.n for message in messages])
+
+
+def apart(sql: SqlCursor) -> SqlCursor:
+    """Another cursor of the same connection, for rows that are read one by one while other statements are executed."""
+    cursor = sql.connection.cursor()
+    cursor.row_factory = sql.row_factory
+    return cursor
 
 
 def as_json(things: Iterable[object]) -> str:

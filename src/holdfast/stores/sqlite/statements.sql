@@ -242,10 +242,10 @@ where n in (select value from json_each(?))
 delete from holdfast_values
 where n in (select n from holdfast_messages where queue = ? and value is null)
 
--- name: large_values
-select n, value
+-- name: large_value
+select value
 from holdfast_values
-where n in (select value from json_each(?))
+where n = ?
 
 -- name: promotable
 select {bare}

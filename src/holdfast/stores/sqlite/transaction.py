@@ -6,6 +6,7 @@ from typing import Any
 
 from holdfast.clock import Clock
 from holdfast.commands import Command, run
+from holdfast.commands.allowance import Allowance
 from holdfast.commands.command import by_halves
 from holdfast.records import Kind, Lease, Message, Settings
 from holdfast.stores.sqlite import native
@@ -26,6 +27,7 @@ class SqliteTransaction(Messages, Entries, Copies):
         self.sql = sql
         self.clock = clock
         self.now: int = clock.now_us()
+        self.allowance: Allowance = Allowance()
         self.hints: dict[str, int] = {}
         self.appended: int = 0
         self.opener = opener

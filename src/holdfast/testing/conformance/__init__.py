@@ -11,6 +11,7 @@ A store joins with a few lines:
 must keep as well if it survives its process, and `StatementConformance` is for stores whose statements can be counted.
 """
 
+from holdfast.testing.conformance.answers import AnswerConformance
 from holdfast.testing.conformance.bad_input import BadInputConformance
 from holdfast.testing.conformance.batches import BatchConformance
 from holdfast.testing.conformance.budgets import BudgetConformance
@@ -68,6 +69,7 @@ class StoreConformance(
     ConcurrencyConformance,
     CancellationConformance,
     BadInputConformance,
+    AnswerConformance,
 ):
     """Everything that every store must keep."""
 

@@ -82,34 +82,44 @@ language sql stable as $$
   end::text
 $$;
 
-create or replace function read_browse(c jsonb, now bigint) returns text
+create or replace function read_browsed(c jsonb, now bigint, used bigint) returns text
 language plpgsql stable as $$
 declare
   of_queue text := c ->> 'queue';
   most integer := coalesce((c ->> 'limit')::integer, 100);
-  page text;
+  is_page boolean := false;
+  ids text[];
+  sizes bigint[];
   count integer;
+  page text;
   cursor text;
 begin
   if c -> 'ids' is not null then
-    select string_agg(message_json(m), ',' order by i.o) into page
-    from unnest(texts(c -> 'ids')) with ordinality as i (id, o)
-    cross join lateral (select * from messages as m where m.queue = of_queue and m.id = i.id limit 1) as m;
+    ids := texts(c -> 'ids');
   elsif c -> 'keys' is not null then
-    select string_agg(message_json(m), ',' order by k.o, m.state = 'buffered') into page
+    select array_agg(m.id order by k.o, m.state = 'buffered') into ids
     from (select u.key, min(u.o) as o from unnest(texts(c -> 'keys')) with ordinality as u (key, o) group by u.key) as k
     cross join lateral (
-      (select * from messages as m where m.queue = of_queue and m.key = k.key and m.key is not null and m.state in ('ready', 'leased') limit 1)
+      (select m.id, m.state from messages as m where m.queue = of_queue and m.key = k.key and m.key is not null and m.state in ('ready', 'leased') limit 1)
       union all
-      (select * from messages as m where m.queue = of_queue and m.key = k.key and m.state = 'buffered' limit 1)
+      (select m.id, m.state from messages as m where m.queue = of_queue and m.key = k.key and m.state = 'buffered' limit 1)
     ) as m;
   else
-    select string_agg(message_json(m), ',' order by b.o), count(*), (array_agg(cursor_of(m) order by b.o desc))[1] into page, count, cursor
-    from browse_state(of_queue, coalesce(c ->> 'state', 'ready'), c -> 'which', c -> 'after', most, now) with ordinality as b (id, o)
-    cross join lateral (select * from messages as m where m.queue = of_queue and m.id = b.id limit 1) as m;
+    ids := array(select browse_state(of_queue, coalesce(c ->> 'state', 'ready'), c -> 'which', c -> 'after', most, now));
+    is_page := true;
   end if;
-  return '{"messages":[' || coalesce(page, '') || '],"after":' || case when count = most then cursor else 'null' end
-    || ',"now":' || now || '}';
+  select coalesce(array_agg(i.id order by i.o), '{}'), coalesce(array_agg(m.size order by i.o), '{}') into ids, sizes
+  from unnest(ids) with ordinality as i (id, o)
+  cross join lateral (
+    select message_bytes(m.value, m.metadata, m.last_error, m.history) as size from messages as m where m.queue = of_queue and m.id = i.id limit 1
+  ) as m;
+  count := fitting(sizes, used);
+  select string_agg(message_json(m), ',' order by i.o), (array_agg(cursor_of(m) order by i.o desc) filter (where i.o = count))[1] into page, cursor
+  from unnest(ids[:count]) with ordinality as i (id, o)
+  cross join lateral (select * from messages as m where m.queue = of_queue and m.id = i.id limit 1) as m;
+  return '{"messages":[' || coalesce(page, '') || ']'
+    || ',"after":' || case when is_page and (count = most or count < cardinality(ids)) then cursor else 'null' end
+    || ',"more":' || (not is_page and count < cardinality(ids))::text || ',"now":' || now || '}';
 end
 $$;
 

@@ -147,7 +147,7 @@ begin
 end
 $$;
 
-create or replace function check_claim(c jsonb, now bigint) returns jsonb
+create or replace function plan_claim(c jsonb, now bigint, used bigint) returns jsonb
 language plpgsql as $$
 declare
   of_queue text := c ->> 'queue';
@@ -159,6 +159,7 @@ declare
   head_ids text[] := '{}';
   fates fate[];
   chosen text[];
+  sizes bigint[];
   due_s double precision;
 begin
   select * into settings from names where kind = 'queue' and name = of_queue;
@@ -202,6 +203,14 @@ begin
     order by l.priority desc, l.position, l.n
     limit most
   );
+  -- No more than the answer brings: a message that is leased must be told of.
+  sizes := array(
+    select message_bytes(m.value, m.metadata, m.last_error, m.history)
+    from unnest(chosen) with ordinality as i (id, o)
+    cross join lateral (select * from messages as m where m.queue = of_queue and m.id = i.id limit 1) as m
+    order by i.o
+  );
+  chosen := chosen[:fitting(sizes, used)];
   if chosen = '{}' then
     -- More ended than one claim looks after, and all it saw was buried: ask again at once.
     due_s := case when cardinality(expired) + cardinality(late) >= most + 100 then 0 else due_in_s(c, now) end;
@@ -209,7 +218,9 @@ begin
     fates := without_next(of_queue, fates, chosen);
     expired := array(select f.id from unnest(fates) with ordinality as f order by f.ordinality);
   end if;
-  return jsonb_build_object('chosen', chosen, 'expired', expired, 'late', late, 'fates', to_jsonb(fates), 'due_in_s', due_s);
+  return jsonb_build_object(
+    'bytes', (select sum(s) from unnest(sizes[:cardinality(chosen)]) as s), 'chosen', chosen, 'expired', expired, 'late', late, 'fates', to_jsonb(fates), 'due_in_s', due_s
+  );
 end
 $$;
 
@@ -322,7 +333,7 @@ begin
     return '{"messages":' || note || '}';
   end if;
   if note = '[]' then
-    plan := check_claim(jsonb_build_object('queue', of_queue, 'key', c ->> 'key'), now);
+    plan := plan_claim(jsonb_build_object('queue', of_queue, 'key', c ->> 'key'), now, 0);
     return '{"messages":[],"due_in_s":'
       || case when plan -> 'chosen' <> '[]' or plan -> 'expired' <> '[]' or plan -> 'late' <> '[]' then '0'
         else coalesce(due_in_s(c, now)::text, 'null') end

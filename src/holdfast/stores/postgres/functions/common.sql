@@ -140,7 +140,8 @@ begin
   into is_plain, is_watched
   from names as s
   where s.kind = 'queue' and s.name = of_queue;
-  -- Where one of the first in line is not due, others behind it may be: that takes a walk over the priorities.
+  -- Where one of the first in line is not due, others behind it may be: that takes a walk over the priorities. Where they are more than one
+  -- answer brings, it takes a plan.
   if is_plain and most = 1 then
     -- The number is drawn and the lease begins once the row is won: what is set is worked out after what is looked for, and begins and ends
     -- by one look at the clock. Another's lease may have ended since `now`.
@@ -163,7 +164,7 @@ begin
     returning m.token, m.since, array[m.id], array[m.key], message_json(m) into number, now, ids, keys, answer;
   elsif is_plain then
     with heads as materialized (
-      select f.ctid as place, f.position
+      select f.ctid as place, f.position, message_bytes(f.value, f.metadata, f.last_error, f.history) as size
       from messages as f
       where f.queue = of_queue and f.state = 'ready'
       order by f.priority desc, f.position, f.n
@@ -176,7 +177,7 @@ begin
         '{"queue":', to_json(of_queue), ',"state":"leased","holder":', to_json(of_holder), ',"token":', w.number,
         ',"since":', w.at, ',"until":', end_of(w.at, lease_s), ',"expired_to":"', expiry, '"'
       ) as shared
-      from (select nextval('numbers') as number, clock_us() as at from heads having bool_and(position <= now)) as w
+      from (select nextval('numbers') as number, clock_us() as at from heads having bool_and(position <= now) and sum(size) <= answer_bytes()) as w
     ),
     leased as (
       update messages as m

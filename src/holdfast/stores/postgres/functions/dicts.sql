@@ -24,34 +24,46 @@ language sql immutable as $$
 $$;
 
 -- The index is exact where a watch goes on from it; anybody else is told the newest number at hand, which costs nothing.
-create or replace function read_read(c jsonb, now bigint) returns text
+create or replace function read_entries(c jsonb, now bigint, used bigint) returns text
 language plpgsql stable as $$
 declare
   of_dict text := c ->> 'dict';
   prefix text := coalesce(c ->> 'prefix', '');
   behind text := end_of_prefix(prefix);
   most integer := coalesce((c ->> 'limit')::integer, 10000);
-  page text;
+  keys text[];
+  sizes bigint[];
   count integer;
+  page text;
 begin
   if c -> 'keys' is not null then
-    select string_agg(entry_json(e), ',' order by k.o), 0 into page, count
+    select array_agg(k.key order by k.o), array_agg(e.size order by k.o) into keys, sizes
     from unnest(texts(c -> 'keys')) with ordinality as k (key, o)
-    cross join lateral (select * from entries as e where e.dict = of_dict and e.key = k.key limit 1) as e
-    where is_there(e, now);
-  else
-    select string_agg(entry_json(s.e), ',' order by s.o) filter (where s.o <= most), count(*) into page, count
-    from (
-      select e, row_number() over (order by e.key) as o
+    cross join lateral (
+      select octet_length(e.value)::bigint as size
       from entries as e
-      where e.dict = of_dict and e.key > coalesce(c ->> 'after', '') and e.key >= prefix and e.key < behind and is_there(e, now)
+      where e.dict = of_dict and e.key = k.key and e.value is not null and (e.expires_at is null or e.expires_at > now)
+      limit 1
+    ) as e;
+    most := cardinality(keys);
+  else
+    select array_agg(s.key order by s.key), array_agg(s.size order by s.key) into keys, sizes
+    from (
+      select e.key, octet_length(e.value)::bigint as size
+      from entries as e
+      where e.dict = of_dict and e.key > coalesce(c ->> 'after', '') and e.key >= prefix and e.key < behind
+        and e.value is not null and (e.expires_at is null or e.expires_at > now)
       order by e.key
       limit most + 1
     ) as s;
   end if;
+  count := fitting(coalesce(sizes[:most], '{}'), used);
+  select string_agg(entry_json(e), ',' order by k.o) into page
+  from unnest(keys[:count]) with ordinality as k (key, o)
+  cross join lateral (select * from entries as e where e.dict = of_dict and e.key = k.key limit 1) as e;
   return '{"entries":[' || coalesce(page, '') || ']'
     || case when (c ->> 'anchor')::boolean then '' else ',"index":' || latest() end
-    || ',"more":' || (count > most)::text || '}';
+    || ',"more":' || (count < coalesce(cardinality(keys), 0))::text || '}';
 end
 $$;
 

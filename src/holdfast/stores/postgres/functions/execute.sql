@@ -19,6 +19,7 @@ declare
   plans jsonb[] := '{}';
   answers text[] := '{}';
   notes text[] := '{}';
+  used bigint := 0;
   written record;
 begin
   if command_id <> '' then
@@ -34,10 +35,13 @@ begin
   now := clock_us();
   if types && '{Browse,Count,Read,Length,Look,Names,Changes,Survey,Fences}' then
     answers := read_parts(parts, is_step, now);
+    used := (select coalesce(sum(octet_length(a.answer)), 0) from unnest(answers) as a (answer));
   end if;
   notes := answers;
   for i in 1 .. cardinality(parts) loop
-    plans[i] := check_command(parts[i], vals, now, is_step, room_reserved(parts, plans, parts[i] ->> 'queue'));
+    plans[i] := plan_command(parts[i], vals, now, is_step, room_reserved(parts, plans, parts[i] ->> 'queue'), used);
+    used := used + told_bytes(plans[i]);
+    perform refuse_answer() where used > answer_bytes();
   end loop;
   for i in 1 .. cardinality(parts) loop
     continue when answers[i] is not null;
@@ -262,14 +266,14 @@ end
 $$;
 
 -- The plan that only this command's write understands; null where there is nothing to check.
-create or replace function check_command(c jsonb, vals text[], now bigint, is_step boolean, reserved bigint) returns jsonb
+create or replace function plan_command(c jsonb, vals text[], now bigint, is_step boolean, reserved bigint, used bigint) returns jsonb
 language plpgsql as $$
 declare
   whole boolean := is_step or coalesce((c ->> 'all_or_none')::boolean, false);
 begin
   return case c ->> 'type'
     when 'Put' then check_put(c, now, reserved)
-    when 'Claim' then check_claim(c, now)
+    when 'Claim' then plan_claim(c, now, used)
     when 'Settle' then check_settle(c, now, whole)
     when 'Extend' then check_extend(c, now, whole)
     when 'Move' then check_move(c, now)
@@ -278,6 +282,18 @@ begin
     when 'Renew' then check_leases(c, now, whole)
     when 'Release' then check_leases(c, now, whole)
     when 'Configure' then check_configure(c, now)
+  end;
+end
+$$;
+
+-- How much of the answer a plan will bring: what a claim hands out, and the entries that a write tells of.
+create or replace function told_bytes(plan jsonb) returns bigint
+language plpgsql immutable as $$
+begin
+  return case jsonb_typeof(plan)
+    when 'object' then coalesce((plan ->> 'bytes')::bigint, 0)
+    when 'array' then (select coalesce(sum(octet_length(p.one -> 'entry' ->> 'value')), 0) from jsonb_array_elements(plan) as p (one))
+    else 0
   end;
 end
 $$;

@@ -62,7 +62,7 @@ end
 $$;
 
 -- The events after a number: as many as there are by now, or, where this reader has taken its turn, as many as that snapshot shows.
-create or replace function read_changes(c jsonb, taken pg_snapshot) returns text
+create or replace function read_events(c jsonb, taken pg_snapshot, used bigint) returns text
 language plpgsql as $$
 declare
   of_topic text := c ->> 'topic';
@@ -72,8 +72,10 @@ declare
   known topics;
   snapshot pg_snapshot;
   is_new boolean;
-  page text;
+  numbers bigint[];
+  sizes bigint[];
   count integer;
+  page text;
   upto bigint;
 begin
   select * into known from topics where topic = of_topic;
@@ -103,20 +105,22 @@ begin
     snapshot := coalesce(taken, pg_current_snapshot());
     known.horizon := advance_horizon(known, snapshot, asked);
   end if;
-  select string_agg('{"data":' || e.data || ',' || substr(
-    json_build_object('index', e.n, 'topic', e.topic, 'event', e.event, 'at', e.at, 'number', coalesce(e.number, 0))::text, 2
-  ), ','), count(*), max(e.n)
-  into page, count, upto
+  select coalesce(array_agg(e.n order by e.n), '{}'), coalesce(array_agg(e.size order by e.n), '{}') into numbers, sizes
   from (
-    select *
+    select n, octet_length(data)::bigint as size
     from events
     where topic = of_topic and n > asked and n <= known.horizon and pg_visible_in_snapshot(xid, snapshot)
     order by n
     limit most
   ) as e;
-  if count < most then
-    upto := greatest(known.horizon, asked);
-  end if;
+  count := fitting(sizes, used);
+  upto := case when count = most or count < cardinality(numbers) then numbers[count] else greatest(known.horizon, asked) end;
+  select string_agg('{"data":' || e.data || ',' || substr(
+    json_build_object('index', e.n, 'topic', e.topic, 'event', e.event, 'at', e.at, 'number', coalesce(e.number, 0))::text, 2
+  ), ',' order by e.n)
+  into page
+  from events as e
+  where count > 0 and e.topic = of_topic and e.n > asked and e.n <= numbers[count] and pg_visible_in_snapshot(e.xid, snapshot);
   return '{"events":[' || coalesce(page, '') || '],"upto":' || upto || ',"latest":' || greatest(known.horizon, upto) || '}';
 end
 $$;

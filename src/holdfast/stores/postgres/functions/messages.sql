@@ -11,6 +11,13 @@ language sql stable as $$
   )
 $$;
 
+-- How much of an answer a message takes. Its columns, since a row that is passed on would be read whole.
+create or replace function message_bytes(value text, metadata text, last_error text, history text[]) returns bigint
+language sql immutable as $$
+  select octet_length(value)::bigint + coalesce(octet_length(metadata), 0) + coalesce(octet_length(last_error), 0)
+    + coalesce(pg_column_size(history), 0)
+$$;
+
 -- The rest of a message's JSON, which is its own: what is before it, all messages of one claim have in common.
 create or replace function message_facts(m messages) returns text
 language sql stable as $$

@@ -96,10 +96,10 @@ declare
   now bigint := clock_us();
   page text;
 begin
-  select string_agg(entry_json(e), ',' order by k.o) into page
-  from unnest(keys) with ordinality as k (key, o)
-  cross join lateral (select * from entries as e where e.dict = of_dict and e.key = k.key limit 1) as e
-  where is_there(e, now);
+  if cardinality(keys) > 1 then
+    return read_entries(jsonb_build_object('dict', of_dict, 'keys', keys), now, 0);
+  end if;
+  select entry_json(e) into page from entries as e where e.dict = of_dict and e.key = keys[1] and is_there(e, now);
   return '{"entries":[' || coalesce(page, '') || '],"index":' || latest() || '}';
 end
 $$;

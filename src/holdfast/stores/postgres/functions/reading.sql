@@ -21,6 +21,7 @@ declare
   turns topics[];
   snapshot pg_snapshot;
   answers text[];
+  used bigint;
   indexes jsonb;
 begin
   for attempt in 1 .. 100 loop
@@ -30,8 +31,18 @@ begin
         select distinct log.topic from unnest(parts) as p (c), unnest(logs_of(p.c, is_step)) as log (topic) order by log.topic
       ) as t
     );
-    select coalesce(array_agg(read_part(p.c, now) order by p.o), '{}'), pg_current_snapshot() into answers, snapshot
-    from unnest(parts) with ordinality as p (c, o);
+    -- One after the other, for each is told how much of the answer those before it have used.
+    with recursive told as (
+      select 0 as o, null::text as answer, 0::bigint as used
+      union all
+      select t.o + 1, a.answer, t.used + coalesce(octet_length(a.answer), 0)
+      from told as t
+      cross join lateral (select read_one(parts[t.o + 1], now, t.used) as answer offset 0) as a
+      where t.o < cardinality(parts)
+    )
+    select coalesce(array_agg(t.answer order by t.o) filter (where t.o > 0), '{}'), max(t.used), pg_current_snapshot()
+    into answers, used, snapshot
+    from told as t;
     -- A log that had no events needed no turn. Where it has its first by now, another may have been written before and commit after it.
     exit when not exists (
       select from unnest(turns) as t where t.floor is null and exists (select from events as e where e.topic = t.topic)
@@ -40,7 +51,8 @@ begin
   indexes := (select jsonb_object_agg(t.topic, advance_horizon(t, snapshot, 0)) from unnest(turns) as t);
   for i in 1 .. cardinality(parts) loop
     if parts[i] ->> 'type' = 'Changes' then
-      answers[i] := read_changes(parts[i], case when is_step then snapshot end);
+      answers[i] := read_events(parts[i], case when is_step then snapshot end, used);
+      used := used + octet_length(answers[i]);
     elsif logs_of(parts[i], is_step) <> '{}' then
       answers[i] := left(answers[i], -1) || ',"index":'
         || (select max((indexes ->> log.topic)::bigint) from unnest(logs_of(parts[i], is_step)) as log (topic)) || '}';
@@ -65,13 +77,13 @@ end
 $$;
 
 -- The answer but for where a log stood.
-create or replace function read_part(c jsonb, now bigint) returns text
+create or replace function read_one(c jsonb, now bigint, used bigint) returns text
 language plpgsql stable as $$
 begin
   return case c ->> 'type'
-    when 'Browse' then read_browse(c, now)
+    when 'Browse' then read_browsed(c, now, used)
     when 'Count' then read_count(c, now)
-    when 'Read' then read_read(c, now)
+    when 'Read' then read_entries(c, now, used)
     when 'Length' then read_length(c, now)
     when 'Look' then read_look(c, now)
     when 'Names' then read_names(c)

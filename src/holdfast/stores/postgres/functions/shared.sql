@@ -61,6 +61,37 @@ language sql immutable as $$
   select span / 1000000::double precision
 $$;
 
+-- How much one answer brings, in bytes.
+create or replace function answer_bytes() returns bigint
+language sql immutable as $$
+  select 16 * 1024 * 1024::bigint
+$$;
+
+-- How many of the first records fit into an answer of which so much is used; one that is empty takes one at least.
+create or replace function fitting(sizes bigint[], used bigint) returns integer
+language plpgsql as $$
+declare
+  count integer := (
+    select count(*)
+    from (select sum(s.size) over (order by s.o) as upto from unnest(sizes) with ordinality as s (size, o)) as r
+    where used + r.upto <= answer_bytes()
+  );
+begin
+  if count = 0 and cardinality(sizes) > 0 then
+    perform refuse_answer() where used > 0;
+    return 1;
+  end if;
+  return count;
+end
+$$;
+
+create or replace function refuse_answer() returns void
+language plpgsql as $$
+begin
+  perform refuse('HF018', 'the answer is too large', '[]');
+end
+$$;
+
 create or replace function object_lock(kind text, name text) returns bigint
 language sql stable as $$
   select hashtextextended(kind || ':' || name, 'names'::regclass::oid::bigint)

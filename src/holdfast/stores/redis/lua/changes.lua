@@ -28,6 +28,31 @@ local function floor_of(key, after)
   return floor
 end
 
+--- Up to `limit` events of a log behind a number, no more than the answer takes, and whether there may be more.
+local function events_behind(key, after, limit)
+  local found, few = {}, FEW
+  while #found < limit do
+    local wanted, size = math.min(few, limit - #found), 0
+    local entries = call("XRANGE", key .. ":events", "(" .. text(after), "+", "COUNT", wanted)
+    for _, entry in ipairs(entries) do
+      size = size + #entry[2][4]
+      if not bring(#entry[2][4]) then
+        if #found == 0 then
+          refuse_answer()
+        end
+        return found, true
+      end
+      after = number_of(entry)
+      found[#found + 1] = { index = after, event = entry[2][2], at = moment_of(entry), data = cmsgpack.unpack(entry[2][4]) }
+    end
+    if #entries < wanted then
+      return found, false
+    end
+    few = size < PORTION and few * 4 or FEW
+  end
+  return found, true
+end
+
 function changes.check(command)
   local key = key_of(command.kind, command.name)
   local floor, latest, after = floor_of(key, command.after), numbers.latest(), command.after
@@ -36,11 +61,7 @@ function changes.check(command)
   elseif after < floor or after > latest or was_skipped(after) then
     refuse("Compacted", { topic = command.topic, after = after, floor = floor, latest = latest })
   end
-  local found = {}
-  for i, entry in ipairs(call("XRANGE", key .. ":events", "(" .. text(after), "+", "COUNT", command.limit)) do
-    found[i] = { index = number_of(entry), event = entry[2][2], at = moment_of(entry), data = cmsgpack.unpack(entry[2][4]) }
-  end
-  local is_full = #found == command.limit
+  local found, is_full = events_behind(key, after, command.limit)
   return { events = found, upto = is_full and found[#found].index or latest, latest = latest }
 end
 

@@ -144,14 +144,14 @@ function claim.check(command)
     line = heads(queue, command.limit)
   end
   if #swept == 0 and #line > 0 then
-    return { chosen = line }
+    return { chosen = fitting(queue, line) }
   end
   local plan = { expired = {}, late = {} }
   for _, message in ipairs(swept) do
     table.insert(message.state == "leased" and plan.expired or plan.late, message)
   end
   plan.endings = expire(command, queue, plan.expired)
-  plan.chosen = choose(plan.endings, line, command.limit)
+  plan.chosen = fitting(queue, choose(plan.endings, line, command.limit))
   if #plan.chosen == 0 then
     plan.due_in = due_in(queue, command.key, #swept, command.limit)
   else

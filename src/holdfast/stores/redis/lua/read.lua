@@ -2,47 +2,53 @@
 --
 -- KEYS  1 the store  2 the dict
 -- ARGV  1 the command: dict and keys, or from (a bound of ZRANGEBYLEX), prefix, limit  2 ''  3 the moment, in tests  4 the offset of the wall clock, in tests
--- Answers entries, the newest event's number, and whether the limit cut them off.
+-- Answers entries, the newest event's number, and whether the limit or the answer's cut them off.
 -- @include dict
 
 local read = {}
 
-local function by_key(dict, keys)
-  local found = {}
-  load_entries(dict, keys)
-  for _, key in ipairs(keys) do
-    found[#found + 1] = dict.entries[key] or nil
+--- Add the entries under these keys that the answer takes, up to a limit; answer whether it takes them all.
+local function add_entries(dict, keys, found, limit)
+  local entries = dict.key .. ":entries"
+  local are_all = in_portions(entries, keys, { "" }, function(portion)
+    load_entries(dict, portion)
+    for _, key in ipairs(portion) do
+      local entry = dict.entries[key]
+      if entry and (#found == limit or not bring(size_of(entries, { key }))) then
+        return false
+      end
+      found[#found + 1] = entry or nil
+    end
+  end)
+  if not are_all and #found == 0 then
+    refuse_answer()
   end
-  return found
+  return are_all
 end
 
---- The entries from a bound on whose keys begin with the prefix, in order of their keys.
+--- The entries from a bound on whose keys begin with the prefix, in order of their keys, and whether there are more.
 local function in_order(dict, from, prefix, limit)
   local found = {}
-  while #found < limit do
-    local wanted = math.min(limit - #found, CHUNK)
+  while true do
+    local wanted = math.min(limit + 1 - #found, CHUNK)
     local keys = call("ZRANGEBYLEX", dict.key .. ":order", from, "(" .. prefix .. AFTER_ALL, "LIMIT", 0, wanted)
-    for _, entry in ipairs(by_key(dict, keys)) do
-      found[#found + 1] = entry
-    end
-    if #keys < wanted then
-      break
+    if not add_entries(dict, keys, found, limit) then
+      return found, true
+    elseif #keys < wanted then
+      return found, false
     end
     from = "(" .. keys[#keys]
   end
-  return found
 end
 
 function read.check(command)
   local dict = open_dict(command.dict)
   if command.keys then
-    return { entries = by_key(dict, command.keys), index = numbers.latest() }
+    local found = {}
+    local are_all = add_entries(dict, command.keys, found)
+    return { entries = found, index = numbers.latest(), more = not are_all }
   end
-  local found = in_order(dict, command.from, command.prefix, command.limit + 1)
-  local more = #found > command.limit
-  if more then
-    found[#found] = nil
-  end
+  local found, more = in_order(dict, command.from, command.prefix, command.limit)
   return { entries = found, index = numbers.latest(), more = more }
 end
 

@@ -19,6 +19,14 @@ function write.check(command)
       refuse("NotWritten", { dict = command.dict, key = change.key, because = one.because, lease = change.lease })
     end
   end
+  local size = 0
+  for _, one in ipairs(plan) do
+    size = size + (one.entry and #one.entry.value or 0)
+  end
+  if answered + size > ANSWER_BYTES then
+    refuse_answer()
+  end
+  answered = answered + size
   return plan
 end
 

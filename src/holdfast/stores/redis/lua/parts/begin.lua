@@ -15,6 +15,8 @@ local LOG_S = 2 * RETAINED_S -- how long the log of a taken lease outlasts it: a
 local RETAINED = 100000
 local TIDY = 100 -- about one step in so many tidies up a little
 local CHUNK = 4000 -- arguments to one call: `unpack` fails at about 8,000; even, because some come in pairs
+local ANSWER_BYTES = 16 * 1024 * 1024 -- how much one answer brings
+local FEW = 8 -- so many of anything are less than that
 local AFTER_ALL = "\255" -- sorts behind whatever follows: no text has this byte
 
 -- How members of sorted sets begin, for `struct`: see queue.lua.
@@ -63,6 +65,15 @@ local function text(number)
     return time[1] .. string.sub("000000" .. time[2], -6)
   end
   return string.format("%.0f", number)
+end
+
+--- How much of an answer the fields of a hash take.
+local function size_of(key, fields)
+  local size = 0
+  for _, field in ipairs(fields) do
+    size = size + call("HSTRLEN", key, field)
+  end
+  return size
 end
 
 --- Let later steps know the moment of this one.

@@ -21,8 +21,9 @@ local function matches(message, which)
     and (not which.key_prefix or (message.key ~= nil and string.sub(message.key, 1, #which.key_prefix) == which.key_prefix))
 end
 
---- Up to `limit` messages of one state that the filter lets through, behind a place in its order.
-local function browse_state(queue, state, which, after, limit)
+--- Up to `limit` messages of one state that the filter lets through, behind a place in its order; with `answers` no more than the answer
+-- takes, and whether that were not all.
+local function browse_state(queue, state, which, after, limit, answers)
   local found, from = {}, after and behind(state, after) or "-"
   while #found < limit do
     local members = call("ZRANGEBYLEX", queue.key .. ":" .. state, from, "+", "LIMIT", 0, PAGE)
@@ -30,15 +31,26 @@ local function browse_state(queue, state, which, after, limit)
     for i, member in ipairs(members) do
       ids[i] = id_in(state, member)
     end
-    for _, message in ipairs(pick(queue, ids)) do
+    local is_enough = not visit_messages(queue, ids, function(message)
       if #found < limit and matches(message, which) then
+        if answers and not bring(message_bytes(queue, message)) then
+          return false
+        end
         found[#found + 1] = message
+      elseif answers then
+        queue.messages[message.id], queue.stored[message.id] = nil, nil
       end
+    end)
+    if is_enough then
+      if #found == 0 then
+        refuse_answer()
+      end
+      return found, true
     end
     if #members < PAGE then
       break
     end
     from = "(" .. members[#members]
   end
-  return found
+  return found, false
 end

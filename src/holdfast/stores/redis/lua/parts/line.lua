@@ -1,11 +1,11 @@
 --- The line of a queue: who is first, what time has overtaken, and when it will do so next.
 -- @include queue
 
---- The first `limit` due messages in claim order, among those that are not too late.
+--- The first `limit` due messages in claim order, among those that are not too late, but no more than one answer brings.
 --
 -- Walks the priorities in use from the top: behind the first message of a priority that is not due, none of it is.
 local function heads(queue, limit)
-  local found, from = {}, "-"
+  local found, from, size = {}, "-", 0
   while #found < limit do
     local wanted = math.min(limit - #found, CHUNK)
     local members = call("ZRANGEBYLEX", queue.key .. ":ready", from, "+", "LIMIT", 0, wanted)
@@ -18,10 +18,17 @@ local function heads(queue, limit)
       end
       ids[i] = id_in("ready", member)
     end
-    for _, message in ipairs(pick(queue, ids)) do
+    local is_enough = not visit_messages(queue, ids, function(message)
       if not is_late(message) then
+        size = size + message_bytes(queue, message)
+        if #found > 0 and size > ANSWER_BYTES then
+          return false
+        end
         found[#found + 1] = message
       end
+    end)
+    if is_enough then
+      break
     end
     if not from then
       if #members < wanted then

@@ -150,6 +150,37 @@ local function pick(queue, ids)
   return found
 end
 
+--- How much of an answer a message takes.
+local function message_bytes(queue, message)
+  return size_of(queue.key .. ":messages", { message.id, message.id .. "\0" })
+end
+
+--- Call `visit` with the messages with these ids, in this order, until it answers false; answer whether it never did.
+local function visit_messages(queue, ids, visit)
+  return in_portions(queue.key .. ":messages", ids, { "", "\0" }, function(portion)
+    for _, message in ipairs(pick(queue, portion)) do
+      if visit(message) == false then
+        return false
+      end
+    end
+  end)
+end
+
+--- The first of the messages that the answer takes, and whether it does not take them all.
+local function fitting(queue, messages)
+  local found = {}
+  for i, message in ipairs(messages) do
+    if not bring(message_bytes(queue, message)) then
+      if i == 1 then
+        refuse_answer()
+      end
+      return found, true
+    end
+    found[i] = message
+  end
+  return found, false
+end
+
 --- Find the living messages and the buffered copies under these keys, for `live_of` and `copy_of`.
 local function load_keys(queue, keys)
   local missing, ids = {}, {}

@@ -75,6 +75,42 @@ local function refuse(error_name, facts)
   error({ refused = error_name, facts = facts }, 0)
 end
 
+local answered = 0 -- how much the answer brings so far
+
+--- Bring so much more if the answer takes it, which it does of the first thing; answer whether.
+local function bring(size)
+  if answered > 0 and answered + size > ANSWER_BYTES then
+    return false
+  end
+  answered = answered + size
+  return true
+end
+
+--- Refuse a step that brings too much, or whose next part finds no room.
+local function refuse_answer()
+  refuse("AnswerTooLarge", {})
+end
+
+local PORTION = 1024 * 1024 -- how much is read at a time of what may be too much
+
+--- Call `read` with the names of a few fields of a hash at a time, until it answers false; answer whether it never did.
+local function in_portions(key, names, suffixes, read)
+  local portion, size = {}, 0
+  for i, name in ipairs(names) do
+    portion[#portion + 1] = name
+    for _, suffix in ipairs(suffixes) do
+      size = size + call("HSTRLEN", key, name .. suffix)
+    end
+    if size > PORTION or i == #names then
+      if read(portion) == false then
+        return false
+      end
+      portion, size = {}, 0
+    end
+  end
+  return true
+end
+
 --- The key of an object: all else that belongs to it lies under this key and a colon, in the one slot that the braces name.
 --
 -- Escaped, a name has no braces of its own, so two objects never share a key.

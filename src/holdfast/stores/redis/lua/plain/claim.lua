@@ -72,6 +72,9 @@ while not command.key and not command.take and command.limit <= 1000 do
     ids[i], moments[i] = id, ends .. sub(member, 13) -- n and id stand in both
     kept[2 * i - 1], kept[2 * i] = id .. "\0", head .. sub(member, 13, 20) .. claim_fields
   end
+  if #ids > FEW and size_of(messages, ids) + size_of(messages, stale_fields) > ANSWER_BYTES then
+    break
+  end
   local found = call("HMGET", messages, unpack(ids))
   local later = #stale > 0 and call("HMGET", messages, unpack(stale_fields))
   local keys, has_keys, leased = {}, false, {}

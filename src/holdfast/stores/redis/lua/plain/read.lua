@@ -5,7 +5,7 @@
 
 while command.keys and #command.keys > 0 and #command.keys <= 1000 do
   local known, found = call("MGET", counter_key, moved_key), {}
-  if known[2] then
+  if known[2] or (#command.keys > FEW and size_of(KEYS[2] .. ":entries", command.keys) > ANSWER_BYTES) then
     break
   end
   for i, packed in ipairs(call("HMGET", KEYS[2] .. ":entries", unpack(command.keys))) do

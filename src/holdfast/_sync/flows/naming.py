@@ -1,0 +1,28 @@
+# Generated from src/holdfast/_async/flows/naming.py by tools/unasync.py; do not edit.
+"""Reading messages and entries by their names, in as many pages as they take; each page is of one moment."""
+
+from collections.abc import Iterator, Sequence
+
+from holdfast.commands import Browse, Read
+from holdfast.records import Entry, Message
+from holdfast.stores import Store
+
+
+def entries_of(store: Store, name: str, keys: Sequence[str]) -> Iterator[list[Entry]]:
+    """The entries of a dict under these keys, in this order."""
+    more = True
+    while more:
+        page = store.execute(Read(name, keys))
+        yield page.entries
+        more = page.more
+        keys = keys[keys.index(page.entries[-1].key) + 1 :] if more else ()
+
+
+def messages_of(store: Store, queue: str, ids: Sequence[str]) -> Iterator[list[Message]]:
+    """The messages of a queue with these ids, in this order."""
+    more = True
+    while more:
+        page = store.execute(Browse(queue, ids=ids))
+        yield page.messages
+        more = page.more
+        ids = ids[ids.index(page.messages[-1].id) + 1 :] if more else ()
