@@ -148,7 +148,7 @@ class StoreError(HoldfastError):
 
 
 class StoreFull(StoreError):
-    """No room is left on the disk or in the map; nothing was written."""
+    """No room is left on the disk, in the map or in the quota of a namespace; nothing was written."""
 
 
 class StoreCorrupted(StoreError):

@@ -87,6 +87,13 @@ class Address(Struct, frozen=True):
                 raise ValueError(f"the client certificate {self.certificate} with the key {self.key} cannot be used: {error}") from error
         return context
 
+    def cut_off(self, error: Exception) -> str:
+        """What to say of a connection that ended before the answer: a server that misses a certificate gives no reason."""
+        advice = (
+            f" (does the server ask for a certificate? give {CERTIFICATE} and {KEY})" if self.scheme == "https" and not self.key else ""
+        )
+        return f"{self.url} was cut off before it answered: {error}{advice}"
+
     def headers(self) -> dict[str, str]:
         """What goes with every request."""
         headers = {"content-type": "application/json"}

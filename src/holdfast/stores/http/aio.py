@@ -66,7 +66,7 @@ class AsyncHttpStore:
         except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
             raise Lost(f"{self.url} cannot be reached: {error}", maybe_applied=False) from error
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            raise Lost(f"{self.url} was cut off before it answered: {error}", maybe_applied=True) from error
+            raise Lost(self.store.address.cut_off(error), maybe_applied=True) from error
 
     def _open(self) -> aiohttp.ClientSession:
         address = self.store.address

@@ -44,7 +44,7 @@ class Connections:
         except (NewConnectionError, ConnectTimeoutError) as error:
             raise Lost(f"{self._address.url} cannot be reached: {error}", maybe_applied=False) from error
         except (HTTPError, OSError) as error:
-            raise Lost(f"{self._address.url} was cut off before it answered: {error}", maybe_applied=True) from error
+            raise Lost(self._address.cut_off(error), maybe_applied=True) from error
         return Reply(reply.status, reply.headers, reply.data)
 
     def close(self) -> None:
