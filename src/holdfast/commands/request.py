@@ -17,9 +17,9 @@ class Request:
     __slots__ = ("_end", "is_given_up", "most_s", "whose")
 
     def __init__(self, whose: str = "", most_s: float | None = None) -> None:
-        self.whose = whose
+        self.whose: str = whose
         """Who asks: stores divide their time among these."""
-        self.most_s = most_s
+        self.most_s: float | None = most_s
         self.is_given_up: bool = False
         """Whether nobody waits for the answer any more."""
         self._end: float | None = None

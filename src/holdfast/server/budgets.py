@@ -120,7 +120,7 @@ class Room:
     def __init__(self, take: Callable[[str, int], None], whose: str) -> None:
         self._take = take
         self._whose = whose
-        self.size_bytes = 0
+        self.size_bytes: int = 0
 
     def grow_to(self, size_bytes: int) -> None:
         """Count the body as so long; refuse it if there is no room."""

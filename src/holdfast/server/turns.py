@@ -35,7 +35,7 @@ class Active:
         self._latest: set[str] = set()
         self._before: set[str] = set()
         self._until = now()
-        self.count = 1
+        self.count: int = 1
 
     def see(self, whose: str) -> None:
         """Note that somebody asks."""

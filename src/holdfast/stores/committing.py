@@ -30,7 +30,7 @@ class Job:
 
     def __init__(self, command: Command[Any], request: Request = NOBODY) -> None:
         self.command: Command[Any] = command
-        self.request = request
+        self.request: Request = request
         self.answer: Any = None
         self.error: BaseException | None = None
         self.is_done: bool = False

@@ -3,7 +3,7 @@
 Each answers as the command's own halves would, or None with nothing done where it takes those to decide.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from msgspec import Raw
@@ -21,13 +21,15 @@ from holdfast.stores.sqlite.statements import SQL
 
 DONE = {"to": "done"}
 
-is_plain = uses_only(Item, "id", "value", "priority")
-is_put = uses_only(Put, "id", "queue", "items")
+is_plain: Callable[[Item], bool] = uses_only(Item, "id", "value", "priority")
+is_put: Callable[[Put], bool] = uses_only(Put, "id", "queue", "items")
 _is_item = uses_only(
     Item, "id", "value", "if_ready", "if_leased", "delay_s", "at", "priority", "max_attempts", "dead_letter", "start_within_s", "metadata"
 )
 _is_claim = uses_only(Claim, "id", "queue", "holder", "lease_s", "limit", "expired_to", "max_attempts", "dead_letter")
-is_done = uses_only(Settle, "id", "receipts", "return_to", "delay_s", "error", "counts", "max_attempts", "dead_letter", "all_or_none")
+is_done: Callable[[Settle], bool] = uses_only(
+    Settle, "id", "receipts", "return_to", "delay_s", "error", "counts", "max_attempts", "dead_letter", "all_or_none"
+)
 
 
 class NativeTransaction(Transaction, Protocol):

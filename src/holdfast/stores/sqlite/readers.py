@@ -13,7 +13,7 @@ class Reader:
     """One connection, opened when it is first used."""
 
     def __init__(self) -> None:
-        self.lock = threading.Lock()  # Guards the connection; a fork waits for it.
+        self.lock: threading.Lock = threading.Lock()  # Guards the connection; a fork waits for it.
         self.connection: sqlite3.Connection | None = None
 
 
