@@ -86,6 +86,18 @@ def test_a_number_that_no_store_keeps_exactly_is_refused_and_its_neighbours_are_
     assert [attacked.get(path) for path in ("readyz", "metrics")] == [200, 200]
 
 
+@pytest.mark.parametrize("fence", [2**52, 2**53 - 1])
+def test_a_fence_above_every_token_is_refused_and_later_holders_write(attacked: Attacked, fence: int) -> None:
+    for act in ({"value": 1}, {"do": "delete"}):
+        status, answer = attacked.post("write", {"dict": "cfg", "changes": [{"key": '"a"', "fence": fence, **act}]})
+        assert (status, answer["code"]) == (409, "refused"), answer
+        assert f"fence {fence} is above" in answer["detail"]
+    assert attacked.ok("names", {"kind": "dict"})["settings"] == []
+    lease = attacked.ok("acquire", {"dict": "cfg", "key": '"a"', "holder": "me", "lease_id": "e", "lease_s": 9})["lease"]
+    (written,) = attacked.ok("write", {"dict": "cfg", "changes": [{"key": '"a"', "value": 1, "fence": lease["token"]}]})
+    assert "because" not in written
+
+
 def test_a_holder_too_long_for_a_record_is_refused_and_the_dict_stays_readable(attacked: Attacked) -> None:
     attacked.ok("write", {"dict": "cfg", "changes": [{"key": '"a"', "value": 1}]})
     for name in ("cfg", None):
