@@ -1,14 +1,16 @@
 """Callers take turns: whoever asks for much, or very often, keeps others waiting for a few of their requests only."""
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
 from holdfast.commands import Browse, Command, Count, Filter, Put, Together
 from holdfast.commands.request import Request, current
+from holdfast.server.budgets import CREDIT_S, REST, Budget
 from holdfast.server.turns import ACTIVE_S, LARGE_PLACES, PLACES, ROUND, Active, FairStore, Rounds
+from holdfast.stores.http.problems import WireError
 from holdfast.stores.memory import MemoryStore
 from holdfast.stores.memory.store import AsyncMemoryStore
 from holdfast.testing.conformance.asking import item
@@ -23,10 +25,15 @@ class Gate(AsyncMemoryStore):
         super().__init__(MemoryStore())
         self.came: list[str] = []
         self.is_open = asyncio.Event()
+        self.spend: dict[str, Callable[[], None]] = {}
 
     async def execute(self, command: Command[Any]) -> Any:
-        self.came.append(current.get().whose)
-        await self.is_open.wait()
+        whose = current.get().whose
+        self.came.append(whose)
+        if whose in self.spend:
+            self.spend[whose]()
+        else:
+            await self.is_open.wait()
         return await super().execute(command)
 
 
@@ -37,7 +44,11 @@ class Asking:
         self.now = 0.0
         self.gate = Gate()
         self.active = Active(lambda: self.now)
-        self.store = FairStore(self.gate, self.active)
+        self.budget = Budget(lambda: self.active.count > 1, now=lambda: self.now)
+        self.store = FairStore(self.gate, self.active, self.budget, lambda: self.now)
+
+    def pass_s(self, seconds: float) -> None:
+        self.now += seconds
 
     async def ask(self, whose: str, command: Command[Any], times: int = 1) -> "list[asyncio.Task[Any]]":
         async def asking() -> Any:
@@ -143,6 +154,55 @@ def test_a_step_has_ten_filters_at_most() -> None:
     step = Together([Browse("jobs", limit=1, which=Filter(key_prefix="x"))] * 11)
     with pytest.raises(ValueError, match="a step is about 11,000 things"):
         step.measure(MemoryStore().limits)
+
+
+@pytest.mark.anyio
+async def test_whoever_kept_small_commands_waiting_with_a_large_read_rests_for_long(asking: Asking) -> None:
+    asking.gate.spend["eager"] = lambda: asking.pass_s(0.5)
+    await asking.ask("other", SMALL)
+    (first,) = await asking.ask("eager", LARGE)
+    assert first.done()
+    (second,) = await asking.ask("eager", LARGE)
+    with pytest.raises(WireError, match="kept others waiting") as refused:
+        await second
+    assert refused.value.headers[0] == (b"retry-after", b"29")
+    asking.pass_s(0.49 * REST - CREDIT_S)
+    asking.active.see("other")
+    await asking.ask("eager", LARGE)
+    assert asking.gate.came.count("eager") == 2
+
+
+@pytest.mark.anyio
+async def test_a_large_read_beside_which_small_commands_are_answered_costs_no_rest(asking: Asking) -> None:
+    asking.gate.spend["quick"] = lambda: None
+    await asking.ask("other", SMALL)
+    eager = await asking.ask("eager", LARGE)
+    asking.pass_s(0.5)
+    await asking.ask("quick", SMALL)
+    asking.gate.is_open.set()
+    await asyncio.gather(*eager)
+    await asyncio.gather(*await asking.ask("eager", LARGE))
+    assert asking.gate.came.count("eager") == 2
+
+
+@pytest.mark.anyio
+async def test_a_large_read_that_keeps_others_waiting_now_and_then_costs_no_rest(asking: Asking) -> None:
+    asking.gate.spend["seldom"] = lambda: asking.pass_s(0.2)
+    await asking.ask("other", SMALL)
+    for number in range(5):
+        asking.active.see("other")
+        (read,) = await asking.ask("seldom", LARGE)
+        assert read.done(), number
+        asking.pass_s(CREDIT_S)
+
+
+@pytest.mark.anyio
+async def test_those_in_line_behind_a_large_read_rest_too(asking: Asking) -> None:
+    asking.gate.spend["eager"] = lambda: asking.pass_s(0.5)
+    await asking.ask("other", SMALL)
+    tasks = await asking.ask("eager", LARGE, 5)
+    done = await asyncio.gather(*tasks, return_exceptions=True)
+    assert [isinstance(each, WireError) for each in done] == [False, True, True, True, True]
 
 
 class Loop:

@@ -9,7 +9,7 @@ import math
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from typing import Final, TypeVar
 
 from holdfast.stores.http.problems import WireError
@@ -26,6 +26,8 @@ REST: Final = 100
 REST_FROM_PIECES: Final = 10
 """The same for work in pieces, between which others go on."""
 PIECE: Final = 50
+CREDIT_S: Final = 20.0
+"""So much of the rest for large commands is free after as long a time without: a slow one now and then costs nothing."""
 REST_MOST_S: Final = 60.0
 PATIENT_S: Final = 5.0
 """For so long a request waits for its turn; one that would wait longer is told when to come again."""
@@ -61,11 +63,11 @@ class Budget:
                 del self._bytes[whose]
 
     @asynccontextmanager
-    async def turn(self, whose: str) -> AsyncIterator[None]:
-        """Wait for the caller's turn at what others wait for."""
+    async def turn(self, whose: str, place: Callable[[], AbstractAsyncContextManager[object]] | None = None) -> AsyncIterator[None]:
+        """Wait for the caller's turn at what others wait for: one at a time, or where there is a `place`."""
         while True:
             await self.rest(whose)
-            async with self._one_at_a_time:
+            async with place() if place else self._one_at_a_time:
                 if self._left_s(whose) <= 0:
                     yield
                     return
@@ -75,16 +77,17 @@ class Budget:
         left_s = self._left_s(whose)
         if left_s > PATIENT_S:
             retry = ((b"retry-after", b"%d" % math.ceil(left_s)), (b"connection", b"close"))
-            raise WireError("too_many_requests", 429, "long bodies of this caller kept others waiting: send smaller ones, or later", retry)
+            raise WireError("too_many_requests", 429, "what you asked for kept others waiting: ask for less at once, or later", retry)
         if left_s > 0:
             await asyncio.sleep(left_s)
 
-    def charge(self, whose: str, spent_s: float, times: int = REST) -> None:
-        """Let the caller rest for so many times of what it spent, if others had to wait for it."""
+    def charge(self, whose: str, spent_s: float, times: int = REST, credit_s: float = 0.0) -> None:
+        """Let the caller rest for so many times of what it spent, if others had to wait for it; less what it rested before unasked."""
         now = self._now()
         if self._has_others():
-            self._rests_until = {each: until for each, until in self._rests_until.items() if until > now}
-            self._rests_until[whose] = max(now, self._rests_until.get(whose, now)) + min(times * spent_s, REST_MOST_S)
+            self._rests_until = {each: until for each, until in self._rests_until.items() if until > now - CREDIT_S}
+            rested = now - credit_s
+            self._rests_until[whose] = max(rested, self._rests_until.get(whose, rested)) + min(times * spent_s, REST_MOST_S)
 
     async def in_pieces(self, whose: str, parts: Sequence[T]) -> AsyncIterator[Sequence[T]]:
         """A few parts at a time, between which others go on; what was done with them is the caller's to rest for."""

@@ -2,13 +2,17 @@
 
 import asyncio
 from collections import Counter, deque
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from functools import partial
 from typing import Final, TypeVar
 
 from holdfast.codec import Limits
-from holdfast.commands import Command
+from holdfast.commands import Command, only_reads
 from holdfast.commands.request import current
+from holdfast.server.budgets import CREDIT_S, REST, Budget
 from holdfast.stores import AsyncStore, Guarantees
+from holdfast.stores.gathering import REST as REST_OF_WRITER
 from holdfast.stores.threaded import is_large
 from holdfast.stores.waiting import Mark, Waiters
 
@@ -22,6 +26,9 @@ LARGE_PLACES: Final = 4
 
 ROUND: Final = 8
 """How many requests of one caller are let in at once, while there are others: their answers wait for no more."""
+
+UNNOTICED_S: Final = 0.01
+"""Who keeps others waiting for less than this need not rest for it."""
 
 ACTIVE_S: Final = 1.0
 """Who asked within this time counts as one of those who share."""
@@ -96,9 +103,18 @@ class Turns:
         self._places = places
         self._active = active
         self._taken: Counter[str] = Counter()
-        self._count = 0
+        self.count = 0
         # Those who wait, of each caller, in the order of the callers' turns.
         self._lines: dict[str, deque[asyncio.Future[None]]] = {}
+
+    @asynccontextmanager
+    async def place(self, whose: str) -> AsyncIterator[None]:
+        """Have a place while the block runs."""
+        await self.take(whose)
+        try:
+            yield
+        finally:
+            self.leave(whose)
 
     async def take(self, whose: str) -> None:
         """Wait for a place."""
@@ -118,7 +134,7 @@ class Turns:
 
     def leave(self, whose: str) -> None:
         """Give the place to the next."""
-        self._count -= 1
+        self.count -= 1
         if self._taken[whose] == 1:
             del self._taken[whose]
         else:
@@ -127,10 +143,10 @@ class Turns:
             self._let_in()
 
     def _may_enter(self, whose: str) -> bool:
-        return self._count < self._places and self._taken[whose] < max(1, self._places // self._active.count)
+        return self.count < self._places and self._taken[whose] < max(1, self._places // self._active.count)
 
     def _enter(self, whose: str) -> None:
-        self._count += 1
+        self.count += 1
         self._taken[whose] += 1
 
     def _let_in(self) -> None:
@@ -151,8 +167,11 @@ class Turns:
 class FairStore:
     """An `AsyncStore` in which nobody's commands wait for more than their part of another's."""
 
-    def __init__(self, store: AsyncStore, active: Active) -> None:
+    def __init__(self, store: AsyncStore, active: Active, budget: Budget, now: Callable[[], float]) -> None:
         self._store = store
+        self._budget = budget
+        self._now = now
+        self._small_done_at = now()
         self._small = Turns(PLACES, active)
         self._large = Turns(LARGE_PLACES, active)
         self.url: str = store.url
@@ -164,15 +183,32 @@ class FairStore:
         return self._store.guarantees
 
     async def execute(self, command: Command[R]) -> R:
-        turns = self._large if is_large(command, self.limits) else self._small
+        if is_large(command, self.limits):
+            return await self._execute_large(command)
         request = current.get()
-        whose = request.whose
-        await turns.take(whose)
+        await self._small.take(request.whose)
         request.begin()
         try:
             return await self._store.execute(command)
         finally:
-            turns.leave(whose)
+            self._small.leave(request.whose)
+            self._small_done_at = self._now()
+
+    async def _execute_large(self, command: Command[R]) -> R:
+        request = current.get()
+        async with self._budget.turn(request.whose, partial(self._large.place, request.whose)):
+            request.begin()
+            began = self._now()
+            try:
+                return await self._store.execute(command)
+            finally:
+                waited_s = self._waited_s(began) - UNNOTICED_S
+                if waited_s > 0:
+                    self._budget.charge(request.whose, waited_s, REST if only_reads(command) else REST_OF_WRITER, CREDIT_S)
+
+    def _waited_s(self, began: float) -> float:
+        """For how long small commands have waited, and none was answered: so long the store did nothing else, as Redis does."""
+        return self._now() - max(began, self._small_done_at) if self._small.count else 0.0
 
     def mark(self, topic: str) -> Mark:
         return self._store.mark(topic)
