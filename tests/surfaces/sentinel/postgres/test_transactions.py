@@ -13,6 +13,7 @@ import psycopg
 import pytest
 
 from holdfast import StoreUnavailable
+from holdfast.stores.postgres.function_names import own
 from holdfast.surfaces import sentinel
 from holdfast.surfaces.sentinel.connections import in_transaction
 from tests.sentinel_databases import until, until_renewed
@@ -100,7 +101,7 @@ def test_the_settings_of_an_open_transaction_stay(conn: Any, other: Any) -> None
     begin(conn, "set local search_path = holdfast")
     begin(conn, "set local lock_timeout = '7s'")
     # What an acquire calls that met somebody else.
-    begin(conn, "select lock_lease_soon('', 'order_123')")
+    begin(conn, own("select lock_lease_soon('', 'order_123')"))
     assert conn.execute("show lock_timeout").fetchone() == ("7s",)
 
 
