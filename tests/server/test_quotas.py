@@ -8,7 +8,7 @@ import pytest
 from msgspec import Raw
 
 from holdfast import connect
-from holdfast.commands import Change, Claim, Clear, Command, Configure, Item, Names, Put, Together, Write
+from holdfast.commands import Acquire, Change, Claim, Clear, Command, Configure, Item, Names, Put, Together, Write
 from holdfast.commands.events import RETAINED, RETAINED_S
 from holdfast.errors import StoreFull
 from holdfast.server.app import Options
@@ -85,8 +85,10 @@ def test_no_more_queues_and_dicts_are_created_than_the_quota_allows(operator: St
         with pytest.raises(StoreFull, match="queues"):
             acme.execute(command)
     acme.execute(Write("d", [Change("k", value=Raw(b"1"))]))
-    with pytest.raises(StoreFull, match="1 dicts"):
-        acme.execute(Write("e", [Change("k", value=Raw(b"1"))]))
+    growing: list[Command[Any]] = [Write("e", [Change("k", value=Raw(b"1"))]), Acquire("e", "k", "me", "l", 60.0)]
+    for command in growing:
+        with pytest.raises(StoreFull, match="1 dicts"):
+            acme.execute(command)
     put(acme, "a", "3")
     assert [each.name for each in acme.execute(Names("queue")).settings] == ["a", "b"]
     for queue in ("a", "b", "c"):
