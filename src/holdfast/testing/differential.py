@@ -23,7 +23,7 @@ from holdfast.records import Receipt, State
 from holdfast.stores import Store
 from holdfast.stores.memory import MemoryStore
 from holdfast.testing.clock import FakeClock
-from holdfast.testing.randomness import BEYOND, DICTS, GRAVE, MAKERS, QUEUES, TOPICS, World, named
+from holdfast.testing.randomness import BEYOND, BUSY, DICTS, GRAVE, MAKERS, PLAIN, QUEUES, TOPICS, World, named
 
 STATES: tuple[State, ...] = ("ready", "leased", "dead", "buffered")
 NUMBERS = frozenset({"token", "revision", "index"})
@@ -187,7 +187,7 @@ def run(factory: Opens, seed: int, steps: int, dump_to: Path | None = None) -> N
     """Take random steps on both stores; the same seed takes the same steps. A history that fails can be kept in a file."""
     chance = Random(seed)
     twins = Twins(factory)
-    player = Player(twins, chance)
+    player = Player(twins, chance, PLAIN[seed % len(PLAIN)])
     try:
         for number in range(steps):
             player.step(player.pick())
@@ -219,9 +219,9 @@ class Player:
 
     kinds: tuple[str, ...] = (*MAKERS, "advance", "repeat", "reopen")
 
-    def __init__(self, twins: Twins, chance: Random) -> None:
+    def __init__(self, twins: Twins, chance: Random, plain: float | None = None) -> None:
         self.twins = twins
-        self.world: World = World(chance)
+        self.world: World = World(chance, twins.clock.wall_us, plain)
         self._weights = [weight for _, weight in MAKERS.values()] + [20, 4, 1]
         self._named: list[tuple[int, AnyCommand]] = []
 
@@ -239,7 +239,7 @@ class Player:
             self._repeat()
         else:
             command = MAKERS[kind][0](self.world)
-            if chance.random() < 0.2 and not command.reads_only:
+            if chance.random() < 0.12 and not command.reads_only:
                 command = named(command, self.world)
                 self._named.append((self.twins.clock.now_us(), command))
             self.world.learn(self.twins.do(command))
@@ -276,7 +276,7 @@ def _plain(answer: Any) -> Any:
 def _everything(store: Store) -> dict[str, Any]:
     """All that can be seen of a store."""
     seen: dict[str, Any] = {}
-    for queue in (*QUEUES, GRAVE, "morgue"):
+    for queue in (*QUEUES, GRAVE, BUSY, "morgue"):
         for state in STATES:
             seen[f"{state} messages of queue {queue}"] = _plain(store.execute(Browse(queue, state=state, limit=10_000)).messages)
         counted = store.execute(Count(queue))

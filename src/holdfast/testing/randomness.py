@@ -31,24 +31,33 @@ from holdfast.commands import (
 )
 from holdfast.commands.leases import Acquired
 from holdfast.records import Receipt, ReturnTo
+from holdfast.testing.clock import START_US
 
 QUEUES = ("one", "two")
 GRAVE = "graves"
+BUSY = "busy"
+"""A queue that nobody limits or pauses: there the commonest commands find what they look for."""
 DICTS = ("config", "state")
 KEYS = ('"a"', '"b"', "7")
 ENTRIES = ("a", "b", "ab", "ü")
 BEYOND = 2**53 - 1
 """No store gives this number out."""
 
-TOPICS = ("queue:one", "queue:two", f"queue:{GRAVE}", "dict:config", "dict:state", "lease::a", "lease::b")
+PLAIN = (0.0, 0.9, 0.95)
+"""How often the commands of one history are such as programs send most: some things show only among many that are not."""
+
+TOPICS = ("queue:one", "queue:two", f"queue:{GRAVE}", f"queue:{BUSY}", "dict:config", "dict:state", "lease::a", "lease::b")
 
 
 class World:
     """What a client may know: what it was given, and what it sent."""
 
-    def __init__(self, chance: Random) -> None:
+    def __init__(self, chance: Random, wall_us: Callable[[], int] = lambda: START_US, plain: float | None = None) -> None:
         self.chance = chance
+        self.wall_us = wall_us
+        self._plain = chance.choice(PLAIN) if plain is None else plain
         self.receipts: list[Receipt] = []
+        self.unsettled: list[Receipt] = []
         self.leases: list[LeaseName] = []
         self.ids: list[str] = []
         self.numbers: list[int] = [1]
@@ -60,6 +69,7 @@ class World:
         """Remember what an answer gives to work with later."""
         if isinstance(answer, Claimed):
             self.receipts += [message.receipt for message in answer.messages]
+            self.unsettled += [message.receipt for message in answer.messages]
             self.numbers += [message.token for message in answer.messages]
         elif isinstance(answer, Acquired):
             self.leases.append(LeaseName(answer.lease.dict, answer.lease.key, answer.lease.lease_id))
@@ -83,13 +93,34 @@ class World:
         """A token that was given out; sometimes what is none."""
         return BEYOND if self.chance.random() < 0.1 or len(self.numbers) == 1 else self.number()
 
+    def is_plain(self) -> bool:
+        """Whether the next command is one that programs send most: so often that fast paths are judged as much as the full rules."""
+        return self.chance.random() < self._plain
+
     def some(self, things: list[Any]) -> list[Any]:
         """A few of the newest, stale ones among them."""
         return [self.chance.choice(things[-12:]) for _ in range(self.chance.choice((1, 1, 1, 2, 4)))] if things else []
 
 
 def put(world: World) -> Put:
-    return Put(world.chance.choice((*QUEUES, *QUEUES, GRAVE)), [item(world) for _ in range(world.chance.choice((1, 1, 2, 5)))])
+    chance = world.chance
+    if world.is_plain():
+        return Put(plain_queue(world), [plain_item(world) for _ in range(chance.choice((1, 1, 1, 1, 3)))])
+    return Put(chance.choice((*QUEUES, *QUEUES, GRAVE, BUSY)), [item(world) for _ in range(chance.choice((1, 1, 2, 5)))])
+
+
+def plain_queue(world: World) -> str:
+    return world.chance.choice((BUSY, BUSY, BUSY, BUSY, *QUEUES))
+
+
+def plain_item(world: World) -> Item:
+    chance = world.chance
+    world.ids.append(chance.choice(world.ids[-10:]) if world.ids and chance.random() < 0.02 else world.name())
+    return Item(world.ids[-1], value(world), priority=chance.choice((0, 0, 0, 0, 1)))
+
+
+def value(world: World) -> Raw:
+    return Raw(json.encode(world.chance.choice((None, 1, "text", {"n": [world.chance.randint(0, 9)]}))))
 
 
 def item(world: World) -> Item:
@@ -97,11 +128,12 @@ def item(world: World) -> Item:
     world.ids.append(chance.choice(world.ids[-10:]) if world.ids and chance.random() < 0.1 else world.name())
     return Item(
         world.ids[-1],
-        Raw(json.encode(chance.choice((None, 1, "text", {"n": [chance.randint(0, 9)]})))),
-        key=chance.choice((None, None, *KEYS)),
+        value(world),
+        key=chance.choice((None, *KEYS)),
         if_ready=chance.choice(("update", "keep", "reject")) if chance.random() < 0.4 else "update",
         if_leased=chance.choice(("buffer", "update", "keep", "reject")) if chance.random() < 0.5 else "buffer",
         delay_s=chance.choice((0, 0, 0, 2, 10)),
+        at=world.wall_us() + chance.choice((-2, 0, 3)) * 1_000_000 if chance.random() < 0.15 else None,
         priority=chance.choice((0, 0, 0, 1, -1)),
         max_attempts=chance.choice((None, None, 1, 2)),
         dead_letter=chance.choice((None, None, "morgue")),
@@ -112,8 +144,10 @@ def item(world: World) -> Item:
 
 def claim(world: World) -> Claim:
     chance = world.chance
+    if world.is_plain():
+        return Claim(plain_queue(world), chance.choice(("ann", "bob")), chance.choice((None, 30, 60)), chance.choice((1, 1, 1, 1, 2)))
     return Claim(
-        chance.choice((*QUEUES, *QUEUES, GRAVE, "morgue", "nowhere")),
+        chance.choice((*QUEUES, *QUEUES, GRAVE, BUSY, "morgue", "nowhere")),
         chance.choice(("ann", "bob")),
         chance.choice((None, 1, 5, 5, 30)),
         chance.choice((1, 1, 2, 5)),
@@ -131,6 +165,9 @@ def extend(world: World) -> Extend:
 
 def settle(world: World) -> Settle:
     chance = world.chance
+    if world.is_plain():
+        receipts = [world.unsettled.pop() for _ in range(min(len(world.unsettled), chance.choice((1, 1, 1, 1, 3))))]
+        return Settle([receipt for receipt in receipts if receipt.queue == receipts[0].queue])
     return Settle(
         world.some(world.receipts),
         to=chance.choice(("done", "done", "ready", "ready", "dead")),
@@ -261,7 +298,7 @@ MAKERS: dict[str, tuple[Callable[[World], AnyCommand], int]] = {
     "settle": (settle, 16),
     "extend": (extend, 4),
     "move": (move, 5),
-    "redrive": (redrive, 6),
+    "redrive": (redrive, 10),
     "write": (write, 14),
     "acquire": (acquire, 7),
     "renew": (renew, 2),

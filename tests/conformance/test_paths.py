@@ -1,0 +1,120 @@
+"""The random histories judge the fast paths as well as the full rules: both are taken, by every store, more than now and then."""
+
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec import msgpack
+
+from holdfast.clock import Clock
+from holdfast.commands import Claim, Command, Put, Settle
+from holdfast.stores import Store
+from holdfast.stores.lmdb.transaction import LmdbTransaction
+from holdfast.stores.memory import MemoryStore
+from holdfast.stores.postgres.calls import Calls
+from holdfast.stores.redis import requests
+from holdfast.stores.sqlite import native
+from holdfast.testing.differential import Opens, run
+from tests.conformance.factories import LmdbFactory, MemoryFactory, PostgresFactory, RedisFactory, SqliteFactory
+from tests.postgres import empty_postgres_url
+from tests.servers import own_redis_url
+
+SEEDS = range(6)
+STEPS = 300
+FAST_LEAST = {"memory": 0.3, "sqlite": 0.4, "lmdb": 0.4, "redis": 0.4, "postgres": 0.4}
+"""In memory the fast path takes one message at a time, and no command that has an id."""
+FULL_LEAST = 0.1
+
+Paths = Counter[str]
+Makes = Callable[[int], Opens]
+
+
+@pytest.fixture
+def paths() -> Paths:
+    return Counter()
+
+
+def count(paths: Paths, command: Command[Any], *, is_fast: bool) -> None:
+    if isinstance(command, Put | Claim | Settle):
+        paths["fast" if is_fast else "full"] += 1
+
+
+def counted(paths: Paths, answer: Callable[..., Any]) -> Callable[..., Any]:
+    """The function, whose last argument is a command, and which answers None where it leaves it to the full rules."""
+
+    def ask(*arguments: Any) -> Any:
+        found = answer(*arguments)
+        count(paths, arguments[-1], is_fast=found is not None)
+        return found
+
+    return ask
+
+
+def folder(under: Path, seed: int) -> Path:
+    made = under / str(seed)
+    made.mkdir()
+    return made
+
+
+@pytest.fixture
+def memory(paths: Paths, monkeypatch: pytest.MonkeyPatch) -> Makes:
+    class Counted(MemoryFactory, frozen=True):
+        def make(self, clock: Clock) -> Store:
+            store = super().make(clock)
+            assert isinstance(store, MemoryStore)
+            monkeypatch.setattr(store, "_native", {kind: counted(paths, answer) for kind, answer in store._native.items()})
+            return store
+
+    return lambda _: Counted()
+
+
+@pytest.fixture
+def sqlite(paths: Paths, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Makes:
+    monkeypatch.setattr(native, "answer", counted(paths, native.answer))
+    return lambda seed: SqliteFactory(folder(tmp_path, seed))
+
+
+@pytest.fixture
+def lmdb(paths: Paths, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Makes:
+    monkeypatch.setattr(LmdbTransaction, "_natively", counted(paths, LmdbTransaction._natively))
+    return lambda seed: LmdbFactory(folder(tmp_path, seed))
+
+
+@pytest.fixture
+def redis(paths: Paths, monkeypatch: pytest.MonkeyPatch) -> Makes:
+    answer_to = requests.answer_to
+
+    def answer(command: Command[Any], reply: bytes) -> Any:
+        found = msgpack.decode(reply)
+        # The fast path of a script answers that all went well, or with the ids of what it leased beside it.
+        count(paths, command, is_fast=found is True or (isinstance(command, Claim) and bool(found.get("ids"))))
+        return answer_to(command, reply)
+
+    monkeypatch.setattr("holdfast.stores.redis.refusing.answer_to", answer)
+    return lambda _: RedisFactory(own_redis_url())
+
+
+@pytest.fixture
+def postgres(paths: Paths, monkeypatch: pytest.MonkeyPatch) -> Makes:
+    """Counts which function is called; what it finds in the tables may still lead it to the full rules."""
+    call = Calls.call
+
+    def ask(calls: Calls, command: Command[Any], command_id: str, *, again: bool) -> Any:
+        found = call(calls, command, command_id, again=again)
+        count(paths, command, is_fast=found.statement != calls._execute)
+        return found
+
+    monkeypatch.setattr(Calls, "call", ask)
+    return lambda _: PostgresFactory(empty_postgres_url())
+
+
+@pytest.mark.parametrize("name", FAST_LEAST)
+def test_random_histories_take_the_fast_paths_and_the_full_rules(name: str, paths: Paths, request: pytest.FixtureRequest) -> None:
+    factory_for: Makes = request.getfixturevalue(name)
+    for seed in SEEDS:
+        run(factory_for(seed), seed, STEPS)
+    taken = paths["fast"] + paths["full"]
+    share = paths["fast"] / taken
+    assert FAST_LEAST[name] <= share <= 1 - FULL_LEAST, f"{share:.0%} of {taken:,} puts, claims and settlings took the fast path"
