@@ -47,6 +47,9 @@ SHARE: Final = 20
 PATIENCE_S: Final = 5.0
 """How long a command waits for a count before it is refused."""
 
+PATIENT: Final = 10
+"""How many commands of a namespace wait for it; others are refused at once, and take nobody's place."""
+
 TURNS: Final = 20
 _log = logging.getLogger("holdfast.server")
 _RETRY = ((b"retry-after", b"5"),)
@@ -108,6 +111,7 @@ class _Used:
         self._logged_bytes = 0
         self._logs: defaultdict[str, Logged] = defaultdict(lambda: Logged(now))
         self._counting: asyncio.Task[None] | None = None
+        self._waiting = 0
         self._count_again_at = now()
         self._old_at = now()
         self.in_flight_bytes = 0
@@ -188,8 +192,13 @@ class _Used:
         """Count again, as soon as it may be done, and wait for it a while."""
         if self._count_again_at - self._now() < PATIENCE_S:
             self._count()
-        if self._counting is not None:
+        if self._counting is None or self._waiting >= PATIENT:
+            return
+        self._waiting += 1
+        try:
             await asyncio.wait([self._counting], timeout=PATIENCE_S)
+        finally:
+            self._waiting -= 1
 
     def _count(self) -> None:
         if self._counting is None:
