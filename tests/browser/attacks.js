@@ -66,6 +66,7 @@ const GETS = {
   "fetch no-cors": url => fetched(url, { mode: "no-cors" }),
   "image": url => element("img", { src: url }),
   "script": url => element("script", { src: url }),
+  "frame": url => element("iframe", { src: url }),
   "style sheet": url => element("link", { rel: "stylesheet", href: url }, document.head),
 }
 

@@ -113,12 +113,12 @@ def commands(how: str) -> dict[str, tuple[str, Any]]:
 
 
 @pytest.fixture
-def foreign() -> Iterator[str]:
-    """The address of a page of another site on this host."""
+def foreign() -> Iterator[int]:
+    """The port of a server of pages on this host, which every name leads to."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), _ForeignPage)
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
-    yield f"http://evil.example:{server.server_port}/"
+    yield server.server_port
     server.shutdown()
     thread.join()
     server.server_close()
@@ -156,10 +156,11 @@ def try_reads(page: Page, url: str) -> list[Any]:
     return learned + [attack(page, "WATCHES", how, watched) for how in page.run("Object.keys(WATCHES)")]
 
 
-def test_a_page_of_another_site_changes_nothing_and_learns_nothing(page: Page, foreign: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("host", ["evil.example", "127.0.0.1"], ids=["another site", "another port of this host"])
+def test_a_page_of_another_origin_changes_nothing_and_learns_nothing(page: Page, foreign: int, host: str, tmp_path: Path) -> None:
     attacked = Attacked(tmp_path)
     with attacked.process as process:
-        page.open(foreign)
+        page.open(f"http://{host}:{foreign}/")
         learned = [*try_posts(page, process.url), *try_seals(page, process.url, attacked.before.latest), *try_reads(page, process.url)]
         requests = attacked.requests(len(learned))
     assert set(learned) == {None}
@@ -168,10 +169,10 @@ def test_a_page_of_another_site_changes_nothing_and_learns_nothing(page: Page, f
     assert attacked.is_untouched()
 
 
-def test_without_the_checks_the_same_page_puts_takes_drops_writes_and_watches(page: Page, foreign: str, tmp_path: Path) -> None:
+def test_without_the_checks_the_same_page_puts_takes_drops_writes_and_watches(page: Page, foreign: int, tmp_path: Path) -> None:
     attacked = Attacked(tmp_path, broken=UNPROTECTED)
     with attacked.process as process:
-        page.open(foreign)
+        page.open(f"http://evil.example:{foreign}/")
         learned = [*try_posts(page, process.url), *try_reads(page, process.url)]
         # The browser reads on from the event source for five seconds, which the page is not shown.
         requests = attacked.requests(len(learned) - 1)
@@ -179,10 +180,10 @@ def test_without_the_checks_the_same_page_puts_takes_drops_writes_and_watches(pa
     assert requests["/v1/watch", 200] > 0
 
 
-def test_without_the_checks_and_started_for_copies_the_same_page_seals_the_store(page: Page, foreign: str, tmp_path: Path) -> None:
+def test_without_the_checks_and_started_for_copies_the_same_page_seals_the_store(page: Page, foreign: int, tmp_path: Path) -> None:
     attacked = Attacked(tmp_path, "--allow-copy", broken=UNPROTECTED)
     with attacked.process as process:
-        page.open(foreign)
+        page.open(f"http://evil.example:{foreign}/")
         attacked.requests(len(try_seals(page, process.url, attacked.before.latest)))
     assert attacked.effects() == {("seal", "")}
 
