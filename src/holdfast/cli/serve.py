@@ -28,6 +28,8 @@ def serve(
         list[str] | None, typer.Option(help="The address of a proxy whose X-Forwarded-For is believed; may be repeated.")
     ] = None,
     max_body_mib: Annotated[float, typer.Option(min=0.001, help="How long a body may be.")] = 24.0,
+    max_answers_mib: Annotated[int, typer.Option(min=1, help="How much memory answers may take until they are read.")] = 256,
+    max_answers_mib_each: Annotated[int, typer.Option(min=1, help="How much those of each token may.")] = 64,
     max_requests: Annotated[int, typer.Option(min=1, help="How many requests may be under way at once.")] = 2_000,
     max_waiting: Annotated[int, typer.Option(min=1, help="How many requests may wait or watch.")] = 10_000,
     max_waiting_each: Annotated[int, typer.Option(min=1, help="How many of each token may.")] = 5_000,
@@ -62,6 +64,8 @@ def serve(
     )
     options = Options(
         body_bytes=int(max_body_mib * 2**20),
+        answers_bytes=max_answers_mib * 2**20,
+        answers_bytes_each=max_answers_mib_each * 2**20,
         in_flight=max_requests,
         waiting=max_waiting,
         waiting_each=max_waiting_each,

@@ -23,6 +23,9 @@ from holdfast.server.layers.problems import Problems
 from holdfast.server.layers.signin import COMMAND_S, SignIn
 from holdfast.server.layers.telemetry import Telemetry
 from holdfast.server.layers.tracing import traced
+from holdfast.server.memory import MOST_BYTES as ANSWERS
+from holdfast.server.memory import MOST_BYTES_EACH as ANSWERS_EACH
+from holdfast.server.memory import Memory
 from holdfast.server.metrics import Metrics
 from holdfast.server.quotas import KnownQuotas
 from holdfast.server.rates import Rates
@@ -59,6 +62,9 @@ class Options(Struct, frozen=True):
     reading_bytes: int = MOST_BYTES
     """How much of long bodies may be in memory, in all and of each token."""
     reading_bytes_each: int = MOST_BYTES_EACH
+    answers_bytes: int = ANSWERS
+    """How many bytes answers may take, from when their commands are executed until they are sent, in all and of each token."""
+    answers_bytes_each: int = ANSWERS_EACH
     in_flight: int = IN_FLIGHT
     """How many requests may be under way at once, beside those that wait, in all and of each token."""
     in_flight_each: int = IN_FLIGHT_EACH
@@ -101,6 +107,7 @@ class ControlPlane:
         self._store = store
         self._options = options
         self._lasting = Lasting(options.waiting, options.waiting_each)
+        self._memory = Memory(options.answers_bytes, options.answers_bytes_each)
         self._served: _Served | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -125,11 +132,13 @@ class ControlPlane:
         tenants = Tenants(tasks, quotas, options.now)
         bodies = Bodies(budget, options.body_bytes)
         posts: dict[str, App] = {
-            route.path: CommandRoute(route.command, store, self._lasting, metrics, stalls=stalls, tenants=tenants, bodies=bodies)
+            route.path: CommandRoute(
+                route.command, store, self._lasting, metrics, stalls=stalls, tenants=tenants, bodies=bodies, memory=self._memory
+            )
             for route in ROUTES
         }
         posts[WAIT_PATH] = WaitRoute(topics, self._lasting, tenants, bodies, budget)
-        gets = _gets(store, topics, self._lasting, metrics, options, tenants=tenants)
+        gets = _gets(store, topics, self._lasting, metrics, options, tenants=tenants, memory=self._memory)
         tokens = KnownTokens(self._store, tasks, options.now)
         failures = Failures(options.failed_logins, options.failed_logins_s, options.now)
         rates = Rates(options.requests_each_per_s, options.now)
@@ -219,9 +228,11 @@ class Routes:
         return WireError("wrong_method", 405, f"this takes {allowed}", ((b"allow", allowed.encode()),))
 
 
-def _gets(store: AsyncStore, topics: Topics, lasting: Lasting, metrics: Metrics, options: Options, *, tenants: Tenants) -> dict[str, App]:
+def _gets(
+    store: AsyncStore, topics: Topics, lasting: Lasting, metrics: Metrics, options: Options, *, tenants: Tenants, memory: Memory
+) -> dict[str, App]:
     return {
-        WATCH_PATH: WatchRoute(store, lasting, tenants, options.heartbeat_s),
+        WATCH_PATH: WatchRoute(store, lasting, tenants, memory, options.heartbeat_s),
         ABOUT_PATH: AboutRoute(store),
         AUDIT_PATH: AuditRoute(store),
         OPENAPI_PATH: OpenApiRoute(),

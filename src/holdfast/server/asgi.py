@@ -1,5 +1,6 @@
 """The few words of ASGI that the server's parts share."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any, Final
 
@@ -27,12 +28,21 @@ SLOTS: Final = "holdfast.slots"
 REPLY: Final = "holdfast.reply"
 """Where a connection offers in the scope to send a whole answer in one piece."""
 
+HANG_UP: Final = "holdfast.hang_up"
+"""Where a connection offers in the scope to be cut off at once, with what was not sent yet."""
+
+SEND_S: Final = 60.0
+"""How long a client may take for one piece."""
+
+PIECE_BYTES: Final = 64 * 1024
+"""How much is sent at a time: whoever does not read keeps the rest from being copied to the socket."""
+
 LEFT: Final = 499
 """The status, for logs and counters alone, of a request whose client left before it was whole."""
 
 
 class ClientLeft(Exception):  # noqa: N818 - it is no error
-    """The client hung up before its request was whole: there is nobody to answer."""
+    """The client hung up before its request was whole, or does not read: there is nobody to answer."""
 
 
 Headers = tuple[tuple[bytes, bytes], ...]
@@ -51,9 +61,30 @@ async def answer(scope: Scope, send: Send, status: int, body: bytes, *headers: t
     reply: Reply | None = scope.get(REPLY)
     if not is_read(scope):
         reply, headers = None, (*headers, *(CLOSE if CLOSE[0] not in headers else ()))
-    if reply is None or not reply(status, body, headers):
-        await send({"type": "http.response.start", "status": status, "headers": headers})
-        await send({"type": "http.response.body", "body": body})
+    if len(body) > PIECE_BYTES or reply is None or not reply(status, body, headers):
+        await send_in_time(scope, send, {"type": "http.response.start", "status": status, "headers": headers})
+        await send_pieces(scope, send, body)
+        await send_in_time(scope, send, {"type": "http.response.body", "body": b""})
+
+
+async def send_pieces(scope: Scope, send: Send, body: bytes) -> None:
+    """Send a part of a response, as fast as the client reads."""
+    whole = memoryview(body)
+    for start in range(0, len(body), PIECE_BYTES):
+        await send_in_time(scope, send, {"type": "http.response.body", "body": whole[start : start + PIECE_BYTES], "more_body": True})
+
+
+async def send_in_time(scope: Scope, send: Send, message: Message) -> None:
+    """Send, or cut off a client that does not read."""
+    try:
+        async with asyncio.timeout(SEND_S):
+            await send(message)
+    except TimeoutError:
+        hang_up: Callable[[], None] | None = scope.get(HANG_UP)
+        if hang_up is not None:
+            hang_up()
+            await asyncio.sleep(0)  # Let the connection hear of it: else it would be told that the response lacks its end.
+        raise ClientLeft from None
 
 
 def header(scope: Scope, name: bytes) -> bytes | None:

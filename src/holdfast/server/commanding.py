@@ -12,8 +12,9 @@ from holdfast.codec import check_duration
 from holdfast.commands import Claim, Claimed, Command, only_reads
 from holdfast.server.asgi import JSON_TYPE, ClientLeft, Receive, Scope, Send, answer
 from holdfast.server.bodies import Bodies
-from holdfast.server.callers import caller_of
+from holdfast.server.callers import caller_of, who_asks
 from holdfast.server.lasting import Lasting, cancel_when_gone
+from holdfast.server.memory import Memory, Share
 from holdfast.server.metrics import Metrics
 from holdfast.server.reach import Reach
 from holdfast.server.stalls import Stalls
@@ -42,6 +43,7 @@ class CommandRoute:
         stalls: Stalls,
         tenants: Tenants,
         bodies: Bodies,
+        memory: Memory,
     ) -> None:
         self._decode = json.Decoder(command).decode
         self._store = store
@@ -50,21 +52,28 @@ class CommandRoute:
         self._stalls = stalls
         self._tenants = tenants
         self._bodies = bodies
+        self._memory = memory
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         begun = self._stalls.begin()
         command = await self._bodies.decoded(scope, receive, self._decode)
         caller = caller_of(scope)
-        store = Reach(self._store, caller, self._tenants)
-        last = await store.last_failures(command)
-        self._stalls.check(begun)
-        if scope["query_string"] and isinstance(command, Claim):
-            answered: object = await self._claim(store, command, scope, receive)
-        else:
-            answered = await self._execute(store, command, receive)
-        self._metrics.executed(command, answered, caller.namespace.prefix, last)
-        offset = (_WALL_OFFSET, b"%d" % self._store.wall_offset_us())
-        await answer(scope, send, 200, _encode(answered), JSON_TYPE, offset)
+        share = Share(self._memory, who_asks(caller))
+        store = Reach(self._store, caller, self._tenants, share)
+        try:
+            last = await store.last_failures(command)
+            self._stalls.check(begun)
+            if scope["query_string"] and isinstance(command, Claim):
+                answered: object = await self._claim(store, command, scope, receive)
+            else:
+                answered = await self._execute(store, command, receive)
+            self._metrics.executed(command, answered, caller.namespace.prefix, last)
+            offset = (_WALL_OFFSET, b"%d" % self._store.wall_offset_us())
+            body = _encode(answered)
+            del answered, command  # Only the body is needed while the client reads.
+            await answer(scope, send, 200, body, JSON_TYPE, offset)
+        finally:
+            share.leave()
 
     async def _execute(self, store: AsyncStore, command: Command[Any], receive: Receive) -> object:
         """Execute it; what only reads, and much, ends when its client leaves."""

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
-from holdfast.server.asgi import BODY, REPLY, Headers
+from holdfast.server.asgi import BODY, HANG_UP, REPLY, Headers
 
 HEAD_S: Final = 30.0
 HEAD_BYTES: Final = 64 * 1024
@@ -69,6 +69,7 @@ class Connection(HttpToolsProtocol):
         self._is_in_head, self._began_now = False, True
         super().on_headers_complete()
         self.scope[REPLY] = partial(reply, self.cycle)  # type: ignore[typeddict-unknown-key]  # uvicorn knows only its own
+        self.scope[HANG_UP] = self._hang_up  # type: ignore[typeddict-unknown-key]  # as above
 
     def on_message_complete(self) -> None:
         if self._began_now:
@@ -95,6 +96,8 @@ class Connection(HttpToolsProtocol):
         left_s = self._silent_since + self.timeout_keep_alive - self.loop.time()
         if left_s > 0:
             self._silence_timer = self.loop.call_later(left_s, self._end_if_silent)
+        elif self.transport.get_write_buffer_size():
+            self._hang_up()  # Closing would wait for a client that does not read.
         elif not self.transport.is_closing():
             self.transport.close()
 

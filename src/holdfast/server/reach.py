@@ -14,11 +14,13 @@ from holdfast.codec import Limits, check_name
 from holdfast.commands import Command, Configure, Fences, Names, Seal, Survey, Together
 from holdfast.errors import NotAllowed
 from holdfast.records import Kind, Receipt, Settings
+from holdfast.server.answers import brought, may_bring
 from holdfast.server.audit import acts_of, is_told, recorded, tell
 from holdfast.server.callers import Caller, check, may_know
 from holdfast.server.effects import last_failures
 from holdfast.server.hiding import hide_ids, hide_ids_in_error
 from holdfast.server.inside import inside
+from holdfast.server.memory import Share
 from holdfast.server.namespaces import AUDIT, RESERVED
 from holdfast.server.needs import Need, needs_of
 from holdfast.server.outside import error_outside, outside
@@ -37,8 +39,10 @@ ID_LIMITS: Final = Limits(name_bytes=100)
 class Reach:
     """An `AsyncStore` for the length of one request."""
 
-    def __init__(self, store: AsyncStore, caller: Caller, tenants: Tenants) -> None:
+    def __init__(self, store: AsyncStore, caller: Caller, tenants: Tenants, share: Share) -> None:
         self._store = store
+        # What its answers take of the server's memory; whoever has no more use for one says so.
+        self._share = share
         self._tenants = tenants
         self._caller = caller
         self._namespace = caller.namespace
@@ -57,6 +61,8 @@ class Reach:
             return same
         for need in needs_of(command):
             check(self._caller, need)
+        if await self._share.wait_for(may_bring(command, self.limits)):
+            await self._caller.stay()
         size_bytes = 0
         try:
             size_bytes = await self._tenants.enter(command, self._namespace)
@@ -68,6 +74,7 @@ class Reach:
             raise
         finally:
             self._tenants.leave(self._namespace, size_bytes)
+        self._share.keep(brought(answer))
         theirs: R = outside(answer, self._namespace) if self._namespace.prefix else answer
         return theirs
 

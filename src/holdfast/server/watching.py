@@ -1,21 +1,22 @@
 """`GET /v1/watch`: the events of a topic as Server-Sent Events, each with its index as id, so that a client can go on where it was."""
 
-import asyncio
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import Final
 from urllib.parse import parse_qs
 
-from msgspec import json
+from msgspec import Struct, json
 
 from holdfast.commands import Changes, Page
 from holdfast.commands.events import OLDEST
 from holdfast.commands.topics import watch_topic
 from holdfast.records import Event
-from holdfast.server.asgi import STATUS, Receive, Scope, Send, header
-from holdfast.server.callers import caller_of
+from holdfast.server.answers import brought
+from holdfast.server.asgi import PIECE_BYTES, STATUS, Receive, Scope, Send, header, send_in_time, send_pieces
+from holdfast.server.callers import caller_of, who_asks
 from holdfast.server.lasting import Lasting
+from holdfast.server.memory import Memory, Share
 from holdfast.server.reach import Reach
 from holdfast.server.tenants import Tenants
 from holdfast.stores import AsyncStore
@@ -26,8 +27,11 @@ HEARTBEAT_S: Final = 15.0
 QUIET_BEATS: Final = 4
 """After so many heartbeats without a hint the store is asked all the same, should one have been lost."""
 
-SEND_S: Final = 60.0
 PAGE: Final = 500
+FIRST_PAGE: Final = 4
+"""How many events are read at first, and after a page of large ones."""
+
+SHORT_BYTES: Final = 64 * 1024
 OK: Final = 200
 _HEADERS = [(b"content-type", b"text/event-stream"), (b"x-accel-buffering", b"no")]
 _encode: Callable[[object], bytes] = json.Encoder().encode
@@ -36,49 +40,82 @@ _encode: Callable[[object], bytes] = json.Encoder().encode
 class WatchRoute:
     """Streams what happens on a topic; a comment now and then shows that the stream lives."""
 
-    def __init__(self, store: AsyncStore, lasting: Lasting, tenants: Tenants, heartbeat_s: float = HEARTBEAT_S) -> None:
+    def __init__(self, store: AsyncStore, lasting: Lasting, tenants: Tenants, memory: Memory, heartbeat_s: float = HEARTBEAT_S) -> None:
         self._store = store
         self._lasting = lasting
         self._tenants = tenants
+        self._memory = memory
         self._heartbeat_s = heartbeat_s
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         first = asked_for(scope)
         caller = caller_of(scope)
-        store = Reach(self._store, caller, self._tenants)
-        with store.mark(watch_topic(first.topic)) as mark:
-            page = await store.execute(first)  # What is wrong with it is still an error, not a stream.
-            await self._lasting.run(scope, receive, self._stream(scope, send, self._parts(store, mark, first.topic, page)), self._tenants)
-        await send({"type": "http.response.body", "body": b""})
+        share = Share(self._memory, who_asks(caller))
+        store = Reach(self._store, caller, self._tenants, share)
+        try:
+            with store.mark(watch_topic(first.topic)) as mark:
+                page = await store.execute(first)  # What is wrong with it is still an error, not a stream.
+                parts = self._parts(_Watch(store, mark, first.topic, share), page)
+                del page  # Or it would be kept for as long as the watch lasts.
+                await self._lasting.run(scope, receive, self._stream(scope, send, parts), self._tenants)
+        finally:
+            share.leave()
+        await send_in_time(scope, send, {"type": "http.response.body", "body": b""})
 
     async def _stream(self, scope: Scope, send: Send, parts: AsyncIterator[bytes]) -> None:
         scope[STATUS] = OK
-        await send({"type": "http.response.start", "status": OK, "headers": _HEADERS})
-        with suppress(WireError):  # The caller's token was revoked meanwhile: the stream ends.
+        await send_in_time(scope, send, {"type": "http.response.start", "status": OK, "headers": _HEADERS})
+        with suppress(WireError):  # The caller's token was revoked meanwhile, or there was no room for long: the stream ends.
             async for part in parts:
-                async with asyncio.timeout(SEND_S):  # Whoever reads no longer is hung up on.
-                    await send({"type": "http.response.body", "body": part, "more_body": True})
+                await send_pieces(scope, send, part)  # Whoever reads no longer is hung up on, and may go on after its last event.
 
-    async def _parts(self, store: AsyncStore, mark: Mark, topic: str, page: Page) -> AsyncIterator[bytes]:
+    async def _parts(self, watch: "_Watch", page: Page) -> AsyncIterator[bytes]:
         """What to send: events, or a heartbeat when there were none for a while."""
         yield b": watching\n\n"
+        limit = FIRST_PAGE
         while True:
             if page.events:
-                mark.used()
-                offset = store.wall_offset_us()
-                yield b"".join(framed(event, offset) for event in page.events)
-            if page.upto >= page.latest:
+                watch.mark.used()
+            for frames in in_pieces(page.events, watch.store.wall_offset_us()):
+                yield frames
+            # After large events few are read, so that a client that does not read keeps little in memory.
+            limit = min(PAGE, 4 * limit) if brought(page) < SHORT_BYTES else FIRST_PAGE
+            upto, latest = page.upto, page.latest
+            del page
+            watch.share.leave()
+            if upto >= latest:
                 for _ in range(QUIET_BEATS):
-                    if await self._is_hinted(store, mark):
+                    if await self._is_hinted(watch.store, watch.mark):
                         break
                     yield b": still here\n\n"
-            page = await store.execute(Changes(topic, page.upto, PAGE))
+            page = await watch.store.execute(Changes(watch.topic, upto, limit))
 
     async def _is_hinted(self, store: AsyncStore, mark: Mark) -> bool:
         """Wait for a hint until the next heartbeat; whether one came."""
         waited_from = time.monotonic()
         await store.wait(mark, self._heartbeat_s)
         return time.monotonic() - waited_from < self._heartbeat_s
+
+
+class _Watch(Struct):
+    store: AsyncStore
+    mark: Mark
+    topic: str
+    share: Share
+    """What the events that are being sent take of the server's memory."""
+
+
+def in_pieces(events: Sequence[Event], wall_offset_us: int) -> Iterator[bytes]:
+    """The frames of the events, a few small ones at a time."""
+    frames, size = list[bytes](), 0
+    for event in events:
+        frames.append(framed(event, wall_offset_us))
+        size += len(frames[-1])
+        if size >= PIECE_BYTES:
+            yield b"".join(frames)
+            frames, size = [], 0
+    if frames:
+        yield b"".join(frames)
 
 
 def asked_for(scope: Scope) -> Changes:
@@ -90,7 +127,7 @@ def asked_for(scope: Scope) -> Changes:
     after = last.decode("latin-1") if last is not None else query.get("after", [str(OLDEST)])[-1]
     if not after.removeprefix("-").isdecimal() or not after.isascii() or len(after) > len(str(2**63)):
         raise ValueError("the index to go on after is not a whole number")
-    return Changes(query["topic"][-1], max(int(after), OLDEST), PAGE)
+    return Changes(query["topic"][-1], max(int(after), OLDEST), FIRST_PAGE)
 
 
 def framed(event: Event, wall_offset_us: int) -> bytes:
