@@ -4,12 +4,14 @@ import asyncio
 import time
 from array import array
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import accumulate
 from typing import Final, Generic, TypeVar
 
-from msgspec import json
+from msgspec import Struct, json
 
 from holdfast.commands.naming import Verb
+from holdfast.commands.together import COMMANDS
 from holdfast.server.asgi import BODY, CLOSE, READ, ClientLeft, Receive, Scope, header
 from holdfast.server.browsers import is_json
 from holdfast.server.budgets import Budget, Room
@@ -36,9 +38,31 @@ LARGE_BYTES: Final = 128 * 1024
 PIECE_BYTES: Final = 64 * 1024
 """How much is looked at in one go: a thread lets others go on only between two of them."""
 
-_NO_MARK = bytes(byte for byte in range(256) if byte not in b'[]{}"')
-_STEPS = bytes.maketrans(b"[{]}", bytes([1, 1, 255, 255]))
-"""A bracket as the step it makes, up or down, in a signed byte."""
+PARTS: Final = 500_000
+"""How many brackets and commas a body may have, in its commands and their items: more than the largest batch has."""
+
+_NO_MARK = bytes(byte for byte in range(256) if byte not in b'[]{},"')
+_STEPS = bytes.maketrans(b"[{]},", bytes([1, 1, 255, 255, 0]))
+"""A bracket as the step it makes, up or down, in a signed byte; a comma makes none."""
+
+
+_DEEPER = [bytes(range(level + 1, 128)) for level in range(10)]
+"""What is deeper than each level, as signed bytes."""
+
+LIST_LEVEL: Final = 2
+MARKS_EACH: Final = 4
+"""How many brackets and commas each item has at most that are as deep as the list it is in, with those of the command around it."""
+
+
+class Shape(Struct, frozen=True):
+    """What a decoder makes objects of: a list of so many, and what is in them so many levels deep. Values below stay the text they are."""
+
+    most: int = 10_000
+    levels: int = 3
+
+
+BATCH: Final = Shape()
+STEP: Final = Shape(COMMANDS, 5)
 
 
 class Bodies:
@@ -48,12 +72,12 @@ class Bodies:
         self._budget = budget
         self._most_bytes = most_bytes
 
-    async def decoded(self, scope: Scope, receive: Receive, decode: Callable[[bytes], T]) -> T:
+    async def decoded(self, scope: Scope, receive: Receive, decode: Callable[[bytes], T], shape: Shape = BATCH) -> T:
         """The body, refused as soon as it is too long, whatever its length was said to be."""
         _check_headers(scope)
         whole: bytes | None = scope.pop(BODY, None)  # Nearly always; who waits long must not keep it.
         if whole is None or len(whole) > LARGE_BYTES:
-            return await self._decoded_long(scope, receive, decode, whole)
+            return await self._decoded_long(scope, receive, partial(_decode_long, decode, shape), whole)
         if len(whole) > self._most_bytes:
             raise _too_large(self._most_bytes)
         scope[READ] = True
@@ -72,7 +96,7 @@ class Bodies:
                 raise _too_large(most_bytes)
             scope[READ] = True
             if len(whole) <= LARGE_BYTES:
-                return decode(check_json(whole))
+                return decode(whole)
             async with self._budget.turn(whose):
                 doing = _Decoding(whole, decode)
                 try:
@@ -92,9 +116,13 @@ class _Decoding(Generic[T]):
     def __call__(self) -> T:
         began = time.thread_time()
         try:
-            return self._decode(check_json(self._body))
+            return self._decode(self._body)
         finally:
             self.spent_s = time.thread_time() - began
+
+
+def _decode_long(decode: Callable[[bytes], T], shape: Shape, body: bytes) -> T:
+    return decode(check_json(body, shape))
 
 
 def _check_headers(scope: Scope) -> None:
@@ -139,8 +167,8 @@ async def _read_pieces(receive: Receive, room: Room, most_bytes: int) -> bytes:
             return chunks[0] if len(chunks) == 1 else b"".join(chunks)
 
 
-def check_json(body: bytes) -> bytes:
-    """Give the body back, without the white space between its parts, if it is JSON, UTF-8 and not nested too deep.
+def check_json(body: bytes, shape: Shape = BATCH) -> bytes:
+    """Give the body back, without the white space between its parts, if it is JSON, UTF-8, not nested too deep and not of too many parts.
 
     Values are kept as the text they came in and compared by it, so `{"a": 1}` and `{"a":1}` must be one.
     """
@@ -149,24 +177,38 @@ def check_json(body: bytes) -> bytes:
             body.decode()
         except UnicodeDecodeError as error:
             raise WireError("not_json", 400, "the body is not UTF-8") from error
-    if body.count(b"[") + body.count(b"{") > DEPTH and _is_deep(body):
-        raise WireError("too_deep", 422, f"the body is nested more than {DEPTH} levels deep: send it as a text")
+    if len(body) > LARGE_BYTES or body.count(b"[") + body.count(b"{") > DEPTH:
+        _look_through(body, shape)
     has_space = b" " in body or b"\n" in body or b"\r" in body or b"\t" in body
     return json.format(body, indent=-1) if has_space else body
 
 
-def _is_deep(body: bytes) -> bool:
-    """Whether more brackets are open at once than may be, in one pass."""
-    depth, is_in_text = 0, False
+def _look_through(body: bytes, shape: Shape) -> None:
+    """Refuse a body in which more brackets are open at once than may be, or of too many parts, in one pass."""
+    depth, is_in_text, listed, parts = 0, False, 0, 0
     for piece in _pieces(body):
         marks = (b'"' if is_in_text else b"") + _marks(piece)
         texts = marks.split(b'"')
         is_in_text = len(texts) % 2 == 0
         steps = array("b", b"".join(texts[::2]).translate(_STEPS))
-        if max(accumulate(steps, initial=depth)) > DEPTH:
-            return True
-        depth += sum(steps)
-    return False
+        try:
+            depths = array("b", accumulate(steps, initial=depth))
+        except OverflowError:
+            if max(accumulate(steps, initial=depth)) > DEPTH:
+                raise _too_deep() from None
+            return  # More were closed than opened: it is no JSON, and who decodes it reads no further.
+        if max(depths) > DEPTH:
+            raise _too_deep()
+        listed += _count_to(depths, LIST_LEVEL)
+        parts += _count_to(depths, shape.levels)
+        if listed > MARKS_EACH * shape.most or parts > PARTS:
+            raise WireError("too_large", 413, f"the body has more parts than a batch may have, which is {shape.most:,}: send several")
+        depth = depths[-1]
+
+
+def _count_to(depths: "array[int]", level: int) -> int:
+    """How many of the depths, but for the first, which was counted before, are no deeper than that."""
+    return len(depths.tobytes().translate(None, delete=_DEEPER[level])) - (depths[0] <= level)
 
 
 def _pieces(body: bytes) -> Iterator[bytes]:
@@ -185,6 +227,10 @@ def _marks(piece: bytes) -> bytes:
     if b"\\" in piece:
         piece = piece.replace(b"\\\\", b"").replace(b'\\"', b"")
     return piece.translate(None, delete=_NO_MARK)
+
+
+def _too_deep() -> WireError:
+    return WireError("too_deep", 422, f"the body is nested more than {DEPTH} levels deep: send it as a text")
 
 
 def _too_large(most_bytes: int) -> WireError:

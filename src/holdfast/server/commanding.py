@@ -9,9 +9,9 @@ from msgspec import json
 
 from holdfast._async.flows.claiming import claim as claim_patiently
 from holdfast.codec import check_duration
-from holdfast.commands import Claim, Claimed, Command, only_reads
+from holdfast.commands import Claim, Claimed, Command, Together, only_reads
 from holdfast.server.asgi import JSON_TYPE, ClientLeft, Receive, Scope, Send, answer
-from holdfast.server.bodies import Bodies
+from holdfast.server.bodies import BATCH, STEP, Bodies
 from holdfast.server.callers import caller_of, who_asks
 from holdfast.server.lasting import Lasting, cancel_when_gone
 from holdfast.server.memory import Memory, Share
@@ -46,6 +46,7 @@ class CommandRoute:
         memory: Memory,
     ) -> None:
         self._decode = json.Decoder(command).decode
+        self._shape = STEP if command is Together else BATCH
         self._store = store
         self._lasting = lasting
         self._metrics = metrics
@@ -56,7 +57,7 @@ class CommandRoute:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         begun = self._stalls.begin()
-        command = await self._bodies.decoded(scope, receive, self._decode)
+        command = await self._bodies.decoded(scope, receive, self._decode, self._shape)
         caller = caller_of(scope)
         share = Share(self._memory, who_asks(caller))
         store = Reach(self._store, caller, self._tenants, share)
