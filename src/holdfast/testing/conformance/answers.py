@@ -3,7 +3,7 @@
 import pytest
 from msgspec import Raw
 
-from holdfast.commands import Browse, Change, Changes, Claim, Count, Item, Length, Put, Read, Together, Write
+from holdfast.commands import Browse, Change, Changes, Claim, Item, Length, Look, Put, Read, Together, Write
 from holdfast.commands.allowance import ANSWER_BYTES
 from holdfast.errors import Refused
 from holdfast.stores import Store
@@ -63,14 +63,14 @@ class AnswerConformance(Conformance):
     def test_a_step_whose_answers_are_too_large_changes_nothing(self, store: Store) -> None:
         put_large(store)
         write_large(store)
-        page, claim, named = Browse(JOBS), Claim(JOBS, limit=100), Read(DICT, ALL)
+        page, claim, named = Browse(JOBS, limit=20), Claim(JOBS, limit=20), Read(DICT, ALL)
         for one, other in ((page, page), (claim, named), (named, claim)):
             with pytest.raises(Refused, match="answer"):
                 store.execute(Together([one, other]))
         assert stats(store).leased == 0
         claimed, page, entries = store.execute(Together([Claim(JOBS, limit=4), Browse(JOBS, limit=5), Read(DICT, ALL[:6])]))
         assert (len(claimed.messages), len(page.messages), len(entries.entries)) == (4, 5, 6)
-        events, _ = store.execute(Together([Changes(f"dict:{DICT}"), Count(JOBS)]))
+        events, _ = store.execute(Together([Changes(f"dict:{DICT}", limit=20), Look(None, ["a"])]))
         assert (0 < len(events.events) <= MOST, events.upto) == (True, events.events[-1].index)
 
     def test_a_write_that_would_be_answered_with_too_much_changes_nothing(self, store: Store) -> None:

@@ -13,7 +13,7 @@ $$;
 
 -- How much of an answer a message takes. Its columns, since a row that is passed on would be read whole.
 create or replace function message_bytes(value text, metadata text, last_error text, history text[]) returns bigint
-language sql immutable as $$
+language sql stable as $$
   select octet_length(value)::bigint + coalesce(octet_length(metadata), 0) + coalesce(octet_length(last_error), 0)
     + coalesce(pg_column_size(history), 0)
 $$;
