@@ -17,10 +17,11 @@ PATIENCE_S = 30.0
 class Process:
     """One server process after another. What is `broken` is a statement that each runs before it serves, for a negative control."""
 
-    def __init__(self, file: Path, *options: str, port: int | None = None, broken: str = "") -> None:
+    def __init__(self, store: Path | str, *options: str, port: int | None = None, broken: str = "") -> None:
         self.port = port or free_port()
         self.url = f"http://127.0.0.1:{self.port}"
-        self._command = [sys.executable, "-c", f"{broken}\nfrom holdfast.cli import main; main()", "serve", f"--store=sqlite:///{file}"]
+        self._command = [sys.executable, "-c", f"{broken}\nfrom holdfast.cli import main; main()", "serve"]
+        self._command.append(f"--url={store}" if isinstance(store, str) else f"--url=sqlite:///{store}")
         self._command += [f"--port={self.port}", *options]
         self.log: list[str] = []
         self._logged = threading.Condition()
