@@ -214,7 +214,8 @@ class Loop:
 
     def ask(self, whose: str, times: int = 1) -> "list[asyncio.Task[None]]":
         async def enter() -> None:
-            await self._rounds.take(whose)
+            if not self._rounds.may_enter(whose):
+                await self._rounds.wait(whose)
             self.entered.append(whose)
 
         return [asyncio.create_task(enter()) for _ in range(times)]

@@ -65,19 +65,23 @@ class Rounds:
         self._lines: dict[str, deque[asyncio.Future[None]]] = {}
         self._is_counting = False
 
-    async def take(self, whose: str) -> None:
-        """Wait for the round in which this one is let in."""
+    def may_enter(self, whose: str) -> bool:
+        """Whether a request is let in now; else it is to `wait`."""
         self._active.see(whose)
         if self._active.count == 1 and not self._lines:
-            return
-        loop = asyncio.get_running_loop()
+            return True
         if not self._is_counting:
             self._is_counting = True
+            loop = asyncio.get_running_loop()
             loop.call_soon(self._begin_next, loop)
-        if self._entered[whose] < ROUND and whose not in self._lines:
-            self._entered[whose] += 1
-            return
-        place: asyncio.Future[None] = loop.create_future()
+        if self._entered[whose] >= ROUND or whose in self._lines:
+            return False
+        self._entered[whose] += 1
+        return True
+
+    async def wait(self, whose: str) -> None:
+        """Wait for the round in which this one is let in."""
+        place: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._lines.setdefault(whose, deque()).append(place)
         await place
 
@@ -102,7 +106,7 @@ class Turns:
     def __init__(self, places: int, active: Active) -> None:
         self._places = places
         self._active = active
-        self._taken: Counter[str] = Counter()
+        self._taken: dict[str, int] = {}
         self.count = 0
         # Those who wait, of each caller, in the order of the callers' turns.
         self._lines: dict[str, deque[asyncio.Future[None]]] = {}
@@ -110,17 +114,23 @@ class Turns:
     @asynccontextmanager
     async def place(self, whose: str) -> AsyncIterator[None]:
         """Have a place while the block runs."""
-        await self.take(whose)
+        if not self.enter(whose):
+            await self.wait(whose)
         try:
             yield
         finally:
             self.leave(whose)
 
-    async def take(self, whose: str) -> None:
+    def enter(self, whose: str) -> bool:
+        """Take a place if there is one; else the caller is to `wait`."""
+        if not self._may_enter(whose):
+            return False
+        self.count += 1
+        self._taken[whose] = self._taken.get(whose, 0) + 1
+        return True
+
+    async def wait(self, whose: str) -> None:
         """Wait for a place."""
-        if self._may_enter(whose):
-            self._enter(whose)
-            return
         place: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._lines.setdefault(whose, deque()).append(place)
         try:
@@ -143,15 +153,11 @@ class Turns:
             self._let_in()
 
     def _may_enter(self, whose: str) -> bool:
-        return self.count < self._places and self._taken[whose] < max(1, self._places // self._active.count)
-
-    def _enter(self, whose: str) -> None:
-        self.count += 1
-        self._taken[whose] += 1
+        return self.count < self._places and self._taken.get(whose, 0) < max(1, self._places // self._active.count)
 
     def _let_in(self) -> None:
         while (whose := next(filter(self._may_enter, self._lines), None)) is not None:
-            self._enter(whose)
+            self.enter(whose)
             line = self._lines.pop(whose)
             line.popleft().set_result(None)
             if line:
@@ -186,7 +192,8 @@ class FairStore:
         if is_large(command, self.limits):
             return await self._execute_large(command)
         request = current.get()
-        await self._small.take(request.whose)
+        if not self._small.enter(request.whose):
+            await self._small.wait(request.whose)
         request.begin()
         try:
             return await self._store.execute(command)

@@ -1,5 +1,7 @@
 """Requests are let in by turns: a thousand of one caller's at once keep others waiting for a few of them only."""
 
+from collections.abc import Awaitable
+
 from holdfast.commands.request import current
 from holdfast.server.asgi import App, Receive, Scope, Send
 from holdfast.server.turns import Active, Rounds
@@ -12,6 +14,10 @@ class Fair:
         self._app = app
         self._rounds = Rounds(active)
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await self._rounds.take(current.get().whose)
+    def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
+        whose = current.get().whose
+        return self._app(scope, receive, send) if self._rounds.may_enter(whose) else self._wait(whose, scope, receive, send)
+
+    async def _wait(self, whose: str, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._rounds.wait(whose)
         await self._app(scope, receive, send)
