@@ -12,7 +12,7 @@ from holdfast.commands.moving import Browse, Browsed, Count, Move, Moved
 from holdfast.commands.objects import Clear, Configure, Named, Names
 from holdfast.commands.putting import Item, Put, Puts
 from holdfast.commands.settling import Extend, Held, Settle
-from holdfast.commands.together import AnyCommand, Together, decode_command, encode_command, only_reads
+from holdfast.commands.together import AnyCommand, Together, decode_command, encode_command
 from holdfast.commands.transaction import ALL, Fenced, Filter, Stats, Transaction
 
 __all__ = [
@@ -70,6 +70,5 @@ __all__ = [
     "Written",
     "decode_command",
     "encode_command",
-    "only_reads",
     "run",
 ]

@@ -9,7 +9,8 @@ from msgspec import json
 
 from holdfast._async.flows.claiming import claim as claim_patiently
 from holdfast.codec import check_duration
-from holdfast.commands import Claim, Claimed, Command, Together, only_reads
+from holdfast.commands import Claim, Claimed, Command, Together
+from holdfast.commands.together import only_reads
 from holdfast.server.asgi import JSON_TYPE, ClientLeft, Receive, Scope, Send, answer
 from holdfast.server.bodies import BATCH, STEP, Bodies
 from holdfast.server.callers import caller_of, who_asks

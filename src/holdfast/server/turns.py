@@ -8,8 +8,9 @@ from functools import partial
 from typing import Final, TypeVar
 
 from holdfast.codec import Limits
-from holdfast.commands import Command, only_reads
+from holdfast.commands import Command
 from holdfast.commands.request import current
+from holdfast.commands.together import only_reads
 from holdfast.server.budgets import CREDIT_S, REST, Budget
 from holdfast.stores import AsyncStore, Guarantees
 from holdfast.stores.gathering import REST as REST_OF_WRITER
@@ -107,7 +108,7 @@ class Turns:
         self._places = places
         self._active = active
         self._taken: dict[str, int] = {}
-        self.count = 0
+        self.count: int = 0
         # Those who wait, of each caller, in the order of the callers' turns.
         self._lines: dict[str, deque[asyncio.Future[None]]] = {}
 

@@ -9,8 +9,9 @@ from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
 
 from holdfast.codec import Limits
-from holdfast.commands import Command, only_reads
+from holdfast.commands import Command
 from holdfast.commands.request import Request, current
+from holdfast.commands.together import only_reads
 from holdfast.errors import Closed
 from holdfast.stores import Guarantees
 from holdfast.stores.committing import Job

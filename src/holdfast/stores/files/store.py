@@ -9,7 +9,8 @@ from typing import TypeVar
 
 from holdfast.clock import Clock, Host
 from holdfast.codec import Limits
-from holdfast.commands import Command, only_reads
+from holdfast.commands import Command
+from holdfast.commands.together import only_reads
 from holdfast.errors import Closed, StoreUnavailable
 from holdfast.stores import AsyncStore, Guarantees
 from holdfast.stores.committing import Committer, Job, fail_all, read_each

@@ -8,8 +8,9 @@ from typing import Any, TypeVar
 from msgspec import Raw, Struct, json
 from msgspec.structs import force_setattr
 
-from holdfast.commands import Acquire, Acquired, Claim, Command, Import, Item, Put, Settle, Together, Write, encode_command, only_reads
+from holdfast.commands import Acquire, Acquired, Claim, Command, Import, Item, Put, Settle, Together, Write, encode_command
 from holdfast.commands.plain import uses_only
+from holdfast.commands.together import only_reads
 from holdfast.errors import LeaseHeld
 from holdfast.ids import new_id
 from holdfast.records import Lease, Receipt
