@@ -8,10 +8,7 @@ import pytest
 
 from holdfast.commands import Browse, Command, Count, Filter, Put, Together
 from holdfast.commands.request import Request, current
-from holdfast.server.audit import Actor
 from holdfast.server.budgets import CREDIT_S, REST, Budget
-from holdfast.server.known import KnownTokens
-from holdfast.server.tokens import create_token
 from holdfast.server.turns import ACTIVE_S, LARGE_PLACES, PLACES, ROUND, Active, FairStore, Rounds
 from holdfast.stores.http.problems import WireError
 from holdfast.stores.memory import MemoryStore
@@ -253,30 +250,3 @@ async def test_a_request_that_is_given_up_takes_nobodys_turn() -> None:
         task.cancel()
     await asyncio.wait(tasks)
     assert loop.entered.count("eager") == 2 * ROUND
-
-
-class Counting(AsyncMemoryStore):
-    """Counts what it is asked."""
-
-    asked = 0
-
-    async def execute(self, command: Command[Any]) -> Any:
-        self.asked += 1
-        await asyncio.sleep(0)
-        return await super().execute(command)
-
-
-@pytest.mark.anyio
-async def test_a_thousand_requests_at_once_ask_for_their_token_once() -> None:
-    store = MemoryStore()
-    token_id = create_token(store, "test", ("*",), ("default",), None, by=Actor("me", "here"))[0].id
-    counting = Counting(store)
-    tokens = KnownTokens(store, counting, lambda: 0.0)
-    finds = [asyncio.create_task(tokens.find(token_id)) for _ in range(1_000)]
-    await asyncio.sleep(0)
-    finds[0].cancel()
-    found = await asyncio.gather(*finds[1:])
-    assert {token.id for token in found if token} == {token_id}
-    assert counting.asked == 1
-    tokens.close()
-    store.close()

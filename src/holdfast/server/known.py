@@ -27,7 +27,6 @@ class KnownTokens:
         self._tasks = tasks
         self._hints = Hints(store, TOKENS, KNOWN_S, now)
         self._known: dict[str, tuple[Token, Asked]] = {}
-        self._asking: dict[str, tuple[asyncio.Task[Token | None], Asked]] = {}
         self._is_open: Asked | None = None
         self._ever_made = False
 
@@ -57,22 +56,7 @@ class KnownTokens:
         known = self._known.get(token_id)
         if known is not None and self._hints.is_fresh(known[1]):
             return known[0]
-        # A thousand requests at once ask the store for their token once.
-        asking = self._asking.get(token_id)
-        if asking is None or not self._hints.is_fresh(asking[1]):
-            asked = self._hints.asking()
-            asking = asyncio.create_task(self._ask(token_id, asked)), asked
-            self._asking[token_id] = asking
-        return await asyncio.shield(asking[0])  # Whoever is cancelled leaves the answer to the others.
-
-    async def _ask(self, token_id: str, asked: Asked) -> Token | None:
-        try:
-            return await self._read(token_id, asked)
-        finally:
-            if self._asking[token_id][1] is asked:
-                del self._asking[token_id]
-
-    async def _read(self, token_id: str, asked: Asked) -> Token | None:
+        asked = self._hints.asking()
         entries = (await self._tasks.execute(Read(TOKENS, [token_id]))).entries
         if not entries:
             self._known.pop(token_id, None)
