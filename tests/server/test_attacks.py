@@ -90,7 +90,7 @@ def test_a_body_that_is_all_brackets_keeps_nobody_waiting(served: Attacked) -> N
     deep = b",".join([b"[" * 97 + b"]" * 97] * (23 * MIB // 195))
     sent = served.send("POST /v1/put", b'{"queue":"q","items":[%s]}' % deep, served.put)
     assert served.is_well()
-    assert sent.recv(12) == b"HTTP/1.1 422"
+    assert sent.recv(12) == b"HTTP/1.1 413"
     sent.close()
 
 
