@@ -50,8 +50,9 @@ class Asker:
         """The events of a watch, from now on."""
         reader, writer = await self._opened()
         writer.write(self.head(f"GET {path}"))
-        if not (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 200"):
-            raise Failed(path)
+        head = await reader.readuntil(b"\r\n\r\n")
+        if not head.startswith(b"HTTP/1.1 200"):
+            raise Failed(f"{path}: {head[:300]!r}")
         return reader
 
     def head(self, line: str, body: bytes = b"") -> bytes:
