@@ -38,6 +38,12 @@ class Readers:
             reader.connection = self._open()
         return reader.connection.cursor()
 
+    def drop(self, reader: Reader) -> None:
+        """Close its connection, for who has it locked; the next that uses it opens another."""
+        if reader.connection is not None:
+            reader.connection.close()
+            reader.connection = None
+
     @property
     def connections(self) -> list[sqlite3.Connection]:
         """Those that are open."""

@@ -145,9 +145,14 @@ class SqliteStore(SharedFileStore):
             sql.execute("begin")
             try:
                 tx = SqliteTransaction(sql, self.clock, None)
-                return command.write(tx, command.check(tx))
-            finally:
+                answer = command.write(tx, command.check(tx))
+            except BaseException:
+                # The error keeps what was being read, and with it this moment of the file, on the connection.
+                self._readers.drop(reader)
+                raise
+            else:
                 sql.execute("commit")
+                return answer
         except UNREADABLE as error:
             raise translate(error, self.path) from error
         finally:
