@@ -35,6 +35,7 @@ check: $(VENV)/.dev-$(VERSION)  ## format, lint, types, import contracts, genera
 	$(BIN)/mypy $(CODE)
 	$(BIN)/lint-imports
 	$(BIN)/python tools/unasync.py --check
+	$(BIN)/python tools/sizes.py --check
 
 docs: $(VENV)/.dev-$(VERSION)  ## build the documentation into site/; a broken link fails
 	$(BIN)/mkdocs build --strict

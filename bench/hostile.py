@@ -25,7 +25,10 @@ from urllib.parse import quote
 import uvloop
 from msgspec import Raw, Struct, json
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+# In this folder the package `redis` would be the file beside this one.
+if str(Path(__file__).resolve().parent) in sys.path:
+    sys.path.remove(str(Path(__file__).resolve().parent))
 
 from bench.hostile_attacks import ATTACKS, MIB
 from bench.hostile_honest import WORK, Honest, Times

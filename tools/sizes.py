@@ -14,7 +14,34 @@ SUFFIXES = (".py", ".sql", ".lua")
 FILE_LINES = {"src": 350, "tools": 350, "bench": 450, "tests": 500}
 FUNCTION_LINES = 50
 
-LONG: dict[str, int] = {}
+LONG: dict[str, int] = {
+    "src/holdfast/_async/handles/mapping.py": 407,
+    "src/holdfast/_async/handles/queue.py put": 52,
+    "src/holdfast/cli/serve.py serve": 63,
+    "src/holdfast/commands/copying.py": 358,
+    "src/holdfast/server/app.py begin": 51,
+    "src/holdfast/stores/memory/shortcuts.py claiming": 65,
+    "src/holdfast/stores/memory/shortcuts.py releasing": 51,
+    "src/holdfast/stores/memory/shortcuts.py claim": 56,
+    "src/holdfast/stores/postgres/functions/browse.sql browse_state": 69,
+    "src/holdfast/stores/postgres/functions/claim.sql": 352,
+    "src/holdfast/stores/postgres/functions/claim.sql plan_claim": 76,
+    "src/holdfast/stores/postgres/functions/common.sql": 361,
+    "src/holdfast/stores/postgres/functions/common.sql put_in_session": 58,
+    "src/holdfast/stores/postgres/functions/common.sql claim_in_session": 100,
+    "src/holdfast/stores/postgres/functions/common.sql settle_in_session": 76,
+    "src/holdfast/stores/postgres/functions/copying.sql write_import": 96,
+    "src/holdfast/stores/postgres/functions/execute.sql lock_objects": 55,
+    "src/holdfast/stores/postgres/functions/log.sql read_events": 62,
+    "src/holdfast/stores/postgres/functions/messages.sql bury": 52,
+    "src/holdfast/stores/postgres/functions/move.sql check_move": 52,
+    "src/holdfast/stores/postgres/functions/put.sql place_items": 128,
+    "src/holdfast/stores/postgres/functions/put.sql write_put": 57,
+    "src/holdfast/stores/redis/lua/parts/queue.lua": 471,
+    "src/holdfast/stores/sqlite/statements.sql": 607,
+    "src/holdfast/stores/waiting.py": 382,
+    "src/holdfast/testing/conformance/copying.py": 396,
+}
 """What is longer, by file or by file and function."""
 
 
