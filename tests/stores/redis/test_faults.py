@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from redis import Redis
@@ -10,7 +11,7 @@ from holdfast.commands import Change, Claim, Put, Read, Settle, Write
 from holdfast.commands.topics import queue_topic
 from holdfast.errors import OutcomeUnknown, StoreUnavailable
 from holdfast.records import Message
-from holdfast.stores.redis import RedisStore
+from holdfast.stores.redis import RedisStore, listening
 from holdfast.stores.redis.scripts import script
 from holdfast.stores.retrying import Patience
 from holdfast.testing.conformance.asking import JOBS, claim, drain, item, put, raw, read, settle, stats, write
@@ -18,6 +19,7 @@ from holdfast.testing.conformance.threads import Doing
 from holdfast.testing.conformance.waiting import waiting_claim
 from holdfast.testing.histories import Delivery, leased_violations
 from holdfast.testing.servers.redis import RedisServer
+from tests.server.test_routes import until
 
 SAFE = {"appendonly": "yes", "appendfsync": "always"}
 MESSAGES = 300
@@ -189,3 +191,25 @@ def test_what_others_publish_harms_nobody_who_waits(store: RedisStore, server: R
     put(store, "a")
     assert [message.id for message in waiter.result("a claim that waited")] == ["a"]
     assert "holdfast-redis-listener" in [thread.name for thread in threading.enumerate()]
+
+
+def test_a_listener_without_topics_stays_alive(store: RedisStore, server: RedisServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(listening, "TICK_S", 0.05)
+    monkeypatch.setattr(listening, "KEPT_S", 0.0)
+    waiter = waiting_claim(store)
+    put(store, "a")
+    waiter.result("a claim that waited")
+    with Redis.from_url(server.url) as other:
+        # Then it has none, and its PING is answered as to anybody: once more, and that answer was read.
+        until(lambda: other.pubsub_channels() == [])
+        before = pings(other)
+        until(lambda: pings(other) > before + 1)
+    waiter = waiting_claim(store)
+    put(store, "b")
+    assert [message.id for message in waiter.result("a claim that waited")] == ["b"]
+    assert "holdfast-redis-listener" in [thread.name for thread in threading.enumerate()]
+
+
+def pings(other: Any) -> int:
+    told = other.info("commandstats").get("cmdstat_ping")
+    return told["calls"] if told else 0

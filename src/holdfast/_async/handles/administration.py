@@ -3,6 +3,7 @@
 from collections.abc import AsyncGenerator, Hashable, Iterable
 
 from msgspec import UNSET, UnsetType
+from msgspec.structs import replace
 
 from holdfast._async.flows import browsing
 from holdfast._async.flows.watching import watch
@@ -85,14 +86,14 @@ class AsyncQueueAdministration(AsyncNamedQueue):
         give the last message as `after`.
         """
         which = _which(older_than_s, error_contains, prefix)
-        store, cursor, found = self._store(client, base_url), after.cursor if after else None, list[QueueMessage]()
-        while len(found) < limit:
-            page = await store.execute(Browse(self.name, state=state, which=which, after=cursor, limit=limit - len(found)))
+        store, found = self._store(client, base_url), list[QueueMessage]()
+        command = Browse(self.name, state=state, which=which, after=after.cursor if after else None, limit=limit)
+        while True:
+            page = await store.execute(command)
             found += self._seen(page, store)
-            cursor = page.after
-            if cursor is None:
-                break
-        return found
+            if page.after is None or len(found) >= limit:
+                return found
+            command = replace(command, after=page.after, limit=limit - len(found))
 
     async def explain(
         self, message: str | QueueMessage | ClaimLike, *, client: ControlPlaneClient | None = None, base_url: str | None = None

@@ -14,7 +14,6 @@ from contextlib import closing, suppress
 from hashlib import md5
 from itertools import islice
 
-import psycopg
 from psycopg import Notify, sql
 
 from holdfast.backoff import Backoff
@@ -147,7 +146,7 @@ class Listener:
                     failed = 0
                     self._begin(session)
                     self._follow(session, bell)
-            except psycopg.Error as error:
+            except Exception as error:  # noqa: BLE001 - whatever it is, a thread that ended would be deaf for ever
                 failed += 1
                 logger.debug("no wake-ups from PostgreSQL for now, waits poll instead: %s", error)
                 bell.sleep([], BACKOFF.delay_s(failed))

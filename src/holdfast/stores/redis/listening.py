@@ -92,7 +92,7 @@ class Listener:
                 self._open(connection)
                 failed = 0
                 self._read(connection)
-            except (theirs.RedisError, OSError) as error:
+            except Exception as error:  # noqa: BLE001 - whatever it is, a thread that ended would be deaf for ever
                 failed += 1
                 if failed == 1 and not self._stop.is_set():
                     _log.warning("the connection that hears wake-ups of %s was lost, and is made anew: %s", self._address.shown, error)
@@ -130,6 +130,8 @@ class Listener:
                 self._give_up(connection)
 
     def _told(self, reply: Any) -> None:
+        if not isinstance(reply, list):
+            return  # The answer to a PING while there is no topic: only among topics is it a message.
         kind, channel, *content = reply
         topic = channel.decode().removeprefix(self._channel)
         if kind == b"message":
