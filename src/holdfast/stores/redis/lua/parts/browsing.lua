@@ -26,7 +26,9 @@ end
 local function browse_state(queue, state, which, after, limit, answers)
   local found, from = {}, after and behind(state, after) or "-"
   while #found < limit do
-    local members = call("ZRANGEBYLEX", queue.key .. ":" .. state, from, "+", "LIMIT", 0, PAGE)
+    -- What a filter lets through may be far behind; without one, what is read is found.
+    local page = next(which) and PAGE or math.min(PAGE, limit - #found)
+    local members = call("ZRANGEBYLEX", queue.key .. ":" .. state, from, "+", "LIMIT", 0, page)
     local ids = {}
     for i, member in ipairs(members) do
       ids[i] = id_in(state, member)
@@ -47,7 +49,7 @@ local function browse_state(queue, state, which, after, limit, answers)
       end
       return found, true
     end
-    if #members < PAGE then
+    if #members < page then
       break
     end
     from = "(" .. members[#members]
