@@ -216,6 +216,7 @@ def percentile(times: list[float], part: float) -> float:
 
 def told(outcome: Outcome) -> list[str]:
     said = [f"attacks {json.encode(outcome.answers).decode()}"]
+    said += [f"logged{traceback[-1_500:]}" for traceback in re.findall(r"Traceback.*?\n(?=\S)[^\n]*", outcome.log, re.DOTALL)[:1]]
     return said + [f"failed {error}" for error in outcome.errors[:5]]
 
 
