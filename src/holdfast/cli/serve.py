@@ -8,6 +8,7 @@ import typer
 from holdfast.cli.opening import StoreUrl
 from holdfast.cli.owner import act_as_owner_of
 from holdfast.errors import MissingExtra
+from holdfast.server.memory import MIB, MOST_BYTES, MOST_BYTES_EACH
 
 EXTRA = {"uvicorn", "uvloop", "httptools"}
 
@@ -28,8 +29,8 @@ def serve(
         list[str] | None, typer.Option(help="The address of a proxy whose X-Forwarded-For is believed; may be repeated.")
     ] = None,
     max_body_mib: Annotated[float, typer.Option(min=0.001, help="How long a body may be.")] = 24.0,
-    max_answers_mib: Annotated[int, typer.Option(min=1, help="How much memory answers may take until they are read.")] = 256,
-    max_answers_mib_each: Annotated[int, typer.Option(min=1, help="How much those of each token may.")] = 64,
+    max_answers_mib: Annotated[int, typer.Option(min=1, help="How much memory answers may take until they are read.")] = MOST_BYTES // MIB,
+    max_answers_mib_each: Annotated[int, typer.Option(min=1, help="How much those of each token may.")] = MOST_BYTES_EACH // MIB,
     max_requests: Annotated[int, typer.Option(min=1, help="How many requests may be under way at once.")] = 2_000,
     max_waiting: Annotated[int, typer.Option(min=1, help="How many requests may wait or watch.")] = 10_000,
     max_waiting_each: Annotated[int, typer.Option(min=1, help="How many of each token may.")] = 5_000,

@@ -7,8 +7,8 @@ from typing import Final
 from holdfast.stores.http.problems import WireError
 
 MIB: Final = 2**20
-MOST_BYTES: Final = 256 * MIB
-MOST_BYTES_EACH: Final = 64 * MIB
+MOST_BYTES: Final = 128 * MIB
+MOST_BYTES_EACH: Final = 32 * MIB
 """In all, and of each caller."""
 
 WAIT_S: Final = 10.0
