@@ -9,6 +9,8 @@ import pytest
 from holdfast.commands import Browse, Command, Count, Filter, Put, Together
 from holdfast.commands.request import Request, current
 from holdfast.server.budgets import CREDIT_S, REST, Budget
+from holdfast.server.layers import fair as fair_layer
+from holdfast.server.layers.fair import REFUSALS, Fair
 from holdfast.server.turns import ACTIVE_S, LARGE_PLACES, PLACES, ROUND, Active, FairStore, Rounds
 from holdfast.stores.http.problems import WireError
 from holdfast.stores.memory import MemoryStore
@@ -250,3 +252,40 @@ async def test_a_request_that_is_given_up_takes_nobodys_turn() -> None:
         task.cancel()
     await asyncio.wait(tasks)
     assert loop.entered.count("eager") == 2 * ROUND
+
+
+async def refuse(*_: Any) -> None:
+    raise ValueError("this cannot be right")
+
+
+async def refused(fair: Fair, whose: str, times: int) -> int:
+    """How many of so many requests that are refused get their answer at once."""
+
+    async def ask() -> None:
+        current.set(Request(whose))
+        await fair({}, None, None)  # type: ignore[arg-type]
+
+    tasks = [asyncio.create_task(ask()) for _ in range(times)]
+    for _ in range(times):  # They are let in by rounds.
+        await settled()
+    answered = sum(task.done() for task in tasks)
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    return answered
+
+
+@pytest.mark.parametrize(("others", "at_once"), [([], REFUSALS + 5), (["b"], REFUSALS)])
+def test_answers_to_a_flood_of_mistakes_come_late_while_there_are_others(
+    others: list[str], at_once: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fair_layer, "LATE_S", 3_600.0)
+
+    async def flood() -> tuple[int, int]:
+        active = Active(lambda: 0.0)
+        for other in others:
+            active.see(other)
+        fair = Fair(refuse, active)
+        return await refused(fair, "a", REFUSALS + 5), await refused(fair, "b", 1)
+
+    assert asyncio.run(flood()) == (at_once, 1)

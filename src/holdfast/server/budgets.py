@@ -23,8 +23,8 @@ MOST_BYTES_EACH: Final = 48 * MIB
 
 REST: Final = 100
 """So many times as long as a caller's long body kept others waiting, its next is held back."""
-REST_FROM_PIECES: Final = 10
-"""The same for work in pieces, between which others go on."""
+MANY: Final = 1_000
+"""Who has more parts than this rests for them too, though others go on between the pieces."""
 PIECE: Final = 50
 CREDIT_S: Final = 20.0
 """So much of the rest for large commands is free after as long a time without: a slow one now and then costs nothing."""
@@ -100,8 +100,8 @@ class Budget:
                 yield parts[start : start + PIECE]
                 spent_s += time.thread_time() - began
         finally:
-            if len(parts) > PIECE:
-                self.charge(whose, spent_s, REST_FROM_PIECES)
+            if len(parts) > MANY:
+                self.charge(whose, spent_s)
 
     def _left_s(self, whose: str) -> float:
         return self._rests_until.get(whose, -math.inf) - self._now()

@@ -31,6 +31,10 @@ ROUND: Final = 8
 UNNOTICED_S: Final = 0.01
 """Who keeps others waiting for less than this need not rest for it."""
 
+REST_BESIDE: Final = 10
+"""So many times as long as a large read took, though small commands went on beside it, its caller's next is held back."""
+CREDIT_BESIDE_S: Final = 5.0
+
 ACTIVE_S: Final = 1.0
 """Who asked within this time counts as one of those who share."""
 
@@ -210,9 +214,12 @@ class FairStore:
             try:
                 return await self._store.execute(command)
             finally:
+                reads = only_reads(command)
                 waited_s = self._waited_s(began) - UNNOTICED_S
                 if waited_s > 0:
-                    self._budget.charge(request.whose, waited_s, REST if only_reads(command) else REST_OF_WRITER, CREDIT_S)
+                    self._budget.charge(request.whose, waited_s, REST if reads else REST_OF_WRITER, CREDIT_S)
+                elif reads:
+                    self._budget.charge(request.whose, self._now() - began, REST_BESIDE, CREDIT_BESIDE_S)
 
     def _waited_s(self, began: float) -> float:
         """For how long small commands have waited, and none was answered: so long the store did nothing else, as Redis does."""
