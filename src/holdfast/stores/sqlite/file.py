@@ -12,7 +12,6 @@ from msgspec import DecodeError, MsgspecError, json
 
 from holdfast.clock import HOST, Anchor, Host, anchored
 from holdfast.commands import refused
-from holdfast.commands.request import current
 from holdfast.errors import HoldfastError, SchemaTooNew, StoreCorrupted, StoreError, StoreFull, StoreMissing, StoreUnavailable
 from holdfast.stores.files import Durability
 from holdfast.stores.files.beside import beside, refuse_what_others_placed
@@ -31,9 +30,6 @@ BUSY_S = 10.0
 UNREADABLE = (sqlite3.Error, MsgspecError, UnicodeDecodeError, LookupError, TypeError)
 """What SQLite, or reading rows that are no longer what we wrote, may raise."""
 
-LOOK_EVERY = 10_000
-"""After so many instructions of SQLite's, a fraction of a millisecond, it is asked whether the command has taken too long."""
-
 OLDEST_SQLITE = (3, 35)
 
 NEEDED = 1
@@ -49,7 +45,6 @@ LATEST = "latest"
 def open_connection(path: str, durability: Durability) -> sqlite3.Connection:
     """A connection that any one thread at a time may use, in no transaction."""
     connection = sqlite3.connect(path, timeout=BUSY_S, isolation_level=None, check_same_thread=False, cached_statements=256)
-    connection.set_progress_handler(_is_over, LOOK_EVERY)
     try:
         connection.execute(f"pragma page_size = {PAGE_BYTES}")
         connection.execute("pragma journal_mode = wal")
@@ -65,10 +60,6 @@ def open_connection(path: str, durability: Durability) -> sqlite3.Connection:
         connection.close()
         raise
     return connection
-
-
-def _is_over() -> bool:
-    return current.get().is_over()
 
 
 def check_library() -> None:

@@ -9,6 +9,7 @@ from urllib.parse import quote
 from holdfast.clock import HOST, AnchoredClock, Clock, Host
 from holdfast.codec import Limits
 from holdfast.commands import Command
+from holdfast.commands.command import by_halves
 from holdfast.stores import Executor, Guarantees
 from holdfast.stores.committing import Job
 from holdfast.stores.files import Durability
@@ -145,7 +146,7 @@ class SqliteStore(SharedFileStore):
             sql.execute("begin")
             try:
                 tx = SqliteTransaction(sql, self.clock, None)
-                answer = command.write(tx, command.check(tx))
+                answer: R = tx.in_time(by_halves, command)
             except BaseException:
                 # The error keeps what was being read, and with it this moment of the file, on the connection.
                 self._readers.drop(reader)

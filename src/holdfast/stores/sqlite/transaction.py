@@ -1,6 +1,6 @@
 """One atomic step on a SQLite file."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from sqlite3 import Cursor as SqlCursor
 from typing import Any
 
@@ -8,6 +8,7 @@ from holdfast.clock import Clock
 from holdfast.commands import Command, run
 from holdfast.commands.allowance import Allowance
 from holdfast.commands.command import by_halves
+from holdfast.commands.request import NOBODY, current
 from holdfast.records import Kind, Lease, Message, Settings
 from holdfast.stores.sqlite import native
 from holdfast.stores.sqlite.copying import Copies
@@ -15,6 +16,9 @@ from holdfast.stores.sqlite.dicts import Entries
 from holdfast.stores.sqlite.file import LATEST
 from holdfast.stores.sqlite.queues import Messages, read_settings
 from holdfast.stores.sqlite.statements import SQL
+
+LOOK_EVERY = 10_000
+"""After so many instructions of SQLite's, a fraction of a millisecond, it is asked whether the command has taken too long."""
 
 
 class SqliteTransaction(Messages, Entries, Copies):
@@ -38,7 +42,19 @@ class SqliteTransaction(Messages, Entries, Copies):
 
     def execute(self, command: Command[Any]) -> Any:
         """Answer the command; the statements it takes are part of the open transaction."""
-        return run(self, command, _carry_out)
+        return self.in_time(_run, command)
+
+    def in_time(self, act: "Callable[[SqliteTransaction, Command[Any]], Any]", command: Command[Any]) -> Any:
+        """Act on the command, and end its statements when its request is over."""
+        request = current.get()
+        if request is NOBODY:
+            return act(self, command)
+        # Only for a server, in whose threads no signal arrives: raised in the handler, a Ctrl-C would be lost.
+        self.sql.connection.set_progress_handler(request.is_over, LOOK_EVERY)
+        try:
+            return act(self, command)
+        finally:
+            self.sql.connection.set_progress_handler(None, 0)
 
     def extend(self, messages: Sequence[Message], until: int) -> None:
         self.has_renewed = True
@@ -65,6 +81,10 @@ class SqliteTransaction(Messages, Entries, Copies):
 
     def wake(self, topic: str, count: int) -> None:
         self.hints[topic] = self.hints.get(topic, 0) + count
+
+
+def _run(tx: SqliteTransaction, command: Command[Any]) -> Any:
+    return run(tx, command, _carry_out)
 
 
 def _carry_out(tx: SqliteTransaction, command: Command[Any]) -> Any:
