@@ -39,7 +39,7 @@ from holdfast.commands import Change, Configure, Item, Put, Write
 from holdfast.connect import connect
 from holdfast.ids import new_id
 from holdfast.server.audit import Actor
-from holdfast.server.tokens import create_token
+from holdfast.server.auth.tokens import create_token
 from holdfast.stores import Store
 from holdfast.testing import servers
 

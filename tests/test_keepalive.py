@@ -15,8 +15,8 @@ from msgspec import Raw
 
 from holdfast.commands import Acquire, Claim, Extend, Item, LeaseName, Look, Put, Release, Renew
 from holdfast.errors import ClaimLost, Closed, LeaseLost, StoreUnavailable
-from holdfast.holding import Hold
-from holdfast.keepalive import Keepalive
+from holdfast.holding.hold import Hold
+from holdfast.holding.keepalive import Keepalive
 from holdfast.stores.memory import MemoryStore
 from holdfast.stores.sqlite.store import SqliteStore
 from holdfast.testing.clock import FakeClock
@@ -306,7 +306,7 @@ def test_there_is_one_thread_and_none_before_the_first_hold(store: Recording, ke
 def test_the_thread_ends_when_nothing_was_held_for_a_while_and_another_begins(
     store: Recording, keepalive: Keepalive, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("holdfast.keepalive.LINGER_S", 0.01)
+    monkeypatch.setattr("holdfast.holding.keepalive.LINGER_S", 0.01)
     for name in "ab":
         hold = leased(store, keepalive, name)
         store.is_closed = False
@@ -317,7 +317,7 @@ def test_the_thread_ends_when_nothing_was_held_for_a_while_and_another_begins(
 
 
 def test_a_client_that_nobody_has_any_more_is_collected_with_its_keepalive(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("holdfast.keepalive.LINGER_S", 0.01)
+    monkeypatch.setattr("holdfast.holding.keepalive.LINGER_S", 0.01)
     store = Recording(MemoryStore())
     keepalive = Keepalive(store)
     hold = leased(store, keepalive)

@@ -15,10 +15,10 @@ from holdfast import Closed, ControlPlaneClient, Dict, Election, Job, Lock, Once
 from holdfast.commands import Claim, Put
 from holdfast.commands.topics import queue_topic
 from holdfast.errors import StoreUnavailable
-from holdfast.opening import Opener
+from holdfast.open_once import Opener
 from holdfast.stores import Store
-from holdfast.stores.late import LateStore, opened
 from holdfast.stores.memory import MemoryStore
+from holdfast.stores.opened_late import LateStore, opened
 from holdfast.testing.conformance.asking import item
 from tests.server.serving import Served
 from tests.stores_by_name import url_of

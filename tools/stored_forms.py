@@ -49,7 +49,7 @@ from holdfast.commands.leases import LeaseName
 from holdfast.connect import connect
 from holdfast.records import State
 from holdfast.server.audit import Actor, audit_page, read_audit
-from holdfast.server.tokens import create_token
+from holdfast.server.auth.tokens import create_token
 from holdfast.stores import Store
 from holdfast.surfaces.localqueue import PersistentQueue
 from holdfast.surfaces.localqueue.idempotency import IdempotencyRecord, URLIdempotencyStore

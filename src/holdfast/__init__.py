@@ -73,12 +73,12 @@ if TYPE_CHECKING:
         WatchEvent,
     )
     from holdfast.steps import Step
-    from holdfast.workers.breaker import Breaker
-    from holdfast.workers.jobs import JobContext
-    from holdfast.workers.ledger import OnceRecord
-    from holdfast.workers.orders import WorkerOptions
-    from holdfast.workers.outcomes import Bury, Retry, Snooze
+    from holdfast.workers.handlers.jobs import JobContext
+    from holdfast.workers.handlers.outcomes import Bury, Retry, Snooze
+    from holdfast.workers.once_record import OnceRecord
+    from holdfast.workers.options import WorkerOptions
     from holdfast.workers.registry import WorkerHealth, WorkerInfo
+    from holdfast.workers.running.breaker import Breaker
 
 
 __all__ = [
@@ -191,15 +191,15 @@ _LAZY = {
     "Worker": "holdfast._sync.handles.worker",
     "worker": "holdfast._sync.handles.worker",
     "Backoff": "holdfast.backoff",
-    "Breaker": "holdfast.workers.breaker",
-    "JobContext": "holdfast.workers.jobs",
-    "OnceRecord": "holdfast.workers.ledger",
+    "Breaker": "holdfast.workers.running.breaker",
+    "JobContext": "holdfast.workers.handlers.jobs",
+    "OnceRecord": "holdfast.workers.once_record",
     "Once": "holdfast._sync.handles.once",
     "once": "holdfast._sync.handles.once",
-    "WorkerOptions": "holdfast.workers.orders",
-    "Bury": "holdfast.workers.outcomes",
-    "Retry": "holdfast.workers.outcomes",
-    "Snooze": "holdfast.workers.outcomes",
+    "WorkerOptions": "holdfast.workers.options",
+    "Bury": "holdfast.workers.handlers.outcomes",
+    "Retry": "holdfast.workers.handlers.outcomes",
+    "Snooze": "holdfast.workers.handlers.outcomes",
     "WorkerHealth": "holdfast.workers.registry",
     "WorkerInfo": "holdfast.workers.registry",
 }

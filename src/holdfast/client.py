@@ -9,21 +9,21 @@ import weakref
 from functools import partial
 from typing import TYPE_CHECKING, Self
 
+from holdfast.aio_attribute import load
 from holdfast.codec.limits import Limits
 from holdfast.connect import connect, connect_shared, is_server
 from holdfast.errors import Closed, StoreError
-from holdfast.opening import CLOSED, LateRenewals, Opener, Parts
+from holdfast.open_once import CLOSED, LateRenewals, Opener, Parts
 from holdfast.passwords import without_password
-from holdfast.twins import load
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from holdfast._async.handles.together import AsyncTogether
     from holdfast._sync.handles.together import Together
-    from holdfast.keepalive import Keepalive
+    from holdfast.holding.keepalive import Keepalive
     from holdfast.stores import AsyncExecutor, AsyncStore, Executor, Store
-    from holdfast.stores.lending import AsyncConnection, Connection
+    from holdfast.stores.caller_transaction import AsyncConnection, Connection
 
 # Guards _clients.
 _lock = threading.Lock()
@@ -111,7 +111,7 @@ class ControlPlaneClient:
         if self.opened is not None:
             self._async_store = self._opener.get_face()
             return self._async_store
-        from holdfast.stores.late import LateStore  # noqa: PLC0415 - see the top
+        from holdfast.stores.opened_late import LateStore  # noqa: PLC0415 - see the top
 
         return LateStore(self._opener, without_password(self._url or ""), self._limits)
 
@@ -122,7 +122,7 @@ class ControlPlaneClient:
         """
         if connection is None:
             return self.store
-        from holdfast.stores.lending import within  # noqa: PLC0415 - see the top
+        from holdfast.stores.caller_transaction import within  # noqa: PLC0415 - see the top
 
         return within(self.store, connection)
 
@@ -130,7 +130,7 @@ class ControlPlaneClient:
         """Give the same for tasks."""
         if connection is None:
             return self.async_store
-        from holdfast.stores.late import LateTransaction  # noqa: PLC0415 - see the top
+        from holdfast.stores.opened_late import LateTransaction  # noqa: PLC0415 - see the top
 
         return LateTransaction(self._opener, connection)
 
@@ -139,7 +139,7 @@ class ControlPlaneClient:
         """What renews the claims and leases that are held through this client."""
         if self._keepalive is not None and not self._is_closed:
             return self._keepalive
-        from holdfast.keepalive import Keepalive  # noqa: PLC0415 - see the top
+        from holdfast.holding.keepalive import Keepalive  # noqa: PLC0415 - see the top
 
         with self._lock:
             self._refuse_if_closed()

@@ -108,8 +108,8 @@ def connect(
 def _borrow(connection: object, limits: Limits) -> "Store":
     """A store on a connection of the caller's own."""
     if any(base.__module__.partition(".")[0] == "psycopg" for base in type(connection).__mro__):
-        return _class_of("holdfast.stores.postgres.borrowed", "BorrowedPostgresStore", "postgres")(connection, limits=limits)
-    return _class_of("holdfast.stores.sqlite.borrowed", "BorrowedStore", "sqlite")(connection, limits=limits)
+        return _class_of("holdfast.stores.postgres.on_connection", "BorrowedPostgresStore", "postgres")(connection, limits=limits)
+    return _class_of("holdfast.stores.sqlite.on_connection", "BorrowedStore", "sqlite")(connection, limits=limits)
 
 
 def connect_shared(target: str | None = None, *, token: str | None = None, limits: Limits = Limits(), create: bool = True) -> "Store":
@@ -147,7 +147,7 @@ def connect_async(
 ) -> "AsyncStore":
     """Open a store for tasks; see `connect`. A psycopg connection of your own is one for tasks, too."""
     if not isinstance(target, str | None):
-        made_by: Callable[..., Any] = _class_of("holdfast.stores.postgres.borrowed", "AsyncBorrowedPostgresStore", "postgres")
+        made_by: Callable[..., Any] = _class_of("holdfast.stores.postgres.on_connection", "AsyncBorrowedPostgresStore", "postgres")
         store: AsyncStore = made_by(target, limits=limits)
         return store
     return connect(target, token=token, limits=limits, create=create).for_tasks()
@@ -167,8 +167,8 @@ async def open_async(
     target: str | None = None, *, token: str | None = None, limits: Limits = Limits(), create: bool = True
 ) -> "AsyncStore":
     """Open a store as `connect_async` does, in a thread: no event loop waits for a server that does not answer."""
-    from holdfast.opening import Opener  # noqa: PLC0415 - see the top
-    from holdfast.stores.late import opened  # noqa: PLC0415 - as above
+    from holdfast.open_once import Opener  # noqa: PLC0415 - see the top
+    from holdfast.stores.opened_late import opened  # noqa: PLC0415 - as above
 
     opener = Opener(lambda: connect(target, token=token, limits=limits, create=create))
     try:

@@ -26,8 +26,8 @@ PAGE = f"<!doctype html><title>a page of another site</title><body><script>{SCRI
 LOGGED = ("--log-requests", "--log-json")
 
 UNPROTECTED = """
-import holdfast.server.bodies, holdfast.server.layers.signin
-holdfast.server.bodies.is_json = lambda content_type: True
+import holdfast.server.request_bodies, holdfast.server.layers.signin
+holdfast.server.request_bodies.is_json = lambda content_type: True
 holdfast.server.layers.signin.refuse_other_origins = lambda scope: None
 """
 """A server as it was before it knew of browsers."""

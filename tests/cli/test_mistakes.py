@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.errors import StoreUnavailable
-from holdfast.server import running
+from holdfast.server.process import run
 from holdfast.stores.memory import MemoryStore
 from tests.cli.running import holdfast
 from tests.postgres import shared_postgres
@@ -109,9 +109,9 @@ def test_a_server_waits_for_its_store_and_says_so_once(monkeypatch: pytest.Monke
             raise StoreUnavailable("PostgreSQL database 'jobs' at db1 cannot be reached")
         return MemoryStore()
 
-    monkeypatch.setattr(running, "connect_shared", away_at_first)
+    monkeypatch.setattr(run, "connect_shared", away_at_first)
     slept: list[float] = []
-    running.connect_patiently("postgresql://db1/jobs", slept.append)
+    run.connect_patiently("postgresql://db1/jobs", slept.append)
     assert (len(tries), len(slept)) == (4, 3)
     assert [record.getMessage() for record in caplog.records] == [
         "the server cannot reach its store, and will go on once it can: PostgreSQL database 'jobs' at db1 cannot be reached"
@@ -122,7 +122,7 @@ def test_ctrl_c_ends_a_command_with_130(monkeypatch: pytest.MonkeyPatch) -> None
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(running, "connect_patiently", interrupted)
+    monkeypatch.setattr(run, "connect_patiently", interrupted)
     answer = holdfast("serve")
     assert (answer.exit_code, answer.stderr) == (130, "holdfast serve: interrupted\n")
 
@@ -131,7 +131,7 @@ def test_what_nobody_foresaw_keeps_its_traceback(monkeypatch: pytest.MonkeyPatch
     def broken(*_: object) -> None:
         raise RuntimeError("a mistake of ours")
 
-    monkeypatch.setattr(running, "run", broken)
+    monkeypatch.setattr(run, "run", broken)
     answer = holdfast("serve")
     assert isinstance(answer.exception, RuntimeError)
 

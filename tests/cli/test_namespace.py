@@ -7,8 +7,8 @@ from msgspec import Raw, json
 
 from holdfast import connect
 from holdfast.commands import Configure, Item, Put
-from holdfast.server.quotas import Quota, list_quotas
-from holdfast.server.usage import RECORD_BYTES
+from holdfast.server.namespaces.quotas import Quota, list_quotas
+from holdfast.server.namespaces.usage import RECORD_BYTES
 from tests.cli.running import holdfast
 
 

@@ -6,8 +6,8 @@ import pytest
 from msgspec import json
 
 from holdfast import connect
-from holdfast.server.namespaces import TOKENS
-from holdfast.server.tokens import has_tokens, id_of, list_tokens
+from holdfast.server.auth.tokens import has_tokens, id_of, list_tokens
+from holdfast.server.namespaces.names import TOKENS
 from holdfast.stores.sqlite.store import SqliteStore
 from tests.cli.running import holdfast
 

@@ -7,7 +7,7 @@ from msgspec import Struct
 from holdfast.clock import Clock
 from holdfast.server.app import Options
 from holdfast.server.audit import Actor
-from holdfast.server.tokens import create_token
+from holdfast.server.auth.tokens import create_token
 from holdfast.stores import Store
 from holdfast.stores.http.store import HttpStore
 from holdfast.stores.lmdb import LmdbStore

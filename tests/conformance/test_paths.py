@@ -92,7 +92,7 @@ def redis(paths: Paths, monkeypatch: pytest.MonkeyPatch) -> Makes:
         count(paths, command, is_fast=found is True or (isinstance(command, Claim) and bool(found.get("ids"))))
         return answer_to(command, reply)
 
-    monkeypatch.setattr("holdfast.stores.redis.refusing.answer_to", answer)
+    monkeypatch.setattr("holdfast.stores.redis.replies.answer_to", answer)
     return lambda _: RedisFactory(own_redis_url())
 
 

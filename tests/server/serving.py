@@ -10,8 +10,8 @@ from typing import Any
 
 from holdfast.server.app import DEFAULT_OPTIONS, ControlPlane, Options
 from holdfast.server.asgi import Receive, Scope, Send
-from holdfast.server.exposure import Exposure
-from holdfast.server.serving import Server, serving
+from holdfast.server.process.network_policy import Exposure
+from holdfast.server.process.uvicorn_server import Server, serving
 from holdfast.stores import Store
 
 JSON = {"content-type": "application/json"}

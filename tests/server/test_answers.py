@@ -9,11 +9,11 @@ from msgspec import json
 
 from holdfast.commands import Change, Item, Put, Write
 from holdfast.server import asgi
-from holdfast.server import memory as server_memory
 from holdfast.server.app import ControlPlane, Options
-from holdfast.server.exposure import Exposure
-from holdfast.server.memory import Memory, Share
-from holdfast.server.serving import Server, serving
+from holdfast.server.load import answer_memory as server_memory
+from holdfast.server.load.answer_memory import Memory, Share
+from holdfast.server.process.network_policy import Exposure
+from holdfast.server.process.uvicorn_server import Server, serving
 from holdfast.stores.http.problems import WireError
 from holdfast.stores.memory import MemoryStore
 from holdfast.testing.conformance.answers import ALL, LARGE, MOST

@@ -10,8 +10,8 @@ from msgspec import json, to_builtins
 from holdfast.commands import Change, Claim, Clear, Command, Configure, LowerFences, Move, Prune, Put, Read, Settle, Together, Write
 from holdfast.errors import HoldfastError, NotAllowed, Refused
 from holdfast.server.audit import KEPT_S, Audited, audit_page, read_audit
-from holdfast.server.namespaces import AUDIT
-from holdfast.server.tokens import id_of
+from holdfast.server.auth.tokens import id_of
+from holdfast.server.namespaces.names import AUDIT
 from holdfast.stores import Store
 from holdfast.stores.http.store import HttpStore
 from holdfast.stores.memory import MemoryStore

@@ -9,7 +9,7 @@ from msgspec import json
 
 from holdfast.server.app import Options
 from holdfast.server.audit import Actor
-from holdfast.server.tokens import create_token
+from holdfast.server.auth.tokens import create_token
 from holdfast.stores.memory import MemoryStore
 from holdfast.testing.conformance.threads import PATIENCE_S
 from tests.server.serving import Served

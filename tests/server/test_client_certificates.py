@@ -11,8 +11,8 @@ from holdfast import connect
 from holdfast.commands import Command, Count, Put, Puts
 from holdfast.errors import StoreUnavailable
 from holdfast.server.app import ControlPlane
-from holdfast.server.exposure import Exposure
-from holdfast.server.serving import Server, serving
+from holdfast.server.process.network_policy import Exposure
+from holdfast.server.process.uvicorn_server import Server, serving
 from holdfast.stores.http.address import Address
 from holdfast.stores.http.store import HttpStore
 from holdfast.stores.memory import MemoryStore

@@ -8,9 +8,9 @@ import pytest
 import urllib3
 
 from holdfast import connect
-from holdfast.server import commanding
 from holdfast.server.app import Options
-from holdfast.server.tokens import id_of, revoke_token
+from holdfast.server.auth.tokens import id_of, revoke_token
+from holdfast.server.routes import command
 from holdfast.stores import Store
 from holdfast.stores.memory import MemoryStore
 from holdfast.testing.clock import FakeClock
@@ -27,7 +27,7 @@ QUIET = Options(heartbeat_s=NEVER_S, check_waiting_s=NEVER_S)
 
 @pytest.fixture(autouse=True)
 def no_polls(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(commanding, "POLL_S", NEVER_S)
+    monkeypatch.setattr(command, "POLL_S", NEVER_S)
 
 
 @pytest.fixture(params=["memory", "sqlite", "lmdb", "postgres", "redis"])

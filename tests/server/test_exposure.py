@@ -11,12 +11,12 @@ import urllib3
 
 from holdfast.commands import Put
 from holdfast.errors import StoreUnavailable
-from holdfast.server import serving as server_serving
 from holdfast.server.app import ControlPlane, Options
 from holdfast.server.audit import Actor
-from holdfast.server.exposure import Exposure
-from holdfast.server.serving import Server, serving
-from holdfast.server.tokens import create_token
+from holdfast.server.auth.tokens import create_token
+from holdfast.server.process import uvicorn_server as server_serving
+from holdfast.server.process.network_policy import Exposure
+from holdfast.server.process.uvicorn_server import Server, serving
 from holdfast.stores.http.store import HttpStore
 from holdfast.stores.memory import MemoryStore
 from holdfast.stores.retrying import Patience

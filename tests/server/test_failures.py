@@ -2,7 +2,7 @@
 
 import pytest
 
-from holdfast.server.failures import ADDRESSES, Failures
+from holdfast.server.auth.login_throttle import ADDRESSES, Failures
 from holdfast.stores.http.problems import WireError
 
 

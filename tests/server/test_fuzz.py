@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, settings
 from msgspec import Struct
 
 from holdfast.connect import connect
-from holdfast.server.presets import worker_grants
+from holdfast.server.auth.scope_presets import worker_grants
 from holdfast.stores import Store
 from tests.server.processes import Process
 from tests.server.test_matrix import EVERYTHING, SCOPES, by_hand

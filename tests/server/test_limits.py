@@ -13,18 +13,18 @@ from msgspec import json
 from uvicorn import Config
 from uvicorn.server import ServerState
 
-from holdfast.server import bodies
-from holdfast.server import serving as server_serving
+from holdfast.server import request_bodies
 from holdfast.server.app import ControlPlane, Options
 from holdfast.server.asgi import Scope
-from holdfast.server.budgets import MIB, Budget
-from holdfast.server.callers import KEY, anyone
-from holdfast.server.connections import Connection
-from holdfast.server.exposure import Exposure
+from holdfast.server.auth.callers import KEY, anyone
 from holdfast.server.layers.limits import InFlight
-from holdfast.server.namespaces import DEFAULT
-from holdfast.server.serving import Server, serving
-from holdfast.server.topics import Topics
+from holdfast.server.load.body_budget import MIB, Budget
+from holdfast.server.namespaces.names import DEFAULT
+from holdfast.server.process import uvicorn_server as server_serving
+from holdfast.server.process.connections import Connection
+from holdfast.server.process.network_policy import Exposure
+from holdfast.server.process.uvicorn_server import Server, serving
+from holdfast.server.topic_waits import Topics
 from holdfast.stores.http.problems import WireError
 from holdfast.stores.http.protocol import Asked
 from holdfast.stores.memory import MemoryStore
@@ -114,13 +114,15 @@ def test_a_request_that_could_be_two_is_refused(url: str, request_: bytes) -> No
 
 @pytest.mark.anyio
 async def test_a_body_that_comes_too_slowly_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bodies, "BODY_S", 0.01)
+    monkeypatch.setattr(request_bodies, "BODY_S", 0.01)
 
     async def never() -> Any:
         await asyncio.Event().wait()
 
     with pytest.raises(WireError) as refused:
-        await bodies.Bodies(Budget(bool)).decoded({"headers": [(b"content-type", b"application/json")], KEY: SOMEBODY}, never, bytes)
+        await request_bodies.Bodies(Budget(bool)).decoded(
+            {"headers": [(b"content-type", b"application/json")], KEY: SOMEBODY}, never, bytes
+        )
     assert refused.value.problem.status == 408
     assert (b"connection", b"close") in refused.value.headers
 

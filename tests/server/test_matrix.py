@@ -9,9 +9,9 @@ import urllib3
 from msgspec import Struct, json
 
 from holdfast.commands import Configure
+from holdfast.server.auth.scopes import VERBS
 from holdfast.server.layers.signin import OPEN
-from holdfast.server.openapi import openapi
-from holdfast.server.scopes import VERBS
+from holdfast.server.routes.openapi import openapi
 from holdfast.stores import Store
 from holdfast.stores.memory import MemoryStore
 from holdfast.testing.conformance.threads import PATIENCE_S

@@ -48,7 +48,7 @@ from holdfast.commands.transaction import Fenced
 from holdfast.errors import ClaimLost, HoldfastError, LeaseHeld
 from holdfast.records import Entry, Message, Receipt, Settings, hidden_id
 from holdfast.server.app import Options
-from holdfast.server.namespaces import AUDIT, DEFAULT, RESERVED, TOKENS, Namespace
+from holdfast.server.namespaces.names import AUDIT, DEFAULT, RESERVED, TOKENS, Namespace
 from holdfast.stores import Store
 from holdfast.stores.http.protocol import ROUTES
 from holdfast.stores.http.store import HttpStore

@@ -9,10 +9,10 @@ import urllib3
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.server import bodies
+from holdfast.server import request_bodies
 from holdfast.server.asgi import BODY, Scope
-from holdfast.server.budgets import Budget
-from holdfast.server.callers import KEY
+from holdfast.server.auth.callers import KEY
+from holdfast.server.load.body_budget import Budget
 from holdfast.stores.http.problems import WireError
 from holdfast.stores.memory import MemoryStore
 from tests.server.serving import JSON, Served
@@ -36,7 +36,7 @@ def depth_of(body: str) -> int:
 
 def is_deep(body: bytes) -> bool:
     try:
-        bodies._look_through(body, bodies.BATCH)
+        request_bodies._look_through(body, request_bodies.BATCH)
     except WireError as error:
         return error.problem.code == "too_deep"
     return False
@@ -45,8 +45,8 @@ def is_deep(body: bytes) -> bool:
 @given(st.text('[]{}"\\a', max_size=60), st.integers(1, 8))
 def test_the_depth_is_that_of_the_brackets_outside_texts_wherever_a_piece_ends(body: str, piece_bytes: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(bodies, "PIECE_BYTES", piece_bytes)
-        patch.setattr(bodies, "DEPTH", 3)
+        patch.setattr(request_bodies, "PIECE_BYTES", piece_bytes)
+        patch.setattr(request_bodies, "DEPTH", 3)
         assert is_deep(body.encode()) is (depth_of(body) > 3)
 
 
@@ -54,7 +54,7 @@ def cost_s(part: bytes) -> float:
     """What it takes to look through a megabyte of it."""
     body = b"[" * 4 + b",".join([part] * (2**20 // len(part))) + b"]" * 4  # As deep as values are.
     began = time.thread_time()
-    bodies.check_json(body)
+    request_bodies.check_json(body)
     return time.thread_time() - began
 
 
@@ -63,9 +63,9 @@ def test_a_deep_body_takes_no_longer_to_look_through_than_a_flat_one_of_its_leng
 
 
 def test_a_body_one_level_too_deep_is_refused_and_one_less_is_not() -> None:
-    assert bodies.check_json(b"[" * 100 + b"]" * 100)
+    assert request_bodies.check_json(b"[" * 100 + b"]" * 100)
     with pytest.raises(WireError, match="100 levels"):
-        bodies.check_json(b"[" * 101 + b"]" * 101)
+        request_bodies.check_json(b"[" * 101 + b"]" * 101)
 
 
 @pytest.mark.anyio
@@ -73,7 +73,7 @@ def test_a_body_one_level_too_deep_is_refused_and_one_less_is_not() -> None:
 async def test_a_large_body_is_looked_through_in_a_thread_and_a_small_one_is_not(monkeypatch: pytest.MonkeyPatch, pieces: int) -> None:
     threads: list[threading.Thread] = []
 
-    def look(body: bytes, shape: bodies.Shape = bodies.BATCH) -> bytes:
+    def look(body: bytes, shape: request_bodies.Shape = request_bodies.BATCH) -> bytes:
         threads.append(threading.current_thread())
         return body
 
@@ -81,19 +81,19 @@ async def test_a_large_body_is_looked_through_in_a_thread_and_a_small_one_is_not
         parts.pop()
         return {"type": "http.request", "body": b" " * size, "more_body": bool(parts)}
 
-    monkeypatch.setattr(bodies, "check_json", look)
-    for size in (10, bodies.LARGE_BYTES + 1):
+    monkeypatch.setattr(request_bodies, "check_json", look)
+    for size in (10, request_bodies.LARGE_BYTES + 1):
         parts = [None] * pieces
         scope: Scope = {"headers": [(b"content-type", b"application/json")], KEY: SOMEBODY}
         if pieces == 1:
             scope[BODY] = b" " * size
-        assert len(await bodies.Bodies(Budget(bool)).decoded(scope, receive, bytes)) == size * pieces
+        assert len(await request_bodies.Bodies(Budget(bool)).decoded(scope, receive, bytes)) == size * pieces
     assert [thread is threading.current_thread() for thread in threads] == [True, False]
 
 
-def refusal(body: bytes, shape: bodies.Shape = bodies.BATCH) -> str | None:
+def refusal(body: bytes, shape: request_bodies.Shape = request_bodies.BATCH) -> str | None:
     try:
-        bodies.check_json(body, shape)
+        request_bodies.check_json(body, shape)
     except WireError as error:
         return error.problem.code
     return None
@@ -113,10 +113,10 @@ def test_a_batch_of_the_most_items_is_let_through_and_many_more_are_not_decoded(
 
 def test_a_step_of_the_most_commands_is_let_through_and_many_more_are_not_decoded() -> None:
     put = b'{"type":"Put","queue":"q","items":[' + b",".join([b'{"id":"some id of it","value":{"a":[1]}}'] * 10) + b"]}"
-    assert refusal(listed(put, 1_000), bodies.STEP) is None
-    assert refusal(listed(b'{"type":"Count","queue":"q"}', 10_000), bodies.STEP) == "too_large"
+    assert refusal(listed(put, 1_000), request_bodies.STEP) is None
+    assert refusal(listed(b'{"type":"Count","queue":"q"}', 10_000), request_bodies.STEP) == "too_large"
     many = b'{"type":"Put","queue":"q","items":[' + b",".join([b'{"id":"a","value":1}'] * 200_000) + b"]}"
-    assert refusal(listed(many, 1), bodies.STEP) == "too_large"
+    assert refusal(listed(many, 1), request_bodies.STEP) == "too_large"
 
 
 def test_a_value_of_many_parts_is_let_through() -> None:

@@ -17,8 +17,8 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from holdfast.server.audit import Actor
-from holdfast.server.openapi import openapi
-from holdfast.server.tokens import create_token
+from holdfast.server.auth.tokens import create_token
+from holdfast.server.routes.openapi import openapi
 from holdfast.stores.sqlite.store import SqliteStore
 from tests.server.serving import Served
 

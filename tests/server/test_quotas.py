@@ -12,9 +12,9 @@ from holdfast.commands import Acquire, Change, Claim, Clear, Command, Configure,
 from holdfast.commands.events import RETAINED, RETAINED_S
 from holdfast.errors import StoreFull
 from holdfast.server.app import Options
-from holdfast.server.namespaces import Namespace
-from holdfast.server.quotas import Quota, list_quotas, set_quota
-from holdfast.server.usage import RECORD_BYTES, Logged, count_bytes
+from holdfast.server.namespaces.names import Namespace
+from holdfast.server.namespaces.quotas import Quota, list_quotas, set_quota
+from holdfast.server.namespaces.usage import RECORD_BYTES, Logged, count_bytes
 from holdfast.stores import Store
 from holdfast.stores.http.store import HttpStore
 from holdfast.testing.clock import FakeClock

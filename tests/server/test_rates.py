@@ -5,8 +5,8 @@ import urllib3
 
 from holdfast.server.app import Options
 from holdfast.server.audit import Actor
-from holdfast.server.rates import CALLERS, Rates
-from holdfast.server.tokens import create_token
+from holdfast.server.auth.tokens import create_token
+from holdfast.server.load.rate_limit import CALLERS, Rates
 from holdfast.stores.http.problems import WireError
 from holdfast.stores.memory import MemoryStore
 from tests.server.serving import JSON, Served

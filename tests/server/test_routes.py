@@ -13,8 +13,8 @@ from msgspec import json
 from holdfast.commands.objects import Named, Names
 from holdfast.commands.together import AnyCommand
 from holdfast.server.app import ControlPlane, Options
-from holdfast.server.exposure import Exposure
-from holdfast.server.serving import Server, serving
+from holdfast.server.process.network_policy import Exposure
+from holdfast.server.process.uvicorn_server import Server, serving
 from holdfast.stores.http.protocol import ROUTES
 from holdfast.stores.memory import MemoryStore
 from holdfast.testing.clock import FakeClock

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.commands.naming import Verb
-from holdfast.server.needs import Kind, Need, lease_name
-from holdfast.server.scopes import Scope, matches
+from holdfast.commands.names import Verb
+from holdfast.server.auth.permissions import Kind, Need, lease_name
+from holdfast.server.auth.scopes import Scope, matches
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 from holdfast.commands import Count, Put
 from holdfast.errors import StoreUnavailable
 from holdfast.server.app import Options
-from holdfast.server.stalls import STALE_S, STALL_S, Stalls
+from holdfast.server.load.standstill import STALE_S, STALL_S, Stalls
 from holdfast.stores.http.problems import WireError
 from holdfast.stores.http.store import HttpStore
 from holdfast.stores.memory import MemoryStore

@@ -7,9 +7,9 @@ import urllib3
 from msgspec import json
 
 from holdfast.commands import Clear, Put
-from holdfast.server import auditing
 from holdfast.server.audit import AUDIT_PAGE, Act, Actor, recorded
 from holdfast.server.metrics import QUEUES
+from holdfast.server.routes import audit
 from holdfast.stores import Store
 from holdfast.stores.http.store import HttpStore
 from holdfast.stores.memory import MemoryStore
@@ -94,8 +94,8 @@ def test_a_tenant_with_many_queues_does_not_push_others_out_of_the_metrics(serve
 def test_a_request_for_the_audit_of_one_tenant_walks_through_so_much_and_says_where_to_go_on(
     served: Served, inner: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(auditing, "PAGES", 2)
-    monkeypatch.setattr(auditing, "AUDIT_PAGE", 3)
+    monkeypatch.setattr(audit, "PAGES", 2)
+    monkeypatch.setattr(audit, "AUDIT_PAGE", 3)
     for _ in range(20):
         inner.execute(recorded(Actor("somebody", "here", "acme"), Act("clear", "queue:rockets")))
     inner.execute(recorded(Actor("somebody", "here", "beta"), Act("clear", "queue:last")))

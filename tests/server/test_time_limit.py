@@ -15,7 +15,7 @@ from holdfast.commands.request import Request, current
 from holdfast.errors import TookTooLong
 from holdfast.server.app import Options
 from holdfast.stores import Store
-from holdfast.stores.committing import Job
+from holdfast.stores.group_commit import Job
 from holdfast.stores.http.store import HttpStore
 from holdfast.stores.memory import MemoryStore
 from holdfast.stores.postgres.store import PostgresStore

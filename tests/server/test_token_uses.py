@@ -8,11 +8,11 @@ from msgspec import json
 
 from holdfast import connect
 from holdfast.commands import Read
-from holdfast.server import uses
 from holdfast.server.app import Options
-from holdfast.server.namespaces import TOKEN_USES
-from holdfast.server.tokens import id_of, last_uses, revoke_token
-from holdfast.server.uses import COARSE_S
+from holdfast.server.auth import token_uses
+from holdfast.server.auth.token_uses import COARSE_S
+from holdfast.server.auth.tokens import id_of, last_uses, revoke_token
+from holdfast.server.namespaces.names import TOKEN_USES
 from holdfast.stores import Store
 from holdfast.stores.memory import MemoryStore
 from holdfast.testing.clock import FakeClock
@@ -34,7 +34,7 @@ def store(clock: FakeClock) -> Store:
 
 @pytest.fixture
 def served(store: Store, clock: FakeClock, monkeypatch: pytest.MonkeyPatch) -> Iterator[Served]:
-    monkeypatch.setattr(uses, "FLUSH_S", 0.0)
+    monkeypatch.setattr(token_uses, "FLUSH_S", 0.0)
     served = Served(store, Options(now=lambda: clock.now_us() / 1e6))
     yield served
     served.close()

@@ -13,9 +13,9 @@ from holdfast import ControlPlaneClient, Lock, NotAllowed, Queue, connect
 from holdfast.commands import Read
 from holdfast.server.app import Options
 from holdfast.server.audit import Actor
-from holdfast.server.known import KnownTokens
-from holdfast.server.namespaces import TOKENS
-from holdfast.server.tokens import KNOWN_S, TOKEN, create_token, digest, has_tokens, id_of, list_tokens, new_token, revoke_token
+from holdfast.server.auth.token_cache import KnownTokens
+from holdfast.server.auth.tokens import KNOWN_S, TOKEN, create_token, digest, has_tokens, id_of, list_tokens, new_token, revoke_token
+from holdfast.server.namespaces.names import TOKENS
 from holdfast.stores import Store
 from holdfast.stores.memory import MemoryStore
 from holdfast.testing.clock import FakeClock

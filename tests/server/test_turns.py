@@ -8,10 +8,10 @@ import pytest
 
 from holdfast.commands import Browse, Command, Count, Filter, Put, Together
 from holdfast.commands.request import Request, current
-from holdfast.server.budgets import CREDIT_S, REST, Budget
 from holdfast.server.layers import fair as fair_layer
 from holdfast.server.layers.fair import REFUSALS, Fair
-from holdfast.server.turns import ACTIVE_S, LARGE_PLACES, PLACES, ROUND, Active, FairStore, Rounds
+from holdfast.server.load.body_budget import CREDIT_S, REST, Budget
+from holdfast.server.load.fair_store import ACTIVE_S, LARGE_PLACES, PLACES, ROUND, Active, FairStore, Rounds
 from holdfast.stores.http.problems import WireError
 from holdfast.stores.memory import MemoryStore
 from holdfast.stores.memory.store import AsyncMemoryStore

@@ -13,12 +13,12 @@ from holdfast import ControlPlaneClient, JobContext, NotAllowed, Queue, Worker
 from holdfast.codec import encode_key
 from holdfast.commands import Change, Write
 from holdfast.records import Receipt
-from holdfast.server import callers, reach
-from holdfast.server.needs import Need
-from holdfast.server.presets import worker_grants
+from holdfast.server.auth import callers, guarded_store
+from holdfast.server.auth.permissions import Need
+from holdfast.server.auth.scope_presets import worker_grants
 from holdfast.stores.http.store import HttpStore
 from holdfast.stores.memory import MemoryStore
-from holdfast.workers.ledger import LedgerEntry
+from holdfast.workers.once_record import LedgerEntry
 from tests.cli.running import holdfast
 from tests.server.serving import Served
 from tests.server.test_tokens import make
@@ -55,7 +55,7 @@ def needed(monkeypatch: pytest.MonkeyPatch) -> set[str]:
             needed.add(need.scope)
         check(caller, need)
 
-    monkeypatch.setattr(reach, "check", noting)
+    monkeypatch.setattr(guarded_store, "check", noting)
     return needed
 
 

@@ -14,7 +14,7 @@ from holdfast.commands import Acquire, Claim, Put, Renew, Settle, Together, deco
 from holdfast.commands.leases import LeaseName
 from holdfast.connect import connect
 from holdfast.records import Lease, Receipt
-from holdfast.server.tokens import list_tokens
+from holdfast.server.auth.tokens import list_tokens
 from holdfast.stores import Store
 from holdfast.stores.postgres.store import prune_functions_at
 from holdfast.surfaces.localqueue import PersistentQueue

@@ -4,8 +4,8 @@ import threading
 from typing import Any
 
 from holdfast.commands import Claim, Command
-from holdfast.stores.cancelled import MOST, finish_taking_back, take_back
 from holdfast.stores.memory import MemoryStore
+from holdfast.stores.undo_cancelled import MOST, finish_taking_back, take_back
 from holdfast.testing.conformance.asking import JOBS, put, stats
 from tests.sentinel_databases import until
 

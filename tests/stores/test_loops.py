@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import uvloop
 
-from holdfast.stores.loops import PerLoop
+from holdfast.stores.per_loop import PerLoop
 
 
 class Resource:

@@ -10,7 +10,7 @@ from holdfast.commands import Claim, Settle, Together
 from holdfast.commands.claiming import Claimed
 from holdfast.commands.settling import Held
 from holdfast.records import Message
-from holdfast.stores.waiting import Waiters
+from holdfast.stores.waiting.waiters import Waiters
 from tests.runners import AsyncRunner
 
 

@@ -9,8 +9,8 @@ import pytest
 from holdfast.commands import Acquire, LeaseName, Renew
 from holdfast.connect import connect
 from holdfast.errors import OutcomeUnknown, StoreUnavailable
-from holdfast.holding import Hold
-from holdfast.keepalive import Keepalive
+from holdfast.holding.hold import Hold
+from holdfast.holding.keepalive import Keepalive
 from holdfast.stores import Store
 from holdfast.stores.memory import MemoryStore
 from tests.relays import Relay

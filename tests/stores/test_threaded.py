@@ -10,10 +10,10 @@ import pytest
 
 from holdfast.commands import Browse, Command, Count, Put, Together
 from holdfast.commands.request import Request
-from holdfast.stores.committing import Job
-from holdfast.stores.gathering import REST, Gatherer
+from holdfast.stores.async_batches import REST, Gatherer
+from holdfast.stores.async_files import LARGE, READERS, ThreadedStore
+from holdfast.stores.group_commit import Job
 from holdfast.stores.sqlite.store import SqliteStore
-from holdfast.stores.threaded import LARGE, READERS, ThreadedStore
 from holdfast.testing.conformance.asking import item
 from holdfast.testing.conformance.threads import PATIENCE_S
 

@@ -26,7 +26,7 @@ from holdfast.records import Lease, Message
 from holdfast.stores.memory.log import Log
 from holdfast.stores.memory.store import AsyncMemoryStore
 from holdfast.stores.memory.transaction import MemoryTransaction as Tx
-from holdfast.stores.waiting import Waiters
+from holdfast.stores.waiting.waiters import Waiters
 from holdfast.testing.clock import FakeClock
 from tests.testing.controls import Mutant, PlainStore
 

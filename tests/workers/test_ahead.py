@@ -4,11 +4,11 @@ import pytest
 from msgspec import Raw
 
 from holdfast.codec import JSON
-from holdfast.holding import Hold
+from holdfast.holding.hold import Hold
 from holdfast.records import Message
-from holdfast.workers.ahead import WAIT_S, Ahead
-from holdfast.workers.jobs import JobContext
-from holdfast.workers.runs import Run
+from holdfast.workers.handlers.jobs import JobContext
+from holdfast.workers.running.prefetch import WAIT_S, Ahead
+from holdfast.workers.running.runs import Run
 
 
 def test_it_counts_from_when_they_came_not_from_when_a_slow_store_was_asked() -> None:

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from holdfast.cli.opening import AsJson, StoreUrl, opened, this_user
 from holdfast.commands import LowerFences, Together
 from holdfast.server.audit import acts_of, recorded
-from holdfast.server.namespaces import DEFAULT_NAME, Namespace
+from holdfast.server.namespaces.names import DEFAULT_NAME, Namespace
 from holdfast.wording import counted
 
 

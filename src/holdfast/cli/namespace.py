@@ -13,10 +13,10 @@ from holdfast.cli.opening import AsJson, StoreUrl, opened, this_user
 from holdfast.cli.showing import shown
 from holdfast.commands import Names
 from holdfast.records import Kind
-from holdfast.server import usage
-from holdfast.server.namespaces import DEFAULT, Namespace, is_reserved
-from holdfast.server.quotas import UNLIMITED, Quota, list_quotas, set_quota
-from holdfast.server.scopes import ANY
+from holdfast.server.auth.scopes import ANY
+from holdfast.server.namespaces import usage
+from holdfast.server.namespaces.names import DEFAULT, Namespace, is_reserved
+from holdfast.server.namespaces.quotas import UNLIMITED, Quota, list_quotas, set_quota
 from holdfast.stores import Store
 
 NONE: Final = "none"

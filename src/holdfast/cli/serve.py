@@ -8,7 +8,7 @@ import typer
 from holdfast.cli.opening import StoreUrl
 from holdfast.cli.owner import act_as_owner_of
 from holdfast.errors import MissingExtra
-from holdfast.server.memory import MIB, MOST_BYTES, MOST_BYTES_EACH
+from holdfast.server.load.answer_memory import MIB, MOST_BYTES, MOST_BYTES_EACH
 
 EXTRA = {"uvicorn", "uvloop", "httptools"}
 
@@ -45,8 +45,8 @@ def serve(
 ) -> None:
     """Serve a store over HTTP until it is told to end; then it drains."""
     try:
-        from holdfast.server import logs
-        from holdfast.server.running import Exposure, Options, run
+        from holdfast.server.process import logs
+        from holdfast.server.process.run import Exposure, Options, run
     except ModuleNotFoundError as missing:
         if missing.name not in EXTRA:
             raise

@@ -8,10 +8,10 @@ from msgspec import json, to_builtins
 from holdfast.cli.opening import AsJson, StoreUrl, opened, seconds_of, this_user
 from holdfast.cli.showing import moment, shown
 from holdfast.errors import HoldfastError
-from holdfast.server.namespaces import DEFAULT_NAME
-from holdfast.server.presets import worker_grants
-from holdfast.server.scopes import ADMIN, ANY
-from holdfast.server.tokens import Token, create_token, last_uses, list_tokens, revoke_token
+from holdfast.server.auth.scope_presets import worker_grants
+from holdfast.server.auth.scopes import ADMIN, ANY
+from holdfast.server.auth.tokens import Token, create_token, last_uses, list_tokens, revoke_token
+from holdfast.server.namespaces.names import DEFAULT_NAME
 
 token: typer.Typer = typer.Typer(no_args_is_help=True, help="Tokens that a server asks for.")
 

@@ -12,10 +12,10 @@ from uuid import UUID
 
 import msgspec
 
-from holdfast.codec.refusals import Unfit
 from holdfast.codec.scalars import INT_MAX, INT_MIN, SCALARS
 from holdfast.codec.tags import is_tagged, read_form
 from holdfast.codec.texts import TEXTS
+from holdfast.codec.value_errors import Unfit
 
 KEY_BYTES: Final = 400
 _KEY_DEPTH: Final = 8

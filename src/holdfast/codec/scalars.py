@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import Any, Final, NamedTuple, TypeVar
 from uuid import UUID
 
-from holdfast.codec.refusals import Unfit
+from holdfast.codec.value_errors import Unfit
 
 INT_MIN: Final = -(2**63)
 INT_MAX: Final = 2**64 - 1

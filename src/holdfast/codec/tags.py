@@ -13,9 +13,9 @@ from math import isfinite
 from types import NoneType
 from typing import Any, Final
 
-from holdfast.codec.refusals import IN_SET, Unfit, Where, refusal, why_not_plain
 from holdfast.codec.scalars import INT_MAX, INT_MIN, SCALARS
 from holdfast.codec.texts import TEXTS
+from holdfast.codec.value_errors import IN_SET, Unfit, Where, refusal, why_not_plain
 
 DEPTH: Final = 100
 

@@ -7,8 +7,8 @@ from msgspec import Raw
 
 from holdfast.codec.json import JSON
 from holdfast.codec.protocol import Codec
-from holdfast.codec.refusals import refusal
 from holdfast.codec.texts import TEXTS
+from holdfast.codec.value_errors import refusal
 
 _MISFITS = (
     ArithmeticError,

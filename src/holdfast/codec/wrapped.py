@@ -8,9 +8,9 @@ from msgspec import Raw
 
 from holdfast.codec.json import JSON
 from holdfast.codec.protocol import Codec
-from holdfast.codec.refusals import refusal
 from holdfast.codec.scalars import base64_bytes, base64_text
 from holdfast.codec.tags import Tagger, untag
+from holdfast.codec.value_errors import refusal
 
 _pack = msgspec.msgpack.Encoder(order="sorted").encode
 _unpack = msgspec.msgpack.Decoder().decode

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Final, Protocol, TypeVar
 
 from holdfast.codec.limits import DEFAULT_LIMITS
-from holdfast.commands.refused import answer_too_large
+from holdfast.commands.refusal_errors import answer_too_large
 
 
 class Sized(Protocol):

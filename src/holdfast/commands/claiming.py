@@ -9,11 +9,11 @@ from msgspec import Struct, json
 from holdfast.codec import DURATION_MAX_S, Limits, check_batch, check_name
 from holdfast.codec.fields import CLAIM_KEY, HOLDER, LEASE_S, LIMIT, MAX_ATTEMPTS, TAKE, Field, check_fields
 from holdfast.codec.limits import SHORT
+from holdfast.commands.argument_checks import RETURNS, check_choice, check_queue
 from holdfast.commands.command import Command, Resource
 from holdfast.commands.endings import Budget, Endings, event, plan_endings, promote, resize
-from holdfast.commands.naming import Renamer, Verb, later, renamed
+from holdfast.commands.names import Renamer, Verb, later, renamed
 from holdfast.commands.putting import Put, item_of
-from holdfast.commands.refusals import RETURNS, check_choice, check_queue
 from holdfast.commands.settling import Settle
 from holdfast.commands.transaction import Draft, Line, Transaction
 from holdfast.records import NEVER, NO_VALUE, Message, Receipt, ReturnTo, Settings, end_of, seconds_in

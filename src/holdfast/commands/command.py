@@ -8,7 +8,7 @@ from msgspec import Struct, json
 
 from holdfast.codec import Limits
 from holdfast.commands.allowance import Allowance
-from holdfast.commands.naming import Renamer, Verb
+from holdfast.commands.names import Renamer, Verb
 from holdfast.commands.transaction import Transaction
 
 R = TypeVar("R")

@@ -17,8 +17,8 @@ from holdfast.codec.fields import AFTER_FENCE, LIMIT, MERGE, SEALED_AT, SOURCE, 
 from holdfast.commands.command import Command, Resource
 from holdfast.commands.endings import by_queue, resize
 from holdfast.commands.imported import SURVEYED, check_records
-from holdfast.commands.naming import Renamer, Verb, all_renamed, later, renamed
-from holdfast.commands.refused import both_have, no_copy, not_empty, other_copy, other_place, written_meanwhile
+from holdfast.commands.names import Renamer, Verb, all_renamed, later, renamed
+from holdfast.commands.refusal_errors import both_have, no_copy, not_empty, other_copy, other_place, written_meanwhile
 from holdfast.commands.transaction import Fenced, Transaction
 from holdfast.records import NEVER, Ending, Entry, Lease, Message, Settings
 

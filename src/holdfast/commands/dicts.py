@@ -23,10 +23,10 @@ from holdfast.codec.fields import (
     Field,
     check_fields,
 )
+from holdfast.commands.argument_checks import check_choice, check_key
 from holdfast.commands.command import COUNTED, Command, Resource
-from holdfast.commands.naming import Renamer, Verb, renamed
-from holdfast.commands.refusals import check_choice, check_key
-from holdfast.commands.refused import fence_too_high, no_number, not_written, out_of_range
+from holdfast.commands.names import Renamer, Verb, renamed
+from holdfast.commands.refusal_errors import fence_too_high, no_number, not_written, out_of_range
 from holdfast.commands.topics import dict_topic
 from holdfast.commands.transaction import Draft, Transaction
 from holdfast.records import Entry, Lease, MaybeRaw, Settings, moment_in

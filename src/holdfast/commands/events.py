@@ -7,8 +7,8 @@ from msgspec import Struct
 from holdfast.codec import Limits, check_batch
 from holdfast.codec.fields import AFTER, KEEP, KEEP_S, LIMIT, Field, check_fields
 from holdfast.commands.command import Command
-from holdfast.commands.naming import Renamer, Verb, renamed
-from holdfast.commands.refused import compacted
+from holdfast.commands.names import Renamer, Verb, renamed
+from holdfast.commands.refusal_errors import compacted
 from holdfast.commands.topics import check_topic, dict_topic
 from holdfast.commands.transaction import Draft, Transaction
 from holdfast.records import Event, moment_in

@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Self
 from holdfast.codec import Limits, check_batch, check_name
 from holdfast.codec.fields import LIMIT, Field, check_fields
 from holdfast.commands.command import Command, Resource
-from holdfast.commands.naming import Renamer, Verb, renamed
+from holdfast.commands.names import Renamer, Verb, renamed
 from holdfast.commands.transaction import Transaction
 
 

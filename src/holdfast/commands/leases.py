@@ -8,11 +8,11 @@ from msgspec.structs import replace
 
 from holdfast.codec import Limits, check_batch, check_name, check_value_size
 from holdfast.codec.fields import ALL_OR_NONE, HOLDER, LEASE_S, Field, check_fields, key_text, name_text
+from holdfast.commands.argument_checks import check_key
 from holdfast.commands.command import Command, Resource
 from holdfast.commands.dicts import Change, Write
-from holdfast.commands.naming import Renamer, Verb, all_renamed, renamed
-from holdfast.commands.refusals import check_key
-from holdfast.commands.refused import lease_held, lease_lost
+from holdfast.commands.names import Renamer, Verb, all_renamed, renamed
+from holdfast.commands.refusal_errors import lease_held, lease_lost
 from holdfast.commands.topics import lease_topic, log_topic
 from holdfast.commands.transaction import Draft, Transaction
 from holdfast.records import NEVER, Entry, Lease, MaybeRaw, end_of, seconds_in

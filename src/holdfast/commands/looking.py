@@ -6,10 +6,10 @@ from typing import Any, ClassVar, Self
 from msgspec import Struct
 
 from holdfast.codec import Limits, check_batch, check_name
+from holdfast.commands.argument_checks import check_key
 from holdfast.commands.command import Command
 from holdfast.commands.leases import Acquired, ends_in_s
-from holdfast.commands.naming import Renamer, Verb, renamed
-from holdfast.commands.refusals import check_key
+from holdfast.commands.names import Renamer, Verb, renamed
 from holdfast.commands.transaction import Transaction
 
 

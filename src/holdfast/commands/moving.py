@@ -8,11 +8,11 @@ from msgspec.structs import force_setattr
 
 from holdfast.codec import Limits, check_batch, check_name, keepable
 from holdfast.codec.fields import DELAY_S, IDS, KEYS, LIMIT, PRIORITY, SPACING_S, Field, Row, Whole, check_fields, key_text, moment, number
+from holdfast.commands.argument_checks import STATES, check_choice
 from holdfast.commands.claiming import with_values
 from holdfast.commands.command import COUNTED, Command, Resource
 from holdfast.commands.endings import Endings, announce, create_queue, event, promote, resize
-from holdfast.commands.naming import Renamer, Verb, renamed
-from holdfast.commands.refusals import STATES, check_choice
+from holdfast.commands.names import Renamer, Verb, renamed
 from holdfast.commands.transaction import Cursor, Draft, Filter, Stats, Transaction
 from holdfast.records import ERROR_CHARACTERS, Message, State, moment_in
 

@@ -8,10 +8,10 @@ from msgspec.structs import replace
 
 from holdfast.codec import Limits, check_batch, check_name
 from holdfast.codec.fields import AFTER_NAME, DROP, EXACT, LIMIT, MAXSIZE, NAME_PREFIX, PAUSED, Field, check_fields
+from holdfast.commands.argument_checks import KINDS, check_choice
 from holdfast.commands.command import Command, Resource
 from holdfast.commands.leases import end_leases
-from holdfast.commands.naming import Renamer, Verb, renamed
-from holdfast.commands.refusals import KINDS, check_choice
+from holdfast.commands.names import Renamer, Verb, renamed
 from holdfast.commands.topics import dict_topic, queue_topic, room_topic
 from holdfast.commands.transaction import ALL, Draft, Transaction
 from holdfast.records import Kind, Lease, Settings

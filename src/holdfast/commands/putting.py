@@ -10,11 +10,11 @@ from holdfast.codec import Limits, check_batch, check_name, check_value_size
 from holdfast.codec.fields import AT, DELAY_S, MAX_ATTEMPTS, METADATA, PRIORITY, START_WITHIN_S, Field, check_fields
 from holdfast.codec.limits import SHORT
 from holdfast.codec.metadata import readable_metadata
+from holdfast.commands.argument_checks import check_key, check_queue
 from holdfast.commands.command import Command, Resource
 from holdfast.commands.endings import announce, create_queue, event, promote, resize
-from holdfast.commands.naming import Renamer, Verb, all_renamed, renamed
-from holdfast.commands.refusals import check_key, check_queue
-from holdfast.commands.refused import key_in_flight, queue_full
+from holdfast.commands.names import Renamer, Verb, all_renamed, renamed
+from holdfast.commands.refusal_errors import key_in_flight, queue_full
 from holdfast.commands.transaction import Transaction
 from holdfast.records import MaybeRaw, Message, Settings, moment_in
 

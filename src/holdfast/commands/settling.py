@@ -8,11 +8,11 @@ from msgspec.structs import force_setattr, replace
 
 from holdfast.codec import Limits, check_batch, check_name, keepable
 from holdfast.codec.fields import ALL_OR_NONE, COUNTS, DELAY_S, EXTENSION_S, MAX_ATTEMPTS, Field, check_fields
+from holdfast.commands.argument_checks import RETURNS, check_choice
 from holdfast.commands.command import Command, Resource
 from holdfast.commands.endings import Budget, Endings, announce, by_queue, event, plan_endings, promote
-from holdfast.commands.naming import Renamer, Verb, all_renamed, later, renamed
-from holdfast.commands.refusals import RETURNS, check_choice
-from holdfast.commands.refused import claims_lost
+from holdfast.commands.names import Renamer, Verb, all_renamed, later, renamed
+from holdfast.commands.refusal_errors import claims_lost
 from holdfast.commands.transaction import Transaction
 from holdfast.records import ERROR_CHARACTERS, Message, Receipt, ReturnTo, end_of, moment_in
 

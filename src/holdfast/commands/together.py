@@ -15,7 +15,7 @@ from holdfast.commands.fences import LowerFences
 from holdfast.commands.leases import Acquire, Release, Renew
 from holdfast.commands.looking import Look
 from holdfast.commands.moving import Browse, Count, Move
-from holdfast.commands.naming import Renamer, Verb, all_renamed, renamed
+from holdfast.commands.names import Renamer, Verb, all_renamed, renamed
 from holdfast.commands.objects import Clear, Configure, Names
 from holdfast.commands.putting import Put
 from holdfast.commands.request import current

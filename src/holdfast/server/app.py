@@ -5,17 +5,11 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 
 from msgspec import Struct
 
-from holdfast.server.about import AboutRoute, HealthRoute, MetricsRoute, OpenApiRoute
 from holdfast.server.asgi import App, Receive, Scope, Send
-from holdfast.server.auditing import AuditRoute
-from holdfast.server.bodies import BODY_BYTES, Bodies
-from holdfast.server.budgets import MOST_BYTES, MOST_BYTES_EACH, Budget
-from holdfast.server.commanding import CommandRoute
-from holdfast.server.descriptors import Descriptors
-from holdfast.server.dismissals import CHECK_S, Dismissals
-from holdfast.server.failures import FAILED_LOGINS, WINDOW_S, Failures
-from holdfast.server.known import KnownTokens
-from holdfast.server.lasting import MOST, MOST_EACH, Lasting
+from holdfast.server.auth.login_throttle import FAILED_LOGINS, WINDOW_S, Failures
+from holdfast.server.auth.revocation import CHECK_S, Dismissals
+from holdfast.server.auth.token_cache import KnownTokens
+from holdfast.server.auth.token_uses import TokenUses
 from holdfast.server.layers.fair import Fair
 from holdfast.server.layers.hosts import LOOPBACK, Hosts
 from holdfast.server.layers.limits import IN_FLIGHT, IN_FLIGHT_EACH, InFlight, each_token
@@ -23,21 +17,27 @@ from holdfast.server.layers.problems import Problems
 from holdfast.server.layers.signin import COMMAND_S, SignIn
 from holdfast.server.layers.telemetry import Telemetry
 from holdfast.server.layers.tracing import traced
-from holdfast.server.memory import MOST_BYTES as ANSWERS
-from holdfast.server.memory import MOST_BYTES_EACH as ANSWERS_EACH
-from holdfast.server.memory import Memory
+from holdfast.server.load.answer_memory import MOST_BYTES as ANSWERS
+from holdfast.server.load.answer_memory import MOST_BYTES_EACH as ANSWERS_EACH
+from holdfast.server.load.answer_memory import Memory
+from holdfast.server.load.body_budget import MOST_BYTES, MOST_BYTES_EACH, Budget
+from holdfast.server.load.fair_store import Active, FairStore
+from holdfast.server.load.rate_limit import Rates
+from holdfast.server.load.standstill import Stalls, uptime_s
+from holdfast.server.long_requests import MOST, MOST_EACH, Lasting
 from holdfast.server.metrics import Metrics
-from holdfast.server.quotas import KnownQuotas
-from holdfast.server.rates import Rates
-from holdfast.server.stalls import Stalls, uptime_s
-from holdfast.server.tenants import Tenants
-from holdfast.server.topics import MOST as TOPICS
-from holdfast.server.topics import MOST_EACH as TOPICS_EACH
-from holdfast.server.topics import Topics
-from holdfast.server.turns import Active, FairStore
-from holdfast.server.uses import TokenUses
-from holdfast.server.waiting import WaitRoute
-from holdfast.server.watching import HEARTBEAT_S, WatchRoute
+from holdfast.server.namespaces.admission import Tenants
+from holdfast.server.namespaces.quotas import KnownQuotas
+from holdfast.server.process.descriptors import Descriptors
+from holdfast.server.request_bodies import BODY_BYTES, Bodies
+from holdfast.server.routes.about import AboutRoute, HealthRoute, MetricsRoute, OpenApiRoute
+from holdfast.server.routes.audit import AuditRoute
+from holdfast.server.routes.command import CommandRoute
+from holdfast.server.routes.wait import WaitRoute
+from holdfast.server.routes.watch import HEARTBEAT_S, WatchRoute
+from holdfast.server.topic_waits import MOST as TOPICS
+from holdfast.server.topic_waits import MOST_EACH as TOPICS_EACH
+from holdfast.server.topic_waits import Topics
 from holdfast.stores import AsyncStore, Store
 from holdfast.stores.http.problems import WireError
 from holdfast.stores.http.protocol import (

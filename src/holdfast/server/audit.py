@@ -13,7 +13,7 @@ from msgspec import UNSET, Raw, Struct, json
 
 from holdfast.commands import Change, Clear, Command, Configure, Entries, LowerFences, Move, Prune, Read, Together, Write
 from holdfast.ids import new_id
-from holdfast.server.namespaces import AUDIT
+from holdfast.server.namespaces.names import AUDIT
 
 KEPT_S: Final = 90 * 86_400.0
 AUDIT_PAGE: Final = 1_000

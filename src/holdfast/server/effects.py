@@ -7,8 +7,8 @@ from holdfast._async.flows.naming import messages_of
 from holdfast.commands import Claimed, Command, Held, Move, Moved, Put, Puts, Settle, Together
 from holdfast.commands.endings import Budget
 from holdfast.records import Receipt
-from holdfast.server.callers import Caller, check
-from holdfast.server.needs import needs_of
+from holdfast.server.auth.callers import Caller, check
+from holdfast.server.auth.permissions import needs_of
 from holdfast.stores import AsyncStore
 
 Op = Literal["put", "claimed", "done", "ready", "dead", "removed"]

@@ -13,7 +13,7 @@ from holdfast.commands import Command as AnyCommand
 from holdfast.commands import Stats, Write, Written
 from holdfast.records import Receipt
 from holdfast.server.effects import effects_of, parts_of
-from holdfast.server.namespaces import Namespace
+from holdfast.server.namespaces.names import Namespace
 
 BUCKETS_S: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 QUEUES: Final = 200

@@ -18,7 +18,7 @@ from msgspec import Struct
 if TYPE_CHECKING:
     from holdfast.codec import Limits
     from holdfast.commands import Command
-    from holdfast.stores.waiting import Mark, Waiters
+    from holdfast.stores.waiting.waiters import Mark, Waiters
 
 R = TypeVar("R")
 

@@ -10,7 +10,7 @@ from holdfast.commands import Command
 from holdfast.errors import Closed
 from holdfast.stores import AsyncStore, Guarantees
 from holdfast.stores.renewals import DirectRenewer
-from holdfast.stores.waiting import Mark, Waiters
+from holdfast.stores.waiting.waiters import Mark, Waiters
 
 R = TypeVar("R")
 

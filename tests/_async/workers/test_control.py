@@ -11,7 +11,7 @@ from holdfast._async.handles.queue import AsyncQueue
 from holdfast._async.handles.worker import STOPPED, AsyncWorker
 from holdfast.client import ControlPlaneClient
 from holdfast.testing.clock import FakeClock
-from holdfast.workers.orders import make_orders
+from holdfast.workers.options import make_orders
 from tests.runners import AsyncGate, AsyncRunner
 
 pytestmark = pytest.mark.anyio
@@ -265,7 +265,7 @@ async def test_a_worker_that_is_silent_for_three_heartbeats_is_gone_from_the_reg
 async def test_jobs_that_end_together_are_all_settled_without_another_call(
     client: ControlPlaneClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("holdfast.workers.crew.SETTLE_MOST", 3)
+    monkeypatch.setattr("holdfast.workers.running.running_jobs.SETTLE_MOST", 3)
     gate = AsyncGate()
 
     async def handle(value: int) -> None:

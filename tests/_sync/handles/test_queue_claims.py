@@ -10,7 +10,7 @@ import pytest
 from holdfast._sync.handles.queue import Queue
 from holdfast.client import ControlPlaneClient
 from holdfast.errors import ClaimLost
-from holdfast.holding import this_process
+from holdfast.holding.hold import this_process
 from holdfast.results import QueueResponse
 from holdfast.testing.clock import START_US, FakeClock
 

@@ -12,7 +12,7 @@ from holdfast._sync.handles.queue import Queue
 from holdfast._sync.handles.worker import STOPPED, Worker
 from holdfast.client import ControlPlaneClient
 from holdfast.testing.clock import FakeClock
-from holdfast.workers.orders import make_orders
+from holdfast.workers.options import make_orders
 from tests.runners import Gate, Runner
 
 
@@ -262,7 +262,7 @@ def test_a_worker_that_is_silent_for_three_heartbeats_is_gone_from_the_registry(
 
 
 def test_jobs_that_end_together_are_all_settled_without_another_call(client: ControlPlaneClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("holdfast.workers.crew.SETTLE_MOST", 3)
+    monkeypatch.setattr("holdfast.workers.running.running_jobs.SETTLE_MOST", 3)
     gate = Gate()
 
     def handle(value: int) -> None:

@@ -15,7 +15,7 @@ from holdfast.client import ControlPlaneClient
 from holdfast.codec import JSON, encode_key
 from holdfast.commands import Acquire, Browse, Change, Claim, Settle, Together, Write
 from holdfast.testing.clock import FakeClock
-from holdfast.workers.ledger import LedgerEntry
+from holdfast.workers.once_record import LedgerEntry
 from tests.runners import Gate, Runner
 from tests.workers.detours import Detour
 

@@ -14,13 +14,13 @@ import pytest
 from holdfast.errors import Closed
 from holdfast.stores.files import socketfolder
 from holdfast.stores.files.wakeups import DATAGRAM_BYTES, Hint, Wakeups
-from holdfast.stores.waiting import EVERYTHING
+from holdfast.stores.waiting.waiters import EVERYTHING
 from tests.stores.sqlite.programs import Program
 
 OPENED = """
 import os, queue, threading
 from holdfast.stores.files.wakeups import Wakeups
-from holdfast.stores.waiting import EVERYTHING
+from holdfast.stores.waiting.waiters import EVERYTHING
 heard = queue.SimpleQueue()
 wakeups = Wakeups(path, lambda topic, count: heard.put((topic, count)))
 

@@ -11,7 +11,7 @@ from holdfast.commands import Configure, Put
 from holdfast.connect import connect, connect_async
 from holdfast.errors import QueueFull, StoreError
 from holdfast.stores import Store
-from holdfast.stores.postgres.borrowed import BorrowedPostgresStore
+from holdfast.stores.postgres.on_connection import BorrowedPostgresStore
 from holdfast.testing.conformance.asking import acquire, claim, grant, ids, item, put, stats
 
 

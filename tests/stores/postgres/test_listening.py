@@ -12,7 +12,7 @@ from holdfast.stores.postgres.function_names import own
 from holdfast.stores.postgres.listening import ANNOUNCED_AT_ONCE, Listener, channel_of
 from holdfast.stores.postgres.statements import in_schema
 from holdfast.stores.postgres.store import PostgresStore
-from holdfast.stores.waiting import Waiters
+from holdfast.stores.waiting.waiters import Waiters
 from holdfast.testing.conformance.asking import JOBS, claim, grant, put, release, settle, write
 from holdfast.testing.conformance.threads import PATIENCE_S, Doing
 from holdfast.testing.conformance.waiting import waiting_claim

@@ -33,7 +33,7 @@ from holdfast.commands.copying import BeginImport, Import
 from holdfast.connect import connect
 from holdfast.errors import HoldfastError
 from holdfast.records import Entry, Message, Receipt, State
-from holdfast.stores.postgres.borrowed import BorrowedPostgresStore
+from holdfast.stores.postgres.on_connection import BorrowedPostgresStore
 from holdfast.testing.conformance.asking import DICT, JOBS, item, raw
 
 SCHEMA = "reads"

@@ -10,8 +10,8 @@ import pytest
 
 from holdfast.commands import Acquire, LeaseName, Put
 from holdfast.errors import HoldfastError, StoreUnavailable
-from holdfast.holding import Hold
-from holdfast.keepalive import Keepalive
+from holdfast.holding.hold import Hold
+from holdfast.holding.keepalive import Keepalive
 from holdfast.stores.postgres import listening
 from holdfast.stores.postgres.sessions import Session
 from holdfast.stores.postgres.store import PostgresStore

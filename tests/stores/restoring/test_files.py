@@ -15,8 +15,8 @@ from holdfast.errors import Compacted, StoreError
 from holdfast.stores.files import replaced
 from holdfast.stores.lmdb import numbers as lmdb_numbers
 from holdfast.stores.lmdb.store import LmdbStore
-from holdfast.stores.sqlite import borrowed
 from holdfast.stores.sqlite import log as sqlite_log
+from holdfast.stores.sqlite import on_connection
 from holdfast.stores.sqlite.store import SqliteStore
 from holdfast.stores.sqlite.transaction import SqliteTransaction
 from holdfast.testing.conformance.asking import put, write
@@ -119,9 +119,9 @@ def test_a_file_replaced_under_an_open_store_is_not_written_any_more(
 def test_a_program_that_lends_connections_lets_the_numbers_leap_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "jobs.db"
     for program, names in (("one", ["a", "b", "c"]), ("another", ["d", "e"])):
-        monkeypatch.setattr(borrowed, "THIS_PROGRAM", program)
+        monkeypatch.setattr(on_connection, "THIS_PROGRAM", program)
         for name in names:
-            with closing(sqlite3.connect(path)) as connection, closing(borrowed.BorrowedStore(connection)) as store:
+            with closing(sqlite3.connect(path)) as connection, closing(on_connection.BorrowedStore(connection)) as store:
                 put(store, name)
     with opened(lambda: SqliteStore(path)) as store:
         numbers = [event.index for event in store.execute(Changes(QUEUE)).events]

@@ -9,7 +9,7 @@ from msgspec import Raw
 from holdfast.commands import Browse, Changes, Claim, Configure, Held, Item, Put, Puts, Settle
 from holdfast.errors import ClaimLost, QueueFull
 from holdfast.records import Receipt
-from holdfast.stores.committing import Job
+from holdfast.stores.group_commit import Job
 from holdfast.stores.sqlite.store import SqliteStore
 
 

@@ -11,11 +11,11 @@ import pytest
 from msgspec import Raw
 
 from holdfast.commands import Claim, Command, Configure, Item, Put, Transaction
-from holdfast.commands.naming import Renamer
+from holdfast.commands.names import Renamer
 from holdfast.commands.topics import queue_topic
 from holdfast.commands.transaction import Draft
 from holdfast.errors import Closed, OutcomeUnknown, QueueFull, StoreUnavailable
-from holdfast.stores.committing import Job
+from holdfast.stores.group_commit import Job
 from holdfast.stores.sqlite.store import SqliteStore
 from tests.stores.sqlite.programs import Program
 from tests.stores.sqlite.stores import OPENED, put, waiting

@@ -14,8 +14,8 @@ from holdfast.clock import Host
 from holdfast.commands import Acquire, Claim, Count, Extend, Item, LeaseName, Put, Renew
 from holdfast.commands.claiming import SWEEP, Claimed
 from holdfast.errors import StoreUnavailable
+from holdfast.stores.async_files import ThreadedStore
 from holdfast.stores.sqlite.store import SqliteStore
-from holdfast.stores.threaded import ThreadedStore
 from holdfast.testing import FakeClock
 from tests.stores.sqlite.programs import Program
 from tests.stores.sqlite.stores import OPENED, ack, claim, put, waiting

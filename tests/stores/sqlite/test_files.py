@@ -289,7 +289,7 @@ def test_a_full_store_loses_nothing_lets_acks_through_and_recovers(tmp_path: Pat
 
 
 def test_one_put_too_many_for_the_room_does_not_fail_the_others_of_its_commit(tmp_path: Path) -> None:
-    from holdfast.stores.committing import Job
+    from holdfast.stores.group_commit import Job
 
     with closing(SqliteStore(tmp_path / "jobs.db")) as store:
         put(store, "a")

@@ -13,7 +13,7 @@ from functools import partial
 import pytest
 
 from holdfast.errors import Closed
-from holdfast.stores.waiting import Waiters
+from holdfast.stores.waiting.waiters import Waiters
 from tests.stores.waiting.waiters import PATIENCE_S, Deaf, Selfish, settle
 
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from holdfast.stores.lines import Line
-from holdfast.stores.waiting import Waiters, waiters_for
+from holdfast.stores.waiting.line import Line
+from holdfast.stores.waiting.waiters import Waiters, waiters_for
 from holdfast.testing import FakeClock
 from tests.stores.waiting.waiters import PATIENCE_S, Clock, Selfish, Tasks, Watched, settle
 

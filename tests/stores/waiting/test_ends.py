@@ -10,7 +10,7 @@ from concurrent.futures import Future
 import pytest
 
 from holdfast.errors import Closed
-from holdfast.stores.waiting import ALL, Waiters
+from holdfast.stores.waiting.waiters import ALL, Waiters
 from tests.stores.waiting.waiters import PATIENCE_S, Clock, Tasks, Watched, settle, thread_asleep
 
 

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from holdfast.stores.waiting import ALL, EVERYTHING, Waiters
+from holdfast.stores.waiting.waiters import ALL, EVERYTHING, Waiters
 from tests.stores.waiting.waiters import PATIENCE_S, Deaf, Tasks, Watched, settle, thread_asleep
 
 

@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from holdfast.stores.waiting import Waiters
+from holdfast.stores.waiting.waiters import Waiters
 from tests.stores.waiting.waiters import PATIENCE_S, Clock, Selfish, Tasks, Watched, settle, thread_asleep
 
 

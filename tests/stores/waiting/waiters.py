@@ -10,9 +10,9 @@ from concurrent.futures import Future
 from typing import Self
 
 from holdfast.errors import Closed
-from holdfast.stores.alarms import TaskAlarm, ThreadAlarm
-from holdfast.stores.lines import Line, WokenBy
-from holdfast.stores.waiting import Mark, Waiters
+from holdfast.stores.waiting.alarms import TaskAlarm, ThreadAlarm
+from holdfast.stores.waiting.line import Line, WokenBy
+from holdfast.stores.waiting.waiters import Mark, Waiters
 
 PATIENCE_S = 30.0
 

@@ -8,7 +8,7 @@ from holdfast.commands import Item, Put
 from holdfast.commands.endings import Endings
 from holdfast.commands.topics import queue_topic
 from holdfast.ids import new_id
-from holdfast.stores.waiting import Waiters
+from holdfast.stores.waiting.waiters import Waiters
 from holdfast.surfaces.leasedkeyq import queue as leasedkeyq
 from tests.surfaces import test_leasedkeyq
 from tests.surfaces.broken.fault import Fault, instead

@@ -4,7 +4,7 @@ from typing import Any
 
 from msgspec import structs
 
-from holdfast.holding import Hold
+from holdfast.holding.hold import Hold
 from holdfast.surfaces import sentinel
 from tests.surfaces.broken.fault import Fault, instead
 from tests.surfaces.sentinel import test_surface

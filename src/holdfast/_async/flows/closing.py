@@ -6,7 +6,7 @@ from holdfast.codec import Limits
 from holdfast.commands import Command
 from holdfast.errors import Closed
 from holdfast.stores import AsyncStore, Guarantees
-from holdfast.stores.waiting import Mark, Waiters
+from holdfast.stores.waiting.waiters import Mark, Waiters
 
 R = TypeVar("R")
 

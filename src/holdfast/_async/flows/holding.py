@@ -4,10 +4,10 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from weakref import finalize
 
-from holdfast.bodies import AsyncBody
 from holdfast.errors import HoldfastError
-from holdfast.holding import Hold
-from holdfast.keepalive import Keepalive
+from holdfast.holding.hold import Hold
+from holdfast.holding.keepalive import Keepalive
+from holdfast.holding.with_block import AsyncBody
 
 
 class AsyncHolding:

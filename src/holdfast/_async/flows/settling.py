@@ -2,12 +2,12 @@
 
 from typing import Any
 
+from holdfast.arguments.named_claims import Claims, NamedClaims
 from holdfast.client import ControlPlaneClient
 from holdfast.codec.fields import RENEWED_S
 from holdfast.commands import Extend, Settle
-from holdfast.receipts import Claims, NamedClaims
 from holdfast.results import QueueResponse
-from holdfast.stores.lending import AsyncConnection
+from holdfast.stores.caller_transaction import AsyncConnection
 
 
 async def settle(

@@ -8,16 +8,16 @@ from msgspec.structs import replace
 from holdfast._async.flows import browsing
 from holdfast._async.flows.watching import watch
 from holdfast._async.handles.naming import AsyncNamedQueue
+from holdfast.arguments.named_claims import ClaimLike
 from holdfast.client import ControlPlaneClient
 from holdfast.codec import check_duration, key_prefix
 from holdfast.codec.fields import RATE_PER_S
 from holdfast.commands import Browse, Browsed, Clear, Configure, Count, Filter, Move, Names, Stats
-from holdfast.receipts import ClaimLike
+from holdfast.presentation import AHEAD_MOST, explain, seen
 from holdfast.records import State
 from holdfast.results import MISSING, Explanation, QueueMessage, QueueResponse, WatchEvent
 from holdfast.stores import AsyncStore
-from holdfast.views import AHEAD_MOST, explain, seen
-from holdfast.watched import QueueSubject, narrowing
+from holdfast.watch_subjects import QueueSubject, narrowing
 
 
 class AsyncQueueAdministration(AsyncNamedQueue):

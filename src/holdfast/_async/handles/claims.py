@@ -4,16 +4,16 @@ from datetime import datetime, timedelta
 from typing import Any, ClassVar, Generic, TypeVar
 
 from holdfast._async.flows.settling import renew, settle
+from holdfast.aio_attribute import ClaimTwin
+from holdfast.arguments.named_claims import raise_lost
 from holdfast.client import ControlPlaneClient
 from holdfast.codec import Codec
-from holdfast.holding import Hold
-from holdfast.keepalive import Keepalive
-from holdfast.receipts import raise_lost
+from holdfast.holding.hold import Hold
+from holdfast.holding.keepalive import Keepalive
+from holdfast.presentation import key_of, metadata_of
 from holdfast.records import Message, ReturnTo
 from holdfast.results import MISSING, Missing, QueueResponse, wall_time
-from holdfast.stores.lending import AsyncConnection
-from holdfast.twins import ClaimTwin
-from holdfast.views import key_of, metadata_of
+from holdfast.stores.caller_transaction import AsyncConnection
 
 T = TypeVar("T")
 

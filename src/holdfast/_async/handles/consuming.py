@@ -9,15 +9,15 @@ from holdfast._async.handles.claimed import AsyncQueueClaimContext
 from holdfast._async.handles.claims import AsyncQueueClaim
 from holdfast._async.handles.naming import AsyncNamedQueue
 from holdfast._async.handles.work import AsyncQueueWorkItem
+from holdfast.arguments.named_claims import Claims, raise_lost
 from holdfast.client import ControlPlaneClient
 from holdfast.codec import encode_key
 from holdfast.codec.fields import HELD_S, STRICT
 from holdfast.commands import Claim
-from holdfast.holding import Hold, claimer_of
-from holdfast.receipts import Claims, raise_lost
+from holdfast.holding.hold import Hold, claimer_of
 from holdfast.records import ReturnTo
 from holdfast.results import QueueResponse
-from holdfast.stores.lending import AsyncConnection
+from holdfast.stores.caller_transaction import AsyncConnection
 
 T = TypeVar("T")
 

@@ -8,13 +8,13 @@ from holdfast._async.flows.acquiring import POLL_S
 from holdfast._async.flows.observing import holder_of, observe
 from holdfast._async.handles.leases import AsyncHeldLease, release, take
 from holdfast._async.handles.named import AsyncNamedLease
+from holdfast.aio_attribute import ElectionTwin
 from holdfast.client import ControlPlaneClient
 from holdfast.codec import check_name, encode_key
 from holdfast.codec.fields import POLL_INTERVAL_S
-from holdfast.holding import this_process
+from holdfast.holding.hold import this_process
+from holdfast.holding.lease_request import Terms
 from holdfast.results import DictResponse, LeaseHolder
-from holdfast.terms import Terms
-from holdfast.twins import ElectionTwin
 
 
 class AsyncElection(AsyncNamedLease):

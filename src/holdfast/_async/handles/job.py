@@ -5,12 +5,12 @@ from typing import Any, ClassVar, Generic, Literal, TypeVar, overload
 
 from holdfast._async.flows.awaiting import result
 from holdfast._async.flows.working.cancelling import cancel
+from holdfast.aio_attribute import JobTwin
 from holdfast.client import ControlPlaneClient
 from holdfast.codec import JSON, Codec, check_name, codec_for, encode_key
 from holdfast.commands import Read
 from holdfast.reaching import reach, refuse_pickle
-from holdfast.twins import JobTwin
-from holdfast.workers.orders import progress_of
+from holdfast.workers.options import progress_of
 
 R = TypeVar("R")
 

@@ -11,10 +11,10 @@ from holdfast.client import ControlPlaneClient
 from holdfast.codec import JSON, Codec, check_name, encode_key
 from holdfast.codec.fields import HELD_S
 from holdfast.commands import LeaseName, Look, Read
-from holdfast.holding import this_process
+from holdfast.holding.hold import this_process
+from holdfast.holding.lease_request import Terms
 from holdfast.reaching import reach, refuse_pickle
 from holdfast.results import MISSING, DictResponse, LeaseHolder, Missing, wall_time
-from holdfast.terms import Terms
 
 V = TypeVar("V")
 

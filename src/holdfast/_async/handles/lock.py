@@ -7,12 +7,12 @@ from holdfast._async.flows.acquiring import POLL_S
 from holdfast._async.flows.observing import holder_of
 from holdfast._async.handles.leases import AsyncHeldLease, take, try_take
 from holdfast._async.handles.named import AsyncNamedLease
+from holdfast.aio_attribute import LockTwin
 from holdfast.client import ControlPlaneClient
 from holdfast.codec import check_name, encode_key
-from holdfast.holding import this_process
+from holdfast.holding.hold import this_process
+from holdfast.holding.lease_request import Terms
 from holdfast.results import LeaseHolder
-from holdfast.terms import Terms
-from holdfast.twins import LockTwin
 
 
 class AsyncLock(AsyncNamedLease):

@@ -4,10 +4,10 @@ from types import TracebackType
 from typing import Any
 
 from holdfast._async.handles.leases import AsyncHeldLease, AsyncLeaseContext
-from holdfast.bodies import AsyncBody, Entered
 from holdfast.client import ControlPlaneClient
+from holdfast.holding.lease_request import Terms
+from holdfast.holding.with_block import AsyncBody, Entered
 from holdfast.reaching import reach
-from holdfast.terms import Terms
 
 
 class AsyncNamedLease:

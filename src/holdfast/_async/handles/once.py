@@ -5,13 +5,13 @@ from collections.abc import Awaitable, Callable, Hashable
 from typing import Any, ClassVar, TypeVar
 
 from holdfast._async.flows.once import AsyncOnceRun, reconcile, record
+from holdfast.aio_attribute import OnceTwin
 from holdfast.client import ControlPlaneClient
 from holdfast.codec import JSON, Codec, check_duration, check_name, encode_key
 from holdfast.commands import Change
-from holdfast.holding import this_process
+from holdfast.holding.hold import this_process
 from holdfast.reaching import reach, refuse_pickle
-from holdfast.twins import OnceTwin
-from holdfast.workers.ledger import LedgerEntry, OnceRecord
+from holdfast.workers.once_record import LedgerEntry, OnceRecord
 
 R = TypeVar("R")
 

@@ -10,15 +10,15 @@ from msgspec import UNSET, UnsetType
 from holdfast._async.flows.putting import put
 from holdfast._async.handles.administration import AsyncQueueAdministration
 from holdfast._async.handles.consuming import AsyncQueueConsumer
+from holdfast.aio_attribute import QueueTwin
+from holdfast.arguments.put_options import IfPresent, ManyOptions, WorkOptions, make_item
 from holdfast.client import ControlPlaneClient
 from holdfast.codec import Codec, codec_for
 from holdfast.commands import Item, Names, Put, Puts
 from holdfast.commands.putting import IfLeased, IfReady
-from holdfast.items import IfPresent, ManyOptions, WorkOptions, make_item
 from holdfast.reaching import reach
 from holdfast.results import MessageId
-from holdfast.stores.lending import AsyncConnection
-from holdfast.twins import QueueTwin
+from holdfast.stores.caller_transaction import AsyncConnection
 
 T = TypeVar("T")
 V = TypeVar("V")

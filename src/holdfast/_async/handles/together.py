@@ -5,21 +5,21 @@ from contextlib import ExitStack
 from types import TracebackType
 from typing import Any, Self, Unpack
 
+from holdfast.arguments.dict_changes import change_of, expectation
+from holdfast.arguments.named_claims import Claims, NamedClaims
+from holdfast.arguments.put_options import PutOptions, make_item
 from holdfast.client import ControlPlaneClient
 from holdfast.codec import Codec, encode_key
 from holdfast.codec.fields import HELD_S
 from holdfast.commands import Acquire, Change, Item, LeaseName, Put, Puts, Release, Renew, Settle, Write, Written
 from holdfast.commands import Together as TogetherCommand
-from holdfast.entries import change_of, expectation
 from holdfast.errors import ClaimLost
-from holdfast.holding import this_process
+from holdfast.holding.hold import this_process
 from holdfast.ids import new_id
-from holdfast.items import PutOptions, make_item
-from holdfast.receipts import Claims, NamedClaims
 from holdfast.records import Lease, ReturnTo
 from holdfast.results import DictCompareAndSetResult, MessageId, QueueResponse
 from holdfast.steps import Handle, Step, named, value_of
-from holdfast.stores.lending import AsyncConnection
+from holdfast.stores.caller_transaction import AsyncConnection
 
 Part = tuple[Any, Callable[[Any], None]]
 """A command, and who is told its answer."""

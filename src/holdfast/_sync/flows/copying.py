@@ -10,7 +10,7 @@ from holdfast._sync.flows.naming import entries_of, messages_of
 from holdfast.commands import BeginImport, Browse, Copying, Count, EndImport, Fences, Import, Length, Names, Read, Seal, Survey
 from holdfast.commands.copying import Surveyed, checksum_of
 from holdfast.commands.moving import cursor
-from holdfast.copies import PAGE, STATES, Page, Place, Record, in_portions
+from holdfast.copy_pages import PAGE, STATES, Page, Place, Record, in_portions
 from holdfast.errors import Refused, StoreCorrupted, StoreMoved
 from holdfast.records import Kind, Settings
 from holdfast.results import CopyProgress

@@ -5,10 +5,10 @@ from collections.abc import Callable
 from contextlib import suppress
 from weakref import finalize
 
-from holdfast.bodies import Body
 from holdfast.errors import HoldfastError
-from holdfast.holding import Hold
-from holdfast.keepalive import Keepalive
+from holdfast.holding.hold import Hold
+from holdfast.holding.keepalive import Keepalive
+from holdfast.holding.with_block import Body
 
 
 class Holding:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from holdfast._sync.flows.copying import copy_page
 from holdfast.commands import BeginImport, Copying, EndImport
 from holdfast.commands.copying import Surveyed
-from holdfast.copies import Page
+from holdfast.copy_pages import Page
 from holdfast.stores import Store
 
 

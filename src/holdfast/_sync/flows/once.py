@@ -12,11 +12,11 @@ from holdfast.client import ControlPlaneClient
 from holdfast.codec import Codec
 from holdfast.commands import Acquire, Browse, Browsed, Change, LeaseName, Look, Looked, Read, Release, Together, Write
 from holdfast.errors import ExecutionRunning, ExecutionUnknown, Refused
-from holdfast.holding import Hold
+from holdfast.holding.hold import Hold
 from holdfast.ids import new_id
 from holdfast.records import Entry, Receipt
 from holdfast.stores import Executor, Store
-from holdfast.workers.ledger import LedgerEntry, OnceRecord, done_entry, entry_of
+from holdfast.workers.once_record import LedgerEntry, OnceRecord, done_entry, entry_of
 
 _log = logging.getLogger("holdfast.once")
 

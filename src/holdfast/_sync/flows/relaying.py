@@ -14,7 +14,7 @@ from holdfast.client import ControlPlaneClient
 from holdfast.codec import JSON
 from holdfast.commands import Claim, Settle
 from holdfast.errors import ClaimLost
-from holdfast.holding import Hold
+from holdfast.holding.hold import Hold
 from holdfast.records import Message
 
 BACKOFF = Backoff(first_s=1.0, most_s=300.0)

@@ -9,16 +9,16 @@ from msgspec.structs import replace
 from holdfast._sync.flows import browsing
 from holdfast._sync.flows.watching import watch
 from holdfast._sync.handles.naming import NamedQueue
+from holdfast.arguments.named_claims import ClaimLike
 from holdfast.client import ControlPlaneClient
 from holdfast.codec import check_duration, key_prefix
 from holdfast.codec.fields import RATE_PER_S
 from holdfast.commands import Browse, Browsed, Clear, Configure, Count, Filter, Move, Names, Stats
-from holdfast.receipts import ClaimLike
+from holdfast.presentation import AHEAD_MOST, explain, seen
 from holdfast.records import State
 from holdfast.results import MISSING, Explanation, QueueMessage, QueueResponse, WatchEvent
 from holdfast.stores import Store
-from holdfast.views import AHEAD_MOST, explain, seen
-from holdfast.watched import QueueSubject, narrowing
+from holdfast.watch_subjects import QueueSubject, narrowing
 
 
 class QueueAdministration(NamedQueue):

@@ -14,7 +14,7 @@ from holdfast.client import ControlPlaneClient
 from holdfast.codec import Codec
 from holdfast.codec.fields import ACK_ON_SUCCESS, AUTO_RENEW, HELD_S, MAX_HOLD_S, POLL_INTERVAL_S, RELEASE_ON_ERROR, TIMEOUT_S
 from holdfast.commands import Claim
-from holdfast.holding import Hold, interval_of
+from holdfast.holding.hold import Hold, interval_of
 from holdfast.records import Message
 from holdfast.tracing import is_traced, working_on
 

@@ -10,15 +10,15 @@ from holdfast._sync.handles.claimed import QueueClaimContext
 from holdfast._sync.handles.claims import QueueClaim
 from holdfast._sync.handles.naming import NamedQueue
 from holdfast._sync.handles.work import QueueWorkItem
+from holdfast.arguments.named_claims import Claims, raise_lost
 from holdfast.client import ControlPlaneClient
 from holdfast.codec import encode_key
 from holdfast.codec.fields import HELD_S, STRICT
 from holdfast.commands import Claim
-from holdfast.holding import Hold, claimer_of
-from holdfast.receipts import Claims, raise_lost
+from holdfast.holding.hold import Hold, claimer_of
 from holdfast.records import ReturnTo
 from holdfast.results import QueueResponse
-from holdfast.stores.lending import Connection
+from holdfast.stores.caller_transaction import Connection
 
 T = TypeVar("T")
 

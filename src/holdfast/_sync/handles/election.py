@@ -9,13 +9,13 @@ from holdfast._sync.flows.acquiring import POLL_S
 from holdfast._sync.flows.observing import holder_of, observe
 from holdfast._sync.handles.leases import HeldLease, release, take
 from holdfast._sync.handles.named import NamedLease
+from holdfast.aio_attribute import ElectionTwin
 from holdfast.client import ControlPlaneClient
 from holdfast.codec import check_name, encode_key
 from holdfast.codec.fields import POLL_INTERVAL_S
-from holdfast.holding import this_process
+from holdfast.holding.hold import this_process
+from holdfast.holding.lease_request import Terms
 from holdfast.results import DictResponse, LeaseHolder
-from holdfast.terms import Terms
-from holdfast.twins import ElectionTwin
 
 
 class Election(NamedLease):

@@ -8,15 +8,15 @@ from typing import Any, ClassVar, Generic, Self, TypeVar
 
 from holdfast._sync.flows.acquiring import POLL_S, acquire
 from holdfast._sync.flows.holding import Holding
+from holdfast.aio_attribute import LeaseTwin
 from holdfast.client import ControlPlaneClient
 from holdfast.commands import Acquired, LeaseName, Release, Renew
 from holdfast.errors import HoldfastError, LeaseHeld, LockTimeout
-from holdfast.holding import Hold
+from holdfast.holding.hold import Hold
+from holdfast.holding.lease_request import Terms
 from holdfast.ids import new_id
 from holdfast.records import Lease
 from holdfast.results import DictResponse, wall_time
-from holdfast.terms import Terms
-from holdfast.twins import LeaseTwin
 
 V = TypeVar("V")
 

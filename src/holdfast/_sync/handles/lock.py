@@ -8,12 +8,12 @@ from holdfast._sync.flows.acquiring import POLL_S
 from holdfast._sync.flows.observing import holder_of
 from holdfast._sync.handles.leases import HeldLease, take, try_take
 from holdfast._sync.handles.named import NamedLease
+from holdfast.aio_attribute import LockTwin
 from holdfast.client import ControlPlaneClient
 from holdfast.codec import check_name, encode_key
-from holdfast.holding import this_process
+from holdfast.holding.hold import this_process
+from holdfast.holding.lease_request import Terms
 from holdfast.results import LeaseHolder
-from holdfast.terms import Terms
-from holdfast.twins import LockTwin
 
 
 class Lock(NamedLease):

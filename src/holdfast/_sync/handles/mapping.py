@@ -7,18 +7,18 @@ from typing import Any, ClassVar, TypeVar, overload
 from holdfast._sync.flows.naming import entries_of
 from holdfast._sync.flows.watching import watch
 from holdfast._sync.handles.keyleases import DictLeases
+from holdfast.aio_attribute import DictTwin
+from holdfast.arguments.dict_changes import change_of, expectation, pairs_of, raise_refused, same_keys
 from holdfast.client import ControlPlaneClient
 from holdfast.codec import JSON, Codec, decode_key, encode_key, key_prefix, typed
 from holdfast.codec.fields import LIMIT, SIZE
 from holdfast.commands import Change, Clear, Configure, Length, LowerFences, Names, Read, Write, Written
-from holdfast.entries import change_of, expectation, pairs_of, raise_refused, same_keys
 from holdfast.errors import Refused
 from holdfast.reaching import reach
 from holdfast.results import MISSING, DictCompareAndSetResult, DictEntry, DictResponse, Missing, WatchEvent, wall_time
 from holdfast.stores import Executor
-from holdfast.stores.lending import Connection
-from holdfast.twins import DictTwin
-from holdfast.watched import DictSubject, narrowing
+from holdfast.stores.caller_transaction import Connection
+from holdfast.watch_subjects import DictSubject, narrowing
 
 V = TypeVar("V")
 W = TypeVar("W")

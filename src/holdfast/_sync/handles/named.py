@@ -5,10 +5,10 @@ from types import TracebackType
 from typing import Any
 
 from holdfast._sync.handles.leases import HeldLease, LeaseContext
-from holdfast.bodies import Body, Entered
 from holdfast.client import ControlPlaneClient
+from holdfast.holding.lease_request import Terms
+from holdfast.holding.with_block import Body, Entered
 from holdfast.reaching import reach
-from holdfast.terms import Terms
 
 
 class NamedLease:

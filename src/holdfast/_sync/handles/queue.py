@@ -11,15 +11,15 @@ from msgspec import UNSET, UnsetType
 from holdfast._sync.flows.putting import put
 from holdfast._sync.handles.administration import QueueAdministration
 from holdfast._sync.handles.consuming import QueueConsumer
+from holdfast.aio_attribute import QueueTwin
+from holdfast.arguments.put_options import IfPresent, ManyOptions, WorkOptions, make_item
 from holdfast.client import ControlPlaneClient
 from holdfast.codec import Codec, codec_for
 from holdfast.commands import Item, Names, Put, Puts
 from holdfast.commands.putting import IfLeased, IfReady
-from holdfast.items import IfPresent, ManyOptions, WorkOptions, make_item
 from holdfast.reaching import reach
 from holdfast.results import MessageId
-from holdfast.stores.lending import Connection
-from holdfast.twins import QueueTwin
+from holdfast.stores.caller_transaction import Connection
 
 T = TypeVar("T")
 V = TypeVar("V")

@@ -8,13 +8,13 @@ from typing import Any, ClassVar, Generic, TypeVar
 from holdfast._sync.flows.settling import renew, settle
 from holdfast._sync.handles.claims import QueueClaim
 from holdfast._sync.handles.together import Together
-from holdfast.holding import Hold
-from holdfast.keepalive import Keepalive
-from holdfast.receipts import raise_lost
+from holdfast.aio_attribute import WorkTwin
+from holdfast.arguments.named_claims import raise_lost
+from holdfast.holding.hold import Hold
+from holdfast.holding.keepalive import Keepalive
 from holdfast.records import ReturnTo
 from holdfast.results import MISSING, Missing, QueueResponse
-from holdfast.stores.lending import Connection
-from holdfast.twins import WorkTwin
+from holdfast.stores.caller_transaction import Connection
 
 T = TypeVar("T")
 

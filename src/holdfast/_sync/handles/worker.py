@@ -12,16 +12,16 @@ from holdfast._sync.flows.working.opening import Opening
 from holdfast._sync.flows.working.registering import workers
 from holdfast._sync.flows.working.shift import Shift
 from holdfast._sync.handles.job import Job
+from holdfast.aio_attribute import WorkerTwin
+from holdfast.arguments.put_options import ManyOptions, PutOptions, make_item
 from holdfast.client import ControlPlaneClient
 from holdfast.codec.fields import GRACE_S, MAX_JOBS, SIGNALS, UNTIL_EMPTY
 from holdfast.commands import Put
-from holdfast.items import ManyOptions, PutOptions, make_item
 from holdfast.reaching import reach, reach_of_worker, refuse_pickle
-from holdfast.twins import WorkerTwin
-from holdfast.workers.definitions import define
-from holdfast.workers.orders import Orders, WorkerOptions, change_orders, make_orders
+from holdfast.workers.handlers.definitions import define
+from holdfast.workers.options import Orders, WorkerOptions, change_orders, make_orders
 from holdfast.workers.registry import WorkerHealth, WorkerInfo
-from holdfast.workers.sides import Side
+from holdfast.workers.running.background import Side
 from holdfast.workers.signals import StopSignals
 
 V = TypeVar("V")

@@ -9,7 +9,7 @@ from msgspec import MsgspecError
 from holdfast.commands.request import current
 from holdfast.errors import NotAllowed
 from holdfast.server.asgi import App, Receive, Scope, Send
-from holdfast.server.turns import Active, Rounds
+from holdfast.server.load.fair_store import Active, Rounds
 from holdfast.stores.http.problems import WireError
 
 REFUSALS: Final = 100

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Final
 
 from holdfast.server.asgi import SLOTS, App, Receive, Scope, Send, leave_slots
-from holdfast.server.callers import KEY
+from holdfast.server.auth.callers import KEY
 from holdfast.stores.http.problems import WireError
 
 IN_FLIGHT: Final = 2_000

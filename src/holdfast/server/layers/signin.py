@@ -6,15 +6,15 @@ from typing import Final
 from holdfast.commands.request import Request, current
 from holdfast.errors import NotAllowed
 from holdfast.server.asgi import App, Receive, Scope, Send, header
-from holdfast.server.browsers import refuse_other_origins
-from holdfast.server.callers import KEY, Caller, anyone, who_asks
-from holdfast.server.failures import Failures
-from holdfast.server.known import KnownTokens
-from holdfast.server.namespaces import DEFAULT, Namespace
-from holdfast.server.rates import Rates
-from holdfast.server.scopes import ANY, matches
-from holdfast.server.tokens import Token, id_of
-from holdfast.server.uses import TokenUses
+from holdfast.server.auth.browsers import refuse_other_origins
+from holdfast.server.auth.callers import KEY, Caller, anyone, who_asks
+from holdfast.server.auth.login_throttle import Failures
+from holdfast.server.auth.scopes import ANY, matches
+from holdfast.server.auth.token_cache import KnownTokens
+from holdfast.server.auth.token_uses import TokenUses
+from holdfast.server.auth.tokens import Token, id_of
+from holdfast.server.load.rate_limit import Rates
+from holdfast.server.namespaces.names import DEFAULT, Namespace
 from holdfast.stores.http.problems import WireError
 from holdfast.stores.http.protocol import HEALTH_PATH, NAMESPACE_PREFIX, READY_PATH
 

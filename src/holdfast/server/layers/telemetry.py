@@ -5,7 +5,7 @@ import time
 from collections.abc import Collection
 
 from holdfast.server.asgi import LEFT, STATUS, App, Receive, Scope, Send
-from holdfast.server.callers import KEY
+from holdfast.server.auth.callers import KEY
 from holdfast.server.metrics import OTHER, Metrics
 
 CODE = "holdfast.code"

@@ -13,14 +13,14 @@ from holdfast.commands import Command
 from holdfast.commands.together import only_reads
 from holdfast.errors import Closed, StoreUnavailable
 from holdfast.stores import AsyncStore, Guarantees
-from holdfast.stores.committing import Committer, Job, fail_all, read_each
+from holdfast.stores.async_files import ThreadedStore
 from holdfast.stores.files import Durability
 from holdfast.stores.files.replaced import Watchman
 from holdfast.stores.files.turns import Turns
 from holdfast.stores.files.wakeups import Wakeups
+from holdfast.stores.group_commit import Committer, Job, fail_all, read_each
 from holdfast.stores.renewals import DirectRenewer
-from holdfast.stores.threaded import ThreadedStore
-from holdfast.stores.waiting import Mark, Waiters, waiters_for
+from holdfast.stores.waiting.waiters import Mark, Waiters, waiters_for
 
 R = TypeVar("R")
 

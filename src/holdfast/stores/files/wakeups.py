@@ -20,7 +20,7 @@ from msgspec import DecodeError, msgpack
 
 from holdfast.errors import Closed
 from holdfast.stores.files.socketfolder import SocketFolder, folder_for, make_folder, opened, remove_folder
-from holdfast.stores.waiting import EVERYTHING
+from holdfast.stores.waiting.waiters import EVERYTHING
 
 Hint = tuple[str, int]
 """A topic, and how many waiters may find something there."""

@@ -9,13 +9,13 @@ import aiohttp
 from holdfast.codec import Limits
 from holdfast.commands import Command
 from holdfast.stores import Guarantees
-from holdfast.stores.cancelled import take_back_if_cancelled
 from holdfast.stores.http.connections import ANNOUNCE_S, CONNECT_S, KEPT, READ_S
 from holdfast.stores.http.protocol import PATHS, encode_command
 from holdfast.stores.http.replies import Reply
-from holdfast.stores.loops import PerLoop
+from holdfast.stores.per_loop import PerLoop
 from holdfast.stores.retrying import Lost, Tries, named, retry_async
-from holdfast.stores.waiting import Mark, Waiters
+from holdfast.stores.undo_cancelled import take_back_if_cancelled
+from holdfast.stores.waiting.waiters import Mark, Waiters
 from holdfast.tracing import trace_fields
 
 if TYPE_CHECKING:

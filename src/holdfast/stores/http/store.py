@@ -14,7 +14,6 @@ from holdfast.codec import Limits
 from holdfast.commands import Command
 from holdfast.errors import Closed, StoreError
 from holdfast.stores import Guarantees
-from holdfast.stores.cancelled import finish_taking_back, take_back_if_cancelled
 from holdfast.stores.http.address import Address
 from holdfast.stores.http.connections import ANNOUNCE_S, Connections
 from holdfast.stores.http.listening import Listener
@@ -22,7 +21,8 @@ from holdfast.stores.http.protocol import ABOUT_PATH, PATHS, VERSION, WALL_OFFSE
 from holdfast.stores.http.renewals import HttpRenewer
 from holdfast.stores.http.replies import Reply, body_of
 from holdfast.stores.retrying import Patience, Tries, named, retry
-from holdfast.stores.waiting import Mark, Waiters, seldom, waiters_for
+from holdfast.stores.undo_cancelled import finish_taking_back, take_back_if_cancelled
+from holdfast.stores.waiting.waiters import Mark, Waiters, seldom, waiters_for
 
 if TYPE_CHECKING:
     from holdfast.stores.http.aio import AsyncHttpStore

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import lmdb
 
-from holdfast.commands import refused
+from holdfast.commands import refusal_errors
 from holdfast.errors import SchemaTooNew, StoreCorrupted, StoreError, StoreMissing
 from holdfast.stores.files import Durability
 from holdfast.stores.files.beside import OURS_ALONE, refuse_what_others_placed, status_of
@@ -177,7 +177,7 @@ class Environment:
     def _refuse_if_moved(self, txn: "lmdb.Transaction[bytes]", about: Handle) -> None:
         moved = txn.get(MOVED, db=about)
         if moved is not None:
-            raise refused.moved(self.folder, moved.decode())
+            raise refusal_errors.moved(self.folder, moved.decode())
 
     def _open_tables(self) -> Tables:
         if self.lmdb.max_key_size() < LONGEST:

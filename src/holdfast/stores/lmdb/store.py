@@ -14,10 +14,10 @@ from holdfast.codec import Limits
 from holdfast.commands import Command
 from holdfast.errors import StoreError
 from holdfast.stores import Guarantees
-from holdfast.stores.committing import Job
 from holdfast.stores.files import Durability
 from holdfast.stores.files.beside import sync_folder
 from holdfast.stores.files.store import SharedFileStore
+from holdfast.stores.group_commit import Job
 from holdfast.stores.lmdb.anchor import note_file, read_anchor
 from holdfast.stores.lmdb.environment import Environment, check_names, refuse_if_missing
 from holdfast.stores.lmdb.failures import UNREADABLE, translate

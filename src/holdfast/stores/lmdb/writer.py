@@ -7,7 +7,7 @@ import lmdb
 from holdfast.clock import Clock
 from holdfast.commands import Claim, Clear, Command, Extend, Move, Prune, Release, Renew, Settle, Together, Write
 from holdfast.errors import OutcomeUnknown, StoreFull, StoreUnavailable
-from holdfast.stores.committing import Job, attempt, call_done, fail_all
+from holdfast.stores.group_commit import Job, attempt, call_done, fail_all
 from holdfast.stores.lmdb.environment import Environment
 from holdfast.stores.lmdb.failures import UNREADABLE, translate
 from holdfast.stores.lmdb.transaction import LmdbTransaction

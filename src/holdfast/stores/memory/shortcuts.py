@@ -19,7 +19,7 @@ from holdfast.stores.memory.log import NOTHING, KeptClaim, KeptOne
 from holdfast.stores.memory.queue import MemoryQueue
 from holdfast.stores.memory.tables import Tables
 from holdfast.stores.memory.undo import Undo
-from holdfast.stores.waiting import Waiters
+from holdfast.stores.waiting.waiters import Waiters
 
 DONE: Final[Mapping[str, Any]] = {"to": "done"}
 READY: Final[Mapping[str, Any]] = {"to": "ready"}

@@ -7,7 +7,7 @@ from typing import TypeVar, cast
 
 from holdfast.clock import Clock, SystemClock
 from holdfast.codec import Limits
-from holdfast.commands import Command, Prune, Settle, refused, run
+from holdfast.commands import Command, Prune, Settle, refusal_errors, run
 from holdfast.errors import Closed
 from holdfast.records import Message
 from holdfast.stores import Guarantees
@@ -17,7 +17,7 @@ from holdfast.stores.memory.shortcuts import Ground, Shortcuts
 from holdfast.stores.memory.tables import Tables
 from holdfast.stores.memory.transaction import MemoryTransaction
 from holdfast.stores.renewals import DirectRenewer
-from holdfast.stores.waiting import Mark, Waiters, seldom, waiters_for
+from holdfast.stores.waiting.waiters import Mark, Waiters, seldom, waiters_for
 
 R = TypeVar("R")
 
@@ -142,7 +142,7 @@ class MemoryStore:
         if self._is_closed:
             raise Closed("The memory store was closed, and what was in it is gone: make a new one.")
         if self._tables.moved_to is not None:
-            raise refused.moved(self.url, self._tables.moved_to)
+            raise refusal_errors.moved(self.url, self._tables.moved_to)
 
     def _begin_in_child(self) -> None:
         """Go on after a fork: whoever held the lock or waited stayed in the parent."""

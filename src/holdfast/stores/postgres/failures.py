@@ -7,7 +7,7 @@ import psycopg
 from msgspec import json
 from psycopg import errors
 
-from holdfast.commands import refused
+from holdfast.commands import refusal_errors
 from holdfast.commands.request import current, took_too_long
 from holdfast.errors import (
     ClaimLost,
@@ -39,14 +39,14 @@ UNDONE = (
 )
 
 IN_PYTHON: dict[str, Callable[..., Refused]] = {
-    "HF011": refused.not_empty,
-    "HF012": refused.other_copy,
-    "HF013": refused.no_copy,
-    "HF014": refused.other_place,
-    "HF015": refused.both_have,
-    "HF016": refused.written_meanwhile,
-    "HF017": refused.fence_too_high,
-    "HF018": refused.answer_too_large,
+    "HF011": refusal_errors.not_empty,
+    "HF012": refusal_errors.other_copy,
+    "HF013": refusal_errors.no_copy,
+    "HF014": refusal_errors.other_place,
+    "HF015": refusal_errors.both_have,
+    "HF016": refusal_errors.written_meanwhile,
+    "HF017": refusal_errors.fence_too_high,
+    "HF018": refusal_errors.answer_too_large,
 }
 """Refusals of which the functions give the facts alone."""
 
@@ -120,7 +120,7 @@ def not_connected(error: psycopg.Error, where: str) -> HoldfastError:
 def refuse_if_moved(row: tuple[Any, ...] | None, where: str) -> None:
     """Raise `StoreMoved` where the store remembers a new URL."""
     if row is not None and row[0] is not None:
-        raise refused.moved(where, row[0])
+        raise refusal_errors.moved(where, row[0])
 
 
 def _said(error: psycopg.Error) -> str:

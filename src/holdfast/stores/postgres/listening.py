@@ -17,11 +17,11 @@ from itertools import islice
 from psycopg import Notify, sql
 
 from holdfast.backoff import Backoff
-from holdfast.stores.hints import count_of
 from holdfast.stores.postgres.address import Address
 from holdfast.stores.postgres.sessions import Session
 from holdfast.stores.postgres.statements import in_schema
-from holdfast.stores.waiting import EVERYTHING, Waiters
+from holdfast.stores.waiting.hints import count_of
+from holdfast.stores.waiting.waiters import EVERYTHING, Waiters
 
 logger: logging.Logger = logging.getLogger("holdfast")
 

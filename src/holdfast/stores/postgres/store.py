@@ -15,20 +15,20 @@ from holdfast.codec import Limits
 from holdfast.commands import Command
 from holdfast.errors import Closed, HoldfastError, LeaseHeld
 from holdfast.stores import AsyncStore, Executor, Guarantees
-from holdfast.stores.cancelled import finish_taking_back, take_back_if_cancelled
 from holdfast.stores.postgres import schema
 from holdfast.stores.postgres.address import Address, parse
-from holdfast.stores.postgres.borrowed import BorrowedPostgresStore
+from holdfast.stores.postgres.caller_transaction import CallersTransaction, check_connection
 from holdfast.stores.postgres.calling import Caller
 from holdfast.stores.postgres.calls import Asking, Calls, answer, answer_held
 from holdfast.stores.postgres.failures import not_connected, raised, refuse_if_moved
 from holdfast.stores.postgres.listening import Listener
+from holdfast.stores.postgres.on_connection import BorrowedPostgresStore
 from holdfast.stores.postgres.renewals import PostgresRenewer
-from holdfast.stores.postgres.server import guarantees_of
+from holdfast.stores.postgres.server_info import guarantees_of
 from holdfast.stores.postgres.sessions import Session
-from holdfast.stores.postgres.within import CallersTransaction, check_connection
 from holdfast.stores.retrying import Lost, Tries, retry
-from holdfast.stores.waiting import ALL, Mark, Waiters, waiters_for
+from holdfast.stores.undo_cancelled import finish_taking_back, take_back_if_cancelled
+from holdfast.stores.waiting.waiters import ALL, Mark, Waiters, waiters_for
 
 R = TypeVar("R")
 

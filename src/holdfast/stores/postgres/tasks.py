@@ -10,13 +10,13 @@ from holdfast.codec import Limits
 from holdfast.commands import Command
 from holdfast.errors import HoldfastError, LeaseHeld
 from holdfast.stores import AsyncExecutor, Guarantees
-from holdfast.stores.cancelled import take_back_if_cancelled
-from holdfast.stores.postgres.borrowed import AsyncBorrowedPostgresStore
+from holdfast.stores.postgres.caller_transaction import AsyncCallersTransaction, check_connection
 from holdfast.stores.postgres.calls import Asking, answer, answer_held
+from holdfast.stores.postgres.on_connection import AsyncBorrowedPostgresStore
 from holdfast.stores.postgres.store import ANNOUNCE_S, PostgresStore
-from holdfast.stores.postgres.within import AsyncCallersTransaction, check_connection
 from holdfast.stores.retrying import Lost, Tries, retry_async
-from holdfast.stores.waiting import Mark, Waiters
+from holdfast.stores.undo_cancelled import take_back_if_cancelled
+from holdfast.stores.waiting.waiters import Mark, Waiters
 
 R = TypeVar("R")
 

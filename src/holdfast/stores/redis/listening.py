@@ -15,10 +15,10 @@ from typing import Any, Protocol
 import redis.exceptions as theirs
 
 from holdfast.backoff import Backoff
-from holdfast.stores.hints import count_of
 from holdfast.stores.redis.address import Address
 from holdfast.stores.redis.connections import Wire, make_connection, socket_of
-from holdfast.stores.waiting import ALL
+from holdfast.stores.waiting.hints import count_of
+from holdfast.stores.waiting.waiters import ALL
 
 _log = logging.getLogger("holdfast")
 

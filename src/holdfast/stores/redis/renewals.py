@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, TypeVar
 from holdfast.commands import Command
 from holdfast.stores.redis.address import Address
 from holdfast.stores.redis.connections import Connections
-from holdfast.stores.redis.refusing import read_reply
+from holdfast.stores.redis.replies import read_reply
 from holdfast.stores.retrying import ONCE, Tries, retry
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ from typing import Any, Final, TypeVar
 from msgspec import Raw, Struct, msgpack
 
 from holdfast.commands import Command, Together
-from holdfast.commands.naming import Verb, Whole
+from holdfast.commands.names import Verb, Whole
 from holdfast.records import Kind
-from holdfast.stores.redis import copying, entering, queueing, whole
+from holdfast.stores.redis import encode_copies, encode_dicts, encode_queues, encode_store
 from holdfast.stores.redis.plans import Fields, Object, Plan, Plans, key_of
 
 R = TypeVar("R")
@@ -72,7 +72,7 @@ class _Objects:
 
     def topic(self, topic: str, verb: Verb) -> str:
         del verb
-        self.found[whole.log_of(topic)] = None
+        self.found[encode_store.log_of(topic)] = None
         return topic
 
     def whole(self, what: Whole) -> None:
@@ -90,9 +90,9 @@ def _answers(command: Together, reply: bytes) -> list[Any]:
 
 
 PLANS: Final[Plans] = {
-    **queueing.PLANS,
-    **entering.PLANS,
-    **whole.PLANS,
-    **copying.PLANS,
+    **encode_queues.PLANS,
+    **encode_dicts.PLANS,
+    **encode_store.PLANS,
+    **encode_copies.PLANS,
     Together: Plan(_together, _answers),
 }

@@ -5,7 +5,7 @@ from typing import Any
 from holdfast.errors import StoreError
 from holdfast.stores.redis.address import read_url
 from holdfast.stores.redis.connections import Connections, Words
-from holdfast.stores.redis.serving import refuse_if_missing
+from holdfast.stores.redis.server_info import refuse_if_missing
 from holdfast.stores.redis.store import OPENING
 from holdfast.stores.retrying import Tries, retry
 from holdfast.stores.seals import AsyncSeal, Sealed, sealed

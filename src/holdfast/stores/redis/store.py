@@ -6,20 +6,20 @@ from typing import Any, TypeVar
 
 from holdfast.clock import Clock
 from holdfast.codec import Limits
-from holdfast.commands import Command, refused
+from holdfast.commands import Command, refusal_errors
 from holdfast.errors import Closed
 from holdfast.stores import Guarantees
-from holdfast.stores.cancelled import finish_taking_back, take_back_if_cancelled
 from holdfast.stores.redis.address import read_url
 from holdfast.stores.redis.connections import Connections
 from holdfast.stores.redis.listening import Listener
-from holdfast.stores.redis.refusing import read_reply
 from holdfast.stores.redis.renewals import RedisRenewer
+from holdfast.stores.redis.replies import read_reply
 from holdfast.stores.redis.requests import request_for
-from holdfast.stores.redis.serving import FORMAT, check, check_format, read_server, refuse_if_missing, reply_or
+from holdfast.stores.redis.server_info import FORMAT, check, check_format, read_server, refuse_if_missing, reply_or
 from holdfast.stores.redis.tasks import RedisTasks
 from holdfast.stores.retrying import Patience, Tries, named, retry
-from holdfast.stores.waiting import Mark, Waiters, waiters_for
+from holdfast.stores.undo_cancelled import finish_taking_back, take_back_if_cancelled
+from holdfast.stores.waiting.waiters import Mark, Waiters, waiters_for
 
 R = TypeVar("R")
 
@@ -75,7 +75,7 @@ class RedisStore:
         asked = ("MGET", f"{prefix}:moved", f"{prefix}:format", f"{prefix}:counter")
         moved, found, first = reply_or(retry(lambda: self.connections.ask(asked), Tries(OPENING))[0], (None, None, None))
         if moved is not None:
-            raise refused.moved(self.url, moved.decode())
+            raise refusal_errors.moved(self.url, moved.decode())
         check_format(found, first, self.url)
         if not create:
             refuse_if_missing(found, self.url)

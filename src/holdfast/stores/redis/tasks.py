@@ -13,15 +13,15 @@ from holdfast.clock import Clock
 from holdfast.codec import Limits
 from holdfast.commands import Command
 from holdfast.stores import Guarantees
-from holdfast.stores.cancelled import take_back_if_cancelled
-from holdfast.stores.loops import PerLoop
+from holdfast.stores.per_loop import PerLoop
 from holdfast.stores.redis.address import Address
 from holdfast.stores.redis.connections import Words, started
 from holdfast.stores.redis.failures import translate
-from holdfast.stores.redis.refusing import read_reply
+from holdfast.stores.redis.replies import read_reply
 from holdfast.stores.redis.scripts import script
 from holdfast.stores.retrying import Lost, Tries, named, retry_async
-from holdfast.stores.waiting import Mark, Waiters
+from holdfast.stores.undo_cancelled import take_back_if_cancelled
+from holdfast.stores.waiting.waiters import Mark, Waiters
 
 if TYPE_CHECKING:
     from holdfast.stores.redis.store import RedisStore

@@ -13,7 +13,7 @@ from holdfast.commands.plain import uses_only
 from holdfast.commands.topics import queue_topic
 from holdfast.commands.transaction import Draft
 from holdfast.records import NEVER, end_of
-from holdfast.stores.committing import Job
+from holdfast.stores.group_commit import Job
 from holdfast.stores.sqlite.native import DONE, NativeTransaction, has_odd, is_done, is_plain, is_put, leased, put_many, taken_from
 from holdfast.stores.sqlite.queues import HAS_OVERDUE, MAXSIZE, PAUSED, as_json
 from holdfast.stores.sqlite.rows import is_large

@@ -11,7 +11,7 @@ from urllib.parse import quote
 from msgspec import DecodeError, MsgspecError, json
 
 from holdfast.clock import HOST, Anchor, Host, anchored
-from holdfast.commands import refused
+from holdfast.commands import refusal_errors
 from holdfast.errors import HoldfastError, SchemaTooNew, StoreCorrupted, StoreError, StoreFull, StoreMissing, StoreUnavailable
 from holdfast.stores.files import Durability
 from holdfast.stores.files.beside import beside, refuse_what_others_placed
@@ -76,7 +76,7 @@ def migrate(sql: sqlite3.Cursor, path: str) -> None:
     expanded = _read_note(sql.execute(SQL["meta"], ("expanded",)).fetchone(), int, path) or needed
     moved = sql.execute(SQL["meta"], ("moved",)).fetchone()
     if moved:
-        raise refused.moved(path, moved[0])
+        raise refusal_errors.moved(path, moved[0])
     steps = migrations()
     if needed > len(steps):
         message = f"{path} has format {needed}, and this Holdfast knows up to {len(steps)}: upgrade Holdfast; the file was not changed"
@@ -178,7 +178,7 @@ def translate(error: Exception, path: str) -> HoldfastError:
     code = (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF
     match code:
         case sqlite3.SQLITE_ERROR if "no such table: holdfast_" in str(error) and (url := _read_moved(path)):
-            return refused.moved(path, url)
+            return refusal_errors.moved(path, url)
         case sqlite3.SQLITE_FULL:
             return StoreFull(f"no room is left for {path}: free some; nothing was written ({error})")
         case sqlite3.SQLITE_CORRUPT | sqlite3.SQLITE_NOTADB:

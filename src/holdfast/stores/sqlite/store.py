@@ -11,11 +11,12 @@ from holdfast.codec import Limits
 from holdfast.commands import Command
 from holdfast.commands.command import by_halves
 from holdfast.stores import Executor, Guarantees
-from holdfast.stores.committing import Job
 from holdfast.stores.files import Durability
 from holdfast.stores.files.beside import create_database
 from holdfast.stores.files.store import SharedFileStore
+from holdfast.stores.group_commit import Job
 from holdfast.stores.sqlite import checkpoints, forks
+from holdfast.stores.sqlite.caller_transaction import CallersTransaction, check_same_file, commits_each
 from holdfast.stores.sqlite.file import (
     UNREADABLE,
     check_folder,
@@ -29,7 +30,6 @@ from holdfast.stores.sqlite.file import (
 )
 from holdfast.stores.sqlite.readers import Readers
 from holdfast.stores.sqlite.transaction import SqliteTransaction
-from holdfast.stores.sqlite.within import CallersTransaction, check_same_file, commits_each
 from holdfast.stores.sqlite.writer import Writer
 
 R = TypeVar("R")

@@ -6,8 +6,8 @@ from secrets import token_hex
 from holdfast.clock import Clock
 from holdfast.commands import Prune
 from holdfast.errors import OutcomeUnknown, StoreFull, StoreUnavailable
-from holdfast.stores.committing import Job, attempt, call_done, fail_all
 from holdfast.stores.files import Durability
+from holdfast.stores.group_commit import Job, attempt, call_done, fail_all
 from holdfast.stores.sqlite.alike import carry_out_alike
 from holdfast.stores.sqlite.file import UNREADABLE, open_connection, translate
 from holdfast.stores.sqlite.transaction import SqliteTransaction

@@ -14,10 +14,10 @@ from holdfast._async.flows.putting import put
 from holdfast.client import ControlPlaneClient
 from holdfast.codec import JSON, Codec, check_duration, check_name
 from holdfast.commands import Browse, Claim, Command, Configure, Count, Extend, Item, Put, Settle
-from holdfast.commands.refusals import check_budget
+from holdfast.commands.argument_checks import check_budget
 from holdfast.commands.settling import Held as WasHeld
 from holdfast.errors import Closed, KeyInFlight
-from holdfast.holding import this_process
+from holdfast.holding.hold import this_process
 from holdfast.ids import new_id
 from holdfast.records import NEVER, Message, Receipt, ReturnTo, seconds_in
 from holdfast.surfaces.leasedkeyq.errors import (

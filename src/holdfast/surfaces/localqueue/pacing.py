@@ -3,7 +3,7 @@
 from math import inf
 
 from holdfast.surfaces.localqueue.config import PersistentWorkerConfig
-from holdfast.workers.breaker import Breaker, Circuit
+from holdfast.workers.running.breaker import Breaker, Circuit
 
 NOT_FOUND = 127
 """What a shell exits with when there is no such command."""

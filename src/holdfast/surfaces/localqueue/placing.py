@@ -4,10 +4,10 @@ from typing import Any
 
 from msgspec import Struct
 
+from holdfast.arguments.put_options import make_item
 from holdfast.clock import wall_us
 from holdfast.codec import JSON, decode_key
 from holdfast.commands import Item, Put
-from holdfast.items import make_item
 from holdfast.surfaces.localqueue.messages import QueueMessage
 from holdfast.surfaces.localqueue.policies import DeduplicationPolicy, DeliveryPolicy, OrderingPolicy
 

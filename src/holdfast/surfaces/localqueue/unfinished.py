@@ -2,7 +2,7 @@
 
 from queue import Queue as StandardQueue
 
-from holdfast.bodies import Body
+from holdfast.holding.with_block import Body
 from holdfast.surfaces.localqueue.messages import QueueMessage
 
 

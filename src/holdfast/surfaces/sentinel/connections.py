@@ -10,7 +10,7 @@ from holdfast.codec import Limits
 from holdfast.commands import Command
 from holdfast.connect import connect
 from holdfast.errors import StoreError
-from holdfast.keepalive import Keepalive
+from holdfast.holding.keepalive import Keepalive
 
 R = TypeVar("R")
 

@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from holdfast.codec import check_duration, check_name, encode_key
 from holdfast.commands import Acquire, Acquired, LeaseName, Look
-from holdfast.holding import this_process
+from holdfast.holding.hold import this_process
 from holdfast.ids import new_id
 from holdfast.records import Lease
 from holdfast.results import wall_time

@@ -14,7 +14,7 @@ from holdfast.client import ControlPlaneClient
 from holdfast.clock import wall_us
 from holdfast.codec import check_duration, check_name
 from holdfast.commands import Claim, Clear, Item, Move, Put, Settle
-from holdfast.commands.refusals import check_budget
+from holdfast.commands.argument_checks import check_budget
 from holdfast.ids import new_id
 from holdfast.records import Message, seconds_in
 from holdfast.surfaces.opening import client_of, is_by_reference

@@ -7,9 +7,9 @@ from holdfast.connect import connect
 from holdfast.errors import MissingExtra
 from holdfast.server.app import ControlPlane, Options
 from holdfast.server.audit import Actor
-from holdfast.server.exposure import Exposure
-from holdfast.server.presets import worker_grants
-from holdfast.server.tokens import create_token
+from holdfast.server.auth.scope_presets import worker_grants
+from holdfast.server.auth.tokens import create_token
+from holdfast.server.process.network_policy import Exposure
 from holdfast.stores import Store
 
 
@@ -33,7 +33,7 @@ def holdfast(store_url: str = "memory://", *, allow_copy: bool = False) -> Itera
     With `allow_copy` the store is copied through it, as with `holdfast serve --allow-copy`.
     """
     try:
-        from holdfast.server.serving import Server, serving  # noqa: PLC0415 - the other servers need no such extra
+        from holdfast.server.process.uvicorn_server import Server, serving  # noqa: PLC0415 - the other servers need no such extra
     except ModuleNotFoundError as error:
         raise MissingExtra(f"a server needs the package {error.name!r}: pip install 'holdfast[server]'") from error
     store = connect(store_url)

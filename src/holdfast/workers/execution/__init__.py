@@ -3,8 +3,8 @@
 from collections.abc import Callable, Sequence
 from typing import Literal, Protocol
 
-from holdfast.workers.outcomes import Outcome
-from holdfast.workers.runs import Run
+from holdfast.workers.handlers.outcomes import Outcome
+from holdfast.workers.running.runs import Run
 
 Kind = Literal["threads", "tasks", "processes"]
 

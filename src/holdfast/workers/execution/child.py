@@ -17,12 +17,12 @@ from msgspec.structs import replace
 
 from holdfast.codec import Codec
 from holdfast.commands.together import AnyCommand
-from holdfast.holding import stack_of
+from holdfast.holding.hold import stack_of
 from holdfast.records import Message
-from holdfast.workers.handlers import Handler, Performance, Rules
-from holdfast.workers.jobs import JobContext, StopReason, stop_error
-from holdfast.workers.lines import trace_of
-from holdfast.workers.outcomes import Outcome
+from holdfast.workers.handlers.handler import Handler, Performance, Rules
+from holdfast.workers.handlers.jobs import JobContext, StopReason, stop_error
+from holdfast.workers.handlers.outcomes import Outcome
+from holdfast.workers.running.log_lines import trace_of
 
 INTERRUPT = signal.SIGUSR1
 

@@ -14,8 +14,8 @@ from msgspec import json
 
 from holdfast.workers.execution import Began, Finish
 from holdfast.workers.execution.child import Assignment, Ended, Report, Setting, Stack, Tell, ToChild, ToParent, serve
-from holdfast.workers.outcomes import Outcome
-from holdfast.workers.runs import Run
+from holdfast.workers.handlers.outcomes import Outcome
+from holdfast.workers.running.runs import Run
 
 STACK_WAIT_S = 1.0
 """How long to wait for a child to say where it is."""

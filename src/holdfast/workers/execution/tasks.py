@@ -9,8 +9,8 @@ from functools import partial
 from typing import Any, cast
 
 from holdfast.workers.execution import Began, Finish
-from holdfast.workers.handlers import Performance
-from holdfast.workers.runs import Run
+from holdfast.workers.handlers.handler import Performance
+from holdfast.workers.running.runs import Run
 
 
 class TaskExecution:

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from queue import SimpleQueue
 
 from holdfast.workers.execution import Began, Finish
-from holdfast.workers.handlers import Performance
-from holdfast.workers.runs import Run
+from holdfast.workers.handlers.handler import Performance
+from holdfast.workers.running.runs import Run
 
 
 class ThreadExecution:

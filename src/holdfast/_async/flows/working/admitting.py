@@ -7,10 +7,10 @@ from holdfast.codec import encode_key
 from holdfast.commands import Change, Write
 from holdfast.records import Entry
 from holdfast.stores import AsyncStore
-from holdfast.workers.ledger import LedgerEntry, entry_of
-from holdfast.workers.orders import Orders
-from holdfast.workers.outcomes import Outcome, shown
-from holdfast.workers.runs import Finished, Run
+from holdfast.workers.handlers.outcomes import Outcome, shown
+from holdfast.workers.once_record import LedgerEntry, entry_of
+from holdfast.workers.options import Orders
+from holdfast.workers.running.runs import Finished, Run
 
 BUSY_S = 1.0
 """When to look again at a job whose effects somebody else is about to have."""

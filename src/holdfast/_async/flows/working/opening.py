@@ -5,9 +5,9 @@ from collections.abc import Callable
 
 from holdfast._async.flows.working.shift import AWAY, AsyncShift
 from holdfast.errors import StoreUnavailable
-from holdfast.workers.outcomes import shown
+from holdfast.workers.handlers.outcomes import shown
 from holdfast.workers.registry import WorkerHealth
-from holdfast.workers.sides import AsyncPause
+from holdfast.workers.running.background import AsyncPause
 
 _log = logging.getLogger("holdfast.worker")
 

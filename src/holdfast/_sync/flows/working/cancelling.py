@@ -12,10 +12,10 @@ from holdfast.commands import Browse, Change, Move, Read, Write
 from holdfast.commands.topics import dict_topic, watch_topic
 from holdfast.errors import StoreError, StoreUnavailable
 from holdfast.stores import Store
-from holdfast.workers.bell import Bell
-from holdfast.workers.crew import Crew
-from holdfast.workers.orders import results_of
-from holdfast.workers.settling import CANCELS, failure_key
+from holdfast.workers.options import results_of
+from holdfast.workers.running.running_jobs import Crew
+from holdfast.workers.running.settlements import CANCELS, failure_key
+from holdfast.workers.running.wakeup import Bell
 
 REQUEST_TTL_S = 3_600.0
 """How long a request to cancel waits for whoever runs the job."""

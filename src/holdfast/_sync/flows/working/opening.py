@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 from holdfast._sync.flows.working.shift import AWAY, Shift
 from holdfast.errors import StoreUnavailable
-from holdfast.workers.outcomes import shown
+from holdfast.workers.handlers.outcomes import shown
 from holdfast.workers.registry import WorkerHealth
-from holdfast.workers.sides import Pause
+from holdfast.workers.running.background import Pause
 
 _log = logging.getLogger("holdfast.worker")
 

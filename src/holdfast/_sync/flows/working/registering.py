@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from holdfast.codec import encode_key
 from holdfast.commands import Change, Read, Write
 from holdfast.stores import Store
-from holdfast.workers.orders import Orders
+from holdfast.workers.options import Orders
 from holdfast.workers.registry import MISSED_BEATS, WORKERS, WorkerHealth, WorkerInfo, info_of
 
 

@@ -18,15 +18,15 @@ from holdfast.commands.topics import queue_topic, worker_topic
 from holdfast.errors import Closed, HoldfastError, StoreFull, StoreUnavailable
 from holdfast.ids import new_id
 from holdfast.passwords import without_password
-from holdfast.stores.waiting import Mark
+from holdfast.stores.waiting.waiters import Mark
 from holdfast.wording import counted, seconds
-from holdfast.workers.bell import Bell
-from holdfast.workers.crew import Crew
-from holdfast.workers.orders import Orders
-from holdfast.workers.outcomes import shown
+from holdfast.workers.handlers.outcomes import shown
+from holdfast.workers.options import Orders
 from holdfast.workers.registry import WorkerHealth, WorkerState
-from holdfast.workers.runs import Finished, Run
-from holdfast.workers.sides import Side
+from holdfast.workers.running.background import Side
+from holdfast.workers.running.running_jobs import Crew
+from holdfast.workers.running.runs import Finished, Run
+from holdfast.workers.running.wakeup import Bell
 
 AWAY = Backoff(first_s=0.1, factor=2.0, most_s=5.0)
 """How long to wait before trying a store again that could not be reached."""

@@ -11,10 +11,10 @@ from holdfast.commands import Claim, Claimed, Held, Together
 from holdfast.errors import ClaimLost, Closed, HoldfastError, StoreUnavailable
 from holdfast.stores import Store
 from holdfast.wording import counted
-from holdfast.workers.orders import Orders
-from holdfast.workers.outcomes import Outcome, shown
-from holdfast.workers.runs import Finished, Run
-from holdfast.workers.settling import decided, settling_commands
+from holdfast.workers.handlers.outcomes import Outcome, shown
+from holdfast.workers.options import Orders
+from holdfast.workers.running.runs import Finished, Run
+from holdfast.workers.running.settlements import decided, settling_commands
 
 NOTHING = Claimed([])
 

@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 from holdfast._async.handles.claims import AsyncQueueClaim
 from holdfast._async.handles.together import AsyncTogether
-from holdfast.calls import async_call
+from holdfast.blocking_calls import async_call
 from holdfast.errors import ClaimLost
 from holdfast.surfaces.localqueue.engine_backend import EngineBackend
 from holdfast.surfaces.localqueue.foreign_backend import ForeignBackend

@@ -6,12 +6,12 @@ from typing import Any
 from holdfast._async.flows.browsing import pages
 from holdfast._async.flows.relaying import Relayed, relay
 from holdfast._async.handles.together import AsyncTogether
+from holdfast.presentation import key_of
 from holdfast.records import Message
 from holdfast.surfaces.localqueue._async.committing import keep, leave_to_relay, relay_queue
 from holdfast.surfaces.localqueue.messages import error_of
 from holdfast.surfaces.localqueue.queues import PersistentQueue
 from holdfast.surfaces.localqueue.results import ResultStore, URLResultStore
-from holdfast.views import key_of
 
 Hand = Callable[[dict[str, Any]], Awaitable[None]]
 

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from holdfast._sync.handles.claims import QueueClaim
 from holdfast._sync.handles.together import Together
-from holdfast.calls import call
+from holdfast.blocking_calls import call
 from holdfast.errors import ClaimLost
 from holdfast.surfaces.localqueue.engine_backend import EngineBackend
 from holdfast.surfaces.localqueue.foreign_backend import ForeignBackend

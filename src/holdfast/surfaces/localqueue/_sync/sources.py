@@ -18,11 +18,11 @@ from holdfast._sync.flows.polling import poll
 from holdfast._sync.handles.claimed import QueueClaimContext
 from holdfast._sync.handles.claims import QueueClaim
 from holdfast._sync.handles.mapping import Dict
-from holdfast.calls import call, sleep
+from holdfast.blocking_calls import call, sleep
 from holdfast.clock import wall_us
 from holdfast.codec import JSON
 from holdfast.commands import Browse
-from holdfast.holding import Hold, monotonic_s
+from holdfast.holding.hold import Hold, monotonic_s
 from holdfast.records import Message
 from holdfast.surfaces.localqueue._sync.deliveries import ClaimedDelivery, Delivery, LooseDelivery
 from holdfast.surfaces.localqueue.backends import POLL_S

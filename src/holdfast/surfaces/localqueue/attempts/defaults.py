@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from holdfast.bodies import Body
+from holdfast.holding.with_block import Body
 from holdfast.surfaces.localqueue.attempts.stores import AttemptStore, URLAttemptStore
 
 _chosen: list[AttemptStore] = []

@@ -9,8 +9,8 @@ from holdfast._sync.flows import acquiring
 from holdfast._sync.flows.holding import Holding
 from holdfast.commands import LeaseName, Release
 from holdfast.errors import LeaseHeld, LockTimeout
-from holdfast.holding import Hold
-from holdfast.keepalive import Keepalive
+from holdfast.holding.hold import Hold
+from holdfast.holding.keepalive import Keepalive
 from holdfast.surfaces.sentinel._sync.calls import borrowed
 from holdfast.surfaces.sentinel.connections import OnDemand, in_transaction, opener
 from holdfast.surfaces.sentinel.results import answer, question, wait_s_of

@@ -9,12 +9,12 @@ from holdfast._sync.flows.once import OnceRun
 from holdfast._sync.handles.once import Once
 from holdfast.codec import JSON, encode_key
 from holdfast.errors import ExecutionRunning, ExecutionUnknown, ResultNotKept
-from holdfast.holding import this_process
-from holdfast.keepalive import Keepalive
+from holdfast.holding.hold import this_process
+from holdfast.holding.keepalive import Keepalive
 from holdfast.surfaces.sentinel._sync.calls import borrowed
 from holdfast.surfaces.sentinel.connections import Lent, OnDemand, opener
 from holdfast.surfaces.sentinel.results import OnceResult, seconds
-from holdfast.workers.ledger import OnceRecord
+from holdfast.workers.once_record import OnceRecord
 
 
 class Sentinel:

@@ -1,0 +1,58 @@
+"""On which terms a lease is asked for and held."""
+
+from collections.abc import Callable
+from typing import Any
+
+from msgspec import Raw, Struct
+
+from holdfast.codec import JSON, Codec, check_name
+from holdfast.codec.fields import AUTO_RENEW, HELD_S, MAX_HOLD_S, RENEW_INTERVAL_S, check_fields
+from holdfast.commands import Acquire, LeaseName
+from holdfast.holding.hold import Hold, interval_of
+from holdfast.records import Lease
+
+
+class Terms(Struct, frozen=True):
+    """What is asked for: which key, for whom, for how long, and how it is to be held."""
+
+    dict: str | None
+    key: str
+    shown_key: Any
+    """The key as its user wrote it."""
+    holder: str
+    lease_s: float
+    codec: Codec = JSON
+    default: Raw | None = None
+    """Stored under the key, encoded, where it is absent."""
+    auto_renew: bool = True
+    renew_interval_s: float | None = None
+    max_hold_s: float | None = None
+    label: str = ""
+    """What messages call it, if not the lease on its key."""
+
+    def __post_init__(self) -> None:
+        check_name(self.holder, "holder")
+        check_fields(self, (HELD_S, AUTO_RENEW, RENEW_INTERVAL_S, MAX_HOLD_S))
+        # Now: once the lease is taken it is too late to refuse.
+        interval_of(self.lease_s, self.renew_interval_s)
+
+    def ask(self, lease_id: str) -> Acquire:
+        """The command that asks for it."""
+        return Acquire(self.dict, self.key, self.holder, lease_id, self.lease_s, self.default)
+
+    def hold(self, lease: Lease, started: float, now: Callable[[], float]) -> Hold:
+        """What its holder knows once it is granted."""
+        return Hold(
+            LeaseName(self.dict, self.key, lease.lease_id),
+            self.lease_s,
+            started,
+            now,
+            auto_renew=self.auto_renew,
+            renew_interval_s=self.renew_interval_s,
+            max_hold_s=self.max_hold_s,
+            label=self.describe(),
+        )
+
+    def describe(self) -> str:
+        """What is asked for, for a message."""
+        return self.label or f"the lease on key {self.shown_key!r} of dict {self.dict!r}"

@@ -1,0 +1,1 @@
+"""How much of the server one caller may take."""

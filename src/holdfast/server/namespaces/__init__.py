@@ -1,0 +1,1 @@
+"""Namespaces: names, quotas and usage of tenants that share one store."""

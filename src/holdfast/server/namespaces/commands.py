@@ -1,0 +1,49 @@
+"""Commands as the store gets them: every name in them becomes one of the caller's namespace."""
+
+from typing import TypeVar
+
+from msgspec import Struct
+
+from holdfast.commands import Command
+from holdfast.commands.names import Verb, Whole
+from holdfast.errors import NotAllowed
+from holdfast.records import Kind
+from holdfast.server.namespaces.names import LAST_RESERVED, Namespace
+
+R = TypeVar("R")
+
+
+def inside(command: Command[R], namespace: Namespace) -> Command[R]:
+    """The same command in the namespace. In the default one names stand as they are, but that no list shows the others'."""
+    return command.named(_Inside(namespace))
+
+
+class _Inside(Struct, frozen=True):
+    """Puts names into a namespace."""
+
+    namespace: Namespace
+
+    def object(self, kind: Kind, name: str, verb: Verb) -> str:
+        del kind, verb
+        return self.namespace.inside(name)
+
+    def later(self, queue: str) -> str:
+        return self.namespace.inside(queue)
+
+    def lease(self, name: str | None, key: str, verb: Verb) -> tuple[str | None, str]:
+        del verb
+        return (None, self.namespace.inside_key(key)) if name is None else (self.namespace.inside(name), key)
+
+    def listed(self, kind: Kind, prefix: str, after: str | None, verb: Verb, *, exact: bool) -> tuple[str, str | None]:
+        del kind, verb, exact
+        if not self.namespace.prefix:
+            return prefix, max(after or "", LAST_RESERVED)
+        return self.namespace.prefix + prefix, None if after is None else self.namespace.prefix + after
+
+    def topic(self, topic: str, verb: Verb) -> str:
+        del verb
+        return self.namespace.topic_inside(topic)
+
+    def whole(self, what: Whole) -> None:
+        if what == "copy" and self.namespace.prefix:
+            raise NotAllowed(f"a copy is of the whole store, and {self.namespace.name} is a part of it: copy the store itself")

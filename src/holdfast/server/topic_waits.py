@@ -1,0 +1,201 @@
+"""Lets clients wait on topics of the store, by marks that they carry: the server remembers topics, never clients.
+
+A topic that somebody asked for is listened to, and counts what it was hinted for. Its mark is that count, under a name that no other
+listening has; a mark of another name (another server's, or of before the topic was forgotten) is stale, and answered at once.
+"""
+
+import asyncio
+import re
+import time
+from collections import Counter, OrderedDict, defaultdict
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from secrets import token_hex
+from typing import Final
+
+from holdfast.server.load.body_budget import PIECE, Budget
+from holdfast.stores import Store
+from holdfast.stores.http.problems import WireError
+from holdfast.stores.http.protocol import Asked, Heard
+from holdfast.stores.waiting.waiters import ALL
+
+_COUNT = re.compile(r"[0-9]{1,40}")
+
+KEPT_S = 60.0
+"""How long a topic is listened to after the last client that waited on it."""
+
+MOST: Final = 100_000
+MOST_EACH: Final = 50_000
+"""How many topics are listened to, in all and of each caller; a topic is of who first asked for it."""
+
+_RETRY = ((b"retry-after", b"5"),)
+
+FORGOTTEN: Final = 2 * PIECE
+"""How many idle topics of each caller are forgotten in one go."""
+
+ANNOUNCE_S = 1.0
+"""The longest that a client's first wait takes until the store hears of its topic."""
+
+
+class Topics:
+    """The topics of one store that clients wait on; used on one event loop, hinted from any thread."""
+
+    def __init__(
+        self,
+        store: Store,
+        budget: Budget,
+        most: int = MOST,
+        most_each: int = MOST_EACH,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._store = store
+        self._budget = budget
+        self._most = most
+        self._most_each = most_each
+        self._now = now
+        self._loop = asyncio.get_running_loop()
+        self._epoch = token_hex(6)
+        self._serial = 0
+        self._topics: dict[str, _Topic] = {}
+        # Of each caller: how many topics are theirs, and those of them that nobody waits on, and since when; the oldest first.
+        self._counts: Counter[str] = Counter()
+        self._idle: defaultdict[str, OrderedDict[str, float]] = defaultdict(OrderedDict)
+
+    def __len__(self) -> int:
+        """How many topics are listened to."""
+        return len(self._topics)
+
+    async def wait(self, owner: str, asked: Sequence[Asked], timeout_s: float) -> list[Heard]:
+        """Return what was hinted since the marks, as soon as there is any; nothing at the time-out."""
+        topics: list[_Topic] = []
+        bell: asyncio.Future[None] = self._loop.create_future()
+        timer = self._loop.call_later(timeout_s, _ring, bell)
+        try:
+            async for piece in self._budget.in_pieces(owner, asked):
+                self._forget_idle(self._now() - KEPT_S)
+                self._make_room(owner, {each.topic for each in piece})
+                for each in piece:
+                    topics.append(self._topic(owner, each.topic))
+                    topics[-1].bells.add(bell)
+            await _announced(topics)
+            if not (heard := self._heard(asked, topics)):
+                await bell
+                heard = self._heard(asked, topics)
+        finally:
+            timer.cancel()
+            for topic in topics:
+                topic.bells.discard(bell)
+                if not topic.bells:
+                    self._idle[topic.owner][topic.name] = self._now()
+                    self._idle[topic.owner].move_to_end(topic.name)
+        return heard
+
+    def close(self) -> None:
+        """Listen to nothing any more."""
+        for topic in self._topics.values():
+            topic.stop()
+        self._topics.clear()
+
+    def _heard(self, asked: Sequence[Asked], topics: "Sequence[_Topic]") -> list[Heard]:
+        heard = (topic.since(each.mark) for each, topic in zip(asked, topics, strict=True))
+        return [each for each in heard if each is not None]
+
+    def _make_room(self, owner: str, names: set[str]) -> None:
+        """Forget topics that nobody waits on, the caller's own first, where there are too many; refuse the wait if that is not enough."""
+        self._drop(owner, self._counts[owner] + self._new(names) - self._most_each)
+        if self._counts[owner] + self._new(names) > self._most_each:
+            detail = f"this caller waits on {self._counts[owner]:,} topics already, and {self._most_each:,} are allowed: wait on fewer"
+            raise WireError("too_many_requests", 429, detail, _RETRY)
+        for other in (owner, *list(self._idle)):
+            self._drop(other, len(self._topics) + self._new(names) - self._most)
+        if len(self._topics) + self._new(names) > self._most:
+            raise WireError("too_many_requests", 503, f"{len(self._topics):,} topics are waited on here already: try again later", _RETRY)
+
+    def _new(self, names: set[str]) -> int:
+        return len(names - self._topics.keys())
+
+    def _drop(self, owner: str, count: int) -> None:
+        for _ in range(min(count, len(self._idle[owner]))):
+            self._forget(owner)
+
+    def _topic(self, owner: str, name: str) -> "_Topic":
+        topic = self._topics.get(name)
+        if topic is None:
+            self._serial += 1
+            topic = self._topics[name] = _Topic(name, owner, f"{self._epoch}.{self._serial}")
+            self._counts[owner] += 1
+            self._store.mark(name).leave()  # The store may have to begin to listen itself.
+            topic.stop = self._store.waiters.listen(name, lambda count: self._hint(topic, count))
+            topic.announced = self._store.waiters.announce(name)
+        self._idle[topic.owner].pop(name, None)
+        return topic
+
+    def _hint(self, topic: "_Topic", count: int) -> None:
+        """Take a hint, in whatever thread it is given."""
+        try:
+            self._loop.call_soon_threadsafe(topic.hint, count)
+        except RuntimeError:
+            topic.stop()  # The loop is closed: nobody waits any more.
+
+    def _forget_idle(self, before: float) -> None:
+        for owner, idle in list(self._idle.items()):
+            for _ in range(FORGOTTEN):
+                if not idle or next(iter(idle.values())) >= before:
+                    break
+                self._forget(owner)
+            if not idle:
+                del self._idle[owner]
+
+    def _forget(self, owner: str) -> None:
+        """Listen no more to the topic of theirs that was idle for longest."""
+        name, _ = self._idle[owner].popitem(last=False)
+        self._topics.pop(name).stop()
+        self._counts[owner] -= 1
+        if not self._counts[owner]:
+            del self._counts[owner]
+
+
+async def _announced(topics: "Sequence[_Topic]") -> None:
+    """Let the store hear of the topics before a client is told that it waits; where it cannot for now, waiting is polling."""
+    until = time.monotonic() + ANNOUNCE_S
+    for start in range(0, len(topics), PIECE):
+        announced = [topic.announced for topic in topics[start : start + PIECE]]
+        under_way = [asyncio.wrap_future(each) for each in announced if each is not None and not each.done()]
+        if under_way:
+            await asyncio.wait(under_way, timeout=max(0.0, until - time.monotonic()))
+
+
+class _Topic:
+    """What was hinted on one topic since it is listened to."""
+
+    __slots__ = ("_count", "_listening", "announced", "bells", "name", "owner", "stop")
+
+    def __init__(self, name: str, owner: str, listening: str) -> None:
+        self.name = name
+        self.owner = owner
+        self._listening = listening
+        self._count = 0
+        self.bells: set[asyncio.Future[None]] = set()
+        self.announced: Future[None] | None = None
+        self.stop: Callable[[], None] = lambda: None
+
+    def hint(self, count: int) -> None:
+        self._count += count
+        for bell in self.bells:
+            _ring(bell)
+
+    def since(self, mark: str | None) -> Heard | None:
+        """What was hinted after the mark; None if nothing was."""
+        now = f"{self._listening}:{self._count}"
+        if mark == now:
+            return None
+        listening, _, heard = (mark or "").rpartition(":")
+        if listening != self._listening or not _COUNT.fullmatch(heard):
+            return Heard(self.name, now)
+        count = self._count - int(heard)
+        return Heard(self.name, now, count if 0 < count < ALL else None)
+
+
+def _ring(bell: "asyncio.Future[None]") -> None:
+    if not bell.done():
+        bell.set_result(None)

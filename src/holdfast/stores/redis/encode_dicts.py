@@ -1,0 +1,162 @@
+"""How commands on dicts and leases go to Redis and come back."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from msgspec import Struct, json, msgpack
+
+from holdfast.commands import (
+    Acquire,
+    Acquired,
+    Change,
+    Entries,
+    LeaseName,
+    Length,
+    Look,
+    Looked,
+    LowerFences,
+    Read,
+    Release,
+    Released,
+    Renew,
+    Renewed,
+    Write,
+    Written,
+)
+from holdfast.records import seconds_in
+from holdfast.stores.redis.encode_queues import span
+from holdfast.stores.redis.plans import Fields, Plan, Plans, given, text
+from holdfast.stores.redis.records import KeptEntry, KeptLease
+
+
+def start_of(prefix: str, after: str | None) -> str:
+    """The bound at which those begin, in an order by text, that begin with the prefix and come behind `after`."""
+    return "(" + after if after is not None and after >= prefix else "[" + prefix
+
+
+def _read(command: Read) -> Fields:
+    if command.keys is not None:
+        return {"dict": command.dict, "keys": list(command.keys)}
+    start = start_of(command.prefix, command.after)
+    return {"dict": command.dict, "from": start, "prefix": command.prefix, "limit": command.limit}
+
+
+def _write(command: Write) -> Fields:
+    changes = [_change(change) for change in command.changes]
+    return {"dict": command.dict, "changes": changes, "all_or_none": command.all_or_none}
+
+
+def _change(change: Change) -> Fields:
+    return given(
+        key=change.key,
+        do=None if change.do == "put" else change.do,
+        value=None if change.value is None else text(change.value),
+        by=json.encode(change.by).decode() if change.do == "increment" else None,
+        expect=None if change.expect == "any" else change.expect,
+        expected=None if change.expected is None else text(change.expected),
+        revision=change.revision if change.expect == "revision" else None,
+        lease=change.lease,
+        fence=change.fence,
+        ttl=span(change.ttl_s),
+    )
+
+
+def _acquire(command: Acquire) -> Fields:
+    return given(
+        dict=command.dict,
+        key=command.key,
+        holder=command.holder,
+        lease_id=command.lease_id,
+        lease=span(command.lease_s),
+        default=None if command.default is None else text(command.default),
+        all_or_none=command.all_or_none,
+    )
+
+
+def _names(names: Sequence[LeaseName]) -> list[tuple[str, str, str]]:
+    return [(name.dict or "", name.key, name.lease_id) for name in names]
+
+
+class _Found(Struct, frozen=True):
+    """Entries, and what comes with them."""
+
+    entries: list[KeptEntry]
+    index: int
+    more: bool = False
+
+
+class _Outcome(Struct, frozen=True):
+    """What became of one change."""
+
+    entry: KeptEntry | bool
+    because: str
+
+
+class _Granted(Struct, frozen=True):
+    """A lease in force, and the entry under its key."""
+
+    lease: KeptLease
+    ends_in: int | None = None
+    entry: KeptEntry | None = None
+
+    def acquired(self, name: str | None, key: str) -> Acquired:
+        entry = None if self.entry is None or name is None else self.entry.entry(name)
+        return Acquired(self.lease.on(name, key), None if self.ends_in is None else seconds_in(self.ends_in), entry)
+
+
+class _Renewed(Struct, frozen=True):
+    leases: list[KeptLease | bool]
+
+
+class _Looked(Struct, frozen=True):
+    leases: list[_Granted | bool]
+    index: int
+
+
+_decode_found = msgpack.Decoder(_Found).decode
+_decode_outcomes = msgpack.Decoder(list[_Outcome]).decode
+_decode_granted = msgpack.Decoder(_Granted).decode
+_decode_renewed = msgpack.Decoder(_Renewed).decode
+_decode_released = msgpack.Decoder(Released).decode
+_decode_looked = msgpack.Decoder(_Looked).decode
+_decode_int = msgpack.Decoder(int).decode
+
+
+def _entries(command: Read, reply: bytes) -> Entries:
+    found = _decode_found(reply)
+    return Entries([kept.entry(command.dict) for kept in found.entries], found.index, found.more)
+
+
+def _written(command: Write, reply: bytes) -> list[Written]:
+    outcomes = _decode_outcomes(reply)
+    kept = [one.entry.entry(command.dict) if isinstance(one.entry, KeptEntry) else None for one in outcomes]
+    return [Written(entry, one.because) for entry, one in zip(kept, outcomes, strict=True)]  # type: ignore[arg-type]
+
+
+def _leases(command: Renew, reply: bytes) -> Renewed:
+    found = zip(command.names, _decode_renewed(reply).leases, strict=True)
+    return Renewed([one.on(name.dict, name.key) if isinstance(one, KeptLease) else None for name, one in found])
+
+
+def _looked(command: Look, reply: bytes) -> Looked:
+    found = _decode_looked(reply)
+    leases = zip(command.keys, found.leases, strict=True)
+    return Looked([one.acquired(command.dict, key) if isinstance(one, _Granted) else None for key, one in leases], found.index)
+
+
+PLANS: Final[Plans] = {
+    Read: Plan(_read, _entries),
+    Length: Plan(lambda command: {"dict": command.dict}, lambda _, reply: _decode_int(reply)),
+    Write: Plan(_write, _written),
+    LowerFences: Plan(lambda command: {"dict": command.dict, "limit": command.limit}, lambda _, reply: _decode_int(reply)),
+    Acquire: Plan(_acquire, lambda command, reply: _decode_granted(reply).acquired(command.dict, command.key)),
+    Renew: Plan(
+        lambda command: given(names=_names(command.names), lease=span(command.lease_s), all_or_none=command.all_or_none),
+        _leases,
+    ),
+    Release: Plan(
+        lambda command: {"names": _names(command.names), "all_or_none": command.all_or_none},
+        lambda _, reply: _decode_released(reply),
+    ),
+    Look: Plan(lambda command: given(dict=command.dict, keys=list(command.keys)), _looked),
+}

@@ -1,0 +1,48 @@
+"""From a script's reply to the command's answer, or to the error that the command itself would raise."""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from msgspec import convert, msgpack
+
+from holdfast.commands import Command, refusal_errors
+from holdfast.errors import HoldfastError
+from holdfast.records import Receipt, seconds_in
+from holdfast.stores.redis.records import KeptLease
+from holdfast.stores.redis.requests import answer_to
+
+R = TypeVar("R")
+
+
+def _lease_held(facts: dict[str, Any]) -> HoldfastError:
+    return refusal_errors.lease_held(convert(facts["lease"], KeptLease).lease(), seconds_in(facts["ends_in"]))
+
+
+REFUSALS: dict[str, Callable[[dict[str, Any]], HoldfastError]] = {
+    "QueueFull": lambda facts: refusal_errors.queue_full(**facts),
+    "KeyInFlight": lambda facts: refusal_errors.key_in_flight(**facts),
+    "ClaimLost": lambda facts: refusal_errors.claims_lost([Receipt(*receipt) for receipt in facts["lost"]], facts["of"]),
+    "LeaseHeld": _lease_held,
+    "LeaseLost": lambda facts: refusal_errors.lease_lost(facts.get("dict"), facts["key"], facts["lease_id"]),
+    "NotWritten": lambda facts: refusal_errors.not_written(facts["dict"], facts["key"], facts["because"], facts.get("lease")),
+    "FenceTooHigh": lambda facts: refusal_errors.fence_too_high(**facts),
+    "NoNumber": lambda facts: refusal_errors.no_number(**facts),
+    "NumberRange": lambda facts: refusal_errors.out_of_range(**facts),
+    "Compacted": lambda facts: refusal_errors.compacted(**facts),
+    "AnswerTooLarge": lambda _: refusal_errors.answer_too_large(),
+    "NotEmpty": lambda _: refusal_errors.not_empty(),
+    "OtherCopy": lambda facts: refusal_errors.other_copy(**facts),
+    "NoCopy": lambda facts: refusal_errors.no_copy(**facts),
+    "OtherPlace": lambda facts: refusal_errors.other_place(**facts),
+    "BothHave": lambda facts: refusal_errors.both_have(**facts),
+    "WrittenMeanwhile": lambda _: refusal_errors.written_meanwhile(),
+    "StoreMoved": lambda facts: refusal_errors.moved(**facts),
+}
+
+
+def read_reply(command: Command[R], reply: Any) -> R:
+    """The answer in a reply; raises what the script refused for, of which it gives the name and the facts."""
+    if isinstance(reply, list):
+        name, facts = reply
+        raise REFUSALS[name.decode()](msgpack.decode(facts))
+    return answer_to(command, reply)

@@ -1,0 +1,1 @@
+"""Waiting inside one process: the line of each topic, and what wakes those who wait."""

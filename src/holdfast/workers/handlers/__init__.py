@@ -1,0 +1,1 @@
+"""The user's functions: how they are declared and called, and how a job ends."""

@@ -1,0 +1,144 @@
+"""A handler: the user's function, how to call it, and what its ending means."""
+
+import asyncio
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from msgspec import Struct
+
+from holdfast.codec import JSON, Codec, Limits
+from holdfast.results import MISSING
+from holdfast.tracing import is_traced, working_on
+from holdfast.workers.handlers.jobs import JobContext, StopReason, stop_error
+from holdfast.workers.handlers.outcomes import DONE, LOST, RELEASED, Bury, Outcome, Retry, Snooze, shown, text_of
+from holdfast.workers.handlers.signatures import wants_job
+from holdfast.workers.once_record import done_entry
+
+FAILURES = frozenset({"failed", "buried"})
+
+Judge = Callable[[BaseException, JobContext], BaseException | None]
+"""May turn what a handler raised into something else: a `Snooze`, `Retry` or `Bury`."""
+
+
+class Handler:
+    """The function that does the work of one job, sync or async; it takes the value and, if it has another parameter `job`, the job."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        if not callable(function):
+            raise TypeError(f"a handler is a function of one value, not {type(function).__name__}")
+        self.function = function
+        self.is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None))  # noqa: B004 - asked of an object with a method __call__
+        self._wants_job = wants_job(function)
+
+    @property
+    def name(self) -> str:
+        """What people call it."""
+        return getattr(self.function, "__qualname__", type(self.function).__qualname__)
+
+    def __call__(self, job: JobContext) -> Any:
+        """Call the function; the answer of an async one is awaitable."""
+        return self.function(job.value, job=job) if self._wants_job else self.function(job.value)
+
+
+class Rules(Struct):
+    """What the ending of a handler means: kept wherever handlers run."""
+
+    keeps_results: bool = False
+    codec: Codec = JSON
+    limits: Limits = Limits()
+    judge: Judge | None = None
+    reconcile: Callable[..., Any] | None = None
+
+
+class Performance:
+    """A handler with its rules: runs one job, and answers how that ended. It raises nothing."""
+
+    def __init__(self, handler: Handler, rules: Rules) -> None:
+        self.handler = handler
+        self.rules = rules
+        self._reconcile = None if rules.reconcile is None else Handler(rules.reconcile)
+
+    def run(self, job: JobContext, *, unknown: bool = False) -> Outcome:
+        """Run a job in this thread."""
+        if not is_traced():
+            return self._run(job, unknown=unknown)
+        with working_on(job.queue, job.id, job.message.metadata) as failed:
+            outcome = self._run(job, unknown=unknown)
+            if outcome.how in FAILURES:
+                failed()
+            return outcome
+
+    def _run(self, job: JobContext, *, unknown: bool) -> Outcome:
+        try:
+            job.check()  # It may have been cancelled before it began.
+            result = MISSING if not unknown or self._reconcile is None else self._reconcile(job)
+            result = self.handler(job) if result is MISSING else result
+        except BaseException as error:  # noqa: BLE001 - whatever a handler raises ends its job, not its worker
+            return self.judged(error, job)
+        return self._succeeded(result, job)
+
+    async def run_async(self, job: JobContext, *, unknown: bool = False) -> Outcome:
+        """Run a job in this task."""
+        if not is_traced():
+            return await self._run_async(job, unknown=unknown)
+        with working_on(job.queue, job.id, job.message.metadata) as failed:
+            outcome = await self._run_async(job, unknown=unknown)
+            if outcome.how in FAILURES:
+                failed()
+            return outcome
+
+    async def _run_async(self, job: JobContext, *, unknown: bool) -> Outcome:
+        try:
+            job.check()  # It may have been cancelled before it began.
+            result = MISSING if not unknown or self._reconcile is None else await _awaited(self._reconcile(job))
+            result = await self.handler(job) if result is MISSING else result
+        except BaseException as error:  # noqa: BLE001 - as above
+            return self.judged(error, job)
+        return self._succeeded(result, job)
+
+    def _succeeded(self, result: Any, job: JobContext) -> Outcome:
+        """It is done, whether or not its result can be kept: what ran must not run again for that."""
+        if not self.rules.keeps_results:
+            return DONE
+        message = job.message
+        done = done_entry(message.receipt.claim_id, message.holder or "", result, self.rules.codec, self.rules.limits)
+        return Outcome("done", done.result, done.missing)
+
+    def judged(self, error: BaseException, job: JobContext) -> Outcome:
+        """What it means that a handler raised this."""
+        reason = job.stop_reason
+        if reason is not None and isinstance(error, asyncio.CancelledError | type(stop_error(job))):
+            return _stopped(reason, job)
+        if self.rules.judge is not None:
+            try:
+                error = self.rules.judge(error, job) or error
+            except Exception as failure:  # noqa: BLE001 - it is foreign code, and the job must end somehow
+                failure.__context__ = error
+                error = failure
+        job.raised = error
+        match error:
+            case Snooze():
+                return Outcome("snoozed", error=error.reason, delay_s=error.delay_s)
+            case Retry():
+                return Outcome("failed", error=text_of(error) or "the handler asked to be tried again", delay_s=error.delay_s)
+            case Bury():
+                return Outcome("buried", error=text_of(error) or "the handler buried it")
+            case _:
+                return Outcome("failed", error=shown(error))
+
+
+def _stopped(reason: StopReason, job: JobContext) -> Outcome:
+    match reason:
+        case "cancelled":
+            return Outcome("cancelled", error=str(stop_error(job)))
+        case "time":
+            return Outcome("failed", error=shown(stop_error(job)))
+        case "stopping":
+            return RELEASED
+        case "lost":
+            return LOST
+
+
+async def _awaited(answer: Any) -> Any:
+    return await answer if inspect.isawaitable(answer) else answer

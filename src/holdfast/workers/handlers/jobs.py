@@ -1,0 +1,155 @@
+"""The job that a handler is given: its message, what it may say about it, and what it must know."""
+
+from collections.abc import Callable, Hashable
+from typing import Any, Literal, Unpack
+
+from msgspec import Raw
+
+from holdfast.arguments.dict_changes import change_of
+from holdfast.arguments.put_options import PutOptions, make_item
+from holdfast.codec import JSON, Codec, encode_key
+from holdfast.commands import Change, Item, Put, Write
+from holdfast.errors import ClaimLost, HoldfastError, JobCancelled, TimeLimitExceeded, WorkerStopping
+from holdfast.presentation import key_of, metadata_of
+from holdfast.records import Message
+from holdfast.results import MISSING, Missing
+from holdfast.steps import Handle
+
+StopReason = Literal["cancelled", "time", "stopping", "lost"]
+
+
+class JobContext:
+    """One execution of a job, for its handler: declare a parameter named `job`, behind the value, to be given it.
+
+    What it `put`s and `write`s happens in the same atomic step as the acknowledgement: all of it once the handler has returned, or
+    nothing. What it `report`s is written meanwhile, for whoever watches.
+    """
+
+    def __init__(self, message: Message, codec: Codec) -> None:
+        self._message = message
+        self._codec = codec
+        self._report: Callable[[Raw], object] | None = None
+        self._value: Any = MISSING
+        self.stop_reason: StopReason | None = None
+        self.raised: BaseException | None = None
+        self._items: dict[str, list[Item]] = {}
+        self._changes: dict[str, list[Change]] = {}
+        self._commands: list[Any] = []
+
+    @property
+    def value(self) -> Any:
+        """What was put; ValueError if it does not fit the type of the queue."""
+        if isinstance(self._value, Missing):
+            self._value = self._codec.decode(self._message.value)
+        return self._value
+
+    @property
+    def message(self) -> Message:
+        """The message as the store gave it."""
+        return self._message
+
+    @property
+    def id(self) -> str:
+        """The id of the message."""
+        return self._message.id
+
+    @property
+    def queue(self) -> str:
+        """The name of the queue."""
+        return self._message.queue
+
+    @property
+    def key(self) -> Any:
+        """The key it was put under, None without."""
+        return key_of(self._message)
+
+    @property
+    def metadata(self) -> dict[str, Any] | None:
+        """What was put beside the value."""
+        return metadata_of(self._message.metadata)
+
+    @property
+    def token(self) -> int:
+        """The fencing token of this execution: larger than that of every earlier one."""
+        return self._message.token
+
+    @property
+    def attempts(self) -> int:
+        """How often the message was handed out, this time included."""
+        return self._message.attempts
+
+    @property
+    def failures(self) -> int:
+        """How often that ended in a failure or an expiry: what the budget counts."""
+        return self._message.failures
+
+    @property
+    def lost(self) -> bool:
+        """Whether the message may be somebody else's by now."""
+        return self.stop_reason == "lost"
+
+    @property
+    def should_stop(self) -> bool:
+        """Whether it was cancelled, has run for too long, was lost, or its worker ends."""
+        return self.stop_reason is not None
+
+    def check(self) -> None:
+        """Raise if the job should stop: what a long handler of a thread does now and then, since nothing can interrupt it."""
+        if self.stop_reason is not None:
+            raise stop_error(self)
+
+    def report(self, progress: Any) -> None:
+        """Say how far it is; the newest report is written to the dict `<queue>-progress` under the id of the message."""
+        self.report_raw(JSON.encode(progress))
+
+    def report_raw(self, progress: Raw) -> None:
+        """Report what is encoded already."""
+        if self._report is not None:
+            self._report(progress)
+
+    def reports_to(self, report: Callable[[Raw], object]) -> None:
+        """Pass reports on to this."""
+        self._report = report
+
+    def put(self, queue: Handle | str, value: Any, **options: Unpack[PutOptions]) -> str:
+        """Put a message when this job is done, in the same step; answer its id. The options are those of `Queue.put`."""
+        name, codec = _named(queue)
+        item = make_item(value, codec, **options)
+        self._items.setdefault(name, []).append(item)
+        return item.id
+
+    def write(self, shared: Handle | str, key: Hashable, value: Any, *, ttl_s: float | None = None) -> None:
+        """Write an entry of a dict when this job is done, in the same step; the last of several on one key counts."""
+        name, codec = _named(shared)
+        change = change_of(key, value=codec.encode(value), ttl_s=ttl_s)
+        others = [other for other in self._changes.get(name, []) if other.key != encode_key(key)]
+        self._changes[name] = [*others, change]
+
+    def also(self, command: Any) -> None:
+        """Add any command to the step that acknowledges this job."""
+        self._commands.append(command)
+
+    @property
+    def commands(self) -> list[Any]:
+        """What is to happen together with the acknowledgement."""
+        puts = [Put(name, items) for name, items in self._items.items()]
+        writes = [Write(name, changes) for name, changes in self._changes.items()]
+        return [*puts, *writes, *self._commands]
+
+
+def stop_error(job: JobContext) -> HoldfastError:
+    """What tells a handler that it should stop, and why."""
+    what = f"job {job.id} of queue {job.queue!r}"
+    match job.stop_reason:
+        case "cancelled":
+            return JobCancelled(f"{what} was cancelled")
+        case "time":
+            return TimeLimitExceeded(f"{what} has run for longer than its worker allows")
+        case "stopping":
+            return WorkerStopping(f"{what} must end with its worker, and will be run again")
+        case _:
+            return ClaimLost(f"{what} is lost: somebody else may have it now", [job.message.receipt])
+
+
+def _named(handle: Handle | str) -> tuple[str, Codec]:
+    return (handle, JSON) if isinstance(handle, str) else (handle.name, vars(handle)["_codec"])

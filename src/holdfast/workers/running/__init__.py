@@ -1,0 +1,1 @@
+"""The jobs that a worker runs at this moment."""

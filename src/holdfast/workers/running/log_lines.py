@@ -1,0 +1,75 @@
+"""What a worker says in the log about its jobs."""
+
+import logging
+import traceback
+from types import TracebackType
+from typing import Any
+
+from holdfast.wording import seconds
+from holdfast.workers.handlers.outcomes import Bury, Outcome
+from holdfast.workers.options import Orders
+from holdfast.workers.running.runs import Run
+from holdfast.workers.running.settlements import is_last
+
+log: logging.Logger = logging.getLogger("holdfast.worker")
+
+
+def log_settled(run: Run, outcome: Outcome, orders: Orders) -> None:
+    """Say how a run ended, once the store knows."""
+    level, text, values = _line(run, outcome, orders)
+    if not log.isEnabledFor(level):
+        return
+    trace = "" if outcome.trace is None else f"\n{outcome.trace}"
+    log.log(level, "job %s of queue %r %s%s", run.message.id, run.message.queue, text % values, trace, exc_info=_raised(run, outcome))
+
+
+def _line(run: Run, outcome: Outcome, orders: Orders) -> tuple[int, str, tuple[Any, ...]]:
+    match outcome.how:
+        case "done" if outcome.missing is not None:
+            return logging.WARNING, "is done, but its result cannot be kept: %s", (outcome.missing,)
+        case "done":
+            return logging.INFO, "is done%s", (_took(run),)
+        case "failed" if is_last(run, orders):
+            return logging.ERROR, "failed%s and is dead: %s", (_attempt(run, orders), outcome.error)
+        case "failed":
+            return logging.WARNING, "failed%s, again in %s: %s", (_attempt(run, orders), seconds(outcome.delay_s or 0.0), outcome.error)
+        case "buried":
+            return logging.ERROR, "is buried: %s", (outcome.error,)
+        case "snoozed":
+            return logging.INFO, "snoozes, again in %s%s", (seconds(outcome.delay_s or 0.0), f": {outcome.error}" if outcome.error else "")
+        case "cancelled":
+            return logging.INFO, "is cancelled", ()
+        case _:
+            return logging.DEBUG, "is given back", ()
+
+
+def _took(run: Run) -> str:
+    return "" if run.began_at is None or run.ended_at is None else f" in {seconds(run.ended_at - run.began_at)}"
+
+
+def _attempt(run: Run, orders: Orders) -> str:
+    most = orders.max_attempts if run.message.max_attempts is None else run.message.max_attempts
+    return f" (attempt {run.message.failures + 1}{'' if most is None else f' of {most}'})"
+
+
+def _raised(run: Run, outcome: Outcome) -> Any:
+    """What the log shows the traceback of, beginning in the user's code; for a `Bury` its cause, since its text says it all."""
+    error = run.job.raised
+    if isinstance(error, Bury):
+        error = error.__cause__ or error.__context__
+    if error is None or outcome.how not in ("failed", "buried"):
+        return None
+    return type(error), error, users_part(error.__traceback__)
+
+
+def users_part(trace: TracebackType | None) -> TracebackType | None:
+    """The traceback from the first frame on that is not Holdfast's own; all of it if there is none."""
+    part = trace
+    while part is not None and part.tb_frame.f_globals.get("__name__", "").startswith("holdfast."):
+        part = part.tb_next
+    return part or trace
+
+
+def trace_of(error: BaseException) -> str:
+    """The traceback as text, for a log in another process."""
+    return "".join(traceback.format_exception(type(error), error, users_part(error.__traceback__))).rstrip()

@@ -1,0 +1,275 @@
+"""The jobs that a worker runs at this moment, and how many more it may take on."""
+
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from holdfast.codec import Limits
+from holdfast.holding.hold import Hold
+from holdfast.holding.keepalive import Keepalive
+from holdfast.records import Message, Receipt
+from holdfast.stores.waiting.waiters import MovableClock
+from holdfast.workers.execution import Execution
+from holdfast.workers.execution.tasks import TaskExecution
+from holdfast.workers.execution.threads import ThreadExecution
+from holdfast.workers.handlers.handler import Performance, Rules
+from holdfast.workers.handlers.jobs import JobContext, StopReason
+from holdfast.workers.handlers.outcomes import LOST, RELEASED, Outcome
+from holdfast.workers.options import Orders
+from holdfast.workers.running.breaker import Circuit
+from holdfast.workers.running.log_lines import log_settled
+from holdfast.workers.running.prefetch import Ahead
+from holdfast.workers.running.runs import Desk, Finished, Run
+from holdfast.workers.running.settlements import decided, runs_alone
+from holdfast.workers.running.time_limits import Timekeeper
+from holdfast.workers.running.wakeup import Bell
+
+CLAIM_MOST = 500
+"""How many messages one step claims at most."""
+
+SETTLE_MOST = 500
+"""How many runs one step settles at most."""
+
+FAILED = ("failed", "buried")
+
+_log = logging.getLogger("holdfast.worker")
+
+
+class Crew:
+    """Runs jobs and keeps track of them; knows no store.
+
+    One flow calls `room`, `take_on`, `begin`, `give_back` and `collect`; everything else may be called from any thread.
+    """
+
+    now: Callable[[], float]
+    bell: Bell
+    desk: Desk
+    circuit: Circuit
+    done: int
+    failed: int
+    abandoned: int
+    started: int
+
+    def __init__(self, orders: Orders, keepalive: Keepalive, limits: Limits, clock: Any) -> None:
+        self.orders = orders
+        self.now = keepalive.now
+        self.bell = Bell()
+        self.desk = Desk(self.bell, self.now)
+        self.circuit = Circuit(orders.breaker)
+        self.running: dict[Receipt, Run] = {}
+        self.done = self.failed = self.abandoned = self.started = 0
+        self._ahead = Ahead(orders.ahead, orders.concurrency)
+        self._keepalive = keepalive
+        self._next_start_at = 0.0
+        rules = Rules(orders.results or orders.idempotent, orders.result_codec, limits, orders.judge, orders.reconcile)
+        self._performance = Performance(orders.handler, rules)
+        self._timekeeper = Timekeeper(self.now, clock, (orders.soft_limit_s, self._is_late), (orders.hard_limit_s, self._is_too_late))
+        self._execution = self._make_execution()
+        # A test owns the time: what waits for a moment looks again when it has moved.
+        self._forget_clock: Any = clock.subscribe(self.bell.ring) if isinstance(clock, MovableClock) else None
+
+    def _make_execution(self) -> Execution:
+        if self.orders.execution == "tasks":
+            return TaskExecution(self._performance, self.orders.concurrency, self._timekeeper.began, self.finish)
+        if self.orders.execution == "processes":
+            return self._make_processes()
+        return ThreadExecution(self._performance, self.orders.concurrency, self._timekeeper.began, self.finish)
+
+    def _make_processes(self) -> Execution:
+        # Imported only now: most workers need none of it.
+        from holdfast.workers.execution.child import Setting, name_of  # noqa: PLC0415
+        from holdfast.workers.execution.processes import ProcessExecution  # noqa: PLC0415
+
+        module, name = name_of(self.orders.handler.function)
+        setting = Setting(module, name, self._performance.rules, self.orders.codec)
+        return ProcessExecution(setting, self.orders.concurrency, self._timekeeper.began, self.finish)
+
+    def room(self) -> int:
+        """How many more messages it may take on now."""
+        now, orders = self.now(), self.orders
+        free = min(orders.concurrency + self._ahead.size - len(self.running), CLAIM_MOST)
+        if orders.breaker is not None:
+            free = int(min(free, self.circuit.room(now, len(self.running))))
+        if orders.min_interval_s and free > 0:
+            # The pause is before the claim, so that nothing is held while nothing is done.
+            free = 1 if now >= self._next_start_at else 0
+        return max(0, free)
+
+    @property
+    def begun(self) -> int:
+        """How many run at this moment; others wait for their turn, or to be settled."""
+        return sum(run.has_begun and run.ended_at is None for run in list(self.running.values()))
+
+    def room_in_s(self) -> float | None:
+        """How long time alone keeps it from taking on more, None if it does not."""
+        now = self.now()
+        pause_s = self._next_start_at - now if self.orders.min_interval_s else 0.0
+        return self.circuit.closes_in_s(now) or (pause_s if pause_s > 0 else None)
+
+    def take_on(self, messages: Sequence[Message], asked: int, started: float) -> list[Run]:
+        """Hold on to what was claimed by a request of that moment for so many, and answer what is to begin, sooner or later.
+
+        Nothing of it may begin before what ended meanwhile, and must not be held beside it, is back in the store.
+        """
+        free = max(0, self.orders.concurrency - len(self.running))
+        runs = [self._prepare(message, started) for message in messages]
+        at_once, ahead = runs[:free], runs[free:]
+        if ahead and not self.orders.prefetch and any(runs_alone(run, self.orders) for run in runs):
+            self._ahead.be_careful()
+            self.release([*self._ahead.withdraw(), *ahead])
+            ahead = []
+        self._ahead.claimed(ahead, self.now(), is_all=len(messages) >= asked)
+        return at_once + ahead
+
+    def release(self, runs: Iterable[Run]) -> None:
+        """Give back what did not begin, and will not."""
+        for run in runs:
+            self.started -= 1
+            self.finish(run, RELEASED)
+
+    def _prepare(self, message: Message, started: float) -> Run:
+        orders = self.orders
+        hold = Hold(
+            message.receipt,
+            orders.lease_s,
+            started,
+            self.now,
+            renew_interval_s=orders.renew_interval_s,
+            max_hold_s=orders.max_hold_s,
+        )
+        job = JobContext(message, orders.codec)
+        run = Run(message, hold, job)
+        job.reports_to(partial(self.desk.report, run))
+        hold.on_lost(partial(self._is_lost, run))
+        self.running[run.receipt] = run
+        self._keepalive.add(hold)
+        self._next_start_at = self.now() + orders.min_interval_s
+        self.started += 1
+        return run
+
+    def begin(self, runs: Sequence[Run]) -> None:
+        """Let handlers run these."""
+        if runs:
+            self._execution.start(runs)
+
+    def finish(self, run: Run, outcome: Outcome) -> None:
+        """Say how a run ended; only the first word counts."""
+        if run.may_end():
+            self._timekeeper.ended(run)
+            self.desk.finish(run, outcome)
+
+    def give_back_in_s(self) -> float | None:
+        """When to give back what was claimed ahead and did not begin; None if there is nothing of that."""
+        return self._ahead.due_in_s(self.now())
+
+    def give_back(self, *, at_once: bool) -> None:
+        """Give back what was claimed ahead and cannot begin soon, or `at_once`; it burns nothing."""
+        due_in_s = self._ahead.due_in_s(self.now())
+        if at_once or (due_in_s is not None and due_in_s <= 0):
+            self.release(self._ahead.withdraw())
+
+    def collect(self) -> list[Finished]:
+        """Those that ended, each once; they are renewed no longer."""
+        collected: list[Finished] = []
+        for run, outcome in self.desk.take(SETTLE_MOST):
+            self.running.pop(run.receipt, None)
+            self._keepalive.drop(run.hold)
+            self._judge(outcome)
+            if run.began_at is not None and run.ended_at is not None:
+                self._ahead.ended(run.ended_at - run.began_at)
+            if outcome.how != "lost":
+                collected.append((run, decided(run, outcome, self.orders)))
+        return collected
+
+    def _judge(self, outcome: Outcome) -> None:
+        if outcome.how == "done":
+            self.circuit.succeeded()
+        elif outcome.how in FAILED:
+            self.circuit.failed(self.now())
+
+    def count(self, finished: Iterable[Finished]) -> None:
+        """Count what was settled, and say so in the log."""
+        for run, outcome in finished:
+            self.done += outcome.how == "done"
+            self.failed += outcome.how in FAILED
+            log_settled(run, outcome, self.orders)
+
+    def keep_holding(self, finished: Iterable[Finished]) -> None:
+        """Renew again what could not be settled yet."""
+        for run, _ in finished:
+            self._keepalive.add(run.hold)
+
+    def stop_holding(self, finished: Iterable[Finished]) -> None:
+        """Renew no longer what is about to be settled: no renewal may take it for lost."""
+        for run, _ in finished:
+            self._keepalive.drop(run.hold)
+
+    def stop(self, run: Run, reason: StopReason) -> None:
+        """Tell a run to end; the first reason counts."""
+        if run.job.stop_reason is None:
+            run.job.stop_reason = reason
+            self._execution.stop(run)
+
+    def cancel(self, requests: Mapping[str, int]) -> None:
+        """Tell the runs of these messages to end: ids, and when each was put, since an id may name another message later."""
+        for run in list(self.running.values()):
+            if requests.get(run.message.id) == run.message.created_at:
+                self.stop(run, "cancelled")
+
+    def stop_all(self) -> None:
+        """Tell every run to end with its worker."""
+        for run in list(self.running.values()):
+            self.stop(run, "stopping")
+
+    def give_up_all(self) -> list[Finished]:
+        """Wait no longer for anything that runs, and answer how all of it ended: given back, unless it said otherwise just now."""
+        for run in list(self.running.values()):
+            self._give_up(run, LOST if run.hold.lost else RELEASED)
+        ended: list[Finished] = []
+        while self.running:  # Also those who say at this moment how they ended.
+            ended += self.collect()
+        return ended
+
+    def close(self) -> None:
+        """End what runs handlers."""
+        if self._forget_clock is not None:
+            self._forget_clock()
+        self._timekeeper.close()
+        self._execution.close()
+
+    def _is_lost(self, run: Run) -> None:
+        max_hold_s = self.orders.max_hold_s
+        self.stop(run, "lost")
+        if max_hold_s is not None and self.now() >= run.hold.since + max_hold_s:
+            # It hangs: whatever runs it is not coming back.
+            self._leave_behind(run, LOST)
+
+    def _is_late(self, run: Run) -> None:
+        self.stop(run, "time")
+
+    def _is_too_late(self, run: Run) -> None:
+        limit_s, stack = self.orders.hard_limit_s, run.hold.stack()
+        run.job.stop_reason = run.job.stop_reason or "time"
+        if self._leave_behind(run, Outcome("failed", error=f"TimeLimitExceeded: it ran for more than hard_limit_s={limit_s}")):
+            _log.error("job %s of queue %r has run for hard_limit_s=%s; it is at:\n%s", run.message.id, run.message.queue, limit_s, stack)
+
+    def _leave_behind(self, run: Run, outcome: Outcome) -> bool:
+        """Give up a run that hangs; False if it ended just now."""
+        cannot_be_ended = run.has_begun and self.orders.execution != "processes"
+        is_given_up = self._give_up(run, outcome)
+        self.abandoned += is_given_up and cannot_be_ended
+        return is_given_up
+
+    def _give_up(self, run: Run, outcome: Outcome) -> bool:
+        """Wait no longer for a run; False if it ended just now."""
+        if not run.may_end():
+            return False
+        self._timekeeper.ended(run)
+        if not run.may_begin():  # Else nobody will begin it now.
+            self._execution.stop(run)
+            self._execution.abandon(run)
+            # Nobody knows how far it came, or will come: what was noted when it began stays.
+            run.ledger_key = None
+        self.desk.finish(run, outcome)
+        return True

@@ -1,0 +1,127 @@
+"""One execution of a job as its worker sees it, and the desk where executions report."""
+
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from msgspec import Raw
+
+from holdfast.holding.hold import Hold
+from holdfast.records import Message, Receipt
+from holdfast.workers.handlers.jobs import JobContext
+from holdfast.workers.handlers.outcomes import Outcome
+from holdfast.workers.running.wakeup import Bell
+
+
+class Run:
+    """A claimed message on its way through a handler."""
+
+    __slots__ = (
+        "_end",
+        "_turn",
+        "began_at",
+        "ended_at",
+        "handle",
+        "has_reported",
+        "hold",
+        "is_unknown",
+        "job",
+        "ledger_key",
+        "message",
+        "receipt",
+    )
+
+    message: Message
+    hold: Hold
+    job: JobContext
+    is_unknown: bool
+    """Whether an earlier execution died, and nobody knows how far it came."""
+    has_reported: bool
+
+    def __init__(self, message: Message, hold: Hold, job: JobContext) -> None:
+        self.message = message
+        self.receipt: Receipt = message.receipt
+        self.hold = hold
+        self.job = job
+        self.began_at: float | None = None
+        self.ended_at: float | None = None
+        self.handle: Any = None
+        """What runs it: a thread, a task, a process."""
+        self.ledger_key: str | None = None
+        """What its effects are remembered under, if they must happen once."""
+        self.is_unknown = False
+        self.has_reported = False
+        # Each is taken by whoever comes first, in one step of the interpreter.
+        self._turn = [None]
+        self._end = [None]
+
+    def may_begin(self) -> bool:
+        """Whether it is yours: for the first who asks, be it to run it or to give it back before anybody does."""
+        return _is_first(self._turn)
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether somebody runs it, or gave it back."""
+        return not self._turn
+
+    def may_end(self) -> bool:
+        """Whether it is for you to say how it ended: for the first who asks, be it who ran it or who waits for that no longer."""
+        return _is_first(self._end)
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether somebody said how it ended; what its handler does from then on is of no interest."""
+        return not self._end
+
+
+def _is_first(left: list[None]) -> bool:
+    try:
+        left.pop()
+    except IndexError:
+        return False
+    return True
+
+
+Finished = tuple[Run, Outcome]
+
+
+class Desk:
+    """Where executions say, from any thread, how they ended and how far they are."""
+
+    def __init__(self, bell: Bell, now: Callable[[], float]) -> None:
+        self._bell = bell
+        self._now = now
+        self._finished: deque[Finished] = deque()
+        self._progress: dict[Run, Raw] = {}
+
+    def finish(self, run: Run, outcome: Outcome) -> None:
+        """Say how a run ended, once."""
+        run.ended_at = self._now()
+        self._finished.append((run, outcome))
+        self._bell.ring()
+
+    def report(self, run: Run, progress: Raw) -> None:
+        """Say how far a run is; only the last word counts."""
+        self._progress[run] = progress
+        self._bell.ring()
+
+    def take(self, most: int) -> list[Finished]:
+        """What ended since the last time, the oldest first."""
+        finished: list[Finished] = []
+        while self._finished and len(finished) < most:
+            finished.append(self._finished.popleft())
+        return finished
+
+    def take_progress(self) -> dict[Run, Raw]:
+        """The newest reports since the last time."""
+        if not self._progress:
+            return {}
+        progress = {}
+        for run in list(self._progress):
+            progress[run] = self._progress.pop(run)
+        return progress
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nobody has said anything."""
+        return not self._finished and not self._progress

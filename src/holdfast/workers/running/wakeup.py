@@ -1,0 +1,39 @@
+"""What wakes a worker besides the store: a job that ended, a report, a wish to stop."""
+
+import threading
+
+from holdfast.stores.waiting.waiters import Mark
+
+
+class Bell:
+    """Ends the wait of the one who waits, from any thread; a ring before the wait is kept."""
+
+    def __init__(self) -> None:
+        # Guards the two below. Never held while anything else is done.
+        self._lock = threading.Lock()
+        self._mark: Mark | None = None
+        self._has_rung = False
+
+    def ring(self) -> None:
+        """Wake whoever waits, or whoever will wait next."""
+        with self._lock:
+            mark, self._mark = self._mark, None
+            self._has_rung = True
+        if mark is not None:
+            mark.nudge()
+
+    def clear(self) -> None:
+        """Forget earlier rings: whoever calls this looks now at all there is."""
+        with self._lock:
+            self._has_rung = False
+
+    def listen(self, mark: Mark) -> bool:
+        """Be woken on this mark from now on; False if it has rung since it was cleared."""
+        with self._lock:
+            self._mark = None if self._has_rung else mark
+            return self._mark is not None
+
+    def ignore(self) -> None:
+        """Be woken no more."""
+        with self._lock:
+            self._mark = None
