@@ -36,6 +36,8 @@ class Claim(Command[Claimed], frozen=True):
     answer_type: ClassVar[Any] = Claimed
     checked: ClassVar[tuple[Field, ...]] = (HOLDER, LEASE_S, LIMIT, CLAIM_KEY, TAKE, MAX_ATTEMPTS)
 
+    plain_fields: ClassVar[tuple[str, ...]] = ("id", "queue", "holder", "lease_s", "limit", "expired_to", "max_attempts", "dead_letter")
+
     queue: str
     holder: str = ""
     lease_s: float | None = None

@@ -9,6 +9,7 @@ from msgspec import Struct, json
 from holdfast.codec import Limits
 from holdfast.commands.allowance import Allowance
 from holdfast.commands.names import Renamer, Verb
+from holdfast.commands.plain import uses_only
 from holdfast.commands.transaction import Transaction
 
 R = TypeVar("R")
@@ -30,6 +31,8 @@ class Command(Struct, Generic[R], frozen=True, gc=False, kw_only=True, tag=True,
     """What it takes on the things that it names first of all."""
     reads_only: ClassVar[bool] = False
     answer_type: ClassVar[Any] = None
+    plain_fields: ClassVar[tuple[str, ...]] = ()
+    """The fields that the fast path of every store knows, for a command that has fast paths."""
 
     id: str = ""
     """Made by the client where a wire is crossed: a repeated command with the same id is answered, not applied again."""
@@ -54,6 +57,13 @@ class Command(Struct, Generic[R], frozen=True, gc=False, kw_only=True, tag=True,
     def touches(self) -> Iterator[tuple[Resource, bool]]:
         """What it changes (True) or relies on (False): two commands of one step must not clash."""
         return iter(())
+
+    def plain(self, *also: str) -> bool:
+        """Whether a fast path may execute it: it uses no field but the plain ones and those that the store's fast path knows `also`.
+
+        Every other command is executed by the full rules. So is a plain one, where what is stored asks for it.
+        """
+        return bool(self.plain_fields) and uses_only(type(self), *self.plain_fields, *also)(self)
 
     def strictly(self) -> "Command[R]":
         """The same command, refusing as a whole when any of its items fails."""

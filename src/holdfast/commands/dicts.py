@@ -26,6 +26,7 @@ from holdfast.codec.fields import (
 from holdfast.commands.argument_checks import check_choice, check_key
 from holdfast.commands.command import COUNTED, Command, Resource
 from holdfast.commands.names import Renamer, Verb, renamed
+from holdfast.commands.plain import uses_only
 from holdfast.commands.refusal_errors import fence_too_high, no_number, not_written, out_of_range
 from holdfast.commands.topics import dict_topic
 from holdfast.commands.transaction import Draft, Transaction
@@ -55,6 +56,8 @@ class Read(Command[Entries], frozen=True):
     answer_type: ClassVar[Any] = Entries
     checked: ClassVar[tuple[Field, ...]] = (KEYS, PREFIX, AFTER_KEY, LIMIT, ANCHOR)
 
+    plain_fields: ClassVar[tuple[str, ...]] = ("id", "dict", "keys", "prefix", "after", "limit")
+
     dict: str
     keys: Sequence[str] | None = None
     prefix: str = ""
@@ -72,6 +75,10 @@ class Read(Command[Entries], frozen=True):
 
     def measure(self, limits: Limits) -> int:
         return check_batch(self.limit if self.keys is None else len(self.keys), 0, limits)
+
+    def plain(self, *also: str) -> bool:
+        """Whether it looks entries up by key."""
+        return self.keys is not None and super().plain(*also)
 
     def check(self, tx: Transaction) -> Entries:
         if self.keys is not None:
@@ -124,6 +131,8 @@ class Change(Struct, frozen=True, gc=False, omit_defaults=True, forbid_unknown_f
     """What to do with one key, and on which conditions."""
 
     checked: ClassVar[tuple[Field, ...]] = (BY, REVISION, LEASE, FENCE, TTL_S)
+
+    plain_fields: ClassVar[tuple[str, ...]] = (*("key", "do", "value", "by", "expect", "expected", "revision", "lease", "fence", "ttl_s"),)
 
     key: str
     do: Literal["put", "delete", "increment", "compare"] = "put"
@@ -193,6 +202,8 @@ class Write(Command[list[Written]], frozen=True):
     answer_type: ClassVar[Any] = list[Written]
     checked: ClassVar[tuple[Field, ...]] = (ALL_OR_NONE,)
 
+    plain_fields: ClassVar[tuple[str, ...]] = ("id", "dict", "changes")
+
     dict: str
     changes: Sequence[Change]
     all_or_none: bool = False
@@ -211,6 +222,10 @@ class Write(Command[list[Written]], frozen=True):
         sizes = [check_value_size(change.value, limits) for change in self.changes if change.value]
         sizes += [check_value_size(change.expected, limits, "expected") for change in self.changes if change.expected]
         return check_batch(len(self.changes), sum(sizes), limits)
+
+    def plain(self, *also: str) -> bool:
+        """Whether it changes one entry."""
+        return len(self.changes) == 1 and uses_only(Change, *Change.plain_fields)(self.changes[0]) and super().plain(*also)
 
     def touches(self) -> Iterator[tuple[Resource, bool]]:
         yield ("dict", self.dict), False

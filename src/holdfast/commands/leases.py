@@ -49,6 +49,8 @@ class Acquire(Command[Acquired], frozen=True):
     answer_type: ClassVar[Any] = Acquired
     checked: ClassVar[tuple[Field, ...]] = (HOLDER, LEASE_S, ALL_OR_NONE)
 
+    plain_fields: ClassVar[tuple[str, ...]] = ("id", "dict", "key", "holder", "lease_id", "lease_s")
+
     dict: str | None
     key: str
     holder: str
@@ -152,6 +154,8 @@ class Renew(Command[Renewed], frozen=True):
     answer_type: ClassVar[Any] = Renewed
     checked: ClassVar[tuple[Field, ...]] = (LEASE_S, ALL_OR_NONE)
 
+    plain_fields: ClassVar[tuple[str, ...]] = ("id", "names", "lease_s")
+
     names: Sequence[LeaseName]
     lease_s: float | None
     all_or_none: bool = False
@@ -164,6 +168,10 @@ class Renew(Command[Renewed], frozen=True):
 
     def measure(self, limits: Limits) -> int:
         return check_batch(len(self.names), 0, limits)
+
+    def plain(self, *also: str) -> bool:
+        """Whether it is about one lease."""
+        return len(self.names) == 1 and super().plain(*also)
 
     def touches(self) -> Iterator[tuple[Resource, bool]]:
         return touched(self.names)
@@ -196,6 +204,8 @@ class Release(Command[Released], frozen=True):
     answer_type: ClassVar[Any] = Released
     checked: ClassVar[tuple[Field, ...]] = (ALL_OR_NONE,)
 
+    plain_fields: ClassVar[tuple[str, ...]] = ("id", "names")
+
     names: Sequence[LeaseName]
     all_or_none: bool = False
 
@@ -207,6 +217,10 @@ class Release(Command[Released], frozen=True):
 
     def measure(self, limits: Limits) -> int:
         return check_batch(len(self.names), 0, limits)
+
+    def plain(self, *also: str) -> bool:
+        """Whether it is about one lease."""
+        return len(self.names) == 1 and super().plain(*also)
 
     def touches(self) -> Iterator[tuple[Resource, bool]]:
         return touched(self.names)

@@ -4,6 +4,7 @@ So a field that nobody thought of is never dropped: a command that uses it takes
 """
 
 from collections.abc import Callable
+from functools import cache
 from operator import attrgetter
 from typing import Any
 
@@ -11,6 +12,7 @@ from msgspec import Struct
 from msgspec.structs import fields
 
 
+@cache
 def uses_only(kind: type[Struct], *known: str) -> Callable[[Any], bool]:
     """Whether a struct of this kind uses no other fields than these."""
     others = {field.name: field.default for field in fields(kind) if field.name not in known}

@@ -1,6 +1,7 @@
 """Putting messages into a queue, and what a key does when it is already there."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from operator import attrgetter
 from typing import Any, ClassVar, Literal, Self
 
 from msgspec import Raw, Struct
@@ -14,6 +15,7 @@ from holdfast.commands.argument_checks import check_key, check_queue
 from holdfast.commands.command import Command, Resource
 from holdfast.commands.endings import announce, create_queue, event, promote, resize
 from holdfast.commands.names import Renamer, Verb, all_renamed, renamed
+from holdfast.commands.plain import uses_only
 from holdfast.commands.refusal_errors import key_in_flight, queue_full
 from holdfast.commands.transaction import Transaction
 from holdfast.records import MaybeRaw, Message, Settings, moment_in
@@ -29,6 +31,10 @@ class Item(Struct, frozen=True, gc=False, omit_defaults=True, forbid_unknown_fie
     """One message to put."""
 
     checked: ClassVar[tuple[Field, ...]] = (DELAY_S, AT, PRIORITY, MAX_ATTEMPTS, START_WITHIN_S, METADATA)
+    plain_fields: ClassVar[tuple[str, ...]] = (
+        *("id", "value", "if_ready", "if_leased", "delay_s", "at", "priority", "max_attempts", "dead_letter", "start_within_s", "metadata"),
+    )
+    """All but the key: without one, the policies for keys mean nothing."""
 
     id: str
     value: Raw
@@ -67,20 +73,27 @@ class Item(Struct, frozen=True, gc=False, omit_defaults=True, forbid_unknown_fie
             message = f"if_ready={self.if_ready!r}, if_leased={self.if_leased!r}: choose of {POLICIES_READY} and {POLICIES_LEASED}"
             raise ValueError(message)
 
+    def message(self, queue: str, now: int, wall_offset: int) -> Message:
+        """The new message that it puts."""
+        position = now + moment_in(self.delay_s) if self.delay_s else now
+        if self.at is not None:
+            position = max(position, self.at - wall_offset)
+        start_by = None if self.start_within_s is None else position + moment_in(self.start_within_s)
+        kept = dict(zip(KEPT, _kept(self), strict=True))
+        return Message(queue, self.id, self.value, position=position, start_by=start_by, created_at=now, **kept)
+
+
+KEPT: tuple[str, ...] = tuple(name for name in Item.__struct_fields__ if name in Message.__struct_fields__ and name not in ("id", "value"))
+"""The options of a put that a message keeps as they are."""
+_kept: Callable[[Item], tuple[Any, ...]] = attrgetter(*KEPT)
+
 
 def item_of(message: Message) -> Item:
     """The item that puts the message again, unless there is newer work of its key."""
-    return Item(
-        message.id,
-        message.value,
-        message.key,
-        "keep",
-        "keep",
-        priority=message.priority,
-        max_attempts=message.max_attempts,
-        dead_letter=message.dead_letter,
-        metadata=message.metadata and readable_metadata(message.metadata, message.queue, message.id),
-    )
+    kept = {name: getattr(message, name) for name in KEPT}
+    if message.metadata is not None:
+        kept["metadata"] = readable_metadata(message.metadata, message.queue, message.id)
+    return Item(message.id, message.value, if_ready="keep", if_leased="keep", **kept)
 
 
 class Puts(Struct, frozen=True, gc=False):
@@ -95,6 +108,8 @@ class Put(Command[Puts], frozen=True):
 
     verb: ClassVar[Verb] = "put"
     answer_type: ClassVar[Any] = Puts
+
+    plain_fields: ClassVar[tuple[str, ...]] = ("id", "queue", "items")
 
     queue: str
     items: Sequence[Item]
@@ -114,6 +129,14 @@ class Put(Command[Puts], frozen=True):
         sizes = [check_value_size(item.value, limits) for item in self.items]
         sizes += [check_value_size(item.metadata, limits, "metadata") for item in self.items if item.metadata is not None]
         return check_batch(len(self.items), sum(sizes), limits)
+
+    def plain(self, *also: str) -> bool:
+        """Whether it puts messages that concern no others: none has a key, and their ids differ. `also` names fields of an item."""
+        items = self.items
+        is_plain = uses_only(Item, *Item.plain_fields, *also)
+        if len(items) == 1:
+            return is_plain(items[0]) and super().plain()
+        return bool(items) and all(map(is_plain, items)) and len({item.id for item in items}) == len(items) and super().plain()
 
     def touches(self) -> Iterator[tuple[Resource, bool]]:
         yield ("queue", self.queue), False
@@ -198,7 +221,7 @@ class Placement(Struct):
         if item.id in self.taken:
             self._answer(item.id, created=False)
         elif item.key is None or item.key not in self.live:
-            self._add(self._message(queue, item, wall_offset))
+            self._add(item.message(queue, self.now, wall_offset))
         else:
             self._place_behind(queue, item, item.key, wall_offset)
 
@@ -214,27 +237,9 @@ class Placement(Struct):
         elif copy is not None or policy == "update":
             self._update(copy or first, item)
         else:
-            message = self._message(queue, item, wall_offset)
+            message = item.message(queue, self.now, wall_offset)
             position = message.position if message.position > self.now else first.position
             self._add(replace(message, state="buffered", position=position))
-
-    def _message(self, queue: str, item: Item, wall_offset: int) -> Message:
-        position = self.now + moment_in(item.delay_s)
-        if item.at is not None:
-            position = max(position, item.at - wall_offset)
-        return Message(
-            queue,
-            item.id,
-            item.value,
-            key=item.key,
-            priority=item.priority,
-            position=position,
-            max_attempts=item.max_attempts,
-            dead_letter=item.dead_letter,
-            start_by=None if item.start_within_s is None else position + moment_in(item.start_within_s),
-            metadata=item.metadata,
-            created_at=self.now,
-        )
 
     def _add(self, message: Message) -> None:
         self.added[message.id] = message

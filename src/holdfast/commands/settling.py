@@ -70,6 +70,10 @@ class Settle(Command[Held], frozen=True):
     answer_type: ClassVar[Any] = Held
     checked: ClassVar[tuple[Field, ...]] = (DELAY_S, COUNTS, MAX_ATTEMPTS, ALL_OR_NONE)
 
+    plain_fields: ClassVar[tuple[str, ...]] = (
+        *("id", "receipts", "to", "return_to", "delay_s", "error", "counts", "max_attempts", "dead_letter", "all_or_none"),
+    )
+
     receipts: Sequence[Receipt]
     to: Literal["done", "ready", "dead"] = "done"
     return_to: ReturnTo = "back"
@@ -100,6 +104,15 @@ class Settle(Command[Held], frozen=True):
 
     def measure(self, limits: Limits) -> int:
         return check_batch(len(self.receipts), 0, limits)
+
+    def plain(self, *also: str) -> bool:
+        """Whether it settles different messages of one queue."""
+        receipts = self.receipts
+        if len(receipts) != 1:
+            queues, ids = {receipt.queue for receipt in receipts}, {receipt.id for receipt in receipts}
+            if len(queues) != 1 or len(ids) < len(receipts):
+                return False
+        return super().plain(*also)
 
     def touches(self) -> Iterator[tuple[Resource, bool]]:
         return touched(self.receipts)
