@@ -28,7 +28,7 @@ class Recording:
 
     def __init__(self, store: MemoryStore) -> None:
         self.store = store
-        self.clock = store.clock
+        self.clock = store.waiters.clock
         self.limits = store.limits
         self.asked: list[Any] = []
         self.fails = False
@@ -67,7 +67,7 @@ def store(clock: FakeClock) -> Iterator[Recording]:
 
 @pytest.fixture
 def keepalive(store: Recording) -> Iterator[Keepalive]:
-    with closing(Keepalive(store)) as made:
+    with closing(Keepalive(store, store.clock)) as made:
         yield made
 
 
@@ -127,7 +127,7 @@ def test_a_batch_is_no_larger_than_the_store_takes(clock: FakeClock) -> None:
 
     with closing(MemoryStore(clock=clock, limits=Limits(batch_items=2))) as memory:
         store = Recording(memory)
-        with closing(Keepalive(store)) as keepalive:
+        with closing(Keepalive(store, store.clock)) as keepalive:
             holds = [leased(store, keepalive, f"lease {n}") for n in range(5)]
             for hold in holds:
                 keepalive.add(hold)
@@ -319,7 +319,7 @@ def test_the_thread_ends_when_nothing_was_held_for_a_while_and_another_begins(
 def test_a_client_that_nobody_has_any_more_is_collected_with_its_keepalive(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("holdfast.holding.keepalive.LINGER_S", 0.01)
     store = Recording(MemoryStore())
-    keepalive = Keepalive(store)
+    keepalive = Keepalive(store, store.clock)
     hold = leased(store, keepalive)
     keepalive.add(hold)
     keepalive.drop(hold)
@@ -368,7 +368,7 @@ def test_leases_are_known_by_name_as_long_as_anybody_has_them(store: Recording, 
 def test_on_a_real_clock_renewals_come_by_themselves() -> None:
     with closing(MemoryStore()) as memory:
         store = Recording(memory)
-        with closing(Keepalive(store)) as keepalive:
+        with closing(Keepalive(store, store.clock)) as keepalive:
             hold = leased(store, keepalive, lease_s=60.0, renew_interval_s=0.001)
             keepalive.add(hold)
             until(lambda: len(store.asked) > 2)
@@ -378,7 +378,7 @@ def test_on_a_real_clock_renewals_come_by_themselves() -> None:
 def test_a_try_leaves_time_for_others_within_the_shortest_lease_whoevers_turn_it_is() -> None:
     with closing(MemoryStore()) as memory:
         store = Recording(memory)
-        with closing(Keepalive(store)) as keepalive:
+        with closing(Keepalive(store, store.clock)) as keepalive:
             keepalive.add(leased(store, keepalive, "short", lease_s=3.0))
             keepalive.add(leased(store, keepalive, "long", lease_s=60.0, renew_interval_s=0.001))
             until(lambda: len(store.asked) > 2)

@@ -122,9 +122,7 @@ class ControlPlaneClient:
         """
         if connection is None:
             return self.store
-        from holdfast.stores.caller_transaction import within  # noqa: PLC0415 - see the top
-
-        return within(self.store, connection)
+        return self.store.within(connection)
 
     def async_store_on(self, connection: "AsyncConnection | None") -> "AsyncExecutor":
         """Give the same for tasks."""
@@ -144,12 +142,15 @@ class ControlPlaneClient:
         with self._lock:
             self._refuse_if_closed()
             if self._keepalive is None:
-                self._keepalive = self._parts.keepalive = Keepalive(self.opened or LateRenewals(self._opener, self._limits))
+                store = self.opened
+                late = LateRenewals(self._opener, self._limits)
+                self._keepalive = self._parts.keepalive = Keepalive(late) if store is None else Keepalive(store, store.waiters.clock)
             return self._keepalive
 
     def check_renewal(self) -> None:
         """Raise `StoreError` if nothing can be renewed in the background: a connection of your own belongs to its thread."""
-        if hasattr(self._opener.store, "connection"):
+        store = self._opener.store
+        if store is not None and store.is_on_connection:
             raise StoreError("a sqlite3 connection belongs to its thread, so nothing can renew in the background: give auto_renew=False")
 
     def together(self, *, connection: "Connection | None" = None) -> "Together":

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from functools import cache, partial
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from msgspec import Struct
 
@@ -22,6 +22,15 @@ class Clock(Protocol):
     def now_us(self) -> int: ...
 
     def wall_offset_us(self) -> int: ...
+
+
+@runtime_checkable
+class MovableClock(Clock, Protocol):
+    """A clock that a test moves."""
+
+    def subscribe(self, callback: Callable[[], None]) -> Callable[[], None]:
+        """Call `callback` after each move, until what is returned is called."""
+        ...
 
 
 if sys.platform == "linux":

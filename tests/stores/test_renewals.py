@@ -48,7 +48,7 @@ def leased(store: Store, keepalive: Keepalive, name: str) -> Hold:
 
 
 def test_a_silent_connection_loses_no_lease(store: Store, relay: Relay) -> None:
-    keepalive = Keepalive(store)
+    keepalive = Keepalive(store, store.waiters.clock)
     hold = leased(store, keepalive, "a")
     first = hold.renew_at
     until(lambda: hold.renew_at > first)

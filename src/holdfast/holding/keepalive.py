@@ -9,13 +9,14 @@ from functools import partial
 from math import inf
 from typing import Any, Protocol
 
+from holdfast.clock import MovableClock
 from holdfast.codec import Limits
 from holdfast.commands import Command, Extend, LeaseName, Renew
 from holdfast.errors import Closed
 from holdfast.holding.hold import Hold, monotonic_s
 from holdfast.records import Receipt
 from holdfast.stores import Renewer
-from holdfast.stores.waiting.waiters import LONGEST_NAP_S, MovableClock
+from holdfast.stores.waiting.waiters import LONGEST_NAP_S
 
 RETRY = 0.25
 """When to try a renewal again that failed, as a part of the usual interval."""
@@ -58,16 +59,15 @@ class Keepalive:
     claims and one for leases of each length.
     """
 
-    def __init__(self, store: Renewable) -> None:
+    def __init__(self, store: Renewable, clock: MovableClock | None = None) -> None:
         self._store = store
+        self.clock = clock
+        """A test's own clock, where the store goes by one: holders measure with it, and they are looked at again when it has moved."""
         self.now: Callable[[], float] = monotonic_s
         self._is_closed = False
         self.begin()
         _all.add(self)
-        clock: Any = getattr(store, "clock", None)
-        self._is_tested = isinstance(clock, MovableClock)
-        if self._is_tested:
-            # A test owns the time: holders measure with its clock, and it is looked at again when it has moved.
+        if clock is not None:
             self.now = lambda: clock.now_us() / 1_000_000
             clock.subscribe(self.look_again)
 
@@ -168,7 +168,7 @@ class Keepalive:
 
     def _nap_s(self, until_look_s: float) -> float | None:
         # The clock of a test does not say how long to sleep, and dropping the last hold wakes nobody.
-        if not self._holds or self._is_tested:
+        if not self._holds or self.clock is not None:
             return LINGER_S
         return None if until_look_s == inf else min(until_look_s, LONGEST_NAP_S)
 
@@ -209,7 +209,7 @@ class Keepalive:
 
     def _timeout_s(self, renewing: Iterable[Hold]) -> float:
         """How long one try may take: several must fit into what is left of the shortest lease, whoever's turn it is."""
-        if self._is_tested:
+        if self.clock is not None:
             # The clock of a test does not say how long an answer takes.
             return TESTED_TRY_S
         left_s = min(hold.trusted_until for hold in renewing) - self.now()

@@ -11,9 +11,11 @@ The mark comes before the question, so no wake-up is lost in between. A wake-up 
 does no harm, and a slow poll covers one that is missed.
 """
 
-from typing import TYPE_CHECKING, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 from msgspec import Struct
+
+from holdfast.errors import StoreError
 
 if TYPE_CHECKING:
     from holdfast.codec import Limits
@@ -70,9 +72,13 @@ class Renewer(Protocol):
 
 
 class Store(Protocol):
-    """A store, for threads."""
+    """A store, for threads; what few stores need is in `StoreDefaults`."""
 
     limits: "Limits"
+    by_reference: bool
+    """Whether keys and values are the caller's own objects, as they can be in memory only."""
+    is_on_connection: bool
+    """Whether it works on a connection of the caller's own, which no other thread may use."""
 
     @property
     def url(self) -> str:
@@ -113,9 +119,40 @@ class Store(Protocol):
         """What one keepalive thread renews through; it connects at its first command. The caller closes it before the store."""
         ...
 
+    def within(self, connection: Any) -> Executor:
+        """What executes commands in the transaction of a connection of the caller's own to the same database.
+
+        Raises `StoreError` where the store takes part in no such transaction.
+        """
+        ...
+
+    def within_async(self, connection: Any) -> AsyncExecutor:
+        """See `within`, for tasks."""
+        ...
+
     def close(self) -> None:
         """End every wait with `Closed`, and give back what the store holds. Again does nothing."""
         ...
+
+
+class StoreDefaults:
+    """What most stores say to the questions that only few stores have an answer of their own to."""
+
+    by_reference: bool = False
+    is_on_connection: bool = False
+
+    def within(self: Store, connection: Any) -> Executor:  # noqa: ARG002 - see `Store.within`
+        raise _no_transaction(self)
+
+    def within_async(self: Store, connection: Any) -> AsyncExecutor:  # noqa: ARG002 - see `Store.within`
+        raise _no_transaction(self)
+
+
+def _no_transaction(store: Store) -> StoreError:
+    kind = store.url.partition("://")[0]
+    return StoreError(
+        f"a store of {kind}:// takes part in no transaction of a connection: leave connection= out, or use SQLite or PostgreSQL"
+    )
 
 
 class AsyncStore(Protocol):

@@ -8,7 +8,6 @@ from holdfast.codec import Limits
 from holdfast.commands import Command
 from holdfast.open_once import Opener
 from holdfast.stores import AsyncStore, Guarantees
-from holdfast.stores.caller_transaction import within_async
 from holdfast.stores.waiting.waiters import Mark, Waiters
 
 if TYPE_CHECKING:
@@ -90,5 +89,5 @@ class LateTransaction:
         self._connection = connection
 
     async def execute(self, command: Command[R]) -> R:
-        face = await opened(self._opener)
-        return await within_async(self._opener.get(), face, self._connection).execute(command)
+        await opened(self._opener)
+        return await self._opener.get().within_async(self._connection).execute(command)

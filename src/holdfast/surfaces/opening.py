@@ -21,4 +21,5 @@ def client_of(store: "str | ControlPlaneClient | Store | None") -> ControlPlaneC
 
 def is_by_reference(client: ControlPlaneClient) -> bool:
     """Whether its store keeps keys and values as the caller's own objects."""
-    return bool(getattr(client.opened, "by_reference", False))
+    store = client.opened
+    return store is not None and store.by_reference

@@ -8,14 +8,14 @@ from typing import Any, TypeVar
 from holdfast.codec import Limits
 from holdfast.commands import Command
 from holdfast.errors import Closed
-from holdfast.stores import AsyncStore, Guarantees
+from holdfast.stores import AsyncStore, Guarantees, StoreDefaults
 from holdfast.stores.renewals import DirectRenewer
 from holdfast.stores.waiting.waiters import Mark, Waiters
 
 R = TypeVar("R")
 
 
-class LoopStore:
+class LoopStore(StoreDefaults):
     """Runs an async store on an event loop in a thread of its own; any thread may ask it."""
 
     def __init__(self, make: Callable[[], AsyncStore]) -> None:

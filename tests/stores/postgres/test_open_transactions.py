@@ -12,7 +12,6 @@ from holdfast.commands.topics import lease_topic, log_topic, watch_topic
 from holdfast.errors import StoreMoved
 from holdfast.stores.postgres.function_names import own
 from holdfast.stores.postgres.store import PostgresStore
-from holdfast.stores.postgres.tasks import AsyncPostgresStore
 from holdfast.testing.clock import FakeClock
 from holdfast.testing.conformance.asking import DICT, acquire, claim, grant, name, put, raw, read, renew, settle, write
 from holdfast.testing.postgres import PinnedPostgresStore
@@ -172,8 +171,6 @@ def test_a_session_that_begins_afterwards_is_told_so_by_every_command(store: Pos
 async def test_a_connection_for_tasks_says_so_too(store: PostgresStore, postgres_server: str) -> None:
     put(store, "a")
     store.execute(Seal("redis://elsewhere", store.execute(Survey()).latest))
-    tasks = AsyncPostgresStore(store)
     async with await psycopg.AsyncConnection.connect(postgres_server) as connection:
         with pytest.raises(StoreMoved, match="redis://elsewhere"):
-            await tasks.within(connection).execute(Write(DICT, [Change("key", value=raw("new"))]))
-    await tasks.aclose()
+            await store.within_async(connection).execute(Write(DICT, [Change("key", value=raw("new"))]))

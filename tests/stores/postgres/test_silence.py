@@ -80,7 +80,7 @@ def test_closing_never_waits_for_a_silent_server(store: PostgresStore, relay: Re
 def test_a_lease_granted_while_a_connection_is_silent_is_renewed_too(store: PostgresStore, relay: Relay) -> None:
     put(store, "a")
     relay.fall_silent()
-    keepalive = Keepalive(store)
+    keepalive = Keepalive(store, store.waiters.clock)
     hold = Hold(LeaseName(None, "late", "late"), 6.0, keepalive.now(), keepalive.now, renew_interval_s=0.2)
     store.execute(Acquire(None, "late", "me", "late", 6.0))
     keepalive.add(hold)

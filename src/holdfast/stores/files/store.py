@@ -12,7 +12,7 @@ from holdfast.codec import Limits
 from holdfast.commands import Command
 from holdfast.commands.together import only_reads
 from holdfast.errors import Closed, StoreUnavailable
-from holdfast.stores import AsyncStore, Guarantees
+from holdfast.stores import AsyncStore, Guarantees, StoreDefaults
 from holdfast.stores.async_files import ThreadedStore
 from holdfast.stores.files import Durability
 from holdfast.stores.files.replaced import Watchman
@@ -28,7 +28,7 @@ TURN_S = 30.0
 """How long other processes may keep a turn before we give up."""
 
 
-class SharedFileStore(ABC):
+class SharedFileStore(StoreDefaults, ABC):
     """Commits that callers share, during turns that processes take; what the file holds is a subclass's own."""
 
     url: str

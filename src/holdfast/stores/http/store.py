@@ -13,7 +13,7 @@ from holdfast.clock import Clock
 from holdfast.codec import Limits
 from holdfast.commands import Command
 from holdfast.errors import Closed, StoreError
-from holdfast.stores import Guarantees
+from holdfast.stores import Guarantees, StoreDefaults
 from holdfast.stores.http.address import Address
 from holdfast.stores.http.connections import ANNOUNCE_S, Connections
 from holdfast.stores.http.listening import Listener
@@ -37,7 +37,7 @@ FIRST_S = 5.0
 _open_stores: "weakref.WeakSet[HttpStore]" = weakref.WeakSet()
 
 
-class HttpStore:
+class HttpStore(StoreDefaults):
     """The store that a server at this URL serves.
 
     Nothing is sent before the first command. A command is tried again under its own id while the server is away, for as long as
@@ -58,7 +58,7 @@ class HttpStore:
         self.limits = limits
         self._patience = patience
         self.clock = clock
-        self.waiters: Waiters = Waiters() if clock is None else waiters_for(clock)
+        self.waiters: Waiters = waiters_for(clock)
         self._about: About | None = None
         self._wall_offset_us: int | None = None
         self._closing = threading.Event()

@@ -10,7 +10,7 @@ from holdfast.codec import Limits
 from holdfast.commands import Command, Prune, Settle, refusal_errors, run
 from holdfast.errors import Closed
 from holdfast.records import Message
-from holdfast.stores import Guarantees
+from holdfast.stores import Guarantees, StoreDefaults
 from holdfast.stores.memory.guard import guarded_by
 from holdfast.stores.memory.native import Native, natives, shortcuts_of
 from holdfast.stores.memory.shortcuts import Ground, Shortcuts
@@ -28,7 +28,7 @@ DEFAULT_LIMITS = Limits()
 _open_stores: "weakref.WeakSet[MemoryStore]" = weakref.WeakSet()
 
 
-class MemoryStore:
+class MemoryStore(StoreDefaults):
     """A store in memory, for the threads and event loops of one process.
 
     With `by_reference` values are the caller's own objects, never copied or encoded, and a message's key is anything hashable. Events

@@ -15,7 +15,7 @@ from psycopg.rows import tuple_row
 from holdfast.codec import Limits
 from holdfast.commands import Acquire, Command, Release, Renew
 from holdfast.errors import LeaseHeld, StoreError, StoreUnavailable
-from holdfast.stores import AsyncStore, Guarantees
+from holdfast.stores import AsyncStore, Guarantees, StoreDefaults
 from holdfast.stores.postgres import schema
 from holdfast.stores.postgres.address import SCHEMA
 from holdfast.stores.postgres.calls import answer, answer_held, calls_of
@@ -79,8 +79,10 @@ class Borrowing:
             self.waiters.close()
 
 
-class BorrowedPostgresStore(Borrowing):
+class BorrowedPostgresStore(Borrowing, StoreDefaults):
     """Commands inside the open transaction of a connection, which they never commit; on an idle connection each commits for itself."""
+
+    is_on_connection = True
 
     def __init__(
         self, connection: psycopg.Connection[Any], *, limits: Limits = Limits(), name: str = SCHEMA, is_ready: bool = False

@@ -14,15 +14,15 @@ from holdfast.clock import Clock
 from holdfast.codec import Limits
 from holdfast.commands import Command
 from holdfast.errors import Closed, HoldfastError, LeaseHeld
-from holdfast.stores import AsyncStore, Executor, Guarantees
+from holdfast.stores import AsyncExecutor, AsyncStore, Executor, Guarantees, StoreDefaults
 from holdfast.stores.postgres import schema
 from holdfast.stores.postgres.address import Address, parse
-from holdfast.stores.postgres.caller_transaction import CallersTransaction, check_connection
+from holdfast.stores.postgres.caller_transaction import AsyncCallersTransaction, CallersTransaction, check_connection
 from holdfast.stores.postgres.calling import Caller
 from holdfast.stores.postgres.calls import Asking, Calls, answer, answer_held
 from holdfast.stores.postgres.failures import not_connected, raised, refuse_if_moved
 from holdfast.stores.postgres.listening import Listener
-from holdfast.stores.postgres.on_connection import BorrowedPostgresStore
+from holdfast.stores.postgres.on_connection import AsyncBorrowedPostgresStore, BorrowedPostgresStore
 from holdfast.stores.postgres.renewals import PostgresRenewer
 from holdfast.stores.postgres.server_info import guarantees_of
 from holdfast.stores.postgres.sessions import Session
@@ -47,7 +47,7 @@ _left_behind: list[object] = []
 """What a forked child inherited: forgetting it would close the parent's connections."""
 
 
-class PostgresStore:
+class PostgresStore(StoreDefaults):
     """A store in a schema of a PostgreSQL database, 14 or newer, that threads, tasks, processes and hosts share."""
 
     def __init__(self, url: str, *, limits: Limits = Limits(), clock: Clock | None = None, create: bool = True) -> None:
@@ -58,7 +58,7 @@ class PostgresStore:
         self.guarantees: Guarantees
         self.database: str
         self.guarantees, self.database = open_schema(self.address, create=create)
-        self.waiters: Waiters = Waiters() if clock is None else waiters_for(clock)
+        self.waiters: Waiters = waiters_for(clock)
         self.clock = clock
         self._closing = threading.Event()
         self._written = 0
@@ -98,6 +98,11 @@ class PostgresStore:
         """What executes commands in the connection's transaction, on the data of this store."""
         check_connection(connection, psycopg.Connection, self.database)
         return CallersTransaction(BorrowedPostgresStore(connection, limits=self.limits, name=self.address.schema, is_ready=True))
+
+    def within_async(self, connection: "psycopg.AsyncConnection[Any]") -> AsyncExecutor:
+        check_connection(connection, psycopg.AsyncConnection, self.database)
+        borrowed = AsyncBorrowedPostgresStore(connection, limits=self.limits, name=self.address.schema, is_ready=True)
+        return AsyncCallersTransaction(borrowed)
 
     def refuse_if_closed(self) -> None:
         """Raise `Closed` after `close`."""

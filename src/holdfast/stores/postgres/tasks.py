@@ -2,25 +2,19 @@
 
 import asyncio
 from contextlib import suppress
-from typing import Any, TypeVar
-
-import psycopg
+from typing import TypeVar
 
 from holdfast.codec import Limits
 from holdfast.commands import Command
 from holdfast.errors import HoldfastError, LeaseHeld
-from holdfast.stores import AsyncExecutor, Guarantees
-from holdfast.stores.postgres.caller_transaction import AsyncCallersTransaction, check_connection
+from holdfast.stores import Guarantees
 from holdfast.stores.postgres.calls import Asking, answer, answer_held
-from holdfast.stores.postgres.on_connection import AsyncBorrowedPostgresStore
 from holdfast.stores.postgres.store import ANNOUNCE_S, PostgresStore
 from holdfast.stores.retrying import Lost, Tries, retry_async
 from holdfast.stores.undo_cancelled import take_back_if_cancelled
 from holdfast.stores.waiting.waiters import Mark, Waiters
 
 R = TypeVar("R")
-
-AsyncConnection = psycopg.AsyncConnection[Any]
 
 
 class AsyncPostgresStore:
@@ -50,12 +44,6 @@ class AsyncPostgresStore:
             if asking.was_sent:
                 take_back_if_cancelled(self.store, error, asking.named())
             raise
-
-    def within(self, connection: AsyncConnection) -> AsyncExecutor:
-        """What executes commands in the connection's transaction, on the data of this store."""
-        check_connection(connection, psycopg.AsyncConnection, self.store.database)
-        borrowed = AsyncBorrowedPostgresStore(connection, limits=self.limits, name=self.store.address.schema, is_ready=True)
-        return AsyncCallersTransaction(borrowed)
 
     def mark(self, topic: str) -> Mark:
         return self.store.mark(topic)

@@ -8,7 +8,7 @@ from holdfast.clock import Clock
 from holdfast.codec import Limits
 from holdfast.commands import Command, refusal_errors
 from holdfast.errors import Closed
-from holdfast.stores import Guarantees
+from holdfast.stores import Guarantees, StoreDefaults
 from holdfast.stores.redis.address import read_url
 from holdfast.stores.redis.connections import Connections
 from holdfast.stores.redis.listening import Listener
@@ -29,7 +29,7 @@ OPENING = Patience(most_s=5.0)
 _open_stores: "weakref.WeakSet[RedisStore]" = weakref.WeakSet()
 
 
-class RedisStore:
+class RedisStore(StoreDefaults):
     """A store in a Redis or Valkey server.
 
     Every command is one script, so it is atomic, and one round trip. A connection that fails is made anew, and the command sent again
@@ -53,7 +53,7 @@ class RedisStore:
         self.connections: Connections = Connections(self._address, clock)
         self.guarantees: Guarantees = self._check_server()
         self._check_data(create=create)
-        self.waiters: Waiters = Waiters() if clock is None else waiters_for(clock)
+        self.waiters: Waiters = waiters_for(clock)
         self.listener: Listener = Listener(self._address, self.waiters)
         self._is_closed = False
         self._tasks: RedisTasks | None = None

@@ -7,6 +7,7 @@ from typing import TypeVar
 
 from holdfast.codec import Limits
 from holdfast.commands import Command
+from holdfast.stores import Executor
 from holdfast.stores.sqlite.file import UNREADABLE, translate
 from holdfast.stores.sqlite.transaction import SqliteTransaction
 
@@ -47,6 +48,16 @@ class CallersTransaction:
         except BaseException:
             roll_back(sql, "rollback")
             raise
+
+
+class InPlace:
+    """For tasks: a connection of `sqlite3` blocks, and its owner uses it on the event loop already."""
+
+    def __init__(self, executor: Executor) -> None:
+        self._executor = executor
+
+    async def execute(self, command: Command[R]) -> R:
+        return self._executor.execute(command)
 
 
 def run_within(sql: sqlite3.Cursor, begin: Callable[[sqlite3.Cursor], SqliteTransaction], command: Command[R]) -> R:

@@ -10,7 +10,7 @@ from holdfast.clock import HOST, AnchoredClock
 from holdfast.codec import Limits
 from holdfast.commands import Command
 from holdfast.errors import StoreError
-from holdfast.stores import AsyncStore, Executor, Guarantees
+from holdfast.stores import AsyncStore, Executor, Guarantees, StoreDefaults
 from holdfast.stores.files.store import TURN_S
 from holdfast.stores.files.turns import Turns
 from holdfast.stores.files.wakeups import Wakeups
@@ -26,11 +26,13 @@ THIS_PROGRAM = token_hex(8)
 """Opens a file once, as often as it lends us connections: nobody knows when the caller commits what we do there."""
 
 
-class BorrowedStore:
+class BorrowedStore(StoreDefaults):
     """Commands inside the open transaction of a connection, which they never commit; on an idle connection each commits for itself.
 
     Waiters elsewhere hear of an idle connection's commands at once, and of a transaction's at their next poll after its commit.
     """
+
+    is_on_connection = True
 
     def __init__(self, connection: sqlite3.Connection, *, limits: Limits = Limits()) -> None:
         check_library()

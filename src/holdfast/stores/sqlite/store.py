@@ -10,13 +10,13 @@ from holdfast.clock import HOST, AnchoredClock, Clock, Host
 from holdfast.codec import Limits
 from holdfast.commands import Command
 from holdfast.commands.command import by_halves
-from holdfast.stores import Executor, Guarantees
+from holdfast.stores import AsyncExecutor, Executor, Guarantees
 from holdfast.stores.files import Durability
 from holdfast.stores.files.beside import create_database
 from holdfast.stores.files.store import SharedFileStore
 from holdfast.stores.group_commit import Job
 from holdfast.stores.sqlite import checkpoints, forks
-from holdfast.stores.sqlite.caller_transaction import CallersTransaction, check_same_file, commits_each
+from holdfast.stores.sqlite.caller_transaction import CallersTransaction, InPlace, check_same_file, commits_each
 from holdfast.stores.sqlite.file import (
     UNREADABLE,
     check_folder,
@@ -124,6 +124,10 @@ class SqliteStore(SharedFileStore):
         if commits_each(connection):
             return self
         return CallersTransaction(connection, self.path, self.limits, lambda sql: SqliteTransaction(sql, self.clock, self._writer.opener))
+
+    def within_async(self, connection: sqlite3.Connection) -> AsyncExecutor:
+        executor = self.within(connection)
+        return self.for_tasks() if executor is self else InPlace(executor)
 
     def close(self) -> None:
         forks.open_stores.discard(self)

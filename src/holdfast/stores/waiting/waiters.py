@@ -13,11 +13,11 @@ import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
-from typing import Final, Protocol, Self, runtime_checkable
+from typing import Final, Self
 
 import msgspec
 
-from holdfast.clock import Clock
+from holdfast.clock import Clock, MovableClock
 from holdfast.errors import Closed
 from holdfast.stores.waiting.alarms import TaskAlarm, ThreadAlarm
 from holdfast.stores.waiting.line import Line, WokenBy
@@ -104,6 +104,8 @@ class Waiters:
         # The latest hint by topic hash, for marks that stand in no line yet. Each hint is a new object, so that replacing one is atomic.
         self._heard = [object()] * SLOTS
         self._closed = False
+        self.clock: MovableClock | None = None
+        """The clock that due moments follow, where a test moves it."""
         self.announce: Callable[[str], Future[None] | None] = lambda _topic: None
         """Who listens to a topic calls this next, for a store that hears only of what it asked for; answers what is done once it has."""
 
@@ -364,19 +366,14 @@ def seldom(poll_s: float | None) -> float | None:
     return None if poll_s is None else max(poll_s, SLOW_POLL_S)
 
 
-@runtime_checkable
-class MovableClock(Protocol):
-    """A clock that a test moves."""
+def waiters_for(clock: Clock | None) -> Waiters:
+    """Make the waiters of a store on this clock, or without one on its server's.
 
-    def subscribe(self, callback: Callable[[], None]) -> object:
-        """Call `callback` after each move."""
-        ...
-
-
-def waiters_for(clock: Clock) -> Waiters:
-    """Make the waiters of a store on this clock. If a test owns it, due moments follow it; time-outs stay real, so no wait hangs."""
+    If a test owns the clock, due moments follow it; time-outs stay real, so no wait hangs.
+    """
     if not isinstance(clock, MovableClock):
         return Waiters()
     waiters = Waiters(due_now=lambda: clock.now_us() / 1_000_000)
+    waiters.clock = clock
     clock.subscribe(waiters.clock_moved)
     return waiters

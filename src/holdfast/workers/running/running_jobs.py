@@ -3,13 +3,11 @@
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any
 
 from holdfast.codec import Limits
 from holdfast.holding.hold import Hold
 from holdfast.holding.keepalive import Keepalive
 from holdfast.records import Message, Receipt
-from holdfast.stores.waiting.waiters import MovableClock
 from holdfast.workers.execution import Execution
 from holdfast.workers.execution.tasks import TaskExecution
 from holdfast.workers.execution.threads import ThreadExecution
@@ -51,7 +49,7 @@ class Crew:
     abandoned: int
     started: int
 
-    def __init__(self, orders: Orders, keepalive: Keepalive, limits: Limits, clock: Any) -> None:
+    def __init__(self, orders: Orders, keepalive: Keepalive, limits: Limits) -> None:
         self.orders = orders
         self.now = keepalive.now
         self.bell = Bell()
@@ -64,10 +62,11 @@ class Crew:
         self._next_start_at = 0.0
         rules = Rules(orders.results or orders.idempotent, orders.result_codec, limits, orders.judge, orders.reconcile)
         self._performance = Performance(orders.handler, rules)
-        self._timekeeper = Timekeeper(self.now, clock, (orders.soft_limit_s, self._is_late), (orders.hard_limit_s, self._is_too_late))
+        soft, hard = (orders.soft_limit_s, self._is_late), (orders.hard_limit_s, self._is_too_late)
+        self._timekeeper = Timekeeper(self.now, keepalive.clock, soft, hard)
         self._execution = self._make_execution()
         # A test owns the time: what waits for a moment looks again when it has moved.
-        self._forget_clock: Any = clock.subscribe(self.bell.ring) if isinstance(clock, MovableClock) else None
+        self._forget_clock = keepalive.clock.subscribe(self.bell.ring) if keepalive.clock is not None else None
 
     def _make_execution(self) -> Execution:
         if self.orders.execution == "tasks":

@@ -4,9 +4,9 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable
 from math import inf
-from typing import Any
 
-from holdfast.stores.waiting.waiters import LONGEST_NAP_S, MovableClock
+from holdfast.clock import MovableClock
+from holdfast.stores.waiting.waiters import LONGEST_NAP_S
 from holdfast.workers.running.runs import Run
 
 Tell = Callable[[Run], object]
@@ -15,16 +15,16 @@ Tell = Callable[[Run], object]
 class Timekeeper:
     """Tells of runs that are over their soft or their hard limit, once each; independent of the store, which may hang."""
 
-    def __init__(self, now: Callable[[], float], clock: Any, soft: tuple[float | None, Tell], hard: tuple[float | None, Tell]) -> None:
+    def __init__(
+        self, now: Callable[[], float], clock: MovableClock | None, soft: tuple[float | None, Tell], hard: tuple[float | None, Tell]
+    ) -> None:
         self._now = now
         self._limits = [(limit_s, tell, OrderedDict[Run, float]()) for limit_s, tell in (soft, hard) if limit_s is not None]
         # Guards the lines above, runs by when they began, and the two below.
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
         self._is_over = False
-        self._forget_clock: Callable[[], object] | None = None
-        if self._limits and isinstance(clock, MovableClock):
-            self._forget_clock = clock.subscribe(self._look_again)  # type: ignore[assignment] # a test's clock answers how to end it
+        self._forget_clock = clock.subscribe(self._look_again) if self._limits and clock is not None else None
 
     def began(self, run: Run) -> None:
         """Watch a run from now on."""

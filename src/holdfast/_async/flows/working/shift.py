@@ -51,7 +51,7 @@ class AsyncShift:
         self._max_jobs = max_jobs
         self._claimer = f"{orders.name}/{self.incarnation[-12:]}"
         self._registration = AsyncRegistration(self._store, orders, self.incarnation)
-        self._crew = Crew(orders, client.keepalive, self._store.limits, getattr(client.opened, "clock", None))
+        self._crew = Crew(orders, client.keepalive, self._store.limits)
         self._unsettled: list[Finished] = []
         self._unbegun: list[Run] = []
         self._unreported: dict[Run, Raw] = {}
