@@ -27,7 +27,7 @@ FAULTS = localqueue.FAULTS + leasedkeyq.FAULTS + sssn.FAULTS + sentinel.FAULTS
 class Plain(PlainStore):
     """Takes no shortcut past what is broken, and offers none."""
 
-    shortcuts = None  # type: ignore[assignment]
+    fast = None  # type: ignore[assignment]
 
 
 @contextmanager

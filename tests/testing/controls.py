@@ -25,7 +25,7 @@ R = TypeVar("R")
 
 
 class PlainStore(MemoryStore):
-    """A memory store that takes no shortcut past what is broken."""
+    """A memory store that takes no fast path past what is broken."""
 
     def execute(self, command: Command[R]) -> R:
         return self._run(command)

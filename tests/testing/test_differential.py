@@ -112,7 +112,7 @@ class Recording(Twins):
 
 def test_random_histories_redrive_dead_letters_whose_key_is_taken_by_what_comes_back_later() -> None:
     found = 0
-    for seed in range(20):
+    for seed in range(60):
         twins = Recording()
         player = Player(twins, Random(seed))
         for _ in range(300):

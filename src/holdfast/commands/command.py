@@ -9,7 +9,7 @@ from msgspec import Struct, json
 from holdfast.codec import Limits
 from holdfast.commands.allowance import Allowance
 from holdfast.commands.names import Renamer, Verb
-from holdfast.commands.plain import uses_only
+from holdfast.commands.plain import is_plain
 from holdfast.commands.transaction import Transaction
 
 R = TypeVar("R")
@@ -63,7 +63,7 @@ class Command(Struct, Generic[R], frozen=True, gc=False, kw_only=True, tag=True,
 
         Every other command is executed by the full rules. So is a plain one, where what is stored asks for it.
         """
-        return bool(self.plain_fields) and uses_only(type(self), *self.plain_fields, *also)(self)
+        return bool(self.plain_fields) and is_plain(self, also)
 
     def strictly(self) -> "Command[R]":
         """The same command, refusing as a whole when any of its items fails."""

@@ -26,7 +26,7 @@ from holdfast.codec.fields import (
 from holdfast.commands.argument_checks import check_choice, check_key
 from holdfast.commands.command import COUNTED, Command, Resource
 from holdfast.commands.names import Renamer, Verb, renamed
-from holdfast.commands.plain import uses_only
+from holdfast.commands.plain import is_plain
 from holdfast.commands.refusal_errors import fence_too_high, no_number, not_written, out_of_range
 from holdfast.commands.topics import dict_topic
 from holdfast.commands.transaction import Draft, Transaction
@@ -78,7 +78,7 @@ class Read(Command[Entries], frozen=True):
 
     def plain(self, *also: str) -> bool:
         """Whether it looks entries up by key."""
-        return self.keys is not None and super().plain(*also)
+        return self.keys is not None and is_plain(self, also)
 
     def check(self, tx: Transaction) -> Entries:
         if self.keys is not None:
@@ -225,7 +225,7 @@ class Write(Command[list[Written]], frozen=True):
 
     def plain(self, *also: str) -> bool:
         """Whether it changes one entry."""
-        return len(self.changes) == 1 and uses_only(Change, *Change.plain_fields)(self.changes[0]) and super().plain(*also)
+        return len(self.changes) == 1 and is_plain(self.changes[0], ()) and is_plain(self, also)
 
     def touches(self) -> Iterator[tuple[Resource, bool]]:
         yield ("dict", self.dict), False

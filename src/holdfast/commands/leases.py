@@ -12,6 +12,7 @@ from holdfast.commands.argument_checks import check_key
 from holdfast.commands.command import Command, Resource
 from holdfast.commands.dicts import Change, Write
 from holdfast.commands.names import Renamer, Verb, all_renamed, renamed
+from holdfast.commands.plain import is_plain
 from holdfast.commands.refusal_errors import lease_held, lease_lost
 from holdfast.commands.topics import lease_topic, log_topic
 from holdfast.commands.transaction import Draft, Transaction
@@ -171,7 +172,7 @@ class Renew(Command[Renewed], frozen=True):
 
     def plain(self, *also: str) -> bool:
         """Whether it is about one lease."""
-        return len(self.names) == 1 and super().plain(*also)
+        return len(self.names) == 1 and is_plain(self, also)
 
     def touches(self) -> Iterator[tuple[Resource, bool]]:
         return touched(self.names)
@@ -220,7 +221,7 @@ class Release(Command[Released], frozen=True):
 
     def plain(self, *also: str) -> bool:
         """Whether it is about one lease."""
-        return len(self.names) == 1 and super().plain(*also)
+        return len(self.names) == 1 and is_plain(self, also)
 
     def touches(self) -> Iterator[tuple[Resource, bool]]:
         return touched(self.names)

@@ -15,7 +15,7 @@ from holdfast.commands.argument_checks import check_key, check_queue
 from holdfast.commands.command import Command, Resource
 from holdfast.commands.endings import announce, create_queue, event, promote, resize
 from holdfast.commands.names import Renamer, Verb, all_renamed, renamed
-from holdfast.commands.plain import uses_only
+from holdfast.commands.plain import is_plain
 from holdfast.commands.refusal_errors import key_in_flight, queue_full
 from holdfast.commands.transaction import Transaction
 from holdfast.records import MaybeRaw, Message, Settings, moment_in
@@ -73,14 +73,14 @@ class Item(Struct, frozen=True, gc=False, omit_defaults=True, forbid_unknown_fie
             message = f"if_ready={self.if_ready!r}, if_leased={self.if_leased!r}: choose of {POLICIES_READY} and {POLICIES_LEASED}"
             raise ValueError(message)
 
-    def message(self, queue: str, now: int, wall_offset: int) -> Message:
+    def message(self, queue: str, now: int, wall_offset: int, n: int = 0) -> Message:
         """The new message that it puts."""
         position = now + moment_in(self.delay_s) if self.delay_s else now
         if self.at is not None:
             position = max(position, self.at - wall_offset)
         start_by = None if self.start_within_s is None else position + moment_in(self.start_within_s)
         kept = dict(zip(KEPT, _kept(self), strict=True))
-        return Message(queue, self.id, self.value, position=position, start_by=start_by, created_at=now, **kept)
+        return Message(queue, self.id, self.value, n, position=position, start_by=start_by, created_at=now, **kept)
 
 
 KEPT: tuple[str, ...] = tuple(name for name in Item.__struct_fields__ if name in Message.__struct_fields__ and name not in ("id", "value"))
@@ -133,10 +133,14 @@ class Put(Command[Puts], frozen=True):
     def plain(self, *also: str) -> bool:
         """Whether it puts messages that concern no others: none has a key, and their ids differ. `also` names fields of an item."""
         items = self.items
-        is_plain = uses_only(Item, *Item.plain_fields, *also)
         if len(items) == 1:
-            return is_plain(items[0]) and super().plain()
-        return bool(items) and all(map(is_plain, items)) and len({item.id for item in items}) == len(items) and super().plain()
+            return is_plain(items[0], also) and is_plain(self, ())
+        return (
+            bool(items)
+            and all(is_plain(item, also) for item in items)
+            and len({item.id for item in items}) == len(items)
+            and is_plain(self, ())
+        )
 
     def touches(self) -> Iterator[tuple[Resource, bool]]:
         yield ("queue", self.queue), False

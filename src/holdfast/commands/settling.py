@@ -12,6 +12,7 @@ from holdfast.commands.argument_checks import RETURNS, check_choice
 from holdfast.commands.command import Command, Resource
 from holdfast.commands.endings import Budget, Endings, announce, by_queue, event, plan_endings, promote
 from holdfast.commands.names import Renamer, Verb, all_renamed, later, renamed
+from holdfast.commands.plain import is_plain
 from holdfast.commands.refusal_errors import claims_lost
 from holdfast.commands.transaction import Transaction
 from holdfast.records import ERROR_CHARACTERS, Message, Receipt, ReturnTo, end_of, moment_in
@@ -112,7 +113,7 @@ class Settle(Command[Held], frozen=True):
             queues, ids = {receipt.queue for receipt in receipts}, {receipt.id for receipt in receipts}
             if len(queues) != 1 or len(ids) < len(receipts):
                 return False
-        return super().plain(*also)
+        return is_plain(self, also)
 
     def touches(self) -> Iterator[tuple[Resource, bool]]:
         return touched(self.receipts)

@@ -11,6 +11,7 @@ The mark comes before the question, so no wake-up is lost in between. A wake-up 
 does no harm, and a slow poll covers one that is missed.
 """
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 from msgspec import Struct
@@ -20,6 +21,7 @@ from holdfast.errors import StoreError
 if TYPE_CHECKING:
     from holdfast.codec import Limits
     from holdfast.commands import Command
+    from holdfast.records import Message, ReturnTo
     from holdfast.stores.waiting.waiters import Mark, Waiters
 
 R = TypeVar("R")
@@ -69,6 +71,21 @@ class Renewer(Protocol):
     def close(self) -> None:
         """Close its connections, without waiting for a server that is silent."""
         ...
+
+
+class FastQueue(Struct, frozen=True):
+    """The steps of one queue. A caller tries these first, and sends the command when the result is None."""
+
+    put: Callable[..., bool | None]
+    """(key, value, id, priority, delay, options): a new message. Without an id it has its number; `options` are further fields of it."""
+    claim: "Callable[[Any, str, float | None, ReturnTo], Message | None]"
+    """(key or None, holder, lease_s, expired_to): the first message that is due, or the one under the key."""
+    ack: "Callable[[Message], bool | None]"
+    """(the message as it was claimed): while it is the one that is kept, nothing has happened to it since."""
+    release: "Callable[[Message, ReturnTo], bool | None]"
+    """(the message as it was claimed, return_to)."""
+    sizes: Callable[[], tuple[int, int] | None]
+    """How many messages wait, buffered ones too, and how many are leased."""
 
 
 class Store(Protocol):
@@ -130,6 +147,10 @@ class Store(Protocol):
         """See `within`, for tasks."""
         ...
 
+    def fast(self, queue: str) -> FastQueue | None:
+        """The fast path of a queue, for a caller that has no commands; None where a store offers it to commands alone."""
+        ...
+
     def close(self) -> None:
         """End every wait with `Closed`, and give back what the store holds. Again does nothing."""
         ...
@@ -140,6 +161,10 @@ class StoreDefaults:
 
     by_reference: bool = False
     is_on_connection: bool = False
+
+    def fast(self, queue: str) -> FastQueue | None:
+        del queue
+        return None
 
     def within(self: Store, connection: Any) -> Executor:  # noqa: ARG002 - see `Store.within`
         raise _no_transaction(self)

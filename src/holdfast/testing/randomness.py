@@ -43,8 +43,11 @@ ENTRIES = ("a", "b", "ab", "ü")
 BEYOND = 2**53 - 1
 """No store gives this number out."""
 
-PLAIN = (0.0, 0.9, 0.95)
+PLAIN = (0.0, 0.95, 0.95, 0.95)
 """How often the commands of one history are such as programs send most: some things show only among many that are not."""
+
+SIZES = (1, 1, 1, 1, 1, 1, 1, 1, 1, 3)
+"""How many messages a plain command is about."""
 
 TOPICS = ("queue:one", "queue:two", f"queue:{GRAVE}", f"queue:{BUSY}", "dict:config", "dict:state", "lease::a", "lease::b")
 
@@ -105,7 +108,7 @@ class World:
 def put(world: World) -> Put:
     chance = world.chance
     if world.is_plain():
-        return Put(plain_queue(world), [plain_item(world) for _ in range(chance.choice((1, 1, 1, 1, 3)))])
+        return Put(plain_queue(world), [plain_item(world) for _ in range(chance.choice(SIZES))])
     return Put(chance.choice((*QUEUES, *QUEUES, GRAVE, BUSY)), [item(world) for _ in range(chance.choice((1, 1, 2, 5)))])
 
 
@@ -116,7 +119,19 @@ def plain_queue(world: World) -> str:
 def plain_item(world: World) -> Item:
     chance = world.chance
     world.ids.append(chance.choice(world.ids[-10:]) if world.ids and chance.random() < 0.02 else world.name())
-    return Item(world.ids[-1], value(world), priority=chance.choice((0, 0, 0, 0, 1)))
+    plain = Item(world.ids[-1], value(world), priority=chance.choice((0, 0, 0, 0, 1)))
+    return plain if chance.random() < 0.7 else replace(plain, **options(world))
+
+
+def options(world: World) -> dict[str, Any]:
+    """What a message without a key may be put with."""
+    chance = world.chance
+    return {
+        "delay_s": chance.choice((0.0, 0.0, 0.0, 2.0)),
+        "max_attempts": chance.choice((None, 1, 3)),
+        "dead_letter": chance.choice((None, "morgue")),
+        "metadata": chance.choice((None, Raw(b'{"from":"us"}'))),
+    }
 
 
 def value(world: World) -> Raw:
@@ -145,7 +160,7 @@ def item(world: World) -> Item:
 def claim(world: World) -> Claim:
     chance = world.chance
     if world.is_plain():
-        return Claim(plain_queue(world), chance.choice(("ann", "bob")), chance.choice((None, 30, 60)), chance.choice((1, 1, 1, 1, 2)))
+        return Claim(plain_queue(world), chance.choice(("ann", "bob")), chance.choice((None, 30, 60)), chance.choice(SIZES))
     return Claim(
         chance.choice((*QUEUES, *QUEUES, GRAVE, BUSY, "morgue", "nowhere")),
         chance.choice(("ann", "bob")),
@@ -165,9 +180,10 @@ def extend(world: World) -> Extend:
 
 def settle(world: World) -> Settle:
     chance = world.chance
-    if world.is_plain():
-        receipts = [world.unsettled.pop() for _ in range(min(len(world.unsettled), chance.choice((1, 1, 1, 1, 3))))]
-        return Settle([receipt for receipt in receipts if receipt.queue == receipts[0].queue])
+    if world.unsettled and world.is_plain():
+        receipts = [world.unsettled.pop() for _ in range(min(len(world.unsettled), chance.choice(SIZES)))]
+        of_one = [receipt for receipt in receipts if receipt.queue == receipts[0].queue]
+        return Settle(of_one) if chance.random() < 0.8 else Settle(of_one, "ready", **given_back(world))
     return Settle(
         world.some(world.receipts),
         to=chance.choice(("done", "done", "ready", "ready", "dead")),
@@ -179,6 +195,14 @@ def settle(world: World) -> Settle:
         dead_letter=chance.choice((None, None, GRAVE)),
         all_or_none=chance.random() < 0.2,
     )
+
+
+def given_back(world: World) -> dict[str, Any]:
+    """How a claim is released or fails."""
+    chance = world.chance
+    if chance.random() < 0.5:
+        return {"return_to": chance.choice(("back", "place", world.front))}
+    return {"error": "broken", "counts": True, "max_attempts": chance.choice((None, 2)), "delay_s": chance.choice((0.0, 2.0))}
 
 
 def move(world: World) -> Move:
@@ -293,9 +317,9 @@ def distinct(names: list[LeaseName]) -> list[LeaseName]:
 
 
 MAKERS: dict[str, tuple[Callable[[World], AnyCommand], int]] = {
-    "put": (put, 24),
-    "claim": (claim, 22),
-    "settle": (settle, 16),
+    "put": (put, 32),
+    "claim": (claim, 20),
+    "settle": (settle, 18),
     "extend": (extend, 4),
     "move": (move, 5),
     "redrive": (redrive, 10),

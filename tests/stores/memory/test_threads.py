@@ -122,8 +122,8 @@ def test_a_forked_child_goes_on_with_a_copy_of_its_own() -> None:
 
 def test_a_forked_child_goes_on_though_another_thread_held_the_lock(references: MemoryStore) -> None:
     references.execute(Configure("queue", "jobs"))
-    shortcuts = references.shortcuts("jobs")
+    fast = references.fast("jobs")
     with references._lock:
         references._begin_in_child()
-        assert shortcuts.put("x", 1), "as in a child, where whoever has the lock is not"
+        assert fast.put("x", 1), "as in a child, where whoever has the lock is not"
         references._lock.acquire()

@@ -12,7 +12,7 @@ from holdfast.records import NEVER, Message, Settings, State
 from holdfast.stores.memory.schedule import Schedule
 
 if TYPE_CHECKING:
-    from holdfast.stores.memory.shortcuts import Shortcuts
+    from holdfast.stores import FastQueue
 
 EMPTY = 16
 """So many priorities or holders may be out of use before it is worth looking which are."""
@@ -21,13 +21,14 @@ EMPTY = 16
 class MemoryQueue:
     """Which messages there are, by number; the messages themselves are in a table that all queues share."""
 
-    # The store's lock guards all of it; shortcuts reach into these fields themselves.
+    # The store's lock guards all of it; the fast path reaches into these fields themselves.
     __slots__ = (
         "_sweep_at",
         "_sweep_holders_at",
         "copies",
         "dead",
         "ends",
+        "fast",
         "holders",
         "ids",
         "is_plain",
@@ -40,7 +41,6 @@ class MemoryQueue:
         "now",
         "priorities",
         "put_hints",
-        "shortcuts",
         "since_sum",
         "topic",
         "watch_hints",
@@ -77,7 +77,7 @@ class MemoryQueue:
         """The leased messages by lease end, but for those whose lease has none."""
         self.late: Schedule = Schedule(self._is_late_at)
         """The ready messages that were never handed out and must be by a moment, by that moment."""
-        self.shortcuts: Shortcuts | None = None
+        self.fast: FastQueue | None = None
         self._sweep_at = EMPTY
         self._sweep_holders_at = EMPTY
 
@@ -88,7 +88,7 @@ class MemoryQueue:
         self.live.clear()
 
     def empty(self) -> None:
-        """Forget every message, but stay the queue that shortcuts know."""
+        """Forget every message, but stay the queue that its fast path knows."""
         for table in (self.ids, self.live, self.copies, self.dead, self.holders):
             table.clear()
         for schedule in (self.ends, self.late, *self.lines.values()):
@@ -245,7 +245,7 @@ class MemoryQueue:
         return (message.position for n in self.numbers() if (message := self.messages[n]).state == "ready")
 
     def _sweep(self) -> None:
-        """Forget the lines that nobody stands in, but for the usual one, which the shortcuts keep."""
+        """Forget the lines that nobody stands in, but for the usual one, which is nearly always in use."""
         self.lines = {priority: line for priority, line in self.lines.items() if line.count or not priority}
         self.priorities = sorted(-priority for priority in self.lines)
         self._sweep_at = 2 * len(self.lines) + EMPTY

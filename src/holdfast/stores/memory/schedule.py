@@ -18,7 +18,7 @@ class Schedule:
     by more than `SPARE`, so that adding, leaving and taking cost O(log n), paid over time.
     """
 
-    # The store's lock guards all of it; shortcuts reach into `line` and `heap` themselves.
+    # The store's lock guards all of it; the fast path reaches into `line` and `heap` itself.
     __slots__ = ("_is_current", "count", "heap", "line")
 
     def __init__(self, is_current: Callable[[int, int], bool]) -> None:

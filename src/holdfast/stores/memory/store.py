@@ -10,10 +10,10 @@ from holdfast.codec import Limits
 from holdfast.commands import Command, Prune, Settle, refusal_errors, run
 from holdfast.errors import Closed
 from holdfast.records import Message
-from holdfast.stores import Guarantees, StoreDefaults
+from holdfast.stores import FastQueue, Guarantees, StoreDefaults
+from holdfast.stores.memory.fast.commands import FastCommands, fast_commands, fast_queue_of
+from holdfast.stores.memory.fast.queue import Ground
 from holdfast.stores.memory.guard import guarded_by
-from holdfast.stores.memory.native import Native, natives, shortcuts_of
-from holdfast.stores.memory.shortcuts import Ground, Shortcuts
 from holdfast.stores.memory.tables import Tables
 from holdfast.stores.memory.transaction import MemoryTransaction
 from holdfast.stores.renewals import DirectRenewer
@@ -61,13 +61,13 @@ class MemoryStore(StoreDefaults):
         self._is_closed = False
         now_ns = getattr(self.clock, "now_ns", None) or (lambda: 1000 * self._now_us())
         self._ground = Ground(self._tables, guarded_by(self._lock), now_ns, self.waiters, self._tidy, self._release)
-        self._native: Native = natives(self._ground)
+        self._fast: FastCommands = fast_commands(self._ground)
         _open_stores.add(self)
 
     def execute(self, command: Command[R]) -> R:
-        native = self._native.get(type(command))
-        if native is not None:
-            answer: R | None = native(command)
+        fast = self._fast.get(type(command))
+        if fast is not None:
+            answer: R | None = fast(command)
             if answer is not None:
                 return answer
         return self._run(command)
@@ -106,10 +106,10 @@ class MemoryStore(StoreDefaults):
         self._log.tidy_at = self._log.latest + PRUNE_EVERY
         self._run(PRUNE)
 
-    def shortcuts(self, queue: str) -> Shortcuts:
-        """What spares a handle of this queue the commands, in the simplest cases; see there."""
+    def fast(self, queue: str) -> FastQueue:
+        """The fast path of a queue, for a caller that makes no commands for plain steps."""
         with self._lock:
-            return shortcuts_of(self._tables.queue(queue), self._ground)
+            return fast_queue_of(self._tables.queue(queue), self._ground)
 
     def mark(self, topic: str) -> Mark:
         return self.waiters.mark(topic)
@@ -130,10 +130,10 @@ class MemoryStore(StoreDefaults):
         """End every wait with `Closed`, and forget everything."""
         with self._lock:
             self._is_closed = True
-            self._native = {}
+            self._fast = {}
             for queue in self._tables.queues.values():
                 queue.retire()
-            # Emptied, too: whoever claimed something still has shortcuts through it.
+            # Emptied, too: whoever claimed something still has the fast path of its queue.
             self._tables.messages.clear()
             self._tables = Tables(self.limits, by_reference=self.by_reference)
         self.waiters.close()
@@ -146,7 +146,7 @@ class MemoryStore(StoreDefaults):
 
     def _begin_in_child(self) -> None:
         """Go on after a fork: whoever held the lock or waited stayed in the parent."""
-        # The same lock, made anew: the shortcuts keep it.
+        # The same lock, made anew: the fast path keeps it.
         self._lock._at_fork_reinit()  # type: ignore[attr-defined] # noqa: SLF001 - as the standard library does after a fork
         self.waiters.reset()
 
@@ -156,16 +156,16 @@ class AsyncMemoryStore:
 
     def __init__(self, store: MemoryStore) -> None:
         self.store = store
-        self._native, self._run = store._native, store._run  # noqa: SLF001 - its other face
+        self._fast, self._run = store._fast, store._run  # noqa: SLF001 - its other face
         self.url: str = store.url
         self.limits: Limits = store.limits
         self.guarantees: Guarantees = store.guarantees
         self.waiters: Waiters = store.waiters
 
     async def execute(self, command: Command[R]) -> R:
-        # As the store's own does, without another call; natives of a store that was closed answer None.
-        native = self._native.get(type(command))
-        answer: R | None = None if native is None else native(command)
+        # As the store's own does, without another call; the fast path of a closed store returns None.
+        fast = self._fast.get(type(command))
+        answer: R | None = None if fast is None else fast(command)
         return self._run(command) if answer is None else answer
 
     def mark(self, topic: str) -> Mark:

@@ -78,16 +78,15 @@ class LeasedKeyQueue(Generic[K, V]):
         self._budget = max_attempts, dead_letter_queue
         self._max_size = max_size
         # In their simplest cases some stores spare us the commands; each of these answers None where it does not.
-        offered = getattr(self.client.store, "shortcuts", None) if by_reference else None
-        shortcuts = None if offered is None else offered(self.name)
+        fast = self.client.store.fast(self.name) if by_reference else None
         if store is None:
             # Nobody else does it, and so the first put is like every other.
             self.client.store.execute(Configure("queue", self.name))
-        self._put_now: Callable[..., Any] = shortcuts.put if shortcuts else not_now
-        self._claim_now: Callable[..., Message | None] = shortcuts.claim if shortcuts else not_now
-        self._ack_now: Callable[..., bool | None] = shortcuts.ack if shortcuts else not_now
-        self._release_now: Callable[..., bool | None] = shortcuts.release if shortcuts else not_now
-        self._sizes_now: Callable[[], tuple[int, int] | None] = shortcuts.sizes if shortcuts else not_now
+        self._put_now: Callable[..., Any] = fast.put if fast else not_now
+        self._claim_now: Callable[..., Message | None] = fast.claim if fast else not_now
+        self._ack_now: Callable[..., bool | None] = fast.ack if fast else not_now
+        self._release_now: Callable[..., bool | None] = fast.release if fast else not_now
+        self._sizes_now: Callable[[], tuple[int, int] | None] = fast.sizes if fast else not_now
 
     async def start(self) -> None:
         """Prepare the queue, as the first put would. Nothing has to run in the background."""
@@ -306,7 +305,7 @@ STATES: Final[tuple[Literal["ready", "buffered", "leased"], ...]] = ("ready", "b
 
 
 def not_now(*_: object) -> None:
-    """Answer nothing: of a store that has no shortcuts."""
+    """Answer nothing: of a store without a fast path of its own."""
 
 
 def wait_s_of(timeout: float) -> float:

@@ -19,7 +19,7 @@ from tests.stores.memory.histories import random_command
 
 def native_and_generic(clock: FakeClock) -> tuple[MemoryStore, MemoryStore]:
     plain = MemoryStore(clock=clock)
-    plain._native = {}
+    plain._fast = {}
     return MemoryStore(clock=clock), plain
 
 

@@ -1,4 +1,4 @@
-"""Who is due in a queue, for the shortcuts."""
+"""Which messages of a queue are due, for the fast path."""
 
 from typing import Any
 

@@ -1,7 +1,7 @@
-"""The commonest steps on one queue in their simplest cases, without a transaction and without a command.
+"""The fast path of one queue: plain steps without a transaction and without a command.
 
-Each does what a command's `check` and `write` would, or answers None with nothing done: then the command's own rules are asked. They are
-written for speed: no call that can be spared, and what never changes is bound once. A Ctrl-C in the middle takes the step back.
+Each does what a command's `check` and `write` would, or returns None and has done nothing: then the command itself decides. The functions
+are written for speed: calls are avoided, and what never changes is bound once. A Ctrl-C in the middle of a step undoes it.
 """
 
 from collections.abc import Callable, Mapping
@@ -13,7 +13,8 @@ from msgspec.structs import replace
 from holdfast.commands.events import RETAINED
 from holdfast.commands.topics import key_topic
 from holdfast.records import HISTORY, NEVER, Ending, Message, ReturnTo
-from holdfast.stores.memory.due import due_under, first_due, front_of
+from holdfast.stores import FastQueue
+from holdfast.stores.memory.fast.due import due_under, first_due, front_of
 from holdfast.stores.memory.guard import Guard
 from holdfast.stores.memory.log import NOTHING, KeptClaim, KeptOne
 from holdfast.stores.memory.queue import MemoryQueue
@@ -45,28 +46,10 @@ class Ground(Struct, frozen=True):
         undo.take_back()
 
 
-class Shortcuts(Struct, frozen=True):
-    """What a queue offers to whoever has no command at hand: ask here first, and send the command when the answer is None."""
-
-    put: Callable[[Any, Any], bool | None]
-    """(key, value): a new message under a free key, with its number for an id."""
-    add: Callable[..., bool | None]
-    """(key, value, id, priority, max_attempts, dead_letter, metadata): a new message."""
-    claim: Callable[[Any, str, float | None, ReturnTo], Message | None]
-    """(key or None, holder, lease_s, expired_to): the first message that is due, or the one under the key."""
-    ack: Callable[[Message], bool | None]
-    """(the message as it was claimed): while it is the one that is kept, nothing has happened to it since."""
-    release: Callable[[Message, ReturnTo], bool | None]
-    """(the message as it was claimed, return_to)."""
-    sizes: Callable[[], tuple[int, int] | None]
-    """How many messages wait, buffered ones too, and how many are leased."""
-
-
-def shortcuts(queue: MemoryQueue, ground: Ground) -> Shortcuts:
-    """The shortcuts of one queue. They are good for as long as the queue is: one that is dropped obeys nobody."""
-    return Shortcuts(
+def fast_queue(queue: MemoryQueue, ground: Ground) -> FastQueue:
+    """The fast path of one queue, valid as long as the queue is; the steps of a dropped queue do nothing."""
+    return FastQueue(
         putting(queue, ground),
-        adding(queue, ground),
         claiming(queue, ground),
         acknowledging(queue, ground),
         releasing(queue, ground),
@@ -74,63 +57,26 @@ def shortcuts(queue: MemoryQueue, ground: Ground) -> Shortcuts:
     )
 
 
-def putting(queue: MemoryQueue, ground: Ground) -> Callable[[Any, Any], bool | None]:
-    """Put one message under a key that is free into a queue without bounds, in the fewest steps."""
-    tables, lock, now_ns, tidy = ground.tables, ground.lock, ground.now_ns, ground.tidy
-    waiters, marked = ground.waiters, ground.waiters.marked
-    messages, log, keeps_events = tables.messages, tables.log, tables.log.keeps
-    name, topic, ids, live, line = queue.name, queue.topic, queue.ids, queue.live, queue.line(0)
-
-    def put(key: Any, value: Any) -> bool | None:
-        with lock:
-            if key in live or not queue.is_unbounded:
-                return None
-            n = tables.last_number + 1
-            message_id = f"{n}"
-            if ids and message_id in ids:
-                return None
-            now, latest = now_ns() // 1000, log.latest
-            tables.last_number = n
-            try:
-                if keeps_events:
-                    events = log.topic(topic, now)
-                    log.latest = index = log.latest + 1
-                    events.append(KeptOne(index, now, "put", message_id, key, NOTHING))
-                slots = line.line
-                if slots and slots[-1][0] > now:
-                    line.add(now, n)
-                else:
-                    slots.append((now, n))
-                    line.count += 1
-                live[key] = n
-                messages[n] = Message(name, message_id, value, n, key, 0, now, "ready", 0, 0, None, None, None, now)
-            except BaseException:
-                ground.take_back(queue, n, None, latest)
-                raise
-        if marked:
-            waiters.hint_each((*queue.put_hints, (key_topic(name, key), 1)))
-        if keeps_events and log.latest >= log.tidy_at:
-            tidy()
-        return True
-
-    return put
-
-
-def adding(queue: MemoryQueue, ground: Ground) -> Callable[..., bool | None]:
-    """Put one message that is due at once, under an id and a key that are free, into a queue without bounds."""
+def putting(queue: MemoryQueue, ground: Ground) -> Callable[..., bool | None]:
+    """Put one message, under an id and a key that are free, into a queue without bounds."""
     tables, lock, now_ns, tidy = ground.tables, ground.lock, ground.now_ns, ground.tidy
     waiters, marked = ground.waiters, ground.waiters.marked
     messages, log, topics, keeps_events = tables.messages, tables.log, tables.log.topics, tables.log.keeps
     name, topic, ids, live = queue.name, queue.topic, queue.ids, queue.live
 
-    def add(
-        key: Any, value: Any, message_id: str, priority: int, max_attempts: int | None, dead_letter: str | None, metadata: Any
+    def put(
+        key: Any, value: Any, message_id: str | None = None, priority: int = 0, delay: int = 0, options: Mapping[str, Any] = NOTHING
     ) -> bool | None:
         with lock:
-            if key in live or not queue.is_unbounded or message_id in ids or (message_id.isdecimal() and queue.find(message_id)):
+            if key in live or not queue.is_unbounded:
+                return None
+            n = tables.last_number + 1
+            is_named = message_id is not None
+            message_id = message_id or f"{n}"
+            if (ids and message_id in ids) or (is_named and message_id.isdecimal() and queue.find(message_id)):
                 return None
             now, latest = now_ns() // 1000, log.latest
-            tables.last_number = n = tables.last_number + 1
+            tables.last_number = n
             try:
                 if keeps_events:
                     events = topics.get(topic)
@@ -138,21 +84,19 @@ def adding(queue: MemoryQueue, ground: Ground) -> Callable[..., bool | None]:
                         events = log.topic(topic, now)
                     log.latest = index = log.latest + 1
                     events.append(KeptOne(index, now, "put", message_id, key, NOTHING))
+                message = Message(name, message_id, value, n, key, priority, now + delay, "ready", 0, 0, None, None, None, now)
+                messages[n] = replace(message, **options) if options else message
                 line = queue.lines.get(priority) or queue.line(priority)
                 slots = line.line
-                if slots and slots[-1][0] > now:
-                    line.add(now, n)
+                if delay or (slots and slots[-1][0] > now):
+                    line.add(now + delay, n, ahead=bool(delay))
                 else:
                     slots.append((now, n))
                     line.count += 1
-                ids[message_id] = n
+                if is_named:
+                    ids[message_id] = n
                 if key is not None:
                     live[key] = n
-                # By position, because names would cost as much again.
-                messages[n] = Message(
-                    name, message_id, value, n, key, priority, now, "ready", 0, 0, max_attempts, dead_letter, None, now, "", 0, 0, 0,
-                    "place", None, None, 0, (), metadata,
-                )  # fmt: skip
             except BaseException:
                 ground.take_back(queue, n, None, latest)
                 raise
@@ -162,7 +106,7 @@ def adding(queue: MemoryQueue, ground: Ground) -> Callable[..., bool | None]:
             tidy()
         return True
 
-    return add
+    return put
 
 
 def claiming(queue: MemoryQueue, ground: Ground) -> Callable[[Any, str, float | None, ReturnTo], Message | None]:
@@ -285,7 +229,7 @@ def releasing(queue: MemoryQueue, ground: Ground) -> Callable[[Message, ReturnTo
 
     def release(message: Message, return_to: ReturnTo) -> bool | None:
         n, key, priority, until = message.n, message.key, message.priority, message.until
-        holder, token, since, history = message.holder, message.token, message.since, message.history
+        holder, token, since = message.holder, message.token, message.since
         with lock:
             if messages.get(n) is not message or message.queue != name or message.state != "leased" or (copies and key in copies):
                 return None
@@ -299,20 +243,11 @@ def releasing(queue: MemoryQueue, ground: Ground) -> Callable[[Message, ReturnTo
                     log.latest = index = log.latest + 1
                     events.append(KeptOne(index, now, "settled", message.id, key, READY))
                 line = queue.lines.get(priority) or queue.line(priority)
-                slots = line.line
                 position = now if return_to == "back" else message.position if return_to == "place" else front_of(queue, priority, now)
-                if slots and slots[-1][0] >= position:
-                    line.add(position, n)
-                else:
-                    slots.append((position, n))
-                    line.count += 1
+                line.add(position, n)
                 ending = Ending(holder, token, since, now, "released")
-                messages[n] = Message(
-                    name, message.id, message.value, n, key, priority, position, "ready", message.attempts, message.failures,
-                    message.max_attempts, message.dead_letter, message.start_by, message.created_at, holder, token, since, until,
-                    message.expired_to, message.dead_at, message.last_error, message.endings + 1,
-                    (*history, ending)[-HISTORY:] if history else (ending,), message.metadata,
-                )  # fmt: skip
+                history = (*message.history, ending)[-HISTORY:]
+                messages[n] = replace(message, state="ready", position=position, history=history, endings=message.endings + 1)
                 del holders[holder][n]
                 queue.since_sum -= since
                 if until < NEVER:
