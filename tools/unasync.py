@@ -17,6 +17,7 @@ from pathlib import Path
 
 FOLDERS = (
     "src/holdfast/_async",
+    "src/holdfast/stores/postgres/_async",
     "src/holdfast/surfaces/localqueue/_async",
     "src/holdfast/surfaces/sentinel/_async",
     "tests/_async",
@@ -32,6 +33,7 @@ RULES: dict[str, str] = {
     r"\b__a(enter|exit)__\b": r"__\1__",
     r"\basync_(store|records|answer|call|sleep)(?=_on\b|\b)": r"\1",
     r"\b(connect|open)_async\b": "connect",
+    r"\b(wait|wait_for|retry|take|ask|pause)_async\b": r"\1",
     r"\baclose\b": "close",
     r"\.for_tasks\(\)": "",
     r"Async(?=[A-Z])": "",  # AsyncStore, AsyncRunner

@@ -8,6 +8,7 @@ import pytest
 
 from holdfast.commands import Claim, Command, Item, Put, Settle
 from holdfast.connect import connect
+from holdfast.stores.postgres._sync import asking
 from holdfast.stores.postgres.calls import answer
 from holdfast.stores.postgres.function_names import own
 from holdfast.stores.postgres.store import PostgresStore
@@ -29,7 +30,7 @@ def store(postgres_server: str) -> Iterator[PostgresStore]:
 
 
 def ask(store: PostgresStore, command: Command[Any], *, again: bool) -> Any:
-    return answer(command, store.caller.ask(lambda: store.calls.call(command, "the-id", again=again)))
+    return answer(command, asking.ask(store.caller, lambda: store.calls.call(command, "the-id", again=again)))
 
 
 def ask_twice(store: PostgresStore, command: Command[Any]) -> Any:

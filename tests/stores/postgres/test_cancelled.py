@@ -31,8 +31,8 @@ async def cancelled_once_answered(tasks: AsyncPostgresStore, command: Command[An
     """Execute a command, and be cancelled when the server has done it and its answer is not there yet."""
     ask, answered = Session.ask_async, asyncio.Event()
 
-    async def slowly(session: Session, call: Call, timeout_s: float, most_s: float | None) -> str:
-        await ask(session, call, timeout_s, most_s)
+    async def slowly(session: Session, call: Call, timeout_s: float) -> str:
+        await ask(session, call, timeout_s)
         answered.set()
         await asyncio.Event().wait()
         raise AssertionError

@@ -9,6 +9,7 @@ from psycopg.pq import TransactionStatus
 
 from holdfast.commands import Acquire, Change, Command, LeaseName, Release, Renew, Write
 from holdfast.connect import connect
+from holdfast.stores.postgres._sync.asking import ask
 from holdfast.stores.postgres.calls import Asking, answer
 from holdfast.stores.postgres.store import PostgresStore
 from holdfast.testing.conformance.asking import DICT, acquire, events, grant, read, release, renew, write
@@ -40,7 +41,7 @@ def connection(postgres_server: str) -> Iterator[psycopg.Connection[Any]]:
 def asked_twice(store: PostgresStore, command: Command[Any]) -> list[Any]:
     """The answers to a command whose first answer was not heard."""
     asking = Asking(store.calls, command)
-    return [answer(command, store.caller.ask(asking.call)) for _ in range(2)]
+    return [answer(command, ask(store.caller, asking.call)) for _ in range(2)]
 
 
 def test_a_grant_that_was_not_heard_of_is_told_again(store: PostgresStore) -> None:

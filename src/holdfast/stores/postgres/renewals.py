@@ -3,8 +3,9 @@
 from typing import TypeVar
 
 from holdfast.commands import Command
+from holdfast.stores.postgres._sync.asking import ask
 from holdfast.stores.postgres.address import Address
-from holdfast.stores.postgres.calling import Caller
+from holdfast.stores.postgres.caller import Caller
 from holdfast.stores.postgres.calls import Asking, Calls, answer
 from holdfast.stores.retrying import ONCE, Tries, retry
 
@@ -23,7 +24,7 @@ class PostgresRenewer:
 
     def execute(self, command: Command[R], timeout_s: float) -> R:
         asking = Asking(self._calls, command)
-        return answer(command, retry(lambda: self._caller.ask(asking.call, timeout_s), Tries(ONCE)))
+        return answer(command, retry(lambda: ask(self._caller, asking.call, timeout_s), Tries(ONCE)))
 
     def close(self) -> None:
         self._caller.pool.close()

@@ -1,16 +1,16 @@
 """The schema of a store: created at the first use, expanded by newer releases, refused if a release changed what this one relies on.
 
-What to do is written once, as generators that yield a statement and are sent the first row of its result; threads and tasks each have a few
-lines that carry it out.
+What to do is written once, as generators that yield a statement and are sent the first row of its result; `_async.steps` carries it out.
 """
 
 import logging
 from collections.abc import Generator
 from typing import Any, NamedTuple, TypeVar
 
-from psycopg import AsyncCursor, Connection, Cursor, sql
+from psycopg import Connection, sql
 
 from holdfast.errors import NotAllowed, SchemaTooNew, StoreError, StoreMissing
+from holdfast.stores.postgres._sync.steps import carry_out
 from holdfast.stores.postgres.function_names import digest, names, own, texts_in
 from holdfast.version import __version__
 
@@ -168,30 +168,6 @@ def check_server() -> Steps[None]:
         raise StoreError(f"PostgreSQL {number // 10_000} is too old: 14 or newer is needed")
     if encoding != "UTF8":
         raise StoreError(f"the database has the encoding {encoding}, and names and values need UTF8: create one with encoding 'UTF8'")
-
-
-def carry_out(steps: Steps[R], cursor: Cursor[Row]) -> R:
-    """Take the steps, for threads."""
-    try:
-        statement, parameters = next(steps)
-        while True:
-            cursor.execute(statement, parameters or None)
-            statement, parameters = steps.send((cursor.fetchone() or ()) if cursor.description else ())
-    except StopIteration as done:
-        result: R = done.value
-        return result
-
-
-async def carry_out_async(steps: Steps[R], cursor: AsyncCursor[Row]) -> R:
-    """Take the steps, for tasks."""
-    try:
-        statement, parameters = next(steps)
-        while True:
-            await cursor.execute(statement, parameters or None)
-            statement, parameters = steps.send((await cursor.fetchone() or ()) if cursor.description else ())
-    except StopIteration as done:
-        result: R = done.value
-        return result
 
 
 def refuse_if_missing(connection: Connection[Any], schema: str, where: str) -> None:

@@ -16,6 +16,7 @@ from psycopg.generators import execute
 from psycopg.pq import ExecStatus, TransactionStatus
 from psycopg.pq.abc import PGcancel, PGresult
 
+from holdfast.commands.request import current
 from holdfast.stores.postgres.address import Address
 from holdfast.stores.postgres.schema import begin_here
 from holdfast.stores.postgres.sockets import NoAnswer, run, run_async
@@ -101,8 +102,9 @@ class Session(psycopg.Connection[Any]):
             self.close()
             raise
 
-    async def ask_async(self, call: Call, timeout_s: float = ANSWER_S, most_s: float | None = None) -> str:
-        """Make the call in a task; after `most_s` the server is told to end it, and also when nobody waits for it any more."""
+    async def ask_async(self, call: Call, timeout_s: float = ANSWER_S) -> str:
+        """Make the call in a task; the server is told to end it when its request's time is over, or nobody waits for it any more."""
+        most_s = current.get().most_s
         if most_s is None:
             return await self._ask_async(call, timeout_s)
         timer = asyncio.get_running_loop().call_later(most_s, self.end_call)

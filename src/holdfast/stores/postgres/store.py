@@ -1,11 +1,11 @@
 """The PostgreSQL store for threads."""
 
+import asyncio
 import os
 import threading
-from collections.abc import Iterator
-from concurrent import futures
+from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import Future
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import Any, NamedTuple, TypeVar
 
 import psycopg
@@ -13,29 +13,26 @@ import psycopg
 from holdfast.clock import Clock
 from holdfast.codec import Limits
 from holdfast.commands import Command
-from holdfast.errors import Closed, HoldfastError, LeaseHeld
+from holdfast.errors import Closed
 from holdfast.stores import AsyncExecutor, AsyncStore, Executor, Guarantees, StoreDefaults
 from holdfast.stores.postgres import schema
+from holdfast.stores.postgres._async.caller_transaction import within as within_async
+from holdfast.stores.postgres._sync.asking import execute, wait
+from holdfast.stores.postgres._sync.caller_transaction import within
+from holdfast.stores.postgres._sync.steps import carry_out
 from holdfast.stores.postgres.address import Address, parse
-from holdfast.stores.postgres.caller_transaction import AsyncCallersTransaction, CallersTransaction, check_connection
-from holdfast.stores.postgres.calling import Caller
-from holdfast.stores.postgres.calls import Asking, Calls, answer, answer_held
+from holdfast.stores.postgres.caller import Caller
+from holdfast.stores.postgres.calls import Calls
 from holdfast.stores.postgres.failures import not_connected, raised, refuse_if_moved
 from holdfast.stores.postgres.listening import Listener
-from holdfast.stores.postgres.on_connection import AsyncBorrowedPostgresStore, BorrowedPostgresStore
 from holdfast.stores.postgres.renewals import PostgresRenewer
 from holdfast.stores.postgres.server_info import guarantees_of
 from holdfast.stores.postgres.sessions import Session
-from holdfast.stores.retrying import Lost, Tries, retry
-from holdfast.stores.undo_cancelled import finish_taking_back, take_back_if_cancelled
+from holdfast.stores.retrying import Lost
+from holdfast.stores.undo_cancelled import finish_taking_back
 from holdfast.stores.waiting.waiters import ALL, Mark, Waiters, waiters_for
 
 R = TypeVar("R")
-
-Connection = psycopg.Connection[Any]
-
-ANNOUNCE_S = 1.0
-"""The longest that a first wait takes to announce itself; where that is not enough, waiting is polling."""
 
 MIGRATE_S = 600.0
 """How long one statement of a migration may take, and how long to wait for another process that migrates."""
@@ -61,6 +58,8 @@ class PostgresStore(StoreDefaults):
         self.waiters: Waiters = waiters_for(clock)
         self.clock = clock
         self._closing = threading.Event()
+        self.pause: Callable[[float], object] = self._closing.wait
+        self.pause_async: Callable[[float], Awaitable[object]] = asyncio.sleep
         self._written = 0
         self._begin()
 
@@ -77,32 +76,13 @@ class PostgresStore(StoreDefaults):
         self._begin()
 
     def execute(self, command: Command[R]) -> R:
-        command.measure(self.limits)
-        self.refuse_if_closed()
-        asking = Asking(self.calls, command)
-        try:
-            found = answer(command, retry(lambda: self.caller.ask(asking.call), Tries(), self._closing.wait))
-            if not command.reads_only and self.is_time_to_prune():
-                # The command was applied, so nothing that happens here is the caller's: somebody prunes again soon.
-                with suppress(Lost, HoldfastError):
-                    self.caller.ask(self.calls.prune)
-            return found  # noqa: TRY300 - an interrupt is heard up to here
-        except LeaseHeld as held:
-            return answer_held(command, held)
-        except BaseException as error:
-            if asking.was_sent:
-                take_back_if_cancelled(self, error, asking.named())
-            raise
+        return execute(self, command)
 
-    def within(self, connection: Connection) -> Executor:
-        """What executes commands in the connection's transaction, on the data of this store."""
-        check_connection(connection, psycopg.Connection, self.database)
-        return CallersTransaction(BorrowedPostgresStore(connection, limits=self.limits, name=self.address.schema, is_ready=True))
+    def within(self, connection: "psycopg.Connection[Any]") -> Executor:
+        return within(connection, self.database, self.address.schema, self.limits)
 
     def within_async(self, connection: "psycopg.AsyncConnection[Any]") -> AsyncExecutor:
-        check_connection(connection, psycopg.AsyncConnection, self.database)
-        borrowed = AsyncBorrowedPostgresStore(connection, limits=self.limits, name=self.address.schema, is_ready=True)
-        return AsyncCallersTransaction(borrowed)
+        return within_async(connection, self.database, self.address.schema, self.limits)
 
     def refuse_if_closed(self) -> None:
         """Raise `Closed` after `close`."""
@@ -120,12 +100,7 @@ class PostgresStore(StoreDefaults):
         return self.waiters.mark(topic)
 
     def wait(self, mark: Mark, timeout_s: float, due_in_s: float | None = None, poll_s: float | None = None) -> None:
-        announced = self.listen(mark.topic)
-        if announced is None:
-            self.waiters.wait(mark, timeout_s, due_in_s, poll_s)
-        elif timeout_s > 0:
-            # What came before told nobody, so the caller asks once more.
-            futures.wait([announced], ANNOUNCE_S)
+        wait(self, mark, timeout_s, due_in_s, poll_s)
 
     def listen(self, topic: str) -> Future[None] | None:
         """Hear of the topic; None where that is so already, else what is done once it is."""
@@ -186,7 +161,7 @@ def prune_functions_at(url: str) -> int:
     """Remove the functions of other releases from the schema; how many there were."""
     address = parse(url)
     with _administering(address) as session, session.cursor() as cursor, session.transaction():
-        return schema.carry_out(schema.prune_functions(address.schema), cursor)
+        return carry_out(schema.prune_functions(address.schema), cursor)
 
 
 @contextmanager

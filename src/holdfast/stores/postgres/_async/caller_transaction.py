@@ -1,0 +1,56 @@
+"""Commands inside a transaction of the caller's own psycopg connection: they commit or vanish with the caller's work.
+
+A store on a borrowed connection commits what it does while that is idle. Here a command is as a statement of the caller's own: where
+psycopg would begin a transaction for that, it is the first of one.
+"""
+
+from typing import Any, TypeVar
+
+import psycopg
+from psycopg.pq import TransactionStatus
+
+from holdfast.codec import Limits
+from holdfast.commands import Command
+from holdfast.stores.postgres._async.on_connection import AsyncBorrowing
+
+R = TypeVar("R")
+
+AsyncConnection = psycopg.AsyncConnection[Any]
+
+BEGIN = b"select"
+"""Nothing, and psycopg begins a transaction for it."""
+
+
+def within(connection: AsyncConnection, database: str, schema: str, limits: Limits) -> "AsyncCallersTransaction":
+    """What executes commands on the store of this schema; refuses a connection to another database, as far as the connection knows."""
+    if not isinstance(connection, psycopg.AsyncConnection):
+        given = f"{type(connection).__module__}.{type(connection).__name__}"
+        raise TypeError(f"a connection to this store is a psycopg.AsyncConnection here, not {given}")
+    if connection.info.dbname != database:
+        raise ValueError(
+            f"the connection is to the database {connection.info.dbname!r}, and the store in {database!r}: connect to that one"
+        )
+    return AsyncCallersTransaction(AsyncBorrowing(connection, limits=limits, name=schema, is_ready=True))
+
+
+class AsyncCallersTransaction:
+    """Executes commands in the open transaction of a connection, or in one that it begins, and never commits it."""
+
+    def __init__(self, borrowed: AsyncBorrowing) -> None:
+        self._borrowed = borrowed
+
+    async def execute(self, command: Command[R]) -> R:
+        connection = self._borrowed.connection
+        if not begins_one(connection):
+            return await self._borrowed.execute(command)
+        await connection.execute(BEGIN)
+        try:
+            return await self._borrowed.execute(command)
+        except BaseException:
+            await connection.rollback()
+            raise
+
+
+def begins_one(connection: AsyncConnection) -> bool:
+    """Whether a statement of the caller's would begin a transaction now."""
+    return not connection.autocommit and connection.info.transaction_status == TransactionStatus.IDLE

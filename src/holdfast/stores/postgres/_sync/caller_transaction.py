@@ -1,0 +1,57 @@
+# Generated from src/holdfast/stores/postgres/_async/caller_transaction.py by tools/unasync.py; do not edit.
+"""Commands inside a transaction of the caller's own psycopg connection: they commit or vanish with the caller's work.
+
+A store on a borrowed connection commits what it does while that is idle. Here a command is as a statement of the caller's own: where
+psycopg would begin a transaction for that, it is the first of one.
+"""
+
+from typing import Any, TypeVar
+
+import psycopg
+from psycopg.pq import TransactionStatus
+
+from holdfast.codec import Limits
+from holdfast.commands import Command
+from holdfast.stores.postgres._sync.on_connection import Borrowing
+
+R = TypeVar("R")
+
+Connection = psycopg.Connection[Any]
+
+BEGIN = b"select"
+"""Nothing, and psycopg begins a transaction for it."""
+
+
+def within(connection: Connection, database: str, schema: str, limits: Limits) -> "CallersTransaction":
+    """What executes commands on the store of this schema; refuses a connection to another database, as far as the connection knows."""
+    if not isinstance(connection, psycopg.Connection):
+        given = f"{type(connection).__module__}.{type(connection).__name__}"
+        raise TypeError(f"a connection to this store is a psycopg.Connection here, not {given}")
+    if connection.info.dbname != database:
+        raise ValueError(
+            f"the connection is to the database {connection.info.dbname!r}, and the store in {database!r}: connect to that one"
+        )
+    return CallersTransaction(Borrowing(connection, limits=limits, name=schema, is_ready=True))
+
+
+class CallersTransaction:
+    """Executes commands in the open transaction of a connection, or in one that it begins, and never commits it."""
+
+    def __init__(self, borrowed: Borrowing) -> None:
+        self._borrowed = borrowed
+
+    def execute(self, command: Command[R]) -> R:
+        connection = self._borrowed.connection
+        if not begins_one(connection):
+            return self._borrowed.execute(command)
+        connection.execute(BEGIN)
+        try:
+            return self._borrowed.execute(command)
+        except BaseException:
+            connection.rollback()
+            raise
+
+
+def begins_one(connection: Connection) -> bool:
+    """Whether a statement of the caller's would begin a transaction now."""
+    return not connection.autocommit and connection.info.transaction_status == TransactionStatus.IDLE
