@@ -1,4 +1,4 @@
-"""Leases on Redis: the short way of a lease and the rules leave the same keys behind."""
+"""Leases on Redis: the fast path of a lease and the full rules leave the same keys behind."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -19,12 +19,12 @@ OnLeases = Acquire | Renew | Release
 Way = Callable[[RedisStore, OnLeases], Any]
 
 
-def short_way(store: RedisStore, command: Command[Any]) -> Any:
+def by_fast_path(store: RedisStore, command: Command[Any]) -> Any:
     return store.execute(command)
 
 
-def by_the_rules(store: RedisStore, command: OnLeases) -> Any:
-    """A step of one command, which knows no short way."""
+def by_full_rules(store: RedisStore, command: OnLeases) -> Any:
+    """A step of one command, which has no fast path."""
     return store.execute(Together([command]))[0]
 
 
@@ -35,7 +35,7 @@ def store() -> Iterator[RedisStore]:
     store.close()
 
 
-@pytest.fixture(params=[short_way, by_the_rules])
+@pytest.fixture(params=[by_fast_path, by_full_rules])
 def way(request: pytest.FixtureRequest) -> Way:
     way: Way = request.param
     return way

@@ -1,6 +1,5 @@
 """How commands on dicts and leases go to Redis and come back."""
 
-from collections.abc import Sequence
 from typing import Final
 
 from msgspec import Struct, json, msgpack
@@ -10,7 +9,6 @@ from holdfast.commands import (
     Acquired,
     Change,
     Entries,
-    LeaseName,
     Length,
     Look,
     Looked,
@@ -24,8 +22,7 @@ from holdfast.commands import (
     Written,
 )
 from holdfast.records import seconds_in
-from holdfast.stores.redis.encode_queues import span
-from holdfast.stores.redis.plans import Fields, Plan, Plans, given, text
+from holdfast.stores.redis.plans import Fields, Plan, Plans, given
 from holdfast.stores.redis.records import KeptEntry, KeptLease
 
 
@@ -42,39 +39,18 @@ def _read(command: Read) -> Fields:
 
 
 def _write(command: Write) -> Fields:
-    changes = [_change(change) for change in command.changes]
-    return {"dict": command.dict, "changes": changes, "all_or_none": command.all_or_none}
+    return {**given(command, "changes"), "changes": [_change(change) for change in command.changes]}
 
 
 def _change(change: Change) -> Fields:
-    return given(
-        key=change.key,
-        do=None if change.do == "put" else change.do,
-        value=None if change.value is None else text(change.value),
-        by=json.encode(change.by).decode() if change.do == "increment" else None,
-        expect=None if change.expect == "any" else change.expect,
-        expected=None if change.expected is None else text(change.expected),
-        revision=change.revision if change.expect == "revision" else None,
-        lease=change.lease,
-        fence=change.fence,
-        ttl=span(change.ttl_s),
-    )
+    fields = given(change, "by")
+    if change.do == "increment":
+        fields["by"] = json.encode(change.by).decode()  # Exactly as it was given.
+    return fields
 
 
-def _acquire(command: Acquire) -> Fields:
-    return given(
-        dict=command.dict,
-        key=command.key,
-        holder=command.holder,
-        lease_id=command.lease_id,
-        lease=span(command.lease_s),
-        default=None if command.default is None else text(command.default),
-        all_or_none=command.all_or_none,
-    )
-
-
-def _names(names: Sequence[LeaseName]) -> list[tuple[str, str, str]]:
-    return [(name.dict or "", name.key, name.lease_id) for name in names]
+def _of_leases(command: Renew | Release) -> Fields:
+    return {**given(command, "names"), "names": [(name.dict or "", name.key, name.lease_id) for name in command.names]}
 
 
 class _Found(Struct, frozen=True):
@@ -146,17 +122,11 @@ def _looked(command: Look, reply: bytes) -> Looked:
 
 PLANS: Final[Plans] = {
     Read: Plan(_read, _entries),
-    Length: Plan(lambda command: {"dict": command.dict}, lambda _, reply: _decode_int(reply)),
+    Length: Plan(given, lambda _, reply: _decode_int(reply)),
     Write: Plan(_write, _written),
-    LowerFences: Plan(lambda command: {"dict": command.dict, "limit": command.limit}, lambda _, reply: _decode_int(reply)),
-    Acquire: Plan(_acquire, lambda command, reply: _decode_granted(reply).acquired(command.dict, command.key)),
-    Renew: Plan(
-        lambda command: given(names=_names(command.names), lease=span(command.lease_s), all_or_none=command.all_or_none),
-        _leases,
-    ),
-    Release: Plan(
-        lambda command: {"names": _names(command.names), "all_or_none": command.all_or_none},
-        lambda _, reply: _decode_released(reply),
-    ),
-    Look: Plan(lambda command: given(dict=command.dict, keys=list(command.keys)), _looked),
+    LowerFences: Plan(given, lambda _, reply: _decode_int(reply)),
+    Acquire: Plan(given, lambda command, reply: _decode_granted(reply).acquired(command.dict, command.key), ("default",)),
+    Renew: Plan(_of_leases, _leases),
+    Release: Plan(_of_leases, lambda _, reply: _decode_released(reply)),
+    Look: Plan(given, _looked),
 }

@@ -1,160 +1,76 @@
 """How commands on queues go to Redis and come back."""
 
-from collections.abc import Sequence
 from operator import attrgetter
 from typing import Final
 
-from msgspec import Struct, msgpack
+from msgspec import Raw, Struct, msgpack
 
-from holdfast.commands import Browse, Browsed, Claim, Claimed, Count, Extend, Filter, Held, Item, Move, Moved, Put, Puts, Settle, Stats
+from holdfast.commands import Browse, Browsed, Claim, Claimed, Count, Extend, Held, Item, Move, Moved, Put, Puts, Settle, Stats
 from holdfast.commands.moving import cursor
-from holdfast.commands.plain import uses_only
-from holdfast.records import ERROR_CHARACTERS, Message, Receipt, moment_in, seconds_in
-from holdfast.stores.redis.plans import Fields, Plan, Plans, given, text
-from holdfast.stores.redis.records import KeptClaim, KeptMessage
+from holdfast.commands.putting import KEPT
+from holdfast.records import Message, seconds_in
+from holdfast.stores.redis.plans import Fields, Plan, Plans, given, kept, text
+from holdfast.stores.redis.records import KeptClaim, KeptMessage, message_of
 
-
-def span(seconds: float | None) -> int | None:
-    """A duration in microseconds."""
-    return None if seconds is None else moment_in(seconds)
-
-
-PLAIN = 1_000
-"""How many messages the short way of a script takes."""
-
-_SHARED: Final = ("delay_s", "priority", "max_attempts", "dead_letter", "metadata")
-"""What messages of one put may have, if all of them have it."""
-_options = attrgetter(*_SHARED)
-_is_plain_item = uses_only(Item, "id", "value", "if_ready", "if_leased", *_SHARED)
-_is_done = uses_only(Settle, "id", "receipts", "return_to", "delay_s", "error", "counts", "max_attempts", "dead_letter", "all_or_none")
+_OTHERS: Final = tuple(name for name in Item.__struct_fields__ if name not in ("id", "value", *KEPT))
+"""The options that say how a message is put, and are not kept in it."""
+_options = attrgetter(*KEPT, *_OTHERS)
+_NO_OPTIONS: Final = _options(Item("none", Raw(b"null")))
 
 
 def _put(command: Put) -> Fields:
     items = command.items
-    if not 0 < len(items) <= PLAIN or not _are_alike(items):
-        return {"queue": command.queue, "items": [_item(item) for item in items]}
+    options = [_options(item) for item in items]
+    are_shared = options[1:] == options[:-1]
     return {
         "queue": command.queue,
         "ids": [item.id for item in items],
         "values": [text(item.value) for item in items],
-        "shared": _shared(items[0]),
-        "delay": moment_in(items[0].delay_s),
+        "options": [_sent_options(item) for item in (items[:1] if are_shared else items)],
     }
 
 
-def _are_alike(items: Sequence[Item]) -> bool:
-    """Whether they have no keys, share their options, and are under different ids."""
-    options = _options(items[0])
-    is_alike = all(_is_plain_item(item) and _options(item) == options for item in items)
-    return is_alike and (len(items) == 1 or len({item.id for item in items}) == len(items))
-
-
-def _shared(item: Item) -> Fields:
-    """What a message that the item puts begins with."""
-    metadata = None if item.metadata is None else text(item.metadata)
-    return given(priority=item.priority or None, max_attempts=item.max_attempts, dead_letter=item.dead_letter, metadata=metadata)
-
-
-def _item(item: Item) -> Fields:
-    fields: Fields = {"id": item.id, "value": text(item.value)}
-    if item.key is not None:
-        fields |= {"key": item.key, "if_ready": item.if_ready, "if_leased": item.if_leased}
-    if item.delay_s:
-        fields["delay"] = moment_in(item.delay_s)
-    if item.at is not None:
-        fields["at"] = item.at
-    if item.priority:
-        fields["priority"] = item.priority
-    if item.max_attempts is not None:
-        fields["max_attempts"] = item.max_attempts
-    if item.dead_letter is not None:
-        fields["dead_letter"] = item.dead_letter
-    if item.start_within_s is not None:
-        fields["start_within"] = moment_in(item.start_within_s)
-    if item.metadata is not None:
-        fields["metadata"] = text(item.metadata)
-    return fields
+def _sent_options(item: Item) -> Fields:
+    if _options(item) == _NO_OPTIONS:
+        return {}
+    return {**given(item, "id", "value", *KEPT), "kept": kept(item, Item, KEPT)}
 
 
 def _claim(command: Claim) -> Fields:
-    return given(
-        queue=command.queue,
-        holder=command.holder,
-        limit=command.limit,
-        lease=span(command.lease_s),
-        key=command.key,
-        take=command.take or None,
-        expired_to=None if command.expired_to == "place" else command.expired_to,
-        max_attempts=command.max_attempts,
-        dead_letter=command.dead_letter,
-    )
+    fields = given(command)
+    if command.expired_to == "place":
+        del fields["expired_to"]  # What is kept leaves out defaults.
+    return fields
 
 
-def _receipts(receipts: Sequence[Receipt]) -> list[tuple[str, str, int]]:
-    return [(receipt.queue, receipt.id, receipt.token) for receipt in receipts]
+def _of_claims(command: Extend | Settle) -> Fields:
+    """A command on claims: a queue that all share is sent once."""
+    receipts = command.receipts
+    queues = [receipt.queue for receipt in receipts]
+    return {
+        **given(command, "receipts"),
+        "queues": queues[:1] if len(set(queues)) == 1 else queues,
+        "ids": [receipt.id for receipt in receipts],
+        "tokens": [receipt.token for receipt in receipts],
+    }
 
 
-def _are_plain(receipts: Sequence[Receipt]) -> bool:
-    """Whether they are of one queue and of different messages."""
-    return len(receipts) == 1 or (len({one.queue for one in receipts}) == 1 and len({one.id for one in receipts}) == len(receipts))
-
-
-def _extend(command: Extend) -> Fields:
-    return given(receipts=_receipts(command.receipts), lease=span(command.lease_s), all_or_none=command.all_or_none)
-
-
-def _settle(command: Settle) -> Fields:
-    if 0 < len(command.receipts) <= PLAIN and _is_done(command) and _are_plain(command.receipts):
-        receipts = command.receipts
-        fields = {"queue": receipts[0].queue, "ids": [one.id for one in receipts], "tokens": [one.token for one in receipts]}
-        return fields | {"to": "done", "all_or_none": command.all_or_none}
-    if command.to == "done":
-        return {"receipts": _receipts(command.receipts), "to": "done", "all_or_none": command.all_or_none}
-    return given(
-        receipts=_receipts(command.receipts),
-        to=command.to,
-        return_to=command.return_to,
-        delay=moment_in(command.delay_s),
-        error=command.error[:ERROR_CHARACTERS] if command.error is not None else None,
-        counts=command.counts,
-        max_attempts=command.max_attempts,
-        dead_letter=command.dead_letter,
-        all_or_none=command.all_or_none,
-    )
-
-
-def _which(which: Filter) -> Fields:
-    return given(older_than=span(which.older_than_s), error_contains=which.error_contains or None, key_prefix=which.key_prefix)
-
-
-def _browse(command: Browse) -> Fields:
-    if command.ids is not None:
-        return {"queue": command.queue, "ids": list(command.ids)}
-    if command.keys is not None:
-        return {"queue": command.queue, "keys": list(command.keys)}
-    which = _which(command.which)
-    return given(queue=command.queue, state=command.state, which=which, after=command.after, limit=command.limit)
+def _of_which(command: Browse | Move) -> Fields:
+    """A command on the messages that a filter lets through, or that it names."""
+    return {**given(command, "which"), "which": given(command.which)}
 
 
 def _move(command: Move) -> Fields:
-    return given(
-        queue=command.queue,
-        to=command.to,
-        ids=None if command.ids is None else list(dict.fromkeys(command.ids)),
-        state=command.state,
-        which=_which(command.which),
-        limit=command.limit,
-        to_queue=command.to_queue,
-        delay=moment_in(command.delay_s),
-        spacing=moment_in(command.spacing_s),
-        error=command.error[:ERROR_CHARACTERS] if command.error is not None else None,
-    )
+    fields = _of_which(command)
+    if command.ids is not None:
+        fields["ids"] = list(dict.fromkeys(command.ids))
+    return fields
 
 
 class _Messages(Struct, frozen=True):
     """Messages, their values, and what else comes with them.
 
-    The short way tells their ids apart, and what a first claim added to those that were never claimed before; their values are in them.
+    The fast path answers their ids apart, and what a first claim added to those that were never claimed before; their values are in them.
     """
 
     messages: list[KeptMessage]
@@ -168,9 +84,9 @@ class _Messages(Struct, frozen=True):
 
     def of(self, queue: str) -> list[Message]:
         if self.claim is None:
-            return [kept.message(queue, kept.id, value, kept) for kept, value in zip(self.messages, self.values, strict=True)]
-        found, claim = zip(self.messages, self.ids, strict=True), self.claim
-        return [kept.message(queue, message_id, kept.value, kept if kept.attempts else claim) for kept, message_id in found]
+            return [message_of(queue, found.id, value, found, found) for found, value in zip(self.messages, self.values, strict=True)]
+        messages, claim = zip(self.messages, self.ids, strict=True), self.claim
+        return [message_of(queue, message_id, found.value, found, found if found.attempts else claim) for found, message_id in messages]
 
 
 class _Counted(Struct, frozen=True):
@@ -235,20 +151,20 @@ def _puts(command: Put, reply: bytes) -> Puts:
     found = _decode_puts(reply)
     if isinstance(found, Puts):
         return found
-    return Puts([item.id for item in command.items], [True] * len(command.items))  # The short way: all of them.
+    return Puts([item.id for item in command.items], [True] * len(command.items))  # The fast path: all of them.
 
 
 def _held(command: Extend | Settle, reply: bytes) -> Held:
     found = _decode_held(reply)
-    return found if isinstance(found, Held) else Held([True] * len(command.receipts))  # The short way: all of them.
+    return found if isinstance(found, Held) else Held([True] * len(command.receipts))  # The fast path: all of them.
 
 
 PLANS: Final[Plans] = {
     Put: Plan(_put, _puts),
     Claim: Plan(_claim, _claimed),
-    Extend: Plan(_extend, _held),
-    Settle: Plan(_settle, _held),
-    Browse: Plan(_browse, _browsed),
-    Count: Plan(lambda command: {"queue": command.queue}, _counted),
+    Extend: Plan(_of_claims, _held),
+    Settle: Plan(_of_claims, _held),
+    Browse: Plan(_of_which, _browsed),
+    Count: Plan(given, _counted),
     Move: Plan(_move, lambda _, reply: _decode_moved(reply)),
 }

@@ -7,7 +7,7 @@ from msgspec import UNSET, Raw, Struct, json, msgpack
 from holdfast.commands import Changes, Clear, Configure, Named, Names, Page, Prune
 from holdfast.records import Event, Settings, moment_in
 from holdfast.stores.redis.encode_dicts import start_of
-from holdfast.stores.redis.plans import Fields, Object, Plan, Plans
+from holdfast.stores.redis.plans import Fields, Object, Plan, Plans, given
 
 FACTS = (
     *("ids", "keys", "updated", "updated_keys", "started", "to", "dead_letter"),
@@ -59,7 +59,7 @@ def _configure(command: Configure) -> Fields:
 
 def _list(command: Names) -> Fields:
     start = start_of(command.prefix, command.after)
-    return {"kind": command.kind, "from": start, "prefix": command.prefix, "limit": command.limit, "exact": command.exact}
+    return {**given(command, "after"), "from": start}
 
 
 def log_of(topic: str) -> Object:
@@ -70,7 +70,7 @@ def log_of(topic: str) -> Object:
 
 def _changes(command: Changes) -> Fields:
     kind, name = log_of(command.topic)
-    return {"topic": command.topic, "kind": kind, "name": name, "after": command.after, "limit": command.limit}
+    return {**given(command), "kind": kind, "name": name}
 
 
 def facts(data: Any) -> Raw:
@@ -109,14 +109,11 @@ def _page(command: Changes, reply: bytes) -> Page:
 
 PLANS: Final[Plans] = {
     Configure: Plan(_configure, lambda command, reply: _decode_configured(reply).settings(command.kind, command.name)),
-    Clear: Plan(
-        lambda command: {"kind": command.kind, "name": command.name, "drop": command.drop},
-        lambda _, reply: _decode_int(reply),
-    ),
+    Clear: Plan(given, lambda _, reply: _decode_int(reply)),
     Names: Plan(_list, _named),
     Changes: Plan(_changes, _page),
     Prune: Plan(
-        lambda command: {"keep": command.keep, "keep_for": moment_in(command.keep_s), "limit": command.limit},
+        lambda command: {**given(command, "keep_s"), "keep_for": moment_in(command.keep_s)},
         lambda _, reply: _decode_int(reply),
     ),
 }

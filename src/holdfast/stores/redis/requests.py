@@ -29,7 +29,11 @@ class Request(Struct, frozen=True, gc=False):
 def request_for(command: Command[Any], prefix: str) -> Request:
     """The command as it is sent to the store under this prefix."""
     keys = [prefix, *[key_of(prefix, *one) for one in objects_of(command)]]
-    return Request(type(command).__name__, keys, msgpack.encode(PLANS[type(command)].fields(command)))
+    plan = PLANS[type(command)]
+    fields = plan.fields(command)
+    if command.plain(*plan.fast_also):
+        fields["fast"] = True
+    return Request(type(command).__name__, keys, msgpack.encode(fields))
 
 
 def answer_to(command: Command[R], reply: bytes) -> R:

@@ -4,10 +4,33 @@ import hashlib
 import re
 from functools import cache
 from importlib.resources import files
+from typing import Final
 
 from msgspec import Struct
 
-INCLUDE = re.compile(r"^-- @include (.+)$", re.MULTILINE)
+from holdfast.codec.fields import PRIORITY, TOKEN
+from holdfast.commands.allowance import ANSWER_BYTES
+from holdfast.commands.claiming import SWEEP
+from holdfast.commands.events import RETAINED, RETAINED_S, RETRY_S
+from holdfast.records import HISTORY, NEVER
+from holdfast.stores.waiting.hints import EVERYONE
+
+CONSTANTS: Final[dict[str, int]] = {
+    "ANSWER_BYTES": ANSWER_BYTES,
+    "EVERYONE": EVERYONE,
+    "HISTORY": HISTORY,
+    "LAST": TOKEN.most,
+    "NEVER": NEVER,
+    "RETAINED": RETAINED,
+    "RETAINED_S": round(RETAINED_S),
+    "RETRY_S": round(RETRY_S),
+    "SWEEP": SWEEP,
+    "TOP": PRIORITY.most,
+}
+"""What scripts and commands both know: `{{NAME}}` in a file stands for it."""
+
+_INCLUDE = re.compile(r"^-- @include (.+)$", re.MULTILINE)
+_CONSTANT = re.compile(r"{{(\w+)}}")
 _FOLDER = files("holdfast.stores.redis") / "lua"
 
 
@@ -20,22 +43,29 @@ class Script(Struct, frozen=True):
 
 @cache
 def script(command: str) -> Script:
-    """The script that answers a command."""
+    """The script that executes a command."""
     name = command.lower()
     seen: dict[str, None] = {}
-    # First the short way, if it has one: it needs few of the functions, and a script pays for each that it makes.
-    short = _with_includes(f"plain/{name}", seen) if (_FOLDER / "plain" / f"{name}.lua").is_file() else []
-    text = "\n".join([*short, *_with_includes(name, seen), _read("run"), f'return run("{command}")'])
+    # The fast path comes first: it needs few of the functions, and a script pays for each that it makes.
+    text = "\n".join([*_fast_path(name, seen), *_with_includes(name, seen), _read("run"), f'return run("{command}")'])
     return Script(text, hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest())
 
 
+def _fast_path(name: str, seen: dict[str, None]) -> list[str]:
+    """The fast path of a command that has one. It returns nil, with nothing written, where the full rules must decide."""
+    if not (_FOLDER / "fast" / f"{name}.lua").is_file():
+        return []
+    call = f"if command.fast then\n  local answer = fast_{name}()\n  if answer then\n    return answer\n  end\nend"
+    return [*_with_includes(f"fast/{name}", seen), call]
+
+
 def _with_includes(name: str, seen: dict[str, None]) -> list[str]:
-    """The file and all it includes, each once and before who needs it."""
+    """The file and all it includes, each once and before those that need it."""
     if name in seen:
         return []
     seen[name] = None
     text = _read(name)
-    included = [part for line in INCLUDE.findall(text) for part in line.split()]
+    included = [part for line in _INCLUDE.findall(text) for part in line.split()]
     pieces = [piece for part in included for piece in _with_includes(part, seen)]
     # A command shares nothing but its entry in `commands`, and Lua allows 200 local names at a time.
     return [*pieces, f"do\n{text}\nend" if _is_command(name) else text]
@@ -47,4 +77,5 @@ def _is_command(name: str) -> bool:
 
 def _read(name: str) -> str:
     part = _FOLDER / "parts" / f"{name}.lua"
-    return (part if part.is_file() else _FOLDER / f"{name}.lua").read_text("utf-8")
+    text = (part if part.is_file() else _FOLDER / f"{name}.lua").read_text("utf-8")
+    return _CONSTANT.sub(lambda found: str(CONSTANTS[found[1]]), text)

@@ -9,7 +9,7 @@
 
 local claim = {}
 
-local SWEEP = 100 -- how many ended leases a claim looks after beyond as many as it may hand out
+local SWEEP = {{SWEEP}} -- how many ended leases a claim looks after beyond as many as it may hand out
 
 --- The line as a claim of one key sees it: at most one message long.
 local function key_line(queue, key)

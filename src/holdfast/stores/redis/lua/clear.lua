@@ -29,7 +29,7 @@ function clear.write(command, plan)
     end_lease(command.name, key)
   end
   local count = command.kind == "queue" and clear_queue(object) or clear_dict(object)
-  tell(object, "cleared", { count = count, dropped = command.drop })
+  tell(object, "cleared", { count = count, dropped = command.drop or false })
   if command.drop then
     drop(object)
   end

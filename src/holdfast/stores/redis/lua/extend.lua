@@ -1,7 +1,7 @@
 --- Extend: renew claims from now on; a lease of 0 ends them now, none lets them hold without end.
 --
 -- KEYS  1 the store  2… the queues of the receipts
--- ARGV  1 the command: receipts {queue, id, token}, lease, all_or_none
+-- ARGV  1 the command: queues (one, or one each), ids, tokens, lease, all_or_none
 --       2 its id, or ''  3 the moment, in tests  4 the offset of the wall clock, in tests
 -- Answers held, a flag each.
 -- @include claims

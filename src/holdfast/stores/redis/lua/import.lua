@@ -50,7 +50,7 @@ end
 local function configure(settings)
   local object = settings.kind == "queue" and open_queue(settings.name) or open_dict(settings.name)
   if not settings_of(object) then
-    object.settings = { created_at = settings.created_at, paused = settings.paused, maxsize = settings.maxsize }
+    object.settings = { created_at = settings.created_at or 0, paused = settings.paused, maxsize = settings.maxsize }
     object.is_configured = true
     keep_log(object)
   end

@@ -1,12 +1,12 @@
 --- Put: add messages to a queue, all or none.
 --
 -- KEYS  1 the store  2 the queue
--- ARGV  1 the command: queue, items, of which each has id, value and, where it is not the default,
---         key, if_ready, if_leased, delay, at, priority, max_attempts, dead_letter, start_within, metadata;
---         or as plain/put.lua reads it
+-- ARGV  1 the command: queue, ids, values, options (one, or one each): delay, at, start_within, if_ready, if_leased where they are not
+--         the default, and kept: the fields that the message keeps as they are
 --       2 its id, or ''  3 the moment, in tests  4 the offset of the wall clock, in tests
 -- Answers ids and created, an item each, or true: all were created.
 -- @include queue
+-- @include moments
 
 local put = {}
 
@@ -44,21 +44,12 @@ local function answer(placement, id, created)
 end
 
 local function new_message(item)
-  local position = now + (item.delay or 0)
-  if item.at then
-    position = math.min(math.max(position, item.at - wall_offset), LAST - 1)
+  local message = { id = item.id, created_at = now }
+  for field, content in pairs(item.kept) do
+    message[field] = content
   end
-  return {
-    id = item.id,
-    key = item.key,
-    priority = item.priority,
-    position = position,
-    max_attempts = item.max_attempts,
-    dead_letter = item.dead_letter,
-    start_by = item.start_within and math.min(position + item.start_within, LAST),
-    metadata = item.metadata,
-    created_at = now,
-  }
+  message.position, message.start_by = moments_of(item.options)
+  return message
 end
 
 local function place_new(placement, message, value)
@@ -75,13 +66,13 @@ end
 local function place_update(placement, message, item)
   local one = placement.added_by_id[message.id]
   if one then
-    one.value, message.metadata = item.value, item.metadata
+    one.value, message.metadata = item.value, item.kept.metadata
   else
     if not placement.updated[message.id] then
       placement.updated[message.id] = { message = message }
       table.insert(placement.updated, placement.updated[message.id])
     end
-    placement.updated[message.id].value, placement.updated[message.id].metadata = item.value, item.metadata
+    placement.updated[message.id].value, placement.updated[message.id].metadata = item.value, item.kept.metadata
   end
   answer(placement, message.id, false)
 end
@@ -90,7 +81,7 @@ end
 local function place_behind(placement, queue, item)
   local first, copy = placement.live[item.key], placement.copies[item.key]
   local held = is_held(first)
-  local policy = held and (item.if_leased or "buffer") or (not held and (item.if_ready or "update"))
+  local policy = held and (item.options.if_leased or "buffer") or (not held and (item.options.if_ready or "update"))
   if policy == "reject" then
     refuse("KeyInFlight", { queue = queue.name, key = item.key, held = held })
   elseif policy == "keep" then
@@ -125,18 +116,13 @@ local function check_room(placement, queue)
   reserved[queue.name] = (reserved[queue.name] or 0) + wanted
 end
 
---- The items of a put, each with all that it says, also where they were sent in the short way.
+--- The items of a put, each with its options: those that all share come once.
 local function items_of(command)
-  if command.items then
-    return command.items
-  end
   local items = {}
   for i, id in ipairs(command.ids) do
-    local item = { id = id, value = command.values[i], delay = command.delay }
-    for field, content in pairs(command.shared) do
-      item[field] = content
-    end
-    items[i] = item
+    local options = command.options[i] or command.options[1]
+    local kept = options.kept or {}
+    items[i] = { id = id, value = command.values[i], key = kept.key, options = options, kept = kept }
   end
   return items
 end

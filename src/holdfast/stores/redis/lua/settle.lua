@@ -1,8 +1,8 @@
 --- Settle: end claims. Acknowledge, release, fail, snooze and dead-letter are this one command.
 --
 -- KEYS  1 the store  2… the queues of the receipts
--- ARGV  1 the command: receipts {queue, id, token}, to, return_to, delay, error, counts, max_attempts, dead_letter, all_or_none;
---         or as plain/settle.lua reads it
+-- ARGV  1 the command: queues (one, or one each), ids, tokens, to, return_to, delay, error, counts, max_attempts,
+--         dead_letter, all_or_none
 --       2 its id, or ''  3 the moment, in tests  4 the offset of the wall clock, in tests
 -- Answers held, a flag each, or true: all were.
 -- @include claims

@@ -1,8 +1,7 @@
 --- Write: change entries of a dict, each on its own conditions.
 --
 -- KEYS  1 the store  2 the dict
--- ARGV  1 the command: dict, all_or_none, changes, of which each has key and, where it is not the default, do (none: put), value,
---         by (as text), expect, expected, revision, lease, fence, ttl
+-- ARGV  1 the command: dict, all_or_none, changes, each with key, do, value, by (as text), expect, expected, revision, lease, fence, ttl
 --       2 its id, or ''  3 the moment, in tests  4 the offset of the wall clock, in tests
 -- Answers a list of {entry, because}: the entry now in force, or the one a delete removed, and what stood in the way.
 -- @include writing

@@ -6,17 +6,18 @@
 
 local call = redis.call
 
-local ALL = 2 ^ 30 -- wakes every waiter of a topic
-local NEVER = 2 ^ 62 -- the end of a lease that has none
-local LAST = 2 ^ 53 - 1 -- no moment lies behind it
-local RETRY_S = "120" -- how long somebody may repeat a command, so how long its answer and its events are kept at least
-local RETAINED_S = 86400
+local ALL = {{EVERYONE}} -- wakes every waiter of a topic
+local NEVER = {{NEVER}} -- the end of a lease that has none
+local LAST = {{LAST}} -- no moment lies behind it
+local RETRY_S = "{{RETRY_S}}" -- how long somebody may repeat a command, so how long its answer and its events are kept at least
+local RETAINED_S = {{RETAINED_S}}
 local LOG_S = 2 * RETAINED_S -- how long the log of a taken lease outlasts it: a day longer than need be, so that not every renewal says so
-local RETAINED = 100000
+local RETAINED = {{RETAINED}}
 local TIDY = 100 -- about one step in so many tidies up a little
 local CHUNK = 4000 -- arguments to one call: `unpack` fails at about 8,000; even, because some come in pairs
-local ANSWER_BYTES = 16 * 1024 * 1024 -- how much one answer brings
+local ANSWER_BYTES = {{ANSWER_BYTES}} -- how much one answer brings
 local FEW = 8 -- so many of anything are less than that
+local MOST = 1000 -- so many of anything a fast path takes: their arguments fit into one call
 local AFTER_ALL = "\255" -- sorts behind whatever follows: no text has this byte
 
 -- How members of sorted sets begin, for `struct`: see queue.lua.
@@ -24,7 +25,8 @@ local READY = ">I4I8I8" -- priority from the top, position, n
 local LINE = ">I4I8" -- of these the first two
 local MOMENT = ">I8I8" -- a moment, n
 local NUMBER = ">I8"
-local TOP = 2 ^ 31 - 1 -- the highest priority
+local POSITION_AT, READY_N_AT, READY_ID_AT, MOMENT_ID_AT = 5, 13, 21, 17 -- where these are in READY and MOMENT, and the id behind them
+local TOP = {{TOP}} -- the highest priority
 
 -- What is packed piece by piece, since a table for it would cost more, begins with its kind.
 local TRUE, MAP_OF_1, MAP_OF_2, MAP_OF_3 = "\195", "\129", "\130", "\131"

@@ -5,9 +5,9 @@
 --
 -- A receipt is {queue, id, token}.
 local function held_by(command)
-  command.receipts = command.receipts or {}
-  for i, id in ipairs(command.ids or {}) do
-    command.receipts[i] = { command.queue, id, command.tokens[i] } -- It was sent in the short way.
+  command.receipts = {}
+  for i, id in ipairs(command.ids) do
+    command.receipts[i] = { command.queues[i] or command.queues[1], id, command.tokens[i] } -- A queue that all share comes once.
   end
   local ids, held, seen, lost = {}, {}, {}, {}
   for _, receipt in ipairs(command.receipts) do

@@ -2,8 +2,7 @@
 --
 -- Settle ends claims because their holder says so, Claim because their time is up, Move by hand; what follows is the same.
 -- @include line
-
-local HISTORY = 20 -- how many endings a message remembers; older ones are only counted
+-- @include ending
 
 --- What will become of messages of one queue whose claims end; a check fills it in, `end_claims` carries it out.
 local function plan_endings(queue, messages)
@@ -13,11 +12,8 @@ end
 
 --- Where a message goes that is no longer held; `back` is the moment that the back of the line means.
 local function position_after(endings, message, return_to, back, delay)
-  if return_to == "back" then
-    return back + delay
-  end
-  if return_to == "place" then
-    return delay > 0 and math.max(message.position, now + delay) or message.position
+  if return_to ~= "front" then
+    return position_behind(message, return_to, back, delay)
   end
   local priority = message.priority or 0
   if endings.heads[priority] == nil then
@@ -25,11 +21,6 @@ local function position_after(endings, message, return_to, back, delay)
   end
   local head = endings.heads[priority]
   return (head and math.min(head - 1, now) or now) + delay
-end
-
---- What a message remembers of one claim on it.
-local function ending_of(message, at, how, error_text)
-  return { message.holder or "", message.token or 0, message.since or 0, at, how, error_text }
 end
 
 --- Plan the way back into the line, unless a buffered copy takes the place.
@@ -49,26 +40,6 @@ local function plan_burial(endings, message, place, ending, failed)
   table.insert(list, { message = message, place = place, ending = ending, failed = failed })
 end
 
---- Whether so many failures use up a message's budget, its own or else the claimer's.
-local function is_spent(message, failures, fallback)
-  local limit = message.max_attempts or fallback.max_attempts
-  return limit ~= nil and failures >= limit
-end
-
---- Write an ending into a message.
-local function remember(message, one)
-  local history = message.history or {}
-  table.insert(history, one.ending)
-  if #history > HISTORY then
-    table.remove(history, 1)
-  end
-  message.history, message.endings = history, (message.endings or 0) + 1
-  message.last_error = one.ending[6] or message.last_error
-  if one.failed then
-    message.failures = (message.failures or 0) + 1
-  end
-end
-
 --- The id under which a message can enter another queue: its own, or one that is free, so that neither is lost.
 local function free_id(queue, id)
   local name, number = id, 1
@@ -84,7 +55,7 @@ end
 --- A message as it arrives in its dead-letter queue: fresh work, with a letter that says where it came from and why.
 local function dead_letter_of(queue, one)
   local message = one.message
-  remember(message, one)
+  remember(message, one.ending, one.failed)
   return {
     id = free_id(open_queue(one.place), message.id),
     n = message.n,
@@ -137,13 +108,13 @@ local function end_claims(endings)
   for i, one in ipairs(endings.back) do
     change_state(queue, one.message, "ready")
     one.message.position = one.position
-    remember(one.message, one)
+    remember(one.message, one.ending, one.failed)
     back[i] = one.message
   end
   for i, one in ipairs(endings.dead) do
     change_state(queue, one.message, "dead")
     one.message.dead_at = now
-    remember(one.message, one)
+    remember(one.message, one.ending, one.failed)
     dead[i] = one.message
   end
   local places, by_place = write_moved(endings)

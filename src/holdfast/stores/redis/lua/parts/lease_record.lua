@@ -1,9 +1,10 @@
---- How a lease is kept: a packed map whose fields are always in one place, so that the short ways read and splice it without unpacking it.
+--- How a lease is kept: a packed map whose fields are always in one place, so that the fast paths read and change it without unpacking it.
 --
---   9 token   24 since   39 until, each of eight bytes   47 "holder" and the holder   then "lease_id" and the id, at the end
+-- Token, since and until, each of eight bytes; then "holder" and the holder; at the end "lease_id" and the id.
 -- @include begin
 
 local LEASE = ">c8I8c7I8c7I8"
+local SINCE_AT, ENDS_AT, HOLDER_AT = 24, 39, 47 -- where these are in it
 local LEASE_HEAD, SINCE, ENDS = "\133\165token\207", "\165since\207", "\165until\207"
 local LEASE_ID = "\168lease_id"
 

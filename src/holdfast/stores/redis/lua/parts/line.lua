@@ -12,7 +12,7 @@ local function heads(queue, limit)
     local ids = {}
     from = nil
     for i, member in ipairs(members) do
-      if struct.unpack(NUMBER, member, 5) > now then
+      if struct.unpack(NUMBER, member, POSITION_AT) > now then
         from = "(" .. string.sub(member, 1, 4) .. AFTER_ALL
         break
       end
@@ -83,14 +83,14 @@ end
 local function head_position(queue, priority)
   local prefix = priority_bytes(priority)
   local member = first_ready(queue, "[" .. prefix)
-  return member and string.sub(member, 1, 4) == prefix and struct.unpack(NUMBER, member, 5) or nil
+  return member and string.sub(member, 1, 4) == prefix and struct.unpack(NUMBER, member, POSITION_AT) or nil
 end
 
 --- Call `visit` with the four bytes of each priority in use and the position where its line begins.
 local function each_priority(queue, visit)
   local member = first_ready(queue, "-")
   while member do
-    local prefix, position = string.sub(member, 1, 4), struct.unpack(NUMBER, member, 5)
+    local prefix, position = string.sub(member, 1, 4), struct.unpack(NUMBER, member, POSITION_AT)
     visit(prefix, position)
     member = first_ready(queue, "(" .. prefix .. AFTER_ALL)
   end
@@ -106,7 +106,7 @@ local function next_due(queue)
   each_priority(queue, function(prefix)
     local ahead = first_ready(queue, "[" .. prefix .. sortable(now + 1))
     if ahead and string.sub(ahead, 1, 4) == prefix then
-      due = math.min(due, (struct.unpack(NUMBER, ahead, 5)))
+      due = math.min(due, (struct.unpack(NUMBER, ahead, POSITION_AT)))
     end
   end)
   return due < NEVER and due or nil

@@ -14,13 +14,13 @@
 -- one command finds any range of them in O(log n).
 --
 -- So a put writes a message and its value at once, and a claim leaves the value where it is. What became of a message is all of it but
--- its id and its value; only the first claim of a fresh one, by the short way, keeps no more than what it added (see spliced.lua). Fresh is
+-- its id and its value; only the first claim of a fresh one, by the fast path, keeps no more than what it added (see message_record.lua). Fresh is
 -- a message of which nothing is to be known but how it was put, and which a claim may hand out as it is.
 --
 -- A message is loaded once and changed in place; how it stood before is noted at its first change, and `write_queue` brings every
 -- order up to date.
 -- @include objects
--- @include spliced
+-- @include message_record
 
 local queues = {}
 
@@ -51,9 +51,9 @@ local function id_in(order, member)
   if order == "buffered" then
     return string.sub(member, string.find(member, "\0", 1, true) + 9)
   elseif order == "ready" then
-    return string.sub(member, 21, string.byte(member, -1) == 0 and -2 or -1)
+    return string.sub(member, READY_ID_AT, string.byte(member, -1) == 0 and -2 or -1)
   end
-  return string.sub(member, 17)
+  return string.sub(member, MOMENT_ID_AT)
 end
 
 local function state_of(message)
@@ -131,7 +131,7 @@ local function load_messages(queue, ids)
   end
   local put, claims = {}, {}
   for i, packed in ipairs(fields_of(queue.key .. ":messages", fields)) do
-    if packed and not is_spliced(packed) then
+    if packed and not is_first_claim(packed) then
       keep_loaded(queue, missing[i], cmsgpack.unpack(packed), true)
     else
       put[#put + 1], claims[#put + 1] = missing[i], packed

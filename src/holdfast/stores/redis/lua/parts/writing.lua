@@ -30,7 +30,7 @@ local function obstacle(dict, change, entry)
     return "lease"
   elseif change.fence and fence_of(dict, change.key) > change.fence then
     return "fence"
-  elseif not meets[change.expect or "any"](entry, change) then
+  elseif not meets[change.expect](entry, change) then
     return "compare"
   end
   return nil
@@ -68,7 +68,7 @@ local function plan_changes(dict, changes)
   for i, change in ipairs(changes) do
     local entry = dict.entries[change.key] or nil
     local because = obstacle(dict, change, entry)
-    local is_write = change["do"] == nil or change["do"] == "increment"
+    local is_write = change["do"] == "put" or change["do"] == "increment"
     if not because and is_write then
       local fence = math.max(change.fence or 0, entry and entry.fence or 0)
       plan[i] = {

@@ -1,7 +1,5 @@
---- The short way of Acquire: a key that is held, or that was given back by whoever held it last, with its entry if a default is given.
---
--- What is less plain goes on to the rules of acquire.lua, with nothing written.
--- @include one_lease
+--- Fast acquire: a key that is held, or that was given back by its last holder, with its entry if a default is given.
+-- @include fast/lease
 
 --- The entry under the key of a dict, nil for none.
 local function read_entry(key)
@@ -29,15 +27,15 @@ local function tell_acquired(dict, key, number, number_text, floor)
   end
 end
 
-while command.lease do
+local function fast_acquire()
   local dict, key = command.dict, command.key
   local number, held, ends_at, floor = read_one(dict, key)
-  if not number or number % TIDY == 0 or (held and (ends_at <= now or ends_at >= NEVER or command.all_or_none)) then
-    break
+  if not command.lease or not number or number % TIDY == 0 or (held and (ends_at <= now or ends_at >= NEVER)) then
+    return nil
   end
   local entry = dict and read_entry(key) or nil
   if dict and command.default and not entry then
-    break
+    return nil
   end
   local record = held
   if not held then
@@ -51,7 +49,7 @@ while command.lease do
     answer = answer .. cmsgpack.pack("entry", entry)
   end
   if not keep_answer(answer) then
-    break
+    return nil
   end
   if not held then
     local number_text = text(number)

@@ -1,19 +1,17 @@
---- The short way of Renew: one lease, still held.
---
--- What is less plain goes on to the rules of renew.lua, with nothing written.
--- @include one_lease
+--- Fast renew: one lease, still held.
+-- @include fast/lease
 
-while #command.names == 1 and command.lease do
+local function fast_renew()
   local name = command.names[1]
   local dict, key, id = name[1] ~= "" and name[1] or nil, name[2], LEASE_ID .. pack_text(name[3])
   local number, record, ends_at, floor = read_one(dict, key)
-  if not number or not record or ends_at <= now or string.sub(record, -#id) ~= id then
-    break
+  if not command.lease or not number or not record or ends_at <= now or string.sub(record, -#id) ~= id then
+    return nil
   end
-  record = string.sub(record, 1, 38) .. struct.pack(NUMBER, now + command.lease) .. string.sub(record, 47)
+  record = string.sub(record, 1, ENDS_AT - 1) .. struct.pack(NUMBER, now + command.lease) .. string.sub(record, HOLDER_AT)
   local answer = MAP_OF_1 .. "\166leases\145" .. record
   if not keep_answer(answer) then
-    break
+    return nil
   end
   save_one(dict, key, record, command.lease)
   if not dict and (ends_at >= NEVER or not log_outlasts(record, now + command.lease)) then

@@ -1,12 +1,13 @@
---- The short way of Read, for entries by key.
---
--- What is less plain goes on to the rules of read.lua.
+--- Fast read: entries by key.
 -- @include begin
 
-while command.keys and #command.keys > 0 and #command.keys <= 1000 do
+local function fast_read()
+  if #command.keys == 0 or #command.keys > MOST then
+    return nil
+  end
   local known, found = call("MGET", counter_key, moved_key), {}
   if known[2] or (#command.keys > FEW and size_of(KEYS[2] .. ":entries", command.keys) > ANSWER_BYTES) then
-    break
+    return nil
   end
   for i, packed in ipairs(call("HMGET", KEYS[2] .. ":entries", unpack(command.keys))) do
     local entry = packed and cmsgpack.unpack(packed)

@@ -1,21 +1,19 @@
---- The short way of Release: one lease, still held.
---
--- What is less plain goes on to the rules of release.lua, with nothing written.
--- @include one_lease
+--- Fast release: one lease, still held.
+-- @include fast/lease
 
 local HELD = MAP_OF_1 .. "\164held\145" .. TRUE
 
-while #command.names == 1 do
+local function fast_release()
   local name = command.names[1]
   local dict, key, id = name[1] ~= "" and name[1] or nil, name[2], LEASE_ID .. pack_text(name[3])
   local number, record, ends_at, floor = read_one(dict, key)
   if not number or number % TIDY == 0 or not record or ends_at <= now or string.sub(record, -#id) ~= id then
-    break
+    return nil
   end
   if not keep_answer(HELD) then
-    break
+    return nil
   end
-  local number_text, holder = text(number), string.sub(record, 47, -#id - 1)
+  local number_text, holder = text(number), string.sub(record, HOLDER_AT, -#id - 1)
   write_event(KEYS[2], number, number_text, "released", MAP_OF_2 .. "\163key" .. pack_text(key) .. holder)
   if dict then
     call("HDEL", KEYS[2] .. ":leases", key)

@@ -1,4 +1,4 @@
---- What the short ways of Acquire, Renew and Release share: one lease with an end, of a dict or on a name of its own.
+--- What fast acquire, renew and release share: one lease with an end, of a dict or on a name of its own.
 --
 -- Its rules, and where it lies, are in leases.lua.
 -- @include lease_record
@@ -14,7 +14,7 @@ local function read_one(dict, key)
   if dict then
     record = call("HGET", KEYS[2] .. ":leases", key)
   end
-  return math.max((known[1] or 0) + 1, now), record, record and struct.unpack(NUMBER, record, 39), known[4]
+  return math.max((known[1] or 0) + 1, now), record, record and struct.unpack(NUMBER, record, ENDS_AT), known[4]
 end
 
 --- Save a lease that ends after a span; on a name of its own, until a day after that.
@@ -36,5 +36,5 @@ end
 
 --- Whether the log of a name, which was kept for LOG_S when the lease was taken, outlasts a moment by a day.
 local function log_outlasts(record, moment)
-  return moment - struct.unpack(NUMBER, record, 24) <= (LOG_S - RETAINED_S) * 1000000
+  return moment - struct.unpack(NUMBER, record, SINCE_AT) <= (LOG_S - RETAINED_S) * 1000000
 end
