@@ -76,7 +76,7 @@ class Topics:
                 self._make_room(owner, {each.topic for each in piece})
                 for each in piece:
                     topics.append(self._topic(owner, each.topic))
-                    topics[-1].bells.add(bell)
+                    topics[-1].add(bell)
             await _announced(topics)
             if not (heard := self._heard(asked, topics)):
                 await bell
@@ -84,8 +84,7 @@ class Topics:
         finally:
             timer.cancel()
             for topic in topics:
-                topic.bells.discard(bell)
-                if not topic.bells:
+                if topic.remove(bell):
                     self._idle[topic.owner][topic.name] = self._now()
                     self._idle[topic.owner].move_to_end(topic.name)
         return heard
@@ -112,7 +111,7 @@ class Topics:
             raise WireError("too_many_requests", 503, f"{len(self._topics):,} topics are waited on here already: try again later", _RETRY)
 
     def _new(self, names: set[str]) -> int:
-        return len(names - self._topics.keys())
+        return sum(name not in self._topics for name in names)
 
     def _drop(self, owner: str, count: int) -> None:
         for _ in range(min(count, len(self._idle[owner]))):
@@ -122,20 +121,13 @@ class Topics:
         topic = self._topics.get(name)
         if topic is None:
             self._serial += 1
-            topic = self._topics[name] = _Topic(name, owner, f"{self._epoch}.{self._serial}")
+            topic = self._topics[name] = _Topic(name, owner, f"{self._epoch}.{self._serial}", self._loop)
             self._counts[owner] += 1
             self._store.mark(name).leave()  # The store may have to begin to listen itself.
-            topic.stop = self._store.waiters.listen(name, lambda count: self._hint(topic, count))
+            topic.stop = self._store.waiters.listen(name, topic)
             topic.announced = self._store.waiters.announce(name)
         self._idle[topic.owner].pop(name, None)
         return topic
-
-    def _hint(self, topic: "_Topic", count: int) -> None:
-        """Take a hint, in whatever thread it is given."""
-        try:
-            self._loop.call_soon_threadsafe(topic.hint, count)
-        except RuntimeError:
-            topic.stop()  # The loop is closed: nobody waits any more.
 
     def _forget_idle(self, before: float) -> None:
         for owner, idle in list(self._idle.items()):
@@ -165,23 +157,49 @@ async def _announced(topics: "Sequence[_Topic]") -> None:
             await asyncio.wait(under_way, timeout=max(0.0, until - time.monotonic()))
 
 
+def _nothing() -> None:
+    """Stop what has not begun."""
+
+
 class _Topic:
-    """What was hinted on one topic since it is listened to."""
+    """What was hinted on one topic since it is listened to. Of few objects: there are many topics, and the collector looks at each."""
 
-    __slots__ = ("_count", "_listening", "announced", "bells", "name", "owner", "stop")
+    __slots__ = ("_bells", "_count", "_listening", "_loop", "announced", "name", "owner", "stop")
 
-    def __init__(self, name: str, owner: str, listening: str) -> None:
+    def __init__(self, name: str, owner: str, listening: str, loop: asyncio.AbstractEventLoop) -> None:
         self.name = name
         self.owner = owner
         self._listening = listening
+        self._loop = loop
         self._count = 0
-        self.bells: set[asyncio.Future[None]] = set()
+        self._bells: set[asyncio.Future[None]] | None = None
         self.announced: Future[None] | None = None
-        self.stop: Callable[[], None] = lambda: None
+        self.stop: Callable[[], None] = _nothing
 
-    def hint(self, count: int) -> None:
+    def __call__(self, count: int) -> None:
+        """Take a hint, in whatever thread it is given."""
+        try:
+            self._loop.call_soon_threadsafe(self._hint, count)
+        except RuntimeError:
+            self.stop()  # The loop is closed: nobody waits any more.
+
+    def add(self, bell: "asyncio.Future[None]") -> None:
+        """Ring the bell at every hint."""
+        if self._bells is None:
+            self._bells = set()
+        self._bells.add(bell)
+
+    def remove(self, bell: "asyncio.Future[None]") -> bool:
+        """Ring it no more; whether nobody waits now."""
+        if self._bells is not None:
+            self._bells.discard(bell)
+        if not self._bells:
+            self._bells = None
+        return self._bells is None
+
+    def _hint(self, count: int) -> None:
         self._count += count
-        for bell in self.bells:
+        for bell in self._bells or ():
             _ring(bell)
 
     def since(self, mark: str | None) -> Heard | None:

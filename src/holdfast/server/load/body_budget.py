@@ -26,6 +26,8 @@ REST: Final = 100
 MANY: Final = 1_000
 """Who has more parts than this rests for them too, though others go on between the pieces."""
 PIECE: Final = 50
+PAUSE: Final = 4
+"""So many times as long as a piece took, the caller's next is held back while there are others."""
 CREDIT_S: Final = 20.0
 """So much of the rest for large commands is free after as long a time without: a slow one now and then costs nothing."""
 REST_MOST_S: Final = 60.0
@@ -49,6 +51,7 @@ class Budget:
         self._now = now
         self._bytes: Counter[str] = Counter()
         self._rests_until: dict[str, float] = {}
+        self._next_piece_at: dict[str, float] = {}
         self._one_at_a_time = asyncio.Lock()
 
     @contextmanager
@@ -90,18 +93,28 @@ class Budget:
             self._rests_until[whose] = max(rested, self._rests_until.get(whose, rested)) + min(times * spent_s, REST_MOST_S)
 
     async def in_pieces(self, whose: str, parts: Sequence[T]) -> AsyncIterator[Sequence[T]]:
-        """A few parts at a time, between which others go on; what was done with them is the caller's to rest for."""
+        """A few parts at a time, between which others go on; what was done with them is the caller's to rest for.
+
+        While there are others, all that one caller has in pieces takes a part of the event loop's time, however many requests it is in.
+        """
         spent_s = 0.0
         try:
             for start in range(0, len(parts), PIECE):
                 if start:
-                    await asyncio.sleep(0)
+                    await self._let_others_go_on(whose)
                 began = time.thread_time()
                 yield parts[start : start + PIECE]
-                spent_s += time.thread_time() - began
+                took_s = time.thread_time() - began
+                spent_s += took_s
+                self._next_piece_at[whose] = self._now() + took_s * PAUSE
         finally:
             if len(parts) > MANY:
                 self.charge(whose, spent_s)
+
+    async def _let_others_go_on(self, whose: str) -> None:
+        await asyncio.sleep(0)
+        while self._has_others() and (left_s := self._next_piece_at.get(whose, 0.0) - self._now()) > 0:
+            await asyncio.sleep(left_s)
 
     def _left_s(self, whose: str) -> float:
         return self._rests_until.get(whose, -math.inf) - self._now()

@@ -1,5 +1,6 @@
 """From the options of `holdfast serve` to a server that runs."""
 
+import gc
 import logging
 import sys
 import time
@@ -36,6 +37,9 @@ def run(store_url: str | None, exposure: Exposure, options: Options = DEFAULT_OP
     server = Server(ControlPlane(store, replace(options, hosts=exposure.known_hosts)), exposure)
     allowed = "by token" if ever_made(store) else "to anyone who reaches it"
     _log.info("serving %s (%s) at %s, %s", without_password(store.url), store.guarantees.engine, server.url, allowed)
+    # What is there now stays: the collector of cycles, for which everything stands still, need not look at it again and again.
+    gc.collect()
+    gc.freeze()
     server.serve_forever()
     _log.info("ended: every request was answered")
 

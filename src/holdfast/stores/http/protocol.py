@@ -63,7 +63,7 @@ class About(Struct, frozen=True):
     wall_offset_us: int
 
 
-class Asked(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+class Asked(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, gc=False):
     """A topic to wait on, and the mark up to which the client has heard of it; without one the answer comes at once."""
 
     topic: str
@@ -77,7 +77,7 @@ class WaitFor(Struct, frozen=True, forbid_unknown_fields=True):
     timeout_s: float = POLL_S
 
 
-class Heard(Struct, frozen=True, array_like=True):
+class Heard(Struct, frozen=True, array_like=True, gc=False):
     """What came of a topic: the mark to wait from next, and how many waiters may find something, None for all of them."""
 
     topic: str

@@ -84,6 +84,18 @@ class Mark(msgspec.Struct, eq=False):
         self.leave()
 
 
+class Listening(msgspec.Struct, eq=False):
+    """Somebody who is told of the hints on a topic, until it is called. One object, because a server has one for each of many topics."""
+
+    waiters: "Waiters"
+    topic: str
+    line: "Line"
+    told: Callable[[int], None]
+
+    def __call__(self) -> None:
+        self.waiters._stop_listening(self.topic, self.line, self.told)  # noqa: SLF001 - as with a mark
+
+
 class Waiters:
     """Everyone in this process who waits on one open store.
 
@@ -163,7 +175,7 @@ class Waiters:
             line = self._lines.setdefault(topic, Line())
             line.members += 1
             line.listeners.append(told)
-        return lambda: self._stop_listening(topic, line, told)
+        return Listening(self, topic, line, told)
 
     def _stop_listening(self, topic: str, line: "Line", told: Callable[[int], None]) -> None:
         with self._lock:
