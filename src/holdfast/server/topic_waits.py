@@ -36,6 +36,9 @@ FORGOTTEN: Final = 2 * PIECE
 ANNOUNCE_S = 1.0
 """The longest that a client's first wait takes until the store hears of its topic."""
 
+SIGN_ON_S: Final = 5.0
+"""So long, or as long as it may wait, a client's topics are taken in; of many it then asks for the rest again."""
+
 
 class Topics:
     """The topics of one store that clients wait on; used on one event loop, hinted from any thread."""
@@ -70,14 +73,16 @@ class Topics:
         topics: list[_Topic] = []
         bell: asyncio.Future[None] = self._loop.create_future()
         timer = self._loop.call_later(timeout_s, _ring, bell)
+        ends_at = self._loop.time() + max(timeout_s, SIGN_ON_S)
         try:
-            async for piece in self._budget.in_pieces(owner, asked):
+            async for piece in self._budget.in_pieces(owner, asked, _Announcing(topics)):
                 self._forget_idle(self._now() - KEPT_S)
                 self._make_room(owner, {each.topic for each in piece})
                 for each in piece:
                     topics.append(self._topic(owner, each.topic))
                     topics[-1].add(bell)
-            await _announced(topics)
+                if self._loop.time() >= ends_at:
+                    break  # The client asks again for the others.
             if not (heard := self._heard(asked, topics)):
                 await bell
                 heard = self._heard(asked, topics)
@@ -96,7 +101,7 @@ class Topics:
         self._topics.clear()
 
     def _heard(self, asked: Sequence[Asked], topics: "Sequence[_Topic]") -> list[Heard]:
-        heard = (topic.since(each.mark) for each, topic in zip(asked, topics, strict=True))
+        heard = (topic.since(each.mark) for each, topic in zip(asked, topics, strict=False))
         return [each for each in heard if each is not None]
 
     def _make_room(self, owner: str, names: set[str]) -> None:
@@ -147,14 +152,22 @@ class Topics:
             del self._counts[owner]
 
 
-async def _announced(topics: "Sequence[_Topic]") -> None:
-    """Let the store hear of the topics before a client is told that it waits; where it cannot for now, waiting is polling."""
-    until = time.monotonic() + ANNOUNCE_S
-    for start in range(0, len(topics), PIECE):
-        announced = [topic.announced for topic in topics[start : start + PIECE]]
-        under_way = [asyncio.wrap_future(each) for each in announced if each is not None and not each.done()]
-        if under_way:
-            await asyncio.wait(under_way, timeout=max(0.0, until - time.monotonic()))
+class _Announcing:
+    """Lets the store hear of the topics before a client is told that it waits; where it cannot for now, waiting is polling."""
+
+    def __init__(self, topics: "Sequence[_Topic]") -> None:
+        self._topics = topics
+        self._is_heard = True
+
+    async def __call__(self) -> None:
+        """Wait until it has heard of those of the latest piece."""
+        new = [topic for topic in self._topics[-PIECE:] if topic.announced is not None]
+        if new and self._is_heard:
+            under_way = [asyncio.wrap_future(topic.announced) for topic in new if topic.announced is not None]
+            self._is_heard = not (await asyncio.wait(under_way, timeout=ANNOUNCE_S))[1]
+        for topic in new:
+            if topic.announced is not None and topic.announced.done():
+                topic.announced = None
 
 
 def _nothing() -> None:

@@ -8,7 +8,7 @@ import asyncio
 import math
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from typing import Final, TypeVar
 
@@ -92,10 +92,13 @@ class Budget:
             rested = now - credit_s
             self._rests_until[whose] = max(rested, self._rests_until.get(whose, rested)) + min(times * spent_s, REST_MOST_S)
 
-    async def in_pieces(self, whose: str, parts: Sequence[T]) -> AsyncIterator[Sequence[T]]:
+    async def in_pieces(
+        self, whose: str, parts: Sequence[T], settle: Callable[[], Awaitable[object]] | None = None
+    ) -> AsyncIterator[Sequence[T]]:
         """A few parts at a time, between which others go on; what was done with them is the caller's to rest for.
 
-        While there are others, all that one caller has in pieces takes a part of the event loop's time, however many requests it is in.
+        While there are others, a caller's pieces come one after the other, with pauses, however many requests they are in. What each began
+        elsewhere is let settle before the next.
         """
         spent_s = 0.0
         try:
@@ -107,14 +110,17 @@ class Budget:
                 took_s = time.thread_time() - began
                 spent_s += took_s
                 self._next_piece_at[whose] = self._now() + took_s * PAUSE
+                if settle is not None:
+                    await settle()
         finally:
             if len(parts) > MANY:
                 self.charge(whose, spent_s)
 
     async def _let_others_go_on(self, whose: str) -> None:
-        await asyncio.sleep(0)
-        while self._has_others() and (left_s := self._next_piece_at.get(whose, 0.0) - self._now()) > 0:
+        left_s = 0.0
+        while left_s >= 0:  # Another of the caller's requests may have been faster.
             await asyncio.sleep(left_s)
+            left_s = self._next_piece_at.get(whose, 0.0) - self._now() if self._has_others() else -1.0
 
     def _left_s(self, whose: str) -> float:
         return self._rests_until.get(whose, -math.inf) - self._now()

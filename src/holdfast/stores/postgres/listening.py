@@ -9,11 +9,13 @@ import os
 import select
 import threading
 import time
+from collections.abc import Collection
 from concurrent.futures import Future
 from contextlib import closing, suppress
 from hashlib import md5
 from itertools import islice
 
+from msgspec import json
 from psycopg import Notify, sql
 
 from holdfast.backoff import Backoff
@@ -33,6 +35,10 @@ SETTLE_S = 0.05
 
 ANNOUNCED_AT_ONCE = 50
 """How many topics are announced in one go: each takes some of the locks that the whole server has a limit of."""
+
+REFRESHED_AT_ONCE = 500
+REFRESH_PAUSE_S = 0.02
+"""Of many topics so many are announced anew in one go, and then others have their turn: hints are heard in between."""
 
 SILENT_S = 5.0
 """How long the server may be silent; it is asked something every `REFRESH_S`, so a cut that nobody told of is noticed."""
@@ -56,11 +62,15 @@ class Bell:
         # Guards the ends: nobody rings what is closed, whose numbers may be another file's by then.
         self._lock = threading.Lock()
         self._is_closed = False
+        self._rings = False
 
     def ring(self) -> None:
         """Wake the thread; from any thread."""
+        if self._rings:
+            return  # What it is woken for is read only after it was seen to ring.
         with self._lock, suppress(BlockingIOError):  # A full pipe rings already.
             if not self._is_closed:
+                self._rings = True
                 os.write(self._ends[1], b"!")
 
     def sleep(self, others: list[int], timeout_s: float) -> list[int]:
@@ -69,6 +79,7 @@ class Bell:
         for each in (self._ends[0], *others):
             poll.register(each, select.POLLIN)
         ready = [each for each, _ in poll.poll(timeout_s * 1_000)]
+        self._rings = False
         with suppress(BlockingIOError):
             while self._ends[0] in ready:
                 os.read(self._ends[0], 65_536)
@@ -92,7 +103,7 @@ class Listener:
         self._listen = sql.SQL("listen {}").format(sql.Identifier(channel_of(schema)))
         self._announce = in_schema(
             "insert into {}.listeners (topic, until) select distinct t, clock_timestamp() + make_interval(secs => %s) "
-            "from unnest(%s::text[]) as t order by t on conflict (topic) do update set until = excluded.until",
+            "from json_array_elements_text(%s::json) as t order by t on conflict (topic) do update set until = excluded.until",
             schema,
         )
         self._settled = in_schema("select {}.is_settled(%s::text[])", schema)
@@ -160,12 +171,16 @@ class Listener:
 
     def _follow(self, session: Session, bell: Bell) -> None:
         refresh_at = time.monotonic() + REFRESH_S
+        old: list[str] = []
         while not self._is_closed:
             self._announce_wanted(session)
-            if time.monotonic() >= refresh_at:
-                self._refresh(session)
+            if not old and time.monotonic() >= refresh_at:
+                old = sorted(self._still_wanted(), reverse=True)
                 refresh_at = time.monotonic() + REFRESH_S
-            nap_s = 0.0 if self._wanted else max(0.0, refresh_at - time.monotonic())
+            if old:
+                self._say(session, old[-REFRESHED_AT_ONCE:])
+                del old[-REFRESHED_AT_ONCE:]
+            nap_s = 0.0 if self._wanted else REFRESH_PAUSE_S if old else max(0.0, refresh_at - time.monotonic())
             if session.fileno() in bell.sleep([session.fileno()], nap_s):
                 session.hear()
 
@@ -198,16 +213,16 @@ class Listener:
                 return
             time.sleep(SETTLE_S / 10)
 
-    def _refresh(self, session: Session) -> None:
-        """Announce anew those on which somebody waits, and forget those on which nobody did for a while."""
+    def _still_wanted(self) -> set[str]:
+        """What to announce anew: all but those on which nobody waited for a while, which are forgotten."""
         idle = self._announced - set(self._waiters.topics())
         forgotten = idle & self._idle
         self._announced -= forgotten
         # Who stood in line since was told that it was announced.
         self._announced |= forgotten.intersection(self._waiters.topics())
         self._idle = idle
-        if self._announced:
-            self._say(session, self._announced)
+        return self._announced
 
-    def _say(self, session: Session, topics: set[str]) -> None:
-        session.execute(self._announce, (KEPT_S, sorted(topics)))
+    def _say(self, session: Session, topics: Collection[str]) -> None:
+        # As JSON: many texts are quoted in one go, not by Python, for which the event loop would wait.
+        session.execute(self._announce, (KEPT_S, json.encode(list(topics)).decode()))

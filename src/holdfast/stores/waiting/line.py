@@ -5,8 +5,10 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, Literal
 
+from msgspec import Struct
+
 if TYPE_CHECKING:
-    from holdfast.stores.waiting.waiters import Mark
+    from holdfast.stores.waiting.waiters import Mark, Waiters
 
 STUCK_S: Final = 1.0
 """How late a keeper is whose event loop must be blocked or closed."""
@@ -65,3 +67,15 @@ class Line:
             return []
         self.keeper = next(reversed(self.asleep), None)
         return [] if self.keeper is None or self.due_at == math.inf else [self.keeper]
+
+
+class Listening(Struct, eq=False):
+    """Somebody who is told of the hints on a topic, until it is called. One object, because a server has one for each of many topics."""
+
+    waiters: "Waiters"
+    topic: str
+    line: Line
+    told: Callable[[int], None]
+
+    def __call__(self) -> None:
+        self.waiters._stop_listening(self.topic, self.line, self.told)  # noqa: SLF001 - as with a mark

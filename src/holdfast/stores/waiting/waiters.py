@@ -20,7 +20,7 @@ import msgspec
 from holdfast.clock import Clock, MovableClock
 from holdfast.errors import Closed
 from holdfast.stores.waiting.alarms import TaskAlarm, ThreadAlarm
-from holdfast.stores.waiting.line import Line, WokenBy
+from holdfast.stores.waiting.line import Line, Listening, WokenBy
 
 ALL: Final = sys.maxsize
 """The count of a hint for everyone in the line."""
@@ -82,18 +82,6 @@ class Mark(msgspec.Struct, eq=False):
 
     def __exit__(self, *_: object) -> None:
         self.leave()
-
-
-class Listening(msgspec.Struct, eq=False):
-    """Somebody who is told of the hints on a topic, until it is called. One object, because a server has one for each of many topics."""
-
-    waiters: "Waiters"
-    topic: str
-    line: "Line"
-    told: Callable[[int], None]
-
-    def __call__(self) -> None:
-        self.waiters._stop_listening(self.topic, self.line, self.told)  # noqa: SLF001 - as with a mark
 
 
 class Waiters:
