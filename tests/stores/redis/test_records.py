@@ -115,7 +115,7 @@ def put_all(store: RedisStore, way: Way, options: list[dict[str, Any]]) -> list[
     return [replace(message, **MOMENTS | {"position": wait}) for message, wait in zip(found, waits, strict=True)]
 
 
-@pytest.mark.parametrize("options", [OPTIONS, *[[one, one] for one in OPTIONS]], ids=str)
+@pytest.mark.parametrize("options", [OPTIONS, *[[one, one] for one in OPTIONS]], ids=["mixed", *map("-".join, OPTIONS)])
 def test_messages_are_kept_alike_by_any_way_whatever_their_options(store: RedisStore, options: list[dict[str, Any]]) -> None:
     assert put_all(store, by_fast_path, options) == put_all(store, by_full_rules, options)
 
