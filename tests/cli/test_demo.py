@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.cli.demo.plot import ProcessFailed, play, write_script
-from holdfast.cli.demo.screen import JsonScreen
+from holdfast.cli.demo.output import JsonOutput
+from holdfast.cli.demo.run import ProcessFailed, plan_work, run_demo
 
 HOLDFAST = [sys.executable, "-c", "from holdfast.cli import main; main()", "demo"]
 SMALL = ["--messages", "8", "--workers", "3"]
@@ -51,10 +51,10 @@ def test_nothing_is_lost_and_the_counts_add_up(temporary: Path) -> None:
 
 
 def test_workers_that_skip_the_fence_are_found_out(temporary: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    tally = play(JsonScreen(), messages=8, workers=3, seed=1, fenced=False)
-    assert tally.accepted_twice >= 1
-    assert tally.exit_code == 1
-    assert json.loads(capsys.readouterr().out)["accepted_twice"] == tally.accepted_twice
+    counts = run_demo(JsonOutput(), messages=8, workers=3, seed=1, fenced=False)
+    assert counts.accepted_twice >= 1
+    assert counts.exit_code == 1
+    assert json.loads(capsys.readouterr().out)["accepted_twice"] == counts.accepted_twice
 
 
 def test_the_story_is_told_in_plain_lines(temporary: Path) -> None:
@@ -119,20 +119,20 @@ def test_a_killed_demo_leaves_no_process(temporary: Path) -> None:
 def test_a_process_that_fails_ends_the_demo(temporary: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", shutil.which("false"))
     with pytest.raises(ProcessFailed, match=r"worker \d ended unexpectedly, with exit code 1"):
-        play(JsonScreen(), messages=8, workers=3, seed=1)
+        run_demo(JsonOutput(), messages=8, workers=3, seed=1)
     assert list(temporary.iterdir()) == []
 
 
 @pytest.mark.parametrize("messages", [4, 5, 7, 120, 500])
 def test_every_script_has_each_trouble_once(messages: int) -> None:
-    script = write_script(messages, 4, random.Random(7))
-    assert len(script) == messages
-    assert Counter(work.trouble for work in script.values()) == {None: messages - 3, "kill": 1, "pause": 1, "long": 1}
+    work_by_id = plan_work(messages, 4, random.Random(7))
+    assert len(work_by_id) == messages
+    assert Counter(work.trouble for work in work_by_id.values()) == {None: messages - 3, "kill": 1, "pause": 1, "long": 1}
 
 
 def test_the_seed_alone_decides_the_script() -> None:
-    assert write_script(120, 4, random.Random(1)) == write_script(120, 4, random.Random(1))
-    assert write_script(120, 4, random.Random(1)) != write_script(120, 4, random.Random(2))
+    assert plan_work(120, 4, random.Random(1)) == plan_work(120, 4, random.Random(1))
+    assert plan_work(120, 4, random.Random(1)) != plan_work(120, 4, random.Random(2))
 
 
 @pytest.mark.parametrize("arguments", [["--messages", "3"], ["--messages", "501"], ["--workers", "2"], ["--workers", "17"]])

@@ -37,17 +37,17 @@ def demo(
     as_json: Annotated[bool, typer.Option("--json", help="Print only the counts, as JSON.")] = False,
 ) -> None:
     """Show workers being killed and paused while no message is lost."""
-    from holdfast.cli.demo import plot, screen
+    from holdfast.cli.demo import output, run
 
     act_as_owner_of(Path(gettempdir()))
     for number in SIGNALS:
         signal.signal(number, interrupt)
     try:
-        tally = plot.play(screen.JsonScreen() if as_json else screen.for_terminal(), messages=messages, workers=workers, seed=seed)
+        counts = run.run_demo(output.JsonOutput() if as_json else output.for_terminal(), messages=messages, workers=workers, seed=seed)
     except Interrupted as interrupted:
         typer.echo("Stopped: its processes have ended and its files are gone.", err=True)
         raise typer.Exit(128 + interrupted.number) from None
-    except plot.ProcessFailed as failed:
+    except run.ProcessFailed as failed:
         typer.echo(f"The demo failed: {failed}.", err=True)
         raise typer.Exit(1) from None
-    raise typer.Exit(tally.exit_code)
+    raise typer.Exit(counts.exit_code)

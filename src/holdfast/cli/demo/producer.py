@@ -7,7 +7,7 @@ from itertools import islice
 
 from msgspec import json
 
-from holdfast.cli.demo.parts import QUEUE, ProducerPart, Report, say
+from holdfast.cli.demo.protocol import QUEUE, ProducerTask, Report, say
 from holdfast.codec import JSON
 from holdfast.commands import Item, Put
 from holdfast.connect import connect
@@ -21,16 +21,16 @@ def main() -> None:
     line = sys.stdin.buffer.readline()
     if not line:
         return
-    # Nobody is left to watch: the show is over.
+    # Nobody is left to watch: the demo is over.
     with suppress(BrokenPipeError):
-        produce(json.decode(line, type=ProducerPart))
+        produce(json.decode(line, type=ProducerTask))
 
 
-def produce(part: ProducerPart) -> None:
+def produce(task: ProducerTask) -> None:
     """Put the messages in about twenty batches, with a breath between."""
-    store = connect(part.url)
-    messages = iter(part.messages.items())
-    size = max(1, len(part.messages) // BATCHES)
+    store = connect(task.url)
+    messages = iter(task.messages.items())
+    size = max(1, len(task.messages) // BATCHES)
     while batch := dict(islice(messages, size)):
         store.execute(
             Put(QUEUE, [Item(name, JSON.encode({"work_s": work.work_s, "trouble": work.trouble})) for name, work in batch.items()])

@@ -12,7 +12,7 @@ from typing import Self
 from msgspec import json
 
 from holdfast._sync.flows.claiming import claim
-from holdfast.cli.demo.parts import ACCEPTED, LEASE_S, QUEUE, REFUSED, RESULTS, Report, Work, WorkerPart, say
+from holdfast.cli.demo.protocol import ACCEPTED, LEASE_S, QUEUE, REFUSED, RESULTS, Report, Work, WorkerTask, say
 from holdfast.codec import JSON, encode_key
 from holdfast.commands import Change, Claim, Extend, Settle, Together, Write
 from holdfast.connect import connect
@@ -31,13 +31,13 @@ def main() -> None:
     line = orders.readline()
     if not line:
         return
-    part = json.decode(line, type=WorkerPart)
-    store = connect(part.url)
+    task = json.decode(line, type=WorkerTask)
+    store = connect(task.url)
     go_on = threading.Event()
     threading.Thread(target=follow, args=(orders, store, go_on), name="orders", daemon=True).start()
-    # The show is over, or whoever watched it is gone.
+    # The demo is over, or whoever watched it is gone.
     with suppress(Closed, BrokenPipeError), Renewal(store) as renewal:
-        Worker(part, store, renewal, go_on).work()
+        Worker(task, store, renewal, go_on).work()
 
 
 def follow(orders: io.FileIO, store: Store, go_on: threading.Event) -> None:
@@ -51,8 +51,8 @@ def follow(orders: io.FileIO, store: Store, go_on: threading.Event) -> None:
 class Worker:
     """Works on one message after the other."""
 
-    def __init__(self, part: WorkerPart, store: Store, renewal: "Renewal", go_on: threading.Event) -> None:
-        self._part = part
+    def __init__(self, task: WorkerTask, store: Store, renewal: "Renewal", go_on: threading.Event) -> None:
+        self._task = task
         self._store = store
         self._renewal = renewal
         self._go_on = go_on
@@ -61,7 +61,7 @@ class Worker:
         """Take whatever comes, until the store is closed."""
         while True:
             say(Report("ready"))
-            for message in claim(self._store, Claim(QUEUE, self._part.name, LEASE_S), timeout_s=math.inf):
+            for message in claim(self._store, Claim(QUEUE, self._task.name, LEASE_S), timeout_s=math.inf):
                 self._work_on(message, json.decode(bytes(message.value), type=Work))
 
     def _work_on(self, message: Message, work: Work) -> None:
@@ -83,10 +83,10 @@ class Worker:
             self._go_on.wait(STUCK_S)
 
     def _finish(self, message: Message) -> None:
-        accepted = Change(encode_key((message.id, message.token)), value=JSON.encode(self._part.name), expect="absent")
+        accepted = Change(encode_key((message.id, message.token)), value=JSON.encode(self._task.name), expect="absent")
         done, accept = Settle([message.receipt]), Write(ACCEPTED, [accepted])
         try:
-            if self._part.fenced:
+            if self._task.fenced:
                 self._store.execute(Together([done, accept, self._result(message)]))
             else:
                 self._store.execute(accept)
@@ -106,8 +106,8 @@ class Worker:
             say(Report("refused", message.id, message.token, refused="write", newer_token=answer.entry.fence))
 
     def _result(self, message: Message) -> Write:
-        fence = message.token if self._part.fenced else None
-        return Write(RESULTS, [Change(encode_key(message.id), value=JSON.encode(self._part.name), fence=fence)])
+        fence = message.token if self._task.fenced else None
+        return Write(RESULTS, [Change(encode_key(message.id), value=JSON.encode(self._task.name), fence=fence)])
 
     def _note_refusal(self, message: Message, what: str, why: str) -> None:
         self._store.execute(Write(REFUSED, [Change(encode_key((message.id, message.token, what)), value=JSON.encode(why))]))

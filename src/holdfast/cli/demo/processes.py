@@ -11,16 +11,16 @@ from typing import IO, Literal, Self
 
 from msgspec import Struct, json
 
-from holdfast.cli.demo.parts import ProducerPart, Report, WorkerPart
+from holdfast.cli.demo.protocol import ProducerTask, Report, WorkerTask
 
-FAREWELL_S = 5.0
+EXIT_WAIT_S = 5.0
 """How long processes may take to end by themselves before they are killed."""
 
 
-class Member:
-    """One process of the crew, and the thread that reads its reports."""
+class Child:
+    """One process of the processes, and the thread that reads its reports."""
 
-    def __init__(self, name: str, process: subprocess.Popen[bytes], inbox: "queue.SimpleQueue[Heard]") -> None:
+    def __init__(self, name: str, process: subprocess.Popen[bytes], inbox: "queue.SimpleQueue[Received]") -> None:
         self.name = name
         self.process = process
         self._inbox = inbox
@@ -29,8 +29,8 @@ class Member:
 
     def _read(self) -> None:
         for line in output_of(self.process):
-            self._inbox.put(Heard(self, json.decode(line, type=Report)))
-        self._inbox.put(Heard(self, None))
+            self._inbox.put(Received(self, json.decode(line, type=Report)))
+        self._inbox.put(Received(self, None))
 
     def send(self, line: bytes) -> None:
         """Give the process a line to read; one that is gone reads nothing."""
@@ -42,35 +42,35 @@ class Member:
         input_of(self.process).close()
 
 
-class Heard(Struct, frozen=True):
+class Received(Struct, frozen=True):
     """A report and who made it; None when its process has ended."""
 
-    member: Member
+    child: Child
     report: Report | None
 
 
-class Crew:
+class Processes:
     """All processes of one demo; leaving it kills and reaps those still there."""
 
     def __init__(self) -> None:
-        self._members: list[Member] = []
-        self._inbox: queue.SimpleQueue[Heard] = queue.SimpleQueue()
+        self._children: list[Child] = []
+        self._inbox: queue.SimpleQueue[Received] = queue.SimpleQueue()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for member in self._members:
+        for child in self._children:
             # Reaches a paused one too.
-            member.process.kill()
-        for member in self._members:
-            member.process.wait()
-            member.reader.join()
-            input_of(member.process).close()
-            output_of(member.process).close()
+            child.process.kill()
+        for child in self._children:
+            child.process.wait()
+            child.reader.join()
+            input_of(child.process).close()
+            output_of(child.process).close()
 
-    def start(self, name: str, module: Literal["producer", "worker"], part: ProducerPart | WorkerPart) -> Member:
-        """Start a process; its part is the first line it reads."""
+    def start(self, name: str, module: Literal["producer", "worker"], task: ProducerTask | WorkerTask) -> Child:
+        """Start a process; its task is the first line it reads."""
         process = subprocess.Popen(  # noqa: S603 - our own module, by the interpreter that runs us
             [sys.executable, "-P", "-m", f"holdfast.cli.demo.{module}"],
             stdin=subprocess.PIPE,
@@ -79,39 +79,39 @@ class Crew:
             # A group of its own: Ctrl-C reaches us alone, and if we are killed, the kernel ends one that is paused (SIGHUP, SIGCONT).
             process_group=0,
         )
-        member = Member(name, process, self._inbox)
-        self._members.append(member)
-        member.send(json.encode(part))
-        return member
+        child = Child(name, process, self._inbox)
+        self._children.append(child)
+        child.send(json.encode(task))
+        return child
 
-    def listen(self, timeout_s: float) -> Heard | None:
+    def listen(self, timeout_s: float) -> Received | None:
         """The next report, or None if there is none in time."""
         try:
             return self._inbox.get(timeout=timeout_s)
         except queue.Empty:
             return None
 
-    def kill(self, member: Member) -> None:
+    def kill(self, child: Child) -> None:
         """End the process where it stands."""
-        member.process.send_signal(signal.SIGKILL)
+        child.process.send_signal(signal.SIGKILL)
 
-    def pause(self, member: Member) -> None:
+    def pause(self, child: Child) -> None:
         """Stop the process where it stands."""
-        member.process.send_signal(signal.SIGSTOP)
+        child.process.send_signal(signal.SIGSTOP)
 
-    def wake(self, member: Member) -> None:
+    def wake(self, child: Child) -> None:
         """Continue a paused process."""
-        member.process.send_signal(signal.SIGCONT)
-        member.send(b"go on")
+        child.process.send_signal(signal.SIGCONT)
+        child.send(b"go on")
 
     def dismiss(self) -> None:
         """Let everyone end by themselves, for a while."""
-        for member in self._members:
-            member.dismiss()
-        deadline = time.monotonic() + FAREWELL_S
-        for member in self._members:
+        for child in self._children:
+            child.dismiss()
+        deadline = time.monotonic() + EXIT_WAIT_S
+        for child in self._children:
             with suppress(subprocess.TimeoutExpired):
-                member.process.wait(max(0.0, deadline - time.monotonic()))
+                child.process.wait(max(0.0, deadline - time.monotonic()))
 
 
 def input_of(process: subprocess.Popen[bytes]) -> IO[bytes]:

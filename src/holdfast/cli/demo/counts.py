@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from msgspec import Struct, json
 
-from holdfast.cli.demo.parts import ACCEPTED, QUEUE, REFUSED
+from holdfast.cli.demo.protocol import ACCEPTED, QUEUE, REFUSED
 from holdfast.codec import decode_key
 from holdfast.commands import Browse, Changes, Length, Read
 from holdfast.commands.topics import queue_topic
@@ -13,7 +13,7 @@ from holdfast.records import Event
 from holdfast.stores import Store
 
 
-class Tally(Struct, frozen=True):
+class Counts(Struct, frozen=True):
     """The counts at the end of a demo."""
 
     put: int
@@ -36,7 +36,7 @@ class _Ids(Struct):
     ids: list[str]
 
 
-def count(store: Store, wanted: int) -> Tally:
+def count(store: Store, wanted: int) -> Counts:
     """Count what became of so many messages from the queue's events, the messages still in it and the dicts the workers wrote."""
     put, claimed = Counter[str](), Counter[str]()
     for event in events_of(store):
@@ -46,7 +46,7 @@ def count(store: Store, wanted: int) -> Tally:
             claimed.update(json.decode(event.data, type=_Ids).ids)
     accepted = Counter(accepted_ids(store))
     waiting = {message.id for message in store.execute(Browse(QUEUE, ids=list(put))).messages}
-    return Tally(
+    return Counts(
         put=len(put),
         done=len(accepted),
         redelivered=claimed.total() - len(claimed),

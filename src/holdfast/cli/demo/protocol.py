@@ -27,15 +27,15 @@ class Work(Struct, frozen=True):
     trouble: Trouble | None = None
 
 
-class ProducerPart(Struct, frozen=True):
+class ProducerTask(Struct, frozen=True):
     """What a producer has to put, by message id."""
 
     url: str
     messages: dict[str, Work]
 
 
-class WorkerPart(Struct, frozen=True):
-    """Who a worker is; without `fenced` it forgets to check whether it still holds its claim, as a test of the tally."""
+class WorkerTask(Struct, frozen=True):
+    """Who a worker is; without `fenced` it forgets to check whether it still holds its claim, as a test of the counts."""
 
     url: str
     name: str

@@ -5,7 +5,7 @@ from typing import Literal
 
 from msgspec import Struct, field
 
-Mood = Literal["plain", "good", "bad", "odd"]
+Tone = Literal["plain", "good", "bad", "odd"]
 
 
 class WorkerView(Struct):
@@ -13,22 +13,22 @@ class WorkerView(Struct):
 
     name: str
     doing: str = "starts"
-    mood: Mood = "plain"
+    tone: Tone = "plain"
     done: int = 0
-    fate: str = "worked to the end"
+    outcome: str = "worked to the end"
     """How it went for it, told at the end."""
     lease_ends_at: float | None = None
     """When, by `time.monotonic`, the claim of one that no longer renews it ends."""
 
-    def be(self, doing: str, mood: Mood = "plain") -> None:
+    def be(self, doing: str, tone: Tone = "plain") -> None:
         """Look so from now on."""
         self.doing = doing
-        self.mood = mood
+        self.tone = tone
         self.lease_ends_at = None
 
 
-class Scene(Struct):
-    """Everything on the screen, as the plot last left it."""
+class Progress(Struct):
+    """Everything on the output, as the demo last left it."""
 
     messages: int
     workers: dict[str, WorkerView]
