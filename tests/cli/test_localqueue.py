@@ -14,7 +14,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from holdfast.cli.app import app
-from holdfast.cli.localqueue.stopping import stopping
+from holdfast.cli.localqueue.stop_signals import stopping
 from holdfast.surfaces.localqueue import PersistentQueue, RetryRecord, SQLiteAttemptStore, URLAttemptStore, URLQueueStore
 from tests.runners import Runner
 
@@ -120,7 +120,7 @@ class TestMessages:
         assert refusal("queue", "size", "jobs", "--store-path", "a", "--store", "memory://")[0] == 2
         assert refusal("queue", "size", "a:b") == (
             2,
-            "holdfast localqueue: a:b: a queue name cannot be empty or contain ':', and is 'a:b'\n",
+            "holdfast localqueue queue size: a queue name cannot be empty or contain ':', and is 'a:b'\n",
         )
         (tmp_path / "damaged").write_text("no database at all, whatever it is called" * 100)
         assert refusal("queue", "size", "jobs", "--store-path", str(tmp_path / "damaged"))[0] == 1
@@ -287,7 +287,7 @@ class TestSettings:
         assert answer("retry", "prune", *options)["deleted"] == 1
         assert attempts.load("old") is None
         attempts.close()
-        assert refusal("retry", "prune")[0] == 1
+        assert refusal("retry", "prune")[0] == 2
 
     def test_the_version_is_that_of_localqueue(self) -> None:
         assert called("--version").stdout == "0.5.0\n"

@@ -32,7 +32,7 @@ def localqueue(
     from msgspec import json
 
     from holdfast.client import client_for
-    from holdfast.surfaces.localqueue.importing import import_localqueue
+    from holdfast.surfaces.localqueue.legacy_import import import_localqueue
 
     act_as_owner_of(file, url)
     with client_for(url) as client:

@@ -16,8 +16,9 @@ from holdfast.commands import Browse, Change, Settle, Write
 from holdfast.errors import QueueFull
 from holdfast.records import Receipt
 from holdfast.stores.sqlite.writer import Writer
-from holdfast.surfaces.localqueue import engine_backend, placing, queues
-from holdfast.surfaces.localqueue._sync import committing, working
+from holdfast.surfaces.localqueue import engine_backend, persistent_queue, put_request
+from holdfast.surfaces.localqueue._sync import commit, worker_calls
+from holdfast.surfaces.localqueue._sync.records import load
 from holdfast.surfaces.localqueue.unfinished import Unfinished
 from holdfast.testing.clock import FakeClock
 from tests.surfaces.broken.fault import Fault, instead
@@ -129,7 +130,7 @@ FAULTS = [
     ),
     Fault(
         "priority is taken and forgotten",
-        placing.Placing,
+        put_request.PutRequest,
         "item",
         lambda original: lambda place, value, key: original(structs.replace(place, priority=0), value, key),
         test_faults.test_priority_wins,
@@ -150,15 +151,15 @@ FAULTS = [
     ),
     Fault(
         "a dead letter's key swallows new work",
-        queues.PersistentQueue,
+        persistent_queue.PersistentQueue,
         "put",
         swallowed,
         test_faults.test_a_dead_letters_key_does_not_swallow_new_work,
     ),
-    Fault("the ledger knows no queues", committing.Committing, "__init__", unscoped, test_faults.test_the_ledger_tells_queues_apart),
+    Fault("the ledger knows no queues", commit.Commit, "__init__", unscoped, test_faults.test_the_ledger_tells_queues_apart),
     Fault(
         "a result that is not JSON fails the job",
-        committing.Committing,
+        commit.Commit,
         "_keep_result",
         strict_about_results,
         test_faults.test_a_result_that_cannot_be_kept_does_not_repeat_the_effect,
@@ -170,7 +171,7 @@ FAULTS = [
         oldest_of_all,
         test_faults.test_task_done_acknowledges_the_message_of_its_own_thread,
     ),
-    Fault("qsize counts rows", queues.PersistentQueue, "qsize", blind_to_time, test_faults.test_sizes_see_that_leases_have_ended),
+    Fault("qsize counts rows", persistent_queue.PersistentQueue, "qsize", blind_to_time, test_faults.test_sizes_see_that_leases_have_ended),
     Fault(
         "Ctrl-C leaves a transaction open",
         Writer,
@@ -180,7 +181,7 @@ FAULTS = [
     ),
     Fault(
         "who dies burns nothing",
-        working.WorkerCalls,
+        worker_calls.WorkerCalls,
         "_budget",
         instead(None),
         test_workers.TestTheLease.test_a_message_that_kills_its_workers_is_dead_at_its_budget,
@@ -202,7 +203,7 @@ FAULTS = [
     Fault("a history grows for ever", records, "HISTORY", instead(1_000), test_faults.test_a_history_does_not_grow_without_end),
     Fault(
         "attempts outlive a burial",
-        working,
+        worker_calls,
         "delete",
         instead(lambda *_: None),
         test_faults.test_a_requeued_dead_letter_is_handled,
@@ -244,35 +245,35 @@ FAULTS = [
     ),
     Fault(
         "values are changed in silence",
-        placing,
+        put_request,
         "make_item",
         lambda original: lambda value, codec, **options: original(repr(value), codec, **options),
         test_queue.TestPuttingAndGetting.test_a_value_that_would_not_is_refused,
     ),
     Fault(
         "a result that is too large is noticed when the message is acknowledged",
-        committing,
+        commit,
         "check_value_size",
         instead(lambda *_: 0),
         test_faults.test_a_result_that_cannot_be_kept_does_not_repeat_the_effect,
     ),
     Fault(
         "the plain key is not looked at",
-        committing.Committing,
+        commit.Commit,
         "_load_record",
-        instead(lambda commit, ledger: committing._load(ledger, commit._key)),
+        instead(lambda made, ledger: load(ledger, made._key)),
         test_commits.TestLedger.test_a_key_that_was_marked_as_done_under_its_own_name_is_not_handled,
     ),
     Fault(
         "an envelope that could not be saved is forgotten",
-        committing.Committing,
+        commit.Commit,
         "resume",
         instead(lambda *_: None),
         test_commits.TestAtomicity.test_an_envelope_that_could_not_be_saved_is_saved_with_the_next_delivery,
     ),
     Fault(
         "workers go past the methods of a subclass",
-        queues.PersistentQueue,
+        persistent_queue.PersistentQueue,
         "overrides",
         instead(lambda *_: False),
         test_overrides.test_a_success_is_acknowledged_by_the_subclass,
@@ -286,14 +287,14 @@ FAULTS = [
     ),
     Fault(
         "ledger and result are saved before the acknowledgement",
-        committing,
+        commit,
         "is_same_store",
         outside_of_the_step,
         test_deaths.test_a_worker_that_dies_at_any_step_has_committed_all_or_nothing_and_is_followed,
     ),
     Fault(
         "ledger and result survive what was not acknowledged",
-        committing,
+        commit,
         "is_same_store",
         outside_of_the_step,
         test_commits.TestAtomicity.test_what_cannot_be_committed_leaves_nothing_behind,

@@ -26,7 +26,7 @@ from holdfast.surfaces.localqueue import (
     relay_commits,
     relay_commits_async,
 )
-from holdfast.surfaces.localqueue.commits import LOCAL_ATOMIC_COMMIT, NO_RESULT_POLICY, ResultPolicy
+from holdfast.surfaces.localqueue.policies.commits import LOCAL_ATOMIC_COMMIT, NO_RESULT_POLICY, ResultPolicy
 from holdfast.testing.clock import FakeClock
 
 KEY = "dedupe:jobs:k"

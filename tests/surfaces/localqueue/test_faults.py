@@ -29,8 +29,8 @@ from holdfast.surfaces.localqueue import (
     URLResultStore,
     persistent_worker,
 )
-from holdfast.surfaces.localqueue.commits import LOCAL_ATOMIC_COMMIT
 from holdfast.surfaces.localqueue.messages import looked_at
+from holdfast.surfaces.localqueue.policies.commits import LOCAL_ATOMIC_COMMIT
 from holdfast.testing.clock import FakeClock
 from tests.runners import Runner, waiting_on
 

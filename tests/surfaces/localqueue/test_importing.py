@@ -22,7 +22,7 @@ from holdfast.surfaces.localqueue import (
     URLResultStore,
     persistent_worker,
 )
-from holdfast.surfaces.localqueue.importing import import_localqueue
+from holdfast.surfaces.localqueue.legacy_import import import_localqueue
 from holdfast.surfaces.localqueue.retry import URLAttemptStore
 
 BEGAN = time.time() - 1_000

@@ -34,8 +34,8 @@ from holdfast.surfaces.localqueue import (
     URLQueueStore,
     WebSocketNotification,
 )
-from holdfast.surfaces.localqueue.hooks import message_as_dict
-from holdfast.surfaces.localqueue.policies import AT_LEAST_ONCE_DELIVERY
+from holdfast.surfaces.localqueue.policies.acting import AT_LEAST_ONCE_DELIVERY
+from holdfast.surfaces.localqueue.policies.hooks import message_as_dict
 
 VALUES: dict[str, dict[str, object]] = {
     "LocalQueuePlacement": {"locality": "local", "co_located_state": True, "crosses_network_boundary": False},

@@ -7,11 +7,11 @@ from typing import Annotated
 
 import typer
 
-from holdfast.cli.localqueue.looking import dead, health, requeue_dead, stats
-from holdfast.cli.localqueue.messages import ack, add, dead_letter, inspect, pop, purge, release, size
-from holdfast.cli.localqueue.settings import config
-from holdfast.cli.localqueue.settings import retry as retries
-from holdfast.cli.localqueue.working import work
+from holdfast.cli.localqueue.configuration import config
+from holdfast.cli.localqueue.configuration import retry as retries
+from holdfast.cli.localqueue.inspection import dead, health, requeue_dead, stats
+from holdfast.cli.localqueue.messages import add, inspect, pop, purge, release, settle, size
+from holdfast.cli.localqueue.process_messages import work
 
 localqueue: typer.Typer = typer.Typer(name="localqueue", no_args_is_help=True, help="localqueue's command line, on any store.")
 queue: typer.Typer = typer.Typer(name="queue", no_args_is_help=True, help="Put, lease, settle and handle messages.")
@@ -34,9 +34,10 @@ def group(
     """Work on the queues of localqueue's API, on any store."""
 
 
-for _command in (add, pop, inspect, ack, release, size, stats, health, dead, purge):
+for _command in (add, pop, inspect, release, size, stats, health, dead, purge):
     queue.command()(_command)
-queue.command("dead-letter")(dead_letter)
+queue.command("ack", help="Remove a message: it is done.")(settle)
+queue.command("dead-letter", help="Take a message out of delivery.")(settle)
 queue.command("requeue-dead")(requeue_dead)
 queue.command("process")(work)
 queue.command("exec")(work)

@@ -2,13 +2,13 @@
 
 import sys
 from queue import Empty
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from msgspec import DecodeError, json
 
 from holdfast.cli.commands import FAILED, REFUSED, ended
-from holdfast.cli.localqueue.opening import (
+from holdfast.cli.localqueue.options import (
     AsJson,
     LeaseTimeout,
     LogEvents,
@@ -21,6 +21,9 @@ from holdfast.cli.localqueue.opening import (
     opened,
     tell,
 )
+
+if TYPE_CHECKING:
+    from holdfast.surfaces.localqueue import PersistentQueue
 
 Token = Annotated[int | None, typer.Option(help="The lease that `pop` answered; without it, only while nobody holds the message.")]
 Delay = Annotated[float, typer.Option(min=0.0, help="Seconds until it is due.")]
@@ -90,7 +93,8 @@ def inspect(
         answer(message)
 
 
-def ack(
+def settle(
+    ctx: typer.Context,
     queue: QueueName,
     message_id: MessageId,
     *,
@@ -99,8 +103,9 @@ def ack(
     store: StoreUrl = None,
     log_events: LogEvents = False,
 ) -> None:
-    """Remove a message: it is done."""
-    _settle(queue, message_id, token, "ack", store_path=store_path, store=store, log_events=log_events)
+    """End a message as the command's name says: `ack` removes it, `dead-letter` takes it out of delivery."""
+    with opened(queue, store_path, store) as jobs:
+        end(jobs, message_id, token, str(ctx.info_name), log_events=log_events)
 
 
 def release(
@@ -114,20 +119,8 @@ def release(
     log_events: LogEvents = False,
 ) -> None:
     """Give a message back."""
-    _settle(queue, message_id, token, "release", store_path=store_path, store=store, log_events=log_events, delay=delay)
-
-
-def dead_letter(
-    queue: QueueName,
-    message_id: MessageId,
-    *,
-    token: Token = None,
-    store_path: StorePath = None,
-    store: StoreUrl = None,
-    log_events: LogEvents = False,
-) -> None:
-    """Take a message out of delivery."""
-    _settle(queue, message_id, token, "dead-letter", store_path=store_path, store=store, log_events=log_events)
+    with opened(queue, store_path, store) as jobs:
+        end(jobs, message_id, token, "release", log_events=log_events, delay=delay)
 
 
 def size(queue: QueueName, *, store_path: StorePath = None, store: StoreUrl = None) -> None:
@@ -144,26 +137,16 @@ def purge(queue: QueueName, *, store_path: StorePath = None, store: StoreUrl = N
         answer(count)
 
 
-def _settle(
-    queue: str,
-    message_id: str,
-    token: int | None,
-    action: str,
-    *,
-    store_path: str | None,
-    store: str | None,
-    log_events: bool,
-    **how: Any,
-) -> None:
+def end(jobs: "PersistentQueue[Any]", message_id: str, token: int | None, action: str, *, log_events: bool, **how: Any) -> None:
+    """Call the queue's method of this name, and report what it did."""
     from holdfast.surfaces.localqueue import QueueMessage
 
-    with opened(queue, store_path, store) as jobs:
-        settle = getattr(jobs, action.replace("-", "_"))
-        if not settle(QueueMessage(id=message_id, value=None, queue=queue, token=token), **how):
-            reason = "it is not there, or somebody holds it: give the --token that `pop` answered"
-            raise ended("localqueue", f"message {message_id} was left alone: {reason if token is None else 'that lease has ended'}", FAILED)
-        tell(f"queue.{action.replace('-', '_')}", when=log_events, queue=queue, message_id=message_id, **how)
-        answer({"id": message_id, "state": action})
+    method = action.replace("-", "_")
+    if not getattr(jobs, method)(QueueMessage(id=message_id, value=None, queue=jobs.name, token=token), **how):
+        reason = "it is not there, or another worker holds it: give the --token that `pop` returned"
+        raise ended("localqueue", f"message {message_id} was left alone: {reason if token is None else 'that lease has ended'}", FAILED)
+    tell(f"queue.{method}", when=log_events, queue=jobs.name, message_id=message_id, **how)
+    answer({"id": message_id, "state": action})
 
 
 def _value(text: str | None, *, raw: bool) -> Any:

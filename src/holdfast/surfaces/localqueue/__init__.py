@@ -6,245 +6,49 @@ What needs tenacity, the extra `retry`, is imported at its first use.
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from holdfast.surfaces.localqueue.commits import (
-    LOCAL_ATOMIC_COMMIT,
-    NO_RESULT_POLICY,
-    RETURN_STORED_RESULT,
-    TWO_PHASE_COMMIT,
-    CommitPolicy,
-    LocalAtomicCommit,
-    NoResultPolicy,
-    ResultPolicy,
-    ReturnStoredResult,
-    SagaCommit,
-    TransactionalOutboxCommit,
-    TwoPhaseCommit,
-)
-from holdfast.surfaces.localqueue.config import PersistentWorkerConfig
-from holdfast.surfaces.localqueue.descriptions import (
-    DEAD_LETTER_QUEUE,
-    EXPLICIT_ACKNOWLEDGEMENT,
-    LOCAL_AT_LEAST_ONCE,
-    LOCAL_QUEUE_PLACEMENT,
-    PULL_CONSUMPTION,
-    AcknowledgementPolicy,
-    ConsumptionPolicy,
-    DeadLetterPolicy,
-    DeadLetterQueue,
-    ExplicitAcknowledgement,
-    LocalityPolicy,
-    LocalQueuePlacement,
-    PullConsumption,
-    PushConsumption,
-    QueueSemantics,
-    RemoteQueuePlacement,
-)
-from holdfast.surfaces.localqueue.hooks import (
-    NO_DISPATCHER,
-    NO_NOTIFICATION,
-    AsyncioNotification,
-    CallbackDispatcher,
-    CallbackNotification,
-    DispatchPolicy,
-    InProcessNotification,
-    NoDispatcher,
-    NoNotification,
-    NotificationPolicy,
-    WebSocketNotification,
-)
-from holdfast.surfaces.localqueue.idempotency import (
-    IdempotencyRecord,
-    IdempotencyStore,
-    IdempotencyStoreLockedError,
-    LMDBIdempotencyStore,
-    MemoryIdempotencyStore,
-    SQLiteIdempotencyStore,
-    URLIdempotencyStore,
-)
+from holdfast.surfaces.localqueue import idempotency, queue_stores, results
+from holdfast.surfaces.localqueue.idempotency import *
 from holdfast.surfaces.localqueue.messages import QueueMessage, QueueStats
-from holdfast.surfaces.localqueue.names import subscriber_queue_name
-from holdfast.surfaces.localqueue.policies import (
-    AT_LEAST_ONCE_DELIVERY,
-    DEDUPE_KEY_SUPPORT,
-    FIFO_READY_ORDERING,
-    FIXED_LEASE_TIMEOUT,
-    NO_DEDUPLICATION,
-    NO_SUBSCRIPTIONS,
-    POINT_TO_POINT_ROUTING,
-    AtLeastOnceDelivery,
-    AtMostOnceDelivery,
-    BackpressureStrategy,
-    BestEffortOrdering,
-    BoundedBackpressure,
-    DedupeKeySupport,
-    DeduplicationPolicy,
-    DeliveryPolicy,
-    EffectivelyOnceDelivery,
-    FifoReadyOrdering,
-    FixedLeaseTimeout,
-    LeasePolicy,
-    NoDeduplication,
-    NoSubscriptions,
-    OrderingPolicy,
-    PointToPointRouting,
-    PriorityOrdering,
-    PublishSubscribeRouting,
-    RejectingBackpressure,
-    RoutingPolicy,
-    StaticFanoutSubscriptions,
-    SubscriptionPolicy,
-)
-from holdfast.surfaces.localqueue.policysets import QueuePolicySet
+from holdfast.surfaces.localqueue.persistent_queue import PersistentQueue
+from holdfast.surfaces.localqueue.policies import acting, commits, descriptive, hooks
+from holdfast.surfaces.localqueue.policies.acting import *
+from holdfast.surfaces.localqueue.policies.bundles import QueuePolicySet
+from holdfast.surfaces.localqueue.policies.commits import *
+from holdfast.surfaces.localqueue.policies.descriptive import *
+from holdfast.surfaces.localqueue.policies.hooks import *
+from holdfast.surfaces.localqueue.queue_names import subscriber_queue_name
+from holdfast.surfaces.localqueue.queue_spec import QoS, QueueSpec
 from holdfast.surfaces.localqueue.queue_store import QueueStore
-from holdfast.surfaces.localqueue.queues import PersistentQueue
-from holdfast.surfaces.localqueue.results import (
-    LMDBResultStore,
-    MemoryResultStore,
-    ResultStore,
-    ResultStoreLockedError,
-    SQLiteResultStore,
-    URLResultStore,
-)
-from holdfast.surfaces.localqueue.specs import QoS, QueueSpec
-from holdfast.surfaces.localqueue.stores import (
-    LMDBQueueStore,
-    MemoryQueueStore,
-    QueueStoreLockedError,
-    SQLiteQueueStore,
-    URLQueueStore,
-)
+from holdfast.surfaces.localqueue.queue_stores import *
+from holdfast.surfaces.localqueue.results import *
+from holdfast.surfaces.localqueue.worker_config import PersistentWorkerConfig
 
 if TYPE_CHECKING:
-    from holdfast.surfaces.localqueue.retry import (
-        AttemptStore,
-        AttemptStoreLockedError,
-        LMDBAttemptStore,
-        MemoryAttemptStore,
-        PersistentAsyncRetrying,
-        PersistentRetryExhausted,
-        PersistentRetrying,
-        RetryRecord,
-        SQLiteAttemptStore,
-        URLAttemptStore,
-        close_default_store,
-        configure_default_store,
-        configure_default_store_factory,
-        idempotency_key_from_id,
-        key_from_argument,
-        key_from_attr,
-        persistent_async_retry,
-        persistent_retry,
-    )
+    from holdfast.surfaces.localqueue.retry import *
     from holdfast.surfaces.localqueue.workers import persistent_async_worker, persistent_worker, relay_commits, relay_commits_async
 
 __version__ = "0.5.0"
 """The localqueue whose API this is."""
 
 __all__ = [
-    "AT_LEAST_ONCE_DELIVERY",
-    "DEAD_LETTER_QUEUE",
-    "DEDUPE_KEY_SUPPORT",
-    "EXPLICIT_ACKNOWLEDGEMENT",
-    "FIFO_READY_ORDERING",
-    "FIXED_LEASE_TIMEOUT",
-    "LOCAL_ATOMIC_COMMIT",
-    "LOCAL_AT_LEAST_ONCE",
-    "LOCAL_QUEUE_PLACEMENT",
-    "NO_DEDUPLICATION",
-    "NO_DISPATCHER",
-    "NO_NOTIFICATION",
-    "NO_RESULT_POLICY",
-    "NO_SUBSCRIPTIONS",
-    "POINT_TO_POINT_ROUTING",
-    "PULL_CONSUMPTION",
-    "RETURN_STORED_RESULT",
-    "TWO_PHASE_COMMIT",
-    "AcknowledgementPolicy",
-    "AsyncioNotification",
-    "AtLeastOnceDelivery",
-    "AtMostOnceDelivery",
     "AttemptStore",
     "AttemptStoreLockedError",
-    "BackpressureStrategy",
-    "BestEffortOrdering",
-    "BoundedBackpressure",
-    "CallbackDispatcher",
-    "CallbackNotification",
-    "CommitPolicy",
-    "ConsumptionPolicy",
-    "DeadLetterPolicy",
-    "DeadLetterQueue",
-    "DedupeKeySupport",
-    "DeduplicationPolicy",
-    "DeliveryPolicy",
-    "DispatchPolicy",
-    "EffectivelyOnceDelivery",
-    "ExplicitAcknowledgement",
-    "FifoReadyOrdering",
-    "FixedLeaseTimeout",
-    "IdempotencyRecord",
-    "IdempotencyStore",
-    "IdempotencyStoreLockedError",
-    "InProcessNotification",
     "LMDBAttemptStore",
-    "LMDBIdempotencyStore",
-    "LMDBQueueStore",
-    "LMDBResultStore",
-    "LeasePolicy",
-    "LocalAtomicCommit",
-    "LocalQueuePlacement",
-    "LocalityPolicy",
     "MemoryAttemptStore",
-    "MemoryIdempotencyStore",
-    "MemoryQueueStore",
-    "MemoryResultStore",
-    "NoDeduplication",
-    "NoDispatcher",
-    "NoNotification",
-    "NoResultPolicy",
-    "NoSubscriptions",
-    "NotificationPolicy",
-    "OrderingPolicy",
     "PersistentAsyncRetrying",
     "PersistentQueue",
     "PersistentRetryExhausted",
     "PersistentRetrying",
     "PersistentWorkerConfig",
-    "PointToPointRouting",
-    "PriorityOrdering",
-    "PublishSubscribeRouting",
-    "PullConsumption",
-    "PushConsumption",
     "QoS",
     "QueueMessage",
     "QueuePolicySet",
-    "QueueSemantics",
     "QueueSpec",
     "QueueStats",
     "QueueStore",
-    "QueueStoreLockedError",
-    "RejectingBackpressure",
-    "RemoteQueuePlacement",
-    "ResultPolicy",
-    "ResultStore",
-    "ResultStoreLockedError",
     "RetryRecord",
-    "ReturnStoredResult",
-    "RoutingPolicy",
     "SQLiteAttemptStore",
-    "SQLiteIdempotencyStore",
-    "SQLiteQueueStore",
-    "SQLiteResultStore",
-    "SagaCommit",
-    "StaticFanoutSubscriptions",
-    "SubscriptionPolicy",
-    "TransactionalOutboxCommit",
-    "TwoPhaseCommit",
     "URLAttemptStore",
-    "URLIdempotencyStore",
-    "URLQueueStore",
-    "URLResultStore",
-    "WebSocketNotification",
     "__version__",
     "close_default_store",
     "configure_default_store",
@@ -260,27 +64,14 @@ __all__ = [
     "relay_commits_async",
     "subscriber_queue_name",
 ]
+__all__ += acting.__all__
+__all__ += commits.__all__
+__all__ += descriptive.__all__
+__all__ += hooks.__all__
+__all__ += idempotency.__all__
+__all__ += queue_stores.__all__
+__all__ += results.__all__
 
-_RETRY = {
-    "AttemptStore",
-    "AttemptStoreLockedError",
-    "LMDBAttemptStore",
-    "MemoryAttemptStore",
-    "PersistentAsyncRetrying",
-    "PersistentRetryExhausted",
-    "PersistentRetrying",
-    "RetryRecord",
-    "SQLiteAttemptStore",
-    "URLAttemptStore",
-    "close_default_store",
-    "configure_default_store",
-    "configure_default_store_factory",
-    "idempotency_key_from_id",
-    "key_from_argument",
-    "key_from_attr",
-    "persistent_async_retry",
-    "persistent_retry",
-}
 _WORKERS = {"persistent_async_worker", "persistent_worker", "relay_commits", "relay_commits_async"}
 
 
@@ -288,8 +79,8 @@ if not TYPE_CHECKING:
     # Hidden from type checkers, which would take every misspelt name for one of these.
 
     def __getattr__(name: str) -> object:
-        if name not in _RETRY | _WORKERS:
+        if name not in __all__:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        module = import_module(f"{__name__}.{'retry' if name in _RETRY else 'workers'}")
+        module = import_module(f"{__name__}.{'workers' if name in _WORKERS else 'retry'}")
         thing = globals()[name] = getattr(module, name)
         return thing

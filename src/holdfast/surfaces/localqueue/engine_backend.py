@@ -15,11 +15,13 @@ from holdfast.codec import encode_key
 from holdfast.commands import Browse, Change, Claim, Clear, Count, Filter, Move, Put, Puts, Settle, Stats, Together, Write
 from holdfast.errors import ClaimLost
 from holdfast.records import Receipt
-from holdfast.surfaces.localqueue.backends import POLL_S, Stored, Target
 from holdfast.surfaces.localqueue.messages import Error, QueueMessage, QueueStats, claimed, counted, error_text, looked_at, wall_offset_us
-from holdfast.surfaces.localqueue.places import Place
-from holdfast.surfaces.localqueue.placing import Placing, placed
-from holdfast.surfaces.localqueue.policies import UNBOUNDED, BackpressureStrategy
+from holdfast.surfaces.localqueue.policies.acting import UNBOUNDED, BackpressureStrategy
+from holdfast.surfaces.localqueue.put_request import Destination, PutRequest, Stored, placed
+from holdfast.surfaces.localqueue.store_location import StoreLocation
+
+POLL_S = 1.0
+"""How much a missed wake-up can cost a `get` or a `put`."""
 
 WORKERS = "localqueue-workers"
 """The dict of what workers did and when they were seen, by queue."""
@@ -41,20 +43,20 @@ claimer: ContextVar[Claimer] = ContextVar("claimer", default=Claimer())  # noqa:
 class EngineBackend:
     """The messages of one queue at a place."""
 
-    def __init__(self, place: Place, queue: str) -> None:
+    def __init__(self, place: StoreLocation, queue: str) -> None:
         self._place = place
         self._queue = queue
         self._joined: dict[Receipt, tuple[Any, Any]] = {}
         """Claims that a worker ends in a step of its own, and the step."""
 
     def put(
-        self, value: Any, placing: Placing, targets: Sequence[Target], backpressure: BackpressureStrategy, timeout_s: float | None
+        self, value: Any, request: PutRequest, targets: Sequence[Destination], backpressure: BackpressureStrategy, timeout_s: float | None
     ) -> list[Stored]:
         """Add a message to each target, all or none.
 
         The limit is that of the queue object: no put of those who keep one goes beyond it, in whichever process they are.
         """
-        commands = [Put(queue, [placing.item(value, key)]) for queue, key in targets]
+        commands = [Put(queue, [request.item(value, key)]) for queue, key in targets]
         store = self._place.client.store
         if backpressure == UNBOUNDED:
             puts = put_together(store, commands, timeout_s, POLL_S)

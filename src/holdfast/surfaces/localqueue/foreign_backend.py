@@ -9,10 +9,9 @@ from typing import Any
 from holdfast._sync.flows.polling import poll
 from holdfast.clock import wall_us
 from holdfast.errors import QueueFull
-from holdfast.surfaces.localqueue.backends import Stored, Target
 from holdfast.surfaces.localqueue.messages import Error, QueueMessage, QueueStats, error_as_dict
-from holdfast.surfaces.localqueue.placing import Placing
-from holdfast.surfaces.localqueue.policies import UNBOUNDED, BackpressureStrategy
+from holdfast.surfaces.localqueue.policies.acting import UNBOUNDED, BackpressureStrategy
+from holdfast.surfaces.localqueue.put_request import Destination, PutRequest, Stored
 from holdfast.surfaces.localqueue.queue_store import QueueStore
 
 POLL_S = 0.05
@@ -20,17 +19,17 @@ POLL_S = 0.05
 
 
 class ForeignBackend:
-    """The messages of one queue in a user's store."""
+    """The messages of one queue in a user's store; the methods are those of `EngineBackend`."""
 
     def __init__(self, store: QueueStore, queue: str) -> None:
         self._store = store
         self._queue = queue
 
     def put(
-        self, value: Any, placing: Placing, targets: Sequence[Target], backpressure: BackpressureStrategy, timeout_s: float | None
+        self, value: Any, request: PutRequest, targets: Sequence[Destination], backpressure: BackpressureStrategy, timeout_s: float | None
     ) -> list[Stored]:
         """Add a message to each target, one after the other; whether one is new the store does not say."""
-        return [self._put(value, placing, target, backpressure, timeout_s) for target in targets]
+        return [self._put(value, request, target, backpressure, timeout_s) for target in targets]
 
     def claim(self, lease_timeout: float, leased_by: str | None, timeout_s: float | None, *, takes: bool) -> QueueMessage | None:
         """Lease the next message; with `takes` remove it right after."""
@@ -44,7 +43,6 @@ class ForeignBackend:
         return message
 
     def inspect(self, message_id: str) -> QueueMessage | None:
-        """Look at a message."""
         return self._store.get(self._queue, message_id)
 
     def is_lost(self, message: QueueMessage) -> bool:
@@ -69,47 +67,37 @@ class ForeignBackend:
         return not self.is_lost(message) and self._store.dead_letter(self._queue, message.id, **_failure(error))
 
     def qsize(self) -> int:
-        """How many messages are due."""
         return self._store.qsize(self._queue, now=_now())
 
     def stats(self) -> QueueStats:
-        """How many messages are where."""
         return self._store.stats(self._queue, now=_now())
 
     def record_worker_heartbeat(self, worker_id: str, at: float) -> None:
-        """Note when a worker was alive."""
         self._store.record_worker_heartbeat(self._queue, worker_id, now=at)
 
     def dead_letters(self, limit: int | None) -> list[QueueMessage]:
-        """The dead letters."""
         return self._store.dead_letters(self._queue, limit=limit)
 
     def requeue_dead(self, message_id: str, delay: float) -> bool:
-        """Give a dead letter another chance."""
         return self._store.requeue_dead(self._queue, message_id, available_at=_now() + delay)
 
     def prune_dead_letters(self, older_than: float) -> int:
-        """Remove dead letters by age."""
         return self._store.prune_dead_letters(self._queue, older_than=older_than, now=_now())
 
     def count_dead_letters_older_than(self, older_than: float) -> int:
-        """How many a prune would remove."""
         return self._store.count_dead_letters_older_than(self._queue, older_than=older_than, now=_now())
 
     def purge(self) -> int:
-        """Remove every message."""
         return self._store.purge(self._queue)
 
-    def _put(self, value: Any, placing: Placing, target: Target, backpressure: BackpressureStrategy, timeout_s: float | None) -> Stored:
+    def _put(self, value: Any, request: PutRequest, to: Destination, backpressure: BackpressureStrategy, timeout_s: float | None) -> Stored:
         def has_room() -> bool | None:
-            is_full = backpressure != UNBOUNDED and backpressure.is_full(qsize=self._store.qsize(target.queue, now=_now()))
+            is_full = backpressure != UNBOUNDED and backpressure.is_full(qsize=self._store.qsize(to.queue, now=_now()))
             return None if is_full else True
 
         if poll(has_room, timeout_s, POLL_S) is None:
-            raise QueueFull(f"queue {target.queue!r} is full: take messages out, or wait for longer than {timeout_s or 0} seconds")
-        message = self._store.enqueue(
-            target.queue, value, available_at=_now() + placing.delay, dedupe_key=target.key, priority=placing.priority
-        )
+            raise QueueFull(f"queue {to.queue!r} is full: take messages out, or wait for longer than {timeout_s or 0} seconds")
+        message = self._store.enqueue(to.queue, value, available_at=_now() + request.delay, dedupe_key=to.key, priority=request.priority)
         return Stored(message, is_new=True)
 
 

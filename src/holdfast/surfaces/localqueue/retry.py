@@ -13,7 +13,11 @@ except ModuleNotFoundError as _missing:
     if _missing.name != "tenacity":
         raise
     raise MissingExtra("holdfast.surfaces.localqueue.retry needs the package 'tenacity': pip install 'holdfast[retry]'") from _missing
-from holdfast.surfaces.localqueue.attempts.defaults import close_default_store, configure_default_store, configure_default_store_factory
+from holdfast.surfaces.localqueue.attempts.default_store import (
+    close_default_store,
+    configure_default_store,
+    configure_default_store_factory,
+)
 from holdfast.surfaces.localqueue.attempts.keys import idempotency_key_from_id, key_from_argument, key_from_attr
 from holdfast.surfaces.localqueue.attempts.stores import (
     AttemptStore,

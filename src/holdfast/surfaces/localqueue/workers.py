@@ -7,14 +7,14 @@ from typing import Any
 from msgspec import UNSET, UnsetType
 
 from holdfast.errors import MissingExtra
-from holdfast.surfaces.localqueue.config import PersistentWorkerConfig
-from holdfast.surfaces.localqueue.queues import PersistentQueue
+from holdfast.surfaces.localqueue.persistent_queue import PersistentQueue
+from holdfast.surfaces.localqueue.worker_config import PersistentWorkerConfig
 
 try:
-    from holdfast.surfaces.localqueue._async.relays import relay_commits as relay_commits_async
-    from holdfast.surfaces.localqueue._async.working import AsyncWorkerCalls
-    from holdfast.surfaces.localqueue._sync.relays import relay_commits
-    from holdfast.surfaces.localqueue._sync.working import WorkerCalls
+    from holdfast.surfaces.localqueue._async.relay import relay_commits as relay_commits_async
+    from holdfast.surfaces.localqueue._async.worker_calls import AsyncWorkerCalls
+    from holdfast.surfaces.localqueue._sync.relay import relay_commits
+    from holdfast.surfaces.localqueue._sync.worker_calls import WorkerCalls
 except ModuleNotFoundError as _missing:
     if _missing.name != "tenacity":
         raise
@@ -42,9 +42,7 @@ def persistent_worker(
     What is given here wins over `config`, and that over the queue's retry defaults. The other options are those of
     `PersistentWorkerConfig`.
     """
-    resolved = _resolved(
-        queue,
-        config,
+    resolved = (config or queue.build_worker_config()).with_overrides(
         dead_letter_on_failure=dead_letter_on_failure,
         dead_letter_on_exhaustion=dead_letter_on_exhaustion,
         release_delay=release_delay,
@@ -74,9 +72,7 @@ def persistent_async_worker(
     **retry_kwargs: Any,
 ) -> Callable[[Callable[..., Awaitable[Any]]], Callable[..., Awaitable[Any]]]:
     """Make a decorator of a coroutine function; see `persistent_worker`. A call that is cancelled gives its message back."""
-    resolved = _resolved(
-        queue,
-        config,
+    resolved = (config or queue.build_worker_config()).with_overrides(
         dead_letter_on_failure=dead_letter_on_failure,
         dead_letter_on_exhaustion=dead_letter_on_exhaustion,
         release_delay=release_delay,
@@ -93,8 +89,3 @@ def persistent_async_worker(
         return work
 
     return decorate
-
-
-def _resolved(queue: PersistentQueue[Any], config: PersistentWorkerConfig | None, **overrides: Any) -> PersistentWorkerConfig:
-    own = queue.build_worker_config() if config is None else config
-    return own.with_overrides(**{name: value for name, value in overrides.items() if value is not UNSET})

@@ -6,9 +6,10 @@ from typing import Any, TypeVar
 
 from tenacity import AsyncRetrying, RetryCallState
 
+from holdfast.surfaces.localqueue._async.records import delete, load, save
 from holdfast.surfaces.localqueue.attempts.awaiting import async_answer
 from holdfast.surfaces.localqueue.attempts.settings import PersistentRetryExhausted, PersistentSettings
-from holdfast.surfaces.localqueue.attempts.stores import AttemptStore, RetryRecord, URLAttemptStore, kept, record_of
+from holdfast.surfaces.localqueue.attempts.stores import AttemptStore, RetryRecord
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -76,24 +77,3 @@ class AsyncCounting:
         self.record = RetryRecord(state.attempt_number, first_attempt_at, is_last)
         await save(self._store, self._key, self.record)
         return is_last
-
-
-async def load(store: AttemptStore, key: str) -> RetryRecord | None:
-    """The record, None where there is none."""
-    return record_of(await store.async_records.load(key)) if isinstance(store, URLAttemptStore) else store.load(key)
-
-
-async def save(store: AttemptStore, key: str, record: RetryRecord) -> None:
-    """Keep a record."""
-    if isinstance(store, URLAttemptStore):
-        await store.async_records.save(key, *kept(record))
-    else:
-        store.save(key, record)
-
-
-async def delete(store: AttemptStore, key: str) -> None:
-    """Remove a record, if there is one."""
-    if isinstance(store, URLAttemptStore):
-        await store.async_records.delete(key)
-    else:
-        store.delete(key)

@@ -7,9 +7,10 @@ from typing import Any, TypeVar
 
 from tenacity import RetryCallState, Retrying
 
+from holdfast.surfaces.localqueue._sync.records import delete, load, save
 from holdfast.surfaces.localqueue.attempts.awaiting import answer
 from holdfast.surfaces.localqueue.attempts.settings import PersistentRetryExhausted, PersistentSettings
-from holdfast.surfaces.localqueue.attempts.stores import AttemptStore, RetryRecord, URLAttemptStore, kept, record_of
+from holdfast.surfaces.localqueue.attempts.stores import AttemptStore, RetryRecord
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -77,24 +78,3 @@ class Counting:
         self.record = RetryRecord(state.attempt_number, first_attempt_at, is_last)
         save(self._store, self._key, self.record)
         return is_last
-
-
-def load(store: AttemptStore, key: str) -> RetryRecord | None:
-    """The record, None where there is none."""
-    return record_of(store.records.load(key)) if isinstance(store, URLAttemptStore) else store.load(key)
-
-
-def save(store: AttemptStore, key: str, record: RetryRecord) -> None:
-    """Keep a record."""
-    if isinstance(store, URLAttemptStore):
-        store.records.save(key, *kept(record))
-    else:
-        store.save(key, record)
-
-
-def delete(store: AttemptStore, key: str) -> None:
-    """Remove a record, if there is one."""
-    if isinstance(store, URLAttemptStore):
-        store.records.delete(key)
-    else:
-        store.delete(key)

@@ -8,10 +8,10 @@ from typing import Any, Self
 from tenacity import stop_after_attempt, stop_never, wait_exponential
 
 from holdfast.errors import Picklable
-from holdfast.surfaces.localqueue.attempts.defaults import default_store
+from holdfast.surfaces.localqueue.attempts.default_store import default_store
 from holdfast.surfaces.localqueue.attempts.keys import KeyFn
 from holdfast.surfaces.localqueue.attempts.stores import AttemptStore, RetryRecord, URLAttemptStore
-from holdfast.surfaces.localqueue.places import sqlite_url
+from holdfast.surfaces.localqueue.store_location import sqlite_url
 
 DEFAULTS: dict[str, Any] = {"wait": wait_exponential(multiplier=1, min=2, max=10), "stop": stop_never, "reraise": True}
 

@@ -1,23 +1,18 @@
 """How often something was tried: records under stable keys."""
 
-from dataclasses import asdict, dataclass
-from os import PathLike
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
 from holdfast.clock import wall_us
-from holdfast.errors import StoreUnavailable
-from holdfast.surfaces.localqueue._async.records import AsyncRecords
-from holdfast.surfaces.localqueue._sync.records import Records
-from holdfast.surfaces.localqueue.places import Place, Target, lmdb_url, sqlite_url
+from holdfast.surfaces.localqueue._sync import records
+from holdfast.surfaces.localqueue.record_store import KeyedRecords, RecordStore
+from holdfast.surfaces.localqueue.store_location import InLmdbFolder, InMemory, InSqliteFile, StoreLockedError
 
 
-class AttemptStoreLockedError(StoreUnavailable, RuntimeError):
+class AttemptStoreLockedError(StoreLockedError):
     """LMDB reports that another process has locked the store."""
 
-    def __init__(self, path: str | PathLike[str]) -> None:
-        super().__init__(f"the attempt store {path} is locked by another process: stop that one, or choose another path")
-        self.path: str = str(path)
+    kind: ClassVar[str] = "attempt store"
 
 
 @dataclass(slots=True)
@@ -34,89 +29,45 @@ class RetryRecord:
         return cls(first_attempt_at=wall_us() / 1_000_000)
 
 
-class AttemptStore(Protocol):
+class AttemptStore(KeyedRecords[RetryRecord], Protocol):
     """Keeps records under stable keys; one of your own works, too."""
 
-    def load(self, key: str) -> RetryRecord | None:
-        """The record, None where there is none."""
-        ...
-
-    def save(self, key: str, record: RetryRecord) -> None:
-        """Keep a record."""
-        ...
-
-    def delete(self, key: str) -> None:
-        """Remove a record, if there is one."""
-        ...
-
     def prune_exhausted(self, *, older_than: float, now: float) -> int:
-        """Remove the exhausted ones first tried so many seconds before `now`; answer how many."""
-        ...
+        """Remove the exhausted ones first tried so many seconds before `now`; return how many."""
 
     def count_exhausted_older_than(self, *, older_than: float, now: float) -> int:
         """How many a prune would remove."""
-        ...
 
 
-class URLAttemptStore(Place):
+class URLAttemptStore(RecordStore[RetryRecord]):
     """Keeps records in the store that a URL names."""
 
     locked: ClassVar[type[Exception]] = AttemptStoreLockedError
+    dict_name: ClassVar[str] = "localqueue-attempts"
+    record_type: ClassVar[Any] = RetryRecord
+    moment: ClassVar[str] = "first_attempt_at"
 
-    def __init__(self, target: Target = None, *, path: Path | None = None) -> None:
-        super().__init__(target, path=path)
-        self.records: Records = Records(self, "localqueue-attempts")
-        self.async_records: AsyncRecords = AsyncRecords(self, "localqueue-attempts")
-
-    def load(self, key: str) -> RetryRecord | None:
-        """The record, None where there is none."""
-        return record_of(self.records.load(key))
-
-    def save(self, key: str, record: RetryRecord) -> None:
-        """Keep a record."""
-        self.records.save(key, *kept(record))
-
-    def delete(self, key: str) -> None:
-        """Remove a record, if there is one."""
-        self.records.delete(key)
+    @staticmethod
+    def has_age(record: RetryRecord) -> bool:
+        """Only an exhausted one may be pruned."""
+        return record.exhausted
 
     def prune_exhausted(self, *, older_than: float, now: float) -> int:
-        """Remove the exhausted ones first tried so many seconds before `now`; answer how many."""
-        return self.records.prune(now - older_than, "first_attempt_at")
+        """Remove the exhausted ones first tried so many seconds before `now`; return how many."""
+        return records.prune(self, now - older_than)
 
     def count_exhausted_older_than(self, *, older_than: float, now: float) -> int:
         """How many a prune would remove."""
-        return self.records.count(now - older_than, "first_attempt_at")
+        return records.count(self, now - older_than)
 
 
-class SQLiteAttemptStore(URLAttemptStore):
+class SQLiteAttemptStore(InSqliteFile, URLAttemptStore):
     """Keeps records in a SQLite file."""
 
-    def __init__(self, path: str | PathLike[str], timeout: float = 15.0) -> None:
-        super().__init__(sqlite_url(path, timeout), path=Path(path).absolute())
-        self.prepare()
 
-
-class LMDBAttemptStore(URLAttemptStore):
+class LMDBAttemptStore(InLmdbFolder, URLAttemptStore):
     """Keeps records in an LMDB folder."""
 
-    def __init__(self, path: str | PathLike[str], *, map_size: int = 10_000_000) -> None:
-        super().__init__(lmdb_url(path, map_size), path=Path(path).absolute())
-        self.prepare()
 
-
-class MemoryAttemptStore(URLAttemptStore):
+class MemoryAttemptStore(InMemory, URLAttemptStore):
     """Keeps records in this process."""
-
-    def __init__(self) -> None:
-        super().__init__("memory://")
-
-
-def kept(record: RetryRecord) -> tuple[dict[str, Any], float | None]:
-    """A record as it is kept, and from when its age counts: only an exhausted one may be pruned."""
-    return asdict(record), record.first_attempt_at if record.exhausted else None
-
-
-def record_of(found: Any) -> RetryRecord | None:
-    """The record that was kept."""
-    return None if found is None else RetryRecord(**found)

@@ -1,0 +1,219 @@
+"""Where a worker gets its messages.
+
+Those of a store of ours are claimed, renewed while they are handled, and ended in one step with what is kept of them. Those of a store of
+the user's own, and whatever else a subclass's `get_message` hands out, are got and ended by the methods of the queue alone.
+"""
+
+import math
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from queue import Empty
+from typing import Any
+
+from holdfast._async.flows.claiming import claim_since
+from holdfast._async.flows.holding import AsyncHolding
+from holdfast._async.flows.pausing import pause_until
+from holdfast._async.flows.polling import poll
+from holdfast._async.handles.claimed import AsyncQueueClaimContext
+from holdfast._async.handles.claims import AsyncQueueClaim
+from holdfast._async.handles.mapping import AsyncDict
+from holdfast.blocking_calls import async_call, async_sleep
+from holdfast.clock import wall_us
+from holdfast.codec import JSON
+from holdfast.commands import Browse
+from holdfast.holding.hold import Hold, monotonic_s
+from holdfast.records import Message
+from holdfast.surfaces.localqueue._async.delivery import AsyncClaimedDelivery, AsyncDelivery, AsyncLooseDelivery
+from holdfast.surfaces.localqueue.engine_backend import POLL_S, WORKERS, Claimer, EngineBackend, claimer
+from holdfast.surfaces.localqueue.foreign_backend import POLL_S as ASK_S
+from holdfast.surfaces.localqueue.messages import QueueMessage, claimed, wall_offset_us
+from holdfast.surfaces.localqueue.persistent_queue import PersistentQueue
+
+HEARTBEAT_S = 1.0
+"""A worker that is busy shows up no more often than this."""
+
+
+class AsyncMethods:
+    """The queue's own methods, as a worker calls them: a subclass's, or those over a store of the user's own."""
+
+    def __init__(self, queue: PersistentQueue[Any], by: Claimer) -> None:
+        self._queue = queue
+        self._by = by
+
+    async def show_up(self) -> None:
+        """Note that the worker is alive."""
+        if self._by.worker_id is not None:
+            await async_call(self._queue.record_worker_heartbeat, self._by.worker_id)
+
+    async def get(self, timeout_s: float) -> QueueMessage | None:
+        """The next message, None where none came in time."""
+
+        async def ask() -> QueueMessage | None:
+            try:
+                # As localqueue's workers for tasks call it.
+                return await async_call(self._queue.get_message, False, undo=self._queue.release)  # noqa: FBT003 - see above
+            except Empty:
+                return None
+
+        token = claimer.set(self._by)
+        try:
+            return await poll(ask, timeout_s, ASK_S)
+        finally:
+            claimer.reset(token)
+
+    @asynccontextmanager
+    async def loose(self, message: QueueMessage) -> AsyncIterator[AsyncDelivery]:
+        """The message in the worker's hands; released when the handler is cancelled or interrupted."""
+        try:
+            yield AsyncLooseDelivery(self._queue, message)
+        except Exception:
+            raise
+        except BaseException:
+            if not self._queue.takes:
+                await async_call(self._queue.release, message)
+            raise
+
+
+class AsyncForeignMessages:
+    """The messages of a queue in a store of the user's own; the methods are those of `AsyncClaimedMessages`."""
+
+    def __init__(self, queue: PersistentQueue[Any], by: Claimer) -> None:
+        self._methods = AsyncMethods(queue, by)
+        self.show_up = self._methods.show_up
+
+    def now(self) -> float:
+        return monotonic_s()
+
+    async def pause_until(self, moment: float) -> None:
+        await async_sleep(max(0.0, moment - self.now()))
+
+    @asynccontextmanager
+    async def next(self, timeout_s: float) -> AsyncIterator[AsyncDelivery | None]:
+        message = await self._methods.get(timeout_s)
+        if message is None:
+            yield None
+            return
+        async with self._methods.loose(message) as delivery:
+            yield delivery
+
+
+class AsyncClaimedMessages:
+    """The messages of a queue in a store of ours; a subclass may have methods of its own in place of the queue's."""
+
+    def __init__(self, queue: PersistentQueue[Any], backend: EngineBackend, by: Claimer) -> None:
+        self._queue = queue
+        self._backend = backend
+        self._by = by
+        self._methods = AsyncMethods(queue, by)
+        self._shows_up_at = -math.inf
+
+    def now(self) -> float:
+        """The clock of holders."""
+        return self._queue.client.keepalive.now()
+
+    async def pause_until(self, moment: float) -> None:
+        """Wait for a moment on that clock; raises `Closed` when the client is closed meanwhile."""
+        await pause_until(self._queue.client, moment)
+
+    async def show_up(self) -> None:
+        """Note that the worker is alive; often enough is enough, unless a subclass wants to hear of it."""
+        if self._queue.overrides("record_worker_heartbeat"):
+            await self._methods.show_up()
+        elif self._by.worker_id is not None and self.now() >= self._shows_up_at:
+            self._shows_up_at = self.now() + HEARTBEAT_S
+            await self._workers.put((self._queue.name, "seen", self._by.worker_id), wall_us() / 1_000_000)
+
+    def next(self, timeout_s: float) -> AbstractAsyncContextManager[AsyncDelivery | None]:
+        """The next message, held while the context lasts."""
+        if self._queue.overrides("get_message"):
+            return self._got(timeout_s)
+        return self._taken(timeout_s) if self._queue.takes else self._claimed(timeout_s)
+
+    @asynccontextmanager
+    async def _claimed(self, timeout_s: float) -> AsyncIterator[AsyncDelivery | None]:
+        by = self._by
+        context = AsyncQueueClaimContext[Any](
+            self._queue.client,
+            self._backend.claim_command(self._queue.lease_timeout, by.worker_id, by.max_attempts, takes=False),
+            JSON,
+            timeout_s=timeout_s,
+            poll_s=POLL_S,
+            auto_renew=True,
+            renew_interval_s=None,
+            max_hold_s=None,
+            ack_on_success=False,
+            release_on_error=True,
+        )
+        async with context:
+            yield None if context.claim is None else AsyncClaimedDelivery(self._queue, self._backend, context.claim)
+
+    @asynccontextmanager
+    async def _taken(self, timeout_s: float) -> AsyncIterator[AsyncDelivery | None]:
+        """A message that is gone already."""
+        store, worker_id = self._queue.client.async_store, self._by.worker_id
+        command = self._backend.claim_command(self._queue.lease_timeout, worker_id, takes=True)
+        messages, _ = await claim_since(store, command, timeout_s, POLL_S)
+        if messages and worker_id is not None:
+            await self._workers.increment((self._queue.name, "leases", worker_id))
+        yield AsyncLooseDelivery(self._queue, claimed(messages[0], wall_offset_us(self._queue.client))) if messages else None
+
+    @asynccontextmanager
+    async def _got(self, timeout_s: float) -> AsyncIterator[AsyncDelivery | None]:
+        """What a subclass's `get_message` gives: held like any other, if it leased that message in the store."""
+        started = self.now()
+        message = await self._methods.get(timeout_s)
+        record = None if message is None else await self._record_of(message)
+        if message is None:
+            yield None
+        elif record is None:
+            async with self._methods.loose(message) as delivery:
+                yield delivery
+        else:
+            async with self._held(record, started) as claim:
+                yield AsyncClaimedDelivery(self._queue, self._backend, claim)
+
+    @asynccontextmanager
+    async def _held(self, record: Message, started: float) -> AsyncIterator[AsyncQueueClaim[Any]]:
+        """A claim on a message that is leased already, renewed while the context lasts."""
+        client = self._queue.client
+        hold = Hold(record.receipt, self._queue.lease_timeout, started, client.keepalive.now)
+        claim = AsyncQueueClaim[Any](record, JSON, client, hold)
+        holding = AsyncHolding(client.keepalive, hold)
+        claim.keepalive = client.keepalive
+        error: BaseException | None = None
+
+        async def settle() -> bool:
+            claim.keepalive = None
+            if isinstance(error, Exception):
+                return (await claim.fail(error=f"{type(error).__name__}: {error}")).count == 1
+            return error is None or (await claim.release()).count == 1
+
+        try:
+            yield claim
+        except BaseException as raised:
+            error = raised
+            await holding.leave(error, settle)
+            raise
+        await holding.leave(None, settle)
+
+    async def _record_of(self, message: QueueMessage) -> Message | None:
+        if message.token is None or self._queue.takes:
+            return None
+        found = (await self._queue.client.async_store.execute(Browse(message.queue, ids=[message.id]))).messages
+        return found[0] if found and found[0].token == message.token else None
+
+    @property
+    def _workers(self) -> AsyncDict[Any]:
+        return AsyncDict(WORKERS, client=self._queue.client)
+
+
+AsyncSource = AsyncClaimedMessages | AsyncForeignMessages
+"""Messages for one worker, one after the other."""
+
+
+def source_of(queue: PersistentQueue[Any], worker_id: str | None, max_attempts: int | None) -> AsyncSource:
+    """Where a worker gets the messages of a queue."""
+    by = Claimer(worker_id, max_attempts)
+    if isinstance(queue.backend, EngineBackend):
+        return AsyncClaimedMessages(queue, queue.backend, by)
+    return AsyncForeignMessages(queue, by)

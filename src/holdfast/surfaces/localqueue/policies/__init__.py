@@ -1,0 +1,1 @@
+"""The policies of localqueue: values behind the documented names."""

@@ -1,0 +1,269 @@
+"""What is called in this process after a put: first the notification, then the dispatcher. Neither leases nor acknowledges anything."""
+
+import asyncio
+import threading
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from typing import Any, ClassVar, Protocol
+
+from holdfast.surfaces.localqueue.messages import QueueMessage
+from holdfast.surfaces.localqueue.policies.base import Described, Policy
+
+__all__ = [
+    "NO_DISPATCHER",
+    "NO_NOTIFICATION",
+    "AsyncioNotification",
+    "CallbackDispatcher",
+    "CallbackNotification",
+    "DispatchPolicy",
+    "InProcessNotification",
+    "NoDispatcher",
+    "NoNotification",
+    "NotificationPolicy",
+    "WebSocketNotification",
+]
+
+Handler = Callable[[QueueMessage], object]
+
+NOTIFIES = ("notifies", "notifies_on_put", "listener_count")
+"""What a notification policy shows of itself."""
+
+
+class DispatchPolicy(Policy, Protocol):
+    """What handles messages in this process as they are put."""
+
+    @property
+    def dispatches(self) -> bool: ...
+    @property
+    def dispatches_on_put(self) -> bool: ...
+    @property
+    def handler_count(self) -> int: ...
+    def dispatch(self, message: QueueMessage) -> None:
+        """Handle a message that was put."""
+
+
+@dataclass(frozen=True)
+class NoDispatcher(Described):
+    """Nothing: workers pull."""
+
+    dispatches: bool = False
+    dispatches_on_put: bool = False
+    handler_count: int = 0
+
+    def dispatch(self, message: QueueMessage) -> None:
+        """Do nothing."""
+
+
+@dataclass(frozen=True)
+class CallbackDispatcher(Described):
+    """These handlers, one after the other."""
+
+    kind: ClassVar[dict[str, object]] = {"type": "callback"}
+    shown: ClassVar[tuple[str, ...]] = ("dispatches", "dispatches_on_put", "handler_count")
+
+    handlers: tuple[Handler, ...]
+    dispatches: bool = True
+    dispatches_on_put: bool = True
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "handlers", _several(self.handlers, "handlers"))
+
+    @property
+    def handler_count(self) -> int:
+        """How many there are."""
+        return len(self.handlers)
+
+    def dispatch(self, message: QueueMessage) -> None:
+        """Call each of them."""
+        for handler in self.handlers:
+            handler(message)
+
+
+class NotificationPolicy(Policy, Protocol):
+    """Who is told in this process that a message was put."""
+
+    @property
+    def notifies(self) -> bool: ...
+    @property
+    def notifies_on_put(self) -> bool: ...
+    @property
+    def listener_count(self) -> int: ...
+    def notify(self, message: QueueMessage) -> None:
+        """Tell of a message that was put."""
+
+
+@dataclass(frozen=True)
+class NoNotification(Described):
+    """Nobody: whoever waits in a `get`, in any process, is woken by the store."""
+
+    notifies: bool = False
+    notifies_on_put: bool = False
+    listener_count: int = 0
+
+    def notify(self, message: QueueMessage) -> None:
+        """Tell nobody."""
+
+
+@dataclass(frozen=True)
+class CallbackNotification(Described):
+    """These listeners, one after the other."""
+
+    kind: ClassVar[dict[str, object]] = {"type": "callback", "scope": "in-process"}
+    shown: ClassVar[tuple[str, ...]] = NOTIFIES
+
+    listeners: Handler | tuple[Handler, ...]
+    notifies: bool = True
+    notifies_on_put: bool = True
+
+    def __post_init__(self) -> None:
+        listeners = (self.listeners,) if callable(self.listeners) else self.listeners
+        object.__setattr__(self, "listeners", _several(listeners, "listeners"))
+
+    @property
+    def listener_count(self) -> int:
+        """How many there are."""
+        return len(self._all)
+
+    def notify(self, message: QueueMessage) -> None:
+        """Call each of them."""
+        for listener in self._all:
+            listener(message)
+
+    @property
+    def _all(self) -> tuple[Handler, ...]:
+        return self.listeners if isinstance(self.listeners, tuple) else (self.listeners,)
+
+
+@dataclass(frozen=True)
+class InProcessNotification(Described):
+    """An event that threads of this process can wait for."""
+
+    kind: ClassVar[dict[str, object]] = {"type": "thread-event", "scope": "in-process"}
+    shown: ClassVar[tuple[str, ...]] = NOTIFIES
+
+    event: threading.Event = field(default_factory=threading.Event)
+    notifies: bool = True
+    notifies_on_put: bool = True
+    listener_count: int = 1
+
+    def notify(self, message: QueueMessage) -> None:
+        """Set the event."""
+        del message
+        self.event.set()
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait until it is set, and answer whether it was."""
+        return self.event.wait(timeout)
+
+    def clear(self) -> None:
+        """Make it unset."""
+        self.event.clear()
+
+
+@dataclass(frozen=True)
+class AsyncioNotification(Described):
+    """An event that tasks of one loop can wait for, set from any thread."""
+
+    kind: ClassVar[dict[str, object]] = {"type": "asyncio-event", "scope": "in-process"}
+    shown: ClassVar[tuple[str, ...]] = NOTIFIES
+
+    event: asyncio.Event = field(default_factory=asyncio.Event)
+    loop: asyncio.AbstractEventLoop | None = None
+    notifies: bool = True
+    notifies_on_put: bool = True
+    listener_count: int = 1
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "loop", self.loop or _running())
+
+    def notify(self, message: QueueMessage) -> None:
+        """Set the event, in its own loop."""
+        del message
+        if self.loop is None or self.loop is _running():
+            self.event.set()
+        elif not self.loop.is_closed():
+            self.loop.call_soon_threadsafe(self.event.set)
+
+    async def wait_async(self, timeout: float | None = None) -> bool:
+        """Wait until it is set, and answer whether it was."""
+        object.__setattr__(self, "loop", _running())
+        try:
+            return await asyncio.wait_for(self.event.wait(), timeout)
+        except TimeoutError:
+            return False
+
+    def clear(self) -> None:
+        """Make it unset."""
+        self.event.clear()
+
+
+def message_as_dict(message: QueueMessage) -> dict[str, Any]:
+    """The message as plain data; the token of a claim is its holder's alone."""
+    return {name: value for name, value in asdict(message).items() if name != "token"}
+
+
+@dataclass(frozen=True)
+class WebSocketNotification(Described):
+    """WebSocket-like connections, which are sent each message as `serializer` makes it; a send that fails is its loop's to report."""
+
+    kind: ClassVar[dict[str, object]] = {"type": "websocket", "scope": "network"}
+    shown: ClassVar[tuple[str, ...]] = NOTIFIES
+
+    connections: Any
+    serializer: Callable[[QueueMessage], object] = message_as_dict
+    loop: asyncio.AbstractEventLoop | None = None
+    notifies: bool = True
+    notifies_on_put: bool = True
+    # A loop keeps no task alive, so these are kept here until they are done.
+    _sends: set[Any] = field(default_factory=set, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        is_one = any(callable(getattr(self.connections, name, None)) for name in ("send", "send_text", "send_json"))
+        object.__setattr__(self, "connections", _several((self.connections,) if is_one else self.connections, "connections"))
+        object.__setattr__(self, "loop", self.loop or _running())
+
+    @property
+    def listener_count(self) -> int:
+        """How many connections there are."""
+        return len(self.connections)
+
+    def notify(self, message: QueueMessage) -> None:
+        """Send to each of them, without waiting for it."""
+        loop = self.loop or _running()
+        if loop is None:
+            raise RuntimeError("WebSocketNotification needs a running event loop, or one given as loop=")
+        payload = self.serializer(message)
+        for connection in self.connections:
+            if loop is _running():
+                send: Any = loop.create_task(_send(connection, payload))
+            else:
+                send = asyncio.run_coroutine_threadsafe(_send(connection, payload), loop)
+            self._sends.add(send)
+            send.add_done_callback(self._sends.discard)
+
+
+async def _send(connection: Any, payload: object) -> None:
+    if hasattr(connection, "send_json"):
+        await connection.send_json(payload)
+    elif hasattr(connection, "send_text") and isinstance(payload, str):
+        await connection.send_text(payload)
+    else:
+        await connection.send(payload)
+
+
+def _several(things: Any, what: str) -> tuple[Any, ...]:
+    several = tuple(things)
+    if not several:
+        raise ValueError(f"{what} cannot be empty: give at least one")
+    return several
+
+
+def _running() -> asyncio.AbstractEventLoop | None:
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None
+
+
+NO_DISPATCHER = NoDispatcher()
+NO_NOTIFICATION = NoNotification()
