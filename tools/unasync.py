@@ -17,6 +17,7 @@ from pathlib import Path
 
 FOLDERS = (
     "src/holdfast/_async",
+    "src/holdfast/stores/http/_async",
     "src/holdfast/stores/postgres/_async",
     "src/holdfast/surfaces/localqueue/_async",
     "src/holdfast/surfaces/sentinel/_async",

@@ -15,9 +15,6 @@ CONNECT_S = 5.0
 READ_S = 30.0
 """How long a server may take to answer a command."""
 
-ANNOUNCE_S = 2.0
-"""The longest that a first wait takes until the server has heard of it, which gives its own store half of that."""
-
 KEPT = 64
 """How many connections are kept open; more threads than that open others for a moment."""
 

@@ -1,9 +1,10 @@
 """A store behind a server, for threads: it sends commands over HTTP, and hears of hints through one request that lasts."""
 
+import asyncio
 import os
 import threading
 import weakref
-from concurrent import futures
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, TypeVar
 
 from msgspec import json
@@ -14,18 +15,19 @@ from holdfast.codec import Limits
 from holdfast.commands import Command
 from holdfast.errors import Closed, StoreError
 from holdfast.stores import Guarantees, StoreDefaults
+from holdfast.stores.http._sync.asking import execute, wait
 from holdfast.stores.http.address import Address
-from holdfast.stores.http.connections import ANNOUNCE_S, Connections
+from holdfast.stores.http.connections import Connections
 from holdfast.stores.http.listening import Listener
-from holdfast.stores.http.protocol import ABOUT_PATH, PATHS, VERSION, WALL_OFFSET, About, decode_answer, encode_command
+from holdfast.stores.http.protocol import ABOUT_PATH, VERSION, WALL_OFFSET, About, decode_answer
 from holdfast.stores.http.renewals import HttpRenewer
 from holdfast.stores.http.replies import Reply, body_of
-from holdfast.stores.retrying import Patience, Tries, named, retry
-from holdfast.stores.undo_cancelled import finish_taking_back, take_back_if_cancelled
+from holdfast.stores.retrying import Patience, Tries, retry
+from holdfast.stores.undo_cancelled import finish_taking_back
 from holdfast.stores.waiting.waiters import Mark, Waiters, seldom, waiters_for
 
 if TYPE_CHECKING:
-    from holdfast.stores.http.aio import AsyncHttpStore
+    from holdfast.stores.http.tasks import AsyncHttpStore
 
 R = TypeVar("R")
 
@@ -62,6 +64,8 @@ class HttpStore(StoreDefaults):
         self._about: About | None = None
         self._wall_offset_us: int | None = None
         self._closing = threading.Event()
+        self.pause: Callable[[float], object] = self._closing.wait
+        self.pause_async: Callable[[float], Awaitable[object]] = asyncio.sleep
         self._tasks: AsyncHttpStore | None = None
         self._begin()
         _open_stores.add(self)
@@ -92,15 +96,7 @@ class HttpStore(StoreDefaults):
         return self.about.guarantees
 
     def execute(self, command: Command[R]) -> R:
-        self.refuse_if_closed()
-        command.measure(self.limits)
-        command = named(command)
-        path, body = PATHS[type(command)], encode_command(command)
-        try:
-            return retry(lambda: self.answer(command, self._connections.send("POST", path, body)), Tries(self.patience), self._pause)
-        except BaseException as error:
-            take_back_if_cancelled(self, error, command)
-            raise
+        return execute(self, self._connections, command)
 
     def answer(self, command: Command[R], reply: Reply) -> R:
         """What the reply answers to the command."""
@@ -121,13 +117,7 @@ class HttpStore(StoreDefaults):
         return self.waiters.mark(topic)
 
     def wait(self, mark: Mark, timeout_s: float, due_in_s: float | None = None, poll_s: float | None = None) -> None:
-        with self.listener.on(mark.topic) as announced:
-            if announced is None:
-                self.waiters.wait(mark, timeout_s, due_in_s, self.poll_s(mark.topic, poll_s))
-            elif timeout_s > 0:
-                # What came before told nobody, so the caller asks once more.
-                futures.wait([announced], ANNOUNCE_S)
-                mark.begin_anew()
+        wait(self, mark, timeout_s, due_in_s, poll_s)
 
     def poll_s(self, topic: str, poll_s: float | None) -> float | None:
         """How often to ask in vain: seldom, while the server tells when there is something."""
@@ -137,7 +127,7 @@ class HttpStore(StoreDefaults):
         return self.about.wall_offset_us if self._wall_offset_us is None else self._wall_offset_us
 
     def for_tasks(self) -> "AsyncHttpStore":
-        from holdfast.stores.http.aio import AsyncHttpStore  # noqa: PLC0415 - threads need no aiohttp
+        from holdfast.stores.http.tasks import AsyncHttpStore  # noqa: PLC0415 - threads need no aiohttp
 
         if self._tasks is None:
             self._tasks = AsyncHttpStore(self)
@@ -154,16 +144,11 @@ class HttpStore(StoreDefaults):
         self.listener.close()
         self._connections.close()
         if self._tasks is not None:
-            self._tasks.sessions.close()
+            self._tasks.connections.close()
 
     def refuse_if_closed(self) -> None:
         if self._closing.is_set():
             raise Closed("The store was closed; open it again.")
-
-    def _pause(self, pause_s: float) -> None:
-        """Let time pass before the next try, unless the store is closed meanwhile."""
-        self._closing.wait(pause_s)
-        self.refuse_if_closed()
 
     def _begin_in_child(self) -> None:
         self.waiters.reset()
