@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from holdfast._sync.handles.together import Together
     from holdfast._sync.handles.work import QueueWorkItem
     from holdfast._sync.handles.worker import Worker, worker
+    from holdfast.arguments.put_options import PutOptions
     from holdfast.backoff import Backoff
     from holdfast.client import ControlPlaneClient
     from holdfast.results import (
@@ -120,6 +121,7 @@ __all__ = [
     "Once",
     "OnceRecord",
     "OutcomeUnknown",
+    "PutOptions",
     "Queue",
     "QueueClaim",
     "QueueClaimContext",
@@ -187,6 +189,7 @@ _LAZY = {
     "QueueResponse": "holdfast.results",
     "Stats": "holdfast.results",
     "WatchEvent": "holdfast.results",
+    "PutOptions": "holdfast.arguments.put_options",
     "Step": "holdfast.steps",
     "Worker": "holdfast._sync.handles.worker",
     "worker": "holdfast._sync.handles.worker",

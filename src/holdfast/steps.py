@@ -2,9 +2,9 @@
 
 from typing import Any, Generic, Protocol, TypeVar
 
+from holdfast.arguments.where import reach, refuse_pickle
 from holdfast.client import ControlPlaneClient
 from holdfast.codec import JSON, Codec
-from holdfast.reaching import reach, refuse_pickle
 from holdfast.records import Entry
 
 R = TypeVar("R")
@@ -43,7 +43,7 @@ def named(handle: Handle | str, client: ControlPlaneClient) -> tuple[str, Codec]
         return handle, JSON
     own: dict[str, Any] = vars(handle)
     if own["_client"] is not None or own["_base_url"] is not None:
-        reached = reach(None, None, own["_client"], own["_base_url"])
+        reached = reach(own["_client"], own["_base_url"])
         if not is_same_store(reached, client):
             raise ValueError(f"{handle.name!r} is in another store than this step, and one step is of one store")
     refuse_pickle(client, own["_codec"])

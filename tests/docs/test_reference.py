@@ -1,15 +1,18 @@
 """The reference has everything that users import."""
 
+import inspect
 import re
 from pathlib import Path
 
+import griffe
 import pytest
 
 import holdfast
 from holdfast import commands, errors, results
 from holdfast.testing import plugin
 
-REFERENCE = Path(__file__).parents[2] / "docs/reference"
+ROOT = Path(__file__).parents[2]
+REFERENCE = ROOT / "docs/reference"
 
 
 def mentioned(page: str) -> set[str]:
@@ -42,3 +45,12 @@ def test_every_fixture_is_in_the_reference_and_on_the_page_about_testing() -> No
     page = (REFERENCE.parent / "howto/testing.md").read_text()
     assert fixtures <= mentioned("testing.md")
     assert fixtures <= set(re.findall(r"\w+", page))
+
+
+def test_the_reference_shows_the_options_of_a_call_as_its_signature_does() -> None:
+    package = griffe.load("holdfast", search_paths=[ROOT / "src"], extensions=griffe.load_extensions(str(ROOT / "tools/docs_options.py")))
+    for handle in (holdfast.Queue, holdfast.Dict, holdfast.Lock, holdfast.Worker):
+        place = package[f"{handle.__module__}.{handle.__qualname__}".removeprefix("holdfast.")]
+        for name, call in inspect.getmembers(handle, inspect.isfunction):
+            if name in place.members:
+                assert [one.name for one in place[name].parameters] == list(inspect.signature(call).parameters), name

@@ -6,7 +6,7 @@ import pytest
 from msgspec import Struct
 
 from holdfast import Backoff, ControlPlaneClient, JobContext, Queue, Snooze, Worker, worker
-from holdfast.reaching import redirect_workers
+from holdfast.arguments.where import redirect_workers
 from holdfast.testing.clock import FakeClock
 from holdfast.testing.jobs import AssertPut, Drain, Drained
 

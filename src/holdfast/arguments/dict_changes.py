@@ -3,7 +3,7 @@
 from collections.abc import Hashable, Iterable, Mapping
 from typing import Any, TypeVar
 
-from holdfast.codec import Codec, encode_key
+from holdfast.codec import Codec, decode_key, encode_key
 from holdfast.commands import Change, Written
 from holdfast.errors import LeaseLost, Refused
 from holdfast.results import Missing
@@ -53,12 +53,14 @@ def refuse_equal(keys: Iterable[Hashable]) -> None:
         seen[key] = key
 
 
-def raise_refused(name: str, key: Hashable, change: Change, written: Written) -> None:
+def raise_refused(name: str, change: Change, written: Written) -> None:
     """Raise what stood in the way of a write: its lease, or its fence."""
+    if written.because not in ("lease", "fence"):
+        return
+    key = decode_key(change.key)
     if written.because == "lease":
         raise LeaseLost(f"lease {change.lease} on key {key!r} of dict {name!r} is no longer held; nothing was written: acquire it again")
-    if written.because == "fence":
-        raise Refused(
-            f"key {key!r} of dict {name!r} was written under a higher token than {change.fence}: "
-            "who has that token holds it now; nothing was written"
-        )
+    raise Refused(
+        f"key {key!r} of dict {name!r} was written under a higher token than {change.fence}: "
+        "who has that token holds it now; nothing was written"
+    )

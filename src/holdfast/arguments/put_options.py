@@ -1,9 +1,10 @@
-"""From a value and the options of a put to the item that a store is sent."""
+"""The options of a put, and the item that a store is sent for them."""
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from datetime import datetime
-from typing import Any, Literal, TypedDict
+from typing import Any, Final, Literal, TypedDict
 
+from holdfast.arguments.options import refuse_unknown
 from holdfast.codec import JSON, Codec, encode_key
 from holdfast.codec.limits import shown
 from holdfast.commands import Item
@@ -14,87 +15,101 @@ from holdfast.tracing import is_traced, trace_fields
 IfPresent = Literal["keep", "update", "reject", "buffer"]
 
 
-class Placing(TypedDict, total=False):
-    """How a message is placed; `Queue.put` explains each option."""
+class SharedOptions(TypedDict, total=False):
+    """The options that every kind of put has."""
 
     if_present: IfPresent | None
+    """Sets `if_ready` and `if_leased` to the same; `buffer` leaves both at their defaults."""
     if_ready: IfReady | None
+    """What happens if a message of the key is waiting: `update` it (the default), `keep` it, or `reject` the put with `KeyInFlight`."""
     if_leased: IfLeased | None
+    """What happens if a message of the key is claimed: `buffer` (the default) makes the new one wait behind it; the others are as above."""
     delay_s: float
+    """How long the message is held back, by default 0 seconds."""
     at: datetime | None
+    """The moment, with time zone, before which the message is not handed out; instead of `delay_s`."""
     priority: int
+    """Higher ones are handed out first; by default 0."""
+    dead_letter_queue: str | None
+    """The queue that the message goes to once its attempts are spent; None, the default, keeps it as a dead letter where it is."""
     start_within_s: float | None
+    """The message is dropped if nobody has started it so long after it was due; None, the default, is never."""
+    metadata: Mapping[str, Any] | None
+    """A JSON object that travels beside the value."""
 
 
-class ManyOptions(Placing, total=False):
-    """What may be said about each of several messages."""
+class NamingOptions(TypedDict, total=False):
+    """The options that name one message."""
+
+    key: Hashable | None
+    """Names at most one living message of the queue: see `if_ready` and `if_leased`."""
+    id: str | None
+    """The id of the message, by default a new one. A put under an id that exists changes nothing."""
+
+
+class ManyOptions(SharedOptions, total=False):
+    """The options of `put_many`: those of `put` without `key` and `id`."""
 
     max_attempts: int | None
-    dead_letter_queue: str | None
-    metadata: Mapping[str, Any] | None
+    """After how many failures and expiries the message is dead; None, the default, is no limit of its own."""
 
 
-class PutOptions(ManyOptions, total=False):
-    """What may be said about a message besides its value."""
-
-    key: Hashable | None
-    id: str | None
+class PutOptions(NamingOptions, ManyOptions, total=False):
+    """The options of `put`: everything about a message besides its value."""
 
 
-class WorkOptions(Placing, total=False):
-    """What may be said about a work item besides its value and budget."""
-
-    key: Hashable | None
-    id: str | None
-    timeout_s: float | None
-    poll_interval_s: float
+OPTIONS: Final = frozenset(PutOptions.__annotations__)
+MANY_OPTIONS: Final = frozenset(ManyOptions.__annotations__)
+POLICIES: Final = frozenset({"if_present", "if_ready", "if_leased"})
+TRANSLATED: Final = frozenset({"id", "key", "at", "dead_letter_queue", "metadata"}) | POLICIES
+"""Options that are not, or not as they are given, fields of an item. All others are."""
 
 
-def make_item(
-    value: object,
-    codec: Codec,
-    *,
-    key: Hashable | None = None,
-    if_present: IfPresent | None = None,
-    if_ready: IfReady | None = None,
-    if_leased: IfLeased | None = None,
-    delay_s: float = 0.0,
-    at: datetime | None = None,
-    priority: int = 0,
-    max_attempts: int | None = None,
-    dead_letter_queue: str | None = None,
-    start_within_s: float | None = None,
-    metadata: Mapping[str, Any] | None = None,
-    id: str | None = None,
-) -> Item:
-    """Encode the value and check the options."""
+def make_item(value: object, codec: Codec, options: Mapping[str, Any]) -> Item:
+    """Encode the value and check the options: those of `PutOptions`."""
+    # Every put pays for this, so what is left out costs next to nothing.
+    if not OPTIONS.issuperset(options):
+        refuse_unknown("put", options, OPTIONS)
+    if is_traced() or not TRANSLATED.isdisjoint(options):
+        return _translated(value, codec, {**options})
+    return Item(new_id(), codec.encode(value), **options)
+
+
+def make_items(values: Iterable[object], codec: Codec, options: ManyOptions, keys: Iterable[Hashable | None] | None = None) -> list[Item]:
+    """The items of several values, with the same options for each and a key of its own."""
+    refuse_unknown("put_many", options, MANY_OPTIONS)
+    if keys is None:
+        return [make_item(value, codec, options) for value in values]
+    return [make_item(value, codec, {**options, "key": key}) for value, key in zip(values, keys, strict=True)]
+
+
+def _translated(value: object, codec: Codec, fields: dict[str, Any]) -> Item:
+    message_id, key, metadata = fields.pop("id", None), fields.pop("key", None), fields.pop("metadata", None)
+    if not POLICIES.isdisjoint(fields):
+        _translate_policies(fields, key)
+    if "at" in fields and fields["at"] is not None:
+        fields["at"] = _microseconds(fields["at"], fields.get("delay_s"))
+    if "dead_letter_queue" in fields:
+        fields["dead_letter"] = fields.pop("dead_letter_queue")
+    if is_traced() and (traced := trace_fields()):
+        # What the caller says comes last: who carries a trace of their own knows better.
+        metadata = {**traced, **dict(metadata or {})}
+    if metadata is not None:
+        fields["metadata"] = JSON.encode(dict(metadata))
+    message_id = new_id() if message_id is None else str(message_id)
+    return Item(message_id, codec.encode(value), None if key is None else encode_key(key), **fields)
+
+
+def _translate_policies(fields: dict[str, Any], key: object) -> None:
+    if_present, if_ready, if_leased = fields.pop("if_present", None), fields.pop("if_ready", None), fields.pop("if_leased", None)
     if key is None and (if_present or if_ready or if_leased):
         raise ValueError("if_present, if_ready and if_leased say what to do about a key: give key=, too")
-    if if_present is not None:
-        # To buffer is the default: what is ready is updated, behind what is claimed a copy waits.
-        if_ready = if_ready or ("update" if if_present == "buffer" else if_present)
-        if_leased = if_leased or if_present
-    # What the caller says comes last: who carries a trace of their own knows better.
-    beside = dict(metadata) if metadata is not None else None
-    if is_traced() and (fields := trace_fields()):
-        beside = {**fields, **(beside or {})}
-    return Item(
-        new_id() if id is None else str(id),
-        codec.encode(value),
-        None if key is None else encode_key(key),
-        if_ready or "update",
-        if_leased or "buffer",
-        delay_s,
-        None if at is None else _microseconds(at, delay_s),
-        priority,
-        max_attempts,
-        dead_letter_queue,
-        start_within_s,
-        None if beside is None else JSON.encode(beside),
-    )
+    # To buffer is the default: what is ready is updated, behind what is claimed a copy waits.
+    fields["if_ready"] = if_ready or ("update" if if_present in (None, "buffer") else if_present)
+    fields["if_leased"] = if_leased or if_present or "buffer"
 
 
-def _microseconds(at: object, delay_s: float) -> int:
+def _microseconds(at: object, delay_s: object) -> int:
     if not isinstance(at, datetime):
         raise TypeError(f"at must be a datetime with a time zone, not {shown(at)} ({type(at).__name__}); delay_s= takes seconds from now")
     if delay_s:

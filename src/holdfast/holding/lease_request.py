@@ -1,15 +1,31 @@
 """On which terms a lease is asked for and held."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypedDict
 
 from msgspec import Raw, Struct
 
+from holdfast.arguments.where import Where
 from holdfast.codec import JSON, Codec, check_name
 from holdfast.codec.fields import AUTO_RENEW, HELD_S, MAX_HOLD_S, RENEW_INTERVAL_S, check_fields
 from holdfast.commands import Acquire, LeaseName
 from holdfast.holding.hold import Hold, interval_of
 from holdfast.records import Lease
+
+
+class HoldOptions(TypedDict, total=False):
+    """Who holds a lease, and how it is kept."""
+
+    holder: str | None
+    """Who asks, for others to see; None, the default, is the machine and the process."""
+    renew_interval_s: float | None
+    """How often it is renewed while it is held; None, the default, is every third of `lease_s`."""
+    max_hold_s: float | None
+    """For how long it is renewed at most; None, the default, is for ever."""
+
+
+class LeaseOptions(HoldOptions, Where, total=False):
+    """The options that locks, elections and leases on keys share."""
 
 
 class Terms(Struct, frozen=True):

@@ -41,10 +41,10 @@ def holdfast_store(holdfast_clock: "FakeClock") -> "Iterator[MemoryStore]":
 @pytest.fixture
 def holdfast_client(holdfast_store: "MemoryStore", monkeypatch: pytest.MonkeyPatch) -> "Iterator[ControlPlaneClient]":
     """A client of that store. For the test it is the default one: handles without `client=` and `base_url=` use it, and all workers."""
+    from holdfast.arguments.where import redirect_workers  # noqa: PLC0415 - see above
     from holdfast.client import client_for  # noqa: PLC0415 - see above
     from holdfast.connect import shared_as  # noqa: PLC0415 - see above
     from holdfast.ids import new_id  # noqa: PLC0415 - see above
-    from holdfast.reaching import redirect_workers  # noqa: PLC0415 - see above
 
     url = f"memory://{new_id()}"
     monkeypatch.setenv("HOLDFAST_URL", url)

@@ -1,12 +1,13 @@
 """What a worker is told to do."""
 
 from collections.abc import Callable, Hashable
-from difflib import get_close_matches
 from typing import Any, Final, TypedDict, Unpack
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from holdfast.arguments.options import refuse_unknown
+from holdfast.arguments.where import Where
 from holdfast.backoff import Backoff
 from holdfast.codec import JSON, Codec, check_name, codec_for
 from holdfast.codec.fields import HELD_S, MAX_ATTEMPTS, MAX_HOLD_S, RENEW_INTERVAL_S, Field, Flag, Seconds, Whole, check_fields
@@ -220,12 +221,7 @@ def change_orders(orders: Orders, **options: Unpack[WorkerOptions]) -> Orders:
 
 def _checked(handler: Handler, options: WorkerOptions) -> dict[str, Any]:
     """The options as fields of `Orders`; TypeError for one that does not exist."""
-    known = [*WorkerOptions.__annotations__, "client", "base_url"]
-    for name in options:
-        if name not in known:
-            close = get_close_matches(name, known, 1)
-            hint = f"did you mean {close[0]!r}? " if close else ""
-            raise TypeError(f"the worker {handler.name} has no option {name!r}: {hint}The options are {', '.join(sorted(known))}")
+    refuse_unknown(f"the worker {handler.name}", options, {*WorkerOptions.__annotations__, *Where.__annotations__})
     fields: dict[str, Any] = dict(options)
     if (type_ := fields.pop("type", None)) is not None:
         fields["codec"] = codec_for(type_, fields.get("codec"))

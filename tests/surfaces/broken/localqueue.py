@@ -247,7 +247,7 @@ FAULTS = [
         "values are changed in silence",
         put_request,
         "make_item",
-        lambda original: lambda value, codec, **options: original(repr(value), codec, **options),
+        lambda original: lambda value, codec, options: original(repr(value), codec, options),
         test_queue.TestPuttingAndGetting.test_a_value_that_would_not_is_refused,
     ),
     Fault(

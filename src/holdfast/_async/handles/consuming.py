@@ -1,7 +1,7 @@
 """The half of a queue's handle that workers use: get, claim, settle."""
 
 from collections.abc import Hashable
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, Unpack
 
 from holdfast._async.flows.claiming import claim_since, give_back
 from holdfast._async.flows.settling import renew, settle
@@ -10,6 +10,8 @@ from holdfast._async.handles.claims import AsyncQueueClaim
 from holdfast._async.handles.naming import AsyncNamedQueue
 from holdfast._async.handles.work import AsyncQueueWorkItem
 from holdfast.arguments.named_claims import Claims, raise_lost
+from holdfast.arguments.options import show_options
+from holdfast.arguments.where import Where
 from holdfast.client import ControlPlaneClient
 from holdfast.codec import encode_key
 from holdfast.codec.fields import HELD_S, STRICT
@@ -17,38 +19,28 @@ from holdfast.commands import Claim
 from holdfast.holding.hold import Hold, claimer_of
 from holdfast.records import ReturnTo
 from holdfast.results import QueueResponse
+from holdfast.stores import AsyncStore
 from holdfast.stores.caller_transaction import AsyncConnection
 
 T = TypeVar("T")
 
 
+@show_options
 class AsyncQueueConsumer(AsyncNamedQueue, Generic[T]):
     """Takes messages out of a queue."""
 
     async def get(
-        self,
-        *,
-        default: Any = None,
-        timeout_s: float | None = None,
-        poll_interval_s: float = 1.0,
-        client: ControlPlaneClient | None = None,
-        base_url: str | None = None,
+        self, *, default: Any = None, timeout_s: float | None = None, poll_interval_s: float = 1.0, **where: Unpack[Where]
     ) -> T | Any:
         """Remove the first message and answer its value, `default` when nothing came. At most once: whoever dies with it has lost it."""
-        values = await self._take(1, timeout_s, poll_interval_s, client, base_url)
+        values = await self._take(self._store(**where), 1, timeout_s, poll_interval_s)
         return values[0] if values else default
 
     async def get_many(
-        self,
-        limit: int,
-        *,
-        timeout_s: float | None = None,
-        poll_interval_s: float = 0.5,
-        client: ControlPlaneClient | None = None,
-        base_url: str | None = None,
+        self, limit: int, *, timeout_s: float | None = None, poll_interval_s: float = 0.5, **where: Unpack[Where]
     ) -> list[T]:
         """Remove up to `limit` messages and answer their values, as soon as there is one; [] when nothing came."""
-        return await self._take(limit, timeout_s, poll_interval_s, client, base_url)
+        return await self._take(self._store(**where), limit, timeout_s, poll_interval_s)
 
     async def claim(
         self,
@@ -58,15 +50,14 @@ class AsyncQueueConsumer(AsyncNamedQueue, Generic[T]):
         timeout_s: float | None = None,
         poll_interval_s: float = 0.5,
         expired_to: ReturnTo = "place",
-        client: ControlPlaneClient | None = None,
-        base_url: str | None = None,
+        **where: Unpack[Where],
     ) -> AsyncQueueClaim[T] | None:
         """Claim the first message for `lease_s`, None when nothing came. Until then nobody else gets it; settle it, or renew it in time.
 
         If the lease ends first, the message goes back to its place, or where `expired_to` says.
         """
         command = Claim(self.name, claimer_of(claimer), lease_s, expired_to=expired_to)
-        claims = await self._claim(command, timeout_s, poll_interval_s, client, base_url)
+        claims = await self._claim(self._reach(**where), command, timeout_s, poll_interval_s)
         return claims[0] if claims else None
 
     async def claim_many(
@@ -78,12 +69,11 @@ class AsyncQueueConsumer(AsyncNamedQueue, Generic[T]):
         timeout_s: float | None = None,
         poll_interval_s: float = 0.5,
         expired_to: ReturnTo = "place",
-        client: ControlPlaneClient | None = None,
-        base_url: str | None = None,
+        **where: Unpack[Where],
     ) -> list[AsyncQueueClaim[T]]:
         """Claim up to `limit` messages in one step, as soon as there is one; [] when nothing came."""
         command = Claim(self.name, claimer_of(claimer), lease_s, limit, expired_to=expired_to)
-        return await self._claim(command, timeout_s, poll_interval_s, client, base_url)
+        return await self._claim(self._reach(**where), command, timeout_s, poll_interval_s)
 
     async def take(
         self,
@@ -94,12 +84,11 @@ class AsyncQueueConsumer(AsyncNamedQueue, Generic[T]):
         timeout_s: float | None = None,
         poll_interval_s: float = 0.5,
         expired_to: ReturnTo = "place",
-        client: ControlPlaneClient | None = None,
-        base_url: str | None = None,
+        **where: Unpack[Where],
     ) -> AsyncQueueClaim[T] | None:
         """Claim the message under this key, wherever it stands in the line; None when there is none to be had."""
         command = Claim(self.name, claimer_of(claimer), lease_s, key=encode_key(key), expired_to=expired_to)
-        claims = await self._claim(command, timeout_s, poll_interval_s, client, base_url)
+        claims = await self._claim(self._reach(**where), command, timeout_s, poll_interval_s)
         return claims[0] if claims else None
 
     def claimed(
@@ -115,8 +104,7 @@ class AsyncQueueConsumer(AsyncNamedQueue, Generic[T]):
         release_on_error: bool = True,
         max_hold_s: float | None = None,
         expired_to: ReturnTo = "place",
-        client: ControlPlaneClient | None = None,
-        base_url: str | None = None,
+        **where: Unpack[Where],
     ) -> AsyncQueueClaimContext[T]:
         """Claim a message for the body of a `with`, which gets its value, or None when nothing came.
 
@@ -126,7 +114,7 @@ class AsyncQueueConsumer(AsyncNamedQueue, Generic[T]):
         `ClaimLost`.
         """
         return AsyncQueueClaimContext(
-            self._reach(client, base_url),
+            self._reach(**where),
             Claim(self.name, claimer_of(claimer), lease_s, expired_to=expired_to),
             self._codec,
             timeout_s=timeout_s,
@@ -147,29 +135,22 @@ class AsyncQueueConsumer(AsyncNamedQueue, Generic[T]):
         poll_interval_s: float = 0.5,
         dead_letter_queue: str | None = None,
         max_attempts: int | None = None,
-        client: ControlPlaneClient | None = None,
-        base_url: str | None = None,
+        **where: Unpack[Where],
     ) -> AsyncQueueWorkItem[T] | None:
         """Claim a message as a work item, None when nothing came; `max_attempts` and `dead_letter_queue` are for messages without."""
         command = Claim(self.name, claimer_of(claimer), lease_s, max_attempts=max_attempts, dead_letter=self._other(dead_letter_queue))
-        claims = await self._claim(command, timeout_s, poll_interval_s, client, base_url)
+        claims = await self._claim(self._reach(**where), command, timeout_s, poll_interval_s)
         return AsyncQueueWorkItem(claims[0], max_attempts, dead_letter_queue) if claims else None
 
     async def ack(
-        self,
-        claims: Claims,
-        *,
-        strict: bool = True,
-        connection: AsyncConnection | None = None,
-        client: ControlPlaneClient | None = None,
-        base_url: str | None = None,
+        self, claims: Claims, *, strict: bool = True, connection: AsyncConnection | None = None, **where: Unpack[Where]
     ) -> QueueResponse:
         """Remove claimed messages: they are done.
 
         Raises `ClaimLost` if any claim is no longer held, after settling the others; with `strict=False` the answer counts them instead.
         """
         STRICT.check(strict)
-        response = await settle(self._reach(client, base_url), claims, self.name, connection)
+        response = await settle(self._reach(**where), claims, self.name, connection)
         return raise_lost(response) if strict else response
 
     async def release(
@@ -179,31 +160,22 @@ class AsyncQueueConsumer(AsyncNamedQueue, Generic[T]):
         return_to: ReturnTo = "back",
         delay_s: float = 0.0,
         connection: AsyncConnection | None = None,
-        client: ControlPlaneClient | None = None,
-        base_url: str | None = None,
+        **where: Unpack[Where],
     ) -> QueueResponse:
         """Give claimed messages back, to the back of the line or where `return_to` says, not before `delay_s`; burns no attempt.
 
         A claim that is no longer held raises nothing: it is in the answer's `lost`.
         """
-        reached = self._reach(client, base_url)
+        reached = self._reach(**where)
         return await settle(reached, claims, self.name, connection, to="ready", return_to=return_to, delay_s=delay_s)
 
-    async def renew(
-        self,
-        claims: Claims,
-        *,
-        lease_s: float,
-        strict: bool = True,
-        client: ControlPlaneClient | None = None,
-        base_url: str | None = None,
-    ) -> QueueResponse:
+    async def renew(self, claims: Claims, *, lease_s: float, strict: bool = True, **where: Unpack[Where]) -> QueueResponse:
         """Keep claims from now on for `lease_s`.
 
         Raises `ClaimLost` if any is no longer held, after renewing the others; with `strict=False` the answer counts them instead.
         """
         STRICT.check(strict)
-        response = await renew(self._reach(client, base_url), claims, self.name, lease_s)
+        response = await renew(self._reach(**where), claims, self.name, lease_s)
         return raise_lost(response) if strict else response
 
     async def fail(
@@ -215,8 +187,7 @@ class AsyncQueueConsumer(AsyncNamedQueue, Generic[T]):
         max_attempts: int | None = None,
         dead_letter_queue: str | None = None,
         connection: AsyncConnection | None = None,
-        client: ControlPlaneClient | None = None,
-        base_url: str | None = None,
+        **where: Unpack[Where],
     ) -> QueueResponse:
         """Give claimed messages back as failed: to the back of the line, or, where a budget is spent, to the dead letters.
 
@@ -224,7 +195,7 @@ class AsyncQueueConsumer(AsyncNamedQueue, Generic[T]):
         answer's `lost`.
         """
         return await settle(
-            self._reach(client, base_url),
+            self._reach(**where),
             claims,
             self.name,
             connection,
@@ -237,22 +208,14 @@ class AsyncQueueConsumer(AsyncNamedQueue, Generic[T]):
         )
 
     async def bury(
-        self,
-        claims: Claims,
-        *,
-        error: str | None = None,
-        connection: AsyncConnection | None = None,
-        client: ControlPlaneClient | None = None,
-        base_url: str | None = None,
+        self, claims: Claims, *, error: str | None = None, connection: AsyncConnection | None = None, **where: Unpack[Where]
     ) -> QueueResponse:
         """Make claimed messages dead letters at once, whatever their budget. One no longer held is in the answer's `lost`."""
-        reached = self._reach(client, base_url)
+        reached = self._reach(**where)
         return await settle(reached, claims, self.name, connection, to="dead", counts=True, error=error)
 
-    async def _take(
-        self, limit: int, timeout_s: float | None, poll_s: float, client: ControlPlaneClient | None, base_url: str | None
-    ) -> list[T]:
-        store, command = self._store(client, base_url), Claim(self.name, limit=limit, take=True)
+    async def _take(self, store: AsyncStore, limit: int, timeout_s: float | None, poll_s: float) -> list[T]:
+        command = Claim(self.name, limit=limit, take=True)
         messages, _ = await claim_since(store, command, timeout_s, poll_s)
         try:
             return [self._codec.decode(message.value) for message in messages]
@@ -261,10 +224,7 @@ class AsyncQueueConsumer(AsyncNamedQueue, Generic[T]):
             await give_back(store, command, messages, error)
             raise
 
-    async def _claim(
-        self, command: Claim, timeout_s: float | None, poll_s: float, client: ControlPlaneClient | None, base_url: str | None
-    ) -> list[AsyncQueueClaim[T]]:
-        reached = self._reach(client, base_url)
+    async def _claim(self, reached: ControlPlaneClient, command: Claim, timeout_s: float | None, poll_s: float) -> list[AsyncQueueClaim[T]]:
         now = reached.keepalive.now
         HELD_S.check(command.lease_s)
         messages, started = await claim_since(reached.async_store, command, timeout_s, poll_s, now)

@@ -2,21 +2,20 @@
 
 import math
 from collections.abc import AsyncGenerator
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Unpack
 
 from holdfast._async.flows.acquiring import POLL_S
 from holdfast._async.flows.observing import holder_of, observe
 from holdfast._async.handles.leases import AsyncHeldLease, release, take
 from holdfast._async.handles.named import AsyncNamedLease
 from holdfast.aio_attribute import ElectionTwin
-from holdfast.client import ControlPlaneClient
-from holdfast.codec import check_name, encode_key
+from holdfast.arguments.options import show_options
 from holdfast.codec.fields import POLL_INTERVAL_S
-from holdfast.holding.hold import this_process
-from holdfast.holding.lease_request import Terms
+from holdfast.holding.lease_request import LeaseOptions
 from holdfast.results import DictResponse, LeaseHolder
 
 
+@show_options
 class AsyncElection(AsyncNamedLease):
     """An election by name, and one candidate in it: `with Election("cluster", holder="node-a") as leadership:`.
 
@@ -27,30 +26,8 @@ class AsyncElection(AsyncNamedLease):
 
     aio: ClassVar[ElectionTwin] = ElectionTwin()
 
-    def __init__(
-        self,
-        name: str,
-        *,
-        holder: str | None = None,
-        lease_s: float = 30.0,
-        poll_interval_s: float = POLL_S,
-        renew_interval_s: float | None = None,
-        max_hold_s: float | None = None,
-        client: ControlPlaneClient | None = None,
-        base_url: str | None = None,
-    ) -> None:
-        terms = Terms(
-            None,
-            encode_key(("election", check_name(name, "election"))),
-            name,
-            this_process() if holder is None else holder,
-            lease_s,
-            renew_interval_s=renew_interval_s,
-            max_hold_s=max_hold_s,
-            label=f"election {name!r}",
-        )
-        poll_s = POLL_INTERVAL_S.check(poll_interval_s)
-        super().__init__(terms, math.inf, poll_s, client, base_url)
+    def __init__(self, name: str, *, lease_s: float = 30.0, poll_interval_s: float = POLL_S, **options: Unpack[LeaseOptions]) -> None:
+        super().__init__("election", name, lease_s, math.inf, POLL_INTERVAL_S.check(poll_interval_s), **options)
         # The latest, of a thread or a task: twins of this handle share the list.
         self._leaderships: list[Any] = []
 

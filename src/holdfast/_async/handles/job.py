@@ -1,21 +1,22 @@
 """A job that somebody put: wait for its result, follow it, cancel it."""
 
 import math
-from typing import Any, ClassVar, Generic, Literal, TypeVar, overload
+from typing import Any, ClassVar, Generic, Literal, TypeVar, Unpack, overload
 
 from holdfast._async.flows.awaiting import result
 from holdfast._async.flows.working.cancelling import cancel
 from holdfast.aio_attribute import JobTwin
-from holdfast.client import ControlPlaneClient
+from holdfast.arguments.options import show_options
+from holdfast.arguments.where import StoreHandle, Where
 from holdfast.codec import JSON, Codec, check_name, codec_for, encode_key
 from holdfast.commands import Read
-from holdfast.reaching import reach, refuse_pickle
 from holdfast.workers.options import progress_of
 
 R = TypeVar("R")
 
 
-class AsyncJob(Generic[R]):
+@show_options
+class AsyncJob(StoreHandle, Generic[R]):
     """One message of a queue as a job: `id` names it, from any process; `type` is that of its result, where that is not plain data."""
 
     aio: ClassVar[JobTwin] = JobTwin()
@@ -24,34 +25,13 @@ class AsyncJob(Generic[R]):
     id: str
 
     @overload
-    def __init__(
-        self, queue: str, id: str, *, type: type[R], client: ControlPlaneClient | None = None, base_url: str | None = None
-    ) -> None: ...
+    def __init__(self, queue: str, id: str, *, type: type[R], **where: Unpack[Where]) -> None: ...
     @overload
-    def __init__(
-        self: "AsyncJob[Any]",
-        queue: str,
-        id: str,
-        *,
-        codec: Codec | None = None,
-        client: ControlPlaneClient | None = None,
-        base_url: str | None = None,
-    ) -> None: ...
-    def __init__(
-        self,
-        queue: str,
-        id: str,
-        *,
-        type: Any = None,
-        codec: Codec | None = None,
-        client: ControlPlaneClient | None = None,
-        base_url: str | None = None,
-    ) -> None:
+    def __init__(self: "AsyncJob[Any]", queue: str, id: str, *, codec: Codec | None = None, **where: Unpack[Where]) -> None: ...
+    def __init__(self, queue: str, id: str, *, type: Any = None, codec: Codec | None = None, **where: Unpack[Where]) -> None:
         self.queue = check_name(queue, "queue")
         self.id = str(id)
-        self._codec = codec_for(type, codec)
-        self._client = client
-        self._base_url = base_url
+        super().__init__(codec_for(type, codec), **where)
 
     async def result(self, *, timeout_s: float | None = None) -> R:
         """What the function returned; waits for it, without `timeout_s` for as long as that takes.
@@ -72,9 +52,6 @@ class AsyncJob(Generic[R]):
     async def cancel(self) -> Literal["cancelled", "requested", "absent"]:
         """Remove it if it waits; if it runs, ask its worker to end it. A thread can only be told, through its `job`."""
         return await cancel(self._reach().async_store, self.queue, self.id)
-
-    def _reach(self) -> ControlPlaneClient:
-        return refuse_pickle(reach(None, None, self._client, self._base_url), self._codec)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.queue!r}, {self.id!r})"

@@ -1,20 +1,19 @@
 """Lock: one holder at a time, by name, among everyone who reaches the same store."""
 
 import math
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Unpack
 
 from holdfast._async.flows.acquiring import POLL_S
 from holdfast._async.flows.observing import holder_of
 from holdfast._async.handles.leases import AsyncHeldLease, take, try_take
 from holdfast._async.handles.named import AsyncNamedLease
 from holdfast.aio_attribute import LockTwin
-from holdfast.client import ControlPlaneClient
-from holdfast.codec import check_name, encode_key
-from holdfast.holding.hold import this_process
-from holdfast.holding.lease_request import Terms
+from holdfast.arguments.options import show_options
+from holdfast.holding.lease_request import LeaseOptions
 from holdfast.results import LeaseHolder
 
 
+@show_options
 class AsyncLock(AsyncNamedLease):
     """A lock by name: `with Lock("reports") as held:`.
 
@@ -30,26 +29,13 @@ class AsyncLock(AsyncNamedLease):
         self,
         name: str,
         *,
-        holder: str | None = None,
         lease_s: float = 60.0,
         wait_timeout_s: float | None = None,
         poll_interval_s: float = POLL_S,
-        renew_interval_s: float | None = None,
-        max_hold_s: float | None = None,
-        client: ControlPlaneClient | None = None,
-        base_url: str | None = None,
+        **options: Unpack[LeaseOptions],
     ) -> None:
-        terms = Terms(
-            None,
-            encode_key(("lock", check_name(name, "lock"))),
-            name,
-            this_process() if holder is None else holder,
-            lease_s,
-            renew_interval_s=renew_interval_s,
-            max_hold_s=max_hold_s,
-            label=f"lock {name!r}",
-        )
-        super().__init__(terms, math.inf if wait_timeout_s is None else wait_timeout_s, poll_interval_s, client, base_url)
+        wait_s = math.inf if wait_timeout_s is None else wait_timeout_s
+        super().__init__("lock", name, lease_s, wait_s, poll_interval_s, **options)
 
     async def acquire(self, *, wait_timeout_s: float | None = None) -> AsyncHeldLease[Any]:
         """Wait for the lock, and hold it until the lease that is answered is released.

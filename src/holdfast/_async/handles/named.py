@@ -1,29 +1,50 @@
 """What a lock and an election have in common: a lease by name, entered and left as a context."""
 
 from types import TracebackType
-from typing import Any
+from typing import Any, Literal, Unpack
 
 from holdfast._async.handles.leases import AsyncHeldLease, AsyncLeaseContext
-from holdfast.client import ControlPlaneClient
+from holdfast.arguments.where import StoreHandle, Where
+from holdfast.codec import JSON, check_name, encode_key
+from holdfast.holding.hold import this_process
 from holdfast.holding.lease_request import Terms
 from holdfast.holding.with_block import AsyncBody, Entered
-from holdfast.reaching import reach
 
 
-class AsyncNamedLease:
+class AsyncNamedLease(StoreHandle):
     """A handle that may be entered often, by any thread or task, and be left by another one than entered it."""
 
     name: str
     holder: str
 
-    def __init__(self, terms: Terms, wait_s: float, poll_s: float, client: ControlPlaneClient | None, base_url: str | None) -> None:
-        self.name = terms.shown_key
-        self.holder = terms.holder
-        self._terms = terms
+    def __init__(
+        self,
+        kind: Literal["lock", "election"],
+        name: str,
+        lease_s: float,
+        wait_s: float,
+        poll_s: float,
+        *,
+        holder: str | None = None,
+        renew_interval_s: float | None = None,
+        max_hold_s: float | None = None,
+        **where: Unpack[Where],
+    ) -> None:
+        super().__init__(JSON, **where)
+        self.name = name
+        self.holder = this_process() if holder is None else holder
+        self._terms = Terms(
+            None,
+            encode_key((kind, check_name(name, kind))),
+            name,
+            self.holder,
+            lease_s,
+            renew_interval_s=renew_interval_s,
+            max_hold_s=max_hold_s,
+            label=f"{kind} {name!r}",
+        )
         self._wait_s = wait_s
         self._poll_s = poll_s
-        self._client = client
-        self._base_url = base_url
         self._entered = Entered()
 
     async def __aenter__(self) -> AsyncHeldLease[Any]:
@@ -58,9 +79,6 @@ class AsyncNamedLease:
         if context is None:
             raise RuntimeError(f"{self._terms.describe()} was left, but nobody has entered this handle: use `with`, or enter it first")
         return context
-
-    def _reach(self) -> ControlPlaneClient:
-        return reach(None, None, self._client, self._base_url)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r}, holder={self.holder!r})"

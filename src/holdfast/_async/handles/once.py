@@ -2,21 +2,23 @@
 
 import math
 from collections.abc import Awaitable, Callable, Hashable
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar, Unpack
 
 from holdfast._async.flows.once import AsyncOnceRun, reconcile, record
 from holdfast.aio_attribute import OnceTwin
+from holdfast.arguments.options import show_options
+from holdfast.arguments.where import StoreHandle, Where
 from holdfast.client import ControlPlaneClient
 from holdfast.codec import JSON, Codec, check_duration, check_name, encode_key
 from holdfast.commands import Change
 from holdfast.holding.hold import this_process
-from holdfast.reaching import reach, refuse_pickle
 from holdfast.workers.once_record import LedgerEntry, OnceRecord
 
 R = TypeVar("R")
 
 
-class AsyncOnce:
+@show_options
+class AsyncOnce(StoreHandle):
     """A ledger: `run` calls a function unless it was done under the same key, and then answers the stored result.
 
     What is promised: of all who run the same key, one at a time calls the function, and once its result is stored nobody calls it again
@@ -37,16 +39,13 @@ class AsyncOnce:
         lease_s: float = 60.0,
         keep_s: float | None = None,
         codec: Codec = JSON,
-        client: ControlPlaneClient | None = None,
-        base_url: str | None = None,
+        **where: Unpack[Where],
     ) -> None:
         self.name = check_name(name, "ledger")
         self._holder = this_process() if holder is None else check_name(holder, "holder")
         self._lease_s = check_duration(lease_s, "lease_s", zero=False)
         self._keep_s = None if keep_s is None else check_duration(keep_s, "keep_s", zero=False)
-        self._codec = codec
-        self._client = client
-        self._base_url = base_url
+        super().__init__(codec, **where)
 
     async def run(self, key: Hashable, function: Callable[[], Awaitable[R]], *, timeout_s: float | None = None) -> R:
         """Call the function, or return the result of the one time it was called.
@@ -73,9 +72,6 @@ class AsyncOnce:
     async def forget(self, key: Hashable) -> bool:
         """Say that it did not happen, or may happen again; False if nothing is known under the key. Raises `ExecutionRunning`."""
         return await reconcile(self._reach().async_store, self.name, encode_key(key), Change(encode_key(key), "delete"))
-
-    def _reach(self) -> ControlPlaneClient:
-        return refuse_pickle(reach(None, None, self._client, self._base_url), self._codec)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r})"

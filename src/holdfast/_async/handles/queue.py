@@ -1,8 +1,7 @@
 """A queue: put work in, claim it under a lease, settle it."""
 
 import builtins
-from collections.abc import Hashable, Iterable, Mapping
-from datetime import datetime
+from collections.abc import Hashable, Iterable
 from typing import Any, ClassVar, TypeVar, Unpack, overload
 
 from msgspec import UNSET, UnsetType
@@ -11,12 +10,12 @@ from holdfast._async.flows.putting import put
 from holdfast._async.handles.administration import AsyncQueueAdministration
 from holdfast._async.handles.consuming import AsyncQueueConsumer
 from holdfast.aio_attribute import QueueTwin
-from holdfast.arguments.put_options import IfPresent, ManyOptions, WorkOptions, make_item
+from holdfast.arguments.options import show_options
+from holdfast.arguments.put_options import ManyOptions, NamingOptions, PutOptions, SharedOptions, make_item, make_items
+from holdfast.arguments.where import Where, reach
 from holdfast.client import ControlPlaneClient
 from holdfast.codec import Codec, codec_for
 from holdfast.commands import Item, Names, Put, Puts
-from holdfast.commands.putting import IfLeased, IfReady
-from holdfast.reaching import reach
 from holdfast.results import MessageId
 from holdfast.stores.caller_transaction import AsyncConnection
 
@@ -24,6 +23,15 @@ T = TypeVar("T")
 V = TypeVar("V")
 
 
+class AsyncWorkOptions(NamingOptions, SharedOptions, Where, total=False):
+    """The options of `put_work` besides `max_attempts`."""
+
+    timeout_s: float | None
+    poll_interval_s: float
+    connection: AsyncConnection | None
+
+
+@show_options
 class AsyncQueue(AsyncQueueConsumer[T], AsyncQueueAdministration):
     """A queue of messages, first in first out within a priority, delivered at least once.
 
@@ -37,73 +45,32 @@ class AsyncQueue(AsyncQueueConsumer[T], AsyncQueueAdministration):
 
     @overload
     @classmethod
-    def from_name(
-        cls,
-        name: str,
-        *,
-        type: type[V],
-        client: ControlPlaneClient | None = None,
-        base_url: str | None = None,
-    ) -> "AsyncQueue[V]": ...
+    def from_name(cls, name: str, *, type: type[V], **where: Unpack[Where]) -> "AsyncQueue[V]": ...
     @overload
     @classmethod
-    def from_name(
-        cls,
-        name: str,
-        *,
-        codec: Codec | None = None,
-        client: ControlPlaneClient | None = None,
-        base_url: str | None = None,
-    ) -> "AsyncQueue[Any]": ...
+    def from_name(cls, name: str, *, codec: Codec | None = None, **where: Unpack[Where]) -> "AsyncQueue[Any]": ...
     @classmethod
-    def from_name(
-        cls,
-        name: str,
-        *,
-        type: Any = None,
-        codec: Codec | None = None,
-        client: ControlPlaneClient | None = None,
-        base_url: str | None = None,
-    ) -> "AsyncQueue[Any]":
+    def from_name(cls, name: str, *, type: Any = None, codec: Codec | None = None, **where: Unpack[Where]) -> "AsyncQueue[Any]":
         """Make a handle; nothing is asked of the store, and the first put creates the queue.
 
         With `type=` (a msgspec Struct, dataclass, pydantic model, …) values must be of it and come back as it; `codec=` is for another
         encoding altogether.
         """
-        return AsyncQueue(name, codec=codec_for(type, codec), client=client, base_url=base_url)
+        return AsyncQueue(name, codec=codec_for(type, codec), **where)
 
     @overload
     @classmethod
     async def create(
-        cls,
-        name: str,
-        *,
-        type: type[V],
-        maxsize: int | UnsetType | None = UNSET,
-        client: ControlPlaneClient | None = None,
-        base_url: str | None = None,
+        cls, name: str, *, type: type[V], maxsize: int | UnsetType | None = UNSET, **where: Unpack[Where]
     ) -> "AsyncQueue[V]": ...
     @overload
     @classmethod
     async def create(
-        cls,
-        name: str,
-        *,
-        codec: Codec | None = None,
-        maxsize: int | UnsetType | None = UNSET,
-        client: ControlPlaneClient | None = None,
-        base_url: str | None = None,
+        cls, name: str, *, codec: Codec | None = None, maxsize: int | UnsetType | None = UNSET, **where: Unpack[Where]
     ) -> "AsyncQueue[Any]": ...
     @classmethod
     async def create(
-        cls,
-        name: str,
-        *,
-        type: Any = None,
-        codec: Codec | None = None,
-        maxsize: int | UnsetType | None = UNSET,
-        client: ControlPlaneClient | None = None,
-        base_url: str | None = None,
+        cls, name: str, *, type: Any = None, codec: Codec | None = None, maxsize: int | UnsetType | None = UNSET, **where: Unpack[Where]
     ) -> "AsyncQueue[Any]":
         """Create the queue if it is not there, and make a handle. Never empties it.
 
@@ -111,7 +78,7 @@ class AsyncQueue(AsyncQueueConsumer[T], AsyncQueueAdministration):
         finds them; None lifts the limit, and left out it stays as it is.
         For `type=` and `codec=` see `from_name`.
         """
-        queue = AsyncQueue[Any](name, codec=codec_for(type, codec), client=client, base_url=base_url)
+        queue = AsyncQueue[Any](name, codec=codec_for(type, codec), **where)
         await queue.configure(maxsize=maxsize)
         return queue
 
@@ -119,52 +86,24 @@ class AsyncQueue(AsyncQueueConsumer[T], AsyncQueueAdministration):
         self,
         value: T,
         *,
-        key: Hashable | None = None,
-        if_present: IfPresent | None = None,
-        if_ready: IfReady | None = None,
-        if_leased: IfLeased | None = None,
-        delay_s: float = 0.0,
-        at: datetime | None = None,
-        priority: int = 0,
-        max_attempts: int | None = None,
-        dead_letter_queue: str | None = None,
-        start_within_s: float | None = None,
-        metadata: Mapping[str, Any] | None = None,
-        id: str | None = None,
         timeout_s: float | None = None,
         poll_interval_s: float = 0.5,
         connection: AsyncConnection | None = None,
         client: ControlPlaneClient | None = None,
         base_url: str | None = None,
+        **options: Unpack[PutOptions],
     ) -> MessageId:
         """Add a message; answer its id, whose `created` is false where the put met a message that was there already.
 
-        A `key` names at most one living message. When there is one, `if_ready` says what happens while it waits (`update` it, the default,
-        `keep` it, or `reject` the put with `KeyInFlight`) and `if_leased` while it is claimed (the same, or `buffer`, the default: the new
-        value waits behind it); `if_present` sets both. `delay_s` or `at`, a moment with time zone, hold it back. Higher `priority` goes
-        first. With `max_attempts` it is dead after so many failures and expiries, and goes to `dead_letter_queue` if there is one. If
-        nobody has started it `start_within_s` after it was due, it is dropped. `metadata` travels beside the value. A put under an `id`
-        that exists changes nothing, even if the value is another: `created` is false. Into a full queue it waits for room as `timeout_s`
-        says, then raises `QueueFull`.
+        `PutOptions` explains the options. A `key` names at most one living message. When there is one, `if_ready` says what happens while
+        it waits (`update` it, the default, `keep` it, or `reject` the put with `KeyInFlight`) and `if_leased` while it is claimed (the
+        same, or `buffer`, the default: the new value waits behind it); `if_present` sets both. A put under an `id` that exists changes
+        nothing, even if the value is another: `created` is false. Into a full queue it waits for room as `timeout_s` says, then raises
+        `QueueFull`.
 
         With a `connection` of yours to the same database the put is part of its open transaction: it is committed, or vanishes, with it.
         """
-        item = make_item(
-            value,
-            self._codec,
-            key=key,
-            if_present=if_present,
-            if_ready=if_ready,
-            if_leased=if_leased,
-            delay_s=delay_s,
-            at=at,
-            priority=priority,
-            max_attempts=max_attempts,
-            dead_letter_queue=dead_letter_queue,
-            start_within_s=start_within_s,
-            metadata=metadata,
-            id=id,
-        )
+        item = make_item(value, self._codec, options)
         puts = await self._put(self._reach(client, base_url), [item], timeout_s, poll_interval_s, connection)
         return MessageId(puts.ids[0], created=puts.created[0])
 
@@ -181,50 +120,26 @@ class AsyncQueue(AsyncQueueConsumer[T], AsyncQueueAdministration):
         **options: Unpack[ManyOptions],
     ) -> builtins.list[MessageId]:
         """Add messages, all or none, in this order; the options of `put` hold for each of them, and `keys` gives each its own key."""
-        values = [*values]
-        each = [None] * len(values) if keys is None else [*keys]
-        items = [make_item(value, self._codec, key=key, **options) for value, key in zip(values, each, strict=True)]
+        items = make_items(values, self._codec, options, keys)
         if not items:
             return []
         puts = await self._put(self._reach(client, base_url), items, timeout_s, poll_interval_s, connection)
         return [MessageId(message_id, created=created) for message_id, created in zip(puts.ids, puts.created, strict=True)]
 
-    async def put_work(
-        self,
-        value: T,
-        *,
-        max_attempts: int | None = 3,
-        dead_letter_queue: str | None = None,
-        metadata: Mapping[str, Any] | None = None,
-        connection: AsyncConnection | None = None,
-        client: ControlPlaneClient | None = None,
-        base_url: str | None = None,
-        **options: Unpack[WorkOptions],
-    ) -> MessageId:
+    async def put_work(self, value: T, *, max_attempts: int | None = 3, **options: Unpack[AsyncWorkOptions]) -> MessageId:
         """Add a message with a retry budget; otherwise as `put`, with the same options."""
-        return await self.put(
-            value,
-            max_attempts=max_attempts,
-            dead_letter_queue=dead_letter_queue,
-            metadata=metadata,
-            connection=connection,
-            client=client,
-            base_url=base_url,
-            **options,
-        )
+        return await self.put(value, max_attempts=max_attempts, **options)
 
     @classmethod
-    async def list(
-        cls, *, prefix: str = "", client: ControlPlaneClient | None = None, base_url: str | None = None
-    ) -> "builtins.list[AsyncQueue[Any]]":
+    async def list(cls, *, prefix: str = "", **where: Unpack[Where]) -> "builtins.list[AsyncQueue[Any]]":
         """Make a handle for each queue there is, in order of their names."""
-        store = reach(client, base_url).async_store
+        store = reach(**where).async_store
         page = await store.execute(Names("queue", prefix))
         names = [one.name for one in page.settings]
         while page.more:
             page = await store.execute(Names("queue", prefix, names[-1]))
             names += [one.name for one in page.settings]
-        return [AsyncQueue(name, client=client, base_url=base_url) for name in names]
+        return [AsyncQueue(name, **where) for name in names]
 
     async def _put(
         self,

@@ -12,11 +12,12 @@ from holdfast._async.flows.working.registering import workers
 from holdfast._async.flows.working.shift import AsyncShift
 from holdfast._async.handles.job import AsyncJob
 from holdfast.aio_attribute import WorkerTwin
-from holdfast.arguments.put_options import ManyOptions, PutOptions, make_item
+from holdfast.arguments.options import show_options
+from holdfast.arguments.put_options import ManyOptions, PutOptions, make_item, make_items
+from holdfast.arguments.where import Where, reach, reach_of_worker, refuse_pickle
 from holdfast.client import ControlPlaneClient
 from holdfast.codec.fields import GRACE_S, MAX_JOBS, SIGNALS, UNTIL_EMPTY
 from holdfast.commands import Put
-from holdfast.reaching import reach, reach_of_worker, refuse_pickle
 from holdfast.workers.handlers.definitions import define
 from holdfast.workers.options import Orders, WorkerOptions, change_orders, make_orders
 from holdfast.workers.registry import WorkerHealth, WorkerInfo
@@ -30,6 +31,7 @@ C = TypeVar("C")
 STOPPED = WorkerHealth("stopped", 0, 0, 0, 0)
 
 
+@show_options
 class AsyncWorker(Generic[V, R, C]):
     """Consumes a queue with a function, under leases that are renewed while it runs; calling the worker calls the function.
 
@@ -93,13 +95,13 @@ class AsyncWorker(Generic[V, R, C]):
 
     async def put(self, value: V, **options: Unpack[PutOptions]) -> AsyncJob[R]:
         """Put a job for this worker; the options are those of `Queue.put`."""
-        item = make_item(value, self.orders.codec, **options)
+        item = make_item(value, self.orders.codec, options)
         puts = await put(self.client.async_store, Put(self.queue, [item]))
         return self.job(puts.ids[0])
 
     async def put_many(self, values: Iterable[V], **options: Unpack[ManyOptions]) -> builtins.list[AsyncJob[R]]:
         """Put several jobs, all or none."""
-        items = [make_item(value, self.orders.codec, **options) for value in values]
+        items = make_items(values, self.orders.codec, options)
         if not items:
             return []
         puts = await put(self.client.async_store, Put(self.queue, items))
@@ -187,9 +189,9 @@ class AsyncWorker(Generic[V, R, C]):
         return STOPPED if self._opening is None else self._opening.health
 
     @classmethod
-    async def list(cls, *, client: ControlPlaneClient | None = None, base_url: str | None = None) -> "builtins.list[WorkerInfo]":
+    async def list(cls, **where: Unpack[Where]) -> "builtins.list[WorkerInfo]":
         """Every worker of the store that lives, in order of their names."""
-        return await workers(reach(client, base_url).async_store)
+        return await workers(reach(**where).async_store)
 
     def _open(self, *, until_empty: bool = False, max_jobs: int | None = None) -> AsyncOpening:
         """Begin to open the store; raises what no waiting mends."""

@@ -2,6 +2,7 @@
 """What people do with a queue as a whole, and with messages that nobody holds: set it up, look, watch, cancel, redrive."""
 
 from collections.abc import Generator, Hashable, Iterable
+from typing import Unpack
 
 from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
@@ -10,7 +11,8 @@ from holdfast._sync.flows import browsing
 from holdfast._sync.flows.watching import watch
 from holdfast._sync.handles.naming import NamedQueue
 from holdfast.arguments.named_claims import ClaimLike
-from holdfast.client import ControlPlaneClient
+from holdfast.arguments.options import show_options
+from holdfast.arguments.where import Where
 from holdfast.codec import check_duration, key_prefix
 from holdfast.codec.fields import RATE_PER_S
 from holdfast.commands import Browse, Browsed, Clear, Configure, Count, Filter, Move, Names, Stats
@@ -21,48 +23,42 @@ from holdfast.stores import Store
 from holdfast.watch_subjects import QueueSubject, narrowing
 
 
+@show_options
 class QueueAdministration(NamedQueue):
     """The half of a queue's handle that neither puts nor claims."""
 
-    def configure(
-        self,
-        *,
-        maxsize: int | UnsetType | None = UNSET,
-        paused: bool | UnsetType = UNSET,
-        client: ControlPlaneClient | None = None,
-        base_url: str | None = None,
-    ) -> None:
+    def configure(self, *, maxsize: int | UnsetType | None = UNSET, paused: bool | UnsetType = UNSET, **where: Unpack[Where]) -> None:
         """Change what is given; what is left out stays."""
-        self._store(client, base_url).execute(Configure("queue", self.name, paused, maxsize))
+        self._store(**where).execute(Configure("queue", self.name, paused, maxsize))
 
-    def pause(self, *, client: ControlPlaneClient | None = None, base_url: str | None = None) -> None:
+    def pause(self, **where: Unpack[Where]) -> None:
         """Hand nothing out until `resume`; puts and claims that run go on."""
-        self.configure(paused=True, client=client, base_url=base_url)
+        self._store(**where).execute(Configure("queue", self.name, paused=True))
 
-    def resume(self, *, client: ControlPlaneClient | None = None, base_url: str | None = None) -> None:
+    def resume(self, **where: Unpack[Where]) -> None:
         """Hand out again."""
-        self.configure(paused=False, client=client, base_url=base_url)
+        self._store(**where).execute(Configure("queue", self.name, paused=False))
 
-    def delete(self, *, client: ControlPlaneClient | None = None, base_url: str | None = None) -> QueueResponse:
+    def delete(self, **where: Unpack[Where]) -> QueueResponse:
         """Remove the queue with everything in it, in one step; claims on its messages are lost."""
-        return QueueResponse(self._store(client, base_url).execute(Clear("queue", self.name, drop=True)))
+        return QueueResponse(self._store(**where).execute(Clear("queue", self.name, drop=True)))
 
-    def clear(self, *, client: ControlPlaneClient | None = None, base_url: str | None = None) -> QueueResponse:
+    def clear(self, **where: Unpack[Where]) -> QueueResponse:
         """Remove every message, in one step; claims on them are lost."""
-        return QueueResponse(self._store(client, base_url).execute(Clear("queue", self.name)))
+        return QueueResponse(self._store(**where).execute(Clear("queue", self.name)))
 
-    def length(self, *, client: ControlPlaneClient | None = None, base_url: str | None = None) -> int:
+    def length(self, **where: Unpack[Where]) -> int:
         """How many messages wait: ready, delayed and buffered, not the claimed and the dead."""
-        stats = self.stats(client=client, base_url=base_url)
+        stats = self.stats(**where)
         return stats.ready + stats.delayed + stats.buffered
 
-    def stats(self, *, client: ControlPlaneClient | None = None, base_url: str | None = None) -> Stats:
+    def stats(self, **where: Unpack[Where]) -> Stats:
         """Sizes, ages and holders at one moment."""
-        return self._store(client, base_url).execute(Count(self.name))
+        return self._store(**where).execute(Count(self.name))
 
-    def peek(self, *, client: ControlPlaneClient | None = None, base_url: str | None = None) -> QueueMessage | None:
+    def peek(self, **where: Unpack[Where]) -> QueueMessage | None:
         """Look at the first message that is ready and due, without touching it."""
-        store = self._store(client, base_url)
+        store = self._store(**where)
         for page in browsing.pages(store, self.name, "ready"):
             due = [message for message in page.messages if message.position <= page.now and not message.is_late(page.now)]
             if due:
@@ -78,8 +74,7 @@ class QueueAdministration(NamedQueue):
         prefix: str | tuple[Hashable, ...] | None = None,
         after: QueueMessage | None = None,
         limit: int = 100,
-        client: ControlPlaneClient | None = None,
-        base_url: str | None = None,
+        **where: Unpack[Where],
     ) -> list[QueueMessage]:
         """Look at messages of one state without touching them: `ready` in line, `leased` by lease end, `dead` by burial, `buffered` by key.
 
@@ -87,7 +82,7 @@ class QueueAdministration(NamedQueue):
         give the last message as `after`.
         """
         which = _which(older_than_s, error_contains, prefix)
-        store, found = self._store(client, base_url), list[QueueMessage]()
+        store, found = self._store(**where), list[QueueMessage]()
         command = Browse(self.name, state=state, which=which, after=after.cursor if after else None, limit=limit)
         while True:
             page = store.execute(command)
@@ -96,11 +91,9 @@ class QueueAdministration(NamedQueue):
                 return found
             command = replace(command, after=page.after, limit=limit - len(found))
 
-    def explain(
-        self, message: str | QueueMessage | ClaimLike, *, client: ControlPlaneClient | None = None, base_url: str | None = None
-    ) -> Explanation:
+    def explain(self, message: str | QueueMessage | ClaimLike, **where: Unpack[Where]) -> Explanation:
         """Say why a message, given itself or by its id, is not running: claimed by whom, delayed until when, dead because of what."""
-        store = self._store(client, base_url)
+        store = self._store(**where)
         message_id = str(message) if isinstance(message, str) else message.id
         found = store.execute(Browse(self.name, ids=[message_id]))
         keys = [one.key for one in found.messages if one.state == "buffered" and isinstance(one.key, str)]
@@ -117,14 +110,13 @@ class QueueAdministration(NamedQueue):
         older_than_s: float | None = None,
         error_contains: str | None = None,
         prefix: str | tuple[Hashable, ...] | None = None,
-        client: ControlPlaneClient | None = None,
-        base_url: str | None = None,
+        **where: Unpack[Where],
     ) -> QueueResponse:
         """Remove messages that nobody holds, by id, or all of one state that a filter finds; the answer counts them."""
         which = _which(older_than_s, error_contains, prefix)
         if ids is None and which == Filter():
             raise ValueError("cancel needs ids or a filter: clear() empties the queue")
-        return self._move(Move(self.name, "gone", _ids(ids), state, which), client, base_url)
+        return self._move(self._store(**where), Move(self.name, "gone", _ids(ids), state, which))
 
     def dead_letters(
         self,
@@ -133,18 +125,17 @@ class QueueAdministration(NamedQueue):
         error_contains: str | None = None,
         after: QueueMessage | None = None,
         limit: int = 100,
-        client: ControlPlaneClient | None = None,
-        base_url: str | None = None,
+        **where: Unpack[Where],
     ) -> list[QueueMessage]:
         """Look at the dead messages of this queue, the longest dead first; page as with `browse`."""
         return self.browse(
             state="dead",
             older_than_s=older_than_s,
             error_contains=error_contains,
+            prefix=None,
             after=after,
             limit=limit,
-            client=client,
-            base_url=base_url,
+            **where,
         )
 
     def redrive(
@@ -156,8 +147,7 @@ class QueueAdministration(NamedQueue):
         to: str | None = None,
         older_than_s: float | None = None,
         error_contains: str | None = None,
-        client: ControlPlaneClient | None = None,
-        base_url: str | None = None,
+        **where: Unpack[Where],
     ) -> QueueResponse:
         """Give dead letters another chance, all or those named: same id, to the back of the line, a fresh budget.
 
@@ -179,14 +169,12 @@ class QueueAdministration(NamedQueue):
             delay_s=delay_s,
             spacing_s=0.0 if rate_per_s is None else 1 / rate_per_s,
         )
-        return self._move(move, client, base_url)
+        return self._move(self._store(**where), move)
 
-    def prune_dead_letters(
-        self, older_than_s: float, *, client: ControlPlaneClient | None = None, base_url: str | None = None
-    ) -> QueueResponse:
+    def prune_dead_letters(self, older_than_s: float, **where: Unpack[Where]) -> QueueResponse:
         """Remove the messages that have been dead for longer; the answer counts them."""
         check_duration(older_than_s, "older_than_s")
-        return self._move(Move(self.name, "gone", None, "dead", Filter(older_than_s)), client, base_url)
+        return self._move(self._store(**where), Move(self.name, "gone", None, "dead", Filter(older_than_s)))
 
     def watch(
         self,
@@ -197,8 +185,7 @@ class QueueAdministration(NamedQueue):
         timeout_s: float | None = None,
         poll_interval_s: float = 0.5,
         snapshot: bool = False,
-        client: ControlPlaneClient | None = None,
-        base_url: str | None = None,
+        **where: Unpack[Where],
     ) -> Generator[WatchEvent, None]:
         """Follow what happens in the queue: which messages were put, claimed, settled, expired, buried, moved.
 
@@ -209,7 +196,7 @@ class QueueAdministration(NamedQueue):
         when the events asked for are gone.
         """
         return watch(
-            self._store(client, base_url),
+            self._store(**where),
             QueueSubject(self.name, self._codec, *narrowing(MISSING if key is None else key, prefix)),
             last_index=last_index,
             timeout_s=timeout_s,
@@ -217,8 +204,8 @@ class QueueAdministration(NamedQueue):
             snapshot=snapshot,
         )
 
-    def _move(self, move: Move, client: ControlPlaneClient | None, base_url: str | None) -> QueueResponse:
-        moved = browsing.move_all(self._store(client, base_url), move)
+    def _move(self, store: Store, move: Move) -> QueueResponse:
+        moved = browsing.move_all(store, move)
         return QueueResponse(len(moved.ids), kept=moved.kept)
 
     def _seen(self, page: Browsed, store: Store) -> list[QueueMessage]:

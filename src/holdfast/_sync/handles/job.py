@@ -2,21 +2,22 @@
 """A job that somebody put: wait for its result, follow it, cancel it."""
 
 import math
-from typing import Any, ClassVar, Generic, Literal, TypeVar, overload
+from typing import Any, ClassVar, Generic, Literal, TypeVar, Unpack, overload
 
 from holdfast._sync.flows.awaiting import result
 from holdfast._sync.flows.working.cancelling import cancel
 from holdfast.aio_attribute import JobTwin
-from holdfast.client import ControlPlaneClient
+from holdfast.arguments.options import show_options
+from holdfast.arguments.where import StoreHandle, Where
 from holdfast.codec import JSON, Codec, check_name, codec_for, encode_key
 from holdfast.commands import Read
-from holdfast.reaching import reach, refuse_pickle
 from holdfast.workers.options import progress_of
 
 R = TypeVar("R")
 
 
-class Job(Generic[R]):
+@show_options
+class Job(StoreHandle, Generic[R]):
     """One message of a queue as a job: `id` names it, from any process; `type` is that of its result, where that is not plain data."""
 
     aio: ClassVar[JobTwin] = JobTwin()
@@ -25,34 +26,13 @@ class Job(Generic[R]):
     id: str
 
     @overload
-    def __init__(
-        self, queue: str, id: str, *, type: type[R], client: ControlPlaneClient | None = None, base_url: str | None = None
-    ) -> None: ...
+    def __init__(self, queue: str, id: str, *, type: type[R], **where: Unpack[Where]) -> None: ...
     @overload
-    def __init__(
-        self: "Job[Any]",
-        queue: str,
-        id: str,
-        *,
-        codec: Codec | None = None,
-        client: ControlPlaneClient | None = None,
-        base_url: str | None = None,
-    ) -> None: ...
-    def __init__(
-        self,
-        queue: str,
-        id: str,
-        *,
-        type: Any = None,
-        codec: Codec | None = None,
-        client: ControlPlaneClient | None = None,
-        base_url: str | None = None,
-    ) -> None:
+    def __init__(self: "Job[Any]", queue: str, id: str, *, codec: Codec | None = None, **where: Unpack[Where]) -> None: ...
+    def __init__(self, queue: str, id: str, *, type: Any = None, codec: Codec | None = None, **where: Unpack[Where]) -> None:
         self.queue = check_name(queue, "queue")
         self.id = str(id)
-        self._codec = codec_for(type, codec)
-        self._client = client
-        self._base_url = base_url
+        super().__init__(codec_for(type, codec), **where)
 
     def result(self, *, timeout_s: float | None = None) -> R:
         """What the function returned; waits for it, without `timeout_s` for as long as that takes.
@@ -73,9 +53,6 @@ class Job(Generic[R]):
     def cancel(self) -> Literal["cancelled", "requested", "absent"]:
         """Remove it if it waits; if it runs, ask its worker to end it. A thread can only be told, through its `job`."""
         return cancel(self._reach().store, self.queue, self.id)
-
-    def _reach(self) -> ControlPlaneClient:
-        return refuse_pickle(reach(None, None, self._client, self._base_url), self._codec)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.queue!r}, {self.id!r})"

@@ -3,94 +3,64 @@
 
 import math
 from collections.abc import Hashable
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, Unpack
 
 from msgspec import Raw
 
 from holdfast._sync.handles.leases import DictLease, DictLock, LeaseContext, release_by_name, renew_by_name, take, try_take
+from holdfast.arguments.options import show_options
+from holdfast.arguments.where import StoreHandle, Where
 from holdfast.client import ControlPlaneClient
 from holdfast.codec import JSON, Codec, check_name, encode_key
 from holdfast.codec.fields import HELD_S
 from holdfast.commands import LeaseName, Look, Read
 from holdfast.holding.hold import this_process
-from holdfast.holding.lease_request import Terms
-from holdfast.reaching import reach, refuse_pickle
+from holdfast.holding.lease_request import HoldOptions, LeaseOptions, Terms
 from holdfast.results import MISSING, DictResponse, LeaseHolder, Missing, wall_time
 
 V = TypeVar("V")
 
 
-class DictLeases(Generic[V]):
+@show_options
+class DictLeases(StoreHandle, Generic[V]):
     """The half of a dict's handle that is about leases."""
 
     name: str
 
-    def __init__(self, name: str, *, codec: Codec = JSON, client: ControlPlaneClient | None = None, base_url: str | None = None) -> None:
+    def __init__(self, name: str, *, codec: Codec = JSON, **where: Unpack[Where]) -> None:
         self.name = check_name(name, "dict")
-        self._codec = codec
-        self._client = client
-        self._base_url = base_url
+        super().__init__(codec, **where)
 
-    def acquire_lease(
-        self,
-        key: Hashable,
-        *,
-        holder: str | None = None,
-        lease_s: float = 60.0,
-        client: ControlPlaneClient | None = None,
-        base_url: str | None = None,
-    ) -> DictLease[V]:
+    def acquire_lease(self, key: Hashable, *, holder: str | None = None, lease_s: float = 60.0, **where: Unpack[Where]) -> DictLease[V]:
         """Take the lease on a key for `lease_s`; renew and release it yourself.
 
         Raises `LeaseHeld` if somebody has it, also under the same holder's name.
         """
-        return take(self._reach(client, base_url), self._terms(key, holder, lease_s, auto_renew=False))
+        return take(self._reach(**where), self._terms(key, lease_s, auto_renew=False, holder=holder))
 
-    def lease(
-        self,
-        key: Hashable,
-        *,
-        holder: str | None = None,
-        lease_s: float = 60.0,
-        auto_renew: bool = True,
-        renew_interval_s: float | None = None,
-        max_hold_s: float | None = None,
-        client: ControlPlaneClient | None = None,
-        base_url: str | None = None,
-    ) -> LeaseContext[V]:
+    def lease(self, key: Hashable, *, lease_s: float = 60.0, auto_renew: bool = True, **options: Unpack[LeaseOptions]) -> LeaseContext[V]:
         """Hold the lease on a key while a body runs: `with shared.lease(…) as lease:`. Raises `LeaseHeld` if somebody has it.
 
         It is renewed in the background, by default every third of `lease_s`, until the body ends or has taken `max_hold_s`. When it is
         lost, a task's body is cancelled, and leaving raises `LeaseLost`.
         """
-        terms = self._terms(key, holder, lease_s, auto_renew=auto_renew, renew_interval_s=renew_interval_s, max_hold_s=max_hold_s)
-        return LeaseContext(self._reach(client, base_url), terms)
+        return LeaseContext(*self._request(key, lease_s, MISSING, auto_renew=auto_renew, **options))
 
-    def release_lease(
-        self, key: Hashable, *, lease_id: str, client: ControlPlaneClient | None = None, base_url: str | None = None
-    ) -> DictResponse:
+    def release_lease(self, key: Hashable, *, lease_id: str, **where: Unpack[Where]) -> DictResponse:
         """Give a lease back. What was lost before raises nothing, and is in the answer's `lost`."""
-        return release_by_name(self._reach(client, base_url), LeaseName(self.name, encode_key(key), lease_id))
+        return release_by_name(self._reach(**where), LeaseName(self.name, encode_key(key), lease_id))
 
-    def renew_lease(
-        self,
-        key: Hashable,
-        *,
-        lease_id: str,
-        lease_s: float,
-        client: ControlPlaneClient | None = None,
-        base_url: str | None = None,
-    ) -> DictLease[V]:
+    def renew_lease(self, key: Hashable, *, lease_id: str, lease_s: float, **where: Unpack[Where]) -> DictLease[V]:
         """Keep a lease from now on for `lease_s`. Raises `LeaseLost` if it is no longer held."""
-        reached, text, lease_s = self._reach(client, base_url), encode_key(key), HELD_S.check(lease_s)
+        reached, text, lease_s = self._reach(**where), encode_key(key), HELD_S.check(lease_s)
         lease, hold = renew_by_name(reached, LeaseName(self.name, text, lease_id), lease_s)
         found = (reached.store.execute(Read(self.name, [text]))).entries
         value = self._codec.decode(found[0].value) if found else None
-        return DictLease(reached, self._terms(key, lease.holder, lease_s, auto_renew=False), lease, value, hold)
+        return DictLease(reached, self._terms(key, lease_s, auto_renew=False, holder=lease.holder), lease, value, hold)
 
-    def lease_holder(self, key: Hashable, *, client: ControlPlaneClient | None = None, base_url: str | None = None) -> LeaseHolder | None:
+    def lease_holder(self, key: Hashable, **where: Unpack[Where]) -> LeaseHolder | None:
         """Who holds the lease on a key at this moment, None if nobody does."""
-        reached = self._reach(client, base_url)
+        reached = self._reach(**where)
         (found,) = (reached.store.execute(Look(self.name, [encode_key(key)]))).leases
         if found is None:
             return None
@@ -100,69 +70,65 @@ class DictLeases(Generic[V]):
         self,
         key: Hashable,
         *,
-        holder: str | None = None,
         lease_s: float = 60.0,
         wait_timeout_s: float | None = None,
         poll_interval_s: float = 0.5,
         default_value: Any = True,
         auto_renew: bool = True,
-        renew_interval_s: float | None = None,
-        max_hold_s: float | None = None,
-        client: ControlPlaneClient | None = None,
-        base_url: str | None = None,
+        **options: Unpack[LeaseOptions],
     ) -> LeaseContext[V]:
         """Wait for the lease on a key, and hold it while a body runs; `default_value` is stored where the key is absent.
 
         Where the dict has a type that does not allow `True`, that is not stored. Without `wait_timeout_s` it waits for ever; with it, it
         raises `LockTimeout`. Not reentrant, whatever the holder's name. For the rest see `lease`.
         """
-        terms = self._terms(
-            key,
-            holder,
-            lease_s,
-            default_value=default_value,
-            auto_renew=auto_renew,
-            renew_interval_s=renew_interval_s,
-            max_hold_s=max_hold_s,
-        )
+        reached, terms = self._request(key, lease_s, default_value, auto_renew=auto_renew, **options)
         timeout_s = math.inf if wait_timeout_s is None else wait_timeout_s
-        return LeaseContext(self._reach(client, base_url), terms, timeout_s, poll_interval_s)
+        return LeaseContext(reached, terms, timeout_s, poll_interval_s)
 
     def try_become_leader(
         self,
         key: Hashable,
         *,
-        holder: str | None = None,
         lease_s: float = 60.0,
         default_value: Any = True,
         auto_renew: bool = False,
-        renew_interval_s: float | None = None,
-        max_hold_s: float | None = None,
-        client: ControlPlaneClient | None = None,
-        base_url: str | None = None,
+        **options: Unpack[LeaseOptions],
     ) -> DictLock[V] | None:
         """Take the lease on a key if it is free, else None; `default_value` is stored where the key is absent.
 
         `renew()` it in time and `release()` it at the end, or with `auto_renew` only release it.
         """
-        terms = self._terms(
-            key,
-            holder,
-            lease_s,
-            default_value=default_value,
-            auto_renew=auto_renew,
-            renew_interval_s=renew_interval_s,
-            max_hold_s=max_hold_s,
-        )
-        _, leader = try_take(self._reach(client, base_url), terms)
+        _, leader = try_take(*self._request(key, lease_s, default_value, auto_renew=auto_renew, **options))
         if leader is not None and auto_renew:
             leader.keep()
         return leader
 
-    def _reach(self, client: ControlPlaneClient | None, base_url: str | None) -> ControlPlaneClient:
-        return refuse_pickle(reach(client, base_url, self._client, self._base_url), self._codec)
+    def _request(
+        self,
+        key: Hashable,
+        lease_s: float,
+        default_value: Any,
+        *,
+        auto_renew: bool,
+        client: ControlPlaneClient | None = None,
+        base_url: str | None = None,
+        **how: Unpack[HoldOptions],
+    ) -> tuple[ControlPlaneClient, Terms]:
+        """Whom to ask for the lease on a key, and for what."""
+        return self._reach(client, base_url), self._terms(key, lease_s, default_value, auto_renew=auto_renew, **how)
 
-    def _terms(self, key: Hashable, holder: str | None, lease_s: float, *, default_value: Any = MISSING, **how: Any) -> Terms:
+    def _terms(
+        self,
+        key: Hashable,
+        lease_s: float,
+        default_value: Any = MISSING,
+        *,
+        auto_renew: bool,
+        holder: str | None = None,
+        renew_interval_s: float | None = None,
+        max_hold_s: float | None = None,
+    ) -> Terms:
         return Terms(
             self.name,
             encode_key(key),
@@ -171,7 +137,9 @@ class DictLeases(Generic[V]):
             lease_s,
             self._codec,
             self._default(default_value),
-            **how,
+            auto_renew,
+            renew_interval_s,
+            max_hold_s,
         )
 
     def _default(self, value: Any) -> Raw | None:

@@ -2,21 +2,22 @@
 """Dict: keys and values that processes share, with leases on keys."""
 
 from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Mapping
-from typing import Any, ClassVar, TypeVar, overload
+from typing import Any, ClassVar, TypeVar, Unpack, overload
 
 from holdfast._sync.flows.naming import entries_of
 from holdfast._sync.flows.watching import watch
 from holdfast._sync.handles.keyleases import DictLeases
 from holdfast.aio_attribute import DictTwin
 from holdfast.arguments.dict_changes import change_of, expectation, pairs_of, raise_refused, same_keys
+from holdfast.arguments.options import show_options
+from holdfast.arguments.where import Where, reach
 from holdfast.client import ControlPlaneClient
 from holdfast.codec import JSON, Codec, decode_key, encode_key, key_prefix, typed
 from holdfast.codec.fields import LIMIT, SIZE
 from holdfast.commands import Change, Clear, Configure, Length, LowerFences, Names, Read, Write, Written
 from holdfast.errors import Refused
-from holdfast.reaching import reach
 from holdfast.results import MISSING, DictCompareAndSetResult, DictEntry, DictResponse, Missing, WatchEvent, wall_time
-from holdfast.stores import Executor
+from holdfast.stores import Executor, Store
 from holdfast.stores.caller_transaction import Connection
 from holdfast.watch_subjects import DictSubject, narrowing
 
@@ -32,6 +33,25 @@ TRIES = 1_000
 """How often `update_with` begins again before it gives up."""
 
 
+class KeyOptions(Where, total=False):
+    """The options of every change of one key."""
+
+    lease_id: str | None
+    """The change is made only while this lease on the key is held, else `LeaseLost`."""
+    fence: int | None
+    """The token of a lease or a claim of this store: `Refused` once a higher one has changed the key; an equal one passes."""
+    connection: Connection | None
+    """A connection of yours to the same database, whose open transaction the change becomes part of."""
+
+
+class WriteOptions(KeyOptions, total=False):
+    """The options of everything that writes a value under a key."""
+
+    ttl_s: float | None
+    """After how long the key is gone again; None, the default, is never."""
+
+
+@show_options
 class Dict(DictLeases[V]):
     """A dict by name, shared by everyone who reaches the same store.
 
@@ -45,146 +65,90 @@ class Dict(DictLeases[V]):
 
     @overload
     @classmethod
-    def from_name(cls, name: str, *, type: type[W], client: ControlPlaneClient | None = ..., base_url: str | None = ...) -> "Dict[W]": ...
+    def from_name(cls, name: str, *, type: type[W], **where: Unpack[Where]) -> "Dict[W]": ...
     @overload
     @classmethod
-    def from_name(
-        cls, name: str, *, codec: Codec = ..., client: ControlPlaneClient | None = ..., base_url: str | None = ...
-    ) -> "Dict[Any]": ...
+    def from_name(cls, name: str, *, codec: Codec = ..., **where: Unpack[Where]) -> "Dict[Any]": ...
     @classmethod
-    def from_name(
-        cls,
-        name: str,
-        *,
-        type: Any = None,
-        codec: Codec = JSON,
-        client: ControlPlaneClient | None = None,
-        base_url: str | None = None,
-    ) -> "Dict[Any]":
+    def from_name(cls, name: str, *, type: Any = None, codec: Codec = JSON, **where: Unpack[Where]) -> "Dict[Any]":
         """Make a handle, and touch nothing."""
-        return cls(name, codec=codec if type is None else typed(type), client=client, base_url=base_url)
+        return cls(name, codec=codec if type is None else typed(type), **where)
 
     @overload
     @classmethod
-    def create(cls, name: str, *, type: type[W], client: ControlPlaneClient | None = ..., base_url: str | None = ...) -> "Dict[W]": ...
+    def create(cls, name: str, *, type: type[W], **where: Unpack[Where]) -> "Dict[W]": ...
     @overload
     @classmethod
-    def create(
-        cls, name: str, *, codec: Codec = ..., client: ControlPlaneClient | None = ..., base_url: str | None = ...
-    ) -> "Dict[Any]": ...
+    def create(cls, name: str, *, codec: Codec = ..., **where: Unpack[Where]) -> "Dict[Any]": ...
     @classmethod
-    def create(
-        cls,
-        name: str,
-        *,
-        type: Any = None,
-        codec: Codec = JSON,
-        client: ControlPlaneClient | None = None,
-        base_url: str | None = None,
-    ) -> "Dict[Any]":
+    def create(cls, name: str, *, type: Any = None, codec: Codec = JSON, **where: Unpack[Where]) -> "Dict[Any]":
         """Create the dict if it is not there, and make a handle of it. What is in it stays.
 
         With `type=` values come back as that type: a msgspec Struct, a dataclass, a pydantic model.
         """
-        made = cls(name, codec=codec if type is None else typed(type), client=client, base_url=base_url)
-        made._reach(None, None).store.execute(Configure("dict", name))
+        made = cls(name, codec=codec if type is None else typed(type), **where)
+        made._reach().store.execute(Configure("dict", name))
         return made
 
     @classmethod
-    def list(cls, *, prefix: str = "", client: ControlPlaneClient | None = None, base_url: str | None = None) -> "Dicts":
+    def list(cls, *, prefix: str = "", **where: Unpack[Where]) -> "Dicts":
         """Every dict there is, in order of their names."""
-        store = reach(client, base_url).store
+        store = reach(**where).store
         page = store.execute(Names("dict", prefix))
         settings = [*page.settings]
         while page.more:
             page = store.execute(Names("dict", prefix, page.settings[-1].name))
             settings += page.settings
-        return [cls(one.name, client=client, base_url=base_url) for one in settings]
+        return [cls(one.name, **where) for one in settings]
 
-    def delete(
-        self,
-        key: Hashable | Missing = MISSING,
-        *,
-        revision: int | None = None,
-        lease_id: str | None = None,
-        fence: int | None = None,
-        connection: Connection | None = None,
-        client: ControlPlaneClient | None = None,
-        base_url: str | None = None,
-    ) -> DictResponse:
+    def delete(self, key: Hashable | Missing = MISSING, *, revision: int | None = None, **options: Unpack[KeyOptions]) -> DictResponse:
         """Remove one key; without a key remove the dict, in one step, with everything in it and all its leases.
 
         With `revision=` only what still has that revision: the answer's `count` says whether it was. Raises `LeaseLost` and `Refused` as
         `put` does.
         """
-        store = self._reach(client, base_url).store_on(connection)
+        store, conditions = self._conditions(ttl_s=None, **options)
         if isinstance(key, Missing):
-            if revision is not None or lease_id is not None or fence is not None:
+            if any(one is not None for one in (revision, *conditions.values())):
                 raise ValueError("revision=, lease_id= and fence= are about one key: give the key, too")
             return DictResponse(store.execute(Clear("dict", self.name, drop=True)))
-        written = self._write_one(store, change_of(key, do="delete", revision=revision, lease=lease_id, fence=fence))
+        written = self._write_one(store, change_of(key, do="delete", revision=revision, **conditions))
         return DictResponse(int(written.written and written.entry is not None))
 
-    def clear(
-        self, *, connection: Connection | None = None, client: ControlPlaneClient | None = None, base_url: str | None = None
-    ) -> DictResponse:
+    def clear(self, *, connection: Connection | None = None, **where: Unpack[Where]) -> DictResponse:
         """Remove every key, in one step; leases stay."""
-        return DictResponse(self._reach(client, base_url).store_on(connection).execute(Clear("dict", self.name)))
+        return DictResponse(self._reach(**where).store_on(connection).execute(Clear("dict", self.name)))
 
-    def lower_fences(self, *, client: ControlPlaneClient | None = None, base_url: str | None = None) -> DictResponse:
+    def lower_fences(self, **where: Unpack[Where]) -> DictResponse:
         """Lower every fence that stands above the newest token of the store to it, so that holders can write again; for administrators.
 
         Such a fence was written by an older version, or came with a copy. All others stay. `count` is how many were lowered; whoever
         holds one of their keys acquires it again.
         """
-        store, command, count = self._reach(client, base_url).store, LowerFences(self.name), 0
+        store, command, count = self._reach(**where).store, LowerFences(self.name), 0
         while True:
             lowered = store.execute(command)
             count += lowered
             if lowered < command.limit:
                 return DictResponse(count)
 
-    def length(self, *, client: ControlPlaneClient | None = None, base_url: str | None = None) -> int:
+    def length(self, **where: Unpack[Where]) -> int:
         """How many keys there are."""
-        return self._reach(client, base_url).store.execute(Length(self.name))
+        return self._reach(**where).store.execute(Length(self.name))
 
-    def put(
-        self,
-        key: Hashable,
-        value: V,
-        *,
-        ttl_s: float | None = None,
-        lease_id: str | None = None,
-        fence: int | None = None,
-        connection: Connection | None = None,
-        client: ControlPlaneClient | None = None,
-        base_url: str | None = None,
-    ) -> V:
+    def put(self, key: Hashable, value: V, **options: Unpack[WriteOptions]) -> V:
         """Store a value, and give it back; with `ttl_s` it is gone after that time.
 
         With `lease_id=` it is stored only while that lease on the key is held, else `LeaseLost`. With `fence=`, the token of a lease or a
         claim of this store, it is `Refused` once a higher token has written the key; an equal one passes.
         """
-        change = change_of(key, value=self._codec.encode(value), ttl_s=ttl_s, lease=lease_id, fence=fence)
-        self._write_one(self._reach(client, base_url).store_on(connection), change)
+        store, conditions = self._conditions(**options)
+        self._write_one(store, change_of(key, value=self._codec.encode(value), **conditions))
         return value
 
-    def put_if_absent(
-        self,
-        key: Hashable,
-        value: V,
-        *,
-        ttl_s: float | None = None,
-        lease_id: str | None = None,
-        fence: int | None = None,
-        connection: Connection | None = None,
-        client: ControlPlaneClient | None = None,
-        base_url: str | None = None,
-    ) -> DictCompareAndSetResult:
+    def put_if_absent(self, key: Hashable, value: V, **options: Unpack[WriteOptions]) -> DictCompareAndSetResult:
         """Store a value if the key is absent; `updated` says whether it was, and `current_value` what is there now."""
-        return self.compare_and_set(
-            key, MISSING, value, ttl_s=ttl_s, lease_id=lease_id, fence=fence, connection=connection, client=client, base_url=base_url
-        )
+        return self.compare_and_set(key, MISSING, value, revision=None, **options)
 
     def update(
         self,
@@ -193,39 +157,31 @@ class Dict(DictLeases[V]):
         ttl_s: float | None = None,
         fence: int | None = None,
         connection: Connection | None = None,
-        client: ControlPlaneClient | None = None,
-        base_url: str | None = None,
+        **where: Unpack[Where],
     ) -> dict[Any, V]:
         """Store several values, all or none, and give them back as a dict."""
         pairs = pairs_of(values)
         changes = [Change(text, value=self._codec.encode(value), fence=fence, ttl_s=ttl_s) for text, (_, value) in pairs.items()]
         if changes:
-            self._reach(client, base_url).store_on(connection).execute(Write(self.name, changes, all_or_none=True))
+            self._reach(**where).store_on(connection).execute(Write(self.name, changes, all_or_none=True))
         return dict(pairs.values())
 
-    def get(
-        self,
-        key: Hashable,
-        *,
-        default: Any = None,
-        client: ControlPlaneClient | None = None,
-        base_url: str | None = None,
-    ) -> V | Any:
+    def get(self, key: Hashable, *, default: Any = None, **where: Unpack[Where]) -> V | Any:
         """The value under a key, or the default."""
-        found = self._reach(client, base_url).store.execute(Read(self.name, [encode_key(key)]))
+        found = self._reach(**where).store.execute(Read(self.name, [encode_key(key)]))
         return self._codec.decode(found.entries[0].value) if found.entries else default
 
-    def get_many(self, keys: Iterable[Hashable], *, client: ControlPlaneClient | None = None, base_url: str | None = None) -> dict[Any, V]:
+    def get_many(self, keys: Iterable[Hashable], **where: Unpack[Where]) -> dict[Any, V]:
         """The values under several keys, as of one moment, unless they are more than 16 MiB; what is missing is left out."""
         texts = same_keys(keys)
         if not texts:
             return {}
-        pages = entries_of(self._reach(client, base_url).store, self.name, [*texts])
+        pages = entries_of(self._reach(**where).store, self.name, [*texts])
         return {texts[entry.key]: self._codec.decode(entry.value) for page in pages for entry in page}
 
-    def get_entry(self, key: Hashable, *, client: ControlPlaneClient | None = None, base_url: str | None = None) -> DictEntry | None:
+    def get_entry(self, key: Hashable, **where: Unpack[Where]) -> DictEntry | None:
         """The value under a key with its revision, which grows with every write; None if it is missing."""
-        reached = self._reach(client, base_url)
+        reached = self._reach(**where)
         found = (reached.store.execute(Read(self.name, [encode_key(key)]))).entries
         if not found:
             return None
@@ -238,8 +194,7 @@ class Dict(DictLeases[V]):
         prefix: str | tuple[Hashable, ...] | None = None,
         after: Hashable | Missing = MISSING,
         limit: int | None = None,
-        client: ControlPlaneClient | None = None,
-        base_url: str | None = None,
+        **where: Unpack[Where],
     ) -> Items[V]:
         """Keys with their values, in order of the keys' text; under a prefix, after a key, up to a limit.
 
@@ -248,9 +203,9 @@ class Dict(DictLeases[V]):
         """
         found: Items[V] = []
         limit = None if limit is None else LIMIT.check(limit)
-        most = self._reach(client, base_url).store.limits.batch_items
+        most = self._reach(**where).store.limits.batch_items
         size = most if limit is None else min(limit, most)
-        for page in self.pages(prefix=prefix, after=after, size=size, client=client, base_url=base_url):
+        for page in self.pages(prefix=prefix, after=after, size=size, **where):
             found += page
             if limit is not None and len(found) >= limit:
                 break
@@ -262,13 +217,14 @@ class Dict(DictLeases[V]):
         prefix: str | tuple[Hashable, ...] | None = None,
         after: Hashable | Missing = MISSING,
         size: int = PAGE,
-        client: ControlPlaneClient | None = None,
-        base_url: str | None = None,
+        **where: Unpack[Where],
     ) -> Iterator[Items[V]]:
         """`items`, page by page."""
-        store, size = self._reach(client, base_url).store, SIZE.check(size)
+        store, size = self._reach(**where).store, SIZE.check(size)
         begins = "" if prefix is None else key_prefix(prefix)
-        last = None if isinstance(after, Missing) else encode_key(after)
+        return self._pages(store, begins, None if isinstance(after, Missing) else encode_key(after), size)
+
+    def _pages(self, store: Store, begins: str, last: str | None, size: int) -> Iterator[Items[V]]:
         more = True
         while more:
             page = store.execute(Read(self.name, None, begins, last, size))
@@ -277,96 +233,47 @@ class Dict(DictLeases[V]):
                 yield [(decode_key(entry.key), self._codec.decode(entry.value)) for entry in page.entries]
             more = page.more
 
-    def pop(
-        self,
-        key: Hashable,
-        *,
-        default: Any = None,
-        lease_id: str | None = None,
-        fence: int | None = None,
-        connection: Connection | None = None,
-        client: ControlPlaneClient | None = None,
-        base_url: str | None = None,
-    ) -> V | Any:
+    def pop(self, key: Hashable, *, default: Any = None, **options: Unpack[KeyOptions]) -> V | Any:
         """Remove a key, and give the value it had, or the default."""
-        written = self._write_one(
-            self._reach(client, base_url).store_on(connection), change_of(key, do="delete", lease=lease_id, fence=fence)
-        )
+        store, conditions = self._conditions(ttl_s=None, **options)
+        written = self._write_one(store, change_of(key, do="delete", **conditions))
         return self._codec.decode(written.entry.value) if written.entry is not None else default
 
-    def increment(
-        self,
-        key: Hashable,
-        by: float = 1,
-        *,
-        ttl_s: float | None = None,
-        lease_id: str | None = None,
-        fence: int | None = None,
-        connection: Connection | None = None,
-        client: ControlPlaneClient | None = None,
-        base_url: str | None = None,
-    ) -> Any:
+    def increment(self, key: Hashable, by: float = 1, **options: Unpack[WriteOptions]) -> Any:
         """Add to the number under a key, from 0 where it is missing, and give the sum. `Refused` where there is no number."""
-        change = change_of(key, do="increment", by=by, ttl_s=ttl_s, lease=lease_id, fence=fence)
-        written = self._write_one(self._reach(client, base_url).store_on(connection), change)
+        store, conditions = self._conditions(**options)
+        written = self._write_one(store, change_of(key, do="increment", by=by, **conditions))
         return None if written.entry is None else self._codec.decode(written.entry.value)
 
     def compare_and_set(
-        self,
-        key: Hashable,
-        expected: V | Missing | None,
-        value: V,
-        *,
-        revision: int | None = None,
-        ttl_s: float | None = None,
-        lease_id: str | None = None,
-        fence: int | None = None,
-        connection: Connection | None = None,
-        client: ControlPlaneClient | None = None,
-        base_url: str | None = None,
+        self, key: Hashable, expected: V | Missing | None, value: V, *, revision: int | None = None, **options: Unpack[WriteOptions]
     ) -> DictCompareAndSetResult:
         """Store a value if the key holds the expected one.
 
         `expected=None` stands for None and for no entry, `MISSING` for no entry alone. With `revision=` that decides instead, and
         `expected` is not looked at; 0 is a missing key. A lease that is lost, or a fence that is too low, is `updated=False` too.
         """
-        change = change_of(
-            key,
-            value=self._codec.encode(value),
-            ttl_s=ttl_s,
-            lease=lease_id,
-            fence=fence,
-            revision=revision,
-            **(expectation(expected, self._codec) if revision is None else {}),
-        )
-        (written,) = self._reach(client, base_url).store_on(connection).execute(Write(self.name, [change]))
+        store, conditions = self._conditions(**options)
+        if revision is None:
+            conditions |= expectation(expected, self._codec)
+        change = change_of(key, value=self._codec.encode(value), revision=revision, **conditions)
+        (written,) = store.execute(Write(self.name, [change]))
         current = None if written.entry is None else self._codec.decode(written.entry.value)
         return DictCompareAndSetResult(written.written, current, 0 if written.entry is None else written.entry.revision)
 
-    def update_with(
-        self,
-        key: Hashable,
-        change: Callable[[Any], V],
-        *,
-        default: Any = None,
-        ttl_s: float | None = None,
-        lease_id: str | None = None,
-        fence: int | None = None,
-        connection: Connection | None = None,
-        client: ControlPlaneClient | None = None,
-        base_url: str | None = None,
-    ) -> V:
+    def update_with(self, key: Hashable, change: Callable[[Any], V], *, default: Any = None, **options: Unpack[WriteOptions]) -> V:
         """Store what `change` makes of the value, and give it back; nothing that others write meanwhile is overwritten.
 
         `change` gets the default where the key is missing. It is called again, with the newer value, as long as others were faster, so
         it must only compute. Raises `LeaseLost` and `Refused` as `put` does.
         """
-        store, text = self._reach(client, base_url).store_on(connection), encode_key(key)
+        store, conditions = self._conditions(**options)
+        text = encode_key(key)
         for _ in range(TRIES):
             found = (store.execute(Read(self.name, [text]))).entries
             value = change(self._codec.decode(found[0].value) if found else default)
             revision = found[0].revision if found else 0
-            step = change_of(key, value=self._codec.encode(value), ttl_s=ttl_s, lease=lease_id, fence=fence, revision=revision)
+            step = change_of(key, value=self._codec.encode(value), revision=revision, **conditions)
             if (self._write_one(store, step)).written:
                 return value
         raise Refused(
@@ -382,8 +289,7 @@ class Dict(DictLeases[V]):
         timeout_s: float | None = None,
         poll_interval_s: float = 0.5,
         snapshot: bool = False,
-        client: ControlPlaneClient | None = None,
-        base_url: str | None = None,
+        **where: Unpack[Where],
     ) -> Generator[WatchEvent, None]:
         """Follow what happens to the dict, to one key, or to the keys under a prefix.
 
@@ -392,11 +298,24 @@ class Dict(DictLeases[V]):
         when the events asked for are gone.
         """
         subject = DictSubject(self.name, self._codec, *narrowing(key, prefix))
-        store = self._reach(client, base_url).store
+        store = self._reach(**where).store
         return watch(store, subject, last_index=last_index, timeout_s=timeout_s, poll_s=poll_interval_s, snapshot=snapshot)
+
+    def _conditions(
+        self,
+        *,
+        lease_id: str | None = None,
+        fence: int | None = None,
+        ttl_s: float | None = None,
+        connection: Connection | None = None,
+        client: ControlPlaneClient | None = None,
+        base_url: str | None = None,
+    ) -> tuple[Executor, dict[str, Any]]:
+        """What executes a change, and what else is said of it."""
+        return self._reach(client, base_url).store_on(connection), {"lease": lease_id, "fence": fence, "ttl_s": ttl_s}
 
     def _write_one(self, store: Executor, change: Change) -> Written:
         """Make one change; what its lease or fence refuses is raised, a comparison that failed is answered."""
         (written,) = store.execute(Write(self.name, [change]))
-        raise_refused(self.name, decode_key(change.key), change, written)
+        raise_refused(self.name, change, written)
         return written

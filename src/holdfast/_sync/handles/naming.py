@@ -1,30 +1,29 @@
 # Generated from src/holdfast/_async/handles/naming.py by tools/unasync.py; do not edit.
 """A queue by name, and how its store is reached."""
 
+from typing import Unpack
+
+from holdfast.arguments.options import show_options
+from holdfast.arguments.where import StoreHandle, Where
 from holdfast.client import ControlPlaneClient
 from holdfast.codec import JSON, Codec, check_name
-from holdfast.reaching import reach, refuse_pickle
 from holdfast.stores import Store
 
 
-class NamedQueue:
+@show_options
+class NamedQueue(StoreHandle):
     """What every part of a queue's handle stands on."""
 
     name: str
 
-    def __init__(self, name: str, *, codec: Codec = JSON, client: ControlPlaneClient | None = None, base_url: str | None = None) -> None:
+    def __init__(self, name: str, *, codec: Codec = JSON, **where: Unpack[Where]) -> None:
         self.name = check_name(name, "queue")
-        self._codec = codec
-        self._client = client
-        self._base_url = base_url
+        super().__init__(codec, **where)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r})"
 
-    def _reach(self, client: ControlPlaneClient | None, base_url: str | None) -> ControlPlaneClient:
-        return refuse_pickle(reach(client, base_url, self._client, self._base_url), self._codec)
-
-    def _store(self, client: ControlPlaneClient | None, base_url: str | None) -> Store:
+    def _store(self, client: ControlPlaneClient | None = None, base_url: str | None = None) -> Store:
         return self._reach(client, base_url).store
 
     def _other(self, queue: str | None) -> str | None:

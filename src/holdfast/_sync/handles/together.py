@@ -8,6 +8,7 @@ from typing import Any, Self, Unpack
 
 from holdfast.arguments.dict_changes import change_of, expectation
 from holdfast.arguments.named_claims import Claims, NamedClaims
+from holdfast.arguments.options import show_options
 from holdfast.arguments.put_options import PutOptions, make_item
 from holdfast.client import ControlPlaneClient
 from holdfast.codec import Codec, encode_key
@@ -26,6 +27,7 @@ Part = tuple[Any, Callable[[Any], None]]
 """A command, and who is told its answer."""
 
 
+@show_options
 class Together:
     """Collects acknowledgements, puts, writes and lease changes, and commits them all or none on leaving the `with` block.
 
@@ -76,7 +78,7 @@ class Together:
         """Put a message; the options are those of `Queue.put`."""
         name, codec = named(queue, self._client)
         step = Step[MessageId]()
-        self._add(self._puts, name, (make_item(value, codec, **options), step))
+        self._add(self._puts, name, (make_item(value, codec, options), step))
         return step
 
     def write(

@@ -13,11 +13,12 @@ from holdfast._sync.flows.working.registering import workers
 from holdfast._sync.flows.working.shift import Shift
 from holdfast._sync.handles.job import Job
 from holdfast.aio_attribute import WorkerTwin
-from holdfast.arguments.put_options import ManyOptions, PutOptions, make_item
+from holdfast.arguments.options import show_options
+from holdfast.arguments.put_options import ManyOptions, PutOptions, make_item, make_items
+from holdfast.arguments.where import Where, reach, reach_of_worker, refuse_pickle
 from holdfast.client import ControlPlaneClient
 from holdfast.codec.fields import GRACE_S, MAX_JOBS, SIGNALS, UNTIL_EMPTY
 from holdfast.commands import Put
-from holdfast.reaching import reach, reach_of_worker, refuse_pickle
 from holdfast.workers.handlers.definitions import define
 from holdfast.workers.options import Orders, WorkerOptions, change_orders, make_orders
 from holdfast.workers.registry import WorkerHealth, WorkerInfo
@@ -31,6 +32,7 @@ C = TypeVar("C")
 STOPPED = WorkerHealth("stopped", 0, 0, 0, 0)
 
 
+@show_options
 class Worker(Generic[V, R, C]):
     """Consumes a queue with a function, under leases that are renewed while it runs; calling the worker calls the function.
 
@@ -94,13 +96,13 @@ class Worker(Generic[V, R, C]):
 
     def put(self, value: V, **options: Unpack[PutOptions]) -> Job[R]:
         """Put a job for this worker; the options are those of `Queue.put`."""
-        item = make_item(value, self.orders.codec, **options)
+        item = make_item(value, self.orders.codec, options)
         puts = put(self.client.store, Put(self.queue, [item]))
         return self.job(puts.ids[0])
 
     def put_many(self, values: Iterable[V], **options: Unpack[ManyOptions]) -> builtins.list[Job[R]]:
         """Put several jobs, all or none."""
-        items = [make_item(value, self.orders.codec, **options) for value in values]
+        items = make_items(values, self.orders.codec, options)
         if not items:
             return []
         puts = put(self.client.store, Put(self.queue, items))
@@ -188,9 +190,9 @@ class Worker(Generic[V, R, C]):
         return STOPPED if self._opening is None else self._opening.health
 
     @classmethod
-    def list(cls, *, client: ControlPlaneClient | None = None, base_url: str | None = None) -> "builtins.list[WorkerInfo]":
+    def list(cls, **where: Unpack[Where]) -> "builtins.list[WorkerInfo]":
         """Every worker of the store that lives, in order of their names."""
-        return workers(reach(client, base_url).store)
+        return workers(reach(**where).store)
 
     def _open(self, *, until_empty: bool = False, max_jobs: int | None = None) -> Opening:
         """Begin to open the store; raises what no waiting mends."""

@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 from msgspec import Struct
 
-from holdfast.arguments.put_options import make_item
+from holdfast.arguments.put_options import PutOptions, make_item
 from holdfast.clock import wall_us
 from holdfast.codec import JSON, decode_key
 from holdfast.commands import Item, Put
@@ -70,9 +70,11 @@ class PutRequest(Struct, frozen=True):
 
     def item(self, value: Any, key: str | None) -> Item:
         """What is sent to the store; a message of the key that is there already is kept as it is."""
-        policy: Any = {} if key is None else {"key": key, "if_present": "keep"}
+        options: PutOptions = {"delay_s": self.delay, "priority": self.priority}
+        if key is not None:
+            options |= {"key": key, "if_present": "keep"}
         try:
-            return make_item(value, JSON, delay_s=self.delay, priority=self.priority, **policy)
+            return make_item(value, JSON, options)
         except TypeError as error:
             raise ValueRefused(str(error)) from error
 

@@ -6,6 +6,7 @@ from typing import Any, Literal, Unpack
 from msgspec import Raw
 
 from holdfast.arguments.dict_changes import change_of
+from holdfast.arguments.options import show_options
 from holdfast.arguments.put_options import PutOptions, make_item
 from holdfast.codec import JSON, Codec, encode_key
 from holdfast.commands import Change, Item, Put, Write
@@ -18,6 +19,7 @@ from holdfast.steps import Handle
 StopReason = Literal["cancelled", "time", "stopping", "lost"]
 
 
+@show_options
 class JobContext:
     """One execution of a job, for its handler: declare a parameter named `job`, behind the value, to be given it.
 
@@ -114,7 +116,7 @@ class JobContext:
     def put(self, queue: Handle | str, value: Any, **options: Unpack[PutOptions]) -> str:
         """Put a message when this job is done, in the same step; answer its id. The options are those of `Queue.put`."""
         name, codec = _named(queue)
-        item = make_item(value, codec, **options)
+        item = make_item(value, codec, options)
         self._items.setdefault(name, []).append(item)
         return item.id
 

@@ -1,0 +1,69 @@
+"""Which client a handle, or one call of it, goes through."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TypedDict
+
+from holdfast.client import ControlPlaneClient, client_for
+from holdfast.codec import PICKLE, Codec
+
+_workers_on: list[ControlPlaneClient] = []
+"""The client of all workers while a test redirects them, the innermost last."""
+
+
+class Where(TypedDict, total=False):
+    """Where the store is, by its client or its URL."""
+
+    client: ControlPlaneClient | None
+    """The client to use; it comes before `base_url`."""
+    base_url: str | None
+    """The URL of the store, whose client all handles of this process share."""
+
+
+class StoreHandle:
+    """A handle of something in a store: where that is, and how its values are encoded."""
+
+    _codec: Codec
+    _client: ControlPlaneClient | None
+    _base_url: str | None
+
+    def __init__(self, codec: Codec, client: ControlPlaneClient | None = None, base_url: str | None = None) -> None:
+        self._codec = codec
+        self._client = client
+        self._base_url = base_url
+
+    def _reach(self, client: ControlPlaneClient | None = None, base_url: str | None = None) -> ControlPlaneClient:
+        """Give the client of the call, else the handle's own."""
+        if client is None and base_url is None:
+            client, base_url = self._client, self._base_url
+        return refuse_pickle(reach(client, base_url), self._codec)
+
+
+def reach(client: ControlPlaneClient | None = None, base_url: str | None = None) -> ControlPlaneClient:
+    """Give the client, else that of the URL, else the default one."""
+    return client_for(base_url) if client is None else client
+
+
+def refuse_pickle(client: ControlPlaneClient, *codecs: Codec) -> ControlPlaneClient:
+    """Give the client back, if no value that comes from a server would be unpickled: whoever may write there could run code here."""
+    for codec in codecs:
+        if codec.name == PICKLE.name and client.is_behind_server:
+            raise ValueError(
+                "codec=PICKLE is refused on a store behind a server, for whoever may write there could run code here: use MSGPACK or JSON"
+            )
+    return client
+
+
+def reach_of_worker(own_client: ControlPlaneClient | None, own_url: str | None) -> ControlPlaneClient:
+    """Give the client of a worker: its own, else of its URL or the default one; while a test redirects workers, the test's."""
+    return _workers_on[-1] if _workers_on else reach(own_client, own_url)
+
+
+@contextmanager
+def redirect_workers(client: ControlPlaneClient) -> Iterator[None]:
+    """While the block runs, every worker of this process uses this client, whatever client or URL it was given: for tests."""
+    _workers_on.append(client)
+    try:
+        yield
+    finally:
+        _workers_on.remove(client)
