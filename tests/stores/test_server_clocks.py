@@ -14,7 +14,7 @@ import redis
 from holdfast.commands import Browse, Claim, Put
 from holdfast.stores import Store
 from holdfast.stores.postgres.address import parse
-from holdfast.stores.postgres.function_names import own, texts_in
+from holdfast.stores.postgres.function_names import function_texts, own
 from holdfast.stores.postgres.store import PostgresStore, open_schema
 from holdfast.stores.redis import RedisStore, scripts
 from holdfast.testing.conformance.asking import acquire, browse, claim, claim_one, drain, ids, item, move, put, see, settle
@@ -58,7 +58,7 @@ def on_postgres(broken: tuple[str, str] = ("", "")) -> Iterator[Server]:
         connection.execute("truncate test_server_clock")
         connection.execute("insert into test_server_clock values (0)")
         connection.execute(own(PINNED).encode())
-        for text in texts_in("functions"):
+        for text in function_texts():
             if "function clock_us()" in text:
                 connection.execute(own(re.search(CLOCK, text)[0].replace(*broken)).encode())  # type: ignore[index]
         connection.execute("select setval('clock_seen', 0), setval('clock_ahead', 0)")

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 import psycopg
 
 from holdfast.stores.postgres.address import Address, parse
-from holdfast.stores.postgres.function_names import own, texts_in
+from holdfast.stores.postgres.function_names import function_texts, own
 from holdfast.stores.postgres.store import open_schema
 
 
@@ -20,7 +20,7 @@ def broken(url: str, find: str, instead: str) -> Iterator[None]:
     address = parse(url)
     open_schema(address)
     pattern = re.compile(find)
-    texts = [text for text in texts_in("functions") if pattern.search(text)]
+    texts = [text for text in function_texts() if pattern.search(text)]
     assert texts, f"no function has {find!r} any more: break what has taken its place"
     make(address, [pattern.sub(instead, text) for text in texts])
     try:

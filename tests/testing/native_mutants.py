@@ -76,7 +76,7 @@ SQL = [
     TextMutant("applies a repeated write again", r"command_id <> ''", "false", "test_a_repeated_write_answers_the_same_and_writes_once"),
     TextMutant("wakes nobody", r"perform pg_notify\([^;]*;", "null;", "test_a_put_wakes_who_waits"),
     TextMutant("says nothing of pruned events", r"asked < known\.floor", "false", "test_a_number_below_the_oldest_is_compacted"),
-    TextMutant("prunes too young events", r"moment_in\(120\)", "0", "test_events_younger_than_two_minutes_are_never_pruned"),
+    TextMutant("prunes too young events", r"moment_in\(120\.0\)", "0", "test_events_younger_than_two_minutes_are_never_pruned"),
     TextMutant(
         "begins its tokens anew",
         r"perform setval\('numbers'",

@@ -45,7 +45,7 @@ def other_release(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], None
     changed = [text.replace("select count(*)::text\n    from entries", "select (41 + count(*))::text\n    from entries") for text in texts]
 
     def forget() -> None:
-        for found_once in (digest, names, function_names._call):
+        for found_once in (function_names.function_texts, digest, names, function_names._call):
             found_once.cache_clear()
 
     def become_other() -> None:

@@ -1,43 +1,36 @@
 """Commands as calls of the store's SQL functions, and answers from what those return: pure, for threads and tasks alike."""
 
 from collections.abc import Callable
-from copy import copy
 from functools import cache
 from typing import Any, TypeVar
 
 from msgspec import Raw, Struct, json
-from msgspec.structs import force_setattr
+from msgspec.structs import fields
 
-from holdfast.commands import Acquire, Acquired, Claim, Command, Import, Item, Put, Settle, Together, Write, encode_command
-from holdfast.commands.plain import uses_only
+from holdfast.commands import Acquire, Acquired, Command, Configure, Import, Put, Together, Write, encode_command
 from holdfast.commands.together import only_reads
 from holdfast.errors import LeaseHeld
 from holdfast.ids import new_id
-from holdfast.records import Lease, Receipt
-from holdfast.stores.postgres.singles import Singles
-from holdfast.stores.postgres.statements import Call, as_array, function, in_schema
+from holdfast.records import Lease, Message, Receipt
+from holdfast.stores.postgres.fast import FastCalls, item_options, text_of
+from holdfast.stores.postgres.placeholders import COLUMNS
+from holdfast.stores.postgres.statements import Call, in_schema, with_fields
 
 R = TypeVar("R")
 
 OPEN_S = 0.5
 """When to ask again for what is being acquired in somebody's open transaction."""
 
-_is_put = uses_only(Put, "id", "queue", "items")
-_is_item = uses_only(Item, "id", "value", "if_ready", "if_leased", "priority")
-_is_claim = uses_only(Claim, "id", "queue", "holder", "lease_s", "limit", "take", "expired_to", "max_attempts", "dead_letter")
-_is_done = uses_only(Settle, "id", "receipts", "return_to", "delay_s", "error", "counts", "max_attempts", "dead_letter")
+FIELDS: dict[str, Any] = {field.name: field.default for field in fields(Message)}
 
 
 class Calls:
     """The calls of one schema."""
 
     def __init__(self, schema: str) -> None:
-        self._execute = in_schema("select {}.execute(%s::jsonb, %s::text[])", schema)
+        self._execute = in_schema("select {}.execute(%s::jsonb, %s::text[], %s::jsonb)", schema)
         self._read = in_schema("select {}.read(%s::jsonb)", schema)
-        self._put = function("put", "%s, %s, %s, %s::text[], %s::integer[], %s::text[]", schema)
-        self._claim = function("claim", "%s, %s, %s, %s, %s, %s, %s, %s, %s, %s", schema)
-        self._settle = function("settle", "%s, %s, %s, %s::text[], %s::bigint[]", schema)
-        self._singles = Singles(schema)
+        self._fast = FastCalls(schema)
         self.moved: Call = Call(in_schema("select max(value) from {}.meta where name = 'moved'", schema), ())
         self._prune = Call(in_schema("select {}.prune_some()", schema), ())
 
@@ -46,41 +39,21 @@ class Calls:
 
         `again` says that it was perhaps made before: then the answer is looked for first.
         """
-        if only_reads(command):
-            return self._singles.call(command, "") or Call(self._read, (encoded(command),))
-        if isinstance(command, Put) and command.items and _is_put(command) and all(map(_is_item, command.items)):
-            return self._put_call(command, command_id, again)
-        if isinstance(command, Claim) and _is_claim(command):
-            return self._claim_call(command, command_id, again)
-        if isinstance(command, Settle) and is_simple(command):
-            receipts = command.receipts
-            ids, tokens = as_array(receipt.id for receipt in receipts), as_array(str(receipt.token) for receipt in receipts)
-            return self._settle.call(command_id, again, receipts[0].queue, ids, tokens)
-        # What was perhaps made before is answered by the general function, which looks for the answer. So is what its caller named:
-        # a single command that changes nothing writes no event which a second of its id would meet, and would be carried out again.
-        single = None if again or command.id else self._singles.call(command, command_id)
-        return single or self._general_call(command, command_id)
+        fast = self._fast.call(command, command_id, again=again)
+        if fast is not None:
+            return fast
+        return Call(self._read, (encoded(command),)) if only_reads(command) else self._general_call(command, command_id)
 
     def prune(self) -> Call:
         """The call that removes a little of what nobody needs any more."""
         return self._prune
-
-    def _put_call(self, command: Put, command_id: str, again: bool) -> Call:  # noqa: FBT001 - as `call` says
-        items = command.items
-        priorities = as_array(str(item.priority) for item in items) if any(item.priority for item in items) else None
-        texts = as_array(bytes(item.value).decode() for item in items)
-        return self._put.call(command_id, again, command.queue, as_array(item.id for item in items), priorities, texts)
-
-    def _claim_call(self, command: Claim, command_id: str, again: bool) -> Call:  # noqa: FBT001 - as `call` says
-        rest = (command.take, command.expired_to, command.max_attempts, command.dead_letter)
-        return self._claim.call(command_id, again, command.queue, command.holder, command.lease_s, command.limit, *rest)
 
     def _general_call(self, command: Command[Any], command_id: str) -> Call:
         texts: list[str] = []
         apart = values_apart(command, texts)
         if command_id != apart.id:
             apart = with_fields(apart, id=command_id)
-        return Call(self._execute, (encoded(apart), texts))
+        return Call(self._execute, (encoded(apart), texts, json.encode(objects_of(command)).decode()))
 
 
 @cache
@@ -114,10 +87,15 @@ class Asking:
         return named
 
 
-def is_simple(command: Settle) -> bool:
-    """Whether it acknowledges claims of one queue, each for itself."""
-    receipts = command.receipts
-    return bool(receipts) and _is_done(command) and (len(receipts) == 1 or all(each.queue == receipts[0].queue for each in receipts))
+def objects_of(command: Command[Any]) -> list[tuple[str, str, bool]]:
+    """The queues and dicts that a command uses, sorted, and whether it needs each alone, as it does to empty or to count one."""
+    objects: dict[tuple[str, str], bool] = {}
+    for part in command.commands if isinstance(command, Together) else (command,):
+        is_shared = isinstance(part, Configure) and not isinstance(part.maxsize, int)
+        for (kind, *names), changes in part.touches():
+            if kind in ("queue", "dict") and names[0] is not None:
+                objects[kind, names[0]] = objects.get((kind, names[0]), False) or (changes and not is_shared)
+    return [(kind, name, is_alone) for (kind, name), is_alone in sorted(objects.items())]
 
 
 def answer(command: Command[R], text: str) -> R:
@@ -149,31 +127,30 @@ def values_apart(command: Command[Any], texts: list[str]) -> Any:
         return Raw(str(len(texts)).encode())
 
     if isinstance(command, Put):
-        items = [with_fields(item, value=place(item.value), metadata=place(item.metadata)) for item in command.items]
+        items = [{"id": item.id, "value": place(item.value), **item_options(item)} for item in command.items]
         return with_fields(command, items=items)
     if isinstance(command, Write):
         return with_fields(command, changes=[_change_apart(change, place) for change in command.changes])
     if isinstance(command, Acquire) and command.default is not None:
         return with_fields(command, default=place(command.default))
     if isinstance(command, Import):
-        messages = [with_fields(one, value=place(one.value), metadata=place(one.metadata)) for one in command.messages]
-        return with_fields(command, messages=messages, entries=[with_fields(one, value=place(one.value)) for one in command.entries])
+        entries = [with_fields(one, value=text_of(one.value)) for one in command.entries]
+        return with_fields(command, messages=[_row(one) for one in command.messages], entries=entries)
     if isinstance(command, Together):
         return with_fields(command, commands=[values_apart(part, texts) for part in command.commands])
     return command
 
 
+def _row(message: Message) -> dict[str, Any]:
+    """The columns of a message, and what else it has that is not as by default."""
+    row = {name: value for name, default in FIELDS.items() if (value := getattr(message, name)) != default or name in COLUMNS}
+    history = [json.encode(ending).decode() for ending in message.history] or None
+    return row | {"value": text_of(message.value), "metadata": text_of(message.metadata), "history": history}
+
+
 def _change_apart(change: Any, place: Callable[[Raw | None], Raw | None]) -> Any:
     by = place(Raw(json.encode(change.by))) if change.do == "increment" else None
     return with_fields(change, value=place(change.value), expected=place(change.expected), by=by)
-
-
-def with_fields(record: Any, **fields: Any) -> Any:
-    """A copy with other fields, unchecked: what it becomes is the wire's."""
-    changed = copy(record)
-    for name, value in fields.items():
-        force_setattr(changed, name, value)
-    return changed
 
 
 def answer_held(command: Command[R], held: LeaseHeld) -> R:

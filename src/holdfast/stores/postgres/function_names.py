@@ -8,8 +8,9 @@ from functools import cache
 from hashlib import sha256
 from importlib.resources import files
 
+from holdfast.stores.postgres.placeholders import DEFINITION, filled_in
+
 CREATED = re.compile(r"^create or replace function (\w+)\(", re.MULTILINE)
-DEFINITION = re.compile(r"^create or replace function (\w+)\(.*?(?=^create or replace|\Z)", re.MULTILINE | re.DOTALL)
 
 
 @cache
@@ -20,15 +21,21 @@ def texts_in(folder: str) -> list[str]:
 
 
 @cache
+def function_texts() -> list[str]:
+    """The functions file by file, as they are installed but for their names."""
+    return [filled_in(text) for text in texts_in("functions")]
+
+
+@cache
 def digest() -> str:
     """What the names of this release's functions end with."""
-    return sha256("\0".join(texts_in("functions")).encode()).hexdigest()[:12]
+    return sha256("\0".join(function_texts()).encode()).hexdigest()[:12]
 
 
 @cache
 def names() -> frozenset[str]:
     """The functions, as the files call them."""
-    return frozenset(name for text in texts_in("functions") for name in CREATED.findall(text))
+    return frozenset(name for text in function_texts() for name in CREATED.findall(text))
 
 
 @cache

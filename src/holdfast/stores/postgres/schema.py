@@ -11,7 +11,7 @@ from psycopg import Connection, sql
 
 from holdfast.errors import NotAllowed, SchemaTooNew, StoreError, StoreMissing
 from holdfast.stores.postgres._sync.steps import carry_out
-from holdfast.stores.postgres.function_names import digest, names, own, texts_in
+from holdfast.stores.postgres.function_names import digest, function_texts, names, own, texts_in
 from holdfast.version import __version__
 
 R = TypeVar("R")
@@ -132,7 +132,7 @@ def make(schema: str, expanded: int) -> Steps[None]:
         )
     # The files name no schema: what they make lies in this one, and its functions find it there whatever the caller's path is.
     yield SETTINGS, (path, "off")
-    for text in (*texts_in("schema")[expanded:], *map(own, texts_in("functions"))):
+    for text in (*texts_in("schema")[expanded:], *map(own, function_texts())):
         yield text.encode(), ()
     if not expanded:
         yield own("select save_meta('version', %s)").encode(), (str(NEEDED),)

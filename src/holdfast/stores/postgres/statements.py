@@ -2,10 +2,12 @@
 
 import re
 from collections.abc import Iterable
+from copy import copy
 from itertools import count
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import force_setattr
 from psycopg import DataError, sql
 
 from holdfast.stores.postgres.function_names import own
@@ -21,7 +23,7 @@ class Call(Struct, frozen=True):
 
 
 class Function(Struct, frozen=True):
-    """A function that brings its settings along, and the one it calls, which has them from the session."""
+    """A function that brings its settings along, and the same one for sessions that have them."""
 
     statement: bytes
     leaner: bytes
@@ -30,11 +32,10 @@ class Function(Struct, frozen=True):
         return Call(self.statement, parameters, self.leaner)
 
 
-def function(name: str, parameters: str, schema: str) -> Function:
-    """The function of this name, with such parameters."""
-    return Function(
-        in_schema(f"select {{}}.{name}({parameters})", schema), in_schema(f"select {{}}.{name}_in_session({parameters})", schema)
-    )
+def function(name: str, parameters: int, schema: str) -> Function:
+    """The function of this name, with so many parameters."""
+    given = ", ".join(["%s"] * parameters)
+    return Function(in_schema(f"select {{}}.{name}({given})", schema), in_schema(f"select {{}}.{name}_in_session({given})", schema))
 
 
 def in_schema(statement: str, schema: str) -> bytes:
@@ -61,6 +62,14 @@ def as_sent(parameter: Any) -> bytes | None:
         # The text would end there.
         raise DataError("PostgreSQL text fields cannot contain NUL (0x00) bytes")
     return sent
+
+
+def with_fields(record: Any, **fields: Any) -> Any:
+    """A copy with other fields, unchecked: what it becomes is the wire's."""
+    changed = copy(record)
+    for name, value in fields.items():
+        force_setattr(changed, name, value)
+    return changed
 
 
 def numbered(statement: bytes) -> bytes:

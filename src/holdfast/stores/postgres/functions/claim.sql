@@ -18,12 +18,11 @@ begin
     )
     select coalesce(array_agg(row(
       m.id, m.key, f.fate,
-      case when f.fate = 'back' then case coalesce(return_to, m.expired_to)
-        when 'back' then coalesce(base, m.until) + delay
-        when 'place' then case when delay > 0 then greatest(m.position, now + delay) else m.position end
-        -- Expired ones stand there in order of lease end, which is the order they come in.
-        else coalesce(least(h.head - 1, now), now) + delay - case when return_to is null then i.behind else 0 end
-      end end,
+      case when f.fate = 'back' then
+        position_in(coalesce(return_to, m.expired_to), m.position, h.head, coalesce(base, m.until), delay, now)
+        -- Expired ones stand at the front in order of lease end, which is the order they come in.
+        - case when return_to is null and m.expired_to = 'front' then i.behind else 0 end
+      end,
       case when f.fate = 'moved' then b.place end
     )::fate order by i.o), '{}')
     from (
@@ -167,7 +166,7 @@ begin
     return '{"chosen":[]}';
   end if;
   if of_key is null then
-    select o.expired, o.late into expired, late from overdue(of_queue, now, most + 100) as o;
+    select o.expired, o.late into expired, late from overdue(of_queue, now, most + {sweep}) as o;
     head_ids := heads(of_queue, now, most);
   else
     -- Its row was locked before.
@@ -213,7 +212,7 @@ begin
   chosen := chosen[:fitting(sizes, used)];
   if chosen = '{}' then
     -- More ended than one claim looks after, and all it saw was buried: ask again at once.
-    due_s := case when cardinality(expired) + cardinality(late) >= most + 100 then 0 else due_in_s(c, now) end;
+    due_s := case when cardinality(expired) + cardinality(late) >= most + {sweep} then 0 else due_in_s(c, now) end;
   elsif fates <> '{}' then
     fates := without_next(of_queue, fates, chosen);
     expired := array(select f.id from unnest(fates) with ordinality as f order by f.ordinality);

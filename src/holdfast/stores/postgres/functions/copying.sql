@@ -81,7 +81,7 @@ begin
 end
 $$;
 
-create or replace function write_import(c jsonb, vals text[], now bigint) returns text
+create or replace function write_import(c jsonb, now bigint) returns text
 language plpgsql as $$
 declare
   running jsonb := running_copy();
@@ -131,22 +131,11 @@ begin
     perform refuse('HF015', 'both have it', jsonb_build_array(taken)::text);
   end if;
 
-  insert into messages (
-    n, queue, id, key, priority, position, state, attempts, failures, max_attempts, dead_letter, start_by, created_at, holder, token, since,
-    until, expired_to, dead_at, last_error, endings, history, metadata, value
-  )
+  insert into messages ({message_columns}, extra)
   overriding system value
-  select
-    coalesce(m.n, 0), m.queue, m.id, m.key, coalesce(m.priority, 0), coalesce(m.position, 0), coalesce(m.state, 'ready'),
-    coalesce(m.attempts, 0), coalesce(m.failures, 0), m.max_attempts, m.dead_letter, m.start_by, coalesce(m.created_at, 0),
-    coalesce(m.holder, ''), coalesce(m.token, 0), coalesce(m.since, 0), coalesce(m.until, 0), coalesce(m.expired_to, 'place'), m.dead_at,
-    m.last_error, coalesce(m.endings, 0), (select array_agg(h.e::text order by h.o) from jsonb_array_elements(m.history) with ordinality as h (e, o)),
-    vals[m.metadata], vals[m.value]
-  from jsonb_to_recordset(coalesce(c -> 'messages', '[]')) as m (
-    n bigint, queue text, id text, key text, priority integer, position bigint, state state, attempts integer, failures integer,
-    max_attempts integer, dead_letter text, start_by bigint, created_at bigint, holder text, token bigint, since bigint, until bigint,
-    expired_to text, dead_at bigint, last_error text, endings integer, history jsonb, metadata integer, value integer
-  );
+  select {message_columns}, extra_of(m.fields)
+  from jsonb_array_elements(coalesce(c -> 'messages', '[]')) as m (fields)
+  cross join lateral jsonb_populate_record(null::messages, m.fields) as r;
   for bounded in
     select m.queue, count(*) as count
     from jsonb_to_recordset(coalesce(c -> 'messages', '[]')) as m (queue text, state text)
@@ -161,10 +150,8 @@ begin
   from jsonb_array_elements(c -> 'fences') as f
   on conflict (dict, key) do update set fence = greatest(entries.fence, excluded.fence);
   insert into entries (dict, key, value, revision, fence, expires_at)
-  select e.dict, e.key, vals[e.value], e.revision, coalesce(e.fence, 0), e.expires_at
-  from jsonb_to_recordset(coalesce(c -> 'entries', '[]')) as e (
-    dict text, key text, value integer, revision bigint, fence bigint, expires_at bigint
-  )
+  select e.dict, e.key, e.value, e.revision, coalesce(e.fence, 0), e.expires_at
+  from jsonb_populate_recordset(null::entries, coalesce(c -> 'entries', '[]')) as e
   on conflict (dict, key) do update set
     value = excluded.value, revision = excluded.revision, fence = greatest(entries.fence, excluded.fence), expires_at = excluded.expires_at;
 

@@ -25,7 +25,7 @@ $$;
 
 -- The index is exact where a watch goes on from it; anybody else is told the newest number at hand, which costs nothing.
 create or replace function read_entries(c jsonb, now bigint, used bigint) returns text
-language plpgsql stable as $$
+language plpgsql stable {by_index} as $$
 declare
   of_dict text := c ->> 'dict';
   prefix text := coalesce(c ->> 'prefix', '');

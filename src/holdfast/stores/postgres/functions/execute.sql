@@ -1,14 +1,13 @@
--- One call a command: `command` as JSON, in which every value is the place of its text in `vals`.
+-- One call a command: `command` as JSON, in which every value is the place of its text in `vals`. `objects` are the queues and dicts that it
+-- uses, sorted, each as its kind, its name and whether the command needs it alone.
 --
 -- First all that the commands of a step name is locked, in one fixed order: objects, bounded queues, messages, entries, leases, each kind in
 -- the order of its names. Then the clock is read, every command is checked, and only then does any of them write.
 
--- The plans are made once, perhaps while the tables are empty, and must be those for full ones: lists meet tables by their indexes, row by row.
 -- Lists meet tables as `cross join lateral (… limit 1)`: a join could be turned round, and read the list again for every row, and
 -- `= any (…)` may be answered by an index that knows only the queue.
-create or replace function execute(command jsonb, vals text[]) returns text
-language plpgsql set search_path from current set plan_cache_mode = force_generic_plan set jit = off
-  set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set enable_material = off as $$
+create or replace function execute(command jsonb, vals text[], objects jsonb) returns text
+language plpgsql {settings} {by_index} as $$
 declare
   command_id text := coalesce(command ->> 'id', '');
   is_step boolean := command ->> 'type' = 'Together';
@@ -28,7 +27,7 @@ begin
       return recall(command, known, clock_us());
     end if;
   end if;
-  perform lock_objects(parts);
+  perform lock_objects(objects);
   perform lock_messages(parts) where types && '{Put,Claim,Settle,Extend,Move}';
   perform lock_entries(parts) where types && '{Write,Acquire}';
   perform lock_leases(parts) where types && '{Write,Acquire,Renew,Release}';
@@ -56,61 +55,29 @@ begin
 end
 $$;
 
--- Everyone shares the objects they use; see lock_object.
-create or replace function lock_objects(parts jsonb[]) returns void
+-- Everyone shares the objects they use; see lock_object. The count of a bounded queue is kept in its row, so there everybody takes turns.
+create or replace function lock_objects(objects jsonb) returns void
 language plpgsql as $$
 declare
-  object record;
+  object jsonb;
 begin
-  for object in
-    select o.kind, o.name, bool_or(o.alone) as alone
-    from unnest(parts) as p (c)
-    cross join lateral (
-      select 'queue' as kind, c ->> 'queue' as name, false as alone
-      where c ->> 'type' in ('Put', 'Claim', 'Move')
-      union all
-      select 'queue', c ->> 'to_queue', false
-      where c ->> 'type' = 'Move'
-      union all
-      select 'queue', r ->> 0, false
-      from jsonb_array_elements(c -> 'receipts') as r
-      union all
-      select 'dict', c ->> 'dict', false
-      where c ->> 'type' in ('Write', 'Acquire')
-      union all
-      select 'dict', n ->> 0, false
-      from jsonb_array_elements(c -> 'names') as n
-      union all
-      select 'dict', c ->> 'dict', true
-      where c ->> 'type' = 'LowerFences'
-      union all
-      select c ->> 'kind', c ->> 'name', c ->> 'type' = 'Clear' or c ->> 'maxsize' is not null
-      where c ->> 'type' in ('Configure', 'Clear')
-    ) as o
-    where o.name is not null
-    group by o.kind, o.name
-    order by o.kind, o.name
-  loop
-    perform lock_object(object.kind, object.name, object.alone);
+  for object in select jsonb_array_elements(objects) loop
+    perform lock_object(object ->> 0, object ->> 1, (object -> 2)::boolean);
   end loop;
-  -- The count of a bounded queue is kept in its row, so there everybody takes turns.
   perform
   from names as s
   where s.kind = 'queue' and s.maxsize is not null and s.name in (
-    select o.name
-    from unnest(parts) as p (c)
-    cross join lateral (
-      select c ->> 'queue' as name
-      union all
-      select c ->> 'to_queue'
-      union all
-      select r ->> 0 from jsonb_array_elements(c -> 'receipts') as r
-    ) as o
-    where c ->> 'type' in ('Put', 'Claim', 'Move', 'Settle', 'Extend')
+    select o ->> 1 from jsonb_array_elements(objects) as o where o ->> 0 = 'queue'
   )
   order by s.name
   for update;
 end
+$$;
+
+-- The objects of a command that shares only this one.
+create or replace function only_object(kind text, name text) returns jsonb
+language sql immutable as $$
+  select jsonb_build_array(jsonb_build_array(kind, name, false))
 $$;
 
 -- The messages that receipts and ids name, and the living messages of keys: whoever has that row decides about the key.
@@ -319,27 +286,10 @@ begin
     when 'Clear' then write_clear(c, now)
     when 'Prune' then write_prune(c, now)
     when 'BeginImport' then write_begin_import(c, now)
-    when 'Import' then write_import(c, vals, now)
+    when 'Import' then write_import(c, now)
     when 'EndImport' then write_end_import()
     when 'Seal' then write_seal(c)
   end;
   note := answer;
-end
-$$;
-
--- The answer again, from its note.
-create or replace function recall(c jsonb, note text, now bigint) returns text
-language plpgsql as $$
-begin
-  return case c ->> 'type'
-    when 'Claim' then recall_claim(c, note, now)
-    when 'Acquire' then recall_acquire(c, note, now)
-    when 'Together' then (
-      select '[' || string_agg(recall(p.c, n.note, now), ',' order by p.o) || ']'
-      from jsonb_array_elements(c -> 'commands') with ordinality as p (c, o)
-      join json_array_elements_text(note::json) with ordinality as n (note, o) on n.o = p.o
-    )
-    else note
-  end;
 end
 $$;

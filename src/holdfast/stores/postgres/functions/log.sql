@@ -236,9 +236,9 @@ $$;
 create or replace function write_prune(c jsonb, now bigint) returns text
 language plpgsql as $$
 declare
-  keep bigint := coalesce((c ->> 'keep')::bigint, 100000);
-  old bigint := now - moment_in(coalesce((c ->> 'keep_s')::double precision, 86400));
-  young bigint := now - moment_in(120); -- somebody may still repeat a command
+  keep bigint := coalesce((c ->> 'keep')::bigint, {retained});
+  old bigint := now - moment_in(coalesce((c ->> 'keep_s')::double precision, {retained_s}));
+  young bigint := now - moment_in({retry_s}); -- somebody may still repeat a command
   most bigint := coalesce((c ->> 'limit')::bigint, 10000);
   of_topic text;
   dropped bigint := 0;
@@ -253,11 +253,10 @@ $$;
 
 -- A little of it, as the stores do by themselves now and then: some topics in turn, one client at a time.
 create or replace function prune_some() returns void
-language plpgsql set search_path from current set plan_cache_mode = force_generic_plan
-  set enable_seqscan = on set enable_bitmapscan = on as $$
+language plpgsql {settings} set enable_seqscan = on set enable_bitmapscan = on as $$
 declare
   now bigint := clock_us();
-  young bigint := now - moment_in(120);
+  young bigint := now - moment_in({retry_s});
   behind text;
   of_topic text;
   last text := '';
@@ -268,7 +267,7 @@ begin
     return;
   end if;
   for of_topic in select topics_after(behind, 20) loop
-    perform prune_topic(of_topic, 100000, now - moment_in(86400), young, 2000);
+    perform prune_topic(of_topic, {retained}, now - moment_in({retained_s}), young, 2000);
     last := of_topic;
   end loop;
   update meta set value = last where name = 'pruned';

@@ -29,6 +29,7 @@ language sql stable as $$
     ',"dead_letter":' || to_json(m.dead_letter),
     ',"start_by":' || m.start_by,
     ',"metadata":' || m.metadata,
+    ',' || substr(m.extra::text, 2, length(m.extra::text) - 2),
     case when m.endings <> 0 or m.failures <> 0 or m.dead_at is not null then concat(
       case when m.failures <> 0 then concat(',"failures":', m.failures) end,
       ',"dead_at":' || m.dead_at,
@@ -140,6 +141,24 @@ begin
 end
 $$;
 
+-- Where a message goes that is no longer held; `back` is the moment that the back of the line means, `head` where the line begins.
+create or replace function position_in(return_to text, was_at bigint, head bigint, back bigint, delay bigint, now bigint) returns bigint
+language sql immutable as $$
+  select case return_to
+    when 'back' then back + delay
+    when 'place' then case when delay > 0 then greatest(was_at, now + delay) else was_at end
+    else coalesce(least(head - 1, now), now) + delay
+  end
+$$;
+
+-- What a message remembers of the claims on it, once another has ended.
+create or replace function history_with(
+  history text[], holder text, token bigint, since bigint, ended_at bigint, how text, error text
+) returns text[]
+language sql stable as $$
+  select (history || json_build_array(holder, token, since, ended_at, how, error)::text)[greatest(1, coalesce(cardinality(history), 0) - {history} + 2):]
+$$;
+
 -- Carry fates out. `how` each claim ended and with what error becomes part of the message's history; a null `ended_at` is the lease's end.
 create or replace function end_claims(
   of_queue text, fates fate[], failed boolean, how text, ended_at bigint, error text, now bigint
@@ -160,8 +179,7 @@ begin
         failures = m.failures + failed::integer,
         endings = m.endings + 1,
         last_error = coalesce(error, m.last_error),
-        history = (m.history || json_build_array(m.holder, m.token, m.since, coalesce(ended_at, m.until), how, error)::text)
-          [greatest(1, coalesce(cardinality(m.history), 0) - 18):]
+        history = history_with(m.history, m.holder, m.token, m.since, coalesce(ended_at, m.until), how, error)
       where m.queue = of_queue and m.id = f.id;
     end if;
   end loop;

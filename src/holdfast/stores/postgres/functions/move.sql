@@ -136,8 +136,8 @@ begin
     perform append('queue:' || target, 'put', told(ids, keys), now) where target <> of_queue;
   else
     fates := array(select jsonb_populate_recordset(null::fate, p -> 'fates'));
-    perform end_claims(of_queue, fates, false, 'buried', now, left(c ->> 'error', 4000), now);
-    perform bury(of_queue, fates, false, left(c ->> 'error', 4000), now);
+    perform end_claims(of_queue, fates, false, 'buried', now, c ->> 'error', now);
+    perform bury(of_queue, fates, false, c ->> 'error', now);
     perform pass_on(of_queue, fates);
   end if;
   return answer;

@@ -50,7 +50,7 @@ begin
       end, now
     );
     if after.kind = 'queue' then
-      perform wake('queue:' || after.name, 1073741824), wake('room:' || after.name, 1073741824);
+      perform wake('queue:' || after.name, {everyone}), wake('room:' || after.name, {everyone});
     end if;
   end if;
   return settings_json(after);
@@ -95,7 +95,7 @@ begin
     update names set size = 0 where kind = of_kind and name = of_name and maxsize is not null;
   end if;
   perform append(of_kind || ':' || of_name, 'cleared', '{"count":' || count || ',"dropped":' || drops::text || '}', now);
-  perform wake('room:' || of_name, 1073741824) where of_kind = 'queue';
+  perform wake('room:' || of_name, {everyone}) where of_kind = 'queue';
   return count::text;
 end
 $$;

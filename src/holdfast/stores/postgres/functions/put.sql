@@ -25,6 +25,21 @@ begin
 end
 $$;
 
+-- When an item is due.
+create or replace function due_at(item jsonb, now bigint) returns bigint
+language sql stable as $$
+  select greatest(
+    now + moment_in(coalesce((item ->> 'delay_s')::double precision, 0)),
+    case when item ->> 'at' is not null then (item ->> 'at')::bigint - wall_offset_us() end
+  )
+$$;
+
+-- The fields of an item or a message that have no column of their own, null where there are none.
+create or replace function extra_of(fields jsonb) returns jsonb
+language sql immutable as $$
+  select nullif(fields - '{{known_fields}}'::text[], '{}')
+$$;
+
 -- The place of each item's key among the keys. The planner takes lists for short and would compare each with each.
 create or replace function places_of(item_keys text[], keys text[]) returns integer[]
 language plpgsql stable set enable_nestloop = off set enable_hashjoin = on as $$
@@ -83,10 +98,10 @@ begin
       i.o::integer as o, i.id, i.key, i.if_ready, i.if_leased, places[i.o] as place,
       first_value(i.o) over (partition by i.id order by i.o)::integer as twin,
       m.id is not null as is_taken,
-      greatest(now + moment_in(coalesce(i.delay_s, 0)), i.at - wall_offset_us()) as position
+      i.position
     from (
       select e.o, e.i ->> 'id' as id, e.i ->> 'key' as key, coalesce(e.i ->> 'if_ready', 'update') as if_ready,
-        coalesce(e.i ->> 'if_leased', 'buffer') as if_leased, (e.i ->> 'delay_s')::double precision as delay_s, (e.i ->> 'at')::bigint as at
+        coalesce(e.i ->> 'if_leased', 'buffer') as if_leased, due_at(e.i, now) as position
       from jsonb_array_elements(c -> 'items') with ordinality as e (i, o)
     ) as i
     left join lateral (select m.id from messages as m where m.queue = of_queue and m.id = i.id limit 1) as m on true
@@ -181,19 +196,15 @@ begin
   perform remove(of_queue, plan.late_ids);
 
   with added as (
-    insert into messages (
-      queue, id, key, state, priority, position, max_attempts, dead_letter, start_by, created_at, metadata, value
-    )
+    insert into messages (queue, id, state, position, start_by, created_at, value, {kept_columns}, extra)
     select
-      of_queue, i.id, i.key, plan.states[i.o], coalesce(i.priority, 0), plan.positions[i.o], i.max_attempts, i.dead_letter,
-      greatest(now + moment_in(coalesce(i.delay_s, 0)), i.at - wall_offset_us()) + moment_in(i.start_within_s),
-      now, vals[(items[plan.sources[i.o]] -> 'metadata')::integer], vals[(items[plan.sources[i.o]] -> 'value')::integer]
-    from (
-      select e.o, e.i ->> 'id' as id, e.i ->> 'key' as key, (e.i ->> 'priority')::integer as priority,
-        (e.i ->> 'delay_s')::double precision as delay_s, (e.i ->> 'at')::bigint as at, (e.i ->> 'max_attempts')::integer as max_attempts,
-        e.i ->> 'dead_letter' as dead_letter, (e.i ->> 'start_within_s')::double precision as start_within_s
-      from jsonb_array_elements(c -> 'items') with ordinality as e (i, o)
-    ) as i
+      of_queue, i.item ->> 'id', plan.states[i.o], plan.positions[i.o],
+      due_at(i.item, now) + moment_in((i.item ->> 'start_within_s')::double precision), now,
+      vals[(items[plan.sources[i.o]] -> 'value')::integer], {kept_values}, extra_of(i.item)
+    from unnest(items) with ordinality as i (item, o)
+    cross join lateral jsonb_populate_record(
+      null::messages, i.item || jsonb_build_object('metadata', items[plan.sources[i.o]] -> 'metadata')
+    ) as r
     where plan.states[i.o] is not null
     order by i.o
     returning id, key, state, n
@@ -203,7 +214,7 @@ begin
   from added;
 
   update messages as m
-  set value = vals[(items[u.source] -> 'value')::integer], metadata = vals[(items[u.source] -> 'metadata')::integer]
+  set value = vals[(items[u.source] -> 'value')::integer], metadata = items[u.source] ->> 'metadata'
   from unnest(plan.updated_ids, plan.updated_sources) as u (id, source)
   cross join lateral (select h.ctid from messages as h where h.queue = of_queue and h.id = u.id limit 1) as h
   where m.ctid = h.ctid;

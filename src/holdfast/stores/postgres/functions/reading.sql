@@ -4,8 +4,7 @@
 -- stable, and see what it sees. Its snapshot is how far those logs were read.
 
 create or replace function read(command jsonb) returns text
-language plpgsql set search_path from current set plan_cache_mode = force_generic_plan set jit = off
-  set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set enable_material = off as $$
+language plpgsql {settings} {by_index} as $$
 begin
   if command ->> 'type' <> 'Together' then
     return (read_parts(array[command], false, clock_us()))[1];

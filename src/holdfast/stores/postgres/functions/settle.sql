@@ -102,7 +102,7 @@ language plpgsql as $$
 declare
   ending text := coalesce(c ->> 'to', 'done');
   counts boolean := coalesce((c ->> 'counts')::boolean, false);
-  error text := left(c ->> 'error', 4000);
+  error text := c ->> 'error';
   part jsonb;
   of_queue text;
   fates fate[];

@@ -48,7 +48,7 @@ $$;
 
 create or replace function never() returns bigint
 language sql immutable as $$
-  select 4611686018427387904
+  select {never}
 $$;
 
 create or replace function end_of(now bigint, lease_s double precision) returns bigint
@@ -64,7 +64,7 @@ $$;
 -- How much one answer brings, in bytes.
 create or replace function answer_bytes() returns bigint
 language sql immutable as $$
-  select 16 * 1024 * 1024::bigint
+  select {answer_bytes}::bigint
 $$;
 
 -- How many of the first records fit into an answer of which so much is used; one that is empty takes one at least.
@@ -137,14 +137,14 @@ begin
   insert into events (n, at, topic, event, data)
   values (nextval('numbers'), now, topic, event, data)
   returning n into number;
-  perform wake('watch:' || topic, 1073741824), keep_moment(now);
+  perform wake('watch:' || topic, {everyone}), keep_moment(now);
   return number;
 end
 $$;
 
 create or replace function hint(topic text, count bigint) returns void
 language sql volatile as $$
-  select pg_notify('holdfast_' || md5(current_schema()), least(count, 1073741824) || ':' || topic)
+  select pg_notify('holdfast_' || md5(current_schema()), least(count, {everyone}) || ':' || topic)
 $$;
 
 -- Hint to those who said that they wait. A NOTIFY takes one lock for the whole server at commit, so nobody else is notified.

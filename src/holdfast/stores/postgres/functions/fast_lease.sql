@@ -3,10 +3,10 @@
 -- An answer that tells of no change is not kept: whoever did not hear it asks anew.
 
 -- Take a lease that nobody has, or say who holds it.
-create or replace function acquire(
+create or replace function fast_acquire(
   command_id text, of_dict text, of_key text, of_holder text, of_id text, lease_s double precision
 ) returns text
-language plpgsql set search_path from current set plan_cache_mode = force_generic_plan set jit = off set enable_seqscan = off as $$
+language plpgsql {fast} as $$
 declare
   is_won boolean;
   current leases;
@@ -27,7 +27,7 @@ begin
     return execute(jsonb_build_object(
       'type', 'Acquire', 'id', command_id, 'dict', nullif(of_dict, ''), 'key', of_key, 'holder', of_holder, 'lease_id', of_id,
       'lease_s', lease_s
-    ), '{}');
+    ), '{}', case when of_dict = '' then '[]' else only_object('dict', of_dict) end);
   end if;
   current := row(of_dict, of_key, of_holder, of_id, nextval('numbers'), now, end_of(now, lease_s));
   insert into leases (dict, key, holder, lease_id, token, since, until)
@@ -35,14 +35,14 @@ begin
   insert into events (n, at, topic, event, data)
   values (current.token, now, log_topic(of_dict, of_key), 'acquired', told_of_lease(of_key, of_holder));
   perform keep_moment(now);
-  perform hint(topic, 1073741824) from listeners where topic = 'watch:' || log_topic(of_dict, of_key) and until > clock_timestamp();
+  perform hint(topic, {everyone}) from listeners where topic = 'watch:' || log_topic(of_dict, of_key) and until > clock_timestamp();
   return remember(command_id, now, acquired_json(current, now));
 end
 $$;
 
 -- Keep a lease that is still held. Twice does no harm, so this answer is never kept.
-create or replace function renew(of_dict text, of_key text, of_id text, lease_s double precision) returns text
-language plpgsql set search_path from current set plan_cache_mode = force_generic_plan set jit = off set enable_seqscan = off as $$
+create or replace function fast_renew(of_dict text, of_key text, of_id text, lease_s double precision) returns text
+language plpgsql {fast} as $$
 declare
   renewed text;
 begin
@@ -55,8 +55,8 @@ end
 $$;
 
 -- Give a lease back that is still held.
-create or replace function release(command_id text, of_dict text, of_key text, of_id text) returns text
-language plpgsql set search_path from current set plan_cache_mode = force_generic_plan set jit = off set enable_seqscan = off as $$
+create or replace function fast_release(command_id text, of_dict text, of_key text, of_id text) returns text
+language plpgsql {fast} as $$
 declare
   now bigint;
 begin

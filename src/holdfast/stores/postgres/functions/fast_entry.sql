@@ -3,11 +3,11 @@
 -- An answer that tells of no change is not kept: whoever did not hear it asks anew.
 
 -- Change an entry, if nothing stands in the way. `given` is the new value, or what to add to the old one.
-create or replace function write(
+create or replace function fast_write(
   command_id text, of_dict text, of_key text, act text, given text, expect text, expected text, at_revision bigint, of_lease text,
   of_fence bigint, ttl_s double precision
 ) returns text
-language plpgsql set search_path from current set plan_cache_mode = force_generic_plan set jit = off set enable_seqscan = off as $$
+language plpgsql {fast} as $$
 declare
   e entries;
   lease_ends_at bigint;
@@ -49,7 +49,7 @@ begin
   insert into events (n, at, topic, event, data)
   values (e.revision, now, 'dict:' || of_dict, 'written', told_of_entry(of_key, e.value));
   perform keep_moment(now);
-  perform hint(topic, 1073741824) from listeners where topic = 'watch:dict:' || of_dict and until > clock_timestamp();
+  perform hint(topic, {everyone}) from listeners where topic = 'watch:dict:' || of_dict and until > clock_timestamp();
   return remember(command_id, now, '[' || written_json(e, true, '') || ']');
 end
 $$;
@@ -89,14 +89,13 @@ end
 $$;
 
 -- Look entries up by key, for nobody who goes on with a watch.
-create or replace function get(of_dict text, keys text[]) returns text
-language plpgsql set search_path from current set plan_cache_mode = force_generic_plan set jit = off
-  set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set enable_material = off as $$
+create or replace function fast_read(of_dict text, keys text[]) returns text
+language plpgsql {fast} as $$
 declare
   now bigint := clock_us();
   page text;
 begin
-  if cardinality(keys) > 1 then
+  if cardinality(keys) <> 1 then
     return read_entries(jsonb_build_object('dict', of_dict, 'keys', keys), now, 0);
   end if;
   select entry_json(e) into page from entries as e where e.dict = of_dict and e.key = keys[1] and is_there(e, now);

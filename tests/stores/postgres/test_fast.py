@@ -1,4 +1,4 @@
-"""Single leases and entries, which have functions of their own: what they share with the general one, and what they leave to it."""
+"""Plain commands, which have functions of their own: what these share with the general one, and what they leave to it."""
 
 from collections.abc import Iterator
 from typing import Any

@@ -1,0 +1,61 @@
+-- Answers told again to a client that did not hear them.
+
+-- The id of a command stands in the event that it wrote, from which its answer is told again. What wrote none, or more than the event says,
+-- leaves a note among the events of no topic, in order of time: the counter stays as it is. Either way a second of the same id is undone
+-- (23505), and asked for again.
+create or replace function remember(command_id text, now bigint, note text) returns text
+language plpgsql as $$
+begin
+  if command_id <> '' then
+    insert into events (n, at, topic, event, data, command) values (now, now, '', 'answered', note, command_id);
+  end if;
+  return note;
+end
+$$;
+
+-- The note of a command that was applied before; null where it was not.
+create or replace function noted(c jsonb, command_id text) returns text
+language plpgsql as $$
+declare
+  wrote events;
+  told_ids text[];
+  ids text[];
+begin
+  if c ->> 'type' = 'Seal' then
+    -- The events have another name since.
+    return (select 'null' from meta where name = 'moved' and value = c ->> 'to');
+  end if;
+  select * into wrote from events where command = command_id;
+  if wrote.topic is null or wrote.topic = '' then
+    return wrote.data;
+  end if;
+  told_ids := texts(wrote.data::jsonb -> 'ids');
+  case wrote.event
+    when 'put' then
+      ids := array(select i ->> 'id' from jsonb_array_elements(c -> 'items') as i);
+      return put_answer(ids, firsts_among(ids, told_ids));
+    when 'claimed' then
+      return json_build_array(to_json(told_ids), coalesce(wrote.number, wrote.n))::text;
+    else
+      ids := array(select r ->> 1 from jsonb_array_elements(c -> 'receipts') as r);
+      return '{"held":' || array_to_json(firsts_among(ids, told_ids)) || '}';
+  end case;
+end
+$$;
+
+-- The answer again, from its note.
+create or replace function recall(c jsonb, note text, now bigint) returns text
+language plpgsql as $$
+begin
+  return case c ->> 'type'
+    when 'Claim' then recall_claim(c, note, now)
+    when 'Acquire' then recall_acquire(c, note, now)
+    when 'Together' then (
+      select '[' || string_agg(recall(p.c, n.note, now), ',' order by p.o) || ']'
+      from jsonb_array_elements(c -> 'commands') with ordinality as p (c, o)
+      join json_array_elements_text(note::json) with ordinality as n (note, o) on n.o = p.o
+    )
+    else note
+  end;
+end
+$$;

@@ -1,0 +1,113 @@
+-- Claim while nothing has expired: a few statements, each answered by an index. Whatever takes more goes on to execute().
+
+-- Lease, or with `takes` remove, the first in line, while all of those are due and no lease has ended.
+create or replace function fast_claim(
+  command_id text, again boolean, of_queue text, of_holder text, lease_s double precision, most integer, takes boolean, expiry text,
+  budget integer, grave text
+) returns text
+language plpgsql {fast} as $$
+declare
+  shared text := pg_advisory_xact_lock_shared(object_lock('queue', of_queue));
+  now bigint := clock_us();
+  is_plain boolean;
+  is_watched boolean;
+  ids text[];
+  keys text[];
+  number bigint;
+  answer text;
+begin
+  -- Who watches is looked at only now that the queue is shared: see is_settled.
+  select
+    s.maxsize is null and not s.paused and not again
+      and not exists (select from messages where queue = of_queue and state = 'leased' and until <= now)
+      and not exists (
+        select from messages where queue = of_queue and state = 'ready' and start_by is not null and attempts = 0 and start_by <= now
+      ),
+    exists (select from listeners as l where l.topic = 'watch:queue:' || of_queue and l.until > clock_timestamp())
+  into is_plain, is_watched
+  from names as s
+  where s.kind = 'queue' and s.name = of_queue;
+  -- Where one of the first in line is not due, others behind it may be: that takes a walk over the priorities. Where they are more than one
+  -- answer brings, it takes a plan.
+  if is_plain and most = 1 then
+    -- The number is drawn and the lease begins once the row is won: what is set is worked out after what is looked for, and begins and ends
+    -- by one look at the clock. Another's lease may have ended since `now`.
+    update messages as m
+    set
+      state = 'leased', attempts = m.attempts + 1, holder = of_holder, token = nextval('numbers'),
+      expired_to = expiry, (since, until) = (select t.won_at, end_of(t.won_at, lease_s) from (select clock_us() as won_at offset 0) as t)
+    where m.ctid = (
+      select h.ctid
+      from (
+        select f.ctid, f.position
+        from messages as f
+        where f.queue = of_queue and f.state = 'ready'
+        order by f.priority desc, f.position, f.n
+        limit 1
+        for update skip locked
+      ) as h
+      where h.position <= now
+    )
+    returning m.token, m.since, array[m.id], array[m.key], message_json(m) into number, now, ids, keys, answer;
+  elsif is_plain then
+    select l.number, l.won_at, l.ids, l.keys, l.answer into number, now, ids, keys, answer
+    from lease_heads(of_queue, of_holder, lease_s, most, expiry, now) as l;
+  end if;
+  if ids is null then
+    return execute(jsonb_strip_nulls(jsonb_build_object(
+      'type', 'Claim', 'id', command_id, 'queue', of_queue, 'holder', of_holder, 'lease_s', lease_s, 'limit', most, 'take', takes,
+      'expired_to', expiry, 'max_attempts', budget, 'dead_letter', grave
+    )), '{}', only_object('queue', of_queue));
+  end if;
+  insert into events (n, at, topic, event, data, command)
+  values (
+    number, now, 'queue:' || of_queue, 'claimed', told(ids, keys, ',"holder":' || to_json(of_holder)),
+    case when not takes then nullif(command_id, '') end
+  );
+  perform keep_moment(now);
+  if is_watched then
+    perform wake('watch:queue:' || of_queue, {everyone});
+  end if;
+  if takes then
+    perform remove(of_queue, ids), promote(of_queue, keys), remember(command_id, now, '[' || answer || ']');
+  end if;
+  return '{"messages":[' || answer || ']}';
+end
+$$;
+
+-- Lease so many of the first in line, if all of them are due and fit into one answer.
+create or replace function lease_heads(
+  of_queue text, of_holder text, lease_s double precision, most integer, expiry text, now bigint,
+  out number bigint, out won_at bigint, out ids text[], out keys text[], out answer text
+)
+language plpgsql as $$
+begin
+  with heads as materialized (
+    select f.ctid as place, f.position, message_bytes(f.value, f.metadata, f.last_error, f.history) as size
+    from messages as f
+    where f.queue = of_queue and f.state = 'ready'
+    order by f.priority desc, f.position, f.n
+    limit most
+    for update skip locked
+  ),
+  -- All rows are won: a later claim of any of them draws a larger number, and begins later.
+  won as materialized (
+    select w.number, w.at, concat(
+      '{"queue":', to_json(of_queue), ',"state":"leased","holder":', to_json(of_holder), ',"token":', w.number,
+      ',"since":', w.at, ',"until":', end_of(w.at, lease_s), ',"expired_to":"', expiry, '"'
+    ) as shared
+    from (select nextval('numbers') as number, clock_us() as at from heads having bool_and(position <= now) and sum(size) <= answer_bytes()) as w
+  ),
+  leased as (
+    update messages as m
+    set
+      state = 'leased', attempts = m.attempts + 1, holder = of_holder, token = w.number,
+      since = w.at, until = end_of(w.at, lease_s), expired_to = expiry
+    from won as w
+    where m.ctid = any (array(select place from heads))
+    returning w.number, w.at, m.priority, m.position, m.n, m.id, m.key, w.shared || message_facts(m) as told
+  )
+  select min(l.number), min(l.at), array_agg(l.id), array_agg(l.key), string_agg(l.told, ',') into number, won_at, ids, keys, answer
+  from (select * from leased order by priority desc, position, n) as l;
+end
+$$;

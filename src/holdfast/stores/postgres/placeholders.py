@@ -1,0 +1,81 @@
+"""What the SQL files name in braces: values that Python has already, filled in when the functions are installed."""
+
+import re
+from importlib.resources import files
+
+from holdfast.commands.allowance import ANSWER_BYTES
+from holdfast.commands.claiming import SWEEP
+from holdfast.commands.events import RETAINED, RETAINED_S, RETRY_S
+from holdfast.commands.putting import KEPT, Item
+from holdfast.records import HISTORY, NEVER, Message
+
+EVERYONE = 2**30
+"""The count of a hint that is for all who listen."""
+
+SETTINGS: dict[str, str] = {
+    "plan_cache_mode": "force_generic_plan",
+    "jit": "off",
+    "enable_seqscan": "off",
+    "enable_bitmapscan": "off",
+}
+"""Plans are made once, perhaps while the tables are empty, and must be those for full ones. A scan that is ruled out counts as dear enough
+to compile, so `jit` is off."""
+
+BY_INDEX: dict[str, str] = {"enable_hashjoin": "off", "enable_mergejoin": "off", "enable_material": "off"}
+"""Lists meet tables by their indexes, row by row."""
+
+
+def _fields_in_columns() -> tuple[str, ...]:
+    text = (files(__package__) / "schema" / "0001.sql").read_text("utf-8")
+    (table,) = re.findall(r"^create table messages \((.*?)^\)", text, re.MULTILINE | re.DOTALL)
+    columns = re.findall(r"^  (\w+) \w", table, re.MULTILINE)
+    return tuple(name for name in Message.__struct_fields__ if name in columns)
+
+
+COLUMNS: tuple[str, ...] = _fields_in_columns()
+"""The fields of a message that have columns. All others are kept together in the column `extra`, so a new one needs no new column."""
+
+
+def set_in_function(settings: dict[str, str]) -> str:
+    """The settings as the head of a function has them."""
+    return " ".join(f"set {name} = {value}" for name, value in settings.items())
+
+
+KEPT_COLUMNS: tuple[str, ...] = tuple(name for name in KEPT if name in COLUMNS)
+KNOWN: tuple[str, ...] = tuple(name for name in dict.fromkeys((*COLUMNS, *Item.__struct_fields__)) if name in COLUMNS or name not in KEPT)
+"""The fields of items and messages that are not kept in `extra`."""
+
+PLACEHOLDERS: dict[str, str] = {
+    "settings": f"set search_path from current {set_in_function(SETTINGS)}",
+    "by_index": set_in_function(BY_INDEX),
+    "message_columns": ", ".join(COLUMNS),
+    "kept_columns": ", ".join(KEPT_COLUMNS),
+    "kept_values": ", ".join(f"r.{name}" for name in KEPT_COLUMNS).replace("r.priority", "coalesce(r.priority, 0)"),
+    "known_fields": ",".join(KNOWN),
+    "everyone": str(EVERYONE),
+    "sweep": str(SWEEP),
+    "never": str(NEVER),
+    "answer_bytes": str(ANSWER_BYTES),
+    "history": str(HISTORY),
+    "retained": str(RETAINED),
+    "retained_s": str(RETAINED_S),
+    "retry_s": str(RETRY_S),
+}
+
+DEFINITION = re.compile(r"^create or replace function (\w+)\(.*?(?=^create or replace|\Z)", re.MULTILINE | re.DOTALL)
+
+
+def filled_in(text: str) -> str:
+    """The text of a file, with two functions for each that has `{fast}` in its head.
+
+    One brings the settings along, which costs a tenth of a put. The other is for a session of ours, which has them.
+    """
+    return re.sub(r"\{([a-z_]+)\}", lambda found: PLACEHOLDERS[found[1]], DEFINITION.sub(_both, text))
+
+
+def _both(definition: re.Match[str]) -> str:
+    text = definition[0]
+    if " {fast} " not in text:
+        return text
+    in_session = text.replace(f"function {definition[1]}(", f"function {definition[1]}_in_session(", 1).replace(" {fast} ", " ", 1)
+    return text.replace("{fast}", "{settings}", 1) + in_session
