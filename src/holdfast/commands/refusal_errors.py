@@ -23,9 +23,14 @@ def claims_lost(lost: Sequence[Receipt], of: int) -> ClaimLost:
     return ClaimLost(message, lost)
 
 
-def lease_held(lease: Lease, ends_in_s: float) -> LeaseHeld:
+def lease_held(lease: Lease, ends_in_s: float | None) -> LeaseHeld:
     """Somebody else has the lease."""
     return LeaseHeld(f"{describe(lease.dict, lease.key)} is held by {lease.holder!r}; nothing was changed", lease, ends_in_s)
+
+
+def lease_in_transaction(dict: str | None, key: str) -> LeaseHeld:
+    """Another transaction has taken, renewed or released the lease, and nobody knows yet whether it will commit."""
+    return LeaseHeld(f"{describe(dict, key)} is used by a transaction that is still open; nothing was changed")
 
 
 def lease_lost(dict: str | None, key: str, lease_id: str) -> LeaseLost:

@@ -53,7 +53,7 @@ def test_what_has_no_column_travels_with_the_message(connection: psycopg.Connect
     assert kept(connection) == {"a": {"labels": ["red", "blue"], "later": 1}}
     found = claimed(connection)
     assert (found["a"]["labels"], found["a"]["later"], found["a"]["max_attempts"]) == (["red", "blue"], 1, 3)
-    assert (found["b"]["max_attempts"], found["b"]["priority"], found.keys()) == (5, 7, {"a", "b", "first"})
+    assert (found["b"]["max_attempts"], found["b"]["priority"], set(found)) == (5, 7, {"a", "b", "first"})
     assert found["b"].keys() - found["first"].keys() == {"max_attempts", "priority"}
 
 

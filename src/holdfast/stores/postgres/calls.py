@@ -4,14 +4,14 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, TypeVar
 
-from msgspec import Raw, Struct, json
+from msgspec import Raw, json
 from msgspec.structs import fields
 
 from holdfast.commands import Acquire, Acquired, Command, Configure, Import, Put, Together, Write, encode_command
 from holdfast.commands.together import only_reads
 from holdfast.errors import LeaseHeld
 from holdfast.ids import new_id
-from holdfast.records import Lease, Message, Receipt
+from holdfast.records import Lease, Message
 from holdfast.stores.postgres.fast import FastCalls, item_options, text_of
 from holdfast.stores.postgres.placeholders import COLUMNS
 from holdfast.stores.postgres.statements import Call, in_schema, with_fields
@@ -161,14 +161,3 @@ def answer_held(command: Command[R], held: LeaseHeld) -> R:
     found: Any = Acquired(lease, ends_in_s=OPEN_S)
     answer: R = found
     return answer
-
-
-class Held(Struct):
-    """What a refusal to acquire carries."""
-
-    lease: Lease | None = None
-    expires_in_s: float | None = None
-
-
-decode_receipts: Callable[[str], list[Receipt]] = json.Decoder(list[Receipt]).decode
-decode_held: Callable[[str], Held] = json.Decoder(Held).decode

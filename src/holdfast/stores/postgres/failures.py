@@ -4,26 +4,13 @@ from collections.abc import Callable
 from typing import Any
 
 import psycopg
-from msgspec import json
+from msgspec import convert, json
 from psycopg import errors
 
 from holdfast.commands import refusal_errors
 from holdfast.commands.request import current, took_too_long
-from holdfast.errors import (
-    ClaimLost,
-    Compacted,
-    HoldfastError,
-    KeyInFlight,
-    LeaseHeld,
-    LeaseLost,
-    NotAllowed,
-    QueueFull,
-    Refused,
-    StoreError,
-    StoreFull,
-    StoreUnavailable,
-)
-from holdfast.stores.postgres.calls import decode_held, decode_receipts
+from holdfast.errors import HoldfastError, NotAllowed, StoreError, StoreFull, StoreUnavailable
+from holdfast.records import Lease, Receipt
 from holdfast.stores.retrying import Lost
 
 UNDONE = (
@@ -38,17 +25,29 @@ UNDONE = (
     errors.ReadOnlySqlTransaction,
 )
 
-IN_PYTHON: dict[str, Callable[..., Refused]] = {
-    "HF011": refusal_errors.not_empty,
-    "HF012": refusal_errors.other_copy,
-    "HF013": refusal_errors.no_copy,
-    "HF014": refusal_errors.other_place,
-    "HF015": refusal_errors.both_have,
-    "HF016": refusal_errors.written_meanwhile,
-    "HF017": refusal_errors.fence_too_high,
-    "HF018": refusal_errors.answer_too_large,
+REFUSED = "HF001"
+"""The state of every refusal: its message names one of those below, and its detail has the facts as a JSON array."""
+
+REFUSALS: dict[str, Callable[..., HoldfastError]] = {
+    "queue_full": refusal_errors.queue_full,
+    "key_in_flight": lambda queue, key, held: refusal_errors.key_in_flight(queue, key, held=held),
+    "claims_lost": lambda lost, of: refusal_errors.claims_lost(convert(lost, list[Receipt]), of),
+    "lease_held": lambda lease, ends_in_s: refusal_errors.lease_held(convert(lease, Lease), ends_in_s),
+    "lease_in_transaction": refusal_errors.lease_in_transaction,
+    "lease_lost": refusal_errors.lease_lost,
+    "not_written": refusal_errors.not_written,
+    "no_number": refusal_errors.no_number,
+    "out_of_range": refusal_errors.out_of_range,
+    "fence_too_high": refusal_errors.fence_too_high,
+    "compacted": refusal_errors.compacted,
+    "answer_too_large": refusal_errors.answer_too_large,
+    "not_empty": refusal_errors.not_empty,
+    "other_copy": refusal_errors.other_copy,
+    "no_copy": refusal_errors.no_copy,
+    "other_place": refusal_errors.other_place,
+    "both_have": refusal_errors.both_have,
+    "written_meanwhile": refusal_errors.written_meanwhile,
 }
-"""Refusals of which the functions give the facts alone."""
 
 UNDEFINED = (errors.UndefinedTable, errors.UndefinedObject)
 """What a store that was moved away meets: its tables, and the types of their rows, have other names."""
@@ -65,8 +64,8 @@ AUTHENTICATION = ("authentication failed", "no password supplied", "no pg_hba.co
 def raised(error: psycopg.Error, where: str) -> HoldfastError | Lost | ValueError:
     """What to raise for an error that a statement met."""
     state = error.sqlstate or ""
-    if state.startswith("HF"):
-        return refusal(error, state)
+    if state == REFUSED:
+        return REFUSALS[error.diag.message_primary or ""](*json.decode(error.diag.message_detail or "[]"))
     if isinstance(error, UNDONE):
         return Lost(f"{where}: {_said(error)}", maybe_applied=False)
     if isinstance(error, GONE) or state.startswith("08") or (not state and isinstance(error, LOST)):
@@ -82,29 +81,6 @@ def raised(error: psycopg.Error, where: str) -> HoldfastError | Lost | ValueErro
     if isinstance(error, errors.CharacterNotInRepertoire | errors.UntranslatableCharacter):
         return ValueError(f"PostgreSQL cannot keep this text: {_said(error)}")
     return StoreError(f"{where}: {_said(error)} ({state})")
-
-
-def refusal(error: psycopg.Error, state: str) -> HoldfastError:
-    """The refusal that a function raised; nothing was written."""
-    message, detail = _said(error), error.diag.message_detail or ""
-    match state:
-        case "HF001":
-            return QueueFull(message)
-        case "HF002":
-            return KeyInFlight(message)
-        case "HF003":
-            return ClaimLost(message, decode_receipts(detail))
-        case "HF004":
-            return LeaseLost(message)
-        case "HF005":
-            held = decode_held(detail)
-            return LeaseHeld(message, held.lease, held.expires_in_s)
-        case "HF007":
-            return Compacted(message, int(detail))
-        case _ if state in IN_PYTHON:
-            return IN_PYTHON[state](*json.decode(detail))
-        case _:
-            return Refused(message)
 
 
 def not_connected(error: psycopg.Error, where: str) -> HoldfastError:

@@ -21,6 +21,14 @@ SETTINGS: dict[str, str] = {
 """Plans are made once, perhaps while the tables are empty, and must be those for full ones. A scan that is ruled out counts as dear enough
 to compile, so `jit` is off."""
 
+SESSION_SETTINGS: bytes = ", ".join(
+    [
+        "select set_config('search_path', quote_ident(%s), false), set_config('client_encoding', 'UTF8', false)",
+        *(f"set_config('{name}', '{value}', false)" for name, value in SETTINGS.items()),
+    ]
+).encode()
+"""What fast functions set for themselves elsewhere, at a tenth of what a put costs the server; of the schema's name."""
+
 BY_INDEX: dict[str, str] = {"enable_hashjoin": "off", "enable_mergejoin": "off", "enable_material": "off"}
 """Lists meet tables by their indexes, row by row."""
 

@@ -18,6 +18,7 @@ from psycopg.pq.abc import PGcancel, PGresult
 
 from holdfast.commands.request import current
 from holdfast.stores.postgres.address import Address
+from holdfast.stores.postgres.placeholders import SESSION_SETTINGS
 from holdfast.stores.postgres.schema import begin_here
 from holdfast.stores.postgres.sockets import NoAnswer, run, run_async
 from holdfast.stores.postgres.statements import Call, as_sent, numbered
@@ -35,13 +36,6 @@ IDLE_S = 600.0
 SESSION: dict[str, Any] = {"autocommit": True, "prepare_threshold": None}
 
 PROCESS = b"select pg_backend_pid()"
-
-SETTINGS = b"""
-select set_config('search_path', quote_ident(%s), false), set_config('client_encoding', 'UTF8', false), set_config('jit', 'off', false),
-  set_config('plan_cache_mode', 'force_generic_plan', false), set_config('enable_seqscan', 'off', false),
-  set_config('enable_bitmapscan', 'off', false)
-"""
-"""What the functions of queues set for themselves elsewhere, at a tenth of what a put costs the server."""
 
 numbered_once: Callable[[bytes], bytes] = cache(numbered)
 
@@ -87,7 +81,7 @@ class Session(psycopg.Connection[Any]):
         try:
             begin_here(session, address.schema)
             if has_session(session, session.execute(PROCESS).fetchone()):
-                session.execute(SETTINGS, (address.schema,))
+                session.execute(SESSION_SETTINGS, (address.schema,))
                 session.prepared = {}
         except BaseException:
             session.close()

@@ -55,11 +55,11 @@ begin
   if running ->> 'source' = c ->> 'source' then
     return running::text;
   elsif running is not null then
-    perform refuse('HF012', 'another copy', jsonb_build_array(running ->> 'source', c ->> 'source')::text);
+    perform refuse('other_copy', jsonb_build_array(running ->> 'source', c ->> 'source'));
   end if;
   is_empty := not exists (select from names) and not exists (select from leases where until > now);
   if not is_empty and not coalesce((c ->> 'merge')::boolean, false) then
-    perform refuse('HF011', 'not empty', '[]');
+    perform refuse('not_empty');
   end if;
   running := jsonb_build_object(
     'source', c ->> 'source', 'offset', now - (c #>> '{survey,now}')::bigint,
@@ -89,11 +89,11 @@ declare
   bounded record;
 begin
   if running is null or running ->> 'source' <> c ->> 'source' then
-    perform refuse('HF013', 'no copy', jsonb_build_array(c ->> 'source')::text);
+    perform refuse('no_copy', jsonb_build_array(c ->> 'source'));
   elsif coalesce(running ->> 'place', '') = c ->> 'place' then
     return running::text;
   elsif coalesce(running ->> 'place', '') <> c ->> 'after' then
-    perform refuse('HF014', 'another place', jsonb_build_array(c ->> 'source', coalesce(running ->> 'place', ''), c ->> 'after')::text);
+    perform refuse('other_place', jsonb_build_array(c ->> 'source', coalesce(running ->> 'place', ''), c ->> 'after'));
   end if;
   insert into names (kind, name, paused, maxsize, size, created_at)
   select s.kind, s.name, coalesce(s.paused, false), s.maxsize, 0, s.created_at
@@ -128,7 +128,7 @@ begin
     limit 1;
   end if;
   if taken is not null then
-    perform refuse('HF015', 'both have it', jsonb_build_array(taken)::text);
+    perform refuse('both_have', jsonb_build_array(taken));
   end if;
 
   insert into messages ({message_columns}, extra)
@@ -188,7 +188,7 @@ language plpgsql as $$
 begin
   perform lock_tables();
   if latest() <> (c ->> 'at')::bigint then
-    perform refuse('HF016', 'written meanwhile', '[]');
+    perform refuse('written_meanwhile');
   end if;
   perform save_meta('moved', c ->> 'to');
   if c ->> 'target_at' is not null then

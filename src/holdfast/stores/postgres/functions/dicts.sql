@@ -118,10 +118,10 @@ begin
     changes := changes || changed;
   end loop;
   -- Only now: what cannot be done at all is told before what a condition hinders.
-  perform refuse_change(of_dict, c -> 'changes' -> (o.ordinality - 1)::integer, o.because)
-  from unnest(changes) with ordinality as o
-  where whole
-  order by o.ordinality;
+  perform refuse('not_written', jsonb_build_array(of_dict, o.key, o.because, c -> 'changes' -> (o.o - 1) ->> 'lease'))
+  from unnest(changes) as o
+  where whole and o.because <> ''
+  order by o.o;
   return to_jsonb(changes);
 end
 $$;
@@ -133,7 +133,7 @@ declare
   newest bigint := latest();
 begin
   if of_fence > newest then
-    perform refuse('HF017', 'fence too high', jsonb_build_array(of_dict, of_key, of_fence, newest)::text);
+    perform refuse('fence_too_high', jsonb_build_array(of_dict, of_key, of_fence, newest));
   end if;
 end
 $$;
@@ -165,7 +165,7 @@ declare
   total text;
 begin
   if value !~ '^-?[0-9]' then
-    perform refuse('HF006', format('key %s of dict ''%s'' holds no number to increment; nothing was written', key, dict));
+    perform refuse('no_number', jsonb_build_array(dict, key));
   end if;
   if value ~ '[.eE]' or step ~ '[.eE]' then
     total := float_sum(value, step);
@@ -173,7 +173,7 @@ begin
     total := value::numeric + step::numeric;
   end if;
   if total is null then
-    perform refuse('HF006', format('key %s of dict ''%s'' would leave the range of numbers; nothing was written', key, dict));
+    perform refuse('out_of_range', jsonb_build_array(dict, key));
   end if;
   return total;
 end
@@ -185,22 +185,6 @@ begin
   return float_text(one::double precision + other::double precision);
 exception when numeric_value_out_of_range then
   return null;
-end
-$$;
-
-create or replace function refuse_change(dict text, c jsonb, because text) returns void
-language plpgsql as $$
-begin
-  if because = 'lease' then
-    perform refuse('HF004', format(
-      'lease %s on key %s of dict ''%s'' is no longer held; nothing was written', c ->> 'lease', c ->> 'key', dict
-    ));
-  elsif because <> '' then
-    perform refuse('HF006', format(
-      'key %s of dict ''%s'': %s; nothing was written', c ->> 'key', dict,
-      case because when 'fence' then 'a higher token has written it' else 'it is not as expected' end
-    ));
-  end if;
 end
 $$;
 

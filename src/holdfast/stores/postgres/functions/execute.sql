@@ -216,7 +216,7 @@ begin
   perform pg_advisory_xact_lock(object_lock('lease:' || of_dict, of_key));
   perform from leases where dict = of_dict and key = of_key for update;
 exception when lock_not_available then
-  perform refuse('HF005', describe_lease(of_dict, of_key) || ' is in the hands of a transaction that is still open; nothing was changed');
+  perform refuse('lease_in_transaction', jsonb_build_array(nullif(of_dict, ''), of_key));
 end
 $$;
 

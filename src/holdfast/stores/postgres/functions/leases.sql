@@ -12,11 +12,6 @@ language sql immutable as $$
   select case when l.until >= never() then 'null' else seconds_in(l.until - now)::text end
 $$;
 
-create or replace function describe_lease(dict text, key text) returns text
-language sql immutable as $$
-  select case dict when '' then 'lease ' || key else format('the lease on key %s of dict ''%s''', key, dict) end
-$$;
-
 -- Where the events of a lease are written: its dict's log, or one of its own.
 create or replace function log_topic(dict text, key text) returns text
 language sql immutable as $$
@@ -36,9 +31,7 @@ declare
 begin
   select * into current from leases where dict = of_dict and key = c ->> 'key';
   if whole and current.until > now and current.lease_id <> c ->> 'lease_id' then
-    perform refuse('HF005', format(
-      '%s is held by ''%s''; nothing was changed', describe_lease(of_dict, c ->> 'key'), current.holder
-    ), '{"lease":' || lease_json(current) || ',"expires_in_s":' || ends_in_s(current, now) || '}');
+    perform refuse('lease_held', jsonb_build_array(lease_json(current)::jsonb, ends_in_s(current, now)::jsonb));
   end if;
   return to_jsonb(current);
 end
@@ -132,9 +125,7 @@ begin
     select * from leases as l where l.dict = coalesce(n.name ->> 0, '') and l.key = n.name ->> 1 limit 1
   ) as l on l.lease_id = n.name ->> 2 and l.until > now;
   if whole and lost is not null then
-    perform refuse('HF004', format(
-      '%s is no longer held under %s; nothing was changed: acquire it again', describe_lease(coalesce(lost ->> 0, ''), lost ->> 1), lost ->> 2
-    ));
+    perform refuse('lease_lost', lost);
   end if;
   return answer;
 end

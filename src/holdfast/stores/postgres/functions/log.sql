@@ -85,18 +85,8 @@ begin
   known.floor := greatest(known.floor, store_floor());
   if asked = -1 then
     asked := known.floor;
-  elsif asked < known.floor then
-    perform refuse('HF007', format(
-      'events of %s up to %s are gone, and %s was asked for: take a fresh snapshot', of_topic, known.floor, asked
-    ), known.floor::text);
-  elsif asked > newest then
-    perform refuse('HF007', format(
-      '%s was asked for events after %s, but this store''s newest is %s: take a fresh snapshot', of_topic, asked, newest
-    ), known.floor::text);
-  elsif was_skipped(asked) then
-    perform refuse('HF007', format(
-      '%s was asked for events after %s, a number this store skipped (was a backup restored?): take a fresh snapshot', of_topic, asked
-    ), known.floor::text);
+  elsif asked < known.floor or asked > newest or was_skipped(asked) then
+    perform refuse('compacted', jsonb_build_array(of_topic, asked, known.floor, newest));
   end if;
   select coalesce(taken, pg_current_snapshot()), taken is null and exists (select from unseen_events(of_topic, known, pg_current_snapshot()))
   into snapshot, is_new;

@@ -15,10 +15,7 @@ begin
   if settings.maxsize is not null and wanted > 0 then
     used := settings.size - cardinality(plan.late_ids) + reserved;
     if used + wanted > settings.maxsize then
-      perform refuse('HF001', format(
-        'queue ''%s'' is full: %s of %s messages wait and %s more were put; wait for room or raise maxsize',
-        of_queue, used, settings.maxsize, wanted
-      ));
+      perform refuse('queue_full', jsonb_build_array(of_queue, used, settings.maxsize, wanted));
     end if;
   end if;
   return to_jsonb(plan) || jsonb_build_object('wanted', wanted);
@@ -127,10 +124,7 @@ begin
       -- The key is taken: the put's policy decides.
       policy := case when live_held[item.place] then item.if_leased else item.if_ready end;
       if policy = 'reject' then
-        perform refuse('HF002', format(
-          'key %s of queue ''%s'' is %s, and this put was to be rejected then',
-          item.key, of_queue, case when live_held[item.place] then 'claimed' else 'waiting' end
-        ));
+        perform refuse('key_in_flight', jsonb_build_array(of_queue, item.key, live_held[item.place]));
       elsif policy = 'keep' then
         plan.ids[item.o] := coalesce(copy_ids[item.place], live_ids[item.place]);
       elsif copy_ids[item.place] is not null then

@@ -26,10 +26,7 @@ declare
   );
 begin
   if cardinality(lost) > 0 then
-    perform refuse('HF003', format(
-      '%s of %s claims are no longer held, the first %s of queue ''%s''; nothing was changed: claim again',
-      cardinality(lost), jsonb_array_length(c -> 'receipts'), lost[1] ->> 1, lost[1] ->> 0
-    ), array_to_json(lost)::text);
+    perform refuse('claims_lost', jsonb_build_array(lost, jsonb_array_length(c -> 'receipts')));
   end if;
 end
 $$;

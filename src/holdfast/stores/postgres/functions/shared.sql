@@ -88,7 +88,7 @@ $$;
 create or replace function refuse_answer() returns void
 language plpgsql as $$
 begin
-  perform refuse('HF018', 'the answer is too large', '[]');
+  perform refuse('answer_too_large');
 end
 $$;
 
@@ -165,11 +165,11 @@ language sql stable as $$
     || more || '}'
 $$;
 
--- Refusals have the class HF, and what the client's error carries as detail.
-create or replace function refuse(code text, problem text, carries text default '{}') returns void
+-- Refuse the command, by the name of the error in Python and the facts that it is worded with.
+create or replace function refuse(error text, facts jsonb default '[]') returns void
 language plpgsql as $$
 begin
-  raise exception using errcode = code, message = problem, detail = carries;
+  raise exception using errcode = 'HF001', message = error, detail = facts;
 end
 $$;
 
