@@ -20,9 +20,7 @@ from tests.cli.running import holdfast
 
 Connection = psycopg.Connection[Any]
 
-INSTALLED = (
-    "select distinct substr(proname, 6) from pg_proc where pronamespace = 'upgraded'::regnamespace and proname ~ '^write_[0-9a-f]{12}$'"
-)
+INSTALLED = "select distinct substr(proname, 11) from pg_proc where pronamespace = 'upgraded'::regnamespace and proname ~ '^fast_write_[0-9a-f]{12}$'"
 PRUNED = "functions of this release were pruned, open the store again"
 
 
@@ -173,7 +171,7 @@ def test_no_function_has_a_name_that_postgresql_or_a_keyword_has(connection: Con
     assert connection.execute(taken, (list(names()),)).fetchall() == []
     reserved = "select word from pg_get_keywords() where catcode in ('R', 'C') and word = any (%s)"
     assert connection.execute(reserved, (list(names()),)).fetchall() == []
-    assert own("select {}.put(put, output(1))") == f"select {{}}.put_{digest()}(put, output(1))"
+    assert own("select {}.told(told, untold(1))") == f"select {{}}.told_{digest()}(told, untold(1))"
 
 
 def test_a_schema_that_a_newer_release_only_added_to_can_be_used(url: str, connection: Connection) -> None:

@@ -51,7 +51,11 @@ select quote_ident(%(schema)s), current_user, (select has_schema_privilege(oid, 
 """
 """The last is null where there is no such schema."""
 
-UNDIGESTED = ("begin_anew", "cluster", "unseal")
+UNDIGESTED = (
+    *("acquire", "begin_anew", "check_claim", "check_command", "claim", "claim_in_session", "cluster", "describe_lease", "get"),
+    *("put", "put_in_session", "read_browse", "read_changes", "read_part", "read_read", "refuse_change"),
+    *("release", "renew", "settle", "settle_in_session", "unseal", "write"),
+)
 """Functions of releases that named theirs without a digest, which have none of that name today."""
 
 OTHERS = b"""
