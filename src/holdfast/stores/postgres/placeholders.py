@@ -7,10 +7,8 @@ from holdfast.commands.allowance import ANSWER_BYTES
 from holdfast.commands.claiming import SWEEP
 from holdfast.commands.events import RETAINED, RETAINED_S, RETRY_S
 from holdfast.commands.putting import KEPT, Item
+from holdfast.commands.transaction import ALL
 from holdfast.records import HISTORY, NEVER, Message
-
-EVERYONE = 2**30
-"""The count of a hint that is for all who listen."""
 
 SETTINGS: dict[str, str] = {
     "plan_cache_mode": "force_generic_plan",
@@ -60,7 +58,7 @@ PLACEHOLDERS: dict[str, str] = {
     "kept_columns": ", ".join(KEPT_COLUMNS),
     "kept_values": ", ".join(f"r.{name}" for name in KEPT_COLUMNS).replace("r.priority", "coalesce(r.priority, 0)"),
     "known_fields": ",".join(KNOWN),
-    "everyone": str(EVERYONE),
+    "everyone": str(ALL),
     "sweep": str(SWEEP),
     "never": str(NEVER),
     "answer_bytes": str(ANSWER_BYTES),
