@@ -50,6 +50,16 @@ SQL = [
         "'left', (",
         "test_a_dead_letter_whose_key_is_taken_stays_dead_and_the_answer_says_why",
     ),
+    TextMutant(
+        "returns a message past its buffered copy",
+        r" and h\.key is null",
+        "",
+        "test_a_buffered_copy_becomes_claimable_however_the_first_ends",
+    ),
+    TextMutant("drops an option of a plain put", r"r\.max_attempts", "null", "test_a_message_is_dead_when_its_failures_reach_its_budget"),
+    TextMutant(
+        "keeps quiet about what it returns", r", wake_queue\(of_queue, cardinality\(ids\)\)", "", "test_a_released_message_wakes_who_waits"
+    ),
     TextMutant("hands out of a paused queue", r"\b(s|settings)\.paused", "false", "test_a_paused_queue_takes_puts_and_hands_out_nothing"),
     TextMutant("is never full", r"used \+ wanted >", "-1 >", "test_a_full_queue_refuses_a_put_and_keeps_nothing_of_it"),
     TextMutant(

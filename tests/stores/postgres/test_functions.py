@@ -1,5 +1,6 @@
 """Each release calls its own functions in a schema, beside those of others."""
 
+import re
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -15,6 +16,7 @@ from holdfast.errors import NotAllowed, StoreError
 from holdfast.stores import Store
 from holdfast.stores.postgres import function_names, schema
 from holdfast.stores.postgres.function_names import digest, names, own, texts_in
+from holdfast.stores.postgres.placeholders import PLACEHOLDERS, filled_in
 from holdfast.testing.conformance.asking import put, write
 from tests.cli.running import holdfast
 
@@ -172,6 +174,19 @@ def test_no_function_has_a_name_that_postgresql_or_a_keyword_has(connection: Con
     reserved = "select word from pg_get_keywords() where catcode in ('R', 'C') and word = any (%s)"
     assert connection.execute(reserved, (list(names()),)).fetchall() == []
     assert own("select {}.told(told, untold(1))") == f"select {{}}.told_{digest()}(told, untold(1))"
+
+
+def test_every_placeholder_of_the_files_is_filled_in_and_none_is_left_over() -> None:
+    named = set(re.findall(r"\{([a-z_]+)\}", "".join(texts_in("functions"))))
+    assert named == PLACEHOLDERS.keys() | {"fast"}
+    with pytest.raises(KeyError):
+        filled_in("select {unknown}")
+
+
+def test_a_fast_function_is_installed_with_its_settings_and_for_sessions_that_have_them() -> None:
+    text = filled_in("create or replace function f(a text) returns text\nlanguage sql {fast} as $$\n  select a\n$$;\n")
+    assert re.findall(r"function (\w+)\(", text) == ["f", "f_in_session"]
+    assert re.findall(r"language sql(.*) as", text) == [f" {PLACEHOLDERS['settings']}", ""]
 
 
 def test_a_schema_that_a_newer_release_only_added_to_can_be_used(url: str, connection: Connection) -> None:
