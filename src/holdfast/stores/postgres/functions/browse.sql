@@ -1,5 +1,11 @@
 -- Browse and Count: looking at messages without touching them.
 
+-- Whether a filter lets a message through.
+create or replace function is_meant(older bigint, error text, prefix text, moment bigint, last_error text, key text) returns boolean
+language sql immutable as $$
+  select (older is null or moment < older) and (error is null or strpos(last_error, error) > 0) and (prefix is null or starts_with(key, prefix))
+$$;
+
 -- The ids of one state in its own order, behind a cursor.
 create or replace function browse_state(of_queue text, of_state text, which jsonb, after jsonb, most integer, now bigint) returns setof text
 language plpgsql stable as $$
@@ -20,9 +26,7 @@ begin
         select m.id
         from messages as m
         where m.queue = of_queue and m.state = 'ready' and m.priority = -a and (m.position, m.n) > (b, k)
-          and (older is null or m.created_at < older)
-          and (error is null or strpos(m.last_error, error) > 0)
-          and (prefix is null or starts_with(m.key, prefix))
+          and is_meant(older, error, prefix, m.created_at, m.last_error, m.key)
         order by m.position, m.n
         limit most;
       get diagnostics count = row_count;
@@ -30,9 +34,7 @@ begin
         select m.id
         from messages as m
         where m.queue = of_queue and m.state = 'ready' and m.priority < coalesce(-a, 2147483648)
-          and (older is null or m.created_at < older)
-          and (error is null or strpos(m.last_error, error) > 0)
-          and (prefix is null or starts_with(m.key, prefix))
+          and is_meant(older, error, prefix, m.created_at, m.last_error, m.key)
         order by m.priority desc, m.position, m.n
         limit most - count;
     when 'leased' then
@@ -41,9 +43,7 @@ begin
         from messages as m
         where m.queue = of_queue and m.state = 'leased'
           and (m.until, m.n) > (coalesce(a, 0), coalesce(b, 0))
-          and (older is null or m.created_at < older)
-          and (error is null or strpos(m.last_error, error) > 0)
-          and (prefix is null or starts_with(m.key, prefix))
+          and is_meant(older, error, prefix, m.created_at, m.last_error, m.key)
         order by m.until, m.n
         limit most;
     when 'dead' then
@@ -52,9 +52,7 @@ begin
         from messages as m
         where m.queue = of_queue and m.state = 'dead'
           and (m.dead_at, m.n) > (coalesce(a, 0), coalesce(b, 0))
-          and (older is null or m.dead_at < older)
-          and (error is null or strpos(m.last_error, error) > 0)
-          and (prefix is null or starts_with(m.key, prefix))
+          and is_meant(older, error, prefix, m.dead_at, m.last_error, m.key)
         order by m.dead_at, m.n
         limit most;
     else
@@ -63,8 +61,7 @@ begin
         from messages as m
         where m.queue = of_queue and m.state = 'buffered'
           and m.key > coalesce(after ->> 0, '') and m.key >= coalesce(prefix, '') and m.key < behind
-          and (older is null or m.created_at < older)
-          and (error is null or strpos(m.last_error, error) > 0)
+          and is_meant(older, error, prefix, m.created_at, m.last_error, m.key)
         order by m.key
         limit most;
   end case;
