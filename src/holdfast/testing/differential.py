@@ -18,6 +18,7 @@ from msgspec.structs import replace
 
 from holdfast.clock import Clock
 from holdfast.commands import AnyCommand, Browse, Changes, Command, Count, Extend, Names, Prune, Read, Settle, Together, Write
+from holdfast.commands.topics import queue_topic
 from holdfast.errors import HoldfastError
 from holdfast.records import Receipt, State
 from holdfast.stores import Store
@@ -33,6 +34,11 @@ OWN = frozenset({"n", "upto", "latest", "after", "fence"})
 
 RENAMED = re.compile(r"~\d+")
 """Ends the id of a dead letter whose own was taken: a number of the store's own."""
+
+HINTED = tuple(queue_topic(queue) for queue in (*QUEUES, GRAVE, BUSY))
+"""Topics on which claimers wait."""
+AT_ONCE = ("memory", "sqlite", "lmdb")
+"""Stores whose hints are heard in their process before the command returns."""
 
 LOOK_EVERY = 20
 REPEAT_WITHIN_US = 60_000_000
@@ -81,6 +87,9 @@ class Twins:
         self._oracle = MemoryStore(clock=self.clock)
         self._store = factory.make(self.clock)
         self._is_kept = self._store.guarantees.survives != "nothing"
+        self._hears_at_once = self._store.url.partition(":")[0] in AT_ONCE
+        self._woken: set[str] = heard_of(self._store)
+        self._expected_woken: set[str] = heard_of(self._oracle)
         self._numbers: dict[int, int] = {0: 0, BEYOND: BEYOND}
         """From the oracle's numbers to those of the store under test."""
         self.history: list[Step] = []
@@ -98,7 +107,16 @@ class Twins:
         expected, actual = _ask(self._oracle, step), _ask(self._store, translated)
         if not isinstance(step, Prune):
             self._compare(_plain(expected), _plain(actual), "the answer")
+        self._compare_woken()
         return expected
+
+    def _compare_woken(self) -> None:
+        """Demand that nobody sleeps who would be woken in memory."""
+        asleep = self._expected_woken - self._woken
+        if asleep and self._hears_at_once:
+            raise Diverged(self._told(f"nobody who waits on {', '.join(sorted(asleep))} was woken"))
+        self._expected_woken.clear()
+        self._woken.clear()
 
     def look(self) -> None:
         """Compare all that is kept."""
@@ -123,6 +141,7 @@ class Twins:
         if self._is_kept:
             self._store.close()
             self._store = self._factory.make(self.clock)
+            self._woken = heard_of(self._store)
 
     def _translated(self, command: Any) -> Any:
         """The command as a client of the store under test would send it."""
@@ -176,6 +195,14 @@ class Twins:
     def _told(self, what: str) -> str:
         steps = "\n".join(f"  {json.encode(step).decode()}" for step in self.history[-4:])
         return f"step {len(self.history)}: {what}\nthe last steps:\n{steps}"
+
+
+def heard_of(store: Store) -> set[str]:
+    """A set to which every topic is added on which the store wakes claimers."""
+    heard: set[str] = set()
+    for topic in HINTED:
+        store.waiters.listen(topic, lambda _, topic=topic: heard.add(topic))  # type: ignore[misc]
+    return heard
 
 
 def _asks_soon_enough(expected: float | None, actual: float | None) -> bool:
