@@ -77,7 +77,7 @@ def sqlite(paths: Paths, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Mak
 
 @pytest.fixture
 def lmdb(paths: Paths, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Makes:
-    monkeypatch.setattr(LmdbTransaction, "_natively", counted(paths, LmdbTransaction._natively))
+    monkeypatch.setattr(LmdbTransaction, "fast", counted(paths, LmdbTransaction.fast))
     return lambda seed: LmdbFactory(folder(tmp_path, seed))
 
 

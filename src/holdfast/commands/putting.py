@@ -1,7 +1,7 @@
 """Putting messages into a queue, and what a key does when it is already there."""
 
 from collections.abc import Callable, Iterator, Sequence
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import Any, ClassVar, Literal, Self
 
 from msgspec import Raw, Struct
@@ -79,13 +79,22 @@ class Item(Struct, frozen=True, gc=False, omit_defaults=True, forbid_unknown_fie
         if self.at is not None:
             position = max(position, self.at - wall_offset)
         start_by = None if self.start_within_s is None else position + moment_in(self.start_within_s)
-        kept = dict(zip(KEPT, _kept(self), strict=True))
-        return Message(queue, self.id, self.value, n, position=position, start_by=start_by, created_at=now, **kept)
+        return Message(queue, self.id, self.value, *_in_order((*Message.__struct_defaults__, *_kept(self), n, position, start_by, now)))
 
 
 KEPT: tuple[str, ...] = tuple(name for name in Item.__struct_fields__ if name in Message.__struct_fields__ and name not in ("id", "value"))
 """The options of a put that a message keeps as they are."""
 _kept: Callable[[Item], tuple[Any, ...]] = attrgetter(*KEPT)
+
+
+def _place(name: str, place: int) -> int:
+    """Where a field of a new message stands: behind the defaults of all, or among them."""
+    given = (*KEPT, "n", "position", "start_by", "created_at")
+    return len(Message.__struct_defaults__) + given.index(name) if name in given else place
+
+
+# By position, since keywords cost three times as much.
+_in_order = itemgetter(*(_place(name, place) for place, name in enumerate(Message.__struct_fields__[3:])))
 
 
 def item_of(message: Message) -> Item:

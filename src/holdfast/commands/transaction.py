@@ -138,11 +138,11 @@ class QueueTransaction(Protocol):
     def remove(self, messages: Sequence[Message]) -> None: ...
 
     def restore(self, messages: Sequence[Message]) -> None:
-        """Save all of these messages, found by `n`, but for their values."""
+        """Save all of these messages, found by `n`, but for their values and for extra fields, those behind `metadata`."""
         ...
 
     def revalue(self, messages: Sequence[Message]) -> None:
-        """Save value and metadata of these messages, found by `n`."""
+        """Save value, metadata and extra fields of these messages, found by `n`."""
         ...
 
     def promote(self, queue: str, keys: Collection[str]) -> list[Message]:

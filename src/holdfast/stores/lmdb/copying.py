@@ -1,19 +1,18 @@
 """What moving to another store asks of an environment."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import islice
 
 from msgspec import json
 
 from holdfast.commands import Copying
 from holdfast.commands.transaction import Fenced
-from holdfast.records import Lease, Message
+from holdfast.records import Lease
 from holdfast.stores.lmdb.dicts import Dicts, fence_of, read_lease
 from holdfast.stores.lmdb.environment import MOVED, TARGET_AT
-from holdfast.stores.lmdb.layout import NUMBER, items_within, name_in, scope, scope_in
+from holdfast.stores.lmdb.layout import items_within, name_in, scope, scope_in
 from holdfast.stores.lmdb.messages import Messages
 from holdfast.stores.lmdb.numbers import BATCH, LARGE
-from holdfast.stores.lmdb.rows import History, encode, is_large, row_of
 
 COPYING = b"copying"
 """In `about`."""
@@ -49,20 +48,6 @@ class Copies(Messages, Dicts):
         if name is not None:
             return name
         return next((settings.name for settings in self.names("dict", "", None, EVERY) if scope(settings.name) == start), None)
-
-    def adopt(self, messages: Sequence[Message]) -> None:
-        rows = []
-        for message in messages:
-            is_apart = is_large(message.value)
-            if is_apart:
-                self.txn.put(NUMBER.pack(message.n), bytes(message.value), db=self.tables.values)
-            if message.endings:
-                history = History(message.last_error, message.history)
-                self.txn.put(NUMBER.pack(message.n), encode(history), db=self.tables.histories)
-            rows.append(row_of(message, message.n, None if is_apart else bytes(message.value)))
-        self._save(rows)
-        self._stand(rows)
-        self._name(rows)
 
     def raise_numbers(self, number: int, n: int) -> None:
         n = max(n, self.next_n())

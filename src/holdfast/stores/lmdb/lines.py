@@ -117,10 +117,10 @@ class Lines(Names):
         return min(moments, default=None)
 
     def _bare(self, row: Row) -> Message:
-        return message_of(row, self._history(row))
+        return message_of(row, self._history(row), self._extra(row))
 
     def _whole(self, row: Row) -> Message:
         value = row.value
         if value is None:
             value = self.txn.get(NUMBER.pack(row.n), db=self.tables.values)
-        return message_of(row, self._history(row), NO_VALUE if value is None else Raw(value))
+        return message_of(row, self._history(row), self._extra(row), NO_VALUE if value is None else Raw(value))

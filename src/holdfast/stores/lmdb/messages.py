@@ -5,10 +5,23 @@ from collections.abc import Collection, Sequence
 from msgspec.structs import replace
 
 from holdfast.records import Message, ReturnTo
+from holdfast.stores.files.extra import EXTRA
 from holdfast.stores.lmdb.layout import NUMBER, items_within, scope, text_key
 from holdfast.stores.lmdb.lines import Lines
 from holdfast.stores.lmdb.log import Log
-from holdfast.stores.lmdb.rows import BUFFERED, LIVING, NO_HISTORY, History, Row, encode, is_large, key_place, row_of, standing
+from holdfast.stores.lmdb.rows import (
+    BUFFERED,
+    LARGE_BYTES,
+    LIVING,
+    NO_HISTORY,
+    History,
+    Row,
+    encode,
+    is_large,
+    key_place,
+    row_of,
+    standing,
+)
 from holdfast.stores.lmdb.tables import Handle
 
 
@@ -21,12 +34,33 @@ class Messages(Lines, Log):
         # Numbers grow with those of the events, so they need no counter: every put has written its event by now.
         first = self.first_n(self.latest()) + self._added
         self._added += len(messages)
-        rows = []
-        for n, message in enumerate(messages, first):
-            is_apart = is_large(message.value)
-            if is_apart:
-                self.txn.put(NUMBER.pack(n), bytes(message.value), db=self.tables.values)
-            rows.append(row_of(message, n, None if is_apart else bytes(message.value)))
+        self._enter([self._new_row(message, n) for n, message in enumerate(messages, first)])
+
+    def adopt(self, messages: Sequence[Message]) -> None:
+        for message in messages:
+            self._drop_extra(message.n)
+        self._enter([self._new_row(message, message.n) for message in messages])
+
+    def _new_row(self, message: Message, n: int) -> Row:
+        """The row of a message that is added; what lies apart from it is saved."""
+        self._save_extra(message, n)
+        if message.endings:
+            self.txn.put(NUMBER.pack(n), encode(History(message.last_error, message.history)), db=self.tables.histories)
+        value = bytes(message.value)
+        if len(value) <= LARGE_BYTES:
+            return row_of(message, n, value)
+        self.txn.put(NUMBER.pack(n), value, db=self.tables.values)
+        return row_of(message, n, None)
+
+    def _save_extra(self, message: Message, n: int) -> None:
+        extra = EXTRA.write(message)
+        if extra is not None:
+            self.txn.put(NUMBER.pack(n), extra, db=self.tables.extras)
+
+    def _drop_extra(self, n: int) -> None:
+        self.txn.delete(NUMBER.pack(n), db=self.tables.extras)
+
+    def _enter(self, rows: Sequence[Row]) -> None:
         self._save(rows)
         self._stand(rows)
         self._name(rows)
@@ -67,11 +101,16 @@ class Messages(Lines, Log):
         self._unname(rows)
         for row in rows:
             self.txn.delete(row.place, db=self.tables.messages)
-            if row.value is None:
-                self.txn.delete(NUMBER.pack(row.n), db=self.tables.values)
-            if row.endings:
-                self.txn.delete(NUMBER.pack(row.n), db=self.tables.histories)
+            self._drop_apart(row)
             del self._rows[row.n]
+
+    def _drop_apart(self, row: Row) -> None:
+        """Remove what lies apart from the row."""
+        self._drop_extra(row.n)
+        if row.value is None:
+            self.txn.delete(NUMBER.pack(row.n), db=self.tables.values)
+        if row.endings:
+            self.txn.delete(NUMBER.pack(row.n), db=self.tables.histories)
 
     def restore(self, messages: Sequence[Message]) -> None:
         messages = [message for message in messages if message.n in self._rows]
@@ -83,9 +122,7 @@ class Messages(Lines, Log):
             if old.place != new.place:
                 self.txn.delete(old.place, db=self.tables.messages)
             self._save_history(old, message)
-        self._save(after)
-        self._stand(after)
-        self._name(after)
+        self._enter(after)
 
     def _save_history(self, old: Row, message: Message) -> None:
         if message.endings == old.endings:
@@ -105,6 +142,8 @@ class Messages(Lines, Log):
                 self.txn.put(NUMBER.pack(row.n), value, db=self.tables.values)
             elif row.value is None:
                 self.txn.delete(NUMBER.pack(row.n), db=self.tables.values)
+            self._drop_extra(row.n)
+            self._save_extra(message, row.n)
             metadata = None if message.metadata is None else bytes(message.metadata)
             rows.append(replace(row, value=None if is_large(message.value) else value, metadata=metadata))
         self._save(rows)
@@ -118,9 +157,7 @@ class Messages(Lines, Log):
                 copies.append(copy)
         self._unname(copies)
         ready = [replace(copy, state="ready") for copy in copies]
-        self._save(ready)
-        self._stand(ready)
-        self._name(ready)
+        self._enter(ready)
         return [self._bare(row) for row in ready]
 
     def clear_queue(self, queue: str) -> int:
@@ -128,10 +165,8 @@ class Messages(Lines, Log):
         places = [place for place, _ in items_within(self.txn.cursor(tables.messages), start)]
         for place in places:
             row = self._row_at(place)
-            if row is not None and row.value is None:
-                self.txn.delete(NUMBER.pack(row.n), db=tables.values)
-            if row is not None and row.endings:
-                self.txn.delete(NUMBER.pack(row.n), db=tables.histories)
+            if row is not None:
+                self._drop_apart(row)
         for table in (tables.messages, tables.ready, tables.starts, tables.leased, tables.dead, tables.keys):
             self._empty(table, start)
         self._rows.clear()

@@ -1,10 +1,13 @@
-"""Messages as they are kept: a row that every change rewrites, and apart from it a large value and the history."""
+"""Messages as they are kept: a row that every change rewrites, and apart from it a large value, the history and extra fields."""
 
 from collections.abc import Callable
+from operator import attrgetter
+from typing import Any
 
 from msgspec import Raw, Struct, msgpack
 
 from holdfast.records import NEVER, NO_VALUE, Ending, Message, ReturnTo, State
+from holdfast.stores.files.extra import EXTRA
 from holdfast.stores.lmdb.layout import line_key, moment_key, moment_start, scope, text_key
 from holdfast.stores.lmdb.tables import Handle, Tables
 
@@ -15,7 +18,10 @@ LIVING, BUFFERED = b"l", b"b"
 
 
 class Row(Struct, frozen=True, gc=False, array_like=True):
-    """A message but for its history."""
+    """A message but for its history and its extra fields: what an earlier release rewrites, it must know.
+
+    In the order of the fields of `Message`, with the value at the end.
+    """
 
     queue: str
     id: str
@@ -66,63 +72,22 @@ decode_row: Callable[[bytes], Row] = msgpack.Decoder(Row).decode
 decode_history: Callable[[bytes], History] = msgpack.Decoder(History).decode
 
 
+_from_key: Callable[[Message], tuple[Any, ...]] = attrgetter(*Row.__struct_fields__[3:-2])
+_from_number: Callable[[Row], tuple[Any, ...]] = attrgetter(*Row.__struct_fields__[2:-3])
+
+
 def row_of(message: Message, n: int, value: bytes | None) -> Row:
     """The row of a message, with the value to be kept in it."""
-    m = message
-    return Row(
-        m.queue,
-        m.id,
-        n,
-        m.key,
-        m.priority,
-        m.position,
-        m.state,
-        m.attempts,
-        m.failures,
-        m.max_attempts,
-        m.dead_letter,
-        m.start_by,
-        m.created_at,
-        m.holder,
-        m.token,
-        m.since,
-        m.until,
-        m.expired_to,
-        m.dead_at,
-        m.endings,
-        None if m.metadata is None else bytes(m.metadata),
-        value,
-    )
+    last: tuple[Any, ...] = (None if message.metadata is None else bytes(message.metadata), value)
+    return Row(message.queue, message.id, n, *_from_key(message), *last)
 
 
-def message_of(row: Row, history: History, value: Raw = NO_VALUE) -> Message:
+def message_of(row: Row, history: History, extra: bytes | None, value: Raw = NO_VALUE) -> Message:
     """The message of a row."""
-    return Message(
-        row.queue,
-        row.id,
-        value,
-        row.n,
-        row.key,
-        row.priority,
-        row.position,
-        row.state,
-        row.attempts,
-        row.failures,
-        row.max_attempts,
-        row.dead_letter,
-        row.start_by,
-        row.created_at,
-        row.holder,
-        row.token,
-        row.since,
-        row.until,
-        row.expired_to,
-        row.dead_at,
-        history.last_error,
-        row.endings,
-        history.endings,
-        None if row.metadata is None else Raw(row.metadata),
-    )
+    if history is NO_HISTORY and row.metadata is None and extra is None:
+        return Message(row.queue, row.id, value, *_from_number(row))
+    rest: tuple[Any, ...] = (history.last_error, row.endings, history.endings, None if row.metadata is None else Raw(row.metadata))
+    return Message(row.queue, row.id, value, *_from_number(row), *rest, *EXTRA.read(extra))
 
 
 def is_large(value: Raw) -> bool:

@@ -50,6 +50,9 @@ class Step:
         encoded = self.txn.get(NUMBER.pack(row.n), db=self.tables.histories)
         return NO_HISTORY if encoded is None else decode_history(encoded)
 
+    def _extra(self, row: Row) -> bytes | None:
+        return self.txn.get(NUMBER.pack(row.n), db=self.tables.extras)
+
     def _note_moment(self) -> None:
         """Remember when something was written that no event tells of: time must never go back behind it."""
         self.txn.put(MOMENT, NUMBER.pack(self.now), db=self.tables.about)

@@ -19,6 +19,8 @@ class Tables(Struct, frozen=True, gc=False):
     """Number of a message: its value, if that is large."""
     histories: Handle
     """Number of a message: how its claims ended, if any ended other than done."""
+    extras: Handle
+    """Number of a message: the fields that it uses and that have no place in its row, as JSON."""
     ready: Handle
     """Scope, priority, position, number: when it must be started by, and id."""
     starts: Handle

@@ -9,7 +9,7 @@ from holdfast.commands.transaction import Fenced
 from holdfast.records import Lease, Message
 from holdfast.stores.sqlite.dicts import read_lease
 from holdfast.stores.sqlite.log import Log
-from holdfast.stores.sqlite.rows import bindable, is_large, write_message
+from holdfast.stores.sqlite.rows import is_large, new_row
 from holdfast.stores.sqlite.statements import SQL
 
 TABLES = ("names", "messages", "values", "entries", "leases", "events", "topics")
@@ -37,8 +37,7 @@ class Copies(Log):
     def adopt(self, messages: Sequence[Message]) -> None:
         large = [message for message in messages if is_large(message.value)]
         self.sql.executemany(SQL["add_value"], [(message.n, message.value) for message in large])
-        rows = [(m.n, *write_message(m), None if is_large(m.value) else bindable(m.value)) for m in messages]
-        self.sql.executemany(SQL["adopt"], rows)
+        self.sql.executemany(SQL["add"], [new_row(message, message.n) for message in messages])
 
     def raise_numbers(self, number: int, n: int) -> None:
         del n  # The next row's is above that of every row there.

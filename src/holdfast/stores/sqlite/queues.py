@@ -10,7 +10,8 @@ from msgspec import Raw, json
 from holdfast.commands.allowance import Allowance
 from holdfast.commands.transaction import Cursor, Filter, Line, Stats
 from holdfast.records import NEVER, Message, Receipt, ReturnTo, Settings, State, moment_in, seconds_in
-from holdfast.stores.sqlite.rows import IS_APART, VALUE, bindable, is_large, read_message, write_message
+from holdfast.stores.files.extra import EXTRA
+from holdfast.stores.sqlite.rows import IS_APART, NUMBER, VALUE, is_large, new_row, read_message, write_message
 from holdfast.stores.sqlite.statements import SQL
 
 TOP = 2**31
@@ -152,25 +153,23 @@ class Messages:
         for row in rows:
             value = row[VALUE]
             if value is None:
-                self._apart |= {row[2]}
-                (value,) = self.sql.execute(SQL["large_value"], (row[2],)).fetchone()
+                self._apart |= {row[NUMBER]}
+                (value,) = self.sql.execute(SQL["large_value"], (row[NUMBER],)).fetchone()
             yield read_message(row, Raw(value))
 
     def _bare(self, row: tuple[Any, ...]) -> Message:
         """The message of a row that ends with whether its value lies apart."""
         if row[IS_APART]:
-            self._apart |= {row[2]}
+            self._apart |= {row[NUMBER]}
         return read_message(row)
 
     def add(self, messages: Sequence[Message]) -> None:
-        large = [message for message in messages if is_large(message.value)]
-        if not large:
-            self.sql.executemany(SQL["add"], [(*write_message(message), bindable(message.value)) for message in messages])
+        if not any(is_large(message.value) for message in messages):
+            self.sql.executemany(SQL["add"], [new_row(message, None) for message in messages])
             return
         for message in messages:
-            is_apart = is_large(message.value)
-            self.sql.execute(SQL["add"], (*write_message(message), None if is_apart else bindable(message.value)))
-            if is_apart:
+            self.sql.execute(SQL["add"], new_row(message, None))
+            if is_large(message.value):
                 self.sql.execute(SQL["add_value"], (self.sql.lastrowid, message.value))
 
     def lease(self, messages: Sequence[Message], holder: str, token: int, until: int, expired_to: ReturnTo) -> None:
@@ -199,7 +198,8 @@ class Messages:
     def revalue(self, messages: Sequence[Message]) -> None:
         for message in messages:
             is_apart = is_large(message.value)
-            self.sql.execute(SQL["revalue"], (message.metadata, None if is_apart else message.value, message.n))
+            row = (message.metadata, EXTRA.write(message), None if is_apart else message.value, message.n)
+            self.sql.execute(SQL["revalue"], row)
             if is_apart:
                 self.sql.execute(SQL["add_value"], (message.n, message.value))
             else:
@@ -208,7 +208,7 @@ class Messages:
     def promote(self, queue: str, keys: Collection[str]) -> list[Message]:
         found = self.sql.execute(SQL["promotable"], {"queue": queue, "keys": as_json(set(keys))}).fetchall()
         if found:
-            self.sql.execute(SQL["promote"], (as_json([row[2] for row in found]),))
+            self.sql.execute(SQL["promote"], (as_json([row[NUMBER] for row in found]),))
         return [self._bare(row).promoted() for row in found]
 
     def resize(self, queue: str, delta: int) -> None:

@@ -1,35 +1,41 @@
-"""Messages as rows, and rows as messages."""
+"""Messages as rows, and rows as messages. Their columns are the fields of `Message`, in the order in which it has them."""
 
+from collections.abc import Callable
+from operator import attrgetter
 from typing import Any
 
 from msgspec import Raw, json
 
 from holdfast.records import NEVER, NO_VALUE, Ending, Message
+from holdfast.stores.files.extra import EXTRA
 
-COLUMNS = (
-    "m.queue, m.id, m.n, m.key, m.priority, m.position, m.state, m.attempts, m.failures, m.max_attempts, m.dead_letter, m.start_by, "
-    "m.created_at, m.holder, m.token, m.since, m.until, m.expired_to, m.dead_at, m.last_error, m.endings, m.history, m.metadata"
-)
-"""In the order of `Message`'s fields, but for the value."""
+READ = (*(name for name in EXTRA.own if name != "value"), "extra")
+"""The columns of a message but for its value. History and metadata, which few messages have, come last but one."""
 
+WRITTEN = tuple(name for name in EXTRA.own if name not in ("n", "history", "value"))
+"""The fields that are written as they are; the history is written as JSON."""
+
+COLUMNS = ", ".join(f"m.{name}" for name in READ)
 BARE = f"{COLUMNS}, m.value is null"
 """... and, where the value itself is not asked for, whether it lies in a table of its own."""
 
-HISTORY, METADATA, VALUE, IS_APART = 21, 22, 23, 23
+NUMBER, VALUE, IS_APART = 2, -1, -1
+"""Columns of a row."""
 
 LARGE_BYTES = 8_192
 """Values over this lie in a table of their own."""
 
 _decode_history = json.Decoder(tuple[Ending, ...]).decode
+_written: Callable[[Message], tuple[Any, ...]] = attrgetter(*WRITTEN)
 
 
 def read_message(row: tuple[Any, ...], value: Raw = NO_VALUE) -> Message:
-    """The message of a row of `COLUMNS`."""
-    history, metadata = row[HISTORY], row[METADATA]
-    if history is None and metadata is None:
-        return Message(row[0], row[1], value, *row[2:HISTORY])
+    """The message of a row of `COLUMNS` and one column more."""
+    history, metadata, extra, _ = row[-4:]
+    if history is None and metadata is None and extra is None:
+        return Message(row[0], row[1], value, *row[2:-4])
     rest: tuple[Any, ...] = (() if history is None else _decode_history(history), None if metadata is None else Raw(metadata))
-    return Message(row[0], row[1], value, *row[2:HISTORY], *rest)
+    return Message(row[0], row[1], value, *row[2:-4], *rest, *EXTRA.read(extra))
 
 
 def alarm_of(message: Message) -> int | None:
@@ -39,33 +45,22 @@ def alarm_of(message: Message) -> int | None:
     return message.start_by if message.state == "ready" and message.attempts == 0 else None
 
 
-def write_message(m: Message) -> tuple[object, ...]:
-    """The columns of `restore`, which are those of `add` but for the value."""
-    return (
-        m.queue,
-        m.id,
-        m.state,
-        m.priority,
-        m.position,
-        alarm_of(m),
-        m.key,
-        m.attempts,
-        m.failures,
-        m.holder,
-        m.token,
-        m.since,
-        m.until,
-        m.expired_to,
-        m.max_attempts,
-        m.dead_letter,
-        m.start_by,
-        m.created_at,
-        m.dead_at,
-        m.last_error,
-        m.endings,
-        json.encode(m.history) if m.history else None,
-        m.metadata,
-    )
+CHANGED = (*WRITTEN, "history", "alarm")
+"""The columns of `write_message`."""
+
+
+def write_message(message: Message) -> tuple[object, ...]:
+    """What of a message changes after it was put."""
+    return (*_written(message), json.encode(message.history) if message.history else None, alarm_of(message))
+
+
+ADDED = ("n", *CHANGED, "extra", "value")
+"""The columns of `new_row`."""
+
+
+def new_row(message: Message, n: int | None) -> tuple[object, ...]:
+    """All of a message; SQLite gives it a number where that is None."""
+    return (n, *write_message(message), EXTRA.write(message), None if is_large(message.value) else bindable(message.value))
 
 
 def bindable(value: Raw) -> bytearray:

@@ -2,21 +2,30 @@
 
 from importlib.resources import files
 
-from holdfast.stores.sqlite.rows import BARE, COLUMNS
+from holdfast.stores.sqlite.rows import ADDED, BARE, CHANGED, COLUMNS
 
 FILTER = """(:older is null or {since} < :older)
   and (:error is null or instr(m.last_error, :error) > 0)
   and (:prefix is null or substr(m.key, 1, length(:prefix)) = :prefix)"""
 
 
+PARTS = {
+    "{columns}": COLUMNS,
+    "{bare}": BARE,
+    "{added}": ", ".join(ADDED),
+    "{new row}": ", ".join("?" * len(ADDED)),
+    "{changed}": ", ".join(f"{name} = ?" for name in CHANGED),
+}
+
+
 def _load() -> dict[str, str]:
     statements = {}
     for section in (files(__package__) / "statements.sql").read_text("utf-8").split("-- name: ")[1:]:
         name, _, text = section.partition("\n")
-        since = "m.dead_at" if name == "browse_dead" else "m.created_at"
-        statements[name] = (
-            text.strip().replace("{columns}", COLUMNS).replace("{bare}", BARE).replace("{filter}", FILTER.replace("{since}", since))
-        )
+        text = text.strip().replace("{filter}", FILTER.replace("{since}", "m.dead_at" if name == "browse_dead" else "m.created_at"))
+        for part, columns in PARTS.items():
+            text = text.replace(part, columns)
+        statements[name] = text
     return statements
 
 

@@ -1,5 +1,5 @@
--- One statement a section. Sets are passed as JSON arrays. {columns} are a message's columns without its value, {bare} the same and
--- whether the value lies apart.
+-- One statement a section. Sets are passed as JSON arrays. What stands in braces is in statements.py: {columns} are a message's columns
+-- without its value, {bare} the same and whether the value lies apart.
 
 -- name: settings
 select kind, name, paused, maxsize, size, created_at
@@ -58,11 +58,8 @@ where exists (select 1 from holdfast_names where kind = 'queue' and name = ?1 an
 on conflict (queue, id) do nothing
 
 -- name: add
-insert into holdfast_messages (
-  queue, id, state, priority, position, alarm, key, attempts, failures, holder, token, since, until, expired_to,
-  max_attempts, dead_letter, start_by, created_at, dead_at, last_error, endings, history, metadata, value
-)
-values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+insert into holdfast_messages ({added})
+values ({new row})
 
 -- name: add_value
 insert into holdfast_values (n, value)
@@ -112,7 +109,7 @@ order by wanted.key
 -- what most messages leave out is not read but asked about.
 select m.n, m.id, m.key, m.priority, m.position, m.attempts, m.failures, m.created_at, m.value,
   m.value is null or m.max_attempts is not null or m.dead_letter is not null or m.start_by is not null or m.endings > 0
-    or m.history is not null or m.last_error is not null or m.metadata is not null,
+    or m.history is not null or m.last_error is not null or m.metadata is not null or m.extra is not null,
   exists (select 1 from holdfast_messages where queue = ?1 and alarm <= ?2),
   s.paused, s.maxsize, s.size
 from holdfast_names as s
@@ -224,14 +221,12 @@ where n in (select value from json_each(?))
 
 -- name: restore
 update holdfast_messages
-set queue = ?, id = ?, state = ?, priority = ?, position = ?, alarm = ?, key = ?, attempts = ?, failures = ?,
-  holder = ?, token = ?, since = ?, until = ?, expired_to = ?, max_attempts = ?, dead_letter = ?, start_by = ?, created_at = ?,
-  dead_at = ?, last_error = ?, endings = ?, history = ?, metadata = ?
+set {changed}
 where n = ?
 
 -- name: revalue
 update holdfast_messages
-set metadata = ?, value = ?
+set metadata = ?, extra = ?, value = ?
 where n = ?
 
 -- name: drop_values
@@ -590,13 +585,6 @@ from holdfast_entries
 where (dict, key) > (?, ?) and fence > 0
 order by dict, key
 limit ?
-
--- name: adopt
-insert into holdfast_messages (
-  n, queue, id, state, priority, position, alarm, key, attempts, failures, holder, token, since, until, expired_to,
-  max_attempts, dead_letter, start_by, created_at, dead_at, last_error, endings, history, metadata, value
-)
-values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 
 -- name: append_at
 insert into holdfast_events (n, topic, event, data, at)

@@ -1,0 +1,52 @@
+"""The fields of a message that have no place of their own in a row: those that are used stand together, as one JSON object.
+
+So a field that is added to `Message` changes no stored form. Only a put sets such a field, also one that updates the message under its key.
+Nothing else writes it, so a process of a release that does not know the field leaves it as it is.
+"""
+
+from collections.abc import Callable
+from operator import attrgetter
+from typing import Any
+
+from msgspec import Struct, defstruct, json
+from msgspec.structs import astuple, fields
+
+from holdfast.commands.plain import uses_only
+from holdfast.commands.putting import KEPT
+from holdfast.records import Message
+
+LAST_OWN = "metadata"
+"""The last field of a message that has a place of its own."""
+
+
+class Extra:
+    """What is kept of the fields of a struct behind a certain one."""
+
+    def __init__(self, kind: type[Struct], last_own: str = LAST_OWN) -> None:
+        names = kind.__struct_fields__
+        self.own: tuple[str, ...] = names[: names.index(last_own) + 1]
+        """The fields that have a place of their own."""
+        known = [(one.name, one.type, one.default) for one in fields(kind) if one.name not in self.own]
+        self._is_unused = uses_only(kind, *self.own)
+        self._record = defstruct("ExtraFields", known, frozen=True, omit_defaults=True)
+        self._read: Callable[[Any], tuple[Any, ...]] = _reader([name for name, _, _ in known])
+        self._decode = json.Decoder(self._record).decode
+
+    def write(self, record: Any) -> bytes | None:
+        """What to keep of the record; None where it uses none of these fields."""
+        return None if self._is_unused(record) else json.encode(self._record(*self._read(record)))
+
+    def read(self, kept: bytes | None) -> tuple[Any, ...]:
+        """The last arguments that make the record again; what a later release added is left out."""
+        return () if kept is None else astuple(self._decode(kept))
+
+
+def _reader(names: list[str]) -> Callable[[Any], tuple[Any, ...]]:
+    read = attrgetter(*names, "__class__")  # Of one name alone it would be no tuple.
+    return lambda record: read(record)[:-1]
+
+
+EXTRA = Extra(Message)
+
+PUT_FIELDS = tuple(name for name in KEPT if name not in EXTRA.own)
+"""Those that are options of a put. A fast path that keeps whole messages knows them all."""
