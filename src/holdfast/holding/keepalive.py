@@ -1,7 +1,6 @@
 """A client's one thread for renewing what is held through it, and for telling holders of a loss."""
 
 import logging
-import os
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Sequence
@@ -9,6 +8,7 @@ from functools import partial
 from math import inf
 from typing import Any, Protocol
 
+from holdfast import forks
 from holdfast.clock import MovableClock
 from holdfast.codec import Limits
 from holdfast.commands import Command, Extend, LeaseName, Renew
@@ -65,13 +65,13 @@ class Keepalive:
         """A test's own clock, where the store goes by one: holders measure with it, and they are looked at again when it has moved."""
         self.now: Callable[[], float] = monotonic_s
         self._is_closed = False
-        self.begin()
-        _all.add(self)
+        self.begin_in_child()
+        forks.look_after(self)
         if clock is not None:
             self.now = lambda: clock.now_us() / 1_000_000
             clock.subscribe(self.look_again)
 
-    def begin(self) -> None:
+    def begin_in_child(self) -> None:
         """Start without a thread and without holds, in a forked child again: they stayed with the parent."""
         # Guards the fields below and _is_closed. Reentrant, because the garbage collector may end a context in a thread that holds it.
         self._lock = threading.RLock()
@@ -246,15 +246,3 @@ def next_look_at(hold: Hold) -> float:
         return hold.trusted_until
     give_up_at = inf if hold.max_hold_s is None else hold.since + hold.max_hold_s
     return min(hold.renew_at, hold.trusted_until, give_up_at)
-
-
-_all: "weakref.WeakSet[Keepalive]" = weakref.WeakSet()
-
-
-def _begin_all() -> None:
-    for keepalive in list(_all):
-        keepalive.begin()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_begin_all)

@@ -1,23 +1,23 @@
 """Files for asyncio: one writer thread, commits that tasks share, and threads of their own for what reads much."""
 
 import asyncio
-import os
 import queue
 import threading
-import weakref
 from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
 
+from holdfast import forks
 from holdfast.codec import Limits
 from holdfast.commands import Command
 from holdfast.commands.request import Request, current
 from holdfast.commands.together import only_reads
 from holdfast.errors import Closed
-from holdfast.stores import Guarantees
+from holdfast.stores import Store
 from holdfast.stores.async_batches import Gatherer, tell
+from holdfast.stores.async_face import AsyncFace
 from holdfast.stores.group_commit import Job
 from holdfast.stores.per_loop import PerLoop
-from holdfast.stores.waiting.waiters import Mark, Waiters
+from holdfast.stores.waiting.waiters import Mark
 
 R = TypeVar("R")
 
@@ -37,32 +37,17 @@ def is_large(command: Command[Any], limits: Limits) -> bool:
     return size > LARGE and (size > LARGE_READ or not only_reads(command))
 
 
-class FileStore(Protocol):
+class FileStore(Store, Protocol):
     """What a file's store offers beyond the contract, so that tasks can share its commits."""
-
-    url: str
-    limits: Limits
-    guarantees: Guarantees
-    waiters: Waiters
 
     def run(self, jobs: list[Job]) -> None: ...
 
-    def listen(self) -> None: ...
 
-    def wall_offset_us(self) -> int: ...
-
-    def close(self) -> None: ...
-
-
-class ThreadedStore:
+class ThreadedStore(AsyncFace[FileStore]):
     """The async face of a file's store."""
 
     def __init__(self, store: FileStore) -> None:
-        self.store = store
-        self.url: str = store.url
-        self.limits: Limits = store.limits
-        self.guarantees: Guarantees = store.guarantees
-        self.waiters: Waiters = store.waiters
+        super().__init__(store)
         self._writer = _Workers(store.run)
         self._readers = _Workers(store.run, READERS)
         self._gatherers: PerLoop[Gatherer] = PerLoop(self._gather, Gatherer.close, Gatherer.abandon)
@@ -101,15 +86,8 @@ class ThreadedStore:
     def _gather(self) -> Gatherer:
         return Gatherer(asyncio.get_running_loop(), self._writer.submit)
 
-    def mark(self, topic: str) -> Mark:
-        self.store.listen()
-        return self.store.waiters.mark(topic)
-
     async def wait(self, mark: Mark, timeout_s: float, due_in_s: float | None = None, poll_s: float | None = None) -> None:
         await self.store.waiters.wait_async(mark, timeout_s, due_in_s, poll_s)
-
-    def wall_offset_us(self) -> int:
-        return self.store.wall_offset_us()
 
     async def aclose(self) -> None:
         await asyncio.to_thread(self.close)
@@ -132,10 +110,10 @@ class _Workers:
         self._run = run
         self._most = most
         self._is_closed = False
-        self.begin()
-        _workers.add(self)
+        self.begin_in_child()
+        forks.look_after(self)
 
-    def begin(self) -> None:
+    def begin_in_child(self) -> None:
         """Start without a thread, in a forked child again: the parent's, and what they were handed, stayed behind."""
         # Guards _threads, _busy and _is_closed, and that nothing is handed over after the end.
         self._lock = threading.Lock()
@@ -202,14 +180,3 @@ class _Workers:
         for thread in threads:
             if thread is not threading.current_thread():
                 thread.join()
-
-
-_workers: "weakref.WeakSet[_Workers]" = weakref.WeakSet()
-
-
-def _begin_all() -> None:
-    for workers in list(_workers):
-        workers.begin()
-
-
-os.register_at_fork(after_in_child=_begin_all)

@@ -124,6 +124,6 @@ def test_a_forked_child_goes_on_though_another_thread_held_the_lock(references: 
     references.execute(Configure("queue", "jobs"))
     fast = references.fast("jobs")
     with references._lock:
-        references._begin_in_child()
+        references.begin_in_child()
         assert fast.put("x", 1), "as in a child, where whoever has the lock is not"
         references._lock.acquire()

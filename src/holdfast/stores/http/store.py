@@ -1,15 +1,14 @@
 """A store behind a server, for threads: it sends commands over HTTP, and hears of hints through one request that lasts."""
 
 import asyncio
-import os
 import threading
-import weakref
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, TypeVar
 
 from msgspec import json
 from msgspec.structs import replace
 
+from holdfast import forks
 from holdfast.clock import Clock
 from holdfast.codec import Limits
 from holdfast.commands import Command
@@ -35,8 +34,6 @@ DEFAULT_LIMITS = Limits()
 DEFAULT_PATIENCE = Patience()
 FIRST_S = 5.0
 """How long a server is tried that never answered: more likely the URL is wrong than that it restarts just then."""
-
-_open_stores: "weakref.WeakSet[HttpStore]" = weakref.WeakSet()
 
 
 class HttpStore(StoreDefaults):
@@ -68,7 +65,7 @@ class HttpStore(StoreDefaults):
         self.pause_async: Callable[[float], Awaitable[object]] = asyncio.sleep
         self._tasks: AsyncHttpStore | None = None
         self._begin()
-        _open_stores.add(self)
+        forks.look_after(self)
 
     def _begin(self) -> None:
         """Start without a connection, in a forked child again: those there are belong to the parent."""
@@ -150,15 +147,7 @@ class HttpStore(StoreDefaults):
         if self._closing.is_set():
             raise Closed("The store was closed; open it again.")
 
-    def _begin_in_child(self) -> None:
+    def begin_in_child(self) -> None:
+        """See `forks`."""
         self.waiters.reset()
         self._begin()
-
-
-def _begin_in_child() -> None:
-    for store in list(_open_stores):
-        store._begin_in_child()  # noqa: SLF001 - a store of this module
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_begin_in_child)

@@ -1,16 +1,16 @@
 """The store that keeps everything in this process."""
 
-import os
 import threading
-import weakref
 from typing import TypeVar, cast
 
+from holdfast import forks
 from holdfast.clock import Clock, SystemClock
 from holdfast.codec import Limits
 from holdfast.commands import Command, Prune, Settle, refusal_errors, run
 from holdfast.errors import Closed
 from holdfast.records import Message
 from holdfast.stores import FastQueue, Guarantees, StoreDefaults
+from holdfast.stores.async_face import AsyncFace
 from holdfast.stores.memory.fast.commands import FastCommands, fast_commands, fast_queue_of
 from holdfast.stores.memory.fast.queue import Ground
 from holdfast.stores.memory.guard import guarded_by
@@ -24,8 +24,6 @@ R = TypeVar("R")
 PRUNE_EVERY = 1_000
 PRUNE = Prune(limit=2 * PRUNE_EVERY)
 DEFAULT_LIMITS = Limits()
-
-_open_stores: "weakref.WeakSet[MemoryStore]" = weakref.WeakSet()
 
 
 class MemoryStore(StoreDefaults):
@@ -62,7 +60,7 @@ class MemoryStore(StoreDefaults):
         now_ns = getattr(self.clock, "now_ns", None) or (lambda: 1000 * self._now_us())
         self._ground = Ground(self._tables, guarded_by(self._lock), now_ns, self.waiters, self._tidy, self._release)
         self._fast: FastCommands = fast_commands(self._ground)
-        _open_stores.add(self)
+        forks.look_after(self)
 
     def execute(self, command: Command[R]) -> R:
         fast = self._fast.get(type(command))
@@ -144,23 +142,19 @@ class MemoryStore(StoreDefaults):
         if self._tables.moved_to is not None:
             raise refusal_errors.moved(self.url, self._tables.moved_to)
 
-    def _begin_in_child(self) -> None:
+    def begin_in_child(self) -> None:
         """Go on after a fork: whoever held the lock or waited stayed in the parent."""
         # The same lock, made anew: the fast path keeps it.
         self._lock._at_fork_reinit()  # type: ignore[attr-defined] # noqa: SLF001 - as the standard library does after a fork
         self.waiters.reset()
 
 
-class AsyncMemoryStore:
+class AsyncMemoryStore(AsyncFace[MemoryStore]):
     """The same store, for tasks: it answers in place, so that no thread is needed."""
 
     def __init__(self, store: MemoryStore) -> None:
-        self.store = store
+        super().__init__(store)
         self._fast, self._run = store._fast, store._run  # noqa: SLF001 - its other face
-        self.url: str = store.url
-        self.limits: Limits = store.limits
-        self.guarantees: Guarantees = store.guarantees
-        self.waiters: Waiters = store.waiters
 
     async def execute(self, command: Command[R]) -> R:
         # As the store's own does, without another call; the fast path of a closed store returns None.
@@ -168,23 +162,8 @@ class AsyncMemoryStore:
         answer: R | None = None if fast is None else fast(command)
         return self._run(command) if answer is None else answer
 
-    def mark(self, topic: str) -> Mark:
-        return self.store.mark(topic)
-
     async def wait(self, mark: Mark, timeout_s: float, due_in_s: float | None = None, poll_s: float | None = None) -> None:
         await self.store.waiters.wait_async(mark, timeout_s, due_in_s, seldom(poll_s))
 
-    def wall_offset_us(self) -> int:
-        return self.store.wall_offset_us()
-
     async def aclose(self) -> None:
         self.store.close()
-
-
-def _begin_in_child() -> None:
-    for store in list(_open_stores):
-        store._begin_in_child()  # noqa: SLF001 - a store of this module
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_begin_in_child)

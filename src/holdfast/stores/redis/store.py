@@ -1,9 +1,8 @@
 """The store in a Redis or Valkey server, for threads."""
 
-import os
-import weakref
 from typing import Any, TypeVar
 
+from holdfast import forks
 from holdfast.clock import Clock
 from holdfast.codec import Limits
 from holdfast.commands import Command, refusal_errors
@@ -25,8 +24,6 @@ R = TypeVar("R")
 
 OPENING = Patience(most_s=5.0)
 """How long to try to reach a server that was never reached before."""
-
-_open_stores: "weakref.WeakSet[RedisStore]" = weakref.WeakSet()
 
 
 class RedisStore(StoreDefaults):
@@ -57,7 +54,7 @@ class RedisStore(StoreDefaults):
         self.listener: Listener = Listener(self._address, self.waiters)
         self._is_closed = False
         self._tasks: RedisTasks | None = None
-        _open_stores.add(self)
+        forks.look_after(self)
 
     def _check_server(self) -> Guarantees:
         asked = retry(
@@ -124,7 +121,6 @@ class RedisStore(StoreDefaults):
             return
         finish_taking_back(self)
         self._is_closed = True
-        _open_stores.discard(self)
         self.waiters.close()
         self.listener.close()
         self.connections.close()
@@ -140,12 +136,3 @@ class RedisStore(StoreDefaults):
         self.connections.begin_in_child()
         self.listener.begin()
         self.waiters.reset()
-
-
-def _begin_in_child() -> None:
-    for store in list(_open_stores):
-        store.begin_in_child()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_begin_in_child)

@@ -10,9 +10,8 @@ import redis.asyncio
 import redis.exceptions as theirs
 
 from holdfast.clock import Clock
-from holdfast.codec import Limits
 from holdfast.commands import Command
-from holdfast.stores import Guarantees
+from holdfast.stores.async_face import AsyncFace
 from holdfast.stores.per_loop import PerLoop
 from holdfast.stores.redis.address import Address
 from holdfast.stores.redis.connections import Words, started
@@ -21,7 +20,7 @@ from holdfast.stores.redis.replies import read_reply
 from holdfast.stores.redis.scripts import script
 from holdfast.stores.retrying import Lost, Tries, named, retry_async
 from holdfast.stores.undo_cancelled import take_back_if_cancelled
-from holdfast.stores.waiting.waiters import Mark, Waiters
+from holdfast.stores.waiting.waiters import Mark
 
 if TYPE_CHECKING:
     from holdfast.stores.redis.store import RedisStore
@@ -29,15 +28,11 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 
 
-class RedisTasks:
+class RedisTasks(AsyncFace["RedisStore"]):
     """The async face of a Redis store."""
 
     def __init__(self, store: "RedisStore", address: Address) -> None:
-        self.store = store
-        self.url: str = store.url
-        self.limits: Limits = store.limits
-        self.guarantees: Guarantees = store.guarantees
-        self.waiters: Waiters = store.waiters
+        super().__init__(store)
         self.pipes: PerLoop[Pipe] = PerLoop(partial(Pipe, address, store.clock), Pipe.close, Pipe.abandon)
 
     async def execute(self, command: Command[R]) -> R:
@@ -54,17 +49,11 @@ class RedisTasks:
         self.store.refuse_if_closed()
         return self.pipes.get().ask(name, arguments)
 
-    def mark(self, topic: str) -> Mark:
-        return self.store.mark(topic)
-
     async def wait(self, mark: Mark, timeout_s: float, due_in_s: float | None = None, poll_s: float | None = None) -> None:
         await self.waiters.wait_async(mark, timeout_s, due_in_s, poll_s)
 
-    def wall_offset_us(self) -> int:
-        return self.store.wall_offset_us()
-
     async def aclose(self) -> None:
-        await asyncio.to_thread(self.store.close)
+        await super().aclose()
         await self.pipes.aclose()
 
 

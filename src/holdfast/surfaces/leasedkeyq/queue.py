@@ -1,12 +1,11 @@
 """LeasedKeyQueue: put items under keys, lease them in order or by key, settle them."""
 
-import os
-import weakref
 from collections.abc import Callable, Hashable
 from numbers import Real
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, NoReturn, Self, TypeVar
 
+from holdfast import forks
 from holdfast._async.flows.browsing import give_back, pages
 from holdfast._async.flows.claiming import claim
 from holdfast._async.flows.closing import AsyncClosable
@@ -73,7 +72,7 @@ class LeasedKeyQueue(Generic[K, V]):
         self._form: Form = ByReference() if by_reference else Encoded(codec)
         self._store = AsyncClosable(self.client.async_store, f"queue {self.name!r} was closed: make a new one")
         self._holder = new_holder()
-        _queues.add(self)
+        forks.look_after(self)
         check_budget(max_attempts, dead_letter_queue)
         self._budget = max_attempts, dead_letter_queue
         self._max_size = max_size
@@ -328,16 +327,5 @@ def inherited(lease: Lease[Any]) -> InvalidLeaseError:
     return InvalidLeaseError(f"the lease on {lease.key!r} belongs to the process that this one was forked from: settle it there")
 
 
-_queues: "weakref.WeakSet[LeasedKeyQueue[Any, Any]]" = weakref.WeakSet()
-
 _of_parents: set[str] = set()
 """Under which names the processes that this one was forked from hold leases."""
-
-
-def _begin_in_child() -> None:
-    for queue in list(_queues):
-        queue.begin_in_child()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_begin_in_child)

@@ -1,13 +1,12 @@
 """WorkQueueChannel: write messages, claim them exclusively, acknowledge them or give them back."""
 
 import logging
-import os
-import weakref
 from collections.abc import Awaitable, Callable, Iterable
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
+from holdfast import forks
 from holdfast._async.flows.browsing import move_all, pages
 from holdfast._async.flows.claiming import claim_now
 from holdfast.client import ControlPlaneClient
@@ -109,7 +108,7 @@ class WorkQueueChannel:
         # The claims made through this object, by message id; some may have ended, or have been settled by others.
         self._held: dict[str, tuple[str, Message]] = {}
         self._forget_at = FORGET_MIN
-        _channels.add(self)
+        forks.look_after(self)
 
     @property
     def info(self) -> ChannelInfo:
@@ -283,15 +282,3 @@ class WorkQueueChannel:
         if lost:
             _log.warning("channel %s: %s of %s by %r changed nothing: it no longer holds them", self.id, what, ", ".join(lost), reader_id)
         return Settled(len(settled), lost)
-
-
-_channels: "weakref.WeakSet[WorkQueueChannel]" = weakref.WeakSet()
-
-
-def _begin_in_child() -> None:
-    for channel in list(_channels):
-        channel.begin_in_child()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_begin_in_child)

@@ -1,0 +1,30 @@
+"""What goes on in a forked child: the locks, threads and connections of its parent stayed there."""
+
+import os
+from typing import Protocol
+from weakref import WeakSet
+
+
+class Forkable(Protocol):
+    """What has something that only one process can have."""
+
+    def begin_in_child(self) -> None:
+        """Start anew in a forked child, without what is the parent's."""
+        ...
+
+
+_all: WeakSet[Forkable] = WeakSet()
+
+
+def look_after(thing: Forkable) -> None:
+    """Let it begin anew in every child that is forked while it is there."""
+    _all.add(thing)
+
+
+def _begin_all() -> None:
+    for thing in list(_all):
+        thing.begin_in_child()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_begin_all)
