@@ -4,7 +4,6 @@ import asyncio
 import select
 import socket
 from collections.abc import Iterator
-from concurrent.futures import Future
 from typing import Any
 
 import pytest
@@ -24,9 +23,7 @@ from holdfast.server.process import uvicorn_server as server_serving
 from holdfast.server.process.connections import Connection
 from holdfast.server.process.network_policy import Exposure
 from holdfast.server.process.uvicorn_server import Server, serving
-from holdfast.server.topic_waits import Topics
 from holdfast.stores.http.problems import WireError
-from holdfast.stores.http.protocol import Asked
 from holdfast.stores.memory import MemoryStore
 from holdfast.testing.conformance.threads import PATIENCE_S, Doing
 from tests.server.serving import JSON, Served
@@ -229,22 +226,6 @@ async def test_whose_long_body_kept_others_waiting_rests_and_others_do_not() -> 
         """It has rested."""
 
 
-@pytest.mark.anyio
-async def test_many_topics_are_entered_a_few_at_a_time() -> None:
-    store = MemoryStore()
-    topics = Topics(store, Budget(bool))
-    asked = [Asked(f"queue:{number}") for number in range(1_000)]
-    waiting = asyncio.create_task(topics.wait("me", asked, 0.0))
-    seen = set[int]()
-    while not waiting.done():
-        seen.add(len(topics))
-        await asyncio.sleep(0)
-    assert len(seen) > 10
-    assert len(await waiting) == 1_000
-    topics.close()
-    store.close()
-
-
 @pytest.mark.parametrize(("options", "status"), [(Options(waiting=2), 503), (Options(waiting_each=2), 429)])
 def test_more_who_wait_than_allowed_are_refused_and_others_served(options: Options, status: int) -> None:
     served = Served(MemoryStore(), options)
@@ -263,59 +244,6 @@ def test_more_who_wait_than_allowed_are_refused_and_others_served(options: Optio
     assert [waiter.result("a claim").status for waiter in waiters] == [200, 200]
     until(lambda: len(served.plane._lasting) == 0)
     served.close()
-
-
-@pytest.mark.anyio
-@pytest.mark.parametrize(("most", "most_each", "status"), [(4, 9, 503), (9, 4, 429)])
-async def test_more_topics_than_allowed_are_refused_and_those_nobody_waits_on_make_room(most: int, most_each: int, status: int) -> None:
-    store = MemoryStore()
-    topics = Topics(store, Budget(bool), most, most_each)
-
-    async def wait(*names: str, timeout_s: float = 0.0) -> list[str]:
-        return [heard.topic for heard in await topics.wait("me", [Asked(f"queue:{name}") for name in names], timeout_s)]
-
-    assert await wait("a", "b", "c", "d") == ["queue:a", "queue:b", "queue:c", "queue:d"]
-    assert await wait("d", "e", "f") == ["queue:d", "queue:e", "queue:f"]
-    assert len(topics) == 4
-    with pytest.raises(WireError) as refused:
-        await wait("a", "b", "c", "d", "e")
-    assert (refused.value.problem.status, refused.value.headers) == (status, ((b"retry-after", b"5"),))
-    assert len(topics) <= 4
-    topics.close()
-    store.close()
-
-
-@pytest.mark.anyio
-async def test_a_caller_with_many_topics_does_not_take_the_room_of_others() -> None:
-    store = MemoryStore()
-    topics = Topics(store, Budget(bool), 6, 3)
-    (mine,) = await topics.wait("me", [Asked("queue:mine")], 0.0)
-    waiting = asyncio.create_task(topics.wait("me", [Asked("queue:mine", mine.mark)], PATIENCE_S))
-    for round_ in range(5):
-        await topics.wait("other", [Asked(f"queue:{round_}-{number}") for number in range(3)], 0.0)
-    with pytest.raises(WireError):
-        await topics.wait("other", [Asked(f"queue:{number}") for number in range(4)], 0.0)
-    store.waiters.hint("queue:mine")
-    assert [heard.topic for heard in await waiting] == ["queue:mine"]
-    topics.close()
-    store.close()
-
-
-@pytest.mark.anyio
-async def test_a_wait_that_is_given_up_while_its_topics_are_announced_leaves_none_behind() -> None:
-    store = MemoryStore()
-    store.waiters.announce = lambda _: Future()
-    now = 0.0
-    topics = Topics(store, Budget(bool), now=lambda: now)
-    wait = asyncio.create_task(topics.wait("me", [Asked("queue:a")], PATIENCE_S))
-    await asyncio.sleep(0)
-    wait.cancel()
-    await asyncio.wait([wait])
-    now = 1_000.0
-    await topics.wait("me", [Asked("queue:b")], 0.0)
-    assert len(topics) == 1
-    topics.close()
-    store.close()
 
 
 def test_whoever_falls_silent_is_hung_up_on_and_not_who_waits_for_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,5 +1,6 @@
 """Tokens: made once, kept as a hash, good until they expire or are taken back."""
 
+import asyncio
 import hmac
 from collections.abc import Iterator
 from pathlib import Path
@@ -168,6 +169,31 @@ async def test_what_changed_while_it_was_asked_for_is_asked_for_again(store: Sto
     assert await known.find(token_id) is not None
     tasks.execute = execute  # type: ignore[method-assign]
     assert await known.find(token_id) is None
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("tokens", [1, 3], ids=["of one token", "control: of three"])
+async def test_all_who_bring_a_token_at_once_ask_the_store_once(store: Store, tokens: int) -> None:
+    ids = [id_of(make(store)) or "" for _ in range(tokens)]
+    tasks = store.for_tasks()
+    known = KnownTokens(store, tasks)
+    execute, asked, may_answer = tasks.execute, list[Any](), asyncio.Event()
+
+    async def slow(command: Any) -> Any:
+        asked.append(command)
+        await may_answer.wait()
+        return await execute(command)
+
+    tasks.execute = slow  # type: ignore[method-assign]
+    finding = [asyncio.create_task(known.find(token_id)) for token_id in ids for _ in range(20)]
+    for _ in range(5):
+        await asyncio.sleep(0)
+    finding[0].cancel()  # Whoever began the question leaves; the others are answered all the same.
+    await asyncio.sleep(0)
+    may_answer.set()
+    found = await asyncio.gather(*finding[1:])
+    assert None not in found
+    assert len(asked) == tokens
 
 
 def test_revoking_ends_a_watch_and_a_claim_that_waits(served: Served, store: Store) -> None:

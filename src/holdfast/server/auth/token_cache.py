@@ -27,6 +27,7 @@ class KnownTokens:
         self._tasks = tasks
         self._hints = Hints(store, TOKENS, KNOWN_S, now)
         self._known: dict[str, tuple[Token, Asked]] = {}
+        self._asking: dict[str, tuple[asyncio.Task[Token | None], Asked]] = {}
         self._is_open: Asked | None = None
         self._ever_made = False
 
@@ -56,7 +57,21 @@ class KnownTokens:
         known = self._known.get(token_id)
         if known is not None and self._hints.is_fresh(known[1]):
             return known[0]
-        asked = self._hints.asking()
+        # One question for all who bring the token now, however many they are; it goes on when the one who began it leaves.
+        asking = self._asking.get(token_id)
+        if asking is None or not self._hints.is_fresh(asking[1]):
+            asked = self._hints.asking()
+            asking = self._asking[token_id] = (asyncio.create_task(self._ask(token_id, asked)), asked)
+            asking[0].add_done_callback(lambda task: self._answered(token_id, task))
+        return await asyncio.shield(asking[0])
+
+    def _answered(self, token_id: str, task: "asyncio.Task[Token | None]") -> None:
+        if self._asking.get(token_id, (None,))[0] is task:
+            del self._asking[token_id]
+        if not task.cancelled():
+            task.exception()  # Whoever waits for it is told; perhaps nobody does any more.
+
+    async def _ask(self, token_id: str, asked: Asked) -> Token | None:
         entries = (await self._tasks.execute(Read(TOKENS, [token_id]))).entries
         if not entries:
             self._known.pop(token_id, None)

@@ -1,8 +1,8 @@
 """Sessions with a server: what each call costs its client, how long it may take, and whether the session is ours to keep something in."""
 
+import _thread
 import asyncio
 import logging
-import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -121,7 +121,8 @@ class Session(psycopg.Connection[Any]):
         """Have the server end what it does for this session, which is not used again: the word may come late, and end the next."""
         self._is_ended = True
         cancel = self.pgconn.get_cancel()
-        threading.Thread(target=_send, args=(cancel,), name="holdfast-cancel", daemon=True).start()
+        # Not a `Thread`: its `start` waits until it runs, and an event loop may be what waits.
+        _thread.start_new_thread(_send, (cancel,))
 
     def wait(self, gen: PQGen[R], interval: float = 0.0, timeout: float | None = None) -> R:  # noqa: ARG002 - as psycopg calls it
         """What cursors and transactions wait with: as psycopg, but not for ever, and without a word to a server when interrupted."""
