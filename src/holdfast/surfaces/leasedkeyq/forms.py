@@ -1,21 +1,9 @@
 """How keys and values travel: as they are to a store that keeps references, encoded to any other."""
 
 from collections.abc import Callable, Hashable
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from holdfast.codec import Codec, decode_key, encode_key
-
-
-class Form(Protocol):
-    """From a caller's keys and values to the store's, and back."""
-
-    def key_in(self, key: Hashable) -> Any: ...
-
-    def key_out(self, key: Any) -> Any: ...
-
-    def value_in(self, value: Any) -> Any: ...
-
-    def value_out(self, value: Any) -> Any: ...
 
 
 class NoneKey:
@@ -47,5 +35,9 @@ class Encoded:
     def __init__(self, codec: Codec) -> None:
         self.value_in: Callable[[Any], Any] = codec.encode
         self.value_out: Callable[[Any], Any] = codec.decode
-        self.key_in = encode_key
-        self.key_out = decode_key
+        self.key_in: Callable[[Any], Any] = encode_key
+        self.key_out: Callable[[Any], Any] = decode_key
+
+
+Form = ByReference | Encoded
+"""From a caller's keys and values to the store's, and back."""

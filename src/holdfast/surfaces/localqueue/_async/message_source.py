@@ -33,17 +33,35 @@ HEARTBEAT_S = 1.0
 """A worker that is busy shows up no more often than this."""
 
 
-class AsyncMethods:
-    """The queue's own methods, as a worker calls them: a subclass's, or those over a store of the user's own."""
+class AsyncForeignMessages:
+    """The messages of a queue in a store of the user's own, or of a subclass, got and ended by the queue's own methods."""
 
     def __init__(self, queue: PersistentQueue[Any], by: Claimer) -> None:
         self._queue = queue
         self._by = by
 
+    def now(self) -> float:
+        """The clock of this machine."""
+        return monotonic_s()
+
+    async def pause_until(self, moment: float) -> None:
+        """Wait for a moment on that clock."""
+        await async_sleep(max(0.0, moment - self.now()))
+
     async def show_up(self) -> None:
         """Note that the worker is alive."""
         if self._by.worker_id is not None:
             await async_call(self._queue.record_worker_heartbeat, self._by.worker_id)
+
+    @asynccontextmanager
+    async def next(self, timeout_s: float) -> AsyncIterator[AsyncDelivery | None]:
+        """The next message while the context lasts, None where none came in time."""
+        message = await self.get(timeout_s)
+        if message is None:
+            yield None
+            return
+        async with self.loose(message) as delivery:
+            yield delivery
 
     async def get(self, timeout_s: float) -> QueueMessage | None:
         """The next message, None where none came in time."""
@@ -74,29 +92,6 @@ class AsyncMethods:
             raise
 
 
-class AsyncForeignMessages:
-    """The messages of a queue in a store of the user's own; the methods are those of `AsyncClaimedMessages`."""
-
-    def __init__(self, queue: PersistentQueue[Any], by: Claimer) -> None:
-        self._methods = AsyncMethods(queue, by)
-        self.show_up = self._methods.show_up
-
-    def now(self) -> float:
-        return monotonic_s()
-
-    async def pause_until(self, moment: float) -> None:
-        await async_sleep(max(0.0, moment - self.now()))
-
-    @asynccontextmanager
-    async def next(self, timeout_s: float) -> AsyncIterator[AsyncDelivery | None]:
-        message = await self._methods.get(timeout_s)
-        if message is None:
-            yield None
-            return
-        async with self._methods.loose(message) as delivery:
-            yield delivery
-
-
 class AsyncClaimedMessages:
     """The messages of a queue in a store of ours; a subclass may have methods of its own in place of the queue's."""
 
@@ -104,7 +99,7 @@ class AsyncClaimedMessages:
         self._queue = queue
         self._backend = backend
         self._by = by
-        self._methods = AsyncMethods(queue, by)
+        self._methods = AsyncForeignMessages(queue, by)
         self._shows_up_at = -math.inf
 
     def now(self) -> float:

@@ -34,17 +34,35 @@ HEARTBEAT_S = 1.0
 """A worker that is busy shows up no more often than this."""
 
 
-class Methods:
-    """The queue's own methods, as a worker calls them: a subclass's, or those over a store of the user's own."""
+class ForeignMessages:
+    """The messages of a queue in a store of the user's own, or of a subclass, got and ended by the queue's own methods."""
 
     def __init__(self, queue: PersistentQueue[Any], by: Claimer) -> None:
         self._queue = queue
         self._by = by
 
+    def now(self) -> float:
+        """The clock of this machine."""
+        return monotonic_s()
+
+    def pause_until(self, moment: float) -> None:
+        """Wait for a moment on that clock."""
+        sleep(max(0.0, moment - self.now()))
+
     def show_up(self) -> None:
         """Note that the worker is alive."""
         if self._by.worker_id is not None:
             call(self._queue.record_worker_heartbeat, self._by.worker_id)
+
+    @contextmanager
+    def next(self, timeout_s: float) -> Iterator[Delivery | None]:
+        """The next message while the context lasts, None where none came in time."""
+        message = self.get(timeout_s)
+        if message is None:
+            yield None
+            return
+        with self.loose(message) as delivery:
+            yield delivery
 
     def get(self, timeout_s: float) -> QueueMessage | None:
         """The next message, None where none came in time."""
@@ -75,29 +93,6 @@ class Methods:
             raise
 
 
-class ForeignMessages:
-    """The messages of a queue in a store of the user's own; the methods are those of `ClaimedMessages`."""
-
-    def __init__(self, queue: PersistentQueue[Any], by: Claimer) -> None:
-        self._methods = Methods(queue, by)
-        self.show_up = self._methods.show_up
-
-    def now(self) -> float:
-        return monotonic_s()
-
-    def pause_until(self, moment: float) -> None:
-        sleep(max(0.0, moment - self.now()))
-
-    @contextmanager
-    def next(self, timeout_s: float) -> Iterator[Delivery | None]:
-        message = self._methods.get(timeout_s)
-        if message is None:
-            yield None
-            return
-        with self._methods.loose(message) as delivery:
-            yield delivery
-
-
 class ClaimedMessages:
     """The messages of a queue in a store of ours; a subclass may have methods of its own in place of the queue's."""
 
@@ -105,7 +100,7 @@ class ClaimedMessages:
         self._queue = queue
         self._backend = backend
         self._by = by
-        self._methods = Methods(queue, by)
+        self._methods = ForeignMessages(queue, by)
         self._shows_up_at = -math.inf
 
     def now(self) -> float:

@@ -9,7 +9,7 @@ from typing import ClassVar, Literal, Protocol
 
 from holdfast.codec.fields import Whole
 from holdfast.surfaces.localqueue.idempotency import IdempotencyStore
-from holdfast.surfaces.localqueue.policies.base import Described, Policy
+from holdfast.surfaces.localqueue.policies.base import PER_POLICY, Described, Policy
 from holdfast.surfaces.localqueue.policies.commits import LOCAL_ATOMIC_COMMIT, NO_RESULT_POLICY, CommitPolicy, ResultPolicy
 
 __all__ = [
@@ -59,10 +59,8 @@ class LeasePolicy(Policy, Protocol):
 
 
 @dataclass(frozen=True)
-class FixedLeaseTimeout(Described):
+class FixedLeaseTimeout(Described, kind={"type": "fixed-timeout"}):
     """The same number of seconds for every message."""
-
-    kind: ClassVar[dict[str, object]] = {"type": "fixed-timeout"}
 
     timeout: float = 30.0
     uses_leases: bool = True
@@ -86,8 +84,8 @@ class DeduplicationPolicy(Policy, Protocol):
 class Deduplication(Described):
     """The values of a deduplication policy."""
 
-    deduplication: bool = False
-    accepts_dedupe_key: bool = False
+    deduplication: bool = PER_POLICY
+    accepts_dedupe_key: bool = PER_POLICY
 
 
 @dataclass(frozen=True)
@@ -117,10 +115,10 @@ class DeliveryPolicy(Policy, Protocol):
 class Delivery(Described):
     """The values of a delivery policy."""
 
-    guarantee: str = ""
-    ack_timing: str = ""
-    uses_leases: bool = False
-    redelivers_expired_leases: bool = False
+    guarantee: str = PER_POLICY
+    ack_timing: str = PER_POLICY
+    uses_leases: bool = PER_POLICY
+    redelivers_expired_leases: bool = PER_POLICY
 
 
 @dataclass(frozen=True)
@@ -160,10 +158,10 @@ class OrderingPolicy(Policy, Protocol):
 class Ordering(Described):
     """The values of an ordering policy."""
 
-    guarantee: str = ""
-    ready_before_delayed: bool = False
-    stable_for_same_timestamp: bool = False
-    priority_before_sequence: bool = False
+    guarantee: str = PER_POLICY
+    ready_before_delayed: bool = PER_POLICY
+    stable_for_same_timestamp: bool = PER_POLICY
+    priority_before_sequence: bool = PER_POLICY
 
 
 @dataclass(frozen=True)
@@ -196,9 +194,9 @@ class RoutingPolicy(Policy, Protocol):
 class Routing(Described):
     """The values of a routing policy."""
 
-    pattern: str = ""
-    single_consumer_per_message: bool = False
-    fanout: bool = False
+    pattern: str = PER_POLICY
+    single_consumer_per_message: bool = PER_POLICY
+    fanout: bool = PER_POLICY
 
 
 @dataclass(frozen=True)
@@ -232,12 +230,11 @@ class NoSubscriptions(Described):
 
 
 @dataclass(frozen=True)
-class StaticFanoutSubscriptions(Described):
+class StaticFanoutSubscriptions(Described, shown=("subscriptions", "fanout", "subscriber_count", "subscribers")):
     """It has these, each with a queue of its own: `events.billing`, `events.audit`."""
 
     subscriptions: ClassVar[bool] = True
     fanout: ClassVar[bool] = True
-    shown: ClassVar[tuple[str, ...]] = ("subscriptions", "fanout", "subscriber_count", "subscribers")
 
     subscribers: tuple[str, ...]
 
@@ -291,17 +288,14 @@ class Limit(Described):
 
 
 @dataclass(frozen=True)
-class BoundedBackpressure(Limit, values=(0, "block")):
+class BoundedBackpressure(Limit, values=(0, "block"), kind={"type": "bounded"}):
     """At most `maxsize` ready messages, 0 for no limit; a put waits for room."""
-
-    kind: ClassVar[dict[str, object]] = {"type": "bounded"}
 
 
 @dataclass(frozen=True)
-class RejectingBackpressure(Limit, values=(0, "reject")):
+class RejectingBackpressure(Limit, values=(0, "reject"), kind={"type": "rejecting"}):
     """At most `maxsize` ready messages; a put raises `queue.Full` at once, whatever `block` says."""
 
-    kind: ClassVar[dict[str, object]] = {"type": "rejecting"}
     overflows: ClassVar[tuple[Overflow, ...]] = ("reject",)
 
 

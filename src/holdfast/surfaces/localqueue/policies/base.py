@@ -1,7 +1,11 @@
 """What every policy is: values behind a name, which can describe themselves."""
 
+from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any, ClassVar, Protocol
+
+PER_POLICY: Any = None
+"""The default of a field for which each policy gives its own in its row."""
 
 
 class Policy(Protocol):
@@ -14,16 +18,18 @@ class Policy(Protocol):
 class Described:
     """A policy of ours, a dataclass.
 
-    Where several policies have the same fields, each gives its values as a row of a table: `class Name(Fields, values=(…)):`.
+    Where several policies have the same fields, each gives its values as a row of a table: `class Name(Fields, values=(…)):`. It describes
+    itself by its `kind` and its fields, or in place of them by what `shown` names.
     """
 
-    kind: ClassVar[dict[str, object]] = {}
-    """What is described before the fields."""
-    shown: ClassVar[tuple[str, ...]] = ()
-    """What is described in place of the fields."""
+    _kind: ClassVar[Mapping[str, object]] = {}
+    _shown: ClassVar[tuple[str, ...]] = ()
 
-    def __init_subclass__(cls, values: tuple[object, ...] = ()) -> None:
+    def __init_subclass__(
+        cls, values: tuple[object, ...] = (), kind: Mapping[str, object] | None = None, shown: tuple[str, ...] = ()
+    ) -> None:
         super().__init_subclass__()
+        cls._kind, cls._shown = kind or cls._kind, shown or cls._shown
         if values:
             types = {field.name: field.type for field in fields(cls)}  # type: ignore[arg-type] # of the dataclass with the fields
             for name, value in zip(types, values, strict=True):
@@ -33,8 +39,8 @@ class Described:
 
     def as_dict(self) -> dict[str, object]:
         """The values, policies inside it as dicts, and stores by the name of their type."""
-        names = self.shown or [field.name for field in fields(self)]  # type: ignore[arg-type] # dataclasses all
-        return {**self.kind, **{name: plain(getattr(self, name)) for name in names}}
+        names = self._shown or [field.name for field in fields(self)]  # type: ignore[arg-type] # dataclasses all
+        return {**self._kind, **{name: plain(getattr(self, name)) for name in names}}
 
 
 def plain(value: Any) -> Any:

@@ -1,9 +1,9 @@
 """What becomes of a handler's result, and how it is committed with the acknowledgement."""
 
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import Protocol
 
-from holdfast.surfaces.localqueue.policies.base import Described, Policy
+from holdfast.surfaces.localqueue.policies.base import PER_POLICY, Described, Policy
 from holdfast.surfaces.localqueue.results import ResultStore
 
 __all__ = [
@@ -31,20 +31,16 @@ class ResultPolicy(Described):
 
 
 @dataclass(frozen=True)
-class NoResultPolicy(ResultPolicy):
+class NoResultPolicy(ResultPolicy, kind={"type": "none"}):
     """It is not: a duplicate gets None."""
-
-    kind: ClassVar[dict[str, object]] = {"type": "none"}
 
     stores_result: bool = False
     returns_cached_result: bool = False
 
 
 @dataclass(frozen=True)
-class ReturnStoredResult(ResultPolicy):
+class ReturnStoredResult(ResultPolicy, kind={"type": "return-stored"}):
     """It is: in the ledger, or with `result_store` there, with only its key in the ledger."""
-
-    kind: ClassVar[dict[str, object]] = {"type": "return-stored"}
 
     stores_result: bool = True
     returns_cached_result: bool = True
@@ -66,9 +62,9 @@ class CommitPolicy(Policy, Protocol):
 class Commit(Described):
     """The values of a commit policy."""
 
-    mode: str = ""
-    local_commit: bool = False
-    coordinates_effects: bool = False
+    mode: str = PER_POLICY
+    local_commit: bool = PER_POLICY
+    coordinates_effects: bool = PER_POLICY
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Protocol
 
-from holdfast.surfaces.localqueue.policies.base import Described, Policy
+from holdfast.surfaces.localqueue.policies.base import PER_POLICY, Described, Policy
 
 __all__ = [
     "DEAD_LETTER_QUEUE",
@@ -40,9 +40,9 @@ class LocalityPolicy(Policy, Protocol):
 class Placement(Described):
     """The values of a locality policy."""
 
-    locality: str = ""
-    co_located_state: bool = False
-    crosses_network_boundary: bool = False
+    locality: str = PER_POLICY
+    co_located_state: bool = PER_POLICY
+    crosses_network_boundary: bool = PER_POLICY
 
 
 @dataclass(frozen=True)
@@ -110,9 +110,9 @@ class ConsumptionPolicy(Policy, Protocol):
 class Consumption(Described):
     """The values of a consumption policy."""
 
-    pattern: str = ""
-    consumer_requests_messages: bool = False
-    producer_invokes_handler: bool = False
+    pattern: str = PER_POLICY
+    consumer_requests_messages: bool = PER_POLICY
+    producer_invokes_handler: bool = PER_POLICY
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ import asyncio
 import threading
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
-from typing import Any, ClassVar, Protocol
+from typing import Any, Protocol
 
 from holdfast.surfaces.localqueue.messages import QueueMessage
 from holdfast.surfaces.localqueue.policies.base import Described, Policy
@@ -55,11 +55,8 @@ class NoDispatcher(Described):
 
 
 @dataclass(frozen=True)
-class CallbackDispatcher(Described):
+class CallbackDispatcher(Described, kind={"type": "callback"}, shown=("dispatches", "dispatches_on_put", "handler_count")):
     """These handlers, one after the other."""
-
-    kind: ClassVar[dict[str, object]] = {"type": "callback"}
-    shown: ClassVar[tuple[str, ...]] = ("dispatches", "dispatches_on_put", "handler_count")
 
     handlers: tuple[Handler, ...]
     dispatches: bool = True
@@ -105,11 +102,8 @@ class NoNotification(Described):
 
 
 @dataclass(frozen=True)
-class CallbackNotification(Described):
+class CallbackNotification(Described, kind={"type": "callback", "scope": "in-process"}, shown=NOTIFIES):
     """These listeners, one after the other."""
-
-    kind: ClassVar[dict[str, object]] = {"type": "callback", "scope": "in-process"}
-    shown: ClassVar[tuple[str, ...]] = NOTIFIES
 
     listeners: Handler | tuple[Handler, ...]
     notifies: bool = True
@@ -135,11 +129,8 @@ class CallbackNotification(Described):
 
 
 @dataclass(frozen=True)
-class InProcessNotification(Described):
+class InProcessNotification(Described, kind={"type": "thread-event", "scope": "in-process"}, shown=NOTIFIES):
     """An event that threads of this process can wait for."""
-
-    kind: ClassVar[dict[str, object]] = {"type": "thread-event", "scope": "in-process"}
-    shown: ClassVar[tuple[str, ...]] = NOTIFIES
 
     event: threading.Event = field(default_factory=threading.Event)
     notifies: bool = True
@@ -161,11 +152,8 @@ class InProcessNotification(Described):
 
 
 @dataclass(frozen=True)
-class AsyncioNotification(Described):
+class AsyncioNotification(Described, kind={"type": "asyncio-event", "scope": "in-process"}, shown=NOTIFIES):
     """An event that tasks of one loop can wait for, set from any thread."""
-
-    kind: ClassVar[dict[str, object]] = {"type": "asyncio-event", "scope": "in-process"}
-    shown: ClassVar[tuple[str, ...]] = NOTIFIES
 
     event: asyncio.Event = field(default_factory=asyncio.Event)
     loop: asyncio.AbstractEventLoop | None = None
@@ -203,11 +191,8 @@ def message_as_dict(message: QueueMessage) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class WebSocketNotification(Described):
+class WebSocketNotification(Described, kind={"type": "websocket", "scope": "network"}, shown=NOTIFIES):
     """WebSocket-like connections, which are sent each message as `serializer` makes it; a send that fails is its loop's to report."""
-
-    kind: ClassVar[dict[str, object]] = {"type": "websocket", "scope": "network"}
-    shown: ClassVar[tuple[str, ...]] = NOTIFIES
 
     connections: Any
     serializer: Callable[[QueueMessage], object] = message_as_dict
