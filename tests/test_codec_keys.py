@@ -147,7 +147,7 @@ def test_what_cannot_be_a_key_is_a_type_error(key: Any) -> None:
 
 
 def test_only_a_str_or_a_tuple_is_a_prefix() -> None:
-    with pytest.raises(TypeError, match="a key prefix is a str or a tuple, not int"):
+    with pytest.raises(TypeError, match="a key prefix must be a str or a tuple, not int"):
         key_prefix(1)  # type: ignore[arg-type]
 
 
@@ -159,9 +159,9 @@ def test_a_lone_surrogate_in_a_key_is_a_value_error() -> None:
 def test_a_key_may_have_400_bytes_and_the_refusal_names_size_and_limit() -> None:
     assert KEY_BYTES == 400
     assert len(encode_key("a" * 398)) == 400
-    with pytest.raises(ValueError, match=r"is 402 bytes encoded; the limit is 400"):
+    with pytest.raises(ValueError, match=r"is 402 bytes encoded, more than the limit of 400"):
         encode_key("é" * 200)
-    with pytest.raises(ValueError, match=r"is 6 bytes encoded; the limit is 5"):
+    with pytest.raises(ValueError, match=r"is 6 bytes encoded, more than the limit of 5"):
         encode_key("abcd", limit_bytes=5)
 
 

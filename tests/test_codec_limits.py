@@ -20,8 +20,8 @@ def test_a_good_name_is_given_back(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("", "dict name is empty; it takes 1 to 200 bytes"),
-        ("é" * 101, "… is 202 bytes; the limit is 200"),
+        ("", "dict name is empty; it must have 1 to 200 bytes"),
+        ("é" * 101, "… is 202 bytes long, more than the limit of 200"),
         ("a\nb", r"dict name 'a\\nb' has a control character"),
         ("\x7f", "control character"),
         ("\x85", "control character"),
@@ -42,18 +42,18 @@ def test_a_name_that_is_no_str_is_a_type_error(name: object) -> None:
 
 def test_a_value_of_the_limit_passes_and_one_byte_more_does_not() -> None:
     assert check_value_size(JSON.encode("a" * (2**20 - 2))) == 2**20
-    with pytest.raises(ValueError, match=r"value is 1,048,577 bytes encoded; the limit is 1,048,576"):
+    with pytest.raises(ValueError, match=r"value is 1,048,577 bytes encoded, more than the limit of 1,048,576"):
         check_value_size(JSON.encode("a" * (2**20 - 1)))
     assert check_value_size(JSON.encode("a" * 2**20), Limits(value_bytes=2**21)) == 2**20 + 2
 
 
 def test_a_batch_of_the_limit_passes_and_one_more_does_not() -> None:
     check_batch(10_000, 2**24)
-    with pytest.raises(ValueError, match=r"batch has 10,001 items; the limit is 10,000"):
+    with pytest.raises(ValueError, match=r"batch has 10,001 items, more than the limit of 10,000"):
         check_batch(10_001)
-    with pytest.raises(ValueError, match=r"batch is 16,777,217 bytes; the limit is 16,777,216"):
+    with pytest.raises(ValueError, match=r"batch is 16,777,217 bytes, more than the limit of 16,777,216"):
         check_batch(1, 2**24 + 1)
-    with pytest.raises(ValueError, match=r"the limit is 2"):
+    with pytest.raises(ValueError, match=r"the limit of 2"):
         check_batch(3, 0, Limits(batch_items=2))
 
 

@@ -126,7 +126,7 @@ def test_what_names_no_store_is_refused_and_makes_no_file(tmp_path: Path, url: s
     ],
 )
 def test_a_password_is_never_shown(url: str) -> None:
-    with pytest.raises(ValueError, match=r"store|option|file") as caught:
+    with pytest.raises(ValueError, match=r"store|option|path") as caught:
         connect(url)
     shown = [str(caught.value), *(str(error) for error in (caught.value.__cause__, caught.value.__context__) if error)]
     assert PASSWORD not in " ".join(shown)

@@ -315,7 +315,7 @@ def test_an_interrupt_between_taking_and_entering_gives_back(client: ControlPlan
     with pytest.raises(KeyboardInterrupt):
         lock.__enter__()
     assert lock.holding() is None
-    with pytest.raises(RuntimeError, match="nobody has entered"):
+    with pytest.raises(RuntimeError, match="was not entered"):
         lock.__exit__(None, None, None)
 
 

@@ -169,7 +169,7 @@ def test_who_loses_a_lease_in_the_store_is_told(store: Recording, keepalive: Kee
     until(lambda: bool(told))
     assert told == ["lost"]
     assert (lost.lost, kept.lost, len(keepalive)) == (True, False, 1)
-    with pytest.raises(LeaseLost, match="the store says"):
+    with pytest.raises(LeaseLost, match="the store reports"):
         lost.check()
 
 

@@ -78,7 +78,7 @@ elif sys.platform == "darwin":
         size = ctypes.c_size_t(len(text))
         failed = ctypes.CDLL(None).sysctlbyname(b"kern.bootsessionuuid", text, ctypes.byref(size), None, ctypes.c_size_t(0))
         if failed:
-            raise StoreError("The kernel does not say which boot this is (kern.bootsessionuuid): use a store that is not a file.")
+            raise StoreError("The kernel does not report its boot session (kern.bootsessionuuid): use a store that is not a file.")
         return text.value.decode("ascii")
 
 else:
@@ -95,7 +95,7 @@ else:
 
     def boot_id() -> str:
         """Refuse: processes of this system share no clock that a file could be anchored to."""
-        raise StoreError(f"Files are no stores on {sys.platform}: use memory, PostgreSQL, Redis or HTTP.")
+        raise StoreError(f"File stores are not supported on {sys.platform}: use memory, PostgreSQL, Redis or HTTP.")
 
 
 def wall_us() -> int:

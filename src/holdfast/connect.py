@@ -84,7 +84,7 @@ def connect(
     """
     if not isinstance(target, str | None):
         if not create:
-            raise ValueError("create=False is for a URL: on a connection of your own you can look for our tables yourself")
+            raise ValueError("create=False needs a URL: on your own connection, check for the tables yourself")
         return _borrow(target, limits)
     if target is None:
         return _connect_default(token, limits, create=create)
@@ -98,7 +98,7 @@ def connect(
         return _class_of(*STORES[url.scheme], url.scheme)(_path_of(url), limits=limits, create=create, **options)
     if not create and target not in _named:
         raise StoreMissing(
-            f"there is no store {target} in this process, and no other process's memory can be opened: name a file or a server"
+            f"there is no store {target} in this process, and the memory of another process cannot be opened: use a file or a server"
         )
     if not url.netloc:
         return _class_of(*STORES["memory"], "memory")(limits=limits, **options)
@@ -246,14 +246,14 @@ def _split(text: str) -> SplitResult:
     try:
         return urlsplit(text)
     except ValueError:
-        raise ValueError(f"{scheme}://… is no URL of a store; one is like sqlite:///file, memory:// or https://host") from None
+        raise ValueError(f"{scheme}://… is not a valid store URL; use for example sqlite:///file, memory:// or https://host") from None
 
 
 def _path_of(url: SplitResult) -> Path:
     path = unquote(url.path.removeprefix("/"))
     if url.netloc or url.fragment or not path or path == ":memory:" or "\0" in path:
         message = (
-            f"{url.scheme}://… names no file: write {url.scheme}:///relative/path or {url.scheme}:////absolute/path, "
+            f"{url.scheme}://… has no path: write {url.scheme}:///relative/path or {url.scheme}:////absolute/path, "
             "with %23 for # and %3F for ? (or memory://)"
         )
         raise ValueError(message)
@@ -267,7 +267,7 @@ def _options_of(url: SplitResult) -> dict[str, object]:
         if value not in allowed:
             known = "; ".join(f"{option}={'|'.join(values)}" for option, values in OPTIONS[url.scheme].items())
             shown = f"{name}={value}" if allowed else name
-            message = f"{url.scheme}:// has no option {shown}; it has {known}"
+            message = f"unknown option {shown} in a {url.scheme}:// URL; supported: {known}"
             raise ValueError(message)
         options[NAMES.get(name, name)] = allowed[value]
     return options

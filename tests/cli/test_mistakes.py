@@ -66,7 +66,7 @@ def test_the_url_of_the_environment_is_used(tmp_path: Path) -> None:
     [
         (["--url=nope://x"], "nope://", 2),
         (["--url=sqlite:///no/such/folder/jobs.db"], "does not exist: create it", 1),
-        (["--url=sqlite:///jobs.db?durabilty=power"], "has no option durabilty", 2),
+        (["--url=sqlite:///jobs.db?durabilty=power"], "unknown option durabilty", 2),
         (["--url=postgresql://nobody:wrong@{host}/postgres"], "check user and password", 1),
         (["--url=postgresql://holdfast:holdfast-test@{host}/nowhere"], "create it, or name another", 1),
     ],
@@ -114,7 +114,7 @@ def test_a_server_waits_for_its_store_and_says_so_once(monkeypatch: pytest.Monke
     run.connect_patiently("postgresql://db1/jobs", slept.append)
     assert (len(tries), len(slept)) == (4, 3)
     assert [record.getMessage() for record in caplog.records] == [
-        "the server cannot reach its store, and will go on once it can: PostgreSQL database 'jobs' at db1 cannot be reached"
+        "the server cannot reach its store, and continues once it can: PostgreSQL database 'jobs' at db1 cannot be reached"
     ]
 
 

@@ -154,6 +154,6 @@ def test_a_database_that_is_away_at_the_start_is_waited_for_until_a_signal(tmp_p
         assert running.stderr is not None
         line = running.stderr.readline()
         assert "WARNING holdfast.worker" in line
-        assert "cannot reach its store, and will go on once it can" in line
+        assert "cannot reach its store, and continues once it can" in line
         running.send_signal(signal.SIGTERM)
         assert (running.wait(60), url != "") == (0, True)

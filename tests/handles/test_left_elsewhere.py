@@ -97,7 +97,7 @@ async def test_a_loss_is_told_to_the_task_that_leaves(client: ControlPlaneClient
 
 @pytest.mark.parametrize("kind", [Lock, Election])
 def test_whoever_did_not_enter_cannot_leave(client: ControlPlaneClient, kind: Any) -> None:
-    with pytest.raises(RuntimeError, match="'reports' was left, but nobody has entered"):
+    with pytest.raises(RuntimeError, match="'reports' was left, but this handle was not entered"):
         kind("reports", client=client).__exit__(None, None, None)
 
 

@@ -1,4 +1,4 @@
-"""Leaving a block whose claim or lease is lost, while the store does not answer: at once, and with the loss."""
+"""Leaving a block whose claim or lease is lost, while the store does not respond: at once, and with the loss."""
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack

@@ -94,4 +94,4 @@ def test_a_server_that_is_told_to_end_answers_who_waits_and_drains(process: Proc
     assert waiter.recv(1000).endswith(b'{"messages":[]}')
     assert watcher.read() == b"tching\n\n"
     waiter.close()
-    assert any("ended: every request was answered" in line for line in process.log)
+    assert any("stopped: every request was finished" in line for line in process.log)

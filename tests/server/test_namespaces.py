@@ -314,11 +314,11 @@ def test_a_command_of_another_namespace_under_the_same_id_is_another_command(acm
 def test_a_name_may_be_as_long_as_the_namespace_leaves_room_for(acme: HttpStore, default: HttpStore) -> None:
     longest = "é" * (ACME.name_bytes // 2)
     acme.execute(Put(longest, [Item("a", ONE)]))
-    with pytest.raises(ValueError, match=r"in namespace acme the limit is 194"):
+    with pytest.raises(ValueError, match=r"the limit of 194 in namespace acme"):
         acme.execute(Put(f"{longest}x", [Item("a", ONE)]))
     assert acme.about.limits.name_bytes == ACME.name_bytes == 194
     default.execute(Put("x" * 200, [Item("a", ONE)]))
-    with pytest.raises(ValueError, match=r"in namespace acme the limit is 394"):
+    with pytest.raises(ValueError, match=r"the limit of 394 in namespace acme"):
         acme.execute(Acquire(None, "x" * 395, "me", "l", 60.0))
 
 

@@ -56,7 +56,7 @@ def served(store: Store) -> Iterator[Served]:
 def test_a_step_that_takes_too_long_is_ended(served: Served, store: Store, step: Any) -> None:
     status, problem = ask(served, "/v1/together", step)
     assert (status, problem["code"]) == (408, "took_too_long")
-    assert " s and was ended; nothing was written: ask for less at once" in problem["detail"]
+    assert " s and was ended; nothing was written: request less at once" in problem["detail"]
     assert len(store.execute(Browse("jobs", limit=1)).messages) == 1
 
 
@@ -68,7 +68,7 @@ def test_what_a_step_wrote_before_it_was_ended_is_not_kept(served: Served, store
 
 def test_the_client_raises_what_the_server_says(served: Served) -> None:
     client = HttpStore(served.url)
-    with pytest.raises(TookTooLong, match="ask for less"):
+    with pytest.raises(TookTooLong, match="request less"):
         client.execute(Together([Count("jobs")] * 10))
     client.close()
 

@@ -65,7 +65,7 @@ def test_tasks_try_again_as_threads_do() -> None:
 
 def test_nothing_is_tried_later_than_a_minute_after_the_first() -> None:
     wire = Wire(*[cut() for _ in range(100)])
-    with pytest.raises(OutcomeUnknown, match="perhaps applied"):
+    with pytest.raises(OutcomeUnknown, match="may have been applied"):
         wire.ask()
     assert (wire.tried, wire.now) == (7, 60.0)
 

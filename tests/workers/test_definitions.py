@@ -39,7 +39,7 @@ def test_a_misspelt_option_is_refused_with_the_one_that_was_meant() -> None:
 
     options: dict[str, Any] = {"concurency": 4}
     with pytest.raises(
-        TypeError, match=r"worker .*send has no option 'concurency': did you mean 'concurrency'\? The options are backoff, base_url"
+        TypeError, match=r"worker .*send has no option 'concurency': did you mean 'concurrency'\? supported: backoff, base_url"
     ):
         worker("mail", **options)(send)
     with pytest.raises(TypeError, match="did you mean 'concurrency'"):
@@ -50,7 +50,7 @@ def test_an_option_like_no_other_is_refused_with_the_list() -> None:
     def send(mail: str) -> None: ...
 
     options: dict[str, Any] = {"colour": "red"}
-    with pytest.raises(TypeError, match="has no option 'colour': The options are backoff, "):
+    with pytest.raises(TypeError, match="has no option 'colour': supported: backoff, "):
         worker("mail", **options)(send)
 
 

@@ -38,7 +38,7 @@ def pairs_of(values: Mapping[K, V] | Iterable[tuple[K, V]]) -> dict[str, tuple[K
 def same_keys(keys: Iterable[K]) -> dict[str, K]:
     """Keys by their text."""
     if isinstance(keys, str | bytes):
-        raise TypeError(f"keys must be several, and this is one {type(keys).__name__}: give [{keys!r}]")
+        raise TypeError(f"keys must be a list, not one {type(keys).__name__}: give [{keys!r}]")
     texts = {encode_key(key): key for key in keys}
     refuse_equal(texts.values())
     return texts
@@ -49,7 +49,7 @@ def refuse_equal(keys: Iterable[Hashable]) -> None:
     seen: dict[Hashable, Hashable] = {}
     for key in keys:
         if key in seen:
-            raise ValueError(f"{seen[key]!r} and {key!r} are two keys here and one in a Python dict: ask for them one by one")
+            raise ValueError(f"{seen[key]!r} and {key!r} are two keys here but one in a Python dict: read them one by one")
         seen[key] = key
 
 
@@ -61,6 +61,5 @@ def raise_refused(name: str, change: Change, written: Written) -> None:
     if written.because == "lease":
         raise LeaseLost(f"lease {change.lease} on key {key!r} of dict {name!r} is no longer held; nothing was written: acquire it again")
     raise Refused(
-        f"key {key!r} of dict {name!r} was written under a higher token than {change.fence}: "
-        "who has that token holds it now; nothing was written"
+        f"key {key!r} of dict {name!r} was written under a higher token than {change.fence}: its owner holds it now; nothing was written"
     )

@@ -40,7 +40,7 @@ class NamedClaims:
         self._all = [*{one.receipt: one for one in map(_Named, _listed(claims))}.values()]
         for one in self._all:
             if queue is not None and one.receipt.queue != queue:
-                message = f"claim {one.receipt.claim_id} is of queue {one.receipt.queue!r}, not of {queue!r}: settle it there"
+                message = f"claim {one.receipt.claim_id} belongs to queue {one.receipt.queue!r}, not to {queue!r}: settle it there"
                 raise ValueError(message)
         self._ours = [one for one in self._all if not one.is_inherited]
 
@@ -120,7 +120,7 @@ class _Named:
         if is_held:
             self.hold.end()
         elif not self.hold.is_over:
-            self.hold.tell_lost("the store says that it is no longer held")
+            self.hold.tell_lost("the store reports that it is no longer held")
 
     def renewed(self, started: float, lease_s: float, *, is_held: bool) -> None:
         if self.hold is None:
@@ -128,7 +128,7 @@ class _Named:
         if is_held:
             self.hold.renewed(started, lease_s)
         elif not self.hold.is_over:
-            self.hold.tell_lost("the store says that it is no longer held")
+            self.hold.tell_lost("the store reports that it is no longer held")
 
 
 def raise_lost(response: QueueResponse) -> QueueResponse:
@@ -137,6 +137,6 @@ def raise_lost(response: QueueResponse) -> QueueResponse:
         return response
     message = (
         f"{response.lost} of {counted(response.count + response.lost, 'claim')} {'was' if response.lost == 1 else 'were'} no longer held, "
-        f"the first {response.lost_claims[0]}; any others were settled or renewed: what these protected may be somebody else's now"
+        f"the first {response.lost_claims[0]}; any others were settled or renewed: other workers may have these messages now"
     )
     raise ClaimLost(message, [Receipt.parse(claim_id) for claim_id in response.lost_claims])

@@ -24,7 +24,7 @@ def refuse_unknown(what: str, options: Mapping[str, object], known: AbstractSet[
     name = next(name for name in options if name not in known)
     close = get_close_matches(name, known, 1)
     hint = f"did you mean {close[0]!r}? " if close else ""
-    raise TypeError(f"{what} has no option {name!r}: {hint}The options are {', '.join(sorted(known))}")
+    raise TypeError(f"{what} has no option {name!r}: {hint}supported: {', '.join(sorted(known))}")
 
 
 def show_options(handle: H) -> H:

@@ -103,7 +103,7 @@ def _translated(value: object, codec: Codec, fields: dict[str, Any]) -> Item:
 def _translate_policies(fields: dict[str, Any], key: object) -> None:
     if_present, if_ready, if_leased = fields.pop("if_present", None), fields.pop("if_ready", None), fields.pop("if_leased", None)
     if key is None and (if_present or if_ready or if_leased):
-        raise ValueError("if_present, if_ready and if_leased say what to do about a key: give key=, too")
+        raise ValueError("if_present, if_ready and if_leased need a key: give key=, too")
     # To buffer is the default: what is ready is updated, behind what is claimed a copy waits.
     fields["if_ready"] = if_ready or ("update" if if_present in (None, "buffer") else if_present)
     fields["if_leased"] = if_leased or if_present or "buffer"

@@ -154,7 +154,7 @@ class JsonObject(Struct, frozen=True):
 
     @property
     def rule(self) -> str:
-        return f"{self.name} must be a JSON object of values that can be read"
+        return f"{self.name} must be a JSON object of readable values"
 
 
 class Row(Struct, frozen=True):

@@ -35,7 +35,7 @@ def encode_key(key: Hashable, limit_bytes: int = KEY_BYTES) -> str:
     """
     text = _text(key)
     if len(text) > limit_bytes:
-        raise ValueError(f"key {_shown(text)} is {len(text):,} bytes encoded; the limit is {limit_bytes:,}")
+        raise ValueError(f"key {_shown(text)} is {len(text):,} bytes encoded, more than the limit of {limit_bytes:,}")
     return text.decode()
 
 
@@ -58,7 +58,7 @@ def key_prefix(prefix: str | tuple[Hashable, ...]) -> str:
     if type(prefix) is tuple:
         opening = _text(prefix)[:-1].decode()
         return opening + "," if prefix else opening
-    raise TypeError(f"a key prefix is a str or a tuple, not {type(prefix).__name__}")
+    raise TypeError(f"a key prefix must be a str or a tuple, not {type(prefix).__name__}")
 
 
 def _text(key: Hashable) -> bytes:
@@ -77,9 +77,9 @@ def _form(key: Any, room: int) -> object:
     if kind in _TAGGED:
         return _scalar_form(key)
     if kind is not tuple:
-        raise TypeError(f"a key is a str, int, float, bool, None, bytes, UUID, date, datetime or a tuple of these, not {kind.__name__}")
+        raise TypeError(f"a key must be a str, int, float, bool, None, bytes, UUID, date, datetime or a tuple of them, not {kind.__name__}")
     if not room:
-        raise ValueError(f"a key is at most {_KEY_DEPTH} tuples deep")
+        raise ValueError(f"a key may be at most {_KEY_DEPTH} tuples deep")
     return [_form(item, room - 1) for item in key]
 
 
@@ -103,7 +103,7 @@ def _key_of(form: Any) -> Hashable:
         return form  # type: ignore[no-any-return]
     tag = next(iter(form), "")
     if not is_tagged(form) or tag not in _TAGS:
-        raise ValueError(f"stored key has a form that no key has: {_shown(_encode(form))}")
+        raise ValueError(f"stored key has an unknown form: {_shown(_encode(form))}")
     return read_form(tag, form[tag])  # type: ignore[no-any-return]
 
 

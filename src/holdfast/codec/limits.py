@@ -45,12 +45,12 @@ def check_name(name: object, what: str = "queue", limits: Limits = DEFAULT_LIMIT
     if not isinstance(name, str):
         raise TypeError(f"{what} name must be a str, not {type(name).__name__}")
     if not name:
-        raise ValueError(f"{what} name is empty; it takes 1 to {limits.name_bytes:,} bytes")
+        raise ValueError(f"{what} name is empty; it must have 1 to {limits.name_bytes:,} bytes")
     if _CONTROL.search(name):
         raise ValueError(f"{what} name {ascii(name)[:60]} has a control character; remove it")
     size = _size_of(name, what)
     if size > limits.name_bytes:
-        raise ValueError(f"{what} name {name[:30]!a}… is {size:,} bytes; the limit is {limits.name_bytes:,}")
+        raise ValueError(f"{what} name {name[:30]!a}… is {size:,} bytes long, more than the limit of {limits.name_bytes:,}")
     return name
 
 
@@ -63,16 +63,18 @@ def check_value_size(raw: Raw | bytes, limits: Limits = DEFAULT_LIMITS, what: st
     """Give an encoded value's size in bytes; ValueError if it is over the limit. `what` is the field's name, for the message."""
     size = len(raw)
     if size > limits.value_bytes:
-        raise ValueError(f"{what} is {size:,} bytes encoded; the limit is {limits.value_bytes:,}; store it elsewhere and put a reference")
+        raise ValueError(
+            f"{what} is {size:,} bytes encoded, more than the limit of {limits.value_bytes:,}; store it elsewhere and put a reference"
+        )
     return size
 
 
 def check_batch(items_count: int, total_bytes: int = 0, limits: Limits = DEFAULT_LIMITS) -> int:
     """How many items there are; raise ValueError for a batch of too many items or bytes."""
     if items_count > limits.batch_items:
-        raise ValueError(f"batch has {items_count:,} items; the limit is {limits.batch_items:,}; send several")
+        raise ValueError(f"batch has {items_count:,} items, more than the limit of {limits.batch_items:,}; split it")
     if total_bytes > limits.batch_bytes:
-        raise ValueError(f"batch is {total_bytes:,} bytes; the limit is {limits.batch_bytes:,}; send several")
+        raise ValueError(f"batch is {total_bytes:,} bytes, more than the limit of {limits.batch_bytes:,}; split it")
     return items_count
 
 

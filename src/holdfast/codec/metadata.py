@@ -34,5 +34,5 @@ def readable_metadata(metadata: Raw, queue: object, message_id: str) -> Raw:
     facts = read_metadata(metadata)
     if facts.keys() != {UNREADABLE}:
         return metadata
-    logger.warning("the metadata of message %r of queue %r cannot be read: it is kept as a text under %r", message_id, queue, UNREADABLE)
+    logger.warning("the metadata of message %r of queue %r cannot be read; it is kept as text under %r", message_id, queue, UNREADABLE)
     return Raw(json.encode(facts))

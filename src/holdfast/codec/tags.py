@@ -117,7 +117,7 @@ def _tag_scalar(value: Any, where: Where) -> object:
 def _why_unknown(tag: str) -> str:
     codec = _OTHER_CODECS.get(tag)
     if codec is not None:
-        return f"stored value was written with codec {codec}; read it with the same"
+        return f"stored value was written with codec {codec}; read it with that codec"
     return f"stored value has the unknown form {tag}; a newer version may have written it"
 
 

@@ -31,7 +31,7 @@ check_queue: Callable[[str], str] = _Names().__getitem__
 def check_choice(value: object, choices: Collection[object], what: str) -> None:
     """Refuse a word that is none of these."""
     if value not in choices:
-        raise ValueError(f"{what} is {value!r}: choose of {', '.join(map(repr, choices))}")
+        raise ValueError(f"{what} must be one of {', '.join(map(repr, choices))}, not {value!r}")
 
 
 def check_budget(max_attempts: int | None, dead_letter: str | None) -> None:

@@ -159,7 +159,7 @@ class Change(Struct, frozen=True, gc=False, omit_defaults=True, forbid_unknown_f
             message = f"a put of key {self.key} needs a value"
             raise ValueError(message)
         if self.expect == "value" and self.expected is None:
-            message = f"key {self.key} is to be compared with a value, and none was given"
+            message = f"key {self.key} is compared with a value, but none was given"
             raise ValueError(message)
 
     def _has_options(self) -> bool:
@@ -212,7 +212,7 @@ class Write(Command[list[Written]], frozen=True):
         check_name(self.dict, "dict")
         check_fields(self, self.checked)
         if len({change.key for change in self.changes}) < len(self.changes):
-            message = f"one write to dict {self.dict!r} changes a key twice: send two"
+            message = f"one write to dict {self.dict!r} changes a key twice: use two writes"
             raise ValueError(message)
 
     def named(self, names: Renamer) -> Self:

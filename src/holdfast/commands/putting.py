@@ -11,7 +11,7 @@ from holdfast.codec import Limits, check_batch, check_name, check_value_size
 from holdfast.codec.fields import AT, DELAY_S, MAX_ATTEMPTS, METADATA, PRIORITY, START_WITHIN_S, Field, check_fields
 from holdfast.codec.limits import SHORT
 from holdfast.codec.metadata import readable_metadata
-from holdfast.commands.argument_checks import check_key, check_queue
+from holdfast.commands.argument_checks import check_choice, check_key, check_queue
 from holdfast.commands.command import Command, Resource
 from holdfast.commands.endings import announce, create_queue, event, promote, resize
 from holdfast.commands.names import Renamer, Verb, all_renamed, renamed
@@ -70,8 +70,8 @@ class Item(Struct, frozen=True, gc=False, omit_defaults=True, forbid_unknown_fie
 
     def _check_policies(self) -> None:
         if self.if_ready not in POLICIES_READY or self.if_leased not in POLICIES_LEASED:
-            message = f"if_ready={self.if_ready!r}, if_leased={self.if_leased!r}: choose of {POLICIES_READY} and {POLICIES_LEASED}"
-            raise ValueError(message)
+            check_choice(self.if_ready, POLICIES_READY, "if_ready")
+            check_choice(self.if_leased, POLICIES_LEASED, "if_leased")
 
     def message(self, queue: str, now: int, wall_offset: int, n: int = 0) -> Message:
         """The new message that it puts."""

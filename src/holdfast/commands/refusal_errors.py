@@ -14,7 +14,7 @@ def queue_full(queue: str, used: int, maxsize: int, wanted: int) -> QueueFull:
 
 def key_in_flight(queue: str, key: str, *, held: bool) -> KeyInFlight:
     """A put with `reject` met a message under its key."""
-    return KeyInFlight(f"key {key} of queue {queue!r} is {'claimed' if held else 'waiting'}, and this put was to be rejected then")
+    return KeyInFlight(f"key {key} of queue {queue!r} is {'claimed' if held else 'waiting'}, and the policy of this put is reject")
 
 
 def claims_lost(lost: Sequence[Receipt], of: int) -> ClaimLost:
@@ -56,30 +56,30 @@ def fence_too_high(dict: str, key: str, fence: int, newest: int) -> Refused:
 
 def no_number(dict: str, key: str) -> Refused:
     """An increment met something else."""
-    return Refused(f"key {key} of dict {dict!r} holds no number to increment; nothing was written")
+    return Refused(f"key {key} of dict {dict!r} is not a number and cannot be incremented; nothing was written")
 
 
 def out_of_range(dict: str, key: str) -> Refused:
     """An increment would leave what a JSON number can be here."""
-    return Refused(f"key {key} of dict {dict!r} would leave the range of numbers; nothing was written")
+    return Refused(f"key {key} of dict {dict!r} cannot be incremented beyond the range of numbers; nothing was written")
 
 
 def compacted(topic: str, after: int, floor: int, latest: int) -> Compacted:
     """The events asked for are gone, or of another store."""
     if after < floor:
-        return Compacted(f"events of {topic} up to {floor} are gone, and {after} was asked for: take a fresh snapshot", floor)
+        return Compacted(f"events of {topic} up to {floor} are gone, but events after {after} were requested: take a fresh snapshot", floor)
     if after <= latest:
-        message = f"{topic} was asked for events after {after}, a number this store skipped (was a backup restored?): take a fresh snapshot"
+        skipped = "a number that this store skipped (was a backup restored?)"
+        message = f"events of {topic} after {after} were requested, {skipped}: take a fresh snapshot"
         return Compacted(message, floor)
-    message = f"{topic} was asked for events after {after}, but this store's newest is {latest}: take a fresh snapshot"
+    message = f"events of {topic} after {after} were requested, but the newest number of this store is {latest}: take a fresh snapshot"
     return Compacted(message, floor)
 
 
 def answer_too_large() -> Refused:
     """A step would be answered with more than one answer may bring."""
     return Refused(
-        "the answer would bring more than 16 MiB; nothing was changed: name fewer things, give reads and claims a limit, "
-        "or make it several steps"
+        "the result would exceed 16 MiB; nothing was changed: request fewer items, give reads and claims a limit, or use several steps"
     )
 
 
@@ -90,37 +90,37 @@ def describe(name: str | None, key: str) -> str:
 
 def not_empty() -> Refused:
     """The target of a copy has something in it."""
-    return Refused("the target of the copy is not empty; nothing was changed: name another, or say that it is to be merged")
+    return Refused("the target of the copy is not empty; nothing was changed: name another, or merge into it")
 
 
 def other_copy(running: str, wanted: str) -> Refused:
     """The target of a copy holds a part of another one."""
     return Refused(
-        f"this store holds a part of a copy of {running}, and {wanted} is to be copied: "
-        "that is another, or has been written to since; empty this store and begin again"
+        f"this store has part of a copy of {running}, but the source is now {wanted}: "
+        "it is another store, or was written to since; empty this store and start over"
     )
 
 
 def no_copy(source: str) -> Refused:
     """A page came of a copy that nobody began."""
-    return Refused(f"no copy of {source} is under way here; nothing was changed: begin it first")
+    return Refused(f"no copy of {source} is in progress here; nothing was changed: begin it first")
 
 
 def other_place(source: str, place: str, after: str) -> Refused:
     """A page came that is not the next one."""
-    return Refused(f"the copy of {source} has come to {place!r}, not to {after!r}: somebody else copies it, too")
+    return Refused(f"the copy of {source} is at {place!r}, not at {after!r}: another process is copying it, too")
 
 
 def both_have(what: str) -> Refused:
     """A page would overwrite something."""
-    return Refused(f"{what} is in the source and in the target; the page was not taken in: remove it from the target, and copy again")
+    return Refused(f"{what} is in the source and in the target; the page was not imported: remove it from the target, and copy again")
 
 
 def written_meanwhile() -> Refused:
     """The source of a copy was not idle."""
-    return Refused("the source was written to while it was copied; it was not sealed: stop who writes, empty the target, copy again")
+    return Refused("the source was written to while it was copied; it was not sealed: stop all writers, empty the target, copy again")
 
 
 def moved(where: str, to: str) -> StoreMoved:
     """Everything was copied elsewhere."""
-    return StoreMoved(f"{where} was copied to {to}: open that instead, or take the copy back with `holdfast copy --undo`", to)
+    return StoreMoved(f"{where} was copied to {to}: open that instead, or undo the copy with `holdfast copy --undo`", to)

@@ -63,4 +63,4 @@ def execute_in_time(request: Request, execute: Callable[[C], R], command: C) -> 
 def took_too_long(most_s: float | None) -> TookTooLong:
     """What the caller of a command that was ended is told."""
     limit = "" if most_s is None else f" of {most_s:g} s"
-    return TookTooLong(f"the command took longer than its limit{limit} and was ended; nothing was written: ask for less at once")
+    return TookTooLong(f"the command took longer than its limit{limit} and was ended; nothing was written: request less at once")

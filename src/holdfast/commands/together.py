@@ -59,12 +59,12 @@ class Together(Command[list[Any]], frozen=True):
 
     def __post_init__(self) -> None:
         if len(self.commands) > COMMANDS:
-            raise ValueError(f"a step has {len(self.commands):,} commands; the limit is {COMMANDS:,}; make it several steps")
+            raise ValueError(f"a step has {len(self.commands):,} commands, more than the limit of {COMMANDS:,}; split it")
         claimed: dict[Resource, bool] = {}
         for command in self.commands:
             for resource, changes in dict(command.touches()).items():
                 if claimed.get(resource, False) or (changes and resource in claimed):
-                    message = f"two commands of one step meet at {' '.join(str(part) for part in resource)}: one command, or two steps"
+                    message = f"two commands of one step affect {' '.join(str(part) for part in resource)}: combine them, or use two steps"
                     raise ValueError(message)
                 claimed[resource] = changes
 
@@ -76,7 +76,7 @@ class Together(Command[list[Any]], frozen=True):
         things = sum(size for command in self.commands if (size := command.measure(limits)) > 1)
         if things > limits.batch_items:
             raise ValueError(
-                f"a step is about {things:,} things; the limit is {limits.batch_items:,}; make it several steps, or give its reads a limit"
+                f"a step is about {things:,} items, more than the limit of {limits.batch_items:,}; split it, or give its reads a limit"
             )
         return things
 

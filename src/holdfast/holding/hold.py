@@ -190,17 +190,17 @@ class Hold:
             try:
                 callback()
             except Exception:  # noqa: BLE001 - it is foreign code, and the others must still be told
-                _log.exception("a callback failed that was to learn of the loss of %s", self.describe())
+                _log.exception("a callback for the loss of %s failed", self.describe())
 
     def error(self) -> ClaimLost | LeaseLost:
         """What tells of the loss."""
-        message = f"{self.describe()} is lost: {self._why()}; what it protected may be somebody else's now, so stop, and take it again"
+        message = f"{self.describe()} is lost: {self._why()}; another holder may have it now, so stop, and take it again"
         return ClaimLost(message, [self.name]) if isinstance(self.name, Receipt) else LeaseLost(message)
 
     def _why(self) -> str:
         if self.is_inherited:
             return "it belongs to the process that this one was forked from"
-        return self._reason or "its lease ended, or will in a moment, before it was renewed"
+        return self._reason or "its lease ended, or is about to end, before it was renewed"
 
     def describe(self) -> str:
         """What is held, for a message."""
@@ -232,6 +232,6 @@ def interval_of(lease_s: float | None, renew_interval_s: float | None) -> float:
     if renew_interval_s is None:
         return lease_s / 3
     if renew_interval_s >= lease_s:
-        message = f"renew_interval_s is {renew_interval_s}, and the lease ends after {lease_s} seconds: renew more often"
+        message = f"renew_interval_s must be less than the lease of {lease_s} seconds, not {renew_interval_s}"
         raise ValueError(message)
     return min(renew_interval_s, lease_s * LATEST)

@@ -179,7 +179,7 @@ class Keepalive:
             elif hold.auto_renew and hold.max_hold_s is not None and self.now() >= hold.since + hold.max_hold_s:
                 hold.auto_renew = False
                 _log.error(
-                    "%s is held for more than max_hold_s=%s and is not renewed any more; its holder is at:\n%s",
+                    "%s is held for more than max_hold_s=%s and is no longer renewed; its holder is at:\n%s",
                     hold.describe(),
                     hold.max_hold_s,
                     hold.stack(),
@@ -220,14 +220,14 @@ class Keepalive:
         try:
             held = ask([hold.name for hold in batch], lease_s, execute)
         except Exception as error:  # noqa: BLE001 - whatever it is, the others must be renewed, and these may be in time
-            _log.warning("%d claims or leases could not be renewed, and will be tried again: %s", len(batch), error)
+            _log.warning("%d claims or leases could not be renewed, and will be retried: %s", len(batch), error)
             for hold in batch:
                 # Counted from the start: a try that met silence has waited already.
                 hold.renew_at = max(started + hold.interval_s * RETRY, self.now() + RETRY_MIN_S)
             return
         for hold, is_held in zip(batch, held, strict=True):
             if not is_held:
-                self._lose(hold, "the store says that it is no longer held")
+                self._lose(hold, "the store reports that it is no longer held")
             elif hold.lease_s == lease_s:
                 hold.renewed(started, lease_s)
 

@@ -224,8 +224,8 @@ class Routes:
     def _nowhere(self, path: str) -> WireError:
         allowed = ", ".join(method for method, routes in self._methods.items() if path in routes)
         if not allowed:
-            return WireError("no_such_route", 404, "there is nothing here: see /openapi.json")
-        return WireError("wrong_method", 405, f"this takes {allowed}", ((b"allow", allowed.encode()),))
+            return WireError("no_such_route", 404, "unknown path: see /openapi.json")
+        return WireError("wrong_method", 405, f"this path takes {allowed}", ((b"allow", allowed.encode()),))
 
 
 def _gets(

@@ -88,7 +88,7 @@ def tell(by: Actor, command: Command[Any]) -> None:
 def read_audit(after: str | None = None, limit: int = AUDIT_PAGE) -> Read:
     """What reads the audit after the id of a record, or the beginning of one."""
     if not 1 <= limit <= AUDIT_PAGE:
-        raise ValueError(f"limit is {limit}: give 1 to {AUDIT_PAGE:,}")
+        raise ValueError(f"limit must be from 1 to {AUDIT_PAGE:,}, not {limit}")
     return Read(AUDIT, after=after, limit=limit)
 
 

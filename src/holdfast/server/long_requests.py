@@ -74,12 +74,12 @@ class Lasting:
 
     def _check_room(self, caller: Caller, most_waits: int | None) -> None:
         if len(self._tasks) >= self._most:
-            raise WireError("too_many_requests", 503, f"{self._most:,} requests wait here already: try again later", _RETRY)
+            raise WireError("too_many_requests", 503, f"{self._most:,} requests are already waiting here: try again later", _RETRY)
         if self._counts[caller.name] >= self._most_each:
-            raise WireError("too_many_requests", 429, f"{self._most_each:,} requests of {caller.name} wait here already", _RETRY)
+            raise WireError("too_many_requests", 429, f"{self._most_each:,} requests of {caller.name} are already waiting here", _RETRY)
         name = caller.namespace.name
         if most_waits is not None and self._of_namespaces[name] >= most_waits:
-            detail = f"namespace {name} may have {most_waits:,} waits on a server, and has them: end some, or ask the operator for more"
+            detail = f"namespace {name} may have {most_waits:,} waits per server and uses them all: end some, or ask the operator for more"
             raise WireError("too_many_requests", 429, f"{detail} (holdfast namespace quota {name} --waits …)", _RETRY)
 
     def _leave(self, task: "asyncio.Task[Any]", caller: Caller) -> None:

@@ -130,7 +130,7 @@ def _check_headers(scope: Scope) -> None:
         raise WireError("wrong_content_type", 415, "the body must come with the header Content-Type: application/json", CLOSE)
     encoding = header(scope, b"content-encoding")
     if encoding not in (None, b"identity"):
-        raise WireError("too_large", 415, "the body is compressed, and a small one may hide a large one: send it as it is", CLOSE)
+        raise WireError("too_large", 415, "compressed bodies are refused: send it uncompressed", CLOSE)
 
 
 def is_said_long(scope: Scope) -> bool:
@@ -149,7 +149,7 @@ async def _read(scope: Scope, receive: Receive, room: Room, most_bytes: int) -> 
         async with asyncio.timeout(BODY_S):
             return await _read_pieces(receive, room, most_bytes)
     except TimeoutError:
-        raise WireError("too_slow", 408, f"the body was not whole after {BODY_S:g} s", CLOSE) from None
+        raise WireError("too_slow", 408, f"the body was not complete after {BODY_S:g} s", CLOSE) from None
 
 
 async def _read_pieces(receive: Receive, room: Room, most_bytes: int) -> bytes:
@@ -202,7 +202,7 @@ def _look_through(body: bytes, shape: Shape) -> None:
         listed += _count_to(depths, LIST_LEVEL)
         parts += _count_to(depths, shape.levels)
         if listed > MARKS_EACH * shape.most or parts > PARTS:
-            raise WireError("too_large", 413, f"the body has more parts than a batch may have, which is {shape.most:,}: send several")
+            raise WireError("too_large", 413, f"the body has more parts than the limit of {shape.most:,}: split it")
         depth = depths[-1]
 
 
@@ -234,4 +234,4 @@ def _too_deep() -> WireError:
 
 
 def _too_large(most_bytes: int) -> WireError:
-    return WireError("too_large", 413, f"the body is longer than {most_bytes:,} bytes: send several", CLOSE)
+    return WireError("too_large", 413, f"the body is longer than {most_bytes:,} bytes: split it", CLOSE)

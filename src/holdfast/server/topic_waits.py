@@ -108,12 +108,12 @@ class Topics:
         """Forget topics that nobody waits on, the caller's own first, where there are too many; refuse the wait if that is not enough."""
         self._drop(owner, self._counts[owner] + self._new(names) - self._most_each)
         if self._counts[owner] + self._new(names) > self._most_each:
-            detail = f"this caller waits on {self._counts[owner]:,} topics already, and {self._most_each:,} are allowed: wait on fewer"
+            detail = f"this caller already waits on {self._counts[owner]:,} topics, and {self._most_each:,} are allowed: wait on fewer"
             raise WireError("too_many_requests", 429, detail, _RETRY)
         for other in (owner, *list(self._idle)):
             self._drop(other, len(self._topics) + self._new(names) - self._most)
         if len(self._topics) + self._new(names) > self._most:
-            raise WireError("too_many_requests", 503, f"{len(self._topics):,} topics are waited on here already: try again later", _RETRY)
+            raise WireError("too_many_requests", 503, f"{len(self._topics):,} topics are already waited on here: try again later", _RETRY)
 
     def _new(self, names: set[str]) -> int:
         # Not as a difference of sets: that goes through all the topics there are.

@@ -176,7 +176,7 @@ class StoreDefaults:
 def _no_transaction(store: Store) -> StoreError:
     kind = store.url.partition("://")[0]
     return StoreError(
-        f"a store of {kind}:// takes part in no transaction of a connection: leave connection= out, or use SQLite or PostgreSQL"
+        f"a store of {kind}:// cannot take part in the transaction of a connection: leave connection= out, or use SQLite or PostgreSQL"
     )
 
 

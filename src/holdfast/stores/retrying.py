@@ -61,7 +61,7 @@ class Tries:
             return pause_s
         tried = f"{lost} (tried {self._failed} times in {self._patience.most_s:g} s)" if self._failed > 1 else str(lost)
         if self._maybe_applied:
-            raise OutcomeUnknown(f"{tried}; the command was perhaps applied: ask before repeating it") from lost
+            raise OutcomeUnknown(f"{tried}; the command may have been applied: check before repeating it") from lost
         raise StoreUnavailable(f"{tried}; nothing was written: try again later") from lost
 
 

@@ -77,7 +77,7 @@ class _TakingBack(threading.Thread):
             for undo in command.undo(self.store.execute(command)):
                 self.store.execute(undo)
         except HoldfastError as error:
-            _log.warning("What a cancelled caller was granted could not be given back, and stays held until its lease ends: %s", error)
+            _log.warning("A grant to a cancelled caller could not be given back and stays held until its lease ends: %s", error)
 
 
 def _begin_in_child() -> None:

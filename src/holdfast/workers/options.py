@@ -151,13 +151,13 @@ class Orders(Struct, frozen=True, kw_only=True):
         check_budget(self.max_attempts, self.dead_letter_queue)
         check_fields(self, CHECKED)
         if self.prefetch and self.idempotent:
-            raise ValueError("prefetch= with idempotent=True: should the worker die, nobody would know which of them it had begun")
+            raise ValueError("prefetch= with idempotent=True: if the worker died, it would be unknown which of them it had begun")
         if self.dead_letter_queue == self.queue:
             raise ValueError(f"queue {self.queue!r} cannot be its own dead-letter queue: name another")
         if self.execution == ("threads" if self.handler.is_async else "tasks"):
             raise ValueError(_mismatch(self.handler, self.execution))
         if self.reconcile is not None and not self.idempotent:
-            raise ValueError("reconcile= says what became of an execution that died; it needs idempotent=True")
+            raise ValueError("reconcile= determines the outcome of an execution that died; it needs idempotent=True")
 
     @property
     def summary(self) -> str:
@@ -230,4 +230,4 @@ def _checked(handler: Handler, options: WorkerOptions) -> dict[str, Any]:
 
 def _mismatch(handler: Handler, execution: Kind) -> str:
     kind, fit = ("an async", "tasks") if handler.is_async else ("a sync", "threads")
-    return f"{handler.name} is {kind} function and cannot run in {execution}: choose {fit} or processes"
+    return f"{handler.name} is {kind} function and cannot run in {execution}: use {fit} or processes"

@@ -89,7 +89,7 @@ async def test_failing_by_the_queue_takes_a_budget_for_those_without(client: Con
 async def test_a_claim_of_another_queue_is_refused(client: ControlPlaneClient, jobs: AsyncQueue[Any]) -> None:
     await jobs.put(1)
     claim = await claimed_one(jobs)
-    with pytest.raises(ValueError, match="of queue 'jobs', not of 'other'"):
+    with pytest.raises(ValueError, match="queue 'jobs', not to 'other'"):
         await AsyncQueue.from_name("other", client=client).ack(claim)
     with pytest.raises(ValueError, match="not a claim id"):
         await jobs.ack("nonsense")
@@ -286,7 +286,7 @@ async def test_a_context_is_for_one_message_at_a_time(jobs: AsyncQueue[Any]) -> 
     await jobs.put_many([1, 2])
     context = jobs.claimed(claimer="w")
     async with context:
-        with pytest.raises(RuntimeError, match="entered already"):
+        with pytest.raises(RuntimeError, match="already entered"):
             await context.__aenter__()
     assert await jobs.length() == 1
 
@@ -348,7 +348,7 @@ async def test_bad_arguments_claim_nothing(jobs: AsyncQueue[Any]) -> None:
         await jobs.claim(claimer="w", lease_s=0.0)
     with pytest.raises(ValueError, match="claimer"):
         await jobs.claim(claimer="")
-    with pytest.raises(ValueError, match="renew more often"):
+    with pytest.raises(ValueError, match="must be less than the lease"):
         jobs.claimed(claimer="w", lease_s=10.0, renew_interval_s=10.0)
     with pytest.raises(ValueError, match="max_hold_s"):
         jobs.claimed(claimer="w", max_hold_s=0.0)

@@ -184,7 +184,7 @@ async def test_a_result_is_there_with_the_acknowledgement_and_until_its_time_is_
         await worker.run(until_empty=True)
         assert await waiting.result() == 42
     clock.advance(61.0)
-    with pytest.raises(ResultMissing, match="left no result"):
+    with pytest.raises(ResultMissing, match="is gone without a result"):
         await job.result()
 
 

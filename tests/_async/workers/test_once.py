@@ -83,7 +83,7 @@ async def test_a_death_is_unknown_until_somebody_says_what_happened(client: Cont
     with pytest.raises(ExecutionRunning):
         await ledger.run("order", pay, timeout_s=0)
     clock.advance(31.0)
-    with pytest.raises(ExecutionUnknown, match="perhaps it happened"):
+    with pytest.raises(ExecutionUnknown, match="it may have happened"):
         await ledger.run("order", pay)
     assert (await ledger.get("order")).state == "unknown"  # type: ignore[union-attr]
     assert await ledger.resolve("order", 9)

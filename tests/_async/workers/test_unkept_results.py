@@ -119,7 +119,7 @@ async def test_a_result_that_only_the_store_refuses_is_missing_and_the_job_is_do
     async def execute(command: Any) -> Any:
         writes = [one for one in command.commands if isinstance(one, Write)] if isinstance(command, Together) else []
         if any(change.value and b"too much" in bytes(change.value) for write in writes for change in write.changes):
-            raise ValueError("value is 27 bytes encoded; the limit is 20")
+            raise ValueError("value is 27 bytes encoded, more than the limit of 20")
         return await client.async_store.execute(command)
 
     worker = AsyncWorker(pay, "jobs", client=client, results=True, idempotent=True)
@@ -130,7 +130,7 @@ async def test_a_result_that_only_the_store_refuses_is_missing_and_the_job_is_do
         await shift.run()
         clock.advance(1000.0)
     assert calls == [1]
-    with pytest.raises(ResultNotKept, match="the limit is 20"):
+    with pytest.raises(ResultNotKept, match="the limit of 20"):
         await job.result()
 
 

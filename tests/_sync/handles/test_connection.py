@@ -250,7 +250,7 @@ def test_a_connection_to_another_file_is_refused(jobs: Queue[Any], tmp_path: Pat
 
 
 def test_what_is_no_connection_is_refused(jobs: Queue[Any]) -> None:
-    with pytest.raises(TypeError, match=r"one of sqlite3, not builtins\.str"):
+    with pytest.raises(TypeError, match=r"must be a sqlite3 connection, not builtins\.str"):
         jobs.put("work", connection="app.db")  # type: ignore[arg-type]
 
 
@@ -258,7 +258,7 @@ def test_what_is_no_connection_is_refused(jobs: Queue[Any]) -> None:
 def test_a_store_that_has_no_such_transactions_says_so(connection: sqlite3.Connection, tmp_path: Path, url: str) -> None:
     with ControlPlaneClient(url.format(path=tmp_path)) as client:
         jobs = Queue[Any].from_name("jobs", client=client)
-        with pytest.raises(StoreError, match=f"{url.partition(':')[0]}:// takes part in no transaction"):
+        with pytest.raises(StoreError, match=f"{url.partition(':')[0]}:// cannot take part in the transaction"):
             jobs.put("work", connection=connection)
 
 

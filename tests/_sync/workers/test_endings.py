@@ -183,7 +183,7 @@ def test_a_result_is_there_with_the_acknowledgement_and_until_its_time_is_over(c
         worker.run(until_empty=True)
         assert waiting.result() == 42
     clock.advance(61.0)
-    with pytest.raises(ResultMissing, match="left no result"):
+    with pytest.raises(ResultMissing, match="is gone without a result"):
         job.result()
 
 

@@ -82,7 +82,7 @@ def test_a_death_is_unknown_until_somebody_says_what_happened(client: ControlPla
     with pytest.raises(ExecutionRunning):
         ledger.run("order", pay, timeout_s=0)
     clock.advance(31.0)
-    with pytest.raises(ExecutionUnknown, match="perhaps it happened"):
+    with pytest.raises(ExecutionUnknown, match="it may have happened"):
         ledger.run("order", pay)
     assert (ledger.get("order")).state == "unknown"  # type: ignore[union-attr]
     assert ledger.resolve("order", 9)

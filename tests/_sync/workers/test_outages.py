@@ -111,7 +111,7 @@ def test_a_store_that_is_away_at_the_start_is_waited_for(client: ControlPlaneCli
     worker = Worker(handle, "jobs", client=away_at_first(client, 2))
     worker.run(until_empty=True)
     assert worker.health.done == 1
-    assert caplog.text.count("cannot reach its store, and will go on once it can: not up yet") == 1
+    assert caplog.text.count("cannot reach its store, and continues once it can: not up yet") == 1
 
 
 def test_a_worker_that_waits_for_its_store_can_be_stopped(client: ControlPlaneClient) -> None:
@@ -121,7 +121,7 @@ def test_a_worker_that_waits_for_its_store_can_be_stopped(client: ControlPlaneCl
     worker = Worker(handle, "jobs", client=away_at_first(client, math.inf))
     worker.start()
     assert (worker.health.state, worker.health.error) == ("away", "StoreUnavailable: not up yet")
-    with pytest.raises(RuntimeError, match="works already"):
+    with pytest.raises(RuntimeError, match="is already running"):
         worker.run()
     worker.stop()
     assert worker.health.state == "stopped"

@@ -35,7 +35,7 @@ def test_a_value_is_copied_out_of_the_buffer_it_was_read_from() -> None:
 def test_values_over_the_limit_are_refused_however_many_come(count: int) -> None:
     store = MemoryStore(limits=Limits(value_bytes=10))
     put(store, "first")
-    with pytest.raises(ValueError, match="the limit is 10"):
+    with pytest.raises(ValueError, match="the limit of 10"):
         store.execute(Put("jobs", [Item(str(n), Raw(b"12345678901")) for n in range(count)]))
 
 

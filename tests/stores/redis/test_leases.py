@@ -99,5 +99,5 @@ def test_control_a_length_of_two_bytes_would_leave_a_record_that_nobody_can_read
     monkeypatch.setattr(Acquire, "checked", ())
     with broken(r"#words < 65536", "true"):
         store.execute(Acquire(None, "leader", "x" * 65_540, "mine", LEASE_S))
-        with pytest.raises(StoreError, match="answered with an error"):
+        with pytest.raises(StoreError, match="returned an error"):
             store.execute(Look(None, ["leader"]))

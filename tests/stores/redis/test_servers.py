@@ -65,7 +65,7 @@ def test_a_host_that_cannot_be_reached_is_unavailable() -> None:
 
 def test_a_database_that_does_not_exist_is_refused(server: RedisServer) -> None:
     refused(f"redis://127.0.0.1:{server.port}/99", StoreError, "99")
-    with pytest.raises(ValueError, match="names no database"):
+    with pytest.raises(ValueError, match="has no database"):
         connect(f"redis://127.0.0.1:{server.port}/jobs")
 
 

@@ -78,7 +78,7 @@ def test_a_client_on_a_connection_takes_that_connection_and_no_other(tmp_path: P
         assert connection.in_transaction
         connection.rollback()
         assert jobs.length() == 0
-        with pytest.raises(ValueError, match="connection= is another"):
+        with pytest.raises(ValueError, match="connection= is a different one"):
             jobs.put("work", connection=other)
     connection.close()
     other.close()

@@ -70,8 +70,8 @@ def _refuse_failed(queue: str, message_id: str, failure: _Failure, *, is_there: 
 def _refuse_dead(queue: str, message_id: str, messages: list[Message]) -> None:
     if not messages:
         raise ResultMissing(
-            f"job {message_id} of queue {queue!r} is gone and left no result: its worker keeps none (results=True keeps them), "
-            "it was kept long enough, or there never was such a job"
+            f"job {message_id} of queue {queue!r} is gone without a result: its worker keeps none (results=True keeps them), "
+            "its result has expired, or the job never existed"
         )
     if messages[0].state == "dead":
         raise JobFailed(f"job {message_id} of queue {queue!r} is dead: {messages[0].last_error or 'its worker died every time'}")

@@ -56,9 +56,9 @@ class AsyncOnceRun:
         if found.state == "done":
             return found.decoded(codec, self._what())
         if is_running:
-            raise ExecutionRunning(f"{self._what()} is being done by {found.holder} at this moment")
+            raise ExecutionRunning(f"{self._what()} is being done by {found.holder} now")
         raise ExecutionUnknown(
-            f"{self._what()} was begun by {found.holder}, who died: perhaps it happened; find out, then resolve() or forget() it"
+            f"{self._what()} was begun by {found.holder}, which died: it may have happened; find out, then resolve() or forget() it"
         )
 
     async def _do(self, function: Callable[[], Awaitable[Any]], codec: Codec, started: float, keep_s: float | None) -> Any:
@@ -147,11 +147,11 @@ async def reconcile(store: AsyncStore, ledger: str, key: str, change: Change) ->
     if entry is None:
         return False
     if is_running:
-        raise ExecutionRunning(f"{key} of ledger {ledger!r} is being done by {entry_of(entry.value).holder} at this moment")
+        raise ExecutionRunning(f"{key} of ledger {ledger!r} is being done by {entry_of(entry.value).holder} now")
     same = Change(key, change.do, change.value, expect="revision", revision=entry.revision, ttl_s=change.ttl_s)
     (answer,) = await store.execute(Write(ledger, [same]))
     if not answer.written:
-        raise Refused(f"{key} of ledger {ledger!r} has changed meanwhile: look again")
+        raise Refused(f"{key} of ledger {ledger!r} has changed meanwhile: check again")
     return True
 
 

@@ -74,7 +74,7 @@ async def _hand_on(
     try:
         await deliver(JSON.decode(message.value))
     except Exception as error:  # noqa: BLE001 - foreign code, and the others are still to be handed on
-        _log.warning("message %s of %s could not be handed on, and is tried again later", message.id, message.queue, exc_info=error)
+        _log.warning("message %s of %s could not be relayed, and is retried", message.id, message.queue, exc_info=error)
         await holding.leave(error, fail)
         return False
     except BaseException as error:
@@ -83,6 +83,6 @@ async def _hand_on(
     try:
         await holding.leave(None, settle)
     except ClaimLost:
-        _log.warning("message %s of %s took longer than its lease, and is handed on again", message.id, message.queue)
+        _log.warning("message %s of %s took longer than its lease, and is relayed again", message.id, message.queue)
         return False
     return True

@@ -92,13 +92,13 @@ async def undo_copy(source_url: str, target_url: str | None = None, *, force: bo
 def _not_undone(source_name: str, target_name: str, error: HoldfastError) -> Refused:
     if isinstance(error, NotAllowed):
         return Refused(f"{source_name} stays sealed: {error}; name the target's URL with its password as well")
-    return Refused(f"{source_name} stays sealed: {error}; if you need the source all the same, stop who uses {target_name} and force it")
+    return Refused(f"{source_name} stays sealed: {error}; if you still need the source, stop all users of {target_name} and force it")
 
 
 async def _seal_target(target_url: str, sealed: Sealed, source_name: str) -> None:
     """Seal the target if it is as the copy left it."""
     if sealed.target_at is None:
-        raise Refused(f"it was merged into {sealed.to}, and whether that was used since cannot be told")
+        raise Refused(f"it was merged into {sealed.to}, and whether that was used since is unknown")
     try:
         target = await open_async(target_url, create=False)
     except StoreMoved as moved:

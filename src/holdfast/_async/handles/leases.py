@@ -200,7 +200,7 @@ async def renew_by_name(client: ControlPlaneClient, name: LeaseName, lease_s: fl
     if hold is None:
         hold = keepalive.remember(name, Hold(name, lease_s, started, keepalive.now, auto_renew=False))
     if lease is None:
-        hold.tell_lost("the store says that it is no longer held")
+        hold.tell_lost("the store reports that it is no longer held")
         raise hold.error()
     hold.renewed(started, lease_s)
     return lease, hold
@@ -215,7 +215,7 @@ async def release_by_name(client: ControlPlaneClient, name: LeaseName, hold: Hol
         client.keepalive.drop(hold)
     (was_held,) = (await client.async_store.execute(Release([name]))).held
     if hold is not None:
-        hold.end("it was given back" if was_held else "the store says that it is no longer held")
+        hold.end("it was given back" if was_held else "the store reports that it is no longer held")
     return DictResponse(1) if was_held else DictResponse(0, 1)
 
 

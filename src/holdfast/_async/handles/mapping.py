@@ -279,9 +279,7 @@ class AsyncDict(AsyncDictLeases[V]):
             step = change_of(key, value=self._codec.encode(value), revision=revision, **conditions)
             if (await self._write_one(store, step)).written:
                 return value
-        raise Refused(
-            f"key {key!r} of dict {self.name!r} was changed by others {TRIES:,} times in a row; nothing was written: hold a lease"
-        )
+        raise Refused(f"key {key!r} of dict {self.name!r} was changed by others {TRIES:,} times in a row; nothing was written: use a lease")
 
     def watch(
         self,

@@ -153,5 +153,5 @@ class AsyncQueue(AsyncQueueConsumer[T], AsyncQueueAdministration):
         if connection is None:
             return await put(reached.async_store, command, timeout_s, poll_s)
         if timeout_s is not None:
-            raise ValueError("timeout_s= waits for others to make room, and they may wait for your transaction: give no connection=")
+            raise ValueError("timeout_s= waits for consumers to make room, and they may wait for your transaction: leave connection= out")
         return await reached.async_store_on(connection).execute(command)

@@ -152,7 +152,7 @@ class AsyncTogether:
 
     async def __aenter__(self) -> Self:
         if self._is_over:
-            raise RuntimeError("this step is over: begin another with client.together()")
+            raise RuntimeError("this step is finished: begin another with client.together()")
         return self
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
@@ -194,7 +194,7 @@ class AsyncTogether:
 
     def _add(self, parts: dict[Any, list[Any]], name: Any, part: Any) -> None:
         if self._is_over:
-            raise RuntimeError("this step is over: begin another with client.together()")
+            raise RuntimeError("this step is finished: begin another with client.together()")
         parts.setdefault(name, []).append(part)
 
     def _settle_parts(self) -> list[Part]:

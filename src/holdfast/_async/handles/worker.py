@@ -196,7 +196,7 @@ class AsyncWorker(Generic[V, R, C]):
     def _open(self, *, until_empty: bool = False, max_jobs: int | None = None) -> AsyncOpening:
         """Begin to open the store; raises what no waiting mends."""
         if self.health.state != "stopped":
-            raise RuntimeError(f"worker {self.orders.name} works already: make another, or stop it first")
+            raise RuntimeError(f"worker {self.orders.name} is already running: make another, or stop it first")
         opening = AsyncOpening(self.orders.name, partial(self._begin, until_empty=until_empty, max_jobs=max_jobs))
         # Before it is tried: who wants it to stop from now on tells either of the two.
         self._shift, self._opening = None, opening
@@ -245,7 +245,7 @@ def worker(
     """
     if not isinstance(queue, str):
         name = getattr(queue, "__name__", "the function")
-        raise TypeError(f'@worker needs the name of a queue: write @worker("{name}") above def {name}, with the name that you choose')
+        raise TypeError(f'@worker needs the name of a queue: write @worker("{name}") above def {name}, with the name of your queue')
 
     def made(function: Callable[..., Any]) -> Any:
         worker = AsyncWorker(function, queue, client=client, base_url=base_url, **options)

@@ -51,7 +51,7 @@ def copy_all(
     survey = source.execute(Survey())
     if survey.held:
         names = ", ".join(f"{lease.key} by {lease.holder!r}" for lease in survey.held)
-        raise Refused(f"leases are held in the source ({names}); nothing was copied: stop who holds them, and copy again")
+        raise Refused(f"leases are held in the source ({names}); nothing was copied: stop their holders, and copy again")
     contents = _contents(source)
     if not survey.latest and not contents.queues and not contents.dicts:
         raise Refused(f"{source_name} is empty; nothing was moved, and it was not sealed: check the URL")
@@ -99,7 +99,7 @@ def _contents(store: Store) -> Contents:
             holders = ", ".join(sorted(stats.holders)[:3])
             raise Refused(
                 f"queue {queue.name!r} has {counted(stats.leased, 'claimed message')} ({holders}); nothing was copied: "
-                "let the claims end, stop who makes them, and copy again"
+                "let the claims end, stop the workers, and copy again"
             )
         messages[queue.name] = stats.total
     for one in dicts:
@@ -185,7 +185,7 @@ def copy_page(target: Store, copying: Copying, found: Page) -> Copying:
     there = _read_back(target, page)
     if checksum_of(page.lasting(there)) != checksum_of(there):
         raise StoreCorrupted(
-            f"what was copied of {page.place.name!r} is not in the target as it was sent: does somebody use the target already? "
+            f"the copy of {page.place.name!r} differs in the target: is the target already in use? "
             "The source was not changed; empty the target, and copy again"
         )
     return after

@@ -120,7 +120,7 @@ def put_within(store: Store, commands: Sequence[Put], room: Room, timeout_s: flo
                     return answers[:-1]
             remaining_s = deadline - time.monotonic()
             if remaining_s <= 0:
-                raise QueueFull(f"queue {full!r} is full: take messages out, or wait for longer than {timeout_s or 0} seconds")
+                raise QueueFull(f"queue {full!r} is full: remove messages, or wait for longer than {timeout_s or 0} seconds")
             if full == watched:
                 store.wait(mark, remaining_s, None, poll_s)
 

@@ -73,7 +73,7 @@ def _hand_on(client: ControlPlaneClient, message: Message, hold: Hold, deliver: 
     try:
         deliver(JSON.decode(message.value))
     except Exception as error:  # noqa: BLE001 - foreign code, and the others are still to be handed on
-        _log.warning("message %s of %s could not be handed on, and is tried again later", message.id, message.queue, exc_info=error)
+        _log.warning("message %s of %s could not be relayed, and is retried", message.id, message.queue, exc_info=error)
         holding.leave(error, fail)
         return False
     except BaseException as error:
@@ -82,6 +82,6 @@ def _hand_on(client: ControlPlaneClient, message: Message, hold: Hold, deliver: 
     try:
         holding.leave(None, settle)
     except ClaimLost:
-        _log.warning("message %s of %s took longer than its lease, and is handed on again", message.id, message.queue)
+        _log.warning("message %s of %s took longer than its lease, and is relayed again", message.id, message.queue)
         return False
     return True

@@ -64,7 +64,7 @@ class QueueClaimContext(Generic[T]):
 
     def __enter__(self) -> T | None:
         if self._holding is not None:
-            raise RuntimeError("this context is entered already: make another for another message")
+            raise RuntimeError("this context is already entered: make another for another message")
         if self._auto_renew:
             self._client.check_renewal()
         self.claim = None

@@ -78,7 +78,7 @@ class NamedLease(StoreHandle):
         """The context that the running body leaves."""
         context = self._entered.left_by(Body.current(), LeaseContext)
         if context is None:
-            raise RuntimeError(f"{self._terms.describe()} was left, but nobody has entered this handle: use `with`, or enter it first")
+            raise RuntimeError(f"{self._terms.describe()} was left, but this handle was not entered: use `with`, or enter it first")
         return context
 
     def __repr__(self) -> str:

@@ -152,5 +152,5 @@ class Queue(QueueConsumer[T], QueueAdministration):
         if connection is None:
             return put(reached.store, command, timeout_s, poll_s)
         if timeout_s is not None:
-            raise ValueError("timeout_s= waits for others to make room, and they may wait for your transaction: give no connection=")
+            raise ValueError("timeout_s= waits for consumers to make room, and they may wait for your transaction: leave connection= out")
         return reached.store_on(connection).execute(command)

@@ -153,7 +153,7 @@ class Together:
 
     def __enter__(self) -> Self:
         if self._is_over:
-            raise RuntimeError("this step is over: begin another with client.together()")
+            raise RuntimeError("this step is finished: begin another with client.together()")
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
@@ -195,7 +195,7 @@ class Together:
 
     def _add(self, parts: dict[Any, list[Any]], name: Any, part: Any) -> None:
         if self._is_over:
-            raise RuntimeError("this step is over: begin another with client.together()")
+            raise RuntimeError("this step is finished: begin another with client.together()")
         parts.setdefault(name, []).append(part)
 
     def _settle_parts(self) -> list[Part]:

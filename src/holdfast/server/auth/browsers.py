@@ -40,11 +40,11 @@ def is_json(content_type: bytes | None) -> bool:
 
 
 def _is_own(origin: bytes, host: bytes) -> bool:
-    # The scheme is left out: behind a proxy that speaks TLS the server does not know it.
+    # The scheme is left out: behind a proxy that terminates TLS the server does not know it.
     scheme, _, authority = origin.lower().partition(b"://")
     return scheme in (b"http", b"https") and authority == host.lower()
 
 
 def _cross_origin() -> WireError:
-    detail = "a web page of another origin asked, and this server asks for no token: make one with `holdfast token create`"
+    detail = "requests of a web page of another origin are refused while the server has no tokens: make one with `holdfast token create`"
     return WireError("cross_origin", 403, detail, ((b"connection", b"close"),))

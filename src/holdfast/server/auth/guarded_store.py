@@ -120,7 +120,7 @@ class Reach:
             found = await self._store.execute(Names(kind, RESERVED, limit=2))
             if any(settings.name != AUDIT for settings in found.settings):
                 raise NotAllowed(
-                    "the store has tokens or namespaces, and a copy through its server would leave them: copy the store itself"
+                    "the store has tokens or namespaces, which a copy through its server would leave behind: copy the store itself"
                 )
 
     def mark(self, topic: str) -> Mark:

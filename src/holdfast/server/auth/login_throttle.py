@@ -47,7 +47,7 @@ class Failures:
         """Refuse an address that failed too often, saying when to come again."""
         if (wait_s := self.wait_s(address)) > 0:
             seconds = math.ceil(wait_s)
-            detail = f"too many tokens that are none came from your address: try again in {seconds} s, with one that was not revoked"
+            detail = f"too many invalid tokens from your address: try again in {seconds} s, with a valid token"
             raise WireError("too_many_failures", 429, detail, ((b"retry-after", b"%d" % seconds),))
 
 

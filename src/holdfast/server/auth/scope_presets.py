@@ -18,9 +18,9 @@ def worker_grants(queue: str) -> list[Grant]:
     """What a worker of the queue needs, whatever its options; a dead-letter queue and dicts of its own need scopes of their own."""
     return [
         Grant(f"queue:{queue}:claim,read", "claim, renew and settle jobs, wait for them"),
-        Grant(f"dict:{WORKERS}:write", "show that the worker lives"),
-        Grant(f"dict:{CANCELS}:read,write", "hear that a running job is to be cancelled"),
-        Grant(f"dict:{results_of(queue)}:write", "keep results (`results=True`)"),
-        Grant(f"dict:{progress_of(queue)}:write", "keep reports (`job.report`)"),
-        Grant(f"dict:{ledger_of(queue)}:read,write", "remember what was done (`idempotent=True`)"),
+        Grant(f"dict:{WORKERS}:write", "show that the worker is alive"),
+        Grant(f"dict:{CANCELS}:read,write", "learn that a running job is to be cancelled"),
+        Grant(f"dict:{results_of(queue)}:write", "store results (`results=True`)"),
+        Grant(f"dict:{progress_of(queue)}:write", "store reports (`job.report`)"),
+        Grant(f"dict:{ledger_of(queue)}:read,write", "remember finished effects (`idempotent=True`)"),
     ]

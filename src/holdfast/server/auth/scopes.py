@@ -38,7 +38,7 @@ class Scope(Struct, frozen=True):
         kind, _, rest = text.partition(":")
         pattern, _, verbs = rest.rpartition(":")
         if kind not in VERBS or not pattern:
-            raise ValueError(f"{text!r} is no scope: write KIND:PATTERN:VERBS as in queue:orders-*:put,claim, or * or admin")
+            raise ValueError(f"{text!r} is not a scope: write KIND:PATTERN:VERBS as in queue:orders-*:put,claim, or * or admin")
         check_name(pattern, "scope")
         return cls(kind, pattern, _verbs(kind, verbs))
 
@@ -86,5 +86,5 @@ def _verbs(kind: str, text: str) -> frozenset[str]:
     verbs = VERBS[kind] if text == ANY else frozenset(text.split(","))
     if not verbs <= VERBS[kind]:
         unknown = ", ".join(sorted(map(repr, verbs - VERBS[kind])))
-        raise ValueError(f"{kind} has no verb {unknown}: choose of {', '.join(sorted(VERBS[kind]))}, or * for all")
+        raise ValueError(f"{kind} has no verb {unknown}: use one of {', '.join(sorted(VERBS[kind]))}, or * for all")
     return verbs

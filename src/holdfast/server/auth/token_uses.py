@@ -65,4 +65,4 @@ class TokenUses:
                 Write(TOKEN_USES, [Change(token_id, value=Raw(json.encode(at)), ttl_s=KEPT_S) for token_id, at in uses.items()])
             )
         except HoldfastError as error:
-            _log.warning("when tokens were last used could not be kept: %s", error)
+            _log.warning("the last use of tokens could not be recorded: %s", error)

@@ -27,6 +27,6 @@ class Hosts:
         name = host.decode("latin-1").lower()
         name = name if name.endswith("]") else name.rpartition(":")[0] or name
         if name not in self._allowed:
-            raise WireError("wrong_host", 400, "this server is not known by the name in the Host header: start it with --allow-host")
+            raise WireError("wrong_host", 400, "the Host header does not name this server: start it with --allow-host")
         if len(self._known) < len(self._allowed) * 4:
             self._known.add(host)

@@ -47,7 +47,7 @@ class InFlight:
             await self._app(scope, receive, send)
             return
         if self._counts[whose] >= self._most:
-            raise WireError("too_many_requests", self._status, f"{self._most:,} requests are under way: try again", RETRY)
+            raise WireError("too_many_requests", self._status, f"{self._most:,} requests are in progress: try again", RETRY)
         self._counts[whose] += 1
         slots: list[Callable[[], None]] = scope.setdefault(SLOTS, [])
         slots.append(partial(self._leave, whose))

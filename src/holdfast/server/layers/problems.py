@@ -21,7 +21,7 @@ DETAIL: Final = 2_000
 
 TOLD: Final = {
     "store_unavailable": "the server cannot reach its store, and nothing was written: try again later",
-    "outcome_unknown": "the server lost its store before that answered, and it may have been written: send it again under the same id",
+    "outcome_unknown": "the server lost its store before it replied, and the command may have been applied: repeat it under the same id",
     "store_full": "the server's store is full: make room there, then try again",
 }
 """What callers are told of what may happen to any store."""
@@ -58,7 +58,7 @@ def problem_for(error: Exception) -> tuple[Problem, tuple[tuple[bytes, bytes], .
     if isinstance(error, DecodeError) and not isinstance(error, ValidationError):
         return Problem("not_json", 400, str(error), "Not JSON"), ()
     if isinstance(error, RecursionError):
-        return Problem("too_deep", 422, "the body is nested too deep", "Too deep"), ()
+        return Problem("too_deep", 422, "the body is nested too deeply", "Too deep"), ()
     if isinstance(error, Closed):
         # The server's store, not the client's: it may well be there again in a moment.
         return Problem("store_unavailable", 503, "the server is shutting down: try again", "Store unavailable"), RETRY
@@ -75,5 +75,5 @@ def _without_insides(problem: Problem, error: Exception) -> Problem:
         _log.warning("incident %s: %s", incident, error)
     else:
         _log.error("incident %s: a request failed", incident, exc_info=error)
-    detail = TOLD.get(problem.code, "the server failed, and nothing more is said here")
+    detail = TOLD.get(problem.code, "the server failed")
     return replace(problem, detail=f"{detail}; its log has incident {incident}", fields={})

@@ -86,7 +86,7 @@ class SignIn:
             # Only now: a good token is let in whatever others sent from the same address.
             self._failures.check(where)
             self._failures.add(where)
-            _log.warning("a login from %s failed, with %s", where, f"token {token_id}" if token_id else "what is no token")
+            _log.warning("a login from %s failed, with %s", where, f"token {token_id}" if token_id else "an invalid token")
             raise _unwelcome()
         self._uses.note(token.id)
         return token
@@ -130,9 +130,9 @@ def _bearer(authorization: bytes | None) -> str:
 
 
 def _no_token() -> WireError:
-    return WireError("not_signed_in", 401, "this server asks for a token: give token=, or set HOLDFAST_TOKEN", CHALLENGE)
+    return WireError("not_signed_in", 401, "this server requires a token: give token=, or set HOLDFAST_TOKEN", CHALLENGE)
 
 
 def _unwelcome() -> WireError:
-    detail = "the token is not known here: it was revoked, it has expired, or it is another server's; ask for a new one"
+    detail = "unknown token: it was revoked, it has expired, or it belongs to another server; ask for a new one"
     return WireError("not_signed_in", 401, detail, CHALLENGE)

@@ -86,7 +86,7 @@ class Memory:
         is_own = self._held[whose] and self._held[whose] + size > self._most_each
         most, status = (self._most_each, 429) if is_own else (self._most, 503)
         whose_answers = "your answers" if is_own else "answers"
-        detail = f"{whose_answers} take {most // MIB:,} MiB here already: read them, or ask for less at a time"
+        detail = f"{whose_answers} already take {most // MIB:,} MiB here: read them, or request less at a time"
         return WireError("too_many_requests", status, detail, RETRY)
 
 

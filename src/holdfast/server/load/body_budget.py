@@ -80,7 +80,7 @@ class Budget:
         left_s = self._left_s(whose)
         if left_s > PATIENT_S:
             retry = ((b"retry-after", b"%d" % math.ceil(left_s)), (b"connection", b"close"))
-            raise WireError("too_many_requests", 429, "what you asked for kept others waiting: ask for less at once, or later", retry)
+            raise WireError("too_many_requests", 429, "your requests delayed other callers: request less at once, or wait", retry)
         if left_s > 0:
             await asyncio.sleep(left_s)
 

@@ -33,7 +33,7 @@ class Rates:
         left = min(full, left + (now - at) * self._per_s)
         if left < 1:
             seconds = math.ceil((1 - left) / self._per_s)
-            detail = f"more than {self._per_s:g} requests a second came from you: try again in {seconds} s, or put several into one"
+            detail = f"more than {self._per_s:g} requests per second from you: try again in {seconds} s, or combine several"
             raise WireError("too_many_requests", 429, detail, ((b"retry-after", b"%d" % seconds),))
         self._left[caller] = (left - 1, now)
         self._left.move_to_end(caller)

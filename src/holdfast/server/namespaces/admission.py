@@ -228,7 +228,7 @@ class _Used:
 
     def _over(self, what: str, most: int, remedy: str) -> WireError:
         name = self._namespace.name
-        detail = f"namespace {name} may have {most:,} {what}, and this would be more: {remedy}, or ask the operator"
+        detail = f"namespace {name} is limited to {most:,} {what}, and this would exceed it: {remedy}, or ask the operator"
         return WireError("over_quota", 403, f"{detail} (holdfast namespace quota {name} --{what} …)")
 
 

@@ -80,7 +80,7 @@ class Namespace(Struct, frozen=True):
         inside = self.prefix + name
         if len(inside.encode()) > limit_bytes:
             size_bytes, room_bytes = len(name.encode()), limit_bytes - len(self.prefix)
-            raise ValueError(f"{name[:30]!a}… is {size_bytes:,} bytes; in namespace {self.name} the limit is {room_bytes:,}")
+            raise ValueError(f"{name[:30]!a}… is {size_bytes:,} bytes long, more than the limit of {room_bytes:,} in namespace {self.name}")
         return inside
 
 
@@ -91,7 +91,7 @@ DEFAULT: Final = Namespace(DEFAULT_NAME, "")
 def check_namespace(name: str) -> str:
     """Refuse what cannot be the name of a namespace."""
     if not _NAME.fullmatch(name):
-        raise ValueError("this is no namespace: it has 1 to 32 of a-z, 0-9, '.', '_' and '-', a letter or digit first")
+        raise ValueError("this is not a valid namespace: it must have 1 to 32 of a-z, 0-9, '.', '_' and '-', a letter or digit first")
     return name
 
 
@@ -103,7 +103,7 @@ def is_reserved(name: str) -> bool:
 def refuse_reserved(name: str) -> None:
     """Refuse a name that only the server may say."""
     if is_reserved(name):
-        raise NotAllowed(f"{name[:30]!a} begins with a space, and such names are the server's own: choose another")
+        raise NotAllowed(f"{name[:30]!a} begins with a space; such names are reserved for the server: use another")
 
 
 def _rename(topic: str, turn: Callable[[str], str]) -> str:

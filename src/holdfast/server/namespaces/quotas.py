@@ -44,7 +44,7 @@ def set_quota(store: Store, namespace: str, quota: Quota, *, by: Actor) -> None:
     given = to_builtins(quota)
     for name, most in given.items():
         if most < 0:
-            raise ValueError(f"the quota of {name} is {most:,}: give 0 or more, or none")
+            raise ValueError(f"the quota of {name} must be 0 or more, or none, not {most:,}")
     change = Change(namespace, do="delete") if quota == UNLIMITED else Change(namespace, value=Raw(json.encode(quota)))
     store.execute(Together([Write(QUOTAS, [change]), recorded(by, Act("set quota", f"namespace:{namespace}", given))]))
 

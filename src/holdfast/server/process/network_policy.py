@@ -31,18 +31,18 @@ class Exposure(Struct, frozen=True, kw_only=True):
         if (self.certificate is None) != (self.key is None):
             raise ValueError("a certificate needs its key: give --tls-cert and --tls-key")
         if self.client_ca is not None and self.certificate is None:
-            raise ValueError("client certificates are shown over TLS: give --tls-cert and --tls-key with --client-ca")
+            raise ValueError("client certificates need TLS: give --tls-cert and --tls-key with --client-ca")
         if self.is_loopback or self.is_insecure:
             return
         if not asks_for_tokens:
             raise ValueError(
-                f"{self.host} can be reached from elsewhere, and no token was made: make one with `holdfast token create`, "
-                "listen on 127.0.0.1, or say --insecure"
+                f"{self.host} can be reached from other hosts, and no token was made: make one with `holdfast token create`, "
+                "listen on 127.0.0.1, or use --insecure"
             )
         if self.certificate is None and not self.is_tls_terminated:
             raise ValueError(
-                f"{self.host} can be reached from elsewhere, and tokens would cross the wire in the clear: give --tls-cert and --tls-key, "
-                "--tls-terminated behind a proxy that speaks TLS, or --insecure"
+                f"{self.host} can be reached from other hosts, and tokens would be sent unencrypted: give --tls-cert and --tls-key, "
+                "--tls-terminated behind a proxy that terminates TLS, or --insecure"
             )
 
     @property

@@ -35,13 +35,13 @@ def run(store_url: str | None, exposure: Exposure, options: Options = DEFAULT_OP
     store = connect_patiently(store_url)
     exposure.check(asks_for_tokens=has_tokens(store))
     server = Server(ControlPlane(store, replace(options, hosts=exposure.known_hosts)), exposure)
-    allowed = "by token" if ever_made(store) else "to anyone who reaches it"
+    allowed = "by token" if ever_made(store) else "to every client that can reach it"
     _log.info("serving %s (%s) at %s, %s", without_password(store.url), store.guarantees.engine, server.url, allowed)
     # What is there now stays: the collector of cycles, for which everything stands still, need not look at it again and again.
     gc.collect()
     gc.freeze()
     server.serve_forever()
-    _log.info("ended: every request was answered")
+    _log.info("stopped: every request was finished")
 
 
 def connect_patiently(url: str | None, sleep: Callable[[float], object] = time.sleep) -> Store:
@@ -53,5 +53,5 @@ def connect_patiently(url: str | None, sleep: Callable[[float], object] = time.s
         except StoreUnavailable as error:
             tries += 1
             if tries == 1:
-                _log.warning("the server cannot reach its store, and will go on once it can: %s", error)
+                _log.warning("the server cannot reach its store, and continues once it can: %s", error)
             sleep(BACKOFF.delay_s(tries))

@@ -76,7 +76,7 @@ def _listen(host: str, port: int) -> socket.socket:
         return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
     except OSError as error:
         said = (error.strerror or str(error)).lower()
-        raise OSError(f"cannot listen on {host}, port {port}: {said}; choose another with --host or --port") from error
+        raise OSError(f"cannot listen on {host}, port {port}: {said}; set another with --host or --port") from error
 
 
 def _config(plane: ControlPlane, exposure: Exposure, drain_s: int) -> uvicorn.Config:

@@ -111,5 +111,5 @@ class HealthRoute:
             try:
                 await self._store.execute(Names("dict", TOKENS, limit=1, exact=True))
             except HoldfastError as error:
-                raise WireError("store_unavailable", 503, "the store does not answer") from error
+                raise WireError("store_unavailable", 503, "the store does not respond") from error
         await answer(scope, send, 200, b'{"ok":true}', JSON_TYPE)

@@ -55,7 +55,7 @@ def asked_for(scope: Scope) -> tuple[str | None, int]:
         raise ValueError(f"the query has {', '.join(sorted(query))}; the audit takes after and limit")
     limit = query.get("limit", [str(AUDIT_PAGE)])[-1]
     if not limit.isascii() or not limit.isdecimal() or not 1 <= int(limit[:9]) <= AUDIT_PAGE:
-        raise ValueError(f"limit is no number from 1 to {AUDIT_PAGE:,}")
+        raise ValueError(f"limit must be a number from 1 to {AUDIT_PAGE:,}")
     after = query.get("after", [""])[-1]
     if not _ID.fullmatch(after):
         raise ValueError("after is not the id of a record")

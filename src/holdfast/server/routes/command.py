@@ -95,7 +95,7 @@ class CommandRoute:
     async def _claim(self, store: AsyncStore, command: Claim, scope: Scope, receive: Receive) -> Claimed:
         """Claim, waiting for something to be there; what comes when the client has gone is given back."""
         if command.id:
-            raise ValueError("a claim that waits takes no id: it asks many times, and what a lost answer claimed is given back at once")
+            raise ValueError("a waiting claim takes no id: it is repeated, and messages of a lost response are given back at once")
         messages = await self._lasting.run(scope, receive, claim_patiently(store, command, wait_s(scope), POLL_S), self._tenants)
         if messages is None:
             await caller_of(scope).stay()
@@ -106,9 +106,9 @@ def wait_s(scope: Scope) -> float:
     """How long the request is to wait, from its query."""
     asked = parse_qs(scope["query_string"].decode("latin-1"), keep_blank_values=True)
     if asked.keys() != {"wait_s"}:
-        raise ValueError("a claim takes no query but wait_s")
+        raise ValueError("the only query parameter of a claim is wait_s")
     try:
         seconds = float(asked["wait_s"][-1])
     except ValueError:
-        raise ValueError("wait_s is no number of seconds") from None
+        raise ValueError("wait_s must be a number of seconds") from None
     return check_duration(seconds, "wait_s", maximum=WAIT_MAX_S)

@@ -34,13 +34,13 @@ def openapi() -> Json:
     """The whole document."""
     schemas = _Schemas()
     paths = {route.path: {"post": _command(route, schemas)} for route in ROUTES}
-    paths[WAIT_PATH] = {"post": _operation("Wait until a topic was hinted after its mark.", Waited, schemas, body=schemas.of(WaitFor))}
-    paths[ABOUT_PATH] = {"get": _operation("What the server is, and what the store behind it promises.", About, schemas)}
+    paths[WAIT_PATH] = {"post": _operation("Wait for a hint on a topic after its mark.", Waited, schemas, body=schemas.of(WaitFor))}
+    paths[ABOUT_PATH] = {"get": _operation("The server, and the guarantees of its store.", About, schemas)}
     paths[WATCH_PATH] = {"get": _watch(schemas)}
     paths[AUDIT_PATH] = {"get": _audit(schemas)}
-    for path, what in ((HEALTH_PATH, "Whether the server lives."), (READY_PATH, "Whether its store answers.")):
+    for path, what in ((HEALTH_PATH, "Whether the server is alive."), (READY_PATH, "Whether its store responds.")):
         paths[path] = {"get": _operation(what, dict[str, bool], schemas)}
-    paths[METRICS_PATH] = {"get": _operation("What is counted, for Prometheus.", str, schemas, content_type="text/plain")}
+    paths[METRICS_PATH] = {"get": _operation("Metrics, for Prometheus.", str, schemas, content_type="text/plain")}
     return {
         "openapi": "3.1.0",
         "info": {"title": "Holdfast", "version": __version__, "description": "Queues, dicts, leases and watches over HTTP."},
@@ -86,13 +86,13 @@ def _watch(schemas: _Schemas) -> Json:
     operation["parameters"] = [
         {"name": "topic", "in": "query", "required": True, "schema": {"type": "string", "minLength": 1}},
         {"name": "after", "in": "query", "description": "The index of the last event seen.", "schema": after},
-        {"name": "Last-Event-ID", "in": "header", "description": "As `after`, and before it.", "schema": after},
+        {"name": "Last-Event-ID", "in": "header", "description": "Like `after`, and takes precedence.", "schema": after},
     ]
     return operation
 
 
 def _audit(schemas: _Schemas) -> Json:
-    operation = _operation("What administrators did, the oldest first.", AuditPage, schemas)
+    operation = _operation("Acts of administrators, oldest first.", AuditPage, schemas)
     record_id = {"type": "string", "pattern": "^[0-9a-f-]{0,36}$"}
     operation["parameters"] = [
         {"name": "after", "in": "query", "description": "The id of the last record seen.", "schema": record_id},
@@ -102,7 +102,7 @@ def _audit(schemas: _Schemas) -> Json:
 
 
 def _operation(summary: str, answers: Any, schemas: _Schemas, body: Json | None = None, content_type: str = "application/json") -> Json:
-    problem = {"description": "What is wrong, with a stable code.", "content": {CONTENT_TYPE: {"schema": schemas.of(Problem)}}}
+    problem = {"description": "An error, with a stable code.", "content": {CONTENT_TYPE: {"schema": schemas.of(Problem)}}}
     operation: Json = {
         "summary": summary,
         "responses": {

@@ -75,4 +75,4 @@ def check_wait(asked: WaitFor) -> None:
     """Refuse a wait on too much or on nothing."""
     check_duration(asked.timeout_s, "timeout_s", maximum=WAIT_MAX_S)
     if not 1 <= len(asked.topics) <= TOPICS_MAX:
-        raise ValueError(f"the wait has {len(asked.topics):,} topics: give 1 to {TOPICS_MAX:,}")
+        raise ValueError(f"the wait has {len(asked.topics):,} topics; it must have 1 to {TOPICS_MAX:,}")

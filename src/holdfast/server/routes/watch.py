@@ -122,11 +122,11 @@ def asked_for(scope: Scope) -> Changes:
     """What is to be watched, from the query and the Last-Event-ID that a client sends when it comes again."""
     query = parse_qs(scope["query_string"].decode("latin-1"), keep_blank_values=True)
     if not {"topic"} <= query.keys() <= {"topic", "after"}:
-        raise ValueError("a watch takes topic=queue:NAME, dict:NAME or lease::NAME, and after=INDEX if it is to go on somewhere")
+        raise ValueError("a watch takes topic=queue:NAME, dict:NAME or lease::NAME, and after=INDEX to continue from an event")
     last = header(scope, b"last-event-id")
     after = last.decode("latin-1") if last is not None else query.get("after", [str(OLDEST)])[-1]
     if not after.removeprefix("-").isdecimal() or not after.isascii() or len(after) > len(str(2**63)):
-        raise ValueError("the index to go on after is not a whole number")
+        raise ValueError("the index in after is not a whole number")
     return Changes(query["topic"][-1], max(int(after), OLDEST), FIRST_PAGE)
 
 

@@ -54,7 +54,7 @@ def refuse_what_others_placed(*paths: str | os.PathLike[str]) -> None:
             continue
         found = status_of(path) if S_ISLNK(link.st_mode) else link
         if S_ISLNK(link.st_mode) and link.st_uid not in (os.geteuid(), 0) and (found is None or found.st_uid != link.st_uid):
-            raise StoreError(f"{path} is a link that another user made, to what is not that user's: remove it")
+            raise StoreError(f"{path} is a link that another user made to a file that is not theirs: remove it")
         if found is not None and not (S_ISREG(found.st_mode) or S_ISDIR(found.st_mode)):
             raise StoreError(f"{path} is neither a file nor a folder: remove it, or name another path")
 
@@ -74,7 +74,7 @@ def open_companion(path: Path, database: str | os.PathLike[str]) -> int:
         fd = os.open(path, flags)
         if not S_ISREG(os.fstat(fd).st_mode):
             os.close(fd)
-            raise OSError(f"{path} is no file") from None
+            raise OSError(f"{path} is not a file") from None
         return fd
     share_like(database, fd)
     return fd

@@ -21,7 +21,7 @@ def warn_of_copy(path: str | os.PathLike[str], noted: int, found: int) -> bool:
     """Say once that the file was put here since it was opened last, where that is so."""
     if noted == found:
         return False
-    logger.warning("%s is a copy, put here since it was last opened: if it is a restored backup, run `holdfast restore`", path)
+    logger.warning("%s was replaced by a copy since it was last opened: if it is a restored backup, run `holdfast restore`", path)
     return True
 
 
@@ -43,7 +43,7 @@ class Watchman:
         except OSError:
             found = self._inode  # Removed, or out of reach: nothing stands in its place.
         if found != self._inode:
-            message = f"{self._path} was replaced while it was open: end all who have it open, put it there again, run `holdfast restore`"
+            message = f"{self._path} was replaced while it was open: stop all its programs, restore it again, run `holdfast restore`"
             logger.warning(message)
             raise StoreError(message)
         self._look_at_s = now_s + LOOK_S

@@ -123,7 +123,7 @@ def make_folder(folder: str, database: str | os.PathLike[str]) -> None:
     if folder == str(beside(database, "-wake")):
         with _descriptor_of(folder) as fd:
             if os.fstat(fd).st_uid != os.geteuid():
-                raise PermissionError(f"{folder} was exchanged while it was made: look who can write its folder")
+                raise PermissionError(f"{folder} was replaced while it was created: check who can write its folder")
             share_like(database, fd)
 
 
@@ -154,7 +154,7 @@ def _check(fd: int, folder: str, database: str | os.PathLike[str]) -> None:
         return
     found = status_of(database)
     if not (is_ours or (found is not None and (status.st_uid == found.st_uid or found.st_mode & SHARED))):
-        raise PermissionError(f"{folder} belongs to somebody else than the database: remove it")
+        raise PermissionError(f"{folder} does not belong to the owner of the database: remove it")
 
 
 def remove_folder(folder: str | os.PathLike[str]) -> None:

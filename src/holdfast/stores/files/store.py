@@ -37,7 +37,7 @@ class SharedFileStore(StoreDefaults, ABC):
 
     def __init__(self, path: str | os.PathLike[str], durability: Durability, limits: Limits, clock: Clock | None, host: Host) -> None:
         if durability not in ("power", "process"):
-            message = f"durability is {durability!r}: choose 'power' or 'process'"
+            message = f"durability must be 'power' or 'process', not {durability!r}"
             raise ValueError(message)
         self.path: str = str(Path(path).absolute())
         self.limits: Limits = limits

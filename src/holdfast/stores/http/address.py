@@ -40,7 +40,7 @@ class Address(Struct, frozen=True):
         options = dict(parse_qsl(parts.query, keep_blank_values=True))
         is_insecure = options.pop("insecure", None) == "allow"
         if parts.username is not None or parts.password is not None:
-            raise ValueError(f"the {parts.scheme}:// URL holds a user or a password, and the server knows neither: give token=")
+            raise ValueError(f"the {parts.scheme}:// URL has a user or a password, which the server does not use: give token=")
         if (
             not parts.hostname
             or not options.keys() <= {CERTIFICATE, KEY}
@@ -48,10 +48,10 @@ class Address(Struct, frozen=True):
             or parts.fragment
             or _port_of(parts) is None
         ):
-            raise ValueError(f"{parts.scheme}://… names no server: write {parts.scheme}://host:port, or with a path in front of a proxy")
+            raise ValueError(f"{parts.scheme}://… has no host: write {parts.scheme}://host:port, or with a path in front of a proxy")
         token = os.environ.get("HOLDFAST_TOKEN") if token is None else token
         if token is not None and not _TOKEN.fullmatch(token):
-            raise ValueError("the token has a space or a character that no token has: copy it again")
+            raise ValueError("the token has an invalid character: copy it again")
         place = (parts.scheme, parts.hostname, _port_of(parts) or 0, parts.path.rstrip("/"))
         address = cls(*place, token, is_insecure, *_certificate(parts.scheme, options))
         address.check_token()
@@ -61,7 +61,7 @@ class Address(Struct, frozen=True):
         """Refuse to send a token to another host in the clear."""
         if self.token is None or self.scheme == "https" or self.is_insecure or is_loopback(self.host):
             return
-        raise ValueError(f"the token would cross the network to {self.host} in the clear: write https://, or allow it with ?{INSECURE}")
+        raise ValueError(f"the token would be sent unencrypted to {self.host}: write https://, or allow it with ?{INSECURE}")
 
     @property
     def url(self) -> str:
@@ -90,9 +90,9 @@ class Address(Struct, frozen=True):
     def cut_off(self, error: Exception) -> str:
         """What to say of a connection that ended before the answer: a server that misses a certificate gives no reason."""
         advice = (
-            f" (does the server ask for a certificate? give {CERTIFICATE} and {KEY})" if self.scheme == "https" and not self.key else ""
+            f" (does the server require a certificate? give {CERTIFICATE} and {KEY})" if self.scheme == "https" and not self.key else ""
         )
-        return f"{self.url} was cut off before it answered: {error}{advice}"
+        return f"{self.url} closed the connection before it replied: {error}{advice}"
 
     def headers(self) -> dict[str, str]:
         """What goes with every request."""
@@ -109,7 +109,7 @@ def _certificate(scheme: str, options: Mapping[str, str]) -> tuple[str | None, s
     """The client's certificate and its key, from the URL or else the environment."""
     if scheme != "https":
         if options:
-            raise ValueError(f"{CERTIFICATE} and {KEY} are for https:// alone")
+            raise ValueError(f"{CERTIFICATE} and {KEY} apply only to https://")
         return None, None
     certificate, key = options.get(CERTIFICATE), options.get(KEY)
     if not options:

@@ -179,7 +179,7 @@ class Listener:
                 self._refused.clear()
             self._refused.update(refused)
             announced = [self._announced.pop(topic, None) for topic in refused]
-        _log.info("%s sends no wake-ups for %s, which this token may not wait on: it is asked again and again", self._address.url, refused)
+        _log.info("%s sends no wake-ups for %s, which this token may not wait on: polling instead", self._address.url, refused)
         _tell_all(announced)
 
     def _tell(self, heard: list[Heard]) -> None:
@@ -197,7 +197,7 @@ class Listener:
         if not failed:
             return
         if failed == 1:
-            _log.warning("no wake-ups come from %s, and asking for them is tried again: %s", self._address.url, error)
+            _log.warning("no wake-ups from %s for now, retrying: %s", self._address.url, error)
         self._let_all_ask()
         with self._changed:
             self._changed.wait(BACKOFF.delay_s(failed))

@@ -44,5 +44,5 @@ def body_of(reply: Reply) -> bytes:
 def _from_a_stranger(reply: Reply) -> Exception:
     """What to raise for a reply that no Holdfast server gives."""
     said = _SPACE.sub(" ", reply.body[:100].decode(errors="replace"))
-    message = f"HTTP {reply.status} came from something that is no Holdfast server ({said!r}): check the URL, and the proxy before it"
+    message = f"the response with HTTP {reply.status} is not from a Holdfast server ({said!r}): check the URL, and the proxy in front of it"
     return Lost(message, maybe_applied=True) if reply.status in GATEWAY else StoreError(message)

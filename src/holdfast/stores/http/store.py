@@ -107,7 +107,7 @@ class HttpStore(StoreDefaults):
         """What the server's greeting says; raises if it speaks another protocol."""
         about = json.decode(body_of(reply), type=About)
         if about.protocol != VERSION:
-            raise StoreError(f"{self.url} speaks protocol {about.protocol}, and this client {VERSION}: install the same version on both")
+            raise StoreError(f"{self.url} uses protocol {about.protocol}, but this client uses {VERSION}: install the same version on both")
         return about
 
     def mark(self, topic: str) -> Mark:

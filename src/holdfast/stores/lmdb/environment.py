@@ -181,7 +181,9 @@ class Environment:
 
     def _open_tables(self) -> Tables:
         if self.lmdb.max_key_size() < LONGEST:
-            message = f"this LMDB takes keys of {self.lmdb.max_key_size()} bytes, and {LONGEST} are needed: install the package from PyPI"
+            message = (
+                f"this LMDB supports keys of {self.lmdb.max_key_size()} bytes, but {LONGEST} are needed: install the package from PyPI"
+            )
             raise StoreError(message)
         with self.lmdb.begin(write=True) as txn:
             self._lengthen()
@@ -209,7 +211,7 @@ class Environment:
         self._refuse_if_moved(txn, about)
         version = int(txn.get(b"format", b"0", db=about))
         if version > FORMAT:
-            message = f"{self.folder} has format {version}, and this Holdfast knows up to {FORMAT}: upgrade Holdfast; nothing was changed"
+            message = f"{self.folder} has format {version}, but this version supports up to {FORMAT}: upgrade Holdfast; nothing was changed"
             raise SchemaTooNew(message)
 
 

@@ -33,10 +33,10 @@ def translate(error: Exception, path: str) -> HoldfastError:
         return error
     if is_for_lack_of_room(error) or (code_of(error) == errno.EIO and has_little_room(path)):
         return StoreFull(
-            f"no room is left for {path}: free some on the disk, or open it with a larger map_size; nothing was written ({error})"
+            f"no space is left for {path}: free some on the disk, or open it with a larger map_size; nothing was written ({error})"
         )
     if isinstance(error, DAMAGED) or not isinstance(error, lmdb.Error | OSError):
-        return StoreCorrupted(f"{path} is damaged or no LMDB environment: restore a backup ({error})")
+        return StoreCorrupted(f"{path} is damaged or not an LMDB environment: restore a backup ({error})")
     if isinstance(error, BUSY):
         return StoreUnavailable(f"{path} cannot be used at this moment: try again ({error})")
     if code_of(error) in NO_ACCESS or isinstance(error, lmdb.ReadonlyError):

@@ -54,7 +54,7 @@ class Writer:
                 if jobs[0].is_done:  # What a signal's handler raised, after the commit.
                     raise
                 return self._give_up(jobs, error)
-        return self._give_up(jobs, StoreUnavailable(f"the map of {self._environment.folder} changes all the time: try again"))
+        return self._give_up(jobs, StoreUnavailable(f"the map of {self._environment.folder} keeps changing: try again"))
 
     def _try_in_order(self, jobs: list[Job]) -> dict[str, int]:
         """Try, in an environment that works; if the commit fails, find out what became of it."""
@@ -70,7 +70,9 @@ class Writer:
             if not is_there:
                 raise failed.error from None
             # It can be read, and nobody knows whether it is on disk.
-            unknown = OutcomeUnknown(f"the commit to {environment.folder} failed and may be lost: look before you repeat ({failed.error})")
+            unknown = OutcomeUnknown(
+                f"the commit to {environment.folder} failed and may be lost: check before you repeat it ({failed.error})"
+            )
             return fail_all(jobs, unknown)
 
     def _try(self, jobs: list[Job]) -> dict[str, int]:

@@ -138,7 +138,7 @@ class MemoryStore(StoreDefaults):
 
     def _refuse_if_closed(self) -> None:
         if self._is_closed:
-            raise Closed("The memory store was closed, and what was in it is gone: make a new one.")
+            raise Closed("The memory store was closed, and its data is gone: create a new one.")
         if self._tables.moved_to is not None:
             raise refusal_errors.moved(self.url, self._tables.moved_to)
 

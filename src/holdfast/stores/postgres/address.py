@@ -16,7 +16,7 @@ SCHEMA_BYTES = 63
 POOL = 10
 
 NO_URL = (
-    "this is no URL of PostgreSQL: write postgresql://user:password@host:5432/database, with %40 for @, %2F for /, %3F for ? and %23 for # "
+    "invalid PostgreSQL URL: write postgresql://user:password@host:5432/database, with %40 for @, %2F for /, %3F for ? and %23 for # "
     "in a password"
 )
 
@@ -51,9 +51,9 @@ def parse(url: str) -> Address:
         raise ValueError(NO_URL)
     schema, pool = given.pop("schema", SCHEMA), given.pop("pool", str(POOL))
     if not schema or len(schema.encode()) > SCHEMA_BYTES or "\0" in schema:
-        raise ValueError(f"schema is {schema!r}: give the name of a schema, of 1 to {SCHEMA_BYTES} bytes")
+        raise ValueError(f"schema must be a name of 1 to {SCHEMA_BYTES} bytes, not {schema!r}")
     if not pool.isdecimal() or int(pool) < 1:
-        raise ValueError(f"pool is {pool!r}: give the most connections that a process keeps, 1 or more")
+        raise ValueError(f"pool must be the maximum number of connections of a process, 1 or more, not {pool!r}")
     refuse_unknown(given)
     # Everything is asked of the primary: of several hosts the one that takes writes.
     options = {"target_session_attrs": "read-write", "connect_timeout": "10", "application_name": "holdfast", **CUTS, **given}
@@ -84,6 +84,6 @@ def refuse_unknown(options: Iterable[str]) -> None:
             close = get_close_matches(name, known, 1)
             hint = f"did you mean {close[0]!r}? " if close else ""
             raise ValueError(
-                f"the URL of PostgreSQL has the unknown option {name!r}: {hint}"
-                "it has schema, pool, and those of libpq (sslmode, connect_timeout, application_name, …)"
+                f"unknown option {name!r} in a PostgreSQL URL; {hint}"
+                "supported: schema, pool, and those of libpq (sslmode, connect_timeout, application_name, …)"
             )

@@ -79,7 +79,7 @@ def raised(error: psycopg.Error, where: str) -> HoldfastError | Lost | ValueErro
     if isinstance(error, errors.DiskFull):
         return StoreFull(f"{where}: the server's disk is full; nothing was written")
     if isinstance(error, errors.CharacterNotInRepertoire | errors.UntranslatableCharacter):
-        return ValueError(f"PostgreSQL cannot keep this text: {_said(error)}")
+        return ValueError(f"PostgreSQL cannot store this text: {_said(error)}")
     return StoreError(f"{where}: {_said(error)} ({state})")
 
 

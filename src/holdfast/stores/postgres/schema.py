@@ -103,7 +103,7 @@ def state(schema: str) -> Steps[State]:
     found = sql.SQL(FOUND).format(schema=sql.Identifier(schema), meta=meta, functions=sql.Literal(functions()))
     (needed, expanded, at_home, has_functions, is_moved) = yield found, ()
     if needed > newest():
-        raise SchemaTooNew(f"schema {schema!r} has version {needed}, and this Holdfast knows {newest()}: upgrade Holdfast")
+        raise SchemaTooNew(f"schema {schema!r} has version {needed}, but this version supports {newest()}: upgrade Holdfast")
     # What was moved away stays as it is.
     return State(newest()) if is_moved else State(expanded, at_home, has_functions)
 
@@ -120,7 +120,7 @@ def apply(schema: str) -> Steps[None]:
     if not (yield from state(schema)).at_home:
         (begun,) = yield sql.SQL(own("select {}.begin_here()")).format(sql.Identifier(schema)), ()
         if begun == "restored":
-            logger.warning("Schema %r was restored here: its numbers go on at the clock; watches may have to begin anew", schema)
+            logger.warning("Schema %r was restored: its numbers continue at the clock; watches may have to start over", schema)
 
 
 def make(schema: str, expanded: int) -> Steps[None]:

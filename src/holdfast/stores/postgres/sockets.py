@@ -22,7 +22,7 @@ class NoAnswer(OperationalError):  # noqa: N818 - as what becomes of a try, see 
     """The server was silent for too long; what it was asked it perhaps did."""
 
     def __init__(self, timeout_s: float) -> None:
-        super().__init__(f"no answer in {timeout_s:.3g} s")
+        super().__init__(f"no reply in {timeout_s:.3g} s")
 
 
 def run(steps: PQGen[R], fileno: int, timeout_s: float) -> R:

@@ -42,13 +42,13 @@ def read_url(text: str) -> Address:
     """Read a URL such as `redis://user:password@host:6379/0?prefix=jobs`; ValueError for one that cannot be meant."""
     url = urlsplit(text)
     if url.scheme not in SCHEMES:
-        raise ValueError(f"{url.scheme}:// is no Redis; write one of {', '.join(f'{scheme}://' for scheme in SCHEMES)}")
+        raise ValueError(f"unknown Redis URL scheme '{url.scheme}://'; supported: {', '.join(f'{scheme}://' for scheme in SCHEMES)}")
     options = dict(parse_qsl(url.query, keep_blank_values=True))
     prefix, eviction = options.pop("prefix", "holdfast"), options.pop("eviction", "refuse")
     if not prefix or any(mark in prefix for mark in "{}"):
-        raise ValueError(f"prefix is {prefix!r}: give the beginning of our keys, without braces")
+        raise ValueError(f"prefix must be a key prefix without braces, not {prefix!r}")
     if eviction not in EVICTIONS:
-        raise ValueError(f"eviction is {eviction!r}: choose of {', '.join(EVICTIONS)}")
+        raise ValueError(f"eviction must be one of {', '.join(EVICTIONS)}, not {eviction!r}")
     _check_place(url)
     theirs = _joined(SCHEMES[url.scheme], url.netloc, url.path, urlencode(options))
     return Address(without_password(text), prefix, EVICTIONS[eviction], _connection_options(theirs))
@@ -61,7 +61,7 @@ def _check_place(url: SplitResult) -> None:
     port, database = url.netloc.rpartition("@")[2].rpartition("]")[2].partition(":")[2], url.path.strip("/")
     if (port and not port.isdecimal()) or (database and not database.isdecimal()):
         raise ValueError(
-            f"this {url.scheme}:// URL names no database: write {url.scheme}://user:password@host:6379/0, with %40 for @ and %2F for / "
+            f"this {url.scheme}:// URL has no database: write {url.scheme}://user:password@host:6379/0, with %40 for @ and %2F for / "
             "in a password"
         )
 
@@ -71,7 +71,7 @@ def _connection_options(url: str) -> dict[str, Any]:
         options: dict[str, Any] = {**DEFAULTS, **parse_url(url)}  # type: ignore[no-untyped-call]
     except ValueError as error:
         # The library's own words name the option, never the password.
-        raise ValueError(f"this URL of a Redis cannot be read: {error}") from None
+        raise ValueError(f"this is not a valid Redis URL: {error}") from None
     if "path" not in options:
         options.setdefault("socket_keepalive", True)
     options["retry"] = Retry(NoBackoff(), 0)  # We try again ourselves.

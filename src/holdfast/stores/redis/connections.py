@@ -51,7 +51,7 @@ def make_connection(address: Address, **more: Any) -> Wire:
     try:
         return made_by(**options)
     except TypeError as error:
-        raise ValueError(f"this URL of a Redis has an option that it cannot have: {error}") from None
+        raise ValueError(f"invalid option in a Redis URL: {error}") from None
 
 
 class Connections:

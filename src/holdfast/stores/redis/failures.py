@@ -26,13 +26,13 @@ def translate(error: Exception, where: str, *, was_sent: bool) -> HoldfastError 
     if isinstance(error, theirs.AuthenticationError | theirs.AuthenticationWrongNumberOfArgsError):
         return NotAllowed(f"{where} refused the user name or password: check those of the URL ({text})")
     if isinstance(error, theirs.NoPermissionError) or "unknown command" in text:
-        return NotAllowed(f"{where} does not let us do this ({text}): allow {COMMANDS} on keys and channels that begin with the prefix")
+        return NotAllowed(f"{where} denied a command ({text}): allow {COMMANDS} on keys and channels that begin with the prefix")
     if isinstance(error, PASSING_ERRORS) or text.startswith(PASSING) or "-READONLY" in text:
         return Lost(f"{where} is not ready: {text}", maybe_applied=False)
     if isinstance(error, theirs.ConnectionError | theirs.TimeoutError | OSError):
         return Lost(f"{where} cannot be reached: {text}", maybe_applied=was_sent)
     if isinstance(error, theirs.OutOfMemoryError) or "OOM " in text:
-        return StoreFull(f"{where} has used up its maxmemory, and nothing was written: give it more, or take something out")
+        return StoreFull(f"{where} has used up its maxmemory, and nothing was written: raise it, or delete something")
     if "MISCONF" in text:
         return StoreFull(f"{where} cannot write to its disk, and nothing was written: {text}")
-    return StoreError(f"{where} answered with an error: {text}")
+    return StoreError(f"{where} returned an error: {text}")

@@ -95,7 +95,7 @@ class Listener:
             except Exception as error:  # noqa: BLE001 - whatever it is, a thread that ended would be deaf for ever
                 failed += 1
                 if failed == 1 and not self._stop.is_set():
-                    _log.warning("the connection that hears wake-ups of %s was lost, and is made anew: %s", self._address.shown, error)
+                    _log.warning("the connection for wake-ups of %s was lost, reconnecting: %s", self._address.shown, error)
             finally:
                 with self._lock:
                     self._connection = None

@@ -38,5 +38,5 @@ class RedisSeal:
         finally:
             connections.close()
         if isinstance(reply, Exception):
-            raise StoreError(f"{self.url}: the server refused to answer ({reply})")
+            raise StoreError(f"{self.url}: the server returned an error ({reply})")
         return reply

@@ -63,7 +63,7 @@ def check(server: Server, where: str, *, allows_eviction: bool) -> None:
         raise StoreError(f"{where} is a read-only replica: give the address of the primary")
     if server.policy not in ("noeviction", "unknown") and not allows_eviction:
         raise StoreError(
-            f"{where} may throw data away when its memory is full (maxmemory-policy is {server.policy}): "
+            f"{where} may evict data when its memory is full (maxmemory-policy is {server.policy}): "
             "set it to noeviction, or accept the loss with ?eviction=allow"
         )
 
@@ -72,11 +72,11 @@ def check_format(found: bytes | None, first: bytes | None, where: str) -> None:
     """Refuse data of another form: `found` is the number it bears, `first` what only the first form has."""
     number = int(found) if found is not None else FORMAT if first is None else 1
     if number > FORMAT:
-        raise SchemaTooNew(f"the data in {where} has format {number}, and this Holdfast knows {FORMAT}: upgrade Holdfast")
+        raise SchemaTooNew(f"the data in {where} has format {number}, but this version supports {FORMAT}: upgrade Holdfast")
     if number < FORMAT:
         raise StoreError(
             f"the data in {where} has format {number}, which only versions before 0.1.0 wrote: copy it to another kind of store with "
-            "the version that wrote it, or choose another prefix"
+            "the version that wrote it, or use another prefix"
         )
 
 

@@ -125,7 +125,7 @@ class Pipe:
     def _fail(self, asked: list[_Asked]) -> None:
         """Let those who asked try again: they find another connection, or that the store was closed."""
         for one in asked:
-            one.fail(Lost(f"{self._address.shown} was closed while it was asked", maybe_applied=True))
+            one.fail(Lost(f"{self._address.shown} was closed during a call", maybe_applied=True))
 
     async def _exchange(self, batch: list[_Asked]) -> None:
         """Send a batch and answer all of it."""

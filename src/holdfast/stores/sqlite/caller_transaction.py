@@ -104,9 +104,9 @@ def commits_each(connection: sqlite3.Connection) -> bool:
 def path_of(connection: sqlite3.Connection) -> str:
     """The connection's file, empty where it has none; refuses a connection that no store can use."""
     if not isinstance(connection, sqlite3.Connection):
-        raise TypeError(f"a connection to this store is one of sqlite3, not {type(connection).__module__}.{type(connection).__name__}")
+        raise TypeError(f"connection must be a sqlite3 connection, not {type(connection).__module__}.{type(connection).__name__}")
     if connection.text_factory is not str:
-        raise ValueError("the connection has a text_factory of its own, and Holdfast reads text: give it another connection")
+        raise ValueError("the connection has its own text_factory, but Holdfast needs text: use another connection")
     return str(cursor_of(connection).execute("pragma database_list").fetchone()[2])
 
 
@@ -114,4 +114,4 @@ def check_same_file(connection: sqlite3.Connection, path: str) -> None:
     """Refuse a connection to another file than the store's."""
     found = path_of(connection)
     if not found or not Path(found).samefile(path):
-        raise ValueError(f"the connection is to {found or 'a database in memory'}, and the store is {path}: connect to that file")
+        raise ValueError(f"the connection is to {found or 'a database in memory'}, but the store is {path}: connect to that file")

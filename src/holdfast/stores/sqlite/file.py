@@ -79,7 +79,7 @@ def migrate(sql: sqlite3.Cursor, path: str) -> None:
         raise refusal_errors.moved(path, moved[0])
     steps = migrations()
     if needed > len(steps):
-        message = f"{path} has format {needed}, and this Holdfast knows up to {len(steps)}: upgrade Holdfast; the file was not changed"
+        message = f"{path} has format {needed}, but this version supports up to {len(steps)}: upgrade Holdfast; the file was not changed"
         raise SchemaTooNew(message)
     for step in steps[expanded:]:
         for statement in split_script(step):
@@ -180,7 +180,7 @@ def translate(error: Exception, path: str) -> HoldfastError:
         case sqlite3.SQLITE_ERROR if "no such table: holdfast_" in str(error) and (url := _read_moved(path)):
             return refusal_errors.moved(path, url)
         case sqlite3.SQLITE_FULL:
-            return StoreFull(f"no room is left for {path}: free some; nothing was written ({error})")
+            return StoreFull(f"no space is left for {path}: free some; nothing was written ({error})")
         case sqlite3.SQLITE_CORRUPT | sqlite3.SQLITE_NOTADB:
             return StoreCorrupted(f"{path} is damaged or not a SQLite file: restore a backup ({error})")
         case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:

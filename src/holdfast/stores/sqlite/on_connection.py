@@ -106,7 +106,7 @@ class BorrowedStore(StoreDefaults):
     def within(self, connection: sqlite3.Connection) -> Executor:
         """See `SqliteStore.within`; this store has only the one connection."""
         if connection is not self.connection:
-            raise ValueError("the store is on a connection of yours, and connection= is another: leave it out, or connect to the file")
+            raise ValueError("the store runs on your connection, and connection= is a different one: leave it out, or connect to the file")
         return self if commits_each(connection) else CallersTransaction(connection, self.path, self.limits, self._transaction)
 
     def for_tasks(self) -> AsyncStore:

@@ -115,7 +115,7 @@ class Writer:
             self.connection.close()
             if (error.sqlite_errorcode & 0xFF) in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_BUSY):
                 raise
-            message = f"the commit to {self._path} failed and may or may not be on disk: look before you repeat it ({error})"
+            message = f"the commit to {self._path} failed and may or may not be on disk: check before you repeat it ({error})"
             raise OutcomeUnknown(message) from error
         except BaseException:
             # A Ctrl-C strikes before SQLite begins or after it has ended, never in between.

@@ -218,7 +218,7 @@ class LeasedKeyQueue(Generic[K, V]):
         try:
             await put(self._store, Put(self.name, [item]), wait_s)
         except KeyInFlight as error:
-            raise KeyAlreadyInFlightError(f"key {key!r} is in flight, and this put was to be rejected then") from error
+            raise KeyAlreadyInFlightError(f"key {key!r} is in flight, and the policy of this put is reject") from error
         except Closed as error:
             raise self._closed() from error
 

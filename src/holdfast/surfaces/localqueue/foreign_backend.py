@@ -96,7 +96,7 @@ class ForeignBackend:
             return None if is_full else True
 
         if poll(has_room, timeout_s, POLL_S) is None:
-            raise QueueFull(f"queue {to.queue!r} is full: take messages out, or wait for longer than {timeout_s or 0} seconds")
+            raise QueueFull(f"queue {to.queue!r} is full: remove messages, or wait for longer than {timeout_s or 0} seconds")
         message = self._store.enqueue(to.queue, value, available_at=_now() + request.delay, dedupe_key=to.key, priority=request.priority)
         return Stored(message, is_new=True)
 

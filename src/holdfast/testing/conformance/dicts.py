@@ -168,7 +168,7 @@ class DictConformance(Conformance):
     def test_of_two_changes_that_fail_together_the_impossible_one_is_told(self, store: Store) -> None:
         write(store, "text", "none")
         lost = Change("a", value=raw(1), lease="nobody's")
-        with pytest.raises(Refused, match="holds no number"):
+        with pytest.raises(Refused, match="is not a number"):
             store.execute(Write(DICT, [lost, Change("text", do="increment", by=1)], all_or_none=True))
 
     def test_comparing_writes_nothing(self, store: Store) -> None:

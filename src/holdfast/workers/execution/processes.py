@@ -83,7 +83,7 @@ class ProcessExecution:
         try:
             child = _Child(self._context, self._setting)
         except OSError as error:
-            _log.warning("no process could be started for a job, which is tried again: %s", error)
+            _log.warning("no process could be started for a job, which is retried: %s", error)
             return None
         threading.Thread(target=self._look_after, args=(child,), name="holdfast-child", daemon=True).start()
         return child
@@ -176,7 +176,7 @@ class _Child:
             return "(it has ended)"
         self._has_stack.clear()
         self.tell(run, None)
-        return self._stack if self._has_stack.wait(STACK_WAIT_S) else "(its process does not answer)"
+        return self._stack if self._has_stack.wait(STACK_WAIT_S) else "(its process does not respond)"
 
     def stands_at(self, text: str) -> None:
         self._stack = text

@@ -26,7 +26,7 @@ class Handler:
 
     def __init__(self, function: Callable[..., Any]) -> None:
         if not callable(function):
-            raise TypeError(f"a handler is a function of one value, not {type(function).__name__}")
+            raise TypeError(f"a handler must be a function of one value, not {type(function).__name__}")
         self.function = function
         self.is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None))  # noqa: B004 - asked of an object with a method __call__
         self._wants_job = wants_job(function)
@@ -121,7 +121,7 @@ class Performance:
             case Snooze():
                 return Outcome("snoozed", error=error.reason, delay_s=error.delay_s)
             case Retry():
-                return Outcome("failed", error=text_of(error) or "the handler asked to be tried again", delay_s=error.delay_s)
+                return Outcome("failed", error=text_of(error) or "the handler asked for a retry", delay_s=error.delay_s)
             case Bury():
                 return Outcome("buried", error=text_of(error) or "the handler buried it")
             case _:

@@ -150,7 +150,7 @@ def stop_error(job: JobContext) -> HoldfastError:
         case "stopping":
             return WorkerStopping(f"{what} must end with its worker, and will be run again")
         case _:
-            return ClaimLost(f"{what} is lost: somebody else may have it now", [job.message.receipt])
+            return ClaimLost(f"{what} is lost: another worker may have it now", [job.message.receipt])
 
 
 def _named(handle: Handle | str) -> tuple[str, Codec]:

@@ -17,7 +17,7 @@ class Breaker(Struct, frozen=True):
 
     def __post_init__(self) -> None:
         if self.failures < 1:
-            raise ValueError(f"failures is {self.failures}: give 1 or more, or no breaker at all")
+            raise ValueError(f"failures must be 1 or more, not {self.failures}; leave out the breaker if you need none")
         check_duration(self.cooldown_s, "cooldown_s")
 
 

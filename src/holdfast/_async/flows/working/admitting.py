@@ -47,7 +47,7 @@ def _keyed(orders: Orders, runs: Sequence[Run]) -> tuple[dict[str, Run], list[Fi
         try:
             key = encode_key(run.message.id if orders.idempotency_key is None else orders.idempotency_key(run.job.value))
         except Exception as error:  # noqa: BLE001 - foreign code, of a value that may not even be readable
-            ended.append((run, Outcome("failed", error=f"its idempotency key could not be told: {shown(error)}")))
+            ended.append((run, Outcome("failed", error=f"its idempotency key could not be computed: {shown(error)}")))
             continue
         if wanted.setdefault(key, run) is not run:
             ended.append((run, BUSY))
@@ -82,6 +82,6 @@ def _begun(run: Run) -> LedgerEntry:
 
 def _unknown(found: LedgerEntry) -> str:
     return (
-        f"ExecutionUnknown: {found.holder} began it under claim {found.by} and died, so perhaps it happened; "
+        f"ExecutionUnknown: {found.holder} began it under claim {found.by} and died, so it may have happened; "
         "find out, then resolve() or forget() it in the ledger and redrive the message"
     )

@@ -68,7 +68,7 @@ async def hear_cancellations(store: AsyncStore, crew: Crew, bell: Bell, requeste
                     del requested[message_id]
                 crew.cancel(found)
             except (StoreUnavailable, StoreError) as error:
-                _log.debug("cancellations cannot be heard at this moment: %s", error)
+                _log.debug("cancellations cannot be received for now: %s", error)
             await store.wait(mark, math.inf, None, POLL_S)
     bell.ignore()
 

@@ -37,7 +37,7 @@ class AsyncOpening:
             self._tries += 1
             self._error = shown(error)
             if self._tries == 1:
-                _log.warning("worker %s cannot reach its store, and will go on once it can: %s", self._name, error)
+                _log.warning("worker %s cannot reach its store, and continues once it can: %s", self._name, error)
 
     async def wait(self) -> AsyncShift | None:
         """The shift, as soon as it can begin; None if it was told to stop before."""

@@ -259,7 +259,7 @@ class AsyncShift:
     async def _wait_for_store(self, error: Exception, until: float) -> None:
         """Go on by itself when the store is there again."""
         if not self._failed_asks:
-            _log.warning("worker %s cannot reach its store, and will go on once it can: %s", self.orders.name, error)
+            _log.warning("worker %s cannot reach its store, and continues once it can: %s", self.orders.name, error)
         self._failed_asks += 1
         self._error = shown(error)
         self._beat_at = -math.inf

@@ -79,7 +79,7 @@ async def _settle_alone(store: AsyncStore, orders: Orders, finished: list[Finish
         except ClaimLost as error:
             if run.receipt not in error.lost:
                 raise
-            _log.warning("%s; what it did is not acknowledged, and it will be run again", error)
+            _log.warning("%s; the job is not acknowledged, and will be run again", error)
         except (StoreUnavailable, Closed):
             raise
         except (HoldfastError, ValueError) as error:
@@ -127,7 +127,7 @@ def _without(finished: list[Finished], error: ClaimLost) -> list[Finished]:
     kept = [(run, outcome) for run, outcome in finished if run.receipt not in lost]
     if len(kept) == len(finished):
         raise error  # Not one of ours: dropping nothing would ask for ever.
-    _log.warning("%s; what these jobs did is not acknowledged, and they will be run again", error)
+    _log.warning("%s; these jobs are not acknowledged, and will be run again", error)
     return kept
 
 

@@ -69,7 +69,7 @@ def hear_cancellations(store: Store, crew: Crew, bell: Bell, requested: dict[str
                     del requested[message_id]
                 crew.cancel(found)
             except (StoreUnavailable, StoreError) as error:
-                _log.debug("cancellations cannot be heard at this moment: %s", error)
+                _log.debug("cancellations cannot be received for now: %s", error)
             store.wait(mark, math.inf, None, POLL_S)
     bell.ignore()
 

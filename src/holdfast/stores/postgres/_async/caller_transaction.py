@@ -28,7 +28,7 @@ def within(connection: AsyncConnection, database: str, schema: str, limits: Limi
         raise TypeError(f"a connection to this store is a psycopg.AsyncConnection here, not {given}")
     if connection.info.dbname != database:
         raise ValueError(
-            f"the connection is to the database {connection.info.dbname!r}, and the store in {database!r}: connect to that one"
+            f"the connection is to the database {connection.info.dbname!r}, but the store is in {database!r}: connect to that one"
         )
     return AsyncCallersTransaction(AsyncBorrowing(connection, limits=limits, name=schema, is_ready=True))
 

@@ -29,7 +29,7 @@ def within(connection: Connection, database: str, schema: str, limits: Limits) -
         raise TypeError(f"a connection to this store is a psycopg.Connection here, not {given}")
     if connection.info.dbname != database:
         raise ValueError(
-            f"the connection is to the database {connection.info.dbname!r}, and the store in {database!r}: connect to that one"
+            f"the connection is to the database {connection.info.dbname!r}, but the store is in {database!r}: connect to that one"
         )
     return CallersTransaction(Borrowing(connection, limits=limits, name=schema, is_ready=True))
 

@@ -162,5 +162,5 @@ def answer_refused(command: Command[R], error: psycopg.Error, url: str) -> R:
     if isinstance(told, LeaseHeld):
         return answer_held(command, told)
     if isinstance(told, Lost):
-        told = StoreUnavailable(f"{told}; of this command nothing was written: try it again, or roll back")
+        told = StoreUnavailable(f"{told}; nothing of this command was written: try it again, or roll back")
     raise told from error

@@ -130,7 +130,7 @@ class AsyncLease:
     async def _end(self, hold: Hold) -> bool:
         async with borrowed(self._conn) as store:
             (was_held,) = (await store.execute(Release([LeaseName(None, self._question.key, self._question.lease_id)]))).held
-        hold.end("it was given back" if was_held else "the store says that it is no longer held")
+        hold.end("it was given back" if was_held else "the store reports that it is no longer held")
         return was_held
 
 

@@ -131,7 +131,7 @@ class Lease:
     def _end(self, hold: Hold) -> bool:
         with borrowed(self._conn) as store:
             (was_held,) = (store.execute(Release([LeaseName(None, self._question.key, self._question.lease_id)]))).held
-        hold.end("it was given back" if was_held else "the store says that it is no longer held")
+        hold.end("it was given back" if was_held else "the store reports that it is no longer held")
         return was_held
 
 
