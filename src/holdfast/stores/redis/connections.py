@@ -5,8 +5,8 @@ import socket
 import threading
 import time
 import weakref
-from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable
+from typing import Any
 
 import redis
 import redis.exceptions as theirs
@@ -14,34 +14,16 @@ from msgspec import msgpack
 
 from holdfast.clock import Clock
 from holdfast.errors import Closed
+from holdfast.stores.redis._sync import asking
+from holdfast.stores.redis._sync.asking import Wire
 from holdfast.stores.redis.address import Address
 from holdfast.stores.redis.failures import translate
+from holdfast.stores.redis.requests import Asked, Words
 from holdfast.stores.redis.scripts import script
-
-Words = Sequence[str | bytes]
-"""A command and its arguments. Numbers are texts: on one, hiredis crashes the process if a signal arrives at that moment (3.5.0)."""
 
 SHORTEST_S = 0.001
 """A socket that has no time left; none at all would mean that it never waits."""
-
-
 NOTHING = msgpack.encode({})
-
-
-class Wire(Protocol):
-    """What we use of the library's connections."""
-
-    def connect(self) -> None: ...
-
-    def disconnect(self) -> None: ...
-
-    def pack_commands(self, commands: Sequence[Words]) -> list[bytes]: ...
-
-    def send_packed_command(self, command: list[bytes]) -> None: ...
-
-    def send_command(self, *words: str | bytes) -> None: ...
-
-    def read_response(self, *, disconnect_on_error: bool = True) -> Any: ...
 
 
 def make_connection(address: Address, **more: Any) -> Wire:
@@ -70,18 +52,21 @@ class Connections:
 
     def run(self, name: str, arguments: Words, timeout_s: float | None = None) -> Any:
         """Run a script; its reply. Raises `Lost` where another try may help; with `timeout_s` after so long at the latest."""
-        return self._with_one(lambda connection: self._run(connection, name, arguments), timeout_s)
+        return self._with_one(lambda connection: self._run(connection, Asked(name, arguments)), timeout_s)
 
     def ask(self, *commands: Words) -> list[Any]:
         """Send plain commands together; their replies, of which each may be an error."""
-        replies: list[Any] = self._with_one(lambda connection: _ask(connection, commands))
+        replies: list[Any] = self._with_one(lambda connection: asking.ask(connection, *commands))
         return replies
 
-    def _run(self, connection: Wire, name: str, arguments: Words) -> Any:
+    def _run(self, connection: Wire, asked: Asked) -> Any:
         if connection not in self._known:
-            _ask(connection, [started(self._address, self._clock)])
+            asking.ask(connection, started(self._address, self._clock))
             self._known.add(connection)
-        return _run(connection, name, arguments)
+        asking.run(connection, [asked])
+        if isinstance(asked.reply, Exception):
+            raise asked.reply
+        return asked.reply
 
     def _with_one(self, use: Callable[[Wire], Any], timeout_s: float | None = None) -> Any:
         end = None if timeout_s is None else time.monotonic() + timeout_s
@@ -142,31 +127,7 @@ def _limits(timeout_s: float | None) -> dict[str, float]:
     return {} if timeout_s is None else {"socket_connect_timeout": timeout_s / 2, "socket_timeout": timeout_s / 2}
 
 
-def _run(connection: Wire, name: str, arguments: Words) -> Any:
-    wanted = script(name)
-    connection.send_command("EVALSHA", wanted.sha, *arguments)
-    try:
-        return connection.read_response()
-    except theirs.NoScriptError:
-        # It was started anew, or its scripts were flushed.
-        connection.send_packed_command(connection.pack_commands([("SCRIPT", "LOAD", wanted.text), ("EVALSHA", wanted.sha, *arguments)]))
-        connection.read_response()
-        return connection.read_response()
-
-
 def started(address: Address, clock: Clock | None) -> Words:
     """What to ask a server before anything else: see started.lua. Whoever may not is left without an answer."""
     given = () if clock is None else (str(clock.now_us()), str(clock.wall_offset_us()))
     return ("EVAL", script("Started").text, "1", address.prefix, NOTHING, "", *given)
-
-
-def _ask(connection: Wire, commands: Sequence[Words]) -> list[Any]:
-    connection.send_packed_command(connection.pack_commands(commands))
-    return [_reply(connection) for _ in commands]
-
-
-def _reply(connection: Wire) -> Any:
-    try:
-        return connection.read_response()
-    except theirs.ResponseError as error:
-        return error

@@ -3,6 +3,7 @@
 Pure, so that threads and tasks share it.
 """
 
+from collections.abc import Sequence
 from typing import Any, Final, TypeVar
 
 from msgspec import Raw, Struct, msgpack
@@ -15,6 +16,9 @@ from holdfast.stores.redis.plans import Fields, Object, Plan, Plans, key_of
 
 R = TypeVar("R")
 
+Words = Sequence[str | bytes]
+"""A command and its arguments. Numbers are texts: on one, hiredis crashes the process if a signal arrives at that moment (3.5.0)."""
+
 _decode_parts = msgpack.Decoder(list[Raw]).decode
 
 
@@ -24,6 +28,20 @@ class Request(Struct, frozen=True, gc=False):
     name: str
     keys: list[str]
     argument: bytes
+
+
+class Asked:
+    """A script that is to be run, and later its reply, which may be an error."""
+
+    __slots__ = ("arguments", "name", "reply")
+
+    def __init__(self, name: str, arguments: Words) -> None:
+        self.name = name
+        self.arguments = arguments
+        self.reply: Any = None
+
+    def answer(self, reply: Any) -> None:
+        self.reply = reply
 
 
 def request_for(command: Command[Any], prefix: str) -> Request:

@@ -12,12 +12,12 @@ from holdfast.codec.fields import PRIORITY, TOKEN
 from holdfast.commands.allowance import ANSWER_BYTES
 from holdfast.commands.claiming import SWEEP
 from holdfast.commands.events import RETAINED, RETAINED_S, RETRY_S
+from holdfast.commands.transaction import ALL
 from holdfast.records import HISTORY, NEVER
-from holdfast.stores.waiting.hints import EVERYONE
 
 CONSTANTS: Final[dict[str, int]] = {
+    "ALL": ALL,
     "ANSWER_BYTES": ANSWER_BYTES,
-    "EVERYONE": EVERYONE,
     "HISTORY": HISTORY,
     "LAST": TOKEN.most,
     "NEVER": NEVER,

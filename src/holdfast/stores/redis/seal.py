@@ -4,7 +4,8 @@ from typing import Any
 
 from holdfast.errors import StoreError
 from holdfast.stores.redis.address import read_url
-from holdfast.stores.redis.connections import Connections, Words
+from holdfast.stores.redis.connections import Connections
+from holdfast.stores.redis.requests import Words
 from holdfast.stores.redis.server_info import refuse_if_missing
 from holdfast.stores.redis.store import OPENING
 from holdfast.stores.retrying import Tries, retry

@@ -8,16 +8,16 @@ from holdfast.codec import Limits
 from holdfast.commands import Command, refusal_errors
 from holdfast.errors import Closed
 from holdfast.stores import Guarantees, StoreDefaults
+from holdfast.stores.redis._sync import asking
 from holdfast.stores.redis.address import read_url
 from holdfast.stores.redis.connections import Connections
 from holdfast.stores.redis.listening import Listener
 from holdfast.stores.redis.renewals import RedisRenewer
-from holdfast.stores.redis.replies import read_reply
 from holdfast.stores.redis.requests import request_for
 from holdfast.stores.redis.server_info import FORMAT, check, check_format, read_server, refuse_if_missing, reply_or
 from holdfast.stores.redis.tasks import RedisTasks
-from holdfast.stores.retrying import Patience, Tries, named, retry
-from holdfast.stores.undo_cancelled import finish_taking_back, take_back_if_cancelled
+from holdfast.stores.retrying import Patience, Tries, retry
+from holdfast.stores.undo_cancelled import finish_taking_back
 from holdfast.stores.waiting.waiters import Mark, Waiters, waiters_for
 
 R = TypeVar("R")
@@ -80,14 +80,7 @@ class RedisStore(StoreDefaults):
             retry(lambda: self.connections.ask(("SET", f"{prefix}:format", str(FORMAT), "NX")), Tries(OPENING))
 
     def execute(self, command: Command[R]) -> R:
-        command.measure(self.limits)
-        command = named(command)
-        name, arguments = self.words(command)
-        try:
-            return read_reply(command, retry(lambda: self.connections.run(name, arguments), Tries(self.patience)))
-        except BaseException as error:
-            take_back_if_cancelled(self, error, command)
-            raise
+        return asking.execute(self, self.connections, command)
 
     def words(self, command: Command[Any]) -> tuple[str, list[str | bytes]]:
         """The script of a command, and what it is called with; tests that own the clock also say what it shows."""

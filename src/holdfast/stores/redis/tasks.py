@@ -1,7 +1,7 @@
 """The same store, for tasks: those of one event loop share a connection, and what they ask together goes out together."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
@@ -13,13 +13,13 @@ from holdfast.clock import Clock
 from holdfast.commands import Command
 from holdfast.stores.async_face import AsyncFace
 from holdfast.stores.per_loop import PerLoop
+from holdfast.stores.redis._async import asking
+from holdfast.stores.redis._async.asking import AsyncWire
 from holdfast.stores.redis.address import Address
-from holdfast.stores.redis.connections import Words, started
+from holdfast.stores.redis.connections import started
 from holdfast.stores.redis.failures import translate
-from holdfast.stores.redis.replies import read_reply
-from holdfast.stores.redis.scripts import script
-from holdfast.stores.retrying import Lost, Tries, named, retry_async
-from holdfast.stores.undo_cancelled import take_back_if_cancelled
+from holdfast.stores.redis.requests import Asked, Words
+from holdfast.stores.retrying import Lost
 from holdfast.stores.waiting.waiters import Mark
 
 if TYPE_CHECKING:
@@ -36,18 +36,12 @@ class RedisTasks(AsyncFace["RedisStore"]):
         self.pipes: PerLoop[Pipe] = PerLoop(partial(Pipe, address, store.clock), Pipe.close, Pipe.abandon)
 
     async def execute(self, command: Command[R]) -> R:
-        command.measure(self.limits)
-        command = named(command)
-        name, arguments = self.store.words(command)
-        try:
-            return read_reply(command, await retry_async(lambda: self._ask(name, arguments), Tries(self.store.patience)))
-        except BaseException as error:
-            take_back_if_cancelled(self.store, error, command)
-            raise
+        return await asking.execute(self.store, self, command)
 
-    def _ask(self, name: str, arguments: list[Any]) -> "asyncio.Future[Any]":
+    def run(self, name: str, arguments: Words) -> "asyncio.Future[Any]":
+        """Run the script of a command; its reply. Raises `Lost` where another try may help."""
         self.store.refuse_if_closed()
-        return self.pipes.get().ask(name, arguments)
+        return self.pipes.get().run(name, arguments)
 
     async def wait(self, mark: Mark, timeout_s: float, due_in_s: float | None = None, poll_s: float | None = None) -> None:
         await self.waiters.wait_async(mark, timeout_s, due_in_s, poll_s)
@@ -57,18 +51,20 @@ class RedisTasks(AsyncFace["RedisStore"]):
         await self.pipes.aclose()
 
 
-class _Asked:
-    """A script that was asked for, and the future of its reply."""
+class _Asked(Asked):
+    """A script that is to be run, and the future of its reply."""
 
-    __slots__ = ("arguments", "future", "name")
+    __slots__ = ("future", "where")
 
-    def __init__(self, name: str, arguments: list[Any], future: "asyncio.Future[Any]") -> None:
-        self.name = name
-        self.arguments = arguments
-        self.future = future
+    def __init__(self, name: str, arguments: Words, where: str) -> None:
+        super().__init__(name, arguments)
+        self.where = where
+        self.future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
 
     def answer(self, reply: Any) -> None:
-        if not self.future.done():
+        if isinstance(reply, Exception):
+            self.fail(translate(reply, self.where, was_sent=True))
+        elif not self.future.done():
             self.future.set_result(reply)
 
     def fail(self, error: BaseException) -> None:
@@ -89,9 +85,9 @@ class Pipe:
         self._gathered: list[_Asked] = []
         self._worker: asyncio.Task[None] | None = None
 
-    def ask(self, name: str, arguments: list[Any]) -> "asyncio.Future[Any]":
-        """Run a script; its reply. Raises `Lost` where another try may help."""
-        asked = _Asked(name, arguments, asyncio.get_running_loop().create_future())
+    def run(self, name: str, arguments: Words) -> "asyncio.Future[Any]":
+        """Run a script, soon; the future of its reply."""
+        asked = _Asked(name, arguments, self._address.shown)
         self._gathered.append(asked)
         if self._worker is None or self._worker.done():  # One that was cancelled before it began said nothing.
             self._worker = asyncio.get_running_loop().create_task(self._work())
@@ -133,12 +129,7 @@ class Pipe:
         try:
             await self._connect()
             was_sent = True
-            unknown = await self._send(batch, [("EVALSHA", script(one.name).sha, *one.arguments) for one in batch])
-            if unknown:
-                # It was started anew, or its scripts were flushed.
-                texts = {one.name: script(one.name).text for one in unknown}
-                await self._load(list(texts.values()))
-                await self._send(unknown, [("EVALSHA", script(one.name).sha, *one.arguments) for one in unknown])
+            await asking.run(self._connection, batch)
         except (theirs.RedisError, OSError) as error:
             await self._connection.disconnect(nowait=True)
             for one in batch:
@@ -148,47 +139,19 @@ class Pipe:
         if self._connection.is_connected:
             return
         await self._connection.connect()
-        await self._connection.send_packed_command(self._connection.pack_commands([started(self._address, self._clock)]))
-        with suppress(theirs.ResponseError):
-            await self._connection.read_response()
-
-    async def _send(self, batch: list[_Asked], commands: Sequence[Words]) -> list[_Asked]:
-        """Send commands and give out their replies; answer those whose script the server does not know."""
-        await self._connection.send_packed_command(self._connection.pack_commands(commands))
-        unknown = []
-        for one in batch:
-            try:
-                one.answer(await self._connection.read_response())
-            except theirs.NoScriptError:
-                unknown.append(one)
-            except theirs.ResponseError as error:
-                one.fail(translate(error, self._address.shown, was_sent=True))
-        return unknown
-
-    async def _load(self, texts: list[str]) -> None:
-        await self._connection.send_packed_command(self._connection.pack_commands([("SCRIPT", "LOAD", text) for text in texts]))
-        for _ in texts:
-            await self._connection.read_response()
+        await asking.ask(self._connection, started(self._address, self._clock))
 
 
-class Wire(Protocol):
-    """What we use of the library's connections."""
+class _Wire(AsyncWire, Protocol):
+    """What we use besides of a connection that tasks share."""
 
     @property
     def is_connected(self) -> bool: ...
 
-    async def connect(self) -> None: ...
-
     async def disconnect(self, *, nowait: bool = False) -> None: ...
 
-    def pack_commands(self, commands: Sequence[Words]) -> list[bytes]: ...
 
-    async def send_packed_command(self, command: list[bytes]) -> None: ...
-
-    async def read_response(self) -> Any: ...
-
-
-def _make_connection(address: Address) -> Wire:
+def _make_connection(address: Address) -> _Wire:
     kinds: dict[str, Callable[..., Any]] = {
         "Connection": redis.asyncio.Connection,
         "SSLConnection": redis.asyncio.SSLConnection,
@@ -196,5 +159,5 @@ def _make_connection(address: Address) -> Wire:
     }
     options = dict(address.options)
     kind = options.pop("connection_class", None)
-    connection: Wire = kinds["Connection" if kind is None else kind.__name__](**options)
+    connection: _Wire = kinds["Connection" if kind is None else kind.__name__](**options)
     return connection

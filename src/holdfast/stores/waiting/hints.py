@@ -4,9 +4,6 @@ from typing import Final
 
 COUNT_DIGITS: Final = 18
 
-EVERYONE: Final = 2**30
-"""The count of a hint that wakes every waiter of a topic."""
-
 
 def count_of(text: bytes) -> int | None:
     """The count of a hint; None for what is no count, or an absurd one."""

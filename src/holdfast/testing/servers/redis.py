@@ -74,7 +74,7 @@ class RedisServer:
         self._pid.unlink(missing_ok=True)
         settings = [part for name, value in (place | self.settings).items() for part in (f"--{name}", *(value.split() or [""]))]
         # It writes its process id once it has read its data and takes connections.
-        self._program.start([self.binary, *settings], lambda: self._pid.exists() and answers_at(self.port))
+        self._program.start([self.binary, *settings], lambda: self._pid.exists() and self._pid.stat().st_size > 0 and answers_at(self.port))
 
     def stop(self) -> None:
         """End it in good order, cutting every connection."""

@@ -6,7 +6,7 @@
 
 local call = redis.call
 
-local ALL = {{EVERYONE}} -- wakes every waiter of a topic
+local ALL = {{ALL}} -- wakes every waiter of a topic
 local NEVER = {{NEVER}} -- the end of a lease that has none
 local LAST = {{LAST}} -- no moment lies behind it
 local RETRY_S = "{{RETRY_S}}" -- how long somebody may repeat a command, so how long its answer and its events are kept at least

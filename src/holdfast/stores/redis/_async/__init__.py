@@ -1,0 +1,1 @@
+"""What threads and tasks do alike: written for tasks, and generated for threads."""

@@ -1,0 +1,100 @@
+"""Executing commands, and running their scripts on a connection."""
+
+from collections.abc import Awaitable, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+import redis.exceptions as theirs
+
+from holdfast.commands import Command
+from holdfast.stores.redis.replies import read_reply
+from holdfast.stores.redis.requests import Asked, Words
+from holdfast.stores.redis.scripts import script
+from holdfast.stores.retrying import Tries, named, retry_async
+from holdfast.stores.undo_cancelled import take_back_if_cancelled
+
+if TYPE_CHECKING:
+    from holdfast.stores.redis.store import RedisStore
+
+R = TypeVar("R")
+
+
+class AsyncWire(Protocol):
+    """What we use of the library's connections."""
+
+    async def connect(self) -> None: ...
+
+    async def disconnect(self) -> None: ...
+
+    def pack_command(self, *words: str | bytes) -> list[bytes]: ...
+
+    def pack_commands(self, commands: Sequence[Words]) -> list[bytes]: ...
+
+    async def send_packed_command(self, command: list[bytes]) -> None: ...
+
+    async def send_command(self, *words: str | bytes) -> None: ...
+
+    async def read_response(self, *, disconnect_on_error: bool = True) -> Any: ...
+
+
+class AsyncRuns(Protocol):
+    """What runs scripts: connections."""
+
+    def run(self, name: str, arguments: Words) -> Awaitable[Any]:
+        """Run the script of a command; its reply. Raises `Lost` where another try may help."""
+        ...
+
+
+async def execute(store: "RedisStore", connections: AsyncRuns, command: Command[R]) -> R:
+    """See `Store.execute`."""
+    command.measure(store.limits)
+    command = named(command)
+    name, arguments = store.words(command)
+    try:
+        return read_reply(command, await retry_async(lambda: connections.run(name, arguments), Tries(store.patience)))
+    except BaseException as error:
+        take_back_if_cancelled(store, error, command)
+        raise
+
+
+async def ask(connection: AsyncWire, *commands: Words) -> list[Any]:
+    """Send plain commands together; their replies, of which each may be an error."""
+    await _send(connection, commands)
+    return [await _reply(connection) for _ in commands]
+
+
+async def run(connection: AsyncWire, scripts: Sequence[Asked]) -> None:
+    """Run scripts together, and answer each as its reply arrives."""
+    unknown = await _run_known(connection, scripts)
+    if unknown:
+        # The server was restarted, or its scripts were flushed.
+        texts = dict.fromkeys(script(one.name).text for one in unknown)
+        for reply in await ask(connection, *[("SCRIPT", "LOAD", text) for text in texts]):
+            if isinstance(reply, Exception):
+                raise reply
+        for one in await _run_known(connection, unknown):
+            one.answer(theirs.NoScriptError(f"the script of {one.name} is flushed again and again"))
+
+
+async def _run_known(connection: AsyncWire, scripts: Sequence[Asked]) -> list[Asked]:
+    """Answer those whose scripts the server knows; return the others."""
+    await _send(connection, [("EVALSHA", script(one.name).sha, *one.arguments) for one in scripts])
+    unknown = []
+    for one in scripts:
+        reply = await _reply(connection)
+        if isinstance(reply, theirs.NoScriptError):
+            unknown.append(one)
+        else:
+            one.answer(reply)
+    return unknown
+
+
+async def _send(connection: AsyncWire, commands: Sequence[Words]) -> None:
+    packed = connection.pack_command(*commands[0]) if len(commands) == 1 else connection.pack_commands(commands)
+    await connection.send_packed_command(packed)
+
+
+async def _reply(connection: AsyncWire) -> Any:
+    try:
+        return await connection.read_response()
+    except theirs.ResponseError as error:
+        return error
