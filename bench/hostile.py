@@ -8,6 +8,10 @@ A real `holdfast serve` serves the store, with tokens. The honest clients work a
 without and with the attack take turns, so that what else happens on the machine disturbs both alike. The attack is a process of its own
 that gives way to every other (nice 19): its own cost of sending must not count as what the server lets it do. What the server and the
 database spend on it counts. Linux only: it reads /proc.
+
+Where there are few cores, the attack slows others down by using them, whatever it attacks. `--control` measures that too: the same attack
+on another server of the same machine. And the notes say for how much of the time the server was ready to run and no core was free: where
+that is much without an attack, other work disturbs the figures.
 """
 
 import argparse
@@ -16,7 +20,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -58,6 +62,7 @@ class Sizes(Struct, frozen=True):
     backlog: int = 20_000
     large: int = 150
     judged: bool = True
+    control: bool = False
 
 
 QUICK = Sizes(2.0, 1, 200, 5, judged=False)
@@ -68,10 +73,13 @@ class Outcome(Struct):
 
     without: Times
     beside: Times
+    control: Times
     errors: list[str]
     peak_mib: float
     answers: dict[str, int]
     log: str
+    core_waits: dict[str, list[float]]
+    """For which part of each slice the server was ready to run, and had no core."""
 
 
 def main() -> None:
@@ -80,9 +88,10 @@ def main() -> None:
     parser.add_argument("--store", action="append", choices=STORES)
     parser.add_argument("--attack", action="append", choices=list(ATTACKS), help="only this one; may be repeated")
     parser.add_argument("--seconds", type=float, help="how long the attack lasts in all")
+    parser.add_argument("--control", action="store_true", help="also beside the same attack on another server")
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()
-    sizes = QUICK if given.quick else Sizes() if given.seconds is None else Sizes(given.seconds)
+    sizes = QUICK if given.quick else Sizes(given.seconds or Sizes().seconds, control=given.control)
     groups: dict[str, list[Figure]] = {}
     notes: list[str] = []
     for kind in given.store or STORES:
@@ -113,24 +122,58 @@ def measure(url: str, folder: Path, sizes: Sizes, attacks: Sequence[str]) -> Out
     store = connect(url)
     prepare(store, sizes)
     honest = [token(store, "*") for _ in range(HONEST)]
-    read = token(store, "queue:hostile-*:read", "dict:hostile-*:read")
-    claim = token(store, "queue:hostile-q:claim")
+    victim = Victim(free_port(), *attackers_tokens(store))
     store.close()
-    outcome = Outcome(defaultdict(list), defaultdict(list), [], 0.0, {}, "")
-    port, log = free_port(), folder / "log"
-    with serving(url, port, log) as server:
-        work(port, honest, 1.0, defaultdict(list), outcome.errors)  # What happens once is not measured.
+    outcome = Outcome(defaultdict(list), defaultdict(list), defaultdict(list), [], 0.0, {}, "", defaultdict(list))
+    log = folder / "log"
+    with serving(url, victim.port, log) as server, another(folder, sizes) as other:
+
+        def slice_of(kind: str, times: Times) -> None:
+            before = core_wait_s(server.pid)
+            work(victim.port, honest, sizes.seconds / sizes.slices, times, outcome.errors)
+            outcome.core_waits[kind].append((core_wait_s(server.pid) - before) / (sizes.seconds / sizes.slices))
+
+        work(victim.port, honest, 1.0, defaultdict(list), outcome.errors)  # What happens once is not measured.
         for _ in range(sizes.slices):
-            seconds = sizes.seconds / sizes.slices
-            work(port, honest, seconds, outcome.without, outcome.errors)
-            with attacking(port, seconds + 2.0, read, claim, attacks) as attack:
-                work(port, honest, seconds, outcome.beside, outcome.errors)
-                for what, count in json.decode(attack.communicate()[0] or b"{}").items():
-                    outcome.answers[what] = outcome.answers.get(what, 0) + count
-            time.sleep(CALM_S)
+            slice_of("without", outcome.without)
+            for attacked, kind, times in ((victim, "beside", outcome.beside), (other, "control", outcome.control)):
+                if attacked is not None:
+                    with attacking(attacked, sizes.seconds / sizes.slices + 2.0, attacks) as attack:
+                        slice_of(kind, times)
+                        answers = json.decode(attack.communicate()[0] or b"{}", type=dict[str, int])
+                    time.sleep(CALM_S)
+                    if attacked is victim:
+                        outcome.answers = dict(Counter(outcome.answers) + Counter(answers))
         outcome.peak_mib = peak_mib(server.pid)
     outcome.log = log.read_text()
     return outcome
+
+
+class Victim(Struct, frozen=True):
+    """A server to attack, and the tokens for it."""
+
+    port: int
+    read: str
+    claim: str
+
+
+def attackers_tokens(store: Store) -> tuple[str, str]:
+    return token(store, "queue:hostile-*:read", "dict:hostile-*:read"), token(store, "queue:hostile-q:claim")
+
+
+@contextmanager
+def another(folder: Path, sizes: Sizes) -> Iterator[Victim | None]:
+    """Another server, on an SQLite database of its own, for the control."""
+    if not sizes.control:
+        yield None
+        return
+    url = f"sqlite:///{folder}/other.db"
+    store = connect(url)
+    prepare(store, sizes)
+    other = Victim(free_port(), *attackers_tokens(store))
+    store.close()
+    with serving(url, other.port, folder / "other log"):
+        yield other
 
 
 def prepare(store: Store, sizes: Sizes) -> None:
@@ -182,10 +225,11 @@ def work(port: int, tokens: Sequence[str], seconds: float, times: Times, errors:
 
 
 @contextmanager
-def attacking(port: int, seconds: float, read: str, claim: str, attacks: Sequence[str]) -> Iterator["subprocess.Popen[bytes]"]:
+def attacking(victim: Victim, seconds: float, attacks: Sequence[str]) -> Iterator["subprocess.Popen[bytes]"]:
     """The hostile client, while the block runs."""
     program = Path(__file__).with_name("hostile_attacks.py")
-    with subprocess.Popen([sys.executable, program, str(port), str(seconds), read, claim, *attacks], stdout=subprocess.PIPE) as attack:
+    arguments = [str(victim.port), str(seconds), victim.read, victim.claim, *attacks]
+    with subprocess.Popen([sys.executable, program, *arguments], stdout=subprocess.PIPE) as attack:
         try:
             time.sleep(1.0)  # It makes its bodies, and begins.
             yield attack
@@ -196,8 +240,12 @@ def attacking(port: int, seconds: float, read: str, claim: str, attacks: Sequenc
 def figures(kind: str, outcome: Outcome) -> list[Figure]:
     """The slowest hundredth of each kind of operation, and what the server took at most."""
     lines = [line(f"{kind}: {what}", outcome.without[what], outcome.beside[what]) for what in sorted(outcome.without)]
-    together = [[taken for each in times.values() for taken in each] for times in (outcome.without, outcome.beside)]
-    lines.append(line(f"{kind}: all", *together))
+    without, beside, control = (together(times) for times in (outcome.without, outcome.beside, outcome.control))
+    lines.append(line(f"{kind}: all", without, beside))
+    if control:
+        other = percentile(control, 0.99)
+        alone = percentile(without, 0.99)
+        lines.append(Figure(f"{kind}: all, p99 beside an attack on another server", other, "ms", "without", alone, other / alone))
     lines.append(Figure(f"{kind}: failed honest requests", len(outcome.errors), "", wanted=at_most(0, "ours")))
     lines.append(Figure(f"{kind}: memory of the server", outcome.peak_mib, "MiB", wanted=at_most(RSS_MIB, "ours")))
     lines.append(Figure(f"{kind}: tracebacks in its log", outcome.log.count("Traceback"), "", wanted=at_most(0, "ours")))
@@ -210,14 +258,25 @@ def line(what: str, without: list[float], beside: list[float]) -> Figure:
     return Figure(f"{what}, p99 ({p50})", other, "ms", "without", alone, other / alone, None, at_most(TIMES))
 
 
+def together(times: Times) -> list[float]:
+    return [taken for each in times.values() for taken in each]
+
+
 def percentile(times: list[float], part: float) -> float:
     return sorted(times)[int(len(times) * part)] * 1_000 if times else float("nan")
 
 
 def told(outcome: Outcome) -> list[str]:
     said = [f"attacks {json.encode(outcome.answers).decode()}"]
+    waits = ", ".join(f"{sum(parts) / len(parts):.0%} {kind}" for kind, parts in outcome.core_waits.items())
+    said.append(f"the server waited for a core for {waits} of the time")
     said += [f"logged{traceback[-1_500:]}" for traceback in re.findall(r"Traceback.*?\n(?=\S)[^\n]*", outcome.log, re.DOTALL)[:1]]
     return said + [f"failed {error}" for error in outcome.errors[:5]]
+
+
+def core_wait_s(pid: int) -> float:
+    """For how long the main thread of a process was ready to run, and waited for a core."""
+    return int(Path(f"/proc/{pid}/schedstat").read_text().split()[1]) / 1e9
 
 
 def peak_mib(pid: int) -> float:

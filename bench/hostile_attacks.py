@@ -300,17 +300,9 @@ def attack(target: Target, chosen: list[str]) -> None:
         thread.join(max(0.0, target.ends_at + 1.0 - time.monotonic()))
 
 
-def give_way() -> None:
-    """Run only when no other process wants to. Where Linux shares the cores by sessions, that is said for the session too."""
-    os.nice(19)
-    with suppress(OSError):
-        os.setsid()
-        Path("/proc/self/autogroup").write_text("19")
-
-
 def main() -> None:
     port, seconds, read, claim, *chosen = sys.argv[1:]
-    give_way()
+    os.nice(19)
     target = Target(int(port), read, claim, float(seconds))
     attack(target, chosen or list(ATTACKS))
     sys.stdout.buffer.write(json.encode(dict(sorted(target.answers.items()))))
