@@ -1,4 +1,4 @@
-"""`.aio`: from what threads use to the same thing for tasks."""
+"""The attribute `.aio`: from a sync class or object to its async twin."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar, overload

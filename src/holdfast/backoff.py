@@ -1,4 +1,4 @@
-"""How long to wait before trying again: longer each time, up to a most, and never all at one moment."""
+"""Delays before a retry: growing, bounded and randomised."""
 
 from random import SystemRandom
 

@@ -1,4 +1,4 @@
-"""Calling what blocks: beside the event loop for tasks, here and now for threads."""
+"""Calls blocking functions: in a thread for tasks, directly for threads."""
 
 import asyncio
 import time

@@ -1,4 +1,4 @@
-"""From a URL to a store.
+"""Opens a store by URL.
 
 Importing this must cost next to nothing: what only an open store needs is imported when one is opened.
 """

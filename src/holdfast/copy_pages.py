@@ -1,4 +1,4 @@
-"""The pages of a copy: which there are, in which order, and how large they may be."""
+"""The pages of a copy: their order and size."""
 
 from collections.abc import Iterator, Sequence
 from typing import TypeVar

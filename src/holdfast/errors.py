@@ -1,4 +1,4 @@
-"""Every error Holdfast raises, in one tree.
+"""All exceptions of Holdfast, in one tree.
 
 A message names the event, the thing it befell, and the way out. Bad arguments are the built-in `ValueError` and `TypeError`, raised before
 anything is sent.

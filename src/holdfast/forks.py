@@ -1,4 +1,4 @@
-"""What goes on in a forked child: the locks, threads and connections of its parent stayed there."""
+"""Resets locks, threads and connections in a forked child."""
 
 import os
 from typing import Protocol

@@ -1,4 +1,4 @@
-"""Opening a store once, for all threads and tasks that need it first at the same time.
+"""Opens a store once for all threads and tasks that first need it at the same time.
 
 Importing this must cost next to nothing, like the client.
 """

@@ -1,4 +1,4 @@
-"""How a store's URL is shown: without what nobody else may see."""
+"""Shows a store's URL without its password."""
 
 import re
 

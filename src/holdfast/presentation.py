@@ -1,4 +1,4 @@
-"""Messages as people see them, and why one is not running."""
+"""Messages as shown to users, and why one is not running."""
 
 from collections.abc import Sequence
 from datetime import datetime

@@ -1,4 +1,4 @@
-"""What is kept: messages, entries, leases and events, and how a message moves from one state to the next.
+"""The stored records: messages, entries, leases and events, and the transitions of a message.
 
 Every moment (`position`, `until`, `created_at`, …) is a whole number of microseconds of the store's clock. Values are JSON text, as the
 codec made it; nothing here looks inside one.

@@ -1,4 +1,4 @@
-"""What calls answer, the same for threads and for tasks."""
+"""Return types of calls, the same for threads and for tasks."""
 
 from datetime import UTC, datetime
 from typing import Any, Final, Literal, Self, final

@@ -1,4 +1,4 @@
-"""The parts of one atomic step, and what became of each."""
+"""The parts of one atomic step, and their results."""
 
 from typing import Any, Generic, Protocol, TypeVar
 

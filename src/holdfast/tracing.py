@@ -1,4 +1,4 @@
-"""Traces over queues: a message carries the trace of whoever put it, and the work on it is a span of that trace.
+"""Traces over queues: a message carries the trace of its producer, and the work on it is a span of that trace.
 
 Only where the program itself has imported OpenTelemetry; nothing here does so first, and without it nothing is done.
 """

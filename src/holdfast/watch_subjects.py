@@ -1,4 +1,4 @@
-"""What a watch can be of: how its present state is read, which events concern it, and how both are told."""
+"""The subjects of a watch: reading their state, and converting their events."""
 
 from collections.abc import Hashable, Iterable, Mapping
 from datetime import UTC, datetime

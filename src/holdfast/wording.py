@@ -1,4 +1,4 @@
-"""Numbers and times as messages and log lines say them."""
+"""Formats numbers and times for messages and log lines."""
 
 
 def counted(count: int, one: str, many: str | None = None) -> str:

@@ -1,1 +1,1 @@
-"""From the arguments of a call to the command that a store is sent."""
+"""Converts the arguments of a call to a command."""

@@ -1,4 +1,4 @@
-"""From a dict's arguments to changes of its entries, and from refusals to errors."""
+"""Converts a dict's arguments to changes of its entries, and refusals to errors."""
 
 from collections.abc import Hashable, Iterable, Mapping
 from typing import Any, TypeVar

@@ -1,4 +1,4 @@
-"""The `holdfast` command: its entry point. Nouns live in files of their own."""
+"""The entry point of the command `holdfast`; each subcommand has its own module."""
 
 import sys
 

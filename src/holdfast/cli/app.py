@@ -1,4 +1,4 @@
-"""The typer application that the nouns join."""
+"""The typer application to which subcommands are added."""
 
 from typing import Annotated
 

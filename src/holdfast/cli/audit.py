@@ -1,4 +1,4 @@
-"""The command `holdfast audit`: what administrators did."""
+"""The command `holdfast audit`."""
 
 import time
 from typing import Annotated

@@ -1,4 +1,4 @@
-"""What all commands share: how their help reads, the older names of options, and how a user's mistake ends one.
+"""Shared by all commands: help texts, older names of options, and errors of the user.
 
 A mistake is one sentence on standard error and an exit code; what nobody foresaw keeps its traceback.
 """

@@ -1,4 +1,4 @@
-"""What the commands that work on a store share: opening it, naming who does, and reading a duration."""
+"""Shared by commands on a store: opening it, naming the actor, and parsing a duration."""
 
 import getpass
 import platform

@@ -1,4 +1,4 @@
-"""The command `holdfast prune-functions`: what earlier releases left in a PostgreSQL schema."""
+"""The command `holdfast prune-functions`: removes functions of earlier releases from a PostgreSQL schema."""
 
 from typing import Annotated
 

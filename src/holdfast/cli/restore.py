@@ -1,4 +1,4 @@
-"""The command `holdfast restore`: what a store cannot notice by itself after a backup took its place."""
+"""The command `holdfast restore`, to run after a backup was restored."""
 
 from typing import Annotated
 

@@ -1,4 +1,4 @@
-"""Values and keys as the text that stores keep, and the limits on both."""
+"""Encodes values and keys as stored text, and limits their size."""
 
 from holdfast.codec.json import JSON
 from holdfast.codec.keys import KEY_BYTES, decode_key, encode_key, key_prefix

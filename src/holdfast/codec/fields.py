@@ -1,4 +1,4 @@
-"""What each field of a command may be: one declaration per field, checked before anything is sent."""
+"""The valid values of each field of a command: one declaration per field, checked before anything is sent."""
 
 import math
 from collections.abc import Sequence

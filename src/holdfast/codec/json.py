@@ -1,4 +1,4 @@
-"""The default codec: plain JSON where JSON can say it, tagged forms where it cannot."""
+"""The default codec: plain JSON where possible, tagged forms otherwise."""
 
 from collections.abc import Iterable
 from math import isfinite

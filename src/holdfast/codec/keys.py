@@ -1,4 +1,4 @@
-"""Keys as canonical text, of which `1`, `1.0`, `true` and `"1"` are four: a type is part of a key.
+"""Encodes keys as canonical text. The type is part of a key: `1`, `1.0`, `true` and `"1"` are four keys.
 
 Tuples are JSON arrays, so that the text of a tuple begins with the text of its first members.
 """

@@ -1,4 +1,4 @@
-"""What is too long, too large or too many, refused before anything is sent."""
+"""Limits on lengths, sizes and counts, checked before anything is sent."""
 
 import math
 import re

@@ -1,4 +1,4 @@
-"""What travels beside a value: a JSON object, kept as the text it came in."""
+"""The metadata of a message: a JSON object, stored as received."""
 
 import logging
 from typing import Any, Final

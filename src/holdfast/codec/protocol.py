@@ -1,4 +1,4 @@
-"""What a codec is."""
+"""The protocol of a codec."""
 
 from typing import Any, Protocol
 

@@ -1,4 +1,4 @@
-"""Scalars that JSON lacks: for each type its tag, how it is written and how it is read back."""
+"""Scalars that JSON lacks: the tag, the encoder and the decoder of each type."""
 
 from binascii import a2b_base64, b2a_base64
 from collections.abc import Callable

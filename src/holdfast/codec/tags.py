@@ -1,4 +1,4 @@
-"""Tagged forms: what plain JSON cannot say, as an object of one member whose name starts with `$`.
+"""Tagged forms: an object with one member whose name begins with `$`, for types that JSON lacks.
 
     b"hi"         {"$bytes": "aGk="}
     (1, 2)        {"$tuple": [1, 2]}

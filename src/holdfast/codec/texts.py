@@ -1,4 +1,4 @@
-"""Text that knows more than it says: it is stored, and comes back, as plain text."""
+"""Strings with attributes; stored and returned as plain strings."""
 
 from typing import Self
 

@@ -1,4 +1,4 @@
-"""Why and where a value is refused: the path inside it, and what the caller can do."""
+"""Errors for values that cannot be encoded: the path inside the value, and the remedy."""
 
 from typing import TypeAlias
 

@@ -1,4 +1,4 @@
-"""Codecs that JSON text only carries: msgpack and pickle in base64, and the caller's own object."""
+"""Codecs wrapped in JSON: msgpack and pickle in base64, and objects by reference."""
 
 import re
 from typing import Any, cast

@@ -1,4 +1,4 @@
-"""Every atomic thing that can be asked of a store."""
+"""All commands of a store."""
 
 from holdfast.commands.claiming import Claim, Claimed
 from holdfast.commands.command import Command, run

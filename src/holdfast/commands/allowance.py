@@ -1,4 +1,4 @@
-"""How much one answer may bring: what is read stops there, and is not read first and thrown away."""
+"""The limit on the size of one result; reads stop there."""
 
 from collections.abc import Iterable
 from typing import Final, Protocol, TypeVar

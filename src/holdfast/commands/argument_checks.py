@@ -1,4 +1,4 @@
-"""Bad arguments, refused before anything is sent."""
+"""Checks of arguments, made before anything is sent."""
 
 from collections.abc import Callable, Collection
 

@@ -1,4 +1,4 @@
-"""Claiming messages; what others let expire comes back in the same step."""
+"""Claiming messages; expired leases are collected in the same step."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence

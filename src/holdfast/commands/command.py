@@ -1,4 +1,4 @@
-"""What every command is: plain data with two halves, `check` and `write`."""
+"""The base of all commands: plain data with two halves, `check` and `write`."""
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator

@@ -1,4 +1,4 @@
-"""Moving everything to another store: what the source is asked beyond reading, and what the target takes in.
+"""Commands that move all data to another store: reading the source, and importing into the target.
 
 The pages themselves are read with `Names`, `Browse` and `Read`, as anybody could. The target works out once how the two stores' clocks and
 counters relate and keeps that beside how far the copy has come, so an interrupted copy goes on as it began. Whoever copies changes the

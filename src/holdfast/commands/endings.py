@@ -1,4 +1,4 @@
-"""How claims end other than done: back in line, given way to a buffered copy, buried, or moved to a dead-letter queue.
+"""How claims end other than done: returned, replaced by a buffered copy, buried, or moved to a dead-letter queue.
 
 `Settle` ends claims because their holder says so, `Claim` because their time is up; what follows is the same.
 """

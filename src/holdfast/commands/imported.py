@@ -1,4 +1,4 @@
-"""What the records of a copy may hold: a target takes them in as they come, so each is checked as if it were put here."""
+"""Checks of imported records, which are stored as they come."""
 
 from collections.abc import Sequence
 from typing import Final

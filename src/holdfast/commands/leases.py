@@ -1,4 +1,4 @@
-"""Taking, renewing and giving back leases: what locks and elections are made of."""
+"""Acquiring, renewing and releasing leases, for locks and elections."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar, Self

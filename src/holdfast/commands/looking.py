@@ -1,4 +1,4 @@
-"""Looking at leases without touching them."""
+"""Reading leases without changing them."""
 
 from collections.abc import Sequence
 from typing import Any, ClassVar, Self

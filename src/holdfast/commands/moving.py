@@ -1,4 +1,4 @@
-"""What administrators do with messages that nobody holds: look, count, redrive, cancel, bury, prune."""
+"""Administration of messages that are not held: browse, count, redrive, cancel, bury, prune."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, ClassVar, Literal, Self

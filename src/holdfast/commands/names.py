@@ -1,4 +1,4 @@
-"""The names in a command: what it is about, and with which right.
+"""The names in a command, and the right it needs on each.
 
 Each command shows its names to a `Renamer` in one method, `named`. Scopes, namespaces and the keys of a Redis script are derived from it,
 so a field that holds a name is declared once.

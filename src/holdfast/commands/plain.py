@@ -1,4 +1,4 @@
-"""Which commands a fast path may take: it lists the fields that it knows, and all others must be as they are by default.
+"""Decides which commands a fast path may take: fields that it does not list must have their defaults.
 
 So a field that nobody thought of is never dropped: a command that uses it takes the full rules.
 """

@@ -1,4 +1,4 @@
-"""Putting messages into a queue, and what a key does when it is already there."""
+"""Putting messages into a queue, and the policies for a key that is already there."""
 
 from collections.abc import Callable, Iterator, Sequence
 from operator import attrgetter, itemgetter

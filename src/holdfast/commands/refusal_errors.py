@@ -1,4 +1,4 @@
-"""What a step is refused for, in words: every store that answers natively raises the same."""
+"""The errors of refused steps; every store raises the same."""
 
 from collections.abc import Sequence
 

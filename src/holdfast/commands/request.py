@@ -1,4 +1,4 @@
-"""On whose behalf commands are executed, and how long each of them may take."""
+"""The caller on whose behalf commands are executed, and their time limit."""
 
 import time
 from collections.abc import Callable

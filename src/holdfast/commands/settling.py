@@ -1,4 +1,4 @@
-"""Extending and ending claims, for those who still hold them."""
+"""Extending and ending claims that are still held."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar, Literal, Self

@@ -1,4 +1,4 @@
-"""The names of what can be waited for and watched."""
+"""The topics that can be waited for and watched."""
 
 from typing import Final
 

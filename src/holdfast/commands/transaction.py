@@ -1,4 +1,4 @@
-"""What a command may ask of an embedded store: the transaction it runs in.
+"""The transaction protocol of embedded stores, which commands run in.
 
 Methods take and give whole sets, so that a batch costs a few statements and never one a row. A command first reads (`check`), then
 writes (`write`); a store that cannot roll back relies on that order.

@@ -1,1 +1,1 @@
-"""What a holder knows about its claim or lease, and how it is kept alive."""
+"""Holds of claims and leases, and their renewal."""

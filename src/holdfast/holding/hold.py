@@ -1,4 +1,4 @@
-"""What a holder knows about its claim or lease without asking the store: until when to trust it, and whether it was lost."""
+"""A hold: until when a claim or lease can be trusted, and whether it was lost."""
 
 import logging
 import os

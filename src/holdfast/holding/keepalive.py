@@ -1,4 +1,4 @@
-"""A client's one thread for renewing what is held through it, and for telling holders of a loss."""
+"""The client's background thread that renews its holds and reports losses."""
 
 import logging
 import threading

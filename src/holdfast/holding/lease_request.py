@@ -1,4 +1,4 @@
-"""On which terms a lease is asked for and held."""
+"""The terms of a lease request."""
 
 from collections.abc import Callable
 from typing import Any, TypedDict

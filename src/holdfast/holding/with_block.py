@@ -1,4 +1,4 @@
-"""What runs inside a context: a task's body is cancelled when what it holds is lost, a thread's can only look."""
+"""The body of a context: a task is cancelled when its hold is lost, a thread has to check."""
 
 import asyncio
 import io

@@ -1,4 +1,4 @@
-"""The server as an ASGI app: the layers around the routes, and what begins and ends with them."""
+"""The server as an ASGI app: its layers, routes and lifespan."""
 
 import time
 from collections.abc import Awaitable, Callable, Collection, Mapping

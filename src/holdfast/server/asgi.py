@@ -1,4 +1,4 @@
-"""The few words of ASGI that the server's parts share."""
+"""ASGI types and helpers that the server's parts share."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, MutableMapping

@@ -1,4 +1,4 @@
-"""The audit: who did what to the whole of a queue, a dict, a token or the log, when and from where.
+"""The audit log of administrative acts on queues, dicts, tokens and the log.
 
 A record is written in the same step as the act, so there is neither without the other, under a key that no other has, so it is never
 written again; no caller can name the dict it is in. After `KEPT_S` the store lets it go.

@@ -1,4 +1,4 @@
-"""What a command did to messages: worked out of the command and its answer, for each command of a step."""
+"""The effects of a command on messages, from the command and its result, for metrics."""
 
 from collections.abc import Collection, Iterator
 from typing import Any, Literal, NamedTuple

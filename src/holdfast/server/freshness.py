@@ -1,4 +1,4 @@
-"""How fresh what a server has read of a dict of its own is: the store hints when it changes, and a hint may be lost, so age counts too."""
+"""The age of data cached from the server's own dicts: ended by hints, and by time because hints may be lost."""
 
 import asyncio
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Requests that last: each ends when its work does, when its client hangs up, or when the server ends."""
+"""Long requests: each ends with its work, its client or the server."""
 
 import asyncio
 from collections import Counter

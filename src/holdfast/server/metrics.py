@@ -1,4 +1,4 @@
-"""What the server counts, told as Prometheus wants it.
+"""The server's counters, in the format of Prometheus.
 
 Label values come from the table of routes and from names of queues, of which only so many are told apart: a client that makes up names
 must not fill the memory.

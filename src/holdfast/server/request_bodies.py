@@ -1,4 +1,4 @@
-"""Reading the body of a request: no longer than allowed, no deeper, and text."""
+"""Reads the body of a request, within its limits."""
 
 import asyncio
 import time

@@ -1,4 +1,4 @@
-"""Lets clients wait on topics of the store, by marks that they carry: the server remembers topics, never clients.
+"""Waits on topics of the store by marks that clients carry; the server keeps no state of clients.
 
 A topic that somebody asked for is listened to, and counts what it was hinted for. Its mark is that count, under a name that no other
 listening has; a mark of another name (another server's, or of before the topic was forgotten) is stale, and answered at once.

@@ -1,4 +1,4 @@
-"""What the tasks of one event loop ask of a file, gathered into batches that share a commit.
+"""Collects the commands of the tasks of one event loop into batches that share a commit.
 
 The next batch leaves one turn of the loop after the answers of the last arrived: by then the tasks that were answered have asked again.
 What is large has a commit to itself, and while small commands come as well each caller's has a part of the time only: nobody waits for more

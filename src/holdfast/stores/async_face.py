@@ -1,4 +1,4 @@
-"""What the tasks' side of a store has from the store itself."""
+"""The attributes that the async side of a store takes from the store."""
 
 import asyncio
 from typing import Generic, TypeVar

@@ -1,4 +1,4 @@
-"""Files for asyncio: one writer thread, commits that tasks share, and threads of their own for what reads much."""
+"""File stores for asyncio: one writer thread, shared commits, and separate threads for large reads."""
 
 import asyncio
 import queue

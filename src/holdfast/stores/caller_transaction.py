@@ -1,4 +1,4 @@
-"""The connections of the caller's own whose transactions commands can take part in; see `Store.within`."""
+"""The caller's own connections whose transactions commands can take part in; see `Store.within`."""
 
 from typing import TYPE_CHECKING, Any
 

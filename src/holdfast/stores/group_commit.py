@@ -1,4 +1,4 @@
-"""Commits that concurrent callers share: the first of several commits for all.
+"""Group commit: the first of several concurrent callers commits for all.
 
 A caller who finds nobody at work leads: it runs its own commands and whatever others have queued meanwhile in one transaction, answers
 them after the commit, and hands the lead to the next in line. A lone caller never waits for anyone.

@@ -1,4 +1,4 @@
-"""The face for tasks of a store that is not open yet: opened in a thread by the first command, so that no event loop waits for it."""
+"""The async side of a store that is not open yet; the first command opens it in a thread."""
 
 import asyncio
 from contextlib import suppress

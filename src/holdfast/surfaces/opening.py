@@ -1,4 +1,4 @@
-"""Where a surface keeps its queue: wherever it is told, else in memory and to itself."""
+"""The store of a surface: the given one, or one of its own in memory."""
 
 from typing import TYPE_CHECKING, Final
 

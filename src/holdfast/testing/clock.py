@@ -1,4 +1,4 @@
-"""A clock that a test owns: it moves when told to, and those who wait look at it again."""
+"""A clock that a test moves; waiters check it again when it moves."""
 
 import threading
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""For tests of programs that put jobs: run them here and now, or look whether they were put."""
+"""Test helpers for programs that put jobs: run due jobs synchronously, or check that they were put."""
 
 from typing import Any
 

@@ -1,1 +1,1 @@
-"""What a worker is made of, apart from its conversation with the store: handlers, jobs, limits, and ways to run them."""
+"""The parts of a worker apart from its commands: handlers, jobs, limits, and ways to run them."""

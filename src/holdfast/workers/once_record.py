@@ -1,4 +1,4 @@
-"""What is remembered of something that must happen once."""
+"""The ledger record of an effect that must happen once."""
 
 from typing import Any, Literal
 

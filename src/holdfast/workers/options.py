@@ -1,4 +1,4 @@
-"""What a worker is told to do."""
+"""The options of a worker."""
 
 from collections.abc import Callable, Hashable
 from typing import Any, Final, TypedDict, Unpack

@@ -1,4 +1,4 @@
-"""Who works: an entry for each worker that lives, kept alive by heartbeats."""
+"""The registry of live workers, kept alive by heartbeats."""
 
 from datetime import datetime
 from typing import Literal

@@ -1,4 +1,4 @@
-"""Several workers in one process, ended by one signal."""
+"""Several workers in one process, stopped by one signal."""
 
 import threading
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""SIGTERM and SIGINT end a worker: the first lets its jobs finish, the second does not."""
+"""SIGTERM and SIGINT stop a worker: the first lets its jobs finish, the second does not."""
 
 import asyncio
 import signal

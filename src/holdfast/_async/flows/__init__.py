@@ -1,1 +1,1 @@
-"""Commands and waits strung together."""
+"""Combines commands and waits."""

@@ -1,4 +1,4 @@
-"""Acquiring a lease with patience: ask, and while somebody holds it, wait until it is given back or ends."""
+"""Acquires a lease with a time-out: asks, and while the lease is held, waits until it is released or ends."""
 
 import time
 from collections.abc import Callable

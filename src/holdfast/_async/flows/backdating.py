@@ -1,4 +1,4 @@
-"""Letting claims end as if they had been made at another moment of the wall clock."""
+"""Ends claims as if they had been made at another wall-clock time."""
 
 import time
 from collections.abc import Sequence

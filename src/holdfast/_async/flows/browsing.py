@@ -1,4 +1,4 @@
-"""Looking at the messages of a queue page by page, and moving whole lots of them."""
+"""Reads the messages of a queue page by page, and moves many of them."""
 
 from collections.abc import AsyncIterator, Sequence
 

@@ -1,4 +1,4 @@
-"""Claiming with patience: ask, and while there is nothing, wait until asking again may be worth it."""
+"""Claims with a time-out: asks, and while there is no message, waits until one may be available."""
 
 import time
 from collections.abc import Callable

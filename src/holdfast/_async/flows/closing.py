@@ -1,4 +1,4 @@
-"""A handle's own end: what it waits for ends when it is closed, while others wait on at the same store."""
+"""Closes one handle: its own waits end, other waits on the same store continue."""
 
 from typing import TypeVar
 

@@ -1,4 +1,4 @@
-"""Moving everything from one store to another: page by page, each read back and compared, and the source sealed at the end."""
+"""Moves all data from one store to another: page by page, each read back and compared; seals the source at the end."""
 
 from collections.abc import AsyncGenerator, Callable, Iterator
 

@@ -1,4 +1,4 @@
-"""Holding on to a claim or lease while a body runs, and letting go of it however the body ends."""
+"""Holds a claim or lease while a body runs, and releases it however the body ends."""
 
 from collections.abc import Awaitable, Callable
 from contextlib import suppress

@@ -1,4 +1,4 @@
-"""Importing: pages of records that no store wrote are taken into one, each read back and compared."""
+"""Imports pages of records from outside a store, each read back and compared."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""Reading messages and entries by their names, in as many pages as they take; each page is of one moment."""
+"""Reads messages and entries by name, in as many pages as needed; each page is of one moment."""
 
 from collections.abc import AsyncIterator, Sequence
 

@@ -1,4 +1,4 @@
-"""Observing who holds a lease: who does now, then everyone who takes it."""
+"""Observes the holder of a lease: the current one, then each later one."""
 
 import math
 from collections.abc import AsyncGenerator

@@ -1,4 +1,4 @@
-"""Doing something once: note that it begins, do it, note its result; whoever died in between left it unknown."""
+"""Runs something once: records the start, runs it, records the result; a death in between leaves it unknown."""
 
 import logging
 import time

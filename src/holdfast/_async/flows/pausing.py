@@ -1,4 +1,4 @@
-"""Pausing: a wait that time alone ends, or the closing of the client."""
+"""Pauses until a time passes or the client is closed."""
 
 from holdfast.client import ControlPlaneClient
 

@@ -1,4 +1,4 @@
-"""Asking again and again: for whoever cannot be told when asking is worth it."""
+"""Polls, for waits without wake-ups."""
 
 import time
 from collections.abc import Awaitable, Callable

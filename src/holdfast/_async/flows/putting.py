@@ -1,4 +1,4 @@
-"""Putting with patience: while a bounded queue is full, wait until it may have room."""
+"""Puts with a time-out: while a bounded queue is full, waits until it may have room."""
 
 import time
 from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""Relaying: what a queue holds is handed to a function, one after the other, until nothing is due."""
+"""Passes due messages of a queue to a function, one after the other."""
 
 import logging
 from collections.abc import Awaitable, Callable

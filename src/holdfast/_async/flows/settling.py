@@ -1,4 +1,4 @@
-"""Settling and renewing claims for whoever names them, and telling their objects."""
+"""Settles and renews claims, and updates their objects."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Watching: the present state if wanted, then every event once and in order, waiting while there is none."""
+"""Watches: yields the current state if wanted, then every event once and in order."""
 
 import math
 import time

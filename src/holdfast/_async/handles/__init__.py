@@ -1,1 +1,1 @@
-"""The public faces: each method builds a command or calls a flow."""
+"""The public handles: each method builds a command or calls a flow."""

@@ -1,4 +1,4 @@
-"""What people do with a queue as a whole, and with messages that nobody holds: set it up, look, watch, cancel, redrive."""
+"""Queue methods for administration: create, configure, inspect, watch, cancel, redrive."""
 
 from collections.abc import AsyncGenerator, Hashable, Iterable
 from typing import Unpack

@@ -1,4 +1,4 @@
-"""The `with` of a worker: a message is claimed for the body, and settled as the body ends."""
+"""The context manager of `claimed()`: claims a message for the body, and settles it at the end."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager

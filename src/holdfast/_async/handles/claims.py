@@ -1,4 +1,4 @@
-"""A claim: a message that somebody holds under a lease."""
+"""A claim: a message held under a lease."""
 
 from datetime import datetime, timedelta
 from typing import Any, ClassVar, Generic, TypeVar

@@ -1,4 +1,4 @@
-"""The half of a queue's handle that workers use: get, claim, settle."""
+"""Queue methods for workers: get, claim, settle."""
 
 from collections.abc import Hashable
 from typing import Any, Generic, TypeVar, Unpack

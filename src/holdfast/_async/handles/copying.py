@@ -1,4 +1,4 @@
-"""Moving from one store to another, by URL."""
+"""Moves data from one store to another, by URL."""
 
 from holdfast._async.flows.copying import Progress, copy_all, list_names, raise_numbers
 from holdfast.commands import EndImport, Seal, Survey

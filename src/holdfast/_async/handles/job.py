@@ -1,4 +1,4 @@
-"""A job that somebody put: wait for its result, follow it, cancel it."""
+"""A job that was put: wait for its result, follow it, cancel it."""
 
 import math
 from typing import Any, ClassVar, Generic, Literal, TypeVar, Unpack, overload

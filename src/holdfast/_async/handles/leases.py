@@ -1,4 +1,4 @@
-"""Leases that this process holds: what a lease, a lock and a leadership are."""
+"""Leases held by this process: leases, locks and leaderships."""
 
 from contextlib import suppress
 from datetime import datetime, timedelta

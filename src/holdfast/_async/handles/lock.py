@@ -1,4 +1,4 @@
-"""Lock: one holder at a time, by name, among everyone who reaches the same store."""
+"""Lock: one holder at a time, by name, among all users of the store."""
 
 import math
 from typing import Any, ClassVar, Unpack

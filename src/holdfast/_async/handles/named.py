@@ -1,4 +1,4 @@
-"""What a lock and an election have in common: a lease by name, entered and left as a context."""
+"""Base of locks and elections: a lease by name, entered and left as a context."""
 
 from types import TracebackType
 from typing import Any, Literal, Unpack

@@ -1,4 +1,4 @@
-"""A queue by name, and how its store is reached."""
+"""A queue by name, and its client."""
 
 from typing import Unpack
 

@@ -1,4 +1,4 @@
-"""Once: a ledger of things that must not happen twice."""
+"""Once: a ledger of effects that must not happen twice."""
 
 import math
 from collections.abc import Awaitable, Callable, Hashable

@@ -1,4 +1,4 @@
-"""A work item: a claimed message with its retry budget, and what follows from it."""
+"""A work item: a claimed message with its retry budget."""
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime

@@ -1,2 +1,2 @@
 # Generated from src/holdfast/_async/flows/__init__.py by tools/unasync.py; do not edit.
-"""Commands and waits strung together."""
+"""Combines commands and waits."""

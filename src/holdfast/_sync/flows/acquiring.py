@@ -1,5 +1,5 @@
 # Generated from src/holdfast/_async/flows/acquiring.py by tools/unasync.py; do not edit.
-"""Acquiring a lease with patience: ask, and while somebody holds it, wait until it is given back or ends."""
+"""Acquires a lease with a time-out: asks, and while the lease is held, waits until it is released or ends."""
 
 import time
 from collections.abc import Callable

@@ -1,5 +1,5 @@
 # Generated from src/holdfast/_async/flows/backdating.py by tools/unasync.py; do not edit.
-"""Letting claims end as if they had been made at another moment of the wall clock."""
+"""Ends claims as if they had been made at another wall-clock time."""
 
 import time
 from collections.abc import Sequence

@@ -1,5 +1,5 @@
 # Generated from src/holdfast/_async/flows/browsing.py by tools/unasync.py; do not edit.
-"""Looking at the messages of a queue page by page, and moving whole lots of them."""
+"""Reads the messages of a queue page by page, and moves many of them."""
 
 from collections.abc import Iterator, Sequence
 

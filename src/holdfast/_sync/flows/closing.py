@@ -1,5 +1,5 @@
 # Generated from src/holdfast/_async/flows/closing.py by tools/unasync.py; do not edit.
-"""A handle's own end: what it waits for ends when it is closed, while others wait on at the same store."""
+"""Closes one handle: its own waits end, other waits on the same store continue."""
 
 from typing import TypeVar
 

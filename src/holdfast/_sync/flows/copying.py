@@ -1,5 +1,5 @@
 # Generated from src/holdfast/_async/flows/copying.py by tools/unasync.py; do not edit.
-"""Moving everything from one store to another: page by page, each read back and compared, and the source sealed at the end."""
+"""Moves all data from one store to another: page by page, each read back and compared; seals the source at the end."""
 
 from collections.abc import Callable, Generator, Iterator
 

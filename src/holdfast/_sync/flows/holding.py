@@ -1,5 +1,5 @@
 # Generated from src/holdfast/_async/flows/holding.py by tools/unasync.py; do not edit.
-"""Holding on to a claim or lease while a body runs, and letting go of it however the body ends."""
+"""Holds a claim or lease while a body runs, and releases it however the body ends."""
 
 from collections.abc import Callable
 from contextlib import suppress

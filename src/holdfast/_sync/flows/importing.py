@@ -1,5 +1,5 @@
 # Generated from src/holdfast/_async/flows/importing.py by tools/unasync.py; do not edit.
-"""Importing: pages of records that no store wrote are taken into one, each read back and compared."""
+"""Imports pages of records from outside a store, each read back and compared."""
 
 from collections.abc import Sequence
 

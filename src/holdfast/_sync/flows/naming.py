@@ -1,5 +1,5 @@
 # Generated from src/holdfast/_async/flows/naming.py by tools/unasync.py; do not edit.
-"""Reading messages and entries by their names, in as many pages as they take; each page is of one moment."""
+"""Reads messages and entries by name, in as many pages as needed; each page is of one moment."""
 
 from collections.abc import Iterator, Sequence
 

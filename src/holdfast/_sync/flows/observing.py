@@ -1,5 +1,5 @@
 # Generated from src/holdfast/_async/flows/observing.py by tools/unasync.py; do not edit.
-"""Observing who holds a lease: who does now, then everyone who takes it."""
+"""Observes the holder of a lease: the current one, then each later one."""
 
 import math
 from collections.abc import Generator

@@ -1,5 +1,5 @@
 # Generated from src/holdfast/_async/flows/once.py by tools/unasync.py; do not edit.
-"""Doing something once: note that it begins, do it, note its result; whoever died in between left it unknown."""
+"""Runs something once: records the start, runs it, records the result; a death in between leaves it unknown."""
 
 import logging
 import time

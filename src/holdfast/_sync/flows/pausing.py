@@ -1,5 +1,5 @@
 # Generated from src/holdfast/_async/flows/pausing.py by tools/unasync.py; do not edit.
-"""Pausing: a wait that time alone ends, or the closing of the client."""
+"""Pauses until a time passes or the client is closed."""
 
 from holdfast.client import ControlPlaneClient
 

@@ -1,5 +1,5 @@
 # Generated from src/holdfast/_async/flows/polling.py by tools/unasync.py; do not edit.
-"""Asking again and again: for whoever cannot be told when asking is worth it."""
+"""Polls, for waits without wake-ups."""
 
 import time
 from collections.abc import Callable

@@ -1,5 +1,5 @@
 # Generated from src/holdfast/_async/flows/putting.py by tools/unasync.py; do not edit.
-"""Putting with patience: while a bounded queue is full, wait until it may have room."""
+"""Puts with a time-out: while a bounded queue is full, waits until it may have room."""
 
 import time
 from collections.abc import Callable, Sequence

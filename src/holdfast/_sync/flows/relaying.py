@@ -1,5 +1,5 @@
 # Generated from src/holdfast/_async/flows/relaying.py by tools/unasync.py; do not edit.
-"""Relaying: what a queue holds is handed to a function, one after the other, until nothing is due."""
+"""Passes due messages of a queue to a function, one after the other."""
 
 import logging
 from collections.abc import Callable

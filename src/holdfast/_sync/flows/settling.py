@@ -1,5 +1,5 @@
 # Generated from src/holdfast/_async/flows/settling.py by tools/unasync.py; do not edit.
-"""Settling and renewing claims for whoever names them, and telling their objects."""
+"""Settles and renews claims, and updates their objects."""
 
 from typing import Any
 

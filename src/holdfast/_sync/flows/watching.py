@@ -1,5 +1,5 @@
 # Generated from src/holdfast/_async/flows/watching.py by tools/unasync.py; do not edit.
-"""Watching: the present state if wanted, then every event once and in order, waiting while there is none."""
+"""Watches: yields the current state if wanted, then every event once and in order."""
 
 import math
 import time

@@ -1,2 +1,2 @@
 # Generated from src/holdfast/_async/handles/__init__.py by tools/unasync.py; do not edit.
-"""The public faces: each method builds a command or calls a flow."""
+"""The public handles: each method builds a command or calls a flow."""

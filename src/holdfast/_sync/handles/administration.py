@@ -1,5 +1,5 @@
 # Generated from src/holdfast/_async/handles/administration.py by tools/unasync.py; do not edit.
-"""What people do with a queue as a whole, and with messages that nobody holds: set it up, look, watch, cancel, redrive."""
+"""Queue methods for administration: create, configure, inspect, watch, cancel, redrive."""
 
 from collections.abc import Generator, Hashable, Iterable
 from typing import Unpack

@@ -1,5 +1,5 @@
 # Generated from src/holdfast/_async/handles/claimed.py by tools/unasync.py; do not edit.
-"""The `with` of a worker: a message is claimed for the body, and settled as the body ends."""
+"""The context manager of `claimed()`: claims a message for the body, and settles it at the end."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager

@@ -1,5 +1,5 @@
 # Generated from src/holdfast/_async/handles/claims.py by tools/unasync.py; do not edit.
-"""A claim: a message that somebody holds under a lease."""
+"""A claim: a message held under a lease."""
 
 from datetime import datetime, timedelta
 from typing import Any, ClassVar, Generic, TypeVar

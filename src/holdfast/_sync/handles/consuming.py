@@ -1,5 +1,5 @@
 # Generated from src/holdfast/_async/handles/consuming.py by tools/unasync.py; do not edit.
-"""The half of a queue's handle that workers use: get, claim, settle."""
+"""Queue methods for workers: get, claim, settle."""
 
 from collections.abc import Hashable
 from typing import Any, Generic, TypeVar, Unpack

@@ -1,5 +1,5 @@
 # Generated from src/holdfast/_async/handles/copying.py by tools/unasync.py; do not edit.
-"""Moving from one store to another, by URL."""
+"""Moves data from one store to another, by URL."""
 
 from holdfast._sync.flows.copying import Progress, copy_all, list_names, raise_numbers
 from holdfast.commands import EndImport, Seal, Survey

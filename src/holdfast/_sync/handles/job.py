@@ -1,5 +1,5 @@
 # Generated from src/holdfast/_async/handles/job.py by tools/unasync.py; do not edit.
-"""A job that somebody put: wait for its result, follow it, cancel it."""
+"""A job that was put: wait for its result, follow it, cancel it."""
 
 import math
 from typing import Any, ClassVar, Generic, Literal, TypeVar, Unpack, overload

@@ -1,5 +1,5 @@
 # Generated from src/holdfast/_async/handles/leases.py by tools/unasync.py; do not edit.
-"""Leases that this process holds: what a lease, a lock and a leadership are."""
+"""Leases held by this process: leases, locks and leaderships."""
 
 from contextlib import suppress
 from datetime import datetime, timedelta

@@ -1,5 +1,5 @@
 # Generated from src/holdfast/_async/handles/lock.py by tools/unasync.py; do not edit.
-"""Lock: one holder at a time, by name, among everyone who reaches the same store."""
+"""Lock: one holder at a time, by name, among all users of the store."""
 
 import math
 from typing import Any, ClassVar, Unpack

@@ -1,5 +1,5 @@
 # Generated from src/holdfast/_async/handles/named.py by tools/unasync.py; do not edit.
-"""What a lock and an election have in common: a lease by name, entered and left as a context."""
+"""Base of locks and elections: a lease by name, entered and left as a context."""
 
 from types import TracebackType
 from typing import Any, Literal, Unpack

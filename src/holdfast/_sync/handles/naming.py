@@ -1,5 +1,5 @@
 # Generated from src/holdfast/_async/handles/naming.py by tools/unasync.py; do not edit.
-"""A queue by name, and how its store is reached."""
+"""A queue by name, and its client."""
 
 from typing import Unpack
 

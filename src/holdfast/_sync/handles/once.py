@@ -1,5 +1,5 @@
 # Generated from src/holdfast/_async/handles/once.py by tools/unasync.py; do not edit.
-"""Once: a ledger of things that must not happen twice."""
+"""Once: a ledger of effects that must not happen twice."""
 
 import math
 from collections.abc import Callable, Hashable

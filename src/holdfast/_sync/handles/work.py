@@ -1,5 +1,5 @@
 # Generated from src/holdfast/_async/handles/work.py by tools/unasync.py; do not edit.
-"""A work item: a claimed message with its retry budget, and what follows from it."""
+"""A work item: a claimed message with its retry budget."""
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime

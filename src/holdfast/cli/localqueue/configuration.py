@@ -1,4 +1,4 @@
-"""What is configured, and what is kept of retries: `config path`, `show`, `init`, `set`, and `retry prune`."""
+"""The commands `config path`, `show`, `init`, `set`, and `retry prune`."""
 
 from contextlib import closing
 from pathlib import Path

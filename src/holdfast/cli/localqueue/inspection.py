@@ -1,4 +1,4 @@
-"""Looking at a queue and after its dead: `stats`, `health`, `dead`, `requeue-dead`."""
+"""The commands `stats`, `health`, `dead` and `requeue-dead`."""
 
 from collections import Counter
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Messages one by one: `add`, `pop`, `inspect`, `ack`, `release`, `dead-letter`, `size`, `purge`."""
+"""The commands for single messages: `add`, `pop`, `inspect`, `ack`, `release`, `dead-letter`, `size`, `purge`."""
 
 import sys
 from queue import Empty

@@ -1,4 +1,4 @@
-"""What localqueue's commands share: which store they work on, and how they answer."""
+"""Shared by localqueue's commands: the store option and the output."""
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager

@@ -1,4 +1,4 @@
-"""Handling messages: `process` with a function, `exec` with a program."""
+"""The commands `process`, which calls a function, and `exec`, which runs a program."""
 
 import math
 import subprocess

@@ -1,4 +1,4 @@
-"""Being told to stop: by SIGTERM or Ctrl-C."""
+"""Stopping by SIGTERM or Ctrl-C."""
 
 import signal
 from collections.abc import Iterator

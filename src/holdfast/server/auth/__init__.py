@@ -1,1 +1,1 @@
-"""Who a caller is, and what they may do."""
+"""Authentication and authorisation of callers."""

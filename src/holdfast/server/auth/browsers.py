@@ -1,4 +1,4 @@
-"""What keeps web pages from using a server that asks for no token: a browser says for whom it asks."""
+"""Refuses requests of web pages of other origins while a server has no tokens."""
 
 from typing import Final
 

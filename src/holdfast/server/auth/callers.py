@@ -1,4 +1,4 @@
-"""Who asks; the layer that knows them puts one into the request's scope."""
+"""The caller of a request; the sign-in layer puts it into the request's scope."""
 
 from collections.abc import Awaitable, Callable
 from typing import Final

@@ -1,4 +1,4 @@
-"""The store as one caller reaches it; routes know no other.
+"""The store as one caller may use it; routes use no other.
 
 Every command of every route passes here: is the caller still welcome, may they do all that it takes, is there room for it in their quota,
 into their namespace, into the audit if it is an administrator's, and its answer back out.

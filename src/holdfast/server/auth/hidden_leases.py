@@ -1,4 +1,4 @@
-"""Lease ids are for their holders: whoever knows one can renew and release the lease, so others see what it cannot be told from."""
+"""Hides lease ids from other callers, since an id is enough to renew and release a lease."""
 
 from collections.abc import Callable
 from typing import Any, Final

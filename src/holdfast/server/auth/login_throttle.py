@@ -1,4 +1,4 @@
-"""Counts failed logins by address, so that whoever tries one token after another is told to wait."""
+"""Counts failed logins per address, and slows down guessing."""
 
 import ipaddress
 import math

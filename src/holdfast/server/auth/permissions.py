@@ -1,4 +1,4 @@
-"""What a request takes, worked out of the command itself: a verb on each thing it names."""
+"""The rights that a command needs: a verb on each object it names."""
 
 import re
 from collections.abc import Collection

@@ -1,4 +1,4 @@
-"""Ends what waits for a caller who is no longer welcome: when the store hints that a token changed, and every few seconds without one."""
+"""Ends waiting requests of revoked tokens: when the store hints at a change, and every few seconds."""
 
 import asyncio
 from contextlib import suppress

@@ -1,4 +1,4 @@
-"""Sets of scopes by what they are for."""
+"""Sets of scopes for common purposes."""
 
 from msgspec import Struct
 

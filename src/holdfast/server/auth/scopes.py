@@ -1,4 +1,4 @@
-"""What a token allows: verbs on the things whose names match a pattern."""
+"""Scopes of a token: verbs on objects whose names match a pattern."""
 
 from collections.abc import Iterable
 from typing import Final, Self, get_args

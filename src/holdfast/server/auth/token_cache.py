@@ -1,4 +1,4 @@
-"""The tokens of a store as one server knows them, which is never what was true more than a second ago.
+"""The server's cache of tokens, at most one second old.
 
 The store is the truth. What was read is used again until the store hints that a token changed, or is `KNOWN_S` old: a hint may be lost, and
 then age alone ends what a revoked token was good for.

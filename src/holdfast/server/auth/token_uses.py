@@ -1,4 +1,4 @@
-"""When tokens were last used, kept coarsely and in the background: no request waits for it, and reading does not become writing."""
+"""Records the last use of tokens, coarsely and in the background."""
 
 import asyncio
 import logging

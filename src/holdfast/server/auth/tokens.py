@@ -1,4 +1,4 @@
-"""Tokens: how they are made and told apart, and where they are kept, which is the store itself.
+"""Tokens: creating, recognising and storing them.
 
 A token is `hf_`, its id, `_`, 256 random bits and a checksum, so that a scanner for secrets finds one wherever it was left, and a slip of
 the hand is noticed before anything is asked. Only its SHA-256 is kept: of 256 random bits nothing slower is needed.

@@ -1,1 +1,1 @@
-"""What stands between the socket and the routes, one layer a file; each is an ASGI app around the next."""
+"""The ASGI layers around the routes, one per file."""

@@ -1,4 +1,4 @@
-"""Requests are let in by turns: a thousand of one caller's at once keep others waiting for a few of them only."""
+"""Admits requests in turns, so that many requests of one caller delay others only by a few."""
 
 import asyncio
 from collections import Counter

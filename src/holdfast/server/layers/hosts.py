@@ -1,4 +1,4 @@
-"""Only requests for a host that this server is known by: a page in a browser must not reach it under a name of its own."""
+"""Accepts only requests whose Host header names this server."""
 
 from collections.abc import Awaitable, Collection
 

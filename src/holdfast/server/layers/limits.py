@@ -1,4 +1,4 @@
-"""How many requests are under way at once: what is over it is told to come again, before anything is read."""
+"""Limits the number of running requests, before a body is read."""
 
 from collections import Counter
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Errors become problem+json; what nobody foresaw is logged, and told without its insides."""
+"""Converts errors to problem+json; unexpected ones are logged and reported without details."""
 
 import logging
 from secrets import token_hex

@@ -1,4 +1,4 @@
-"""Finds out who asks: by the token they bring, on a server that asks for one; else it is anyone."""
+"""Identifies the caller by its token, or as anonymous on a server without tokens."""
 
 import logging
 from typing import Final

@@ -1,4 +1,4 @@
-"""Every request is counted and, if asked for, logged: its route, its status, its time and who asked; never what was in it."""
+"""Counts and optionally logs every request: route, status, time and caller, never its contents."""
 
 import logging
 import time

@@ -1,4 +1,4 @@
-"""A span for every request, in the trace that its client is in, where OpenTelemetry is installed and set up."""
+"""Makes a span for every request in its client's trace, if OpenTelemetry is set up."""
 
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Final

@@ -1,1 +1,1 @@
-"""How much of the server one caller may take."""
+"""Limits on how much of the server one caller may use."""

@@ -1,4 +1,4 @@
-"""How many bytes answers take of memory, from before they are made until they are sent: who wants more waits, or is told to come again."""
+"""Counts the bytes of responses in memory until they are sent; further requests wait or are refused."""
 
 import asyncio
 from collections import Counter, OrderedDict, deque

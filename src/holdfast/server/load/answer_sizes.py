@@ -1,4 +1,4 @@
-"""How much answers bring: at most, before a command is executed, and in fact."""
+"""Sizes of results: the maximum before a command is executed, and the actual one."""
 
 from typing import Any, Final
 

@@ -1,4 +1,4 @@
-"""The store as callers share it: each has its part of the places there, and takes turns with the others for them."""
+"""The store shared by callers: each has its share of the places, and they take turns."""
 
 import asyncio
 from collections import Counter, deque

@@ -1,4 +1,4 @@
-"""How fast each caller may ask: a bucket a caller, filled with time; who has emptied theirs is told when to come again."""
+"""Limits the request rate of each caller with a token bucket."""
 
 import math
 import time

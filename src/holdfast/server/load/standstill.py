@@ -1,4 +1,4 @@
-"""Notices when this process stood still: what it then finds in its sockets may have been sent minutes ago."""
+"""Detects that this process stood still: requests in its sockets may be minutes old."""
 
 import asyncio
 from collections.abc import Callable

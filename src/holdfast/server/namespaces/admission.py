@@ -1,4 +1,4 @@
-"""Lets commands in as far as the quota of their namespace goes; all but reading passes here.
+"""Enforces the quotas of a namespace on all commands that write.
 
 Queues and dicts are created under the quota in a step of their own, in which servers take turns, so there are never more. Bytes are counted
 by each server: see `server/usage.py`.

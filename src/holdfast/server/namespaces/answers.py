@@ -1,4 +1,4 @@
-"""Answers and errors as the caller gets them: every name in them is again the one that the caller knows."""
+"""Translates names in results and errors back to the caller's."""
 
 from collections.abc import Callable
 from typing import Any, Final

@@ -1,4 +1,4 @@
-"""Commands as the store gets them: every name in them becomes one of the caller's namespace."""
+"""Translates names in commands into the caller's namespace."""
 
 from typing import TypeVar
 

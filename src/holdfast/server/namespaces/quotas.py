@@ -1,4 +1,4 @@
-"""How much a namespace may use: set by whoever may open the store, and kept there as tokens are."""
+"""Quotas of namespaces: set on the store itself, and stored there."""
 
 import time
 from collections.abc import Callable

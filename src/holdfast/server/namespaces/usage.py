@@ -1,4 +1,4 @@
-"""How many bytes a namespace uses, counted so that the count is never too low for what came through this server.
+"""Counts the bytes of a namespace; never too low for the data that came through this server.
 
 A count walks through everything that the namespace has, page by page. What is written from then on is added as it comes; what is removed is
 noticed by the next count. A message or an entry counts as its texts and `RECORD_BYTES`. The log of a dict keeps every value that was

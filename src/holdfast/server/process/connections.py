@@ -1,4 +1,4 @@
-"""One connection: whoever sends the head of a request too slowly, or never ends it, is hung up on, and so is who falls silent."""
+"""Connections: closes those whose request heads are too slow or incomplete, and silent ones."""
 
 import asyncio
 from functools import partial

@@ -1,4 +1,4 @@
-"""Says in the log when the process has no file descriptor left: the event loop then leaves connections waiting without a word."""
+"""Logs when the process runs out of file descriptors."""
 
 import asyncio
 import errno

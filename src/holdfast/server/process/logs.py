@@ -1,4 +1,4 @@
-"""How a server logs: a line an event, as text or as JSON, in which no value can begin another line."""
+"""The server's log format: one line per event, as text or JSON."""
 
 import logging
 from datetime import UTC, datetime

@@ -1,4 +1,4 @@
-"""How far a server is exposed, and what that takes: nobody finds themselves open to the world by accident."""
+"""Decides whether the server may listen on an address: beyond this host it needs tokens and TLS."""
 
 from collections.abc import Collection
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""From the options of `holdfast serve` to a server that runs."""
+"""Runs a server from the options of `holdfast serve`."""
 
 import gc
 import logging

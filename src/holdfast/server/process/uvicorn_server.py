@@ -1,4 +1,4 @@
-"""Running the server: uvicorn on uvloop and httptools, with an end that drains."""
+"""The uvicorn server, on uvloop and httptools, with a graceful stop."""
 
 import asyncio
 import socket

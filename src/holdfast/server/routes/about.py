@@ -1,4 +1,4 @@
-"""What a server says of itself: what it serves, whether it lives, and how to talk to it."""
+"""The routes about the server: what it serves, whether it is alive, and its API."""
 
 import sys
 from collections.abc import Callable

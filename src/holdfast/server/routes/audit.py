@@ -1,4 +1,4 @@
-"""`GET /v1/audit`: what administrators did, page by page."""
+"""`GET /v1/audit`: the audit log, page by page."""
 
 import re
 from collections.abc import Callable

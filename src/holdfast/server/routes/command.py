@@ -1,4 +1,4 @@
-"""A route a command: decode, check, execute, encode; each once."""
+"""One route per command: decode, check, execute, encode."""
 
 import asyncio
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""The OpenAPI document, made from the table of routes and the types of the commands."""
+"""The OpenAPI document, generated from the routes and the types of the commands."""
 
 from copy import deepcopy
 from typing import Any, Final

@@ -1,4 +1,4 @@
-"""`POST /v1/wait`: the store's wait, for clients that carry their marks."""
+"""`POST /v1/wait`: waits on topics, for clients that carry their marks."""
 
 from collections.abc import Callable
 from typing import Final

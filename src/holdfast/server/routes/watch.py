@@ -1,4 +1,4 @@
-"""`GET /v1/watch`: the events of a topic as Server-Sent Events, each with its index as id, so that a client can go on where it was."""
+"""`GET /v1/watch`: the events of a topic as Server-Sent Events, with the index as id."""
 
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence

@@ -1,4 +1,4 @@
-"""What the stores in files share, whatever the files hold: turns to write, hints between processes, and the store around them."""
+"""Shared by file stores: turns to write, hints between processes, and the store around them."""
 
 from typing import Literal
 

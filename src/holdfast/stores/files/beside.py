@@ -1,4 +1,4 @@
-"""Files of ours that stand beside the database and are as open to others as it is.
+"""Files beside the database, with the same permissions.
 
 Somebody else may own the folder and exchange what is in it at any moment, so nothing is changed by its path: a name is opened without
 following links, looked at, and changed through its descriptor.

@@ -1,4 +1,4 @@
-"""Whether a store's file is still the one it was: a backup that is put in its place is another one."""
+"""Detects that a store's file was replaced, for example by a backup."""
 
 import logging
 import os

@@ -1,4 +1,4 @@
-"""The folder where the sockets of one database meet, and what may be done in it.
+"""The folder of the wake-up sockets of one database.
 
 Whoever owns the database's folder can put anything there under any name, so the folder is opened without following a link, and only sockets
 whose names have our form are connected to or removed.

@@ -1,1 +1,1 @@
-"""The store behind a Holdfast server: the wire it speaks, and the two faces of its client."""
+"""The store behind a Holdfast server: its protocol, and its sync and async clients."""

@@ -1,4 +1,4 @@
-"""Where a server is, and how a client says who it is."""
+"""The address of a server, and the client's credentials."""
 
 import ipaddress
 import os

@@ -1,4 +1,4 @@
-"""Hears of hints from the server: one request that lasts, for all who wait in this process.
+"""Receives hints from the server: one long request for all waiters of this process.
 
 The server answers it when one of its topics was hinted, and says up to which mark it has told of each; the next request goes on from
 there, so nothing between two of them is lost. A topic without a mark is answered at once, and everyone who waits on it asks again.

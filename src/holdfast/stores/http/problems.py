@@ -1,4 +1,4 @@
-"""Errors on the wire: problem+json (RFC 9457) with a stable code, one to one with the error tree."""
+"""Errors as problem+json (RFC 9457), with a stable code for each exception."""
 
 from collections.abc import Callable
 from typing import Any, Final

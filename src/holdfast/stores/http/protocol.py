@@ -1,4 +1,4 @@
-"""The wire between the HTTP store and the server: a route for each command.
+"""The protocol between the HTTP store and the server: one route per command.
 
 The server takes its routes, its scopes and its OpenAPI document from here, and the client its paths. A body is the command's own JSON;
 an answer is the JSON of what the command answers.

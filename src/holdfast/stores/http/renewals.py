@@ -1,4 +1,4 @@
-"""Renewals through a connection of their own."""
+"""Renewals on a separate connection."""
 
 from typing import TYPE_CHECKING, TypeVar
 

@@ -1,4 +1,4 @@
-"""From what a server replied to an answer, or to the error it tells of."""
+"""Converts a server's reply to a result or an error."""
 
 import re
 from collections.abc import Mapping

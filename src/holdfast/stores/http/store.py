@@ -1,4 +1,4 @@
-"""A store behind a server, for threads: it sends commands over HTTP, and hears of hints through one request that lasts."""
+"""The HTTP store for threads."""
 
 import asyncio
 import threading

@@ -1,4 +1,4 @@
-"""A store behind a server, for tasks: connections of their own, and the listener of the store for threads."""
+"""The HTTP store for tasks."""
 
 from typing import TypeVar
 

@@ -1,4 +1,4 @@
-"""What an environment remembers of where it is: the clock's anchor, and the file."""
+"""The clock anchor and the file identity that an environment stores."""
 
 import os
 

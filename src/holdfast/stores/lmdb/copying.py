@@ -1,4 +1,4 @@
-"""What moving to another store asks of an environment."""
+"""Copy commands on an LMDB environment."""
 
 from collections.abc import Iterator
 from itertools import islice

@@ -1,4 +1,4 @@
-"""An LMDB environment, open once in this process whoever uses it: LMDB's locks belong to the process.
+"""An LMDB environment, opened once per process because LMDB's locks belong to the process.
 
 A forked child must neither use nor close what it inherited (closing would end the parent's readers), only let go of it. It can while no
 transaction is open, so a fork waits until those of other threads have ended.

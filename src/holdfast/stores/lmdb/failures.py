@@ -1,4 +1,4 @@
-"""What LMDB and the system report, as errors of ours."""
+"""Maps errors of LMDB and the system to Holdfast's own."""
 
 import errno
 import os

@@ -1,4 +1,4 @@
-"""Who is at work in an environment, for those who need it empty.
+"""Counts the users of an environment, for operations that need it exclusively.
 
 Each thread has a lock of its own and holds it while it is inside, so entering costs no more than that, and whoever needs the environment
 empty takes them all. An interrupt (Ctrl-C) may strike between any two steps of Python's, but not inside `with lock`.

@@ -1,4 +1,4 @@
-"""How keys are laid out, so that the order of their bytes is the order in which a transaction reads them.
+"""The layout of keys: their byte order is the order in which a transaction reads them.
 
 Every key begins with a scope: the queue, dict or topic it belongs to. No scope begins another, so all keys of one lie side by side.
 """

@@ -1,4 +1,4 @@
-"""What every part of a transaction stands on."""
+"""The base of all parts of a transaction."""
 
 from collections.abc import Sequence
 

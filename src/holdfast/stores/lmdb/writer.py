@@ -1,4 +1,4 @@
-"""Committing batches of commands to an environment, and finding room for them."""
+"""Commits batches of commands to an environment, and grows its map."""
 
 from typing import Any
 

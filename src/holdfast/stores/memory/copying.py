@@ -1,4 +1,4 @@
-"""What moving to another store asks of a store in memory."""
+"""Copy commands on a store in memory."""
 
 from collections.abc import Sequence
 from heapq import nsmallest

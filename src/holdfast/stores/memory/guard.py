@@ -1,4 +1,4 @@
-"""A lock as `with` is fastest with it."""
+"""A lock with the fastest possible `with`."""
 
 from threading import Lock
 from typing import Protocol, cast

@@ -1,4 +1,4 @@
-"""Numbers in order of a moment: what is ready by position, leases by their end."""
+"""Numbers ordered by time: ready messages by position, leases by their end."""
 
 from collections import deque
 from collections.abc import Callable

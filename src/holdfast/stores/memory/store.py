@@ -1,4 +1,4 @@
-"""The store that keeps everything in this process."""
+"""The memory store: all data is in this process."""
 
 import threading
 from typing import TypeVar, cast

@@ -1,4 +1,4 @@
-"""Everything a memory store keeps."""
+"""The data of a memory store."""
 
 from holdfast.codec import Limits
 from holdfast.commands import Copying

@@ -1,4 +1,4 @@
-"""A step taken back: what it changed is put back as it was, should a signal's handler raise in the middle of it."""
+"""Undoes a step that a signal handler interrupted."""
 
 from collections.abc import Iterable, MutableMapping
 from typing import Any, Final

@@ -1,4 +1,4 @@
-"""Where a PostgreSQL store is: the URL, what of it is for libpq and what is for us, and how it may be shown."""
+"""The URL of a PostgreSQL store: its parts for libpq, our options, and how it is shown."""
 
 from collections.abc import Iterable
 from difflib import get_close_matches

@@ -1,4 +1,4 @@
-"""Commands as calls of the store's SQL functions, and answers from what those return: pure, for threads and tasks alike."""
+"""Converts commands to calls of SQL functions, and their rows to results."""
 
 from collections.abc import Callable
 from functools import cache

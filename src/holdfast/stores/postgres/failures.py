@@ -1,4 +1,4 @@
-"""Errors of PostgreSQL as Holdfast's own: which are refusals, which another try may mend, and which are for good."""
+"""Maps errors of PostgreSQL to Holdfast's own: refusals, errors worth a retry, and permanent ones."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""Hearing from the database that something may have changed: one thread and one connection a process, only once somebody waits.
+"""Receives notifications: one thread and one connection per process, started by the first wait.
 
 Whoever waits says so in the table `listeners`, and a command notifies only those topics. The notification is a hint and carries no data. A
 pooler in transaction mode lets nothing through; then the callers' slow poll has to do.

@@ -1,4 +1,4 @@
-"""Renewals through connections of their own."""
+"""Renewals on separate connections."""
 
 from typing import TypeVar
 

@@ -1,4 +1,4 @@
-"""What the server at the other end really promises."""
+"""The guarantees of the server, from its settings."""
 
 from typing import Any
 

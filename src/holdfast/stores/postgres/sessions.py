@@ -1,4 +1,4 @@
-"""Sessions with a server: what each call costs its client, how long it may take, and whether the session is ours to keep something in."""
+"""Sessions with a server: sending statements, deadlines, and prepared statements on direct connections."""
 
 import _thread
 import asyncio

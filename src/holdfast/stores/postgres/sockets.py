@@ -1,4 +1,4 @@
-"""Waiting for a server on its socket, in a thread or a task, and never for ever.
+"""Waits for a server on its socket, in a thread or a task, with a deadline.
 
 What is said to the server is written as psycopg's generators are: they yield what the socket is to become ready for, and are sent what it
 is. psycopg's own loops wait as long as the server is silent, and those for tasks lose cancellations (`asyncio.wait_for` before 3.12).

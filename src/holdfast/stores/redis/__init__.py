@@ -1,4 +1,4 @@
-"""The Redis store: one Lua script a command."""
+"""The Redis store: one Lua script per command."""
 
 from holdfast.stores.redis.store import RedisStore
 

@@ -1,4 +1,4 @@
-"""Where a Redis is, as a URL says it, and how to show that without its password."""
+"""The URL of a Redis, and how it is shown without its password."""
 
 from typing import Any
 from urllib.parse import SplitResult, parse_qsl, urlencode, urlsplit

@@ -1,4 +1,4 @@
-"""How the commands that move everything to another store go to Redis and come back."""
+"""Encodes copy commands for Redis, and decodes their results."""
 
 from typing import Final
 

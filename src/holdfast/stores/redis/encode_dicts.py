@@ -1,4 +1,4 @@
-"""How commands on dicts and leases go to Redis and come back."""
+"""Encodes commands on dicts and leases for Redis, and decodes their results."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""How commands on queues go to Redis and come back."""
+"""Encodes commands on queues for Redis, and decodes their results."""
 
 from operator import attrgetter
 from typing import Final

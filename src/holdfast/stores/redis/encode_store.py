@@ -1,4 +1,4 @@
-"""How commands on whole queues and dicts, and on the log, go to Redis and come back."""
+"""Encodes commands on whole queues and dicts, and on the log, for Redis, and decodes their results."""
 
 from typing import Any, Final
 

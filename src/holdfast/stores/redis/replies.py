@@ -1,4 +1,4 @@
-"""From a script's reply to the command's answer, or to the error that the command itself would raise."""
+"""Converts a script's reply to a result, or to the error of the command."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar

@@ -1,4 +1,4 @@
-"""What a queue may be called."""
+"""Valid names of queues."""
 
 from holdfast.codec import check_name
 

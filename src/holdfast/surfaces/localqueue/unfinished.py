@@ -1,4 +1,4 @@
-"""What `get` handed out and `task_done` has not acknowledged yet."""
+"""Messages that `get` returned and `task_done` has not acknowledged yet."""
 
 from queue import Queue as StandardQueue
 

@@ -1,4 +1,4 @@
-"""What the calls answer, and how a key and an owner are named in the store."""
+"""Return types of the calls, and the names of keys and owners in the store."""
 
 from datetime import datetime
 from typing import Any, Literal

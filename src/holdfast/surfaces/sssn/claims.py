@@ -1,4 +1,4 @@
-"""Who has claimed what through a channel, as a mapping that a test may write to."""
+"""The claims of a channel, as a mapping that a test may write to."""
 
 from collections.abc import Iterator, MutableMapping
 

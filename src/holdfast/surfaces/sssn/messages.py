@@ -1,4 +1,4 @@
-"""What travels through a channel, and what a channel says about itself."""
+"""The messages of a channel, and its description."""
 
 from enum import StrEnum
 from typing import Any

@@ -1,4 +1,4 @@
-"""The conformance suite: one class of tests a theme, and what every store runs.
+"""The conformance suite: one class of tests per theme, which every store runs.
 
 A store joins with a few lines:
 

@@ -1,4 +1,4 @@
-"""What runs in a child process: one job at a time, in its main thread; a second thread hears what the parent says meanwhile."""
+"""The code of a child process: one job at a time in its main thread; a second thread listens to the parent."""
 
 import asyncio
 import faulthandler

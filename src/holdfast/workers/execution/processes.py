@@ -1,4 +1,4 @@
-"""Handlers in processes of their own: they may crash, hang or leak, and the worker goes on."""
+"""Runs handlers in child processes, which may crash, hang or leak."""
 
 import atexit
 import logging

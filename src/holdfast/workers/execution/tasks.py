@@ -1,4 +1,4 @@
-"""Handlers as tasks of an event loop: the caller's own, or one in a thread."""
+"""Runs handlers as tasks of an event loop: the caller's own, or one in a thread."""
 
 import asyncio
 import threading

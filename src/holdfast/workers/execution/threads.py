@@ -1,4 +1,4 @@
-"""Handlers in threads of this process."""
+"""Runs handlers in threads of this process."""
 
 import threading
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Which function works on which queue: one, because a job does not say which function it is for."""
+"""Registers which function works on which queue: one per queue, because jobs do not name a function."""
 
 import threading
 import weakref

@@ -1,4 +1,4 @@
-"""A handler: the user's function, how to call it, and what its ending means."""
+"""A handler: the user's function, how to call it, and how its end is interpreted."""
 
 import asyncio
 import inspect

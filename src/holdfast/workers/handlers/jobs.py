@@ -1,4 +1,4 @@
-"""The job that a handler is given: its message, what it may say about it, and what it must know."""
+"""The job that a handler receives: its message, its reports, and its limits."""
 
 from collections.abc import Callable, Hashable
 from typing import Any, Literal, Unpack

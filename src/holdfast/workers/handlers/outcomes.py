@@ -1,4 +1,4 @@
-"""How a job ends, and what a handler raises to choose that."""
+"""How a job ends, and the exceptions by which a handler decides that."""
 
 from typing import Literal
 

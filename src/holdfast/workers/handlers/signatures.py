@@ -1,4 +1,4 @@
-"""What the signature of a handler says: whether it can take a job, and which types go in and come out."""
+"""Checks the signature of a handler, and reads its types."""
 
 import dataclasses
 import inspect

@@ -1,1 +1,1 @@
-"""The jobs that a worker runs at this moment."""
+"""The running jobs of a worker."""

@@ -1,4 +1,4 @@
-"""Work beside a worker's own: a task for tasks, a thread for threads."""
+"""Background work of a worker: a task for tasks, a thread for threads."""
 
 import asyncio
 import threading

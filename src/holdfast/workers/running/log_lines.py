@@ -1,4 +1,4 @@
-"""What a worker says in the log about its jobs."""
+"""The log lines of a worker about its jobs."""
 
 import logging
 import traceback

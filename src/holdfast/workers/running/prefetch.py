@@ -1,4 +1,4 @@
-"""How many messages a worker holds beyond those that it can begin at once."""
+"""How many messages a worker claims beyond those it can begin at once."""
 
 from collections import deque
 

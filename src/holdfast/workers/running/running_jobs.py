@@ -1,4 +1,4 @@
-"""The jobs that a worker runs at this moment, and how many more it may take on."""
+"""The running jobs of a worker, and its free capacity."""
 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""One execution of a job as its worker sees it, and the desk where executions report."""
+"""One execution of a job, and the inbox where executions report."""
 
 from collections import deque
 from collections.abc import Callable

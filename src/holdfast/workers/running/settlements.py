@@ -1,4 +1,4 @@
-"""From how jobs ended to the commands that say so to the store."""
+"""Converts the ends of jobs to commands."""
 
 from collections.abc import Sequence
 from typing import Any

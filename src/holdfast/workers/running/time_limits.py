@@ -1,4 +1,4 @@
-"""The one thread a worker that notices when a job has run for too long."""
+"""The thread of a worker that enforces time limits."""
 
 import threading
 from collections import OrderedDict

@@ -1,4 +1,4 @@
-"""What wakes a worker besides the store: a job that ended, a report, a wish to stop."""
+"""Wakes a worker for events other than the store's: a finished job, a report, a stop."""
 
 import threading
 

@@ -1,1 +1,1 @@
-"""What a worker says to its store: claim and settle in one step, remember effects, show that it lives, hear of cancellations."""
+"""The worker's commands: claims and settles in one step, records effects, sends heartbeats, receives cancellations."""

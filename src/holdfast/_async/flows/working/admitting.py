@@ -1,4 +1,4 @@
-"""Before a job runs whose effects must happen once: note that it begins, unless it was done or nobody knows."""
+"""Records the start of a job whose effects must happen once, unless it was done or is unknown."""
 
 from collections.abc import Sequence
 

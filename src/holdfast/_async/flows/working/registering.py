@@ -1,4 +1,4 @@
-"""A worker shows that it lives: an entry that its heartbeats keep, and its end removes."""
+"""Keeps the worker's entry in the registry alive with heartbeats, and removes it at the end."""
 
 import os
 import platform

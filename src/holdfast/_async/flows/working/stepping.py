@@ -1,4 +1,4 @@
-"""The one step of a worker: settle what is done, write what is to be kept, and claim what is next."""
+"""The step of a worker: settles finished jobs, writes their results, and claims the next ones."""
 
 import logging
 from collections.abc import Iterator

@@ -1,5 +1,5 @@
 # Generated from src/holdfast/_async/flows/working/admitting.py by tools/unasync.py; do not edit.
-"""Before a job runs whose effects must happen once: note that it begins, unless it was done or nobody knows."""
+"""Records the start of a job whose effects must happen once, unless it was done or is unknown."""
 
 from collections.abc import Sequence
 

@@ -1,5 +1,5 @@
 # Generated from src/holdfast/_async/flows/working/cancelling.py by tools/unasync.py; do not edit.
-"""Cancelling jobs by id: those that wait are removed, those that run are told through a dict that their workers watch."""
+"""Cancels jobs by id: waiting jobs are removed, running ones are notified through a dict that their workers watch."""
 
 import logging
 import math

@@ -1,5 +1,5 @@
 # Generated from src/holdfast/_async/flows/working/opening.py by tools/unasync.py; do not edit.
-"""A worker waits for a store that is away when it starts; what no waiting mends, such as a wrong password, is raised at once."""
+"""Waits for a store that is unreachable when a worker starts; permanent errors, such as a wrong password, are raised at once."""
 
 import logging
 from collections.abc import Callable

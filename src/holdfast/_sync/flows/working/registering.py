@@ -1,5 +1,5 @@
 # Generated from src/holdfast/_async/flows/working/registering.py by tools/unasync.py; do not edit.
-"""A worker shows that it lives: an entry that its heartbeats keep, and its end removes."""
+"""Keeps the worker's entry in the registry alive with heartbeats, and removes it at the end."""
 
 import os
 import platform

@@ -1,5 +1,5 @@
 # Generated from src/holdfast/_async/flows/working/stepping.py by tools/unasync.py; do not edit.
-"""The one step of a worker: settle what is done, write what is to be kept, and claim what is next."""
+"""The step of a worker: settles finished jobs, writes their results, and claims the next ones."""
 
 import logging
 from collections.abc import Iterator

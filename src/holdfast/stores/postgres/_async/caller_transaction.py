@@ -1,4 +1,4 @@
-"""Commands inside a transaction of the caller's own psycopg connection: they commit or vanish with the caller's work.
+"""Commands inside a transaction of the caller's own psycopg connection; they commit or roll back with it.
 
 A store on a borrowed connection commits what it does while that is idle. Here a command is as a statement of the caller's own: where
 psycopg would begin a transaction for that, it is the first of one.

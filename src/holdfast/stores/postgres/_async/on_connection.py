@@ -1,4 +1,4 @@
-"""A store on the caller's own psycopg connection: what it does commits or vanishes with the caller's work.
+"""A store on the caller's own psycopg connection; its work commits or rolls back with the caller's.
 
 In an open transaction a command runs in a savepoint, so that a refusal undoes no more than itself; on an idle connection it is a
 transaction of its own, in one round trip. Notifications leave with the commit, so nobody is woken before it.

@@ -1,4 +1,4 @@
-"""Carrying out what `schema` says is to be done."""
+"""Executes the steps that `schema` returns."""
 
 from typing import TYPE_CHECKING, Any, TypeVar
 

@@ -1,5 +1,5 @@
 # Generated from src/holdfast/stores/postgres/_async/caller_transaction.py by tools/unasync.py; do not edit.
-"""Commands inside a transaction of the caller's own psycopg connection: they commit or vanish with the caller's work.
+"""Commands inside a transaction of the caller's own psycopg connection; they commit or roll back with it.
 
 A store on a borrowed connection commits what it does while that is idle. Here a command is as a statement of the caller's own: where
 psycopg would begin a transaction for that, it is the first of one.

@@ -1,5 +1,5 @@
 # Generated from src/holdfast/stores/postgres/_async/on_connection.py by tools/unasync.py; do not edit.
-"""A store on the caller's own psycopg connection: what it does commits or vanishes with the caller's work.
+"""A store on the caller's own psycopg connection; its work commits or rolls back with the caller's.
 
 In an open transaction a command runs in a savepoint, so that a refusal undoes no more than itself; on an idle connection it is a
 transaction of its own, in one round trip. Notifications leave with the commit, so nobody is woken before it.

@@ -1,5 +1,5 @@
 # Generated from src/holdfast/stores/postgres/_async/steps.py by tools/unasync.py; do not edit.
-"""Carrying out what `schema` says is to be done."""
+"""Executes the steps that `schema` returns."""
 
 from typing import TYPE_CHECKING, Any, TypeVar
 

@@ -1,4 +1,4 @@
-"""What a strategy of tenacity's answers: for tasks it may have to be awaited."""
+"""Awaits the results of tenacity strategies, for tasks."""
 
 from collections.abc import Awaitable
 from inspect import isawaitable

@@ -1,4 +1,4 @@
-"""The attempt store of those who name none."""
+"""The default attempt store."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""What a retryer is told: where attempts are kept, under which key, and how to go on."""
+"""The settings of a retryer: the attempt store, the key, and the strategy."""
 
 from collections.abc import Callable
 from os import PathLike

@@ -1,4 +1,4 @@
-"""What is called in this process after a put: first the notification, then the dispatcher. Neither leases nor acknowledges anything."""
+"""Callbacks after a put: first the notification, then the dispatcher. Neither leases nor acknowledges anything."""
 
 import asyncio
 import threading
