@@ -27,7 +27,7 @@ from tests.surfaces.localqueue import test_commits, test_deaths, test_faults, te
 
 def settled_by_id(backend: Any, message: Any, **how: Any) -> bool:
     """Whoever holds it."""
-    store = backend._place.client.store
+    store = backend._location.client.store
     (found,) = store.execute(Browse(message.queue, ids=[message.id])).messages
     held: bool = store.execute(Settle([Receipt(message.queue, message.id, found.token)], **how)).held[0]
     return held

@@ -1,21 +1,21 @@
 """The messages of a queue in a store of ours: leased under tokens, put together, counted by the store's clock."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
-from itertools import islice
 from typing import Any, NamedTuple
 
 from holdfast import Dict
 from holdfast._sync.flows import browsing
 from holdfast._sync.flows.claiming import claim_since
 from holdfast._sync.flows.putting import Room, put_together, put_within
+from holdfast.client import ControlPlaneClient
 from holdfast.codec import encode_key
-from holdfast.commands import Browse, Change, Claim, Clear, Count, Filter, Move, Put, Puts, Settle, Stats, Together, Write
+from holdfast.commands import Browse, Change, Claim, Filter, Move, Put, Puts, Settle, Stats, Together, Write
 from holdfast.errors import ClaimLost
 from holdfast.records import Receipt
-from holdfast.surfaces.localqueue.messages import Error, QueueMessage, QueueStats, claimed, counted, error_text, looked_at, wall_offset_us
+from holdfast.surfaces.localqueue.messages import Error, QueueMessage, claimed, error_text, looked_at, wall_offset_us
 from holdfast.surfaces.localqueue.policies.acting import UNBOUNDED, BackpressureStrategy
 from holdfast.surfaces.localqueue.put_request import Destination, PutRequest, Stored, placed
 from holdfast.surfaces.localqueue.store_location import StoreLocation
@@ -41,10 +41,10 @@ claimer: ContextVar[Claimer] = ContextVar("claimer", default=Claimer())  # noqa:
 
 
 class EngineBackend:
-    """The messages of one queue at a place."""
+    """The messages of one queue in a store of ours."""
 
-    def __init__(self, place: StoreLocation, queue: str) -> None:
-        self._place = place
+    def __init__(self, location: StoreLocation, queue: str) -> None:
+        self._location = location
         self._queue = queue
         self._joined: dict[Receipt, tuple[Any, Any]] = {}
         """Claims that a worker ends in a step of its own, and the step."""
@@ -57,7 +57,7 @@ class EngineBackend:
         The limit is that of the queue object: no put of those who keep one goes beyond it, in whichever process they are.
         """
         commands = [Put(queue, [request.item(value, key)]) for queue, key in targets]
-        store = self._place.client.store
+        store = self._location.client.store
         if backpressure == UNBOUNDED:
             puts = put_together(store, commands, timeout_s, POLL_S)
         else:
@@ -67,14 +67,14 @@ class EngineBackend:
 
     def claim(self, lease_timeout: float, leased_by: str | None, timeout_s: float | None, *, takes: bool) -> QueueMessage | None:
         """Lease the next message under a token, or with `takes` remove it in the same step."""
-        store = self._place.client.store
+        store = self._location.client.store
         command = self.claim_command(lease_timeout, leased_by, takes=takes)
         messages, _ = claim_since(store, command, timeout_s, POLL_S)
         if not messages:
             return None
         if takes and command.holder:
-            self._workers.increment((self._queue, "leases", command.holder))
-        return claimed(messages[0], wall_offset_us(self._place.client))
+            workers(self._location.client).increment((self._queue, "leases", command.holder))
+        return claimed(messages[0], wall_offset_us(self._location.client))
 
     def claim_command(self, lease_timeout: float, leased_by: str | None, max_attempts: int | None = None, *, takes: bool) -> Claim:
         """What asks for the next message; one whose lease ends goes to the back."""
@@ -97,10 +97,6 @@ class EngineBackend:
             yield
         finally:
             del self._joined[receipt]
-
-    def inspect(self, message_id: str) -> QueueMessage | None:
-        """Look at a message without touching it."""
-        return self._look(self._queue, message_id)
 
     def ack(self, message: QueueMessage) -> bool:
         """Remove a message while its claim holds, or without a token while nobody holds it."""
@@ -137,60 +133,23 @@ class EngineBackend:
         step.bury(claim, error=text)
         return True
 
-    def qsize(self) -> int:
-        """How many messages are due; one whose lease has ended is."""
-        return ready(self._place.client.store.execute(Count(self._queue)))
-
-    def stats(self) -> QueueStats:
-        """How many messages are where, who holds them, and what workers did."""
-        workers: Mapping[Any, Any] = dict(self._workers.items(prefix=(self._queue,)))
-        known: dict[str, dict[str, Any]] = {"leases": {}, "seen": {}}
-        for (_, what, worker_id), value in workers.items():
-            known[what][worker_id] = value
-        return counted(self._place.client.store.execute(Count(self._queue)), known["leases"], known["seen"])
-
-    def record_worker_heartbeat(self, worker_id: str, at: float) -> None:
-        """Note when a worker was alive."""
-        self._workers.put((self._queue, "seen", worker_id), at)
-
-    def dead_letters(self, limit: int | None) -> list[QueueMessage]:
-        """The dead letters, the longest dead first."""
-        store = self._place.client.store
-        offset_us = wall_offset_us(self._place.client)
-        pages = browsing.pages(store, self._queue, "dead")
-        dead = (looked_at(message, page.now, offset_us) for page in pages for message in page.messages)
-        return list(islice(dead, limit))
-
     def requeue_dead(self, message_id: str, delay: float) -> bool:
         """Give a dead letter another chance, unless newer work of its key waits or is being done."""
-        found = self.inspect(message_id)
+        found = look(self._location.client, self._queue, message_id)
         return found is not None and found.state == "dead" and self._move(Move(self._queue, "ready", [message_id], delay_s=delay))
 
     def prune_dead_letters(self, older_than: float) -> int:
         """Remove dead letters by age."""
-        return len(browsing.move_all(self._place.client.store, Move(self._queue, "gone", None, "dead", _older(older_than))).ids)
+        return len(browsing.move_all(self._location.client.store, Move(self._queue, "gone", None, "dead", _older(older_than))).ids)
 
     def count_dead_letters_older_than(self, older_than: float) -> int:
         """How many a prune would remove."""
-        pages = browsing.pages(self._place.client.store, self._queue, "dead", _older(older_than))
+        pages = browsing.pages(self._location.client.store, self._queue, "dead", _older(older_than))
         return sum(len(page.messages) for page in pages)
-
-    def purge(self) -> int:
-        """Remove every message, whatever its state."""
-        return self._place.client.store.execute(Clear("queue", self._queue))
-
-    @property
-    def _workers(self) -> Dict[Any]:
-        return Dict.from_name(WORKERS, client=self._place.client)
-
-    def _look(self, queue: str, message_id: str) -> QueueMessage | None:
-        store = self._place.client.store
-        page = store.execute(Browse(queue, ids=[message_id]))
-        return looked_at(page.messages[0], page.now, wall_offset_us(self._place.client)) if page.messages else None
 
     def _stored(self, command: Put, value: Any, answer: Puts) -> Stored:
         """The message as `inspect` shows it; one that was taken at once is shown as it was put."""
-        found, is_new = self._look(command.queue, answer.ids[0]), answer.created[0]
+        found, is_new = look(self._location.client, command.queue, answer.ids[0]), answer.created[0]
         if found is None:
             return Stored(placed(command, value), is_new)
         if is_new and found.attempts:
@@ -198,19 +157,30 @@ class EngineBackend:
         return Stored(found, is_new)
 
     def _move(self, command: Move) -> bool:
-        return bool(self._place.client.store.execute(command).ids)
+        return bool(self._location.client.store.execute(command).ids)
 
     def _settle(self, message: QueueMessage, **how: Any) -> bool:
         """End a lease; that of a named worker is counted in the same step."""
         command = Settle([_receipt(self._queue, message)], **how)
         if not message.leased_by:
-            return self._place.client.store.execute(command).held[0]
+            return self._location.client.store.execute(command).held[0]
         lease_count = Change(encode_key((self._queue, "leases", message.leased_by)), do="increment", by=1)
         try:
-            self._place.client.store.execute(Together([command, Write(WORKERS, [lease_count])]))
+            self._location.client.store.execute(Together([command, Write(WORKERS, [lease_count])]))
         except ClaimLost:
             return False
         return True
+
+
+def look(client: ControlPlaneClient, queue: str, message_id: str) -> QueueMessage | None:
+    """A message as it is now, None where there is none."""
+    page = client.store.execute(Browse(queue, ids=[message_id]))
+    return looked_at(page.messages[0], page.now, wall_offset_us(client)) if page.messages else None
+
+
+def workers(client: ControlPlaneClient) -> Dict[Any]:
+    """What workers did and when they were seen, by queue."""
+    return Dict.from_name(WORKERS, client=client)
 
 
 def _older(seconds: float) -> Filter:

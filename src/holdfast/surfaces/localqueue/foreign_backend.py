@@ -9,7 +9,7 @@ from typing import Any
 from holdfast._sync.flows.polling import poll
 from holdfast.clock import wall_us
 from holdfast.errors import QueueFull
-from holdfast.surfaces.localqueue.messages import Error, QueueMessage, QueueStats, error_as_dict
+from holdfast.surfaces.localqueue.messages import Error, QueueMessage, error_as_dict
 from holdfast.surfaces.localqueue.policies.acting import UNBOUNDED, BackpressureStrategy
 from holdfast.surfaces.localqueue.put_request import Destination, PutRequest, Stored
 from holdfast.surfaces.localqueue.queue_store import QueueStore
@@ -42,9 +42,6 @@ class ForeignBackend:
             self._store.ack(self._queue, message.id)
         return message
 
-    def inspect(self, message_id: str) -> QueueMessage | None:
-        return self._store.get(self._queue, message_id)
-
     def is_lost(self, message: QueueMessage) -> bool:
         """Whether a leased message was leased again since, as far as the number of its attempts tells."""
         if message.state != "inflight":
@@ -66,18 +63,6 @@ class ForeignBackend:
         """Take a message out of delivery, unless it was leased again since."""
         return not self.is_lost(message) and self._store.dead_letter(self._queue, message.id, **_failure(error))
 
-    def qsize(self) -> int:
-        return self._store.qsize(self._queue, now=_now())
-
-    def stats(self) -> QueueStats:
-        return self._store.stats(self._queue, now=_now())
-
-    def record_worker_heartbeat(self, worker_id: str, at: float) -> None:
-        self._store.record_worker_heartbeat(self._queue, worker_id, now=at)
-
-    def dead_letters(self, limit: int | None) -> list[QueueMessage]:
-        return self._store.dead_letters(self._queue, limit=limit)
-
     def requeue_dead(self, message_id: str, delay: float) -> bool:
         return self._store.requeue_dead(self._queue, message_id, available_at=_now() + delay)
 
@@ -86,9 +71,6 @@ class ForeignBackend:
 
     def count_dead_letters_older_than(self, older_than: float) -> int:
         return self._store.count_dead_letters_older_than(self._queue, older_than=older_than, now=_now())
-
-    def purge(self) -> int:
-        return self._store.purge(self._queue)
 
     def _put(self, value: Any, request: PutRequest, to: Destination, backpressure: BackpressureStrategy, timeout_s: float | None) -> Stored:
         def has_room() -> bool | None:

@@ -119,11 +119,11 @@ class PersistentQueue(ConfiguredQueue, Generic[T]):
 
     def inspect(self, message_id: str) -> QueueMessage | None:
         """Look at a message without touching it."""
-        return self.backend.inspect(message_id)
+        return self._store.get(self.name, message_id)
 
     def qsize(self) -> int:
         """How many messages are due."""
-        return self.backend.qsize()
+        return self._store.qsize(self.name, now=_now())
 
     def empty(self) -> bool:
         """Whether none is due."""
@@ -135,19 +135,19 @@ class PersistentQueue(ConfiguredQueue, Generic[T]):
 
     def stats(self) -> QueueStats:
         """How many messages are where, who holds them, and what workers did."""
-        return self.backend.stats()
+        return self._store.stats(self.name, now=_now())
 
     def record_worker_heartbeat(self, worker_id: str) -> None:
         """Note that a worker is alive, now."""
         if not worker_id:
             raise ValueError("worker_id cannot be empty")
-        self.backend.record_worker_heartbeat(worker_id, wall_us() / 1_000_000)
+        self._store.record_worker_heartbeat(self.name, worker_id, now=_now())
 
     def dead_letters(self, limit: int | None = None) -> list[QueueMessage]:
         """The dead letters, the longest dead first."""
         if limit is not None and limit < 0:
             raise ValueError(f"limit cannot be negative, and is {limit}")
-        return self.backend.dead_letters(limit)
+        return self._store.dead_letters(self.name, limit=limit)
 
     def requeue_dead(self, message: QueueMessage, delay: float = 0.0) -> bool:
         """Give a dead letter another chance: the same id, the back of the line, a fresh budget.
@@ -169,7 +169,7 @@ class PersistentQueue(ConfiguredQueue, Generic[T]):
 
     def purge(self) -> int:
         """Remove every message, whatever its state; answer how many."""
-        return self.backend.purge()
+        return self._store.purge(self.name)
 
     def subscriber_queue(self, subscriber: str) -> "PersistentQueue[T]":
         """The queue of one subscriber, with this queue's policies."""
@@ -205,6 +205,10 @@ class PersistentQueue(ConfiguredQueue, Generic[T]):
             self.notification_policy.notify(message)
         if self.dispatch_policy.dispatches_on_put:
             self.dispatch_policy.dispatch(message)
+
+
+def _now() -> float:
+    return wall_us() / 1_000_000
 
 
 def _patience(*, block: bool, timeout: float | None) -> float | None:

@@ -78,8 +78,9 @@ class ConfiguredQueue(QueuePolicies):
         options = locals()
         self._spec = spec
         self.name = queue_name(_named(name, spec))
-        self.store = store_of(store, store_path)
-        self.backend = backend_of(self.store, self.name)
+        self._store: QueueStore = store_of(store, store_path)
+        self.store = self._store
+        self.backend = backend_of(self._store, self.name)
         self.retry_defaults = check_retries(spec.retry_kwargs if retry_defaults is None and spec is not None else retry_defaults)
         given = QueuePolicySet(**{name: value for name, value in options.items() if name in POLICIES})
         placement = REMOTE_QUEUE_PLACEMENT if isinstance(self.store, StoreLocation) and self.store.is_remote else LOCAL_QUEUE_PLACEMENT

@@ -1,15 +1,18 @@
 """Where queues are kept."""
 
 from inspect import getattr_static
+from itertools import islice
 from os import PathLike
 from pathlib import Path
 from typing import Any, ClassVar
 
+from holdfast._sync.flows import browsing
 from holdfast.client import ControlPlaneClient
 from holdfast.clock import wall_us
-from holdfast.surfaces.localqueue.engine_backend import EngineBackend
+from holdfast.commands import Clear, Count
+from holdfast.surfaces.localqueue.engine_backend import EngineBackend, look, ready, workers
 from holdfast.surfaces.localqueue.foreign_backend import ForeignBackend
-from holdfast.surfaces.localqueue.messages import QueueMessage, QueueStats
+from holdfast.surfaces.localqueue.messages import QueueMessage, QueueStats, counted, looked_at, wall_offset_us
 from holdfast.surfaces.localqueue.policies.acting import UNBOUNDED
 from holdfast.surfaces.localqueue.put_request import Destination, PutRequest
 from holdfast.surfaces.localqueue.queue_names import queue_name
@@ -75,7 +78,7 @@ class URLQueueStore(StoreLocation):
         return message
 
     def get(self, queue: str, message_id: str) -> QueueMessage | None:
-        return self._queue(queue).inspect(message_id)
+        return look(self.client, queue_name(queue), message_id)
 
     def ack(self, queue: str, message_id: str) -> bool:
         return self._queue(queue).ack(self._let_go(queue, message_id))
@@ -100,17 +103,23 @@ class URLQueueStore(StoreLocation):
 
     def qsize(self, queue: str, *, now: float) -> int:
         del now
-        return self._queue(queue).qsize()
+        return ready(self.client.store.execute(Count(queue_name(queue))))
 
     def stats(self, queue: str, *, now: float) -> QueueStats:
         del now
-        return self._queue(queue).stats()
+        known: dict[str, dict[str, Any]] = {"leases": {}, "seen": {}}
+        for (_, what, worker_id), value in dict(workers(self.client).items(prefix=(queue,))).items():
+            known[what][worker_id] = value
+        return counted(self.client.store.execute(Count(queue_name(queue))), known["leases"], known["seen"])
 
     def record_worker_heartbeat(self, queue: str, worker_id: str, *, now: float) -> None:
-        self._queue(queue).record_worker_heartbeat(worker_id, now)
+        workers(self.client).put((queue_name(queue), "seen", worker_id), now)
 
     def dead_letters(self, queue: str, *, limit: int | None = None) -> list[QueueMessage]:
-        return self._queue(queue).dead_letters(limit)
+        """The dead letters, the longest dead first."""
+        offset_us = wall_offset_us(self.client)
+        pages = browsing.pages(self.client.store, queue_name(queue), "dead")
+        return list(islice((looked_at(message, page.now, offset_us) for page in pages for message in page.messages), limit))
 
     def requeue_dead(self, queue: str, message_id: str, *, available_at: float) -> bool:
         return self._queue(queue).requeue_dead(message_id, _in_s(available_at))
@@ -126,7 +135,7 @@ class URLQueueStore(StoreLocation):
         return self.qsize(queue, now=now) == 0
 
     def purge(self, queue: str) -> int:
-        return self._queue(queue).purge()
+        return self.client.store.execute(Clear("queue", queue_name(queue)))
 
     def _queue(self, name: str) -> EngineBackend:
         return EngineBackend(self, queue_name(name))
