@@ -5,20 +5,18 @@ language plpgsql as $$
 declare
   of_queue text := c ->> 'queue';
   settings names;
-  plan placement;
-  wanted bigint;
+  plan jsonb := place_items(c, now);
+  wanted bigint := plan -> 'wanted';
   used bigint;
 begin
   select * into settings from names where kind = 'queue' and name = of_queue;
-  plan := place_items(c, now);
-  wanted := (select count(*) from unnest(plan.states) as s where s = 'ready');
   if settings.maxsize is not null and wanted > 0 then
-    used := settings.size - cardinality(plan.late_ids) + reserved;
+    used := settings.size - jsonb_array_length(plan -> 'late') + reserved;
     if used + wanted > settings.maxsize then
       perform refuse('queue_full', jsonb_build_array(of_queue, used, settings.maxsize, wanted));
     end if;
   end if;
-  return to_jsonb(plan) || jsonb_build_object('wanted', wanted);
+  return plan;
 end
 $$;
 
@@ -50,129 +48,117 @@ begin
 end
 $$;
 
-create or replace function place_items(c jsonb, now bigint) returns placement
+-- The message that an item puts; in place of its value it has the place of that among the texts.
+create or replace function new_message(of_queue text, item jsonb, now bigint) returns messages
+language plpgsql stable as $$
+declare
+  m messages := jsonb_populate_record(null::messages, item);
+begin
+  m.queue := of_queue;
+  m.state := 'ready';
+  m.created_at := now;
+  m.position := due_at(item, now);
+  m.start_by := m.position + moment_in((item ->> 'start_within_s')::double precision);
+  m.extra := extra_of(item);
+  return m;
+end
+$$;
+
+-- For the place of each key its living message and the copy behind that.
+create or replace function keyed_messages(of_queue text, keys text[]) returns table (place bigint, message messages)
+language sql stable as $$
+  select k.o, m.message
+  from unnest(keys) with ordinality as k (key, o)
+  cross join lateral (
+    (select m as message from messages as m where m.queue = of_queue and m.key = k.key and m.key is not null and m.state in ('ready', 'leased') limit 1)
+    union all
+    (select m from messages as m where m.queue = of_queue and m.key = k.key and m.state = 'buffered' limit 1)
+  ) as m
+$$;
+
+create or replace function place_items(c jsonb, now bigint) returns jsonb
 language plpgsql as $$
 declare
   of_queue text := c ->> 'queue';
-  plan placement;
+  keys text[] := array(select distinct i ->> 'key' from jsonb_array_elements(c -> 'items') as i where i ->> 'key' is not null);
+  places integer[] := places_of(array(select i ->> 'key' from jsonb_array_elements(c -> 'items') as i), keys);
   item record;
-  keys text[];
-  policy text;
-  -- By the place of the key in `keys`: the living message and the copy behind it, where they stand, and the item that made or changed them.
-  live_ids text[]; live_positions bigint[]; live_held boolean[]; live_items integer[]; live_sources integer[]; live_firsts integer[];
-  copy_ids text[]; copy_items integer[]; copy_sources integer[]; copy_firsts integer[];
-  places integer[];
+  ids text[] := '{}';
+  created boolean[] := '{}';
   is_added boolean[]; -- by the first item with the same id
+  -- The messages that the items make, by the place of the item, and behind them those that were there under their keys.
+  found messages[];
+  late messages[] := '{}'; -- too late to be started: they swallow no new work
+  changed integer[]; -- for each of them the item that changed it first
+  -- For each key where in `found` its living message is, and the copy behind that.
+  lives integer[];
+  copies integer[];
+  live integer;
+  copy integer;
+  fresh messages;
+  policy text;
 begin
-  plan.ids := '{}'; plan.created := '{}'; plan.states := '{}'; plan.positions := '{}'; plan.sources := '{}';
-  keys := array(select distinct i ->> 'key' from jsonb_array_elements(c -> 'items') as i where i ->> 'key' is not null);
-
-  places := places_of(array(select i ->> 'key' from jsonb_array_elements(c -> 'items') as i), keys);
-
-  select coalesce(array_agg(m.id order by m.n), '{}'), coalesce(array_agg(m.key order by m.n), '{}') into plan.late_ids, plan.late_keys
-  from unnest(keys) as k (key)
-  cross join lateral (
-    select * from messages as m where m.queue = of_queue and m.key = k.key and m.key is not null and m.state in ('ready', 'leased') limit 1
-  ) as m
-  where m.state = 'ready' and is_late(m, now);
-
-  select array_agg(m.id order by k.o), array_agg(m.position order by k.o),
-    array_agg(m.state = 'leased' and m.until > now order by k.o)
-  into live_ids, live_positions, live_held
-  from unnest(keys) with ordinality as k (key, o)
-  left join lateral (
-    select * from messages as m where m.queue = of_queue and m.key = k.key and m.key is not null and m.state in ('ready', 'leased') limit 1
-  ) as m on m.id <> all (plan.late_ids);
-
-  select array_agg(m.id order by k.o) into copy_ids
-  from unnest(keys) with ordinality as k (key, o)
-  left join lateral (
-    select m.id from messages as m where m.queue = of_queue and m.key = k.key and m.state = 'buffered' limit 1
-  ) as m on true;
-
-  for item in
-    select
-      i.o::integer as o, i.id, i.key, i.if_ready, i.if_leased, places[i.o] as place,
-      first_value(i.o) over (partition by i.id order by i.o)::integer as twin,
-      m.id is not null as is_taken,
-      i.position
-    from (
-      select e.o, e.i ->> 'id' as id, e.i ->> 'key' as key, coalesce(e.i ->> 'if_ready', 'update') as if_ready,
-        coalesce(e.i ->> 'if_leased', 'buffer') as if_leased, due_at(e.i, now) as position
-      from jsonb_array_elements(c -> 'items') with ordinality as e (i, o)
-    ) as i
-    left join lateral (select m.id from messages as m where m.queue = of_queue and m.id = i.id limit 1) as m on true
-    order by i.o
-  loop
-    plan.states[item.o] := null;
-    plan.positions[item.o] := item.position;
-    plan.sources[item.o] := item.o;
-    if item.is_taken or is_added[item.twin] then
-      plan.ids[item.o] := item.id;
-      plan.created[item.o] := false;
+  for item in select k.place, k.message from keyed_messages(of_queue, keys) as k loop
+    live := greatest(array_upper(found, 1), jsonb_array_length(c -> 'items')) + 1;
+    if (item.message).state = 'ready' and is_late(item.message, now) then
+      late := late || item.message;
       continue;
     end if;
-    if item.key is null or live_ids[item.place] is null then
-      plan.states[item.o] := 'ready';
-      if item.key is not null then
-        live_ids[item.place] := item.id;
-        live_positions[item.place] := item.position;
-        live_held[item.place] := false;
-        live_items[item.place] := item.o;
-      end if;
+    found[live] := item.message;
+    if (item.message).state = 'buffered' then
+      copies[item.place] := live;
     else
-      -- The key is taken: the put's policy decides.
-      policy := case when live_held[item.place] then item.if_leased else item.if_ready end;
-      if policy = 'reject' then
-        perform refuse('key_in_flight', jsonb_build_array(of_queue, item.key, live_held[item.place]));
-      elsif policy = 'keep' then
-        plan.ids[item.o] := coalesce(copy_ids[item.place], live_ids[item.place]);
-      elsif copy_ids[item.place] is not null then
-        plan.ids[item.o] := copy_ids[item.place];
-        if copy_items[item.place] is not null then
-          plan.sources[copy_items[item.place]] := item.o;
-        else
-          copy_sources[item.place] := item.o;
-          copy_firsts[item.place] := coalesce(copy_firsts[item.place], item.o);
-        end if;
-      elsif policy = 'update' then
-        plan.ids[item.o] := live_ids[item.place];
-        if live_items[item.place] is not null then
-          plan.sources[live_items[item.place]] := item.o;
-        else
-          live_sources[item.place] := item.o;
-          live_firsts[item.place] := coalesce(live_firsts[item.place], item.o);
-        end if;
-      else
-        plan.states[item.o] := 'buffered';
-        if item.position <= now then
-          plan.positions[item.o] := live_positions[item.place];
-        end if;
-        copy_ids[item.place] := item.id;
-        copy_items[item.place] := item.o;
-      end if;
-    end if;
-    if plan.states[item.o] is null then
-      plan.created[item.o] := false;
-    else
-      plan.ids[item.o] := item.id;
-      plan.created[item.o] := true;
-      is_added[item.twin] := true;
+      lives[item.place] := live;
     end if;
   end loop;
-
-  select coalesce(array_agg(u.id order by u.first), '{}'), coalesce(array_agg(u.key order by u.first), '{}'),
-    coalesce(array_agg(u.source order by u.first), '{}')
-  into plan.updated_ids, plan.updated_keys, plan.updated_sources
-  from (
-    select live_ids[k.o] as id, k.key, live_sources[k.o] as source, live_firsts[k.o] as first
-    from unnest(keys) with ordinality as k (key, o)
-    union all
-    select copy_ids[k.o], k.key, copy_sources[k.o], copy_firsts[k.o]
-    from unnest(keys) with ordinality as k (key, o)
-  ) as u
-  where u.source is not null;
-  return plan;
+  for item in
+    select i.o::integer as o, i.fields, places[i.o] as place, m.id is not null as is_taken,
+      first_value(i.o) over (partition by i.fields ->> 'id' order by i.o)::integer as twin
+    from jsonb_array_elements(c -> 'items') with ordinality as i (fields, o)
+    left join lateral (select m.id from messages as m where m.queue = of_queue and m.id = i.fields ->> 'id' limit 1) as m on true
+    order by i.o
+  loop
+    live := lives[item.place];
+    copy := copies[item.place];
+    fresh := new_message(of_queue, item.fields, now);
+    policy := case
+      when item.is_taken or is_added[item.twin] then 'ignore'
+      when live is null then 'add'
+      when (found[live]).state = 'leased' and (found[live]).until > now then coalesce(item.fields ->> 'if_leased', 'buffer')
+      else coalesce(item.fields ->> 'if_ready', 'update')
+    end;
+    ids[item.o] := fresh.id;
+    created[item.o] := policy = 'add' or (policy = 'buffer' and copy is null);
+    if policy = 'reject' then
+      perform refuse('key_in_flight', jsonb_build_array(of_queue, fresh.key, (found[live]).state = 'leased' and (found[live]).until > now));
+    elsif created[item.o] then
+      is_added[item.twin] := true;
+      if policy = 'buffer' then
+        fresh.state := 'buffered';
+        fresh.position := case when fresh.position > now then fresh.position else (found[live]).position end;
+        copies[item.place] := item.o;
+      elsif item.place is not null then
+        lives[item.place] := item.o;
+      end if;
+      found[item.o] := fresh;
+    elsif policy <> 'ignore' then
+      live := coalesce(copy, live);
+      ids[item.o] := (found[live]).id;
+      if policy <> 'keep' then
+        found[live].value := fresh.value;
+        found[live].metadata := fresh.metadata;
+        changed[live] := coalesce(changed[live], item.o);
+      end if;
+    end if;
+  end loop;
+  return jsonb_build_object(
+    'ids', ids, 'created', created, 'late', to_jsonb(array(select m from unnest(late) as m order by m.n)),
+    'wanted', (select count(*) from unnest(found[:cardinality(ids)]) as m where m.state = 'ready'),
+    'added', to_jsonb(array(select m from unnest(found[:cardinality(ids)]) as m where m.id is not null)),
+    'updated', to_jsonb(array(
+      select found[u.o] from generate_subscripts(changed, 1) as u (o) where u.o > cardinality(ids) and changed[u.o] is not null order by changed[u.o]
+    ))
+  );
 end
 $$;
 
@@ -180,52 +166,43 @@ create or replace function write_put(c jsonb, vals text[], p jsonb, now bigint) 
 language plpgsql as $$
 declare
   of_queue text := c ->> 'queue';
-  plan placement := jsonb_populate_record(null::placement, p);
-  items jsonb[] := array(select jsonb_array_elements(c -> 'items'));
-  added_ids text[];
-  added_keys text[];
-  ready_keys text[];
+  added messages[] := array(select jsonb_populate_recordset(null::messages, p -> 'added'));
+  updated messages[] := array(select jsonb_populate_recordset(null::messages, p -> 'updated'));
+  late messages[] := array(select jsonb_populate_recordset(null::messages, p -> 'late'));
+  ready_keys text[] := array(select m.key from unnest(added) as m where m.state = 'ready');
 begin
   perform create_queue(of_queue, now);
-  perform remove(of_queue, plan.late_ids);
-
-  with added as (
-    insert into messages (queue, id, state, position, start_by, created_at, value, {kept_columns}, extra)
-    select
-      of_queue, i.item ->> 'id', plan.states[i.o], plan.positions[i.o],
-      due_at(i.item, now) + moment_in((i.item ->> 'start_within_s')::double precision), now,
-      vals[(items[plan.sources[i.o]] -> 'value')::integer], {kept_values}, extra_of(i.item)
-    from unnest(items) with ordinality as i (item, o)
-    cross join lateral jsonb_populate_record(
-      null::messages, i.item || jsonb_build_object('metadata', items[plan.sources[i.o]] -> 'metadata')
-    ) as r
-    where plan.states[i.o] is not null
-    order by i.o
-    returning id, key, state, n
-  )
-  select coalesce(array_agg(id order by n), '{}'), coalesce(array_agg(key order by n), '{}'), array_agg(key order by n) filter (where state = 'ready')
-  into added_ids, added_keys, ready_keys
-  from added;
-
+  if late <> '{}' then
+    perform remove(of_queue, array(select m.id from unnest(late) as m));
+    perform append('queue:' || of_queue, 'expired', told_of(late, ',"started":false'), now), resize(of_queue, -cardinality(late));
+  end if;
+  insert into messages (queue, id, state, position, start_by, created_at, extra, value, {kept_columns})
+  select r.queue, r.id, r.state, r.position, r.start_by, r.created_at, r.extra, vals[r.value::integer], {kept_values}
+  from unnest(added) as r;
   update messages as m
-  set value = vals[(items[u.source] -> 'value')::integer], metadata = items[u.source] ->> 'metadata'
-  from unnest(plan.updated_ids, plan.updated_sources) as u (id, source)
+  set value = vals[u.value::integer], metadata = u.metadata
+  from unnest(updated) as u
   cross join lateral (select h.ctid from messages as h where h.queue = of_queue and h.id = u.id limit 1) as h
   where m.ctid = h.ctid;
-
-  if plan.late_ids <> '{}' then
-    perform append('queue:' || of_queue, 'expired', told(plan.late_ids, plan.late_keys, ',"started":false'), now);
-    perform resize(of_queue, -cardinality(plan.late_ids));
-  end if;
-  if added_ids <> '{}' or plan.updated_ids <> '{}' then
-    perform append('queue:' || of_queue, 'put', told(added_ids, added_keys, case when plan.updated_ids = '{}' then '' else
-      ',"updated":' || array_to_json(plan.updated_ids) || ',"updated_keys":' || array_to_json(plan.updated_keys)
+  if added <> '{}' or updated <> '{}' then
+    perform append('queue:' || of_queue, 'put', told_of(added, case when updated = '{}' then '' else
+      ',"updated":' || array_to_json(array(select m.id from unnest(updated) as m))
+      || ',"updated_keys":' || array_to_json(array(select m.key from unnest(updated) as m))
     end), now);
   end if;
-  perform resize(of_queue, cardinality(ready_keys)) where ready_keys is not null;
-  perform announce(of_queue, ready_keys, cardinality(ready_keys)) where ready_keys is not null;
+  perform resize(of_queue, cardinality(ready_keys)), announce(of_queue, ready_keys, cardinality(ready_keys));
   -- The message that a copy waits behind may be settled by the same step.
-  perform promote(of_queue, added_keys);
-  return '{"ids":' || array_to_json(plan.ids) || ',"created":' || array_to_json(plan.created) || '}';
+  perform promote(of_queue, array(select m.key from unnest(added) as m));
+  return '{"ids":' || (p -> 'ids')::text || ',"created":' || (p -> 'created')::text || '}';
+end
+$$;
+
+create or replace function told_of(of_messages messages[], more text) returns text
+language plpgsql stable as $$
+declare
+  ids text[] := array(select m.id from unnest(of_messages) as m);
+  keys text[] := array(select m.key from unnest(of_messages) as m);
+begin
+  return told(ids, keys, more);
 end
 $$;
