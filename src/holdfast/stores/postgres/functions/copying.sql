@@ -81,25 +81,12 @@ begin
 end
 $$;
 
-create or replace function write_import(c jsonb, now bigint) returns text
+-- Refuse what is here already; only where the copy is merged with something can anything be.
+create or replace function refuse_taken(c jsonb, now bigint) returns void
 language plpgsql as $$
 declare
-  running jsonb := running_copy();
   taken text;
-  bounded record;
 begin
-  if running is null or running ->> 'source' <> c ->> 'source' then
-    perform refuse('no_copy', jsonb_build_array(c ->> 'source'));
-  elsif coalesce(running ->> 'place', '') = c ->> 'place' then
-    return running::text;
-  elsif coalesce(running ->> 'place', '') <> c ->> 'after' then
-    perform refuse('other_place', jsonb_build_array(c ->> 'source', coalesce(running ->> 'place', ''), c ->> 'after'));
-  end if;
-  insert into names (kind, name, paused, maxsize, size, created_at)
-  select s.kind, s.name, coalesce(s.paused, false), s.maxsize, 0, s.created_at
-  from jsonb_to_recordset(coalesce(c -> 'settings', '[]')) as s (kind text, name text, paused boolean, maxsize bigint, created_at bigint)
-  on conflict do nothing;
-
   select format('message %s of queue ''%s''', m.id, m.queue) into taken
   from jsonb_to_recordset(coalesce(c -> 'messages', '[]')) as i (queue text, id text)
   cross join lateral (select * from messages as m where m.queue = i.queue and m.id = i.id limit 1) as m
@@ -130,20 +117,38 @@ begin
   if taken is not null then
     perform refuse('both_have', jsonb_build_array(taken));
   end if;
+end
+$$;
 
+create or replace function write_import(c jsonb, now bigint) returns text
+language plpgsql as $$
+declare
+  running jsonb := running_copy();
+begin
+  if running is null or running ->> 'source' <> c ->> 'source' then
+    perform refuse('no_copy', jsonb_build_array(c ->> 'source'));
+  elsif coalesce(running ->> 'place', '') = c ->> 'place' then
+    return running::text;
+  elsif coalesce(running ->> 'place', '') <> c ->> 'after' then
+    perform refuse('other_place', jsonb_build_array(c ->> 'source', coalesce(running ->> 'place', ''), c ->> 'after'));
+  end if;
+  insert into names (kind, name, paused, maxsize, size, created_at)
+  select s.kind, s.name, coalesce(s.paused, false), s.maxsize, 0, s.created_at
+  from jsonb_to_recordset(coalesce(c -> 'settings', '[]')) as s (kind text, name text, paused boolean, maxsize bigint, created_at bigint)
+  on conflict do nothing;
+  perform refuse_taken(c, now);
   insert into messages ({message_columns}, extra)
   overriding system value
   select {message_columns}, extra_of(m.fields)
   from jsonb_array_elements(coalesce(c -> 'messages', '[]')) as m (fields)
   cross join lateral jsonb_populate_record(null::messages, m.fields) as r;
-  for bounded in
+  perform resize(r.queue, r.count)
+  from (
     select m.queue, count(*) as count
     from jsonb_to_recordset(coalesce(c -> 'messages', '[]')) as m (queue text, state text)
-    where coalesce(m.state, 'ready') = 'ready'
+    where m.state = 'ready'
     group by m.queue
-  loop
-    perform resize(bounded.queue, bounded.count);
-  end loop;
+  ) as r;
 
   insert into entries (dict, key, fence)
   select f ->> 0, f ->> 1, (f ->> 2)::bigint
