@@ -9,6 +9,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from holdfast.callbacks import call_each_once
 from holdfast.errors import Closed
 
 if TYPE_CHECKING:
@@ -192,10 +193,4 @@ class Attempt:
             self._call_back()
 
     def _call_back(self) -> None:
-        # Each callback is popped once, whoever pops it.
-        while self._callbacks:
-            try:
-                callback = self._callbacks.pop()
-            except IndexError:
-                return
-            callback()
+        call_each_once(self._callbacks, lambda: "the opening of a store")

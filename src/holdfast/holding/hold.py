@@ -1,6 +1,5 @@
 """A hold: until when a claim or lease can be trusted, and whether it was lost."""
 
-import logging
 import os
 import platform
 import sys
@@ -10,6 +9,7 @@ from collections.abc import Callable
 from math import inf
 from typing import Final
 
+from holdfast.callbacks import call_each_once
 from holdfast.clock import boot_us
 from holdfast.codec import check_name
 from holdfast.codec.fields import RENEW_INTERVAL_S
@@ -23,8 +23,6 @@ MARGIN_MAX_S = 1.0
 
 LATEST = 0.75
 """The latest renewal, as a part of the lease: later ones could not be repeated."""
-
-_log = logging.getLogger("holdfast")
 
 
 def monotonic_s() -> float:
@@ -181,16 +179,7 @@ class Hold:
         self._call_back()
 
     def _call_back(self) -> None:
-        # No lock, so that no fork can leave one taken: each callback is popped once, whoever pops it.
-        while self._callbacks:
-            try:
-                callback = self._callbacks.pop()
-            except IndexError:
-                return
-            try:
-                callback()
-            except Exception:  # noqa: BLE001 - it is foreign code, and the others must still be told
-                _log.exception("a callback for the loss of %s failed", self.describe())
+        call_each_once(self._callbacks, lambda: f"the loss of {self.describe()}")
 
     def error(self) -> ClaimLost | LeaseLost:
         """What tells of the loss."""
