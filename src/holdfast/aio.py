@@ -3,6 +3,7 @@
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from holdfast import _LAZY as _SYNC
 from holdfast.connect import connect_async as connect
 
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from holdfast._async.handles.lock import AsyncLock as Lock
     from holdfast._async.handles.mapping import AsyncDict as Dict
     from holdfast._async.handles.once import AsyncOnce as Once
+    from holdfast._async.handles.once import once
     from holdfast._async.handles.queue import AsyncQueue as Queue
     from holdfast._async.handles.together import AsyncTogether as Together
     from holdfast._async.handles.work import AsyncQueueWorkItem as QueueWorkItem
@@ -38,29 +40,12 @@ __all__ = [
     "Worker",
     "connect",
     "copy",
+    "once",
     "undo_copy",
     "worker",
 ]
 
-_LAZY = {
-    "QueueClaim": "holdfast._async.handles.claims",
-    "QueueClaimContext": "holdfast._async.handles.claimed",
-    "QueueWorkItem": "holdfast._async.handles.work",
-    "copy": "holdfast._async.handles.copying",
-    "undo_copy": "holdfast._async.handles.copying",
-    "Election": "holdfast._async.handles.election",
-    "DictLease": "holdfast._async.handles.leases",
-    "DictLock": "holdfast._async.handles.leases",
-    "Lock": "holdfast._async.handles.lock",
-    "Dict": "holdfast._async.handles.mapping",
-    "Queue": "holdfast._async.handles.queue",
-    "Together": "holdfast._async.handles.together",
-    "Job": "holdfast._async.handles.job",
-    "Once": "holdfast._async.handles.once",
-    "once": "holdfast._async.handles.once",
-    "Worker": "holdfast._async.handles.worker",
-    "worker": "holdfast._async.handles.worker",
-}
+_LAZY = {name: module.replace("._sync.", "._async.") for name, module in _SYNC.items() if "._sync." in module}
 """Where a name is that is imported at its first use."""
 
 

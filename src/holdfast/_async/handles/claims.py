@@ -1,37 +1,30 @@
 """A claim: a message held under a lease."""
 
 from datetime import datetime, timedelta
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import ClassVar, TypeVar
 
 from holdfast._async.flows.settling import renew, settle
-from holdfast.aio_attribute import ClaimTwin
+from holdfast.aio_attribute import Twin
 from holdfast.arguments.named_claims import raise_lost
 from holdfast.client import ControlPlaneClient
 from holdfast.codec import Codec
 from holdfast.holding.hold import Hold
 from holdfast.holding.keepalive import Keepalive
-from holdfast.presentation import key_of, metadata_of
+from holdfast.presentation import MessageView
 from holdfast.records import Message, ReturnTo
-from holdfast.results import MISSING, Missing, QueueResponse, wall_time
+from holdfast.results import QueueResponse, wall_time
 from holdfast.stores.caller_transaction import AsyncConnection
 
 T = TypeVar("T")
 
 
-class AsyncQueueClaim(Generic[T]):
-    """A message that is yours until `expires_at`, and the right to settle it.
-
-    `token` is its fencing token: larger than that of every earlier claim, so whatever checks it can refuse a holder who lost the message
-    and does not know it yet.
-    """
-
-    aio: ClassVar[ClaimTwin] = ClaimTwin()
+class AsyncHeldMessage(MessageView[T]):
+    """What a claim and a work item have in common: a message under a lease, and the right to settle it."""
 
     def __init__(self, message: Message, codec: Codec, client: ControlPlaneClient, hold: Hold) -> None:
         self._message = message
         self._codec = codec
         self._client = client
-        self._value: T | Missing = MISSING
         self.hold = hold
         self.keepalive: Keepalive | None = None
         self._ends_at = hold.ends_at
@@ -42,66 +35,9 @@ class AsyncQueueClaim(Generic[T]):
         return self._message.receipt.claim_id
 
     @property
-    def value(self) -> T:
-        """What was put; ValueError if it does not fit the type of the queue."""
-        if isinstance(self._value, Missing):
-            self._value = self._codec.decode(self._message.value)
-        return self._value  # type: ignore[return-value] # what the codec gave
-
-    @property
-    def id(self) -> str:
-        """The id of the message."""
-        return self._message.id
-
-    @property
     def record(self) -> Message:
         """The message as the store handed it out."""
         return self._message
-
-    @property
-    def queue(self) -> str:
-        """The name of the queue."""
-        return self._message.queue
-
-    @property
-    def token(self) -> int:
-        """The fencing token."""
-        return self._message.token
-
-    @property
-    def attempts(self) -> int:
-        """How often the message was handed out, this time included."""
-        return self._message.attempts
-
-    @property
-    def failures(self) -> int:
-        """How often that ended in a failure or an expiry: what the budget counts."""
-        return self._message.failures
-
-    @property
-    def max_attempts(self) -> int | None:
-        """How many failures the message may have; None is no limit of its own."""
-        return self._message.max_attempts
-
-    @property
-    def last_error(self) -> str | None:
-        """With what its last failure was reported."""
-        return self._message.last_error
-
-    @property
-    def claimer(self) -> str:
-        """Who claimed it."""
-        return self._message.holder
-
-    @property
-    def key(self) -> Any:
-        """The key it was put under, None without."""
-        return key_of(self._message)
-
-    @property
-    def metadata(self) -> dict[str, Any] | None:
-        """What was put beside the value."""
-        return metadata_of(self._message.metadata)
 
     @property
     def created_at(self) -> datetime | None:
@@ -137,9 +73,19 @@ class AsyncQueueClaim(Generic[T]):
         """Keep it from now on for `lease_s`. Raises `ClaimLost`."""
         return raise_lost(await renew(self._client, self, None, lease_s))
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.claim_id} by {self.claimer!r}{', lost' if self.lost else ''}>"
+
+
+class AsyncQueueClaim(AsyncHeldMessage[T]):
+    """A message that is yours until `expires_at`, and the right to settle it.
+
+    `token` is its fencing token: larger than that of every earlier claim, so whatever checks it can refuse a holder who lost the message
+    and does not know it yet.
+    """
+
+    aio: ClassVar[Twin] = Twin()
+
     async def fail(self, *, error: str | None = None, delay_s: float = 0.0, connection: AsyncConnection | None = None) -> QueueResponse:
         """Give it back as failed: its budget decides whether it is tried again. A lost one is counted in `lost`."""
         return await settle(self._client, self, None, connection, to="ready", counts=True, error=error, delay_s=delay_s)
-
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self.claim_id} by {self.claimer!r}{', lost' if self.lost else ''}>"

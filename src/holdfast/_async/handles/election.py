@@ -8,7 +8,7 @@ from holdfast._async.flows.acquiring import POLL_S
 from holdfast._async.flows.observing import holder_of, observe
 from holdfast._async.handles.leases import AsyncHeldLease, release, take
 from holdfast._async.handles.named import AsyncNamedLease
-from holdfast.aio_attribute import ElectionTwin
+from holdfast.aio_attribute import Twin
 from holdfast.arguments.options import show_options
 from holdfast.codec.fields import POLL_INTERVAL_S
 from holdfast.holding.lease_request import LeaseOptions
@@ -24,7 +24,7 @@ class AsyncElection(AsyncNamedLease):
     time; each candidate makes its own.
     """
 
-    aio: ClassVar[ElectionTwin] = ElectionTwin()
+    aio: ClassVar[Twin] = Twin()
 
     def __init__(self, name: str, *, lease_s: float = 30.0, poll_interval_s: float = POLL_S, **options: Unpack[LeaseOptions]) -> None:
         super().__init__("election", name, lease_s, math.inf, POLL_INTERVAL_S.check(poll_interval_s), **options)

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Generic, Self, TypeVar
 
 from holdfast._async.flows.acquiring import POLL_S, acquire
 from holdfast._async.flows.holding import AsyncHolding
-from holdfast.aio_attribute import LeaseTwin
+from holdfast.aio_attribute import Twin
 from holdfast.client import ControlPlaneClient
 from holdfast.commands import Acquired, LeaseName, Release, Renew
 from holdfast.errors import HoldfastError, LeaseHeld, LockTimeout
@@ -27,7 +27,7 @@ class AsyncHeldLease(Generic[V]):
     `current_value` is the value under the key when the lease was granted. In a forked child it is lost: it belongs to the parent.
     """
 
-    aio: ClassVar[LeaseTwin] = LeaseTwin()
+    aio: ClassVar[Twin] = Twin()
 
     key: Any
     holder: str

@@ -7,7 +7,7 @@ from holdfast._async.flows.acquiring import POLL_S
 from holdfast._async.flows.observing import holder_of
 from holdfast._async.handles.leases import AsyncHeldLease, take, try_take
 from holdfast._async.handles.named import AsyncNamedLease
-from holdfast.aio_attribute import LockTwin
+from holdfast.aio_attribute import Twin
 from holdfast.arguments.options import show_options
 from holdfast.holding.lease_request import LeaseOptions
 from holdfast.results import LeaseHolder
@@ -23,7 +23,7 @@ class AsyncLock(AsyncNamedLease):
     entered may leave it. It is not reentrant.
     """
 
-    aio: ClassVar[LockTwin] = LockTwin()
+    aio: ClassVar[Twin] = Twin()
 
     def __init__(
         self,

@@ -6,7 +6,7 @@ from typing import Any, ClassVar, TypeVar, Unpack, overload
 from holdfast._async.flows.naming import entries_of
 from holdfast._async.flows.watching import watch
 from holdfast._async.handles.keyleases import AsyncDictLeases
-from holdfast.aio_attribute import DictTwin
+from holdfast.aio_attribute import Twin
 from holdfast.arguments.dict_changes import change_of, expectation, pairs_of, raise_refused, same_keys
 from holdfast.arguments.options import show_options
 from holdfast.arguments.where import Where, reach
@@ -60,7 +60,7 @@ class AsyncDict(AsyncDictLeases[V]):
     transaction, and is committed, or vanishes, with it.
     """
 
-    aio: ClassVar[DictTwin] = DictTwin()
+    aio: ClassVar[Twin] = Twin()
 
     @overload
     @classmethod

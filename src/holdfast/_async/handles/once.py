@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Hashable
 from typing import Any, ClassVar, TypeVar, Unpack
 
 from holdfast._async.flows.once import AsyncOnceRun, reconcile, record
-from holdfast.aio_attribute import OnceTwin
+from holdfast.aio_attribute import Twin
 from holdfast.arguments.options import show_options
 from holdfast.arguments.where import StoreHandle, Where
 from holdfast.client import ControlPlaneClient
@@ -27,7 +27,7 @@ class AsyncOnce(StoreHandle):
     happened, and may be called again.
     """
 
-    aio: ClassVar[OnceTwin] = OnceTwin()
+    aio: ClassVar[Twin] = Twin()
 
     name: str
 

@@ -9,7 +9,7 @@ from msgspec import UNSET, UnsetType
 from holdfast._async.flows.putting import put
 from holdfast._async.handles.administration import AsyncQueueAdministration
 from holdfast._async.handles.consuming import AsyncQueueConsumer
-from holdfast.aio_attribute import QueueTwin
+from holdfast.aio_attribute import Twin
 from holdfast.arguments.options import show_options
 from holdfast.arguments.put_options import ManyOptions, NamingOptions, PutOptions, SharedOptions, make_item, make_items
 from holdfast.arguments.where import Where, reach
@@ -41,7 +41,7 @@ class AsyncQueue(AsyncQueueConsumer[T], AsyncQueueAdministration):
     `poll_interval_s` is the most that a missed one can cost.
     """
 
-    aio: ClassVar[QueueTwin] = QueueTwin()
+    aio: ClassVar[Twin] = Twin()
 
     @overload
     @classmethod

@@ -11,7 +11,7 @@ from holdfast._async.flows.working.opening import AsyncOpening
 from holdfast._async.flows.working.registering import workers
 from holdfast._async.flows.working.shift import AsyncShift
 from holdfast._async.handles.job import AsyncJob
-from holdfast.aio_attribute import WorkerTwin
+from holdfast.aio_attribute import Twin
 from holdfast.arguments.options import show_options
 from holdfast.arguments.put_options import ManyOptions, PutOptions, make_item, make_items
 from holdfast.arguments.where import Where, reach, reach_of_worker, refuse_pickle
@@ -43,7 +43,7 @@ class AsyncWorker(Generic[V, R, C]):
     async, a coroutine of it.
     """
 
-    aio: ClassVar[WorkerTwin] = WorkerTwin()
+    aio: ClassVar[Twin] = Twin()
 
     orders: Orders
 

@@ -9,7 +9,7 @@ from holdfast._sync.flows.acquiring import POLL_S
 from holdfast._sync.flows.observing import holder_of, observe
 from holdfast._sync.handles.leases import HeldLease, release, take
 from holdfast._sync.handles.named import NamedLease
-from holdfast.aio_attribute import ElectionTwin
+from holdfast.aio_attribute import Twin
 from holdfast.arguments.options import show_options
 from holdfast.codec.fields import POLL_INTERVAL_S
 from holdfast.holding.lease_request import LeaseOptions
@@ -25,7 +25,7 @@ class Election(NamedLease):
     time; each candidate makes its own.
     """
 
-    aio: ClassVar[ElectionTwin] = ElectionTwin()
+    aio: ClassVar[Twin] = Twin()
 
     def __init__(self, name: str, *, lease_s: float = 30.0, poll_interval_s: float = POLL_S, **options: Unpack[LeaseOptions]) -> None:
         super().__init__("election", name, lease_s, math.inf, POLL_INTERVAL_S.check(poll_interval_s), **options)

@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Generic, Literal, TypeVar, Unpack, overload
 
 from holdfast._sync.flows.awaiting import result
 from holdfast._sync.flows.working.cancelling import cancel
-from holdfast.aio_attribute import JobTwin
+from holdfast.aio_attribute import Twin
 from holdfast.arguments.options import show_options
 from holdfast.arguments.where import StoreHandle, Where
 from holdfast.codec import JSON, Codec, check_name, codec_for, encode_key
@@ -20,7 +20,7 @@ R = TypeVar("R")
 class Job(StoreHandle, Generic[R]):
     """One message of a queue as a job: `id` names it, from any process; `type` is that of its result, where that is not plain data."""
 
-    aio: ClassVar[JobTwin] = JobTwin()
+    aio: ClassVar[Twin] = Twin()
 
     queue: str
     id: str

@@ -8,7 +8,7 @@ from holdfast._sync.flows.acquiring import POLL_S
 from holdfast._sync.flows.observing import holder_of
 from holdfast._sync.handles.leases import HeldLease, take, try_take
 from holdfast._sync.handles.named import NamedLease
-from holdfast.aio_attribute import LockTwin
+from holdfast.aio_attribute import Twin
 from holdfast.arguments.options import show_options
 from holdfast.holding.lease_request import LeaseOptions
 from holdfast.results import LeaseHolder
@@ -24,7 +24,7 @@ class Lock(NamedLease):
     entered may leave it. It is not reentrant.
     """
 
-    aio: ClassVar[LockTwin] = LockTwin()
+    aio: ClassVar[Twin] = Twin()
 
     def __init__(
         self,

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, TypeVar, Unpack, overload
 from holdfast._sync.flows.naming import entries_of
 from holdfast._sync.flows.watching import watch
 from holdfast._sync.handles.keyleases import DictLeases
-from holdfast.aio_attribute import DictTwin
+from holdfast.aio_attribute import Twin
 from holdfast.arguments.dict_changes import change_of, expectation, pairs_of, raise_refused, same_keys
 from holdfast.arguments.options import show_options
 from holdfast.arguments.where import Where, reach
@@ -61,7 +61,7 @@ class Dict(DictLeases[V]):
     transaction, and is committed, or vanishes, with it.
     """
 
-    aio: ClassVar[DictTwin] = DictTwin()
+    aio: ClassVar[Twin] = Twin()
 
     @overload
     @classmethod

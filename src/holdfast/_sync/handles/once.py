@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable
 from typing import Any, ClassVar, TypeVar, Unpack
 
 from holdfast._sync.flows.once import OnceRun, reconcile, record
-from holdfast.aio_attribute import OnceTwin
+from holdfast.aio_attribute import Twin
 from holdfast.arguments.options import show_options
 from holdfast.arguments.where import StoreHandle, Where
 from holdfast.client import ControlPlaneClient
@@ -28,7 +28,7 @@ class Once(StoreHandle):
     happened, and may be called again.
     """
 
-    aio: ClassVar[OnceTwin] = OnceTwin()
+    aio: ClassVar[Twin] = Twin()
 
     name: str
 

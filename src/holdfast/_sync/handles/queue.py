@@ -10,7 +10,7 @@ from msgspec import UNSET, UnsetType
 from holdfast._sync.flows.putting import put
 from holdfast._sync.handles.administration import QueueAdministration
 from holdfast._sync.handles.consuming import QueueConsumer
-from holdfast.aio_attribute import QueueTwin
+from holdfast.aio_attribute import Twin
 from holdfast.arguments.options import show_options
 from holdfast.arguments.put_options import ManyOptions, NamingOptions, PutOptions, SharedOptions, make_item, make_items
 from holdfast.arguments.where import Where, reach
@@ -42,7 +42,7 @@ class Queue(QueueConsumer[T], QueueAdministration):
     `poll_interval_s` is the most that a missed one can cost.
     """
 
-    aio: ClassVar[QueueTwin] = QueueTwin()
+    aio: ClassVar[Twin] = Twin()
 
     @overload
     @classmethod

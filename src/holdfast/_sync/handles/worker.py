@@ -12,7 +12,7 @@ from holdfast._sync.flows.working.opening import Opening
 from holdfast._sync.flows.working.registering import workers
 from holdfast._sync.flows.working.shift import Shift
 from holdfast._sync.handles.job import Job
-from holdfast.aio_attribute import WorkerTwin
+from holdfast.aio_attribute import Twin
 from holdfast.arguments.options import show_options
 from holdfast.arguments.put_options import ManyOptions, PutOptions, make_item, make_items
 from holdfast.arguments.where import Where, reach, reach_of_worker, refuse_pickle
@@ -44,7 +44,7 @@ class Worker(Generic[V, R, C]):
     async, a coroutine of it.
     """
 
-    aio: ClassVar[WorkerTwin] = WorkerTwin()
+    aio: ClassVar[Twin] = Twin()
 
     orders: Orders
 

@@ -11,16 +11,15 @@ from holdfast.arguments.put_options import PutOptions, make_item
 from holdfast.codec import JSON, Codec, encode_key
 from holdfast.commands import Change, Item, Put, Write
 from holdfast.errors import ClaimLost, HoldfastError, JobCancelled, TimeLimitExceeded, WorkerStopping
-from holdfast.presentation import key_of, metadata_of
+from holdfast.presentation import MessageView
 from holdfast.records import Message
-from holdfast.results import MISSING, Missing
 from holdfast.steps import Handle
 
 StopReason = Literal["cancelled", "time", "stopping", "lost"]
 
 
 @show_options
-class JobContext:
+class JobContext(MessageView[Any]):
     """One execution of a job, for its handler: declare a parameter named `job`, behind the value, to be given it.
 
     What it `put`s and `write`s happens in the same atomic step as the acknowledgement: all of it once the handler has returned, or
@@ -31,7 +30,6 @@ class JobContext:
         self._message = message
         self._codec = codec
         self._report: Callable[[Raw], object] | None = None
-        self._value: Any = MISSING
         self.stop_reason: StopReason | None = None
         self.raised: BaseException | None = None
         self._items: dict[str, list[Item]] = {}
@@ -39,51 +37,9 @@ class JobContext:
         self._commands: list[Any] = []
 
     @property
-    def value(self) -> Any:
-        """What was put; ValueError if it does not fit the type of the queue."""
-        if isinstance(self._value, Missing):
-            self._value = self._codec.decode(self._message.value)
-        return self._value
-
-    @property
     def message(self) -> Message:
         """The message as the store gave it."""
         return self._message
-
-    @property
-    def id(self) -> str:
-        """The id of the message."""
-        return self._message.id
-
-    @property
-    def queue(self) -> str:
-        """The name of the queue."""
-        return self._message.queue
-
-    @property
-    def key(self) -> Any:
-        """The key it was put under, None without."""
-        return key_of(self._message)
-
-    @property
-    def metadata(self) -> dict[str, Any] | None:
-        """What was put beside the value."""
-        return metadata_of(self._message.metadata)
-
-    @property
-    def token(self) -> int:
-        """The fencing token of this execution: larger than that of every earlier one."""
-        return self._message.token
-
-    @property
-    def attempts(self) -> int:
-        """How often the message was handed out, this time included."""
-        return self._message.attempts
-
-    @property
-    def failures(self) -> int:
-        """How often that ended in a failure or an expiry: what the budget counts."""
-        return self._message.failures
 
     @property
     def lost(self) -> bool:
