@@ -9,7 +9,7 @@ import psycopg
 import pytest
 from msgspec import convert, json
 
-from holdfast import Job, Once
+from holdfast import ControlPlaneClient, Job, Once
 from holdfast.commands import Acquire, Claim, Put, Renew, Settle, Together, decode_command
 from holdfast.commands.leases import LeaseName
 from holdfast.connect import connect
@@ -104,8 +104,9 @@ def test_fences_still_refuse_the_stale_and_revisions_go_on(store: Store, known: 
 
 def test_handles_server_and_surfaces_find_what_they_kept(stored: tuple[str, Any], store: Store, known: dict[str, Any]) -> None:
     url = stored[0]
-    assert Once("payments", base_url=url).run(("order", 1), lambda: "again") == known["receipt"]
-    assert Job("adds", known["job"], base_url=url).result(timeout_s=5.0) == 6
+    with ControlPlaneClient(url) as client:
+        assert Once("payments", client=client).run(("order", 1), lambda: "again") == known["receipt"]
+        assert Job("adds", known["job"], client=client).result(timeout_s=5.0) == 6
     (token,) = list_tokens(store)
     assert (token.id, token.fits(known["token"])) == (known["token_id"], True)
     local: PersistentQueue[Any] = PersistentQueue("local", store=url)
