@@ -17,6 +17,7 @@ from pathlib import Path
 
 FOLDERS = (
     "src/holdfast/_async",
+    "src/holdfast/stores/_async",
     "src/holdfast/stores/http/_async",
     "src/holdfast/stores/postgres/_async",
     "src/holdfast/stores/redis/_async",

@@ -47,7 +47,7 @@ class ServedStore(HttpStore):
         self._served = served
 
     def close(self) -> None:
-        if not self._closing.is_set():
+        if not self.closing.is_set():
             super().close()
             self._served.close()
 

@@ -30,15 +30,14 @@ def store(request: pytest.FixtureRequest) -> Iterator[Crossing]:
 def interrupt_after_next_answer(store: Crossing, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the next command be carried out, and a Ctrl-C come before its answer is read."""
     connections: Any = store.connections if isinstance(store, RedisStore) else store._connections
-    name = "run" if isinstance(store, RedisStore) else "send"
-    real = getattr(connections, name)
+    real = connections.send
 
     def interrupted(*words: Any) -> None:
         monkeypatch.undo()
         real(*words)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(connections, name, interrupted)
+    monkeypatch.setattr(connections, "send", interrupted)
 
 
 def test_a_claim_that_is_interrupted_is_given_back(store: Crossing, monkeypatch: pytest.MonkeyPatch) -> None:

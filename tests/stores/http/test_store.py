@@ -55,7 +55,7 @@ def test_a_command_whose_answer_was_lost_is_applied_once(store: HttpStore, proxy
 
 
 def test_control_without_an_id_a_lost_answer_applies_it_twice(store: HttpStore, proxy: Proxy, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("holdfast.stores.http._sync.asking.named", lambda command: command)
+    monkeypatch.setattr("holdfast.stores._sync.networked.named", lambda command: command)
     store.execute(INCREMENT)
     proxy.lose_answers = 3
     store.execute(INCREMENT)

@@ -119,7 +119,7 @@ def test_scripts_that_the_server_forgot_are_sent_again(store: RedisStore) -> Non
 def test_a_command_whose_answer_was_lost_is_applied_once(server: RedisServer, store: RedisStore) -> None:
     write(store, "n", 0)
     command = Write("settings", [Change("n", do="increment", by=1)], id="once")
-    name, words = store.words(command)
+    name, words = store.request(command)
     connection = store.connections._take()
     assert connection is not None
     connection.send_command("EVAL", script(name).text, *words)

@@ -43,7 +43,7 @@ def way(request: pytest.FixtureRequest) -> Way:
 
 def lasts_s(store: RedisStore, part: str = "") -> int:
     """How long a key of the lease still lasts; negative where it is not there or has no end."""
-    _, (_, _, key, *_) = store.words(Release([NAME]))
+    _, (_, _, key, *_) = store.request(Release([NAME]))
     assert isinstance(key, str)
     (seconds,) = store.connections.ask(("TTL", key + part))
     assert isinstance(seconds, int)

@@ -40,7 +40,7 @@ def store() -> Iterator[RedisStore]:
 
 def leftovers(store: RedisStore) -> list[bytes]:
     """The messages, or pieces of them, that are still kept."""
-    _, (_, _, key, *_) = store.words(Count("jobs"))
+    _, (_, _, key, *_) = store.request(Count("jobs"))
     assert isinstance(key, str)
     (fields,) = store.connections.ask(("HKEYS", key + ":messages"))
     found: list[bytes] = fields
@@ -125,7 +125,7 @@ def test_a_message_that_was_started_in_time_can_no_longer_be_late(store: RedisSt
     store.execute(Put("jobs", [Item("a", Raw(b"1"), start_within_s=60.0), Item("b", Raw(b"2"), start_within_s=0.0)]))
     (message,) = claiming(store, Claim("jobs", "me", 60.0)).messages
     assert message.id == "a"
-    _, (_, _, key, *_) = store.words(Count("jobs"))
+    _, (_, _, key, *_) = store.request(Count("jobs"))
     assert isinstance(key, str)
     assert store.connections.ask(("ZCARD", key + ":late")) == [0]
 

@@ -21,13 +21,13 @@ class AsyncConnections:
         self._address = address
         self._sessions = PerLoop(self._open, aiohttp.ClientSession.close, aiohttp.ClientSession.detach)
 
-    async def send(self, method: str, path: str, body: bytes | None = None) -> Reply:
-        """Send a request and read the reply; raises `Lost` if there is none."""
+    async def send(self, path: str, body: bytes) -> Reply:
+        """Send a command and read the reply; raises `Lost` if there is none."""
         try:
             # aiohttp wants a large body as a file: it sends it bit by bit then.
-            data = body if body is None or len(body) < LARGE_BYTES else io.BytesIO(body)
+            data = body if len(body) < LARGE_BYTES else io.BytesIO(body)
             url, session = self._address.base + path, self._sessions.get()
-            async with session.request(method, url, data=data, headers=trace_fields(), allow_redirects=False) as reply:
+            async with session.post(url, data=data, headers=trace_fields(), allow_redirects=False) as reply:
                 return Reply(reply.status, reply.headers, await reply.read())
         except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
             raise Lost(f"{self._address.url} cannot be reached: {error}", maybe_applied=False) from error

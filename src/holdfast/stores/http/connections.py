@@ -32,10 +32,10 @@ class Connections:
         else:
             self._pool = urllib3.HTTPSConnectionPool(address.host, address.port, ssl_context=context, **options)
 
-    def send(self, method: str, path: str, body: bytes | None = None, timeout_s: float | None = None) -> Reply:
-        """Send a request and read the reply; raises `Lost` if there is none, or none within `timeout_s`."""
+    def send(self, path: str, body: bytes | None = None, timeout_s: float | None = None) -> Reply:
+        """Send a command, or a question without a body, and read the reply; raises `Lost` if there is none, or none within `timeout_s`."""
         timeout = self._timeout if timeout_s is None else urllib3.Timeout(total=timeout_s)
-        headers = self._headers | trace_fields()
+        method, headers = "GET" if body is None else "POST", self._headers | trace_fields()
         try:
             reply = self._pool.urlopen(method, self._address.path + path, body, headers, redirect=False, timeout=timeout)
         except (NewConnectionError, ConnectTimeoutError) as error:

@@ -1,9 +1,6 @@
 """The HTTP store for threads."""
 
-import asyncio
-import threading
-from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec import json
 from msgspec.structs import replace
@@ -12,18 +9,19 @@ from holdfast import forks
 from holdfast.clock import Clock
 from holdfast.codec import Limits
 from holdfast.commands import Command
-from holdfast.errors import Closed, StoreError
-from holdfast.stores import Guarantees, StoreDefaults
-from holdfast.stores.http._sync.asking import execute, wait
+from holdfast.errors import StoreError
+from holdfast.stores import Guarantees
+from holdfast.stores._sync.networked import execute
+from holdfast.stores.http._sync.waiting import wait
 from holdfast.stores.http.address import Address
 from holdfast.stores.http.connections import Connections
 from holdfast.stores.http.listening import Listener
-from holdfast.stores.http.protocol import ABOUT_PATH, VERSION, WALL_OFFSET, About, decode_answer
-from holdfast.stores.http.renewals import HttpRenewer
+from holdfast.stores.http.protocol import ABOUT_PATH, PATHS, VERSION, WALL_OFFSET, About, decode_answer, encode_command
 from holdfast.stores.http.replies import Reply, body_of
+from holdfast.stores.networked import ConnectedRenewer, NetworkedStore
 from holdfast.stores.retrying import Patience, Tries, retry
 from holdfast.stores.undo_cancelled import finish_taking_back
-from holdfast.stores.waiting.waiters import Mark, Waiters, seldom, waiters_for
+from holdfast.stores.waiting.waiters import Mark, seldom
 
 if TYPE_CHECKING:
     from holdfast.stores.http.tasks import AsyncHttpStore
@@ -36,7 +34,7 @@ FIRST_S = 5.0
 """How long a server is tried that never answered: more likely the URL is wrong than that it restarts just then."""
 
 
-class HttpStore(StoreDefaults):
+class HttpStore(NetworkedStore):
     """The store that a server at this URL serves.
 
     Nothing is sent before the first command. A command is tried again under its own id while the server is away, for as long as
@@ -53,16 +51,10 @@ class HttpStore(StoreDefaults):
         clock: Clock | None = None,
     ) -> None:
         self.address: Address = Address.parse(url, token)
-        self.url: str = self.address.url
-        self.limits = limits
+        super().__init__(self.address.url, limits, clock)
         self._patience = patience
-        self.clock = clock
-        self.waiters: Waiters = waiters_for(clock)
         self._about: About | None = None
         self._wall_offset_us: int | None = None
-        self._closing = threading.Event()
-        self.pause: Callable[[float], object] = self._closing.wait
-        self.pause_async: Callable[[float], Awaitable[object]] = asyncio.sleep
         self._tasks: AsyncHttpStore | None = None
         self._begin()
         forks.look_after(self)
@@ -84,7 +76,7 @@ class HttpStore(StoreDefaults):
         """What the server says of itself; asked for once."""
         if self._about is None:
             self.refuse_if_closed()
-            self._about = self.greeted(retry(lambda: self._connections.send("GET", ABOUT_PATH), Tries(self.patience)))
+            self._about = self.greeted(retry(lambda: self._connections.send(ABOUT_PATH), Tries(self.patience)))
         return self._about
 
     @property
@@ -93,10 +85,12 @@ class HttpStore(StoreDefaults):
         return self.about.guarantees
 
     def execute(self, command: Command[R]) -> R:
-        return execute(self, self._connections, command)
+        return execute(self, self._connections.send, command)
+
+    def request(self, command: Command[Any]) -> tuple[str, bytes]:
+        return PATHS[type(command)], encode_command(command)
 
     def answer(self, command: Command[R], reply: Reply) -> R:
-        """What the reply answers to the command."""
         body = body_of(reply)
         if (offset := reply.headers.get(WALL_OFFSET)) is not None:
             self._wall_offset_us = int(offset)
@@ -109,9 +103,6 @@ class HttpStore(StoreDefaults):
         if about.protocol != VERSION:
             raise StoreError(f"{self.url} uses protocol {about.protocol}, but this client uses {VERSION}: install the same version on both")
         return about
-
-    def mark(self, topic: str) -> Mark:
-        return self.waiters.mark(topic)
 
     def wait(self, mark: Mark, timeout_s: float, due_in_s: float | None = None, poll_s: float | None = None) -> None:
         wait(self, mark, timeout_s, due_in_s, poll_s)
@@ -130,22 +121,18 @@ class HttpStore(StoreDefaults):
             self._tasks = AsyncHttpStore(self)
         return self._tasks
 
-    def for_renewals(self) -> HttpRenewer:
-        return HttpRenewer(self)
+    def for_renewals(self) -> ConnectedRenewer:
+        return ConnectedRenewer(self, Connections(self.address))
 
     def close(self) -> None:
         """End every wait with `Closed`, and hang up. What the server keeps stays."""
         finish_taking_back(self)
-        self._closing.set()
+        self.closing.set()
         self.waiters.close()
         self.listener.close()
         self._connections.close()
         if self._tasks is not None:
             self._tasks.connections.close()
-
-    def refuse_if_closed(self) -> None:
-        if self._closing.is_set():
-            raise Closed("The store was closed; open it again.")
 
     def begin_in_child(self) -> None:
         """See `forks`."""

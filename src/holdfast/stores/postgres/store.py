@@ -1,9 +1,7 @@
 """The PostgreSQL store for threads."""
 
-import asyncio
 import os
-import threading
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
 from typing import Any, NamedTuple, TypeVar
@@ -13,8 +11,8 @@ import psycopg
 from holdfast.clock import Clock
 from holdfast.codec import Limits
 from holdfast.commands import Command
-from holdfast.errors import Closed
-from holdfast.stores import AsyncExecutor, AsyncStore, Executor, Guarantees, StoreDefaults
+from holdfast.stores import AsyncExecutor, AsyncStore, Executor, Guarantees
+from holdfast.stores.networked import NetworkedStore
 from holdfast.stores.postgres import schema
 from holdfast.stores.postgres._async.caller_transaction import within as within_async
 from holdfast.stores.postgres._sync.asking import execute, wait
@@ -30,7 +28,7 @@ from holdfast.stores.postgres.server_info import guarantees_of
 from holdfast.stores.postgres.sessions import Session
 from holdfast.stores.retrying import Lost
 from holdfast.stores.undo_cancelled import finish_taking_back
-from holdfast.stores.waiting.waiters import ALL, Mark, Waiters, waiters_for
+from holdfast.stores.waiting.waiters import ALL, Mark
 
 R = TypeVar("R")
 
@@ -44,22 +42,16 @@ _left_behind: list[object] = []
 """What a forked child inherited: forgetting it would close the parent's connections."""
 
 
-class PostgresStore(StoreDefaults):
+class PostgresStore(NetworkedStore):
     """A store in a schema of a PostgreSQL database, 14 or newer, that threads, tasks, processes and hosts share."""
 
     def __init__(self, url: str, *, limits: Limits = Limits(), clock: Clock | None = None, create: bool = True) -> None:
         self.address: Address = parse(url)
-        self.url: str = self.address.url
-        self.limits = limits
+        super().__init__(self.address.url, limits, clock)
         self.calls: Calls = Calls(self.address.schema)
         self.guarantees: Guarantees
         self.database: str
         self.guarantees, self.database = open_schema(self.address, create=create)
-        self.waiters: Waiters = waiters_for(clock)
-        self.clock = clock
-        self._closing = threading.Event()
-        self.pause: Callable[[float], object] = self._closing.wait
-        self.pause_async: Callable[[float], Awaitable[object]] = asyncio.sleep
         self._written = 0
         self._begin()
 
@@ -85,9 +77,7 @@ class PostgresStore(StoreDefaults):
         return within_async(connection, self.database, self.address.schema, self.limits)
 
     def refuse_if_closed(self) -> None:
-        """Raise `Closed` after `close`."""
-        if self._closing.is_set():
-            raise Closed("The store was closed; open it again.")
+        super().refuse_if_closed()
         if self._process != os.getpid():
             self._begin_in_child()
 
@@ -95,9 +85,6 @@ class PostgresStore(StoreDefaults):
         """Count one more command that wrote; whether a little is to be pruned after it."""
         self._written += 1
         return self._written % PRUNE_EVERY == 0
-
-    def mark(self, topic: str) -> Mark:
-        return self.waiters.mark(topic)
 
     def wait(self, mark: Mark, timeout_s: float, due_in_s: float | None = None, poll_s: float | None = None) -> None:
         wait(self, mark, timeout_s, due_in_s, poll_s)
@@ -115,10 +102,6 @@ class PostgresStore(StoreDefaults):
             announced.add_done_callback(lambda _: self.waiters.hint(topic, ALL))
         return announced
 
-    def wall_offset_us(self) -> int:
-        # The server's clock is the one that people know.
-        return 0 if self.clock is None else self.clock.wall_offset_us()
-
     def for_tasks(self) -> AsyncStore:
         from holdfast.stores.postgres.tasks import AsyncPostgresStore  # noqa: PLC0415 - who has no tasks needs no asyncio
 
@@ -128,10 +111,10 @@ class PostgresStore(StoreDefaults):
         return PostgresRenewer(self.address, self.calls)
 
     def close(self) -> None:
-        if self._closing.is_set():
+        if self.closing.is_set():
             return
         finish_taking_back(self)
-        self._closing.set()
+        self.closing.set()
         self.waiters.close()
         if self._process == os.getpid():
             self._listener.close()

@@ -50,7 +50,7 @@ class Connections:
         self._known: weakref.WeakSet[Wire] = weakref.WeakSet()
         self._pid = os.getpid()
 
-    def run(self, name: str, arguments: Words, timeout_s: float | None = None) -> Any:
+    def send(self, name: str, arguments: Words, timeout_s: float | None = None) -> Any:
         """Run a script; its reply. Raises `Lost` where another try may help; with `timeout_s` after so long at the latest."""
         return self._with_one(lambda connection: self._run(connection, Asked(name, arguments)), timeout_s)
 

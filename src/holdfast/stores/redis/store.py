@@ -6,19 +6,19 @@ from holdfast import forks
 from holdfast.clock import Clock
 from holdfast.codec import Limits
 from holdfast.commands import Command, refusal_errors
-from holdfast.errors import Closed
-from holdfast.stores import Guarantees, StoreDefaults
-from holdfast.stores.redis._sync import asking
+from holdfast.stores import Guarantees
+from holdfast.stores._sync.networked import execute
+from holdfast.stores.networked import ConnectedRenewer, NetworkedStore
 from holdfast.stores.redis.address import read_url
 from holdfast.stores.redis.connections import Connections
 from holdfast.stores.redis.listening import Listener
-from holdfast.stores.redis.renewals import RedisRenewer
+from holdfast.stores.redis.replies import read_reply
 from holdfast.stores.redis.requests import request_for
 from holdfast.stores.redis.server_info import FORMAT, check, check_format, read_server, refuse_if_missing, reply_or
 from holdfast.stores.redis.tasks import RedisTasks
 from holdfast.stores.retrying import Patience, Tries, retry
 from holdfast.stores.undo_cancelled import finish_taking_back
-from holdfast.stores.waiting.waiters import Mark, Waiters, waiters_for
+from holdfast.stores.waiting.waiters import Mark
 
 R = TypeVar("R")
 
@@ -26,7 +26,7 @@ OPENING = Patience(most_s=5.0)
 """How long to try to reach a server that was never reached before."""
 
 
-class RedisStore(StoreDefaults):
+class RedisStore(NetworkedStore):
     """A store in a Redis or Valkey server.
 
     Every command is one script, so it is atomic, and one round trip. A connection that fails is made anew, and the command sent again
@@ -43,16 +43,12 @@ class RedisStore(StoreDefaults):
         create: bool = True,
     ) -> None:
         self._address = read_url(url)
-        self.url: str = self._address.shown
-        self.limits = limits
-        self.clock = clock
+        super().__init__(self._address.shown, limits, clock)
         self.patience = patience
         self.connections: Connections = Connections(self._address, clock)
         self.guarantees: Guarantees = self._check_server()
         self._check_data(create=create)
-        self.waiters: Waiters = waiters_for(clock)
         self.listener: Listener = Listener(self._address, self.waiters)
-        self._is_closed = False
         self._tasks: RedisTasks | None = None
         forks.look_after(self)
 
@@ -80,15 +76,18 @@ class RedisStore(StoreDefaults):
             retry(lambda: self.connections.ask(("SET", f"{prefix}:format", str(FORMAT), "NX")), Tries(OPENING))
 
     def execute(self, command: Command[R]) -> R:
-        return asking.execute(self, self.connections, command)
+        return execute(self, self.connections.send, command)
 
-    def words(self, command: Command[Any]) -> tuple[str, list[str | bytes]]:
+    def request(self, command: Command[Any]) -> tuple[str, list[str | bytes]]:
         """The script of a command, and what it is called with; tests that own the clock also say what it shows."""
         request = request_for(command, self._address.prefix)
         arguments: list[str | bytes] = [str(len(request.keys)), *request.keys, request.argument, command.id]
         if self.clock is not None:
             arguments += [str(self.clock.now_us()), str(self.clock.wall_offset_us())]
         return request.name, arguments
+
+    def answer(self, command: Command[R], reply: Any) -> R:
+        return read_reply(command, reply)
 
     def mark(self, topic: str) -> Mark:
         self.listener.want(topic)
@@ -97,32 +96,24 @@ class RedisStore(StoreDefaults):
     def wait(self, mark: Mark, timeout_s: float, due_in_s: float | None = None, poll_s: float | None = None) -> None:
         self.waiters.wait(mark, timeout_s, due_in_s, poll_s)
 
-    def wall_offset_us(self) -> int:
-        """Nothing: the server's clock is a wall clock."""
-        return 0 if self.clock is None else self.clock.wall_offset_us()
-
     def for_tasks(self) -> RedisTasks:
         if self._tasks is None:
             self._tasks = RedisTasks(self, self._address)
         return self._tasks
 
-    def for_renewals(self) -> RedisRenewer:
-        return RedisRenewer(self, self._address)
+    def for_renewals(self) -> ConnectedRenewer:
+        return ConnectedRenewer(self, Connections(self._address, self.clock))
 
     def close(self) -> None:
-        if self._is_closed:
+        if self.closing.is_set():
             return
         finish_taking_back(self)
-        self._is_closed = True
+        self.closing.set()
         self.waiters.close()
         self.listener.close()
         self.connections.close()
         if self._tasks is not None:
             self._tasks.pipes.close()
-
-    def refuse_if_closed(self) -> None:
-        if self._is_closed:
-            raise Closed(f"{self.url} was closed: open the store again")
 
     def begin_in_child(self) -> None:
         """Go on after a fork: connections, the listening thread and whoever waited stayed in the parent."""

@@ -11,6 +11,7 @@ import redis.exceptions as theirs
 
 from holdfast.clock import Clock
 from holdfast.commands import Command
+from holdfast.stores._async.networked import execute
 from holdfast.stores.async_face import AsyncFace
 from holdfast.stores.per_loop import PerLoop
 from holdfast.stores.redis._async import asking
@@ -36,11 +37,9 @@ class RedisTasks(AsyncFace["RedisStore"]):
         self.pipes: PerLoop[Pipe] = PerLoop(partial(Pipe, address, store.clock), Pipe.close, Pipe.abandon)
 
     async def execute(self, command: Command[R]) -> R:
-        return await asking.execute(self.store, self, command)
+        return await execute(self.store, self._send, command)
 
-    def run(self, name: str, arguments: Words) -> "asyncio.Future[Any]":
-        """Run the script of a command; its reply. Raises `Lost` where another try may help."""
-        self.store.refuse_if_closed()
+    def _send(self, name: str, arguments: Words) -> "asyncio.Future[Any]":
         return self.pipes.get().run(name, arguments)
 
     async def wait(self, mark: Mark, timeout_s: float, due_in_s: float | None = None, poll_s: float | None = None) -> None:

@@ -1,21 +1,12 @@
-"""Executing commands, and running their scripts on a connection."""
+"""Running scripts on a connection."""
 
-from collections.abc import Awaitable, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from collections.abc import Sequence
+from typing import Any, Protocol
 
 import redis.exceptions as theirs
 
-from holdfast.commands import Command
-from holdfast.stores.redis.replies import read_reply
 from holdfast.stores.redis.requests import Asked, Words
 from holdfast.stores.redis.scripts import script
-from holdfast.stores.retrying import Tries, named, retry_async
-from holdfast.stores.undo_cancelled import take_back_if_cancelled
-
-if TYPE_CHECKING:
-    from holdfast.stores.redis.store import RedisStore
-
-R = TypeVar("R")
 
 
 class AsyncWire(Protocol):
@@ -34,26 +25,6 @@ class AsyncWire(Protocol):
     async def send_command(self, *words: str | bytes) -> None: ...
 
     async def read_response(self, *, disconnect_on_error: bool = True) -> Any: ...
-
-
-class AsyncRuns(Protocol):
-    """What runs scripts: connections."""
-
-    def run(self, name: str, arguments: Words) -> Awaitable[Any]:
-        """Run the script of a command; its reply. Raises `Lost` where another try may help."""
-        ...
-
-
-async def execute(store: "RedisStore", connections: AsyncRuns, command: Command[R]) -> R:
-    """See `Store.execute`."""
-    command.measure(store.limits)
-    command = named(command)
-    name, arguments = store.words(command)
-    try:
-        return read_reply(command, await retry_async(lambda: connections.run(name, arguments), Tries(store.patience)))
-    except BaseException as error:
-        take_back_if_cancelled(store, error, command)
-        raise
 
 
 async def ask(connection: AsyncWire, *commands: Words) -> list[Any]:

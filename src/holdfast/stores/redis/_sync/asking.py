@@ -1,22 +1,13 @@
 # Generated from src/holdfast/stores/redis/_async/asking.py by tools/unasync.py; do not edit.
-"""Executing commands, and running their scripts on a connection."""
+"""Running scripts on a connection."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import Any, Protocol
 
 import redis.exceptions as theirs
 
-from holdfast.commands import Command
-from holdfast.stores.redis.replies import read_reply
 from holdfast.stores.redis.requests import Asked, Words
 from holdfast.stores.redis.scripts import script
-from holdfast.stores.retrying import Tries, named, retry
-from holdfast.stores.undo_cancelled import take_back_if_cancelled
-
-if TYPE_CHECKING:
-    from holdfast.stores.redis.store import RedisStore
-
-R = TypeVar("R")
 
 
 class Wire(Protocol):
@@ -35,26 +26,6 @@ class Wire(Protocol):
     def send_command(self, *words: str | bytes) -> None: ...
 
     def read_response(self, *, disconnect_on_error: bool = True) -> Any: ...
-
-
-class Runs(Protocol):
-    """What runs scripts: connections."""
-
-    def run(self, name: str, arguments: Words) -> Any:
-        """Run the script of a command; its reply. Raises `Lost` where another try may help."""
-        ...
-
-
-def execute(store: "RedisStore", connections: Runs, command: Command[R]) -> R:
-    """See `Store.execute`."""
-    command.measure(store.limits)
-    command = named(command)
-    name, arguments = store.words(command)
-    try:
-        return read_reply(command, retry(lambda: connections.run(name, arguments), Tries(store.patience)))
-    except BaseException as error:
-        take_back_if_cancelled(store, error, command)
-        raise
 
 
 def ask(connection: Wire, *commands: Words) -> list[Any]:

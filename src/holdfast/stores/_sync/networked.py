@@ -1,0 +1,30 @@
+# Generated from src/holdfast/stores/_async/networked.py by tools/unasync.py; do not edit.
+"""Executing a command in a store that sends one request for it."""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from holdfast.commands import Command
+from holdfast.stores.networked import Requests
+from holdfast.stores.retrying import Tries, named, retry
+from holdfast.stores.undo_cancelled import take_back_if_cancelled
+
+R = TypeVar("R")
+
+
+def execute(store: Requests, send: Callable[..., Any], command: Command[R]) -> R:
+    """See `Store.execute`; `send` is called with what the request consists of, and returns the reply."""
+    store.refuse_if_closed()
+    command.measure(store.limits)
+    command = named(command)
+    request = store.request(command)
+
+    def attempt() -> R:
+        store.refuse_if_closed()
+        return store.answer(command, send(*request))
+
+    try:
+        return retry(attempt, Tries(store.patience), store.pause)
+    except BaseException as error:
+        take_back_if_cancelled(store, error, command)
+        raise
