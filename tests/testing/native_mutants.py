@@ -222,6 +222,24 @@ LUA = [
         "test_an_entry_with_a_time_ends_by_itself",
     ),
     TextMutant(
+        "forgets options the fast way",
+        r"in pairs\(kept\) do",
+        "in pairs({}) do",
+        "test_a_message_comes_back_with_the_value_and_metadata_it_was_put_with",
+    ),
+    TextMutant(
+        "puts back the fast way whatever the budget",
+        r"if counts and is_spent\(",
+        "if false and is_spent(",
+        "test_a_message_is_dead_when_its_failures_reach_its_budget",
+    ),
+    TextMutant(
+        "puts back the fast way and wakes nobody",
+        r"channels\[2\], counts\[2\] = [^\n]*",
+        "",
+        "test_a_released_message_wakes_who_waits",
+    ),
+    TextMutant(
         "sends to the front what the next claims pass",
         r"    leave_next\(plan\)\n",
         "",

@@ -9,31 +9,33 @@ from holdfast.commands import Browse, Browsed, Claim, Claimed, Count, Extend, He
 from holdfast.commands.moving import cursor
 from holdfast.commands.putting import KEPT
 from holdfast.records import Message, seconds_in
-from holdfast.stores.redis.plans import Fields, Plan, Plans, given, kept, text
+from holdfast.stores.redis.plans import Fields, Plan, Plans, Stated, given, text
 from holdfast.stores.redis.records import KeptClaim, KeptMessage, message_of
 
-_OTHERS: Final = tuple(name for name in Item.__struct_fields__ if name not in ("id", "value", *KEPT))
+_OPTIONS: Final = [name for name in Item.__struct_fields__ if name not in ("id", "value")]
+_read_options = attrgetter(*_OPTIONS)
+_NO_OPTIONS: Final = _read_options(Item("none", Raw(b"null")))
+_kept = Stated(Item, KEPT)
+_others = Stated(Item, [name for name in _OPTIONS if name not in KEPT])
 """The options that say how a message is put, and are not kept in it."""
-_options = attrgetter(*KEPT, *_OTHERS)
-_NO_OPTIONS: Final = _options(Item("none", Raw(b"null")))
 
 
 def _put(command: Put) -> Fields:
     items = command.items
-    options = [_options(item) for item in items]
+    options = list(map(_read_options, items))
     are_shared = options[1:] == options[:-1]
     return {
         "queue": command.queue,
         "ids": [item.id for item in items],
         "values": [text(item.value) for item in items],
-        "options": [_sent_options(item) for item in (items[:1] if are_shared else items)],
+        "options": [_options(item) for item in (items[:1] if are_shared else items)],
     }
 
 
-def _sent_options(item: Item) -> Fields:
-    if _options(item) == _NO_OPTIONS:
+def _options(item: Item) -> Fields:
+    if _read_options(item) == _NO_OPTIONS:
         return {}
-    return {**given(item, "id", "value", *KEPT), "kept": kept(item, Item, KEPT)}
+    return {**_others.of(item), "kept": _kept.of(item)}
 
 
 def _claim(command: Claim) -> Fields:
@@ -49,7 +51,7 @@ def _of_claims(command: Extend | Settle) -> Fields:
     queues = [receipt.queue for receipt in receipts]
     return {
         **given(command, "receipts"),
-        "queues": queues[:1] if len(set(queues)) == 1 else queues,
+        "queues": queues[:1] if queues[1:] == queues[:-1] else queues,
         "ids": [receipt.id for receipt in receipts],
         "tokens": [receipt.token for receipt in receipts],
     }

@@ -1,7 +1,8 @@
 """What a command becomes on its way to Redis and back: its script's argument, and its answer."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from functools import cache, lru_cache
+from operator import attrgetter
 from typing import Any, Generic, TypeVar
 
 from msgspec import Raw, Struct
@@ -43,16 +44,12 @@ def text(raw: Raw) -> str:
     return str(raw, "utf-8")
 
 
-def as_sent(content: Any) -> Any:
-    """What a field holds, as the scripts read it."""
-    return text(content) if isinstance(content, Raw) else content
-
-
 @cache
-def _sent_fields(kind: type[Struct], but: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
-    """The fields of a struct that are sent, each with the name under which; the id of a command is an argument of its own."""
-    left_out = (*but, "id") if issubclass(kind, Command) else but
-    return tuple((name, name.removesuffix("_s")) for name in kind.__struct_fields__ if name not in left_out)
+def _sent_fields(kind: type[Struct], but: tuple[str, ...]) -> tuple[tuple[str, str, bool], ...]:
+    """The fields of a struct that are sent, each with the name under which, and whether it is a duration."""
+    left_out = (*but, "id") if issubclass(kind, Command) else but  # The id of a command is an argument of its own.
+    names = [name for name in kind.__struct_fields__ if name not in left_out]
+    return tuple((name, name.removesuffix("_s"), name.endswith("_s")) for name in names)
 
 
 def given(struct: Struct, *but: str) -> Fields:
@@ -61,20 +58,24 @@ def given(struct: Struct, *but: str) -> Fields:
     Durations, whose names end in `_s`, are sent without that ending, in microseconds.
     """
     fields: Fields = {}
-    for name, sent in _sent_fields(type(struct), but):
+    for name, sent, is_duration in _sent_fields(type(struct), but):
         content = getattr(struct, name)
         if content is not None and content is not False:
-            fields[sent] = moment_in(content) if sent != name else as_sent(content)
+            fields[sent] = moment_in(content) if is_duration else text(content) if type(content) is Raw else content
     return fields
 
 
-@cache
-def _defaults(kind: type[Struct]) -> dict[str, Any]:
-    return {field.name: field.default for field in struct_fields(kind)}
+class Stated:
+    """The fields of a struct that are sent where they differ from their defaults, as those of records are kept."""
 
+    def __init__(self, kind: type[Struct], names: Sequence[str]) -> None:
+        defaults = {field.name: field.default for field in struct_fields(kind)}
+        self.read: Callable[[Any], tuple[Any, ...]] = attrgetter(*names)
+        self._fields = [(name.removesuffix("_s"), defaults[name], name.endswith("_s")) for name in names]
 
-def kept(struct: Struct, kind: type[Struct], names: Iterable[str] | None = None) -> Fields:
-    """The fields of a record, all or some, that are kept: those that differ from the defaults of this kind of record."""
-    defaults = _defaults(kind)
-    found = {name: getattr(struct, name) for name in names or defaults}
-    return {name: as_sent(content) for name, content in found.items() if content != defaults[name]}
+    def of(self, struct: Struct) -> Fields:
+        found: Fields = {}
+        for (sent, default, is_duration), content in zip(self._fields, self.read(struct), strict=True):
+            if content is not default and content != default:
+                found[sent] = moment_in(content) if is_duration else text(content) if type(content) is Raw else content
+        return found
