@@ -316,36 +316,3 @@ begin
   end if;
 end
 $$;
-
--- What a repeated claim is answered: the messages it still holds, or, as it got nothing, when to ask.
-create or replace function recall_claim(c jsonb, note text, now bigint) returns text
-language plpgsql as $$
-declare
-  of_queue text := c ->> 'queue';
-  plan jsonb;
-  answer text;
-  claimed jsonb;
-  ids text[];
-  number bigint;
-begin
-  if coalesce((c ->> 'take')::boolean, false) then
-    return '{"messages":' || note || '}';
-  end if;
-  if note = '[]' then
-    plan := plan_claim(jsonb_build_object('queue', of_queue, 'key', c ->> 'key'), now, 0);
-    return '{"messages":[],"due_in_s":'
-      || case when plan -> 'chosen' <> '[]' or plan -> 'expired' <> '[]' or plan -> 'late' <> '[]' then '0'
-        else coalesce(due_in_s(c, now)::text, 'null') end
-      || '}';
-  end if;
-  -- Once, and not for each message.
-  claimed := note;
-  ids := texts(claimed -> 0);
-  number := claimed -> 1;
-  select coalesce(string_agg(message_json(m), ',' order by r.o), '') into answer
-  from unnest(ids) with ordinality as r (id, o)
-  cross join lateral (select * from messages as m where m.queue = of_queue and m.id = r.id limit 1) as m
-  where m.state = 'leased' and m.token = number and m.until > now;
-  return '{"messages":[' || answer || ']}';
-end
-$$;

@@ -11,7 +11,7 @@ declare
 begin
   select * into settings from names where kind = 'queue' and name = of_queue;
   if settings.maxsize is not null and wanted > 0 then
-    used := settings.size - jsonb_array_length(plan -> 'late') + reserved;
+    used := settings.size - cardinality((plan ->> 'late')::messages[]) + reserved;
     if used + wanted > settings.maxsize then
       perform refuse('queue_full', jsonb_build_array(of_queue, used, settings.maxsize, wanted));
     end if;
@@ -152,12 +152,12 @@ begin
     end if;
   end loop;
   return jsonb_build_object(
-    'ids', ids, 'created', created, 'late', to_jsonb(array(select m from unnest(late) as m order by m.n)),
+    'ids', ids, 'created', created, 'late', array(select m from unnest(late) as m order by m.n)::text,
     'wanted', (select count(*) from unnest(found[:cardinality(ids)]) as m where m.state = 'ready'),
-    'added', to_jsonb(array(select m from unnest(found[:cardinality(ids)]) as m where m.id is not null)),
-    'updated', to_jsonb(array(
+    'added', array(select m from unnest(found[:cardinality(ids)]) as m where m.id is not null)::text,
+    'updated', array(
       select found[u.o] from generate_subscripts(changed, 1) as u (o) where u.o > cardinality(ids) and changed[u.o] is not null order by changed[u.o]
-    ))
+    )::text
   );
 end
 $$;
@@ -166,9 +166,9 @@ create or replace function write_put(c jsonb, vals text[], p jsonb, now bigint) 
 language plpgsql as $$
 declare
   of_queue text := c ->> 'queue';
-  added messages[] := array(select jsonb_populate_recordset(null::messages, p -> 'added'));
-  updated messages[] := array(select jsonb_populate_recordset(null::messages, p -> 'updated'));
-  late messages[] := array(select jsonb_populate_recordset(null::messages, p -> 'late'));
+  added messages[] := p ->> 'added';
+  updated messages[] := p ->> 'updated';
+  late messages[] := p ->> 'late';
   ready_keys text[] := array(select m.key from unnest(added) as m where m.state = 'ready');
 begin
   perform create_queue(of_queue, now);
