@@ -164,7 +164,7 @@ class ControlPlaneClient:
         return ClientForTasks(self)
 
     def close(self) -> None:
-        """End every wait with `Closed` and every renewal, and give back what the store holds. Again does nothing."""
+        """End every wait with `Closed` and every renewal, and give back what the store holds. Idempotent."""
         with self._lock:
             if self._is_closed:
                 return

@@ -42,7 +42,7 @@ class LeaseLost(HoldfastError):
 
 
 class LeaseHeld(HoldfastError):
-    """Somebody else holds the lease."""
+    """Another holder has the lease."""
 
     def __init__(self, message: str, lease: Lease | None = None, expires_in_s: float | None = None) -> None:
         super().__init__(message)
@@ -92,11 +92,11 @@ class JobFailed(HoldfastError):
 
 
 class JobCancelled(HoldfastError):
-    """The job was cancelled by somebody who asked for it."""
+    """The job was cancelled."""
 
 
 class ResultMissing(HoldfastError):
-    """The job is gone and left no result: its worker keeps none, it was kept long enough, or there never was such a job."""
+    """The job is gone without a result: its worker keeps none, its result has expired, or the job never existed."""
 
 
 class ResultNotKept(ResultMissing):
@@ -116,11 +116,11 @@ class WorkerStopping(HoldfastError):
 
 
 class ExecutionUnknown(HoldfastError):
-    """Something that must happen once was begun by somebody who died: perhaps it happened, perhaps not."""
+    """An execution that must happen once was begun by a process that died: it may or may not have happened."""
 
 
 class ExecutionRunning(HoldfastError):
-    """Something that must happen once is being done by somebody else at this moment."""
+    """An execution that must happen once is running in another process."""
 
 
 class TookTooLong(HoldfastError, TimeoutError):
@@ -136,7 +136,7 @@ class StoreMoved(HoldfastError):
 
 
 class StoreUnavailable(HoldfastError):
-    """The store could not be reached or did not answer in time; nothing was written."""
+    """The store could not be reached or did not respond in time; nothing was written."""
 
 
 class OutcomeUnknown(StoreUnavailable):
@@ -144,7 +144,7 @@ class OutcomeUnknown(StoreUnavailable):
 
 
 class StoreError(HoldfastError):
-    """The store answered with a failure of its own."""
+    """The store reported an error of its own."""
 
 
 class StoreFull(StoreError):
@@ -160,7 +160,7 @@ class MissingExtra(StoreError, ImportError):
 
 
 class StoreMissing(StoreError):
-    """There is no store at the URL, and none was to be created."""
+    """The URL has no store, and `create=False` was given."""
 
 
 class SchemaTooNew(StoreError):

@@ -49,7 +49,7 @@ def refuse_pickle(client: ControlPlaneClient, *codecs: Codec) -> ControlPlaneCli
     for codec in codecs:
         if codec.name == PICKLE.name and client.is_behind_server:
             raise ValueError(
-                "codec=PICKLE is refused on a store behind a server, for whoever may write there could run code here: use MSGPACK or JSON"
+                "codec=PICKLE is refused on a store behind a server, whose other clients could run code here: use MSGPACK or JSON"
             )
     return client
 

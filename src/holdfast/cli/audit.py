@@ -18,7 +18,7 @@ def audit(
     url: StoreUrl = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show what administrators did, the oldest first."""
+    """Show the acts of administrators, oldest first."""
     with opened(url) as store:
         records = _read(store, id_at(time.time() - seconds_of(since)))
     if as_json:

@@ -20,10 +20,8 @@ def copy(
         str | None, typer.Argument(help="The URL of the store to move to, which must be empty. With --undo only if it needs a password.")
     ] = None,
     *,
-    merge: Annotated[bool, typer.Option("--merge", help="Move into a store that is not empty; what is in both is refused.")] = False,
-    undo: Annotated[
-        bool, typer.Option("--undo", help="Take a copy of the source back: seal the target, and open the source again.")
-    ] = False,
+    merge: Annotated[bool, typer.Option("--merge", help="Move into a store that is not empty; objects in both are refused.")] = False,
+    undo: Annotated[bool, typer.Option("--undo", help="Undo a copy of the source: seal the target, and reopen the source.")] = False,
     force: Annotated[
         bool, typer.Option("--force", help="With --undo: open the source even if the target was used since, or cannot be reached.")
     ] = False,
@@ -31,7 +29,7 @@ def copy(
 ) -> None:
     """Move every queue and dict to another store, and seal the source.
 
-    Nobody may hold a claim or a lease in the source, and nobody may write to it meanwhile. Interrupted, it goes on where it was when it is
+    No claim or lease may be held in the source, and nothing may be written to it meanwhile. After an interruption it continues when it is
     called again.
     """
     act_as_owner_of(*(url for url in (source, target) if url is not None))
@@ -72,7 +70,7 @@ def as_sentences(undone: "CopyUndone") -> str:
     opened = f"{undone.source} can be used again, as it was before the copy."
     if undone.target_sealed:
         return f"{opened}\n{undone.target} is sealed in turn: delete it when you like."
-    left = "what was done there since the copy is not in the source, and what is in both may be done twice. Delete it."
+    left = "work done there since the copy is not in the source, and work in both may be done twice. Delete it."
     return f"{opened}\n{undone.target} was left alone: {left}"
 
 
@@ -114,5 +112,5 @@ def as_text(result: "CopyResult", *, as_json: bool) -> str:
     entries, dicts = counted(result.entries, "entry", "entries"), counted(result.dicts, "dict")
     return (
         f"Moved {messages} of {queues} and {entries} of {dicts} to {result.target}; every page was compared (checksum {result.checksum}).\n"
-        f"{result.source} is sealed: opening it reports the new URL. To take the copy back: holdfast copy --undo '{result.source}'"
+        f"{result.source} is sealed: opening it reports the new URL. To undo the copy: holdfast copy --undo '{result.source}'"
     )

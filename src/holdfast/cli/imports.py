@@ -27,7 +27,7 @@ def localqueue(
 ) -> None:
     """Put what localqueue kept, its queues, attempts, ledger and results, into a store.
 
-    Stop localqueue's workers first: a message that is leased is refused. Interrupted, it goes on where it was when it is called again.
+    Stop localqueue's workers first: a message that is leased is refused. After an interruption it continues when it is called again.
     """
     from msgspec import json
 

@@ -35,6 +35,6 @@ def restore(
         typer.echo(json.encode(restored).decode())
         return
     typer.echo(
-        f"Tokens, revisions and events of {restored.url} go on above {restored.after}; the newest was {restored.before}.\n"
-        "Every watch that goes on from an earlier index gets Compacted and begins anew. Messages, entries and leases are as they were."
+        f"Tokens, revisions and events of {restored.url} continue above {restored.after}; the newest was {restored.before}.\n"
+        "Every watch that continues from an earlier index gets Compacted and begins anew. Messages, entries and leases are as they were."
     )

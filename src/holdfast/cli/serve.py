@@ -18,7 +18,7 @@ def serve(
     url: StoreUrl = None,
     host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="The port to listen on; 0 for any that is free.")] = 7077,
-    allow_host: Annotated[list[str] | None, typer.Option(help="A name in a Host header to answer to, * for any; may be repeated.")] = None,
+    allow_host: Annotated[list[str] | None, typer.Option(help="A name to accept in the Host header, * for any; may be repeated.")] = None,
     tls_cert: Annotated[Path | None, typer.Option(help="The certificate to show, a PEM file.")] = None,
     tls_key: Annotated[Path | None, typer.Option(help="The certificate's key, a PEM file.")] = None,
     client_ca: Annotated[
@@ -29,21 +29,21 @@ def serve(
         list[str] | None, typer.Option(help="The address of a proxy whose X-Forwarded-For is believed; may be repeated.")
     ] = None,
     max_body_mib: Annotated[float, typer.Option(min=0.001, help="How long a body may be.")] = 24.0,
-    max_answers_mib: Annotated[int, typer.Option(min=1, help="How much memory answers may take until they are read.")] = MOST_BYTES // MIB,
+    max_answers_mib: Annotated[int, typer.Option(min=1, help="Memory that responses may take until read.")] = MOST_BYTES // MIB,
     max_answers_mib_each: Annotated[int, typer.Option(min=1, help="How much those of each token may.")] = MOST_BYTES_EACH // MIB,
     max_requests: Annotated[int, typer.Option(min=1, help="How many requests may be under way at once.")] = 2_000,
     max_waiting: Annotated[int, typer.Option(min=1, help="How many requests may wait or watch.")] = 10_000,
     max_waiting_each: Annotated[int, typer.Option(min=1, help="How many of each token may.")] = 5_000,
     max_rate_each: Annotated[float | None, typer.Option(min=0.01, help="How many requests a second each token may make.")] = None,
     max_command_s: Annotated[float, typer.Option(min=0.01, help="How long one command may take at the store.")] = 10.0,
-    log_json: Annotated[bool, typer.Option("--log-json", help="Log a JSON object a line.")] = False,
-    log_requests: Annotated[bool, typer.Option("--log-requests", help="Log every request, without what is in it.")] = False,
+    log_json: Annotated[bool, typer.Option("--log-json", help="Log one JSON object per line.")] = False,
+    log_requests: Annotated[bool, typer.Option("--log-requests", help="Log every request, without its contents.")] = False,
     allow_copy: Annotated[
         bool, typer.Option("--allow-copy", help="Let anyone copy the store through this server, while it has no tokens.")
     ] = False,
     insecure: Annotated[bool, typer.Option("--insecure", help="Listen beyond this host without TLS or tokens.")] = False,
 ) -> None:
-    """Serve a store over HTTP until it is told to end; then it drains."""
+    """Serve a store over HTTP until it is stopped; running requests are finished."""
     try:
         from holdfast.server.process import logs
         from holdfast.server.process.run import Exposure, Options, run

@@ -18,7 +18,7 @@ token: typer.Typer = typer.Typer(no_args_is_help=True, help="Tokens that a serve
 
 @token.command()
 def create(
-    name: Annotated[str, typer.Argument(help="What people call it.")],
+    name: Annotated[str, typer.Argument(help="A name for people.")],
     *,
     scope: Annotated[
         list[str] | None, typer.Option(help="KIND:PATTERN:VERBS, as in queue:orders-*:put,claim; * or admin. May be repeated.")
@@ -31,7 +31,7 @@ def create(
         list[str] | None,
         typer.Option(help="A namespace it is for, or a pattern; may be repeated. Without it the default one, for admin all."),
     ] = None,
-    expires: Annotated[str | None, typer.Option(help="How long it is good: 90s, 15m, 12h, 30d, 2w; without it, until revoked.")] = None,
+    expires: Annotated[str | None, typer.Option(help="How long it is valid: 90s, 15m, 12h, 30d, 2w; without it, until revoked.")] = None,
     url: StoreUrl = None,
     create_store: Annotated[bool, typer.Option("--create-store", help="Create the store if there is none yet.")] = False,
     as_json: AsJson = False,
@@ -52,7 +52,7 @@ def create(
 
 @token.command("list")
 def list_(*, url: StoreUrl = None, as_json: AsJson = False) -> None:
-    """List the tokens that are good now, and when each was last used, to ten minutes."""
+    """List the valid tokens, and when each was last used, to ten minutes."""
     with opened(url) as store:
         tokens, uses = list_tokens(store), last_uses(store)
     if as_json:
@@ -75,7 +75,7 @@ def list_(*, url: StoreUrl = None, as_json: AsJson = False) -> None:
 def revoke(
     token_id: Annotated[str, typer.Argument(help="Its id, as `list` shows it.")], *, url: StoreUrl = None, as_json: AsJson = False
 ) -> None:
-    """Take a token back; when this returns, no server takes it any more."""
+    """Revoke a token; when this returns, no server accepts it any more."""
     with opened(url) as store:
         if not revoke_token(store, token_id, by=this_user()):
             raise HoldfastError("there is no token with this id: `holdfast token list` shows those there are")

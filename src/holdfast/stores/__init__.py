@@ -152,7 +152,7 @@ class Store(Protocol):
         ...
 
     def close(self) -> None:
-        """End every wait with `Closed`, and give back what the store holds. Again does nothing."""
+        """End every wait with `Closed`, and give back what the store holds. Idempotent."""
         ...
 
 

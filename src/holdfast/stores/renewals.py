@@ -1,4 +1,4 @@
-"""Renewals of a store that crosses no wire: there is no connection that could fall silent."""
+"""Renewals of a store without a network connection."""
 
 from typing import TypeVar
 

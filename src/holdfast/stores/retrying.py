@@ -1,4 +1,4 @@
-"""Trying again when a connection fails: the one way of every store that crosses a wire.
+"""Retries after a failed connection, shared by all networked stores.
 
 A store's attempt raises `Lost` for what trying again may mend, and any other error for what it will not. Every try of a command has the
 same id, so the store behind the wire applies it once however often it arrives.

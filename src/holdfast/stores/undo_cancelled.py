@@ -1,4 +1,4 @@
-"""What a cancelled or interrupted caller was granted, across a wire: nobody heard of it, so it is given back."""
+"""Gives back what a networked store granted to a cancelled or interrupted caller."""
 
 import logging
 import os

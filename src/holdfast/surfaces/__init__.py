@@ -1,1 +1,1 @@
-"""The APIs of older libraries, on any store: change the import, and a program goes on."""
+"""The APIs of older libraries, on any store: change the import and keep the program."""

@@ -24,7 +24,7 @@ def stats(
     *,
     watch: Watch = False,
     interval: Interval = 1.0,
-    stale_after: Annotated[float | None, typer.Option(min=0.0, help="Also tell workers that were not seen for so many seconds.")] = None,
+    stale_after: Annotated[float | None, typer.Option(min=0.0, help="Also report workers that were not seen for so many seconds.")] = None,
     store_path: StorePath = None,
     store: StoreUrl = None,
     as_json: AsJson = False,

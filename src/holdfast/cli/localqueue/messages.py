@@ -25,7 +25,7 @@ from holdfast.cli.localqueue.options import (
 if TYPE_CHECKING:
     from holdfast.surfaces.localqueue import PersistentQueue
 
-Token = Annotated[int | None, typer.Option(help="The lease that `pop` answered; without it, only while nobody holds the message.")]
+Token = Annotated[int | None, typer.Option(help="The token that `pop` returned; without it, only while the message is not held.")]
 Delay = Annotated[float, typer.Option(min=0.0, help="Seconds until it is due.")]
 
 
@@ -35,7 +35,7 @@ def add(
     value: Annotated[str | None, typer.Option(help="The value, as JSON; without it, what stdin says.")] = None,
     raw: Annotated[bool, typer.Option("--raw", help="The value is text, not JSON.")] = False,
     delay: Delay = 0.0,
-    dedupe_key: Annotated[str | None, typer.Option(help="A put that meets a living message of its key answers that one.")] = None,
+    dedupe_key: Annotated[str | None, typer.Option(help="If a live message has this key, it is returned instead.")] = None,
     priority: Annotated[int, typer.Option(min=0, help="Higher goes first.")] = 0,
     store_path: StorePath = None,
     store: StoreUrl = None,

@@ -20,9 +20,9 @@ QueueName = Annotated[str, typer.Argument(metavar="QUEUE", help="The queue's nam
 MessageId = Annotated[str, typer.Argument(metavar="ID", help="The message's id.")]
 StorePath = Annotated[str | None, typer.Option(help="A SQLite file; without it that of the configuration, else --url.")]
 StoreUrl = Annotated[str | None, typer.Option("--url", help="The store's URL; without it HOLDFAST_URL, else the file in your data folder.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Accepted: the answer is JSON anyway.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Accepted: the output is always JSON.")]
 LogEvents = Annotated[bool, typer.Option("--log-events", help="Say on stderr what is done, one JSON object a line.")]
-LeaseTimeout = Annotated[float, typer.Option(min=0.001, help="Seconds for which nobody else gets the message.")]
+LeaseTimeout = Annotated[float, typer.Option(min=0.001, help="Seconds for which no other worker gets the message.")]
 WorkerId = Annotated[str | None, typer.Option(help="Who leases.")]
 
 

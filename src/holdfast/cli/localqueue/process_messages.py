@@ -47,7 +47,7 @@ What = Annotated[
     typer.Argument(metavar="HANDLER...", help="process: module:function, called with each value. exec: a program, behind --."),
 ]
 MaxJobs = Annotated[int | None, typer.Option(min=1, help="End after so many messages; 1 unless --forever is given.")]
-Forever = Annotated[bool, typer.Option("--forever", help="Go on until SIGTERM or Ctrl-C, whether there is work or not.")]
+Forever = Annotated[bool, typer.Option("--forever", help="Continue until SIGTERM or Ctrl-C, whether there is work or not.")]
 MaxTries = Annotated[int, typer.Option(min=1, help="How often a message is tried, at once.")]
 Block = Annotated[bool, typer.Option("--block", help="Wait for a message.")]
 Timeout = Annotated[float | None, typer.Option(min=0.0, help="How many seconds, with --block.")]

@@ -67,7 +67,7 @@ class Wakeups:
     def listen(self) -> None:
         """Be told of commits from here on. Take a mark, or look into the store, after it returned: then nothing is missed.
 
-        Again does nothing. Where no socket can be made this says so in the log, and the slow poll has to do.
+        Idempotent. If no socket can be made, this is logged and the slow poll is used.
         """
         if self._listener or self._deaf:
             return
@@ -101,7 +101,7 @@ class Wakeups:
                 self._send(datagram)
 
     def close(self) -> None:
-        """Listen and send no more; ends the listener's thread. Again does nothing."""
+        """Listen and send no more; ends the listener's thread. Idempotent."""
         with self._lock:
             self._closed = True
             listener, self._listener = self._listener, None

@@ -1,4 +1,4 @@
-"""The dicts in memory: entries, in order of their key text where somebody asks for it, and what they know of fences."""
+"""The dicts in memory: entries, ordered by key text on demand, and fences."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator

@@ -1,4 +1,4 @@
-"""From what the library raises to what our callers understand, and to what another try may mend."""
+"""Maps errors of redis-py to Holdfast's own, and to errors worth a retry."""
 
 import redis.exceptions as theirs
 

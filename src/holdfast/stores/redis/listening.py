@@ -1,4 +1,4 @@
-"""Hearing the hints of all processes: one connection of its own, in one thread, subscribed to the topics that somebody waits for.
+"""Receives hints of all processes: one connection in one thread, subscribed to the topics with waiters.
 
 A script publishes only where somebody is subscribed. A topic is subscribed to when the first mark is taken on it, and given up some
 time after the last. When the connection was lost, so were hints: everyone is told to look again.

@@ -1,4 +1,4 @@
-"""What a command becomes on its way to Redis and back: its script's argument, and its answer."""
+"""How a command is encoded for Redis: its script's argument, and the decoder of its result."""
 
 from collections.abc import Callable, Sequence
 from functools import cache, lru_cache

@@ -1,4 +1,4 @@
-"""Records as the scripts keep and answer them, in msgpack: what is left out is the default, and false stands for null."""
+"""Records as the scripts store and return them, in msgpack: missing fields have their defaults, and false stands for null."""
 
 from collections.abc import Callable
 

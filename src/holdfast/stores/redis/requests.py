@@ -1,4 +1,4 @@
-"""What is sent to Redis for a command, and the answer in what comes back.
+"""Builds the request for a command, and decodes its result.
 
 Pure, so that threads and tasks share it.
 """

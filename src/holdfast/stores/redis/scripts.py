@@ -1,4 +1,4 @@
-"""The scripts, put together from their files: each begins with the parts it includes and ends by running its command."""
+"""Assembles the scripts from their files: each begins with the parts it includes and ends by running its command."""
 
 import hashlib
 import re

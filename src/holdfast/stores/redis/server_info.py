@@ -1,4 +1,4 @@
-"""What a Redis says about itself and about the data in it: whether we may trust it and know its form, and what it promises."""
+"""Checks a Redis server: its version, settings and data format, and its guarantees."""
 
 from typing import Any, Literal
 

@@ -1,4 +1,4 @@
-"""The same store, for tasks: those of one event loop share a connection, and what they ask together goes out together."""
+"""The Redis store for tasks: the tasks of one event loop share a connection and pipeline their requests."""
 
 import asyncio
 from collections.abc import Callable

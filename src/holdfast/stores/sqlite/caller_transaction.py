@@ -1,4 +1,4 @@
-"""Commands inside a transaction of the caller's own `sqlite3` connection: they commit or vanish with the caller's work."""
+"""Commands inside a transaction of the caller's own `sqlite3` connection; they commit or roll back with it."""
 
 import sqlite3
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Bringing the log into the file while nobody is in a hurry, so that a copy of the file alone is complete.
+"""Checkpoints: moves the log into the file when the store is idle, so that a copy of the file alone is complete.
 
 Commits go to the log beside the file (`-wal`). SQLite moves it into the file when the log is long or the last user closes. A store that is
 idle, is closed beside others, or is never closed because its program simply ends would leave what it wrote in the log.

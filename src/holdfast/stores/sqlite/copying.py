@@ -1,4 +1,4 @@
-"""What moving to another store asks of a SQLite file."""
+"""Copy commands on a SQLite file."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""Stores and forks: a child closes what it inherits and opens its own, and nothing of SQLite's is in use at that moment.
+"""Forks: a child closes inherited connections and opens its own, and SQLite is not in use at that moment.
 
 SQLite counts its locks by process and file. A child that left inherited connections open would count the parent's locks as its own, take
 none, and lose its commits when the parent, seeing nobody, tidies the log away; a mutex of SQLite's that another thread held at the fork

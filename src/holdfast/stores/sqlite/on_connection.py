@@ -1,4 +1,4 @@
-"""A store on the caller's own `sqlite3` connection: what it does commits or vanishes with the caller's work."""
+"""A store on the caller's own `sqlite3` connection; its work commits or rolls back with the caller's."""
 
 import os
 import sqlite3

@@ -1,4 +1,4 @@
-"""The connections on which a SQLite file is read: a long read keeps no other waiting."""
+"""The read connections of a SQLite file, so that a long read delays no other."""
 
 import sqlite3
 import threading

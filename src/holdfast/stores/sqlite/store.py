@@ -1,4 +1,4 @@
-"""The embedded default: one SQLite file that threads, tasks and processes share."""
+"""The SQLite store: one file that threads, tasks and processes share."""
 
 import os
 import sqlite3

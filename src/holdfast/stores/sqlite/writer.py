@@ -1,4 +1,4 @@
-"""Committing what commands do to a SQLite file, alone or several at once."""
+"""Commits commands to a SQLite file, alone or several at once."""
 
 import sqlite3
 from secrets import token_hex

@@ -1,1 +1,1 @@
-"""Waiting inside one process: the line of each topic, and what wakes those who wait."""
+"""Waiting inside one process: the waiters of each topic, and waking them."""

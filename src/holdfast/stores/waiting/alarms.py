@@ -1,4 +1,4 @@
-"""What wakes a thread, or a task, that sleeps in a line."""
+"""Alarms that wake a sleeping thread or task."""
 
 import asyncio
 import threading

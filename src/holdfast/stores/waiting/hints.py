@@ -1,4 +1,4 @@
-"""Hints as they come over a channel of a database, to which others may write too."""
+"""Hints received over a channel of a database, to which other programs may write too."""
 
 from typing import Final
 

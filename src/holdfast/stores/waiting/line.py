@@ -1,4 +1,4 @@
-"""The line of those who wait on one topic: who is woken next, and who looks after the time."""
+"""The waiters of one topic in order: which is woken next, and which one polls."""
 
 import math
 from collections import OrderedDict

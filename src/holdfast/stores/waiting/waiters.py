@@ -71,7 +71,7 @@ class Mark(msgspec.Struct, eq=False):
         self.waiters, self.heard, self.line, self.is_out = other.waiters, other.heard, other.line, other.is_out
 
     def leave(self) -> None:
-        """Give up the place, passing on a wake-up that was not used. Again does nothing."""
+        """Give up the place, passing on a wake-up that was not used. Idempotent."""
         if self.line is not None:
             self.waiters._ring(self.waiters._leave(self))  # noqa: SLF001 - a mark and its Waiters are two halves of one thing
         elif self.is_out:

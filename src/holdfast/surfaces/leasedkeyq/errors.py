@@ -1,4 +1,4 @@
-"""leasedkeyq's errors, each also the error of Holdfast that it is."""
+"""leasedkeyq's errors, each a subclass of the corresponding Holdfast error."""
 
 from holdfast.errors import ClaimLost, Closed, HoldfastError, KeyInFlight
 

@@ -1,4 +1,4 @@
-"""How keys and values travel: as they are to a store that keeps references, encoded to any other."""
+"""Encodes keys and values, except for a store that keeps references."""
 
 from collections.abc import Callable, Hashable
 from typing import Any, Final

@@ -1,4 +1,4 @@
-"""What a consumer is handed with an item, and what is in flight."""
+"""The lease of an item, and the items in flight."""
 
 from collections.abc import Hashable
 from time import monotonic

@@ -93,7 +93,7 @@ class LeasedKeyQueue(Generic[K, V]):
         await self._limit()
 
     async def close(self) -> None:
-        """End what is waited for with `QueueClosedError`, and give back what was leased through this object. Again does nothing."""
+        """End all waits with `QueueClosedError`, and give back the items leased through this object. Idempotent."""
         if self._store.is_ended:
             return
         self._put_now = self._claim_now = self._ack_now = self._release_now = self._refuse

@@ -55,7 +55,7 @@ class Program:
             time.sleep(0.01)
 
     def stop(self) -> None:
-        """End the server and wait until it is gone. Again does nothing."""
+        """End the server and wait until it is gone. Idempotent."""
         process, self._process = self._process, None
         if process is not None and process.stdin is not None:
             process.stdin.close()

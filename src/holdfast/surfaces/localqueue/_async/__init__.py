@@ -1,1 +1,1 @@
-"""What tasks call; the twins for threads are generated."""
+"""The async side of localqueue; the sync twins are generated."""

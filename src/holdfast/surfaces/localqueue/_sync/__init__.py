@@ -1,2 +1,2 @@
 # Generated from src/holdfast/surfaces/localqueue/_async/__init__.py by tools/unasync.py; do not edit.
-"""What tasks call; the twins for threads are generated."""
+"""The async side of localqueue; the sync twins are generated."""

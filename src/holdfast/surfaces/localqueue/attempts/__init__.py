@@ -1,1 +1,1 @@
-"""What retries are made of: keys, attempt stores, settings."""
+"""The parts of retries: keys, attempt stores, settings."""

@@ -1,0 +1,70 @@
+"""The pages, the module docstrings and the error texts keep to plain English: the phrases of a dialect that had grown are not used."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.docs.naming import ROOT
+
+DIALECT = re.compile(
+    r"\b(?:whoever|somebody|anybody|everybody|nobody)\b|\bchoose of\b|\bagain does nothing\b|\bapplied it is\b|\bto mend\b|\bsend several\b"
+    r"|\b(?:one|a) (?:route|script|process|line|key|method|part|call) a (?:command|script|process|part|call|line|store)\b"
+    r"|(?<!there )\bis no (?:store|URL|scope|token|namespace|number|file|Redis|Holdfast)\b",
+    re.IGNORECASE,
+)
+PAGES = sorted([*(ROOT / "docs").rglob("*.md"), *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md"))])
+SOURCE = ROOT / "src/holdfast"
+MODULES = sorted(path for path in SOURCE.rglob("*.py") if not {"_sync", "testing", "demo"} & set(path.parts))
+RAISING = ("codec", "commands", "server", "stores", "arguments", "connect.py", "errors.py", "clock.py")
+"""What of the source has its error texts checked."""
+
+
+def prose(page: str) -> str:
+    """A page without its code, its file names and the names of tests."""
+    return re.sub(r"`[^`\n]*`|\]\([^)]*\)", "", re.sub(r"^```.*?^```", "", page, flags=re.MULTILINE | re.DOTALL))
+
+
+def error_texts(source: str) -> list[str]:
+    """The texts of what a module raises, without what is filled in."""
+    tree = ast.parse(source)
+    raised = [node.exc for node in ast.walk(tree) if isinstance(node, ast.Raise) and node.exc is not None]
+    return [part.value for error in raised for part in ast.walk(error) if isinstance(part, ast.Constant) and isinstance(part.value, str)]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_a_page_is_in_plain_english(page: Path) -> None:
+    assert DIALECT.findall(prose(page.read_text("utf-8"))) == []
+
+
+def test_module_docstrings_are_in_plain_english() -> None:
+    first = {path: (ast.get_docstring(ast.parse(path.read_text("utf-8"))) or "").split("\n")[0] for path in MODULES}
+    assert [f"{path.relative_to(SOURCE)}: {line}" for path, line in first.items() if DIALECT.search(line)] == []
+
+
+def test_error_texts_are_in_plain_english() -> None:
+    texts = {path: error_texts(path.read_text("utf-8")) for path in MODULES if path.relative_to(SOURCE).parts[0] in RAISING}
+    assert [f"{path.relative_to(SOURCE)}: {text}" for path, found in texts.items() for text in found if DIALECT.search(text)] == []
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "Whoever waits is woken.",
+        "return_to is 'x': choose of 'back', 'place'",
+        "foo:// is no store that this version knows",
+        "One route a command.",
+        "Close it. Again does nothing.",
+        "Applied it is once.",
+        "batch has 12,000 items; the limit is 10,000; send several",
+    ],
+)
+def test_control_the_dialect_is_noticed(sentence: str) -> None:
+    assert DIALECT.search(prose(sentence))
+    assert error_texts(f"raise ValueError(f{sentence!r})") != []
+
+
+def test_control_plain_sentences_pass() -> None:
+    plain = "The lease is no longer held. There is no store at the URL. Idempotent. One route per command."
+    assert DIALECT.findall(plain) == []
