@@ -27,7 +27,6 @@ LONG: dict[str, int] = {
     "src/holdfast/stores/postgres/functions/messages.sql bury": 52,
     "src/holdfast/stores/postgres/functions/move.sql check_move": 52,
     "src/holdfast/stores/postgres/functions/put.sql place_items": 85,
-    "src/holdfast/stores/redis/lua/parts/queue.lua": 471,
     "src/holdfast/stores/sqlite/statements.sql": 607,
     "src/holdfast/stores/waiting/waiters.py": 379,
     "src/holdfast/testing/conformance/copying.py": 396,

@@ -20,7 +20,7 @@ local FEW = 8 -- so many of anything are less than that
 local MOST = 1000 -- so many of anything a fast path takes: their arguments fit into one call
 local AFTER_ALL = "\255" -- sorts behind whatever follows: no text has this byte
 
--- How members of sorted sets begin, for `struct`: see queue.lua.
+-- How members of sorted sets begin, for `struct`: see messages.lua.
 local READY = ">I4I8I8" -- priority from the top, position, n
 local LINE = ">I4I8" -- of these the first two
 local MOMENT = ">I8I8" -- a moment, n

@@ -1,4 +1,4 @@
---- How a message is kept: a packed map. See queue.lua for where it lies.
+--- How a message is kept: a packed map. See messages.lua for where it lies.
 --
 -- The fast paths join records from packed pieces, instead of packing a table for each. Theirs are maps with a length of two bytes, which
 -- `cmsgpack` itself uses for no less than 16 fields, and begin with the number of fields and n. What became of a message whose first claim
