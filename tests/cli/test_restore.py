@@ -55,7 +55,7 @@ def test_it_says_what_it_did_and_may_be_repeated(tmp_path: Path) -> None:
     for _ in range(2):
         done = holdfast("restore", url)
         assert (done.exit_code, done.stderr) == (0, "")
-        assert "go on above" in done.stdout
+        assert "continue above" in done.stdout
 
 
 @pytest.mark.parametrize("place", ["sqlite:///{}/no.db", "lmdb:///{}/no", "memory://"])
