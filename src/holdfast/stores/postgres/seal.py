@@ -2,15 +2,12 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
-
-import psycopg
 
 from holdfast.stores.postgres import schema
 from holdfast.stores.postgres.address import parse
-from holdfast.stores.postgres.failures import not_connected, raised
+from holdfast.stores.postgres.maintenance import MIGRATE_S, administering
+from holdfast.stores.postgres.sessions import Session
 from holdfast.stores.postgres.statements import in_schema
-from holdfast.stores.retrying import Lost
 from holdfast.stores.seals import AsyncSeal, Sealed, sealed
 
 TABLES = ("names", "messages", "entries", "leases", "events")
@@ -26,8 +23,8 @@ class PostgresSeal:
         self.url: str = self._address.url
 
     def read(self) -> Sealed | None:
-        with self._connection() as connection:
-            row = connection.execute(in_schema(SEALED, self._address.schema), ()).fetchone()
+        with self._session() as session:
+            row = session.execute(in_schema(SEALED, self._address.schema), ()).fetchone()
             return sealed(*(row or (None, None)))
 
     def for_tasks(self) -> AsyncSeal:
@@ -36,24 +33,17 @@ class PostgresSeal:
     def remove(self) -> None:
         # Without a function: this release may have none there.
         name = self._address.schema
-        with self._connection() as connection, connection.transaction():
+        with self._session() as session, session.transaction():
             # One caller at a time.
-            connection.execute(in_schema("lock table {}.meta in exclusive mode", name), ())
-            if connection.execute(in_schema("delete from {}.meta where name in ('moved', 'target_at')", name), ()).rowcount == 0:
+            session.execute(in_schema("lock table {}.meta in exclusive mode", name), ())
+            if session.execute(in_schema("delete from {}.meta where name in ('moved', 'target_at')", name), ()).rowcount == 0:
                 return
             for table in TABLES:
-                connection.execute(in_schema(f"alter table {{}}.moved_{table} rename to {table}", name), ())
+                session.execute(in_schema(f"alter table {{}}.moved_{table} rename to {table}", name), ())
 
     @contextmanager
-    def _connection(self) -> Iterator[psycopg.Connection[Any]]:
-        try:
-            connection = psycopg.connect(self._address.conninfo, autocommit=True)
-        except psycopg.Error as error:
-            raise not_connected(error, self._address.where) from None
-        try:
-            with connection:
-                schema.refuse_if_missing(connection, self._address.schema, self._address.where)
-                yield connection
-        except psycopg.Error as error:
-            told = raised(error, self._address.where)
-            raise (not_connected(error, self._address.where) if isinstance(told, Lost) else told) from error
+    def _session(self) -> Iterator[Session]:
+        with administering(self._address) as session:
+            schema.refuse_if_missing(session, self._address.schema, self._address.where)
+            session.answer_s = MIGRATE_S
+            yield session

@@ -1,9 +1,7 @@
 """The PostgreSQL store for threads."""
 
 import os
-from collections.abc import Iterator
 from concurrent.futures import Future
-from contextlib import contextmanager
 from typing import Any, NamedTuple, TypeVar
 
 import psycopg
@@ -21,19 +19,15 @@ from holdfast.stores.postgres._sync.steps import carry_out
 from holdfast.stores.postgres.address import Address, parse
 from holdfast.stores.postgres.caller import Caller
 from holdfast.stores.postgres.calls import Calls
-from holdfast.stores.postgres.failures import not_connected, raised, refuse_if_moved
+from holdfast.stores.postgres.failures import refuse_if_moved
 from holdfast.stores.postgres.listening import Listener
+from holdfast.stores.postgres.maintenance import MIGRATE_S, administering
 from holdfast.stores.postgres.renewals import PostgresRenewer
 from holdfast.stores.postgres.server_info import guarantees_of
-from holdfast.stores.postgres.sessions import Session
-from holdfast.stores.retrying import Lost
 from holdfast.stores.undo_cancelled import finish_taking_back
 from holdfast.stores.waiting.waiters import ALL, Mark
 
 R = TypeVar("R")
-
-MIGRATE_S = 600.0
-"""How long one statement of a migration may take, and how long to wait for another process that migrates."""
 
 PRUNE_EVERY = 500
 """So many commands of this process that write, and it prunes a little."""
@@ -130,7 +124,7 @@ class Opened(NamedTuple):
 
 def open_schema(address: Address, *, create: bool = True) -> Opened:
     """See to it that the schema is there, and look at the server; raises what tells the caller why not."""
-    with _administering(address) as session:
+    with administering(address) as session:
         if not create:
             schema.refuse_if_missing(session, address.schema, address.where)
         if schema.is_behind(session, address.schema):
@@ -143,21 +137,5 @@ def open_schema(address: Address, *, create: bool = True) -> Opened:
 def prune_functions_at(url: str) -> int:
     """Remove the functions of other releases from the schema; how many there were."""
     address = parse(url)
-    with _administering(address) as session, session.cursor() as cursor, session.transaction():
+    with administering(address) as session, session.cursor() as cursor, session.transaction():
         return carry_out(schema.prune_functions(address.schema), cursor)
-
-
-@contextmanager
-def _administering(address: Address) -> Iterator[Session]:
-    """A session while the block runs; its errors tell the caller why something cannot be done."""
-    try:
-        session = Session.open(address)
-    except psycopg.Error as error:
-        raise not_connected(error, address.where) from None
-    try:
-        yield session
-    except psycopg.Error as error:
-        told = raised(error, address.where)
-        raise (not_connected(error, address.where) if isinstance(told, Lost) else told) from error
-    finally:
-        session.close()
