@@ -111,7 +111,7 @@ def test_a_store_that_falls_silent_while_it_is_opened_says_so(relay: Relay, monk
         return session
 
     monkeypatch.setattr(Session, "open", then_silent)
-    with pytest.raises(StoreUnavailable, match=r"no answer in 0\.3 s"):
+    with pytest.raises(StoreUnavailable, match=r"no reply in 0\.3 s"):
         PostgresStore(relay.url)
 
 
