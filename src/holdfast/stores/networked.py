@@ -24,7 +24,7 @@ class NetworkedStore(StoreDefaults):
         self.limits = limits
         self.clock = clock
         self.waiters: Waiters = waiters_for(clock)
-        self.closing = threading.Event()
+        self.closing: threading.Event = threading.Event()
         # Between two tries.
         self.pause: Callable[[float], object] = self.closing.wait
         self.pause_async: Callable[[float], Awaitable[object]] = asyncio.sleep

@@ -17,7 +17,7 @@ class Caller:
     """At most so many sessions for calls; `_async.asking` makes them."""
 
     def __init__(self, address: Address, calls: Calls, most: int) -> None:
-        self.where = address.where
+        self.where: str = address.where
         self.calls = calls
         self.answer_s: float = ANSWER_S
         self.pool: Pool = Pool(partial(Session.open_for_calls, address), most)

@@ -36,8 +36,8 @@ class Asked:
     __slots__ = ("arguments", "name", "reply")
 
     def __init__(self, name: str, arguments: Words) -> None:
-        self.name = name
-        self.arguments = arguments
+        self.name: str = name
+        self.arguments: Words = arguments
         self.reply: Any = None
 
     def answer(self, reply: Any) -> None:
