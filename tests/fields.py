@@ -153,7 +153,7 @@ def edges(field: Field) -> list[Any]:
         case Text():
             return ["x" * field.most, "é" * (field.most // 2), "x" * field.least, *([None] if field.optional else [])]
         case Each():
-            return [[edge] for edge in edges(field.of)]
+            return [[edge] for edge in edges(field.of)] + ([["x"] * field.most, []] if field.most else [])
         case Row():
             return [tuple(edges(part)[0] for part in field.parts), tuple(edges(part)[1] for part in field.parts)]
         case JsonObject():
@@ -177,7 +177,7 @@ def beyond(field: Field) -> list[Any]:
             over = ["x" * (field.most + 1), "é" * (field.most // 2 + 1), "x" * 70_000, "\0"]
             return over if field.is_key else [*over, 1, ["x"]]
         case Each():
-            return [[bad] for bad in beyond(field.of)]
+            return [[bad] for bad in beyond(field.of)] + ([["x"] * (field.most + 1), "x", 1] if field.most else [])
         case Row():
             good = [edges(part)[0] for part in field.parts]
             wrong = [[*good[:at], bad, *good[at + 1 :]] for at, part in enumerate(field.parts) for bad in beyond(part)]

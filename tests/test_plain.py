@@ -38,6 +38,7 @@ def test_a_field_that_nobody_thought_of_is_never_dropped() -> None:
         {"dead_letter": "dead"},
         {"start_within_s": 1.0},
         {"metadata": Raw(b"{}")},
+        {"labels": ("red",)},
     ],
     ids=lambda option: next(iter(option)),
 )

@@ -55,6 +55,11 @@ class MessageView(Generic[T]):
         return metadata_of(self._message.metadata)
 
     @property
+    def labels(self) -> tuple[str, ...]:
+        """The labels it was put with."""
+        return self._message.labels
+
+    @property
     def token(self) -> int:
         """The fencing token: larger than that of every earlier claim on the message."""
         return self._message.token

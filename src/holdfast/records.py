@@ -96,6 +96,7 @@ class Message(Struct, frozen=True, gc=False, omit_defaults=True):
     endings: int = 0
     history: tuple[Ending, ...] = ()
     metadata: MaybeRaw = None
+    labels: tuple[str, ...] = ()
 
     @property
     def receipt(self) -> "Receipt":
@@ -160,6 +161,7 @@ class Message(Struct, frozen=True, gc=False, omit_defaults=True):
             priority=self.priority,
             position=now,
             metadata=with_letter(self.metadata, report, self.id),
+            labels=self.labels,
             created_at=self.created_at,
         )
 

@@ -130,6 +130,7 @@ class QueueMessage(Struct, frozen=True):
     dead_at: datetime | None = None
     last_error: str | None = None
     metadata: dict[str, Any] | None = None
+    labels: tuple[str, ...] = ()
     history: tuple[Ending, ...] = ()
     """How its last claims ended, those that were not acknowledged."""
     cursor: tuple[int | str, ...] = ()

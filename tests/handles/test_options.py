@@ -81,7 +81,7 @@ class TestPutting:
         assert TRANSLATED < OPTIONS
 
     def test_an_option_that_only_travels_needs_no_code_of_its_own(self) -> None:
-        travelling = dict.fromkeys(OPTIONS - TRANSLATED, 7)
+        travelling = dict.fromkeys(OPTIONS - TRANSLATED, 7) | {"labels": ("red",)}
         item = make_item("a", JSON, travelling)
         assert {name: getattr(item, name) for name in travelling} == travelling
 

@@ -1,6 +1,6 @@
 """The options of a put, and the item that a store is sent for them."""
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final, Literal, TypedDict
 
@@ -36,6 +36,8 @@ class SharedOptions(TypedDict, total=False):
     """The message is dropped if nobody has started it so long after it was due; None, the default, is never."""
     metadata: Mapping[str, Any] | None
     """A JSON object that travels beside the value."""
+    labels: Sequence[str]
+    """Up to 16 short texts by which `browse` and bulk actions find the message."""
 
 
 class NamingOptions(TypedDict, total=False):

@@ -1,7 +1,7 @@
 """The valid values of each field of a command: one declaration per field, checked before anything is sent."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from numbers import Real
 from operator import index
 from typing import Any, Final, Protocol
@@ -128,12 +128,29 @@ class Each(Struct, frozen=True):
 
     name: str
     of: Field
+    most: int | None = None
+    """How many it may have, where it is kept."""
 
     def check(self, value: Any) -> object:
-        if value is not None:
-            for one in value:
-                self.of.check(one)
+        if value is None:
+            return value
+        if self.most is not None:
+            return self._kept(value)
+        for one in value:
+            self.of.check(one)
         return value
+
+    def _kept(self, value: Any) -> tuple[Any, ...]:
+        if isinstance(value, str) or not isinstance(value, Iterable):
+            raise TypeError(f"{self.rule}, not {shown(value)} ({type(value).__name__})")
+        kept = tuple(self.of.check(one) for one in value)
+        if self.most is not None and len(kept) > self.most:
+            raise ValueError(f"{self.rule}, not {len(kept):,}")
+        return kept
+
+    @property
+    def rule(self) -> str:
+        return f"{self.name} must be a list of at most {self.most} texts"
 
 
 class JsonObject(Struct, frozen=True):
@@ -270,6 +287,8 @@ HOLDER: Final = name_text("holder")
 CLAIM_KEY: Final = key_text("key", optional=True)
 LEASE: Final = name_text("lease", optional=True)
 IDS: Final = Each("ids", name_text("ids"))
+LABELS: Final = Each("labels", Text("labels", 64, 1), 16)
+LABEL: Final = Text("label", 64, 1, optional=True)
 KEYS: Final = Each("keys", key_text("keys"))
 PREFIX: Final = Text("prefix", KEY_BYTES)
 NAME_PREFIX: Final = name_text("prefix")

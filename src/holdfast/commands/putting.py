@@ -8,7 +8,7 @@ from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from holdfast.codec import Limits, check_batch, check_name, check_value_size
-from holdfast.codec.fields import AT, DELAY_S, MAX_ATTEMPTS, METADATA, PRIORITY, START_WITHIN_S, Field, check_fields
+from holdfast.codec.fields import AT, DELAY_S, LABELS, MAX_ATTEMPTS, METADATA, PRIORITY, START_WITHIN_S, Field, check_fields
 from holdfast.codec.limits import SHORT
 from holdfast.codec.metadata import readable_metadata
 from holdfast.commands.argument_checks import check_choice, check_key, check_queue
@@ -30,9 +30,22 @@ POLICIES_LEASED = ("buffer", "update", "keep", "reject")
 class Item(Struct, frozen=True, gc=False, omit_defaults=True, forbid_unknown_fields=True):
     """One message to put."""
 
-    checked: ClassVar[tuple[Field, ...]] = (DELAY_S, AT, PRIORITY, MAX_ATTEMPTS, START_WITHIN_S, METADATA)
+    checked: ClassVar[tuple[Field, ...]] = (DELAY_S, AT, PRIORITY, MAX_ATTEMPTS, START_WITHIN_S, METADATA, LABELS)
     plain_fields: ClassVar[tuple[str, ...]] = (
-        *("id", "value", "if_ready", "if_leased", "delay_s", "at", "priority", "max_attempts", "dead_letter", "start_within_s", "metadata"),
+        *(
+            "id",
+            "value",
+            "if_ready",
+            "if_leased",
+            "delay_s",
+            "at",
+            "priority",
+            "max_attempts",
+            "dead_letter",
+            "start_within_s",
+            "metadata",
+            "labels",
+        ),
     )
     """All but the key: without one, the policies for keys mean nothing."""
 
@@ -49,6 +62,7 @@ class Item(Struct, frozen=True, gc=False, omit_defaults=True, forbid_unknown_fie
     dead_letter: str | None = None
     start_within_s: float | None = None
     metadata: MaybeRaw = None
+    labels: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         # Every put pays for this, so what is short, plain or left out is passed without a call.
@@ -61,8 +75,17 @@ class Item(Struct, frozen=True, gc=False, omit_defaults=True, forbid_unknown_fie
             self._check_policies()
         if self.dead_letter is not None:
             check_name(self.dead_letter, "dead-letter queue")
-        if self._says_when() or self.max_attempts is not None or self.start_within_s is not None or self.metadata is not None:
+        if (
+            self._says_when()
+            or self.max_attempts is not None
+            or self.start_within_s is not None
+            or self.metadata is not None
+            or self.labels != ()
+        ):
             check_fields(self, self.checked)
+
+    def _says_more(self) -> bool:
+        return self.metadata is not None or self.labels != ()
 
     def _says_when(self) -> bool:
         delay_s, priority = self.delay_s, self.priority
@@ -84,6 +107,8 @@ class Item(Struct, frozen=True, gc=False, omit_defaults=True, forbid_unknown_fie
 
 KEPT: tuple[str, ...] = tuple(name for name in Item.__struct_fields__ if name in Message.__struct_fields__ and name not in ("id", "value"))
 """The options of a put that a message keeps as they are."""
+UPDATED: tuple[str, ...] = ("metadata", "labels")
+"""What a put that updates a message changes besides its value."""
 _kept: Callable[[Item], tuple[Any, ...]] = attrgetter(*KEPT)
 
 
@@ -262,7 +287,7 @@ class Placement(Struct):
         self._answer(message.id, created=True)
 
     def _update(self, message: Message, item: Item) -> None:
-        changed = replace(message, value=item.value, metadata=item.metadata)
+        changed = replace(message, value=item.value, **{name: getattr(item, name) for name in UPDATED})
         (self.added if message.id in self.added else self.updated)[message.id] = changed
         (self.copies if message.state == "buffered" else self.live)[item.key] = changed
         self._answer(message.id, created=False)

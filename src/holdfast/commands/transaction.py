@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from msgspec import Raw, Struct, json
 
-from holdfast.codec.fields import ERROR_CONTAINS, KEY_PREFIX, OLDER_THAN_S, Field, check_fields
+from holdfast.codec.fields import ERROR_CONTAINS, KEY_PREFIX, LABEL, OLDER_THAN_S, Field, check_fields
 from holdfast.records import Entry, Event, Kind, Lease, Message, Receipt, ReturnTo, Settings, State
 
 if TYPE_CHECKING:
@@ -38,12 +38,13 @@ class Draft(Struct, frozen=True, gc=False):
 class Filter(Struct, frozen=True, gc=False, omit_defaults=True):
     """Which messages of one state are meant; what is left out does not narrow."""
 
-    checked: ClassVar[tuple[Field, ...]] = (OLDER_THAN_S, ERROR_CONTAINS, KEY_PREFIX)
+    checked: ClassVar[tuple[Field, ...]] = (OLDER_THAN_S, ERROR_CONTAINS, KEY_PREFIX, LABEL)
 
     older_than_s: float | None = None
     """Since its burial for a dead letter, since it was put for any other."""
     error_contains: str | None = None
     key_prefix: str | None = None
+    label: str | None = None
 
     def __post_init__(self) -> None:
         check_fields(self, self.checked)

@@ -49,6 +49,9 @@ PLAIN = (0.0, 0.95, 0.95, 0.95)
 SIZES = (1, 1, 1, 1, 1, 1, 1, 1, 1, 3)
 """How many messages a plain command is about."""
 
+FILTERS = (Filter(), Filter(), Filter(older_than_s=3), Filter(error_contains="roke"), Filter(key_prefix='"'), Filter(label="red"))
+LABELS: tuple[tuple[str, ...], ...] = ((), (), (), ("red",), ("red", "ü"))
+
 TOPICS = ("queue:one", "queue:two", f"queue:{GRAVE}", f"queue:{BUSY}", "dict:config", "dict:state", "lease::a", "lease::b")
 
 
@@ -131,6 +134,7 @@ def options(world: World) -> dict[str, Any]:
         "max_attempts": chance.choice((None, 1, 3)),
         "dead_letter": chance.choice((None, "morgue")),
         "metadata": chance.choice((None, Raw(b'{"from":"us"}'))),
+        "labels": chance.choice(LABELS),
     }
 
 
@@ -154,6 +158,7 @@ def item(world: World) -> Item:
         dead_letter=chance.choice((None, None, "morgue")),
         start_within_s=chance.choice((None, None, None, 5)) if world.can_be_late else None,
         metadata=chance.choice((None, Raw(b'{"from":"us"}'))),
+        labels=chance.choice(LABELS),
     )
 
 
@@ -213,7 +218,9 @@ def move(world: World) -> Move:
         to,
         ids=chance.sample(world.ids, min(3, len(world.ids))) if chance.random() < 0.4 else None,
         state=chance.choice(("dead", "dead", "ready", "leased", "buffered")),
-        which=chance.choice((Filter(), Filter(), Filter(older_than_s=3), Filter(error_contains="roke"), Filter(key_prefix='"'))),
+        which=chance.choice(
+            (Filter(), Filter(), Filter(older_than_s=3), Filter(error_contains="roke"), Filter(key_prefix='"'), Filter(label="red"))
+        ),
         limit=chance.choice((1, 3, 1_000)),
         to_queue=chance.choice((None, "one")) if to == "ready" else None,
         delay_s=chance.choice((0, 0, 4)),

@@ -72,16 +72,17 @@ class QueueAdministration(NamedQueue):
         older_than_s: float | None = None,
         error_contains: str | None = None,
         prefix: str | tuple[Hashable, ...] | None = None,
+        label: str | None = None,
         after: QueueMessage | None = None,
         limit: int = 100,
         **where: Unpack[Where],
     ) -> list[QueueMessage]:
         """Look at messages of one state without touching them: `ready` in line, `leased` by lease end, `dead` by burial, `buffered` by key.
 
-        `older_than_s` counts from the burial of a dead letter and from the put of any other; `prefix` is of their keys. For the next page
-        give the last message as `after`.
+        `older_than_s` counts from the burial of a dead letter and from the put of any other; `prefix` is of their keys, `label` one of
+        their labels. For the next page give the last message as `after`.
         """
-        which = _which(older_than_s, error_contains, prefix)
+        which = _which(older_than_s, error_contains, prefix, label)
         store, found = self._store(**where), list[QueueMessage]()
         command = Browse(self.name, state=state, which=which, after=after.cursor if after else None, limit=limit)
         while True:
@@ -110,10 +111,11 @@ class QueueAdministration(NamedQueue):
         older_than_s: float | None = None,
         error_contains: str | None = None,
         prefix: str | tuple[Hashable, ...] | None = None,
+        label: str | None = None,
         **where: Unpack[Where],
     ) -> QueueResponse:
         """Remove messages that nobody holds, by id, or all of one state that a filter finds; the answer counts them."""
-        which = _which(older_than_s, error_contains, prefix)
+        which = _which(older_than_s, error_contains, prefix, label)
         if ids is None and which == Filter():
             raise ValueError("cancel needs ids or a filter: clear() empties the queue")
         return self._move(self._store(**where), Move(self.name, "gone", _ids(ids), state, which))
@@ -123,6 +125,7 @@ class QueueAdministration(NamedQueue):
         *,
         older_than_s: float | None = None,
         error_contains: str | None = None,
+        label: str | None = None,
         after: QueueMessage | None = None,
         limit: int = 100,
         **where: Unpack[Where],
@@ -133,6 +136,7 @@ class QueueAdministration(NamedQueue):
             older_than_s=older_than_s,
             error_contains=error_contains,
             prefix=None,
+            label=label,
             after=after,
             limit=limit,
             **where,
@@ -147,6 +151,7 @@ class QueueAdministration(NamedQueue):
         to: str | None = None,
         older_than_s: float | None = None,
         error_contains: str | None = None,
+        label: str | None = None,
         **where: Unpack[Where],
     ) -> QueueResponse:
         """Give dead letters another chance, all or those named: same id, to the back of the line, a fresh budget.
@@ -164,7 +169,7 @@ class QueueAdministration(NamedQueue):
             "ready",
             _ids(ids),
             "dead" if self._other(to) is None else "ready",
-            _which(older_than_s, error_contains, None),
+            _which(older_than_s, error_contains, None, label),
             to_queue=to,
             delay_s=delay_s,
             spacing_s=0.0 if rate_per_s is None else 1 / rate_per_s,
@@ -218,5 +223,7 @@ def _ids(ids: str | Iterable[str] | None) -> list[str] | None:
     return ids if ids is None else [str(ids)] if isinstance(ids, str) else [str(one) for one in ids]
 
 
-def _which(older_than_s: float | None, error_contains: str | None, prefix: str | tuple[Hashable, ...] | None) -> Filter:
-    return Filter(older_than_s, error_contains, None if prefix is None else key_prefix(prefix))
+def _which(
+    older_than_s: float | None, error_contains: str | None, prefix: str | tuple[Hashable, ...] | None, label: str | None = None
+) -> Filter:
+    return Filter(older_than_s, error_contains, None if prefix is None else key_prefix(prefix), label)

@@ -7,7 +7,7 @@ from holdfast.commands.transaction import Cursor, Filter, Stats
 from holdfast.records import Message, State, moment_in, seconds_in
 from holdfast.stores.lmdb.layout import NUMBER, fitted, items_within, line_key, moment_key, position_in, scope, text_key
 from holdfast.stores.lmdb.lines import Lines
-from holdfast.stores.lmdb.rows import BUFFERED, Row
+from holdfast.stores.lmdb.rows import BUFFERED, NO_HISTORY, Row, message_of
 
 
 class Browsing(Lines):
@@ -22,6 +22,8 @@ class Browsing(Lines):
             if which.key_prefix is not None and not (row.key or "").startswith(which.key_prefix):
                 continue
             if which.error_contains is not None and which.error_contains not in (self._history(row).last_error or ""):
+                continue
+            if which.label is not None and which.label not in message_of(row, NO_HISTORY, self._extra(row)).labels:
                 continue
             yield self._whole(row)
             limit -= 1

@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
+from holdfast.commands.putting import UPDATED
 from holdfast.commands.transaction import Cursor, Filter, Line, Stats
 from holdfast.records import Message, Receipt, ReturnTo, State, moment_in, seconds_in
 from holdfast.stores.memory.browsing import first_page
@@ -141,10 +142,11 @@ class Messages:
         for message in messages:
             before = self.tables.messages.get(message.n)
             if before is not None:
-                metadata = message.metadata and message.metadata.copy()
                 self._note_message(before)
                 # Its place in every order stays, so it need not leave and enter.
-                self.tables.messages[message.n] = replace(before, value=self._kept(message.value), metadata=metadata)
+                given = {name: getattr(message, name) for name in UPDATED}
+                given["metadata"] = message.metadata and message.metadata.copy()
+                self.tables.messages[message.n] = replace(before, value=self._kept(message.value), **given)
 
     def promote(self, queue: str, keys: Collection[str]) -> list[Message]:
         found = self._found(queue)
@@ -243,4 +245,5 @@ def matches(message: Message, which: Filter, now: int) -> bool:
         (which.older_than_s is None or since < now - moment_in(which.older_than_s))
         and (which.error_contains is None or which.error_contains in (message.last_error or ""))
         and (which.key_prefix is None or (isinstance(message.key, str) and message.key.startswith(which.key_prefix)))
+        and (which.label is None or which.label in message.labels)
     )

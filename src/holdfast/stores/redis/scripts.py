@@ -12,10 +12,11 @@ from holdfast.codec.fields import PRIORITY, TOKEN
 from holdfast.commands.allowance import ANSWER_BYTES
 from holdfast.commands.claiming import SWEEP
 from holdfast.commands.events import RETAINED, RETAINED_S, RETRY_S
+from holdfast.commands.putting import UPDATED
 from holdfast.commands.transaction import ALL
 from holdfast.records import HISTORY, NEVER
 
-CONSTANTS: Final[dict[str, int]] = {
+CONSTANTS: Final[dict[str, int | str]] = {
     "ALL": ALL,
     "ANSWER_BYTES": ANSWER_BYTES,
     "HISTORY": HISTORY,
@@ -26,6 +27,7 @@ CONSTANTS: Final[dict[str, int]] = {
     "RETRY_S": round(RETRY_S),
     "SWEEP": SWEEP,
     "TOP": PRIORITY.most,
+    "UPDATED": ", ".join(f'"{name}"' for name in UPDATED),
 }
 """What scripts and commands both know: `{{NAME}}` in a file stands for it."""
 

@@ -123,6 +123,7 @@ class Messages:
             "older": None if which.older_than_s is None else self.now - moment_in(which.older_than_s),
             "error": which.error_contains,
             "prefix": which.key_prefix,
+            "label": which.label,
         } | dict(zip("abc", after or FIRST[state], strict=False))
         return self._with_values(apart(self.sql).execute(SQL[f"browse_{state}"], asked))
 

@@ -6,7 +6,10 @@ from holdfast.stores.sqlite.rows import ADDED, BARE, CHANGED, COLUMNS
 
 FILTER = """(:older is null or {since} < :older)
   and (:error is null or instr(m.last_error, :error) > 0)
-  and (:prefix is null or substr(m.key, 1, length(:prefix)) = :prefix)"""
+  and (:prefix is null or substr(m.key, 1, length(:prefix)) = :prefix)
+  and (:label is null or exists (
+    select l.value from json_each(cast(m.extra as text), '$.labels') as l where l.value = :label
+  ))"""
 
 
 PARTS = {

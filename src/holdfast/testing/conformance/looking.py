@@ -125,6 +125,19 @@ class LookConformance(Conformance):
         assert ids(browse(store, "dead", which=Filter(error_contains="0%"))) == ["a"]
         assert ids(browse(store, "dead", which=Filter(error_contains="k_f"))) == ["b"], "a filter's text is no pattern"
 
+    def test_a_filter_finds_labels_whatever_becomes_of_a_message(self, store: Store) -> None:
+        put(store, "a", labels=("red", "round"))
+        put(store, "b", labels=("redder",))
+        put(store, "c", key='"k"', labels=("red",))
+        assert ids(browse(store, "ready", which=Filter(label="red"))) == ["a", "c"]
+        assert [message.labels for message in browse(store, "ready")] == [("red", "round"), ("redder",), ("red",)]
+        put(store, "d", key='"k"', labels=("blue",))
+        assert ids(browse(store, "ready", which=Filter(label="blue"))) == ["c"], "an update gives it the labels of the update"
+        (first,) = claim(store)
+        assert first.labels == ("red", "round")
+        settle(store, [first], to="dead", dead_letter="graves")
+        assert ids(browse(store, "ready", queue="graves", which=Filter(label="round"))) == ["a"], "a dead letter keeps its labels"
+
     def test_a_filter_finds_keys_by_prefix(self, store: Store) -> None:
         for key in ('"user:1"', '"user:2"', '"order:1"', '"user_1"'):
             put(store, key, key=key)

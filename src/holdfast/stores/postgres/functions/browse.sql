@@ -1,9 +1,10 @@
 -- Browse and Count: looking at messages without touching them.
 
 -- Whether a filter lets a message through.
-create or replace function is_meant(older bigint, error text, prefix text, moment bigint, last_error text, key text) returns boolean
+create or replace function is_meant(older bigint, error text, prefix text, label text, moment bigint, m messages) returns boolean
 language sql immutable as $$
-  select (older is null or moment < older) and (error is null or strpos(last_error, error) > 0) and (prefix is null or starts_with(key, prefix))
+  select (older is null or moment < older) and (error is null or strpos(m.last_error, error) > 0)
+    and (prefix is null or starts_with(m.key, prefix)) and (label is null or m.extra -> 'labels' ? label)
 $$;
 
 -- The ids of one state in its own order, behind a cursor.
@@ -12,7 +13,7 @@ language plpgsql stable as $$
 declare
   older bigint := now - moment_in((which ->> 'older_than_s')::double precision);
   error text := which ->> 'error_contains';
-  prefix text := which ->> 'key_prefix';
+  prefix text := which ->> 'key_prefix'; label text := which ->> 'label';
   behind text := end_of_prefix(coalesce(prefix, ''));
   a bigint := case when of_state <> 'buffered' then after ->> 0 end;
   b bigint := after ->> 1;
@@ -26,7 +27,7 @@ begin
         select m.id
         from messages as m
         where m.queue = of_queue and m.state = 'ready' and m.priority = -a and (m.position, m.n) > (b, k)
-          and is_meant(older, error, prefix, m.created_at, m.last_error, m.key)
+          and is_meant(older, error, prefix, label, m.created_at, m)
         order by m.position, m.n
         limit most;
       get diagnostics count = row_count;
@@ -34,7 +35,7 @@ begin
         select m.id
         from messages as m
         where m.queue = of_queue and m.state = 'ready' and m.priority < coalesce(-a, 2147483648)
-          and is_meant(older, error, prefix, m.created_at, m.last_error, m.key)
+          and is_meant(older, error, prefix, label, m.created_at, m)
         order by m.priority desc, m.position, m.n
         limit most - count;
     when 'leased' then
@@ -43,7 +44,7 @@ begin
         from messages as m
         where m.queue = of_queue and m.state = 'leased'
           and (m.until, m.n) > (coalesce(a, 0), coalesce(b, 0))
-          and is_meant(older, error, prefix, m.created_at, m.last_error, m.key)
+          and is_meant(older, error, prefix, label, m.created_at, m)
         order by m.until, m.n
         limit most;
     when 'dead' then
@@ -52,7 +53,7 @@ begin
         from messages as m
         where m.queue = of_queue and m.state = 'dead'
           and (m.dead_at, m.n) > (coalesce(a, 0), coalesce(b, 0))
-          and is_meant(older, error, prefix, m.dead_at, m.last_error, m.key)
+          and is_meant(older, error, prefix, label, m.dead_at, m)
         order by m.dead_at, m.n
         limit most;
     else
@@ -61,7 +62,7 @@ begin
         from messages as m
         where m.queue = of_queue and m.state = 'buffered'
           and m.key > coalesce(after ->> 0, '') and m.key >= coalesce(prefix, '') and m.key < behind
-          and is_meant(older, error, prefix, m.created_at, m.last_error, m.key)
+          and is_meant(older, error, prefix, label, m.created_at, m)
         order by m.key
         limit most;
   end case;

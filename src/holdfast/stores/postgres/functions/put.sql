@@ -146,7 +146,7 @@ begin
       ids[item.o] := (found[live]).id;
       if policy <> 'keep' then
         found[live].value := fresh.value;
-        found[live].metadata := fresh.metadata;
+        found[live].metadata := fresh.metadata; found[live].extra := fresh.extra;
         changed[live] := coalesce(changed[live], item.o);
       end if;
     end if;
@@ -180,7 +180,7 @@ begin
   select r.queue, r.id, r.state, r.position, r.start_by, r.created_at, r.extra, vals[r.value::integer], {kept_values}
   from unnest(added) as r;
   update messages as m
-  set value = vals[u.value::integer], metadata = u.metadata
+  set value = vals[u.value::integer], metadata = u.metadata, extra = u.extra
   from unnest(updated) as u
   cross join lateral (select h.ctid from messages as h where h.queue = of_queue and h.id = u.id limit 1) as h
   where m.ctid = h.ctid;

@@ -1,7 +1,7 @@
 --- Move: redrive (`ready`), bury (`dead`) or remove (`gone`) messages, by id or by state and filter; those somebody holds stay.
 --
 -- KEYS  1 the store  2 the queue  3 the queue to redrive into, if another
--- ARGV  1 the command: queue, to and ids, or state, which {older_than, error_contains, key_prefix}, limit; to_queue, delay, spacing,
+-- ARGV  1 the command: queue, to and ids, or state, which {older_than, error_contains, key_prefix, label}, limit; to_queue, delay, spacing,
 --         error
 --       2 its id, or ''  3 the moment, in tests  4 the offset of the wall clock, in tests
 -- Answers ids and, by id, what was taken where a redriven message would have gone: kept.

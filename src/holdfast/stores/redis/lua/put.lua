@@ -62,17 +62,25 @@ local function place_new(placement, message, value)
   answer(placement, message.id, true)
 end
 
+--- Give a message what a put that updates it changes besides the value.
+local function set_given(message, kept)
+  for _, name in ipairs({ {{UPDATED}} }) do
+    message[name] = kept[name]
+  end
+end
+
 --- Put a new value into a message that is there, or that this put adds.
 local function place_update(placement, message, item)
   local one = placement.added_by_id[message.id]
   if one then
-    one.value, message.metadata = item.value, item.kept.metadata
+    one.value = item.value
+    set_given(message, item.kept)
   else
     if not placement.updated[message.id] then
       placement.updated[message.id] = { message = message }
       table.insert(placement.updated, placement.updated[message.id])
     end
-    placement.updated[message.id].value, placement.updated[message.id].metadata = item.value, item.kept.metadata
+    placement.updated[message.id].value, placement.updated[message.id].kept = item.value, item.kept
   end
   answer(placement, message.id, false)
 end
@@ -143,14 +151,15 @@ function put.check(command)
   return placement
 end
 
---- Save value and metadata of messages that were there; one that the same step has ended is passed over.
+--- Save what changes of messages that were there; one that the same step has ended is passed over.
 local function update(queue, changes)
   local more
   for _, change in ipairs(changes) do
     local message = change.message
     if queue.messages[message.id] == message then
       touch(queue, message)
-      message.metadata, message.letter = change.metadata, nil
+      set_given(message, change.kept)
+      message.letter = nil
       queue.values[message.id] = change.value
     end
     more = more or { updated = {}, updated_keys = {} }

@@ -15,10 +15,15 @@ end
 
 --- Whether a filter lets a message through.
 local function matches(message, which)
+  local labelled = not which.label
+  for _, label in ipairs(which.label and message.labels or {}) do
+    labelled = labelled or label == which.label
+  end
   local since = message.state == "dead" and message.dead_at or message.created_at
   return (not which.older_than or since < now - which.older_than)
     and (not which.error_contains or string.find(message.last_error or "", which.error_contains, 1, true) ~= nil)
     and (not which.key_prefix or (message.key ~= nil and string.sub(message.key, 1, #which.key_prefix) == which.key_prefix))
+    and labelled
 end
 
 --- Up to `limit` messages of one state that the filter lets through, behind a place in its order; with `answers` no more than the answer

@@ -63,6 +63,7 @@ local function dead_letter_of(queue, one)
     position = now,
     created_at = message.created_at,
     metadata = message.metadata,
+    labels = message.labels,
     letter = {
       queue = queue.name,
       attempts = message.attempts or 0,
