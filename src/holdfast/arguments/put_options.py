@@ -62,8 +62,7 @@ class PutOptions(NamingOptions, ManyOptions, total=False):
 
 OPTIONS: Final = frozenset(PutOptions.__annotations__)
 MANY_OPTIONS: Final = frozenset(ManyOptions.__annotations__)
-POLICIES: Final = frozenset({"if_present", "if_ready", "if_leased"})
-TRANSLATED: Final = frozenset({"id", "key", "at", "dead_letter_queue", "metadata"}) | POLICIES
+TRANSLATED: Final = frozenset({"id", "key", "if_present", "if_ready", "if_leased", "at", "dead_letter_queue", "metadata"})
 """Options that are not, or not as they are given, fields of an item. All others are."""
 
 
@@ -86,29 +85,31 @@ def make_items(values: Iterable[object], codec: Codec, options: ManyOptions, key
 
 
 def _translated(value: object, codec: Codec, fields: dict[str, Any]) -> Item:
-    message_id, key, metadata = fields.pop("id", None), fields.pop("key", None), fields.pop("metadata", None)
-    if not POLICIES.isdisjoint(fields):
-        _translate_policies(fields, key)
+    pop = fields.pop
+    message_id, key, metadata = pop("id", None), pop("key", None), pop("metadata", None)
+    if_present, if_ready, if_leased = pop("if_present", None), pop("if_ready", None), pop("if_leased", None)
+    if key is None and (if_present or if_ready or if_leased):
+        raise ValueError("if_present, if_ready and if_leased say what to do about a key: give key=, too")
+    if if_present and if_present != "buffer":
+        # To buffer is the default: what is ready is updated, behind what is claimed a copy waits.
+        if_ready, if_leased = if_ready or if_present, if_leased or if_present
     if "at" in fields and fields["at"] is not None:
         fields["at"] = _microseconds(fields["at"], fields.get("delay_s"))
     if "dead_letter_queue" in fields:
-        fields["dead_letter"] = fields.pop("dead_letter_queue")
+        fields["dead_letter"] = pop("dead_letter_queue")
     if is_traced() and (traced := trace_fields()):
         # What the caller says comes last: who carries a trace of their own knows better.
         metadata = {**traced, **dict(metadata or {})}
     if metadata is not None:
         fields["metadata"] = JSON.encode(dict(metadata))
-    message_id = new_id() if message_id is None else str(message_id)
-    return Item(message_id, codec.encode(value), None if key is None else encode_key(key), **fields)
-
-
-def _translate_policies(fields: dict[str, Any], key: object) -> None:
-    if_present, if_ready, if_leased = fields.pop("if_present", None), fields.pop("if_ready", None), fields.pop("if_leased", None)
-    if key is None and (if_present or if_ready or if_leased):
-        raise ValueError("if_present, if_ready and if_leased need a key: give key=, too")
-    # To buffer is the default: what is ready is updated, behind what is claimed a copy waits.
-    fields["if_ready"] = if_ready or ("update" if if_present in (None, "buffer") else if_present)
-    fields["if_leased"] = if_leased or if_present or "buffer"
+    return Item(
+        new_id() if message_id is None else str(message_id),
+        codec.encode(value),
+        None if key is None else encode_key(key),
+        if_ready or "update",
+        if_leased or "buffer",
+        **fields,
+    )
 
 
 def _microseconds(at: object, delay_s: object) -> int:

@@ -24,7 +24,8 @@ async def put(store: AsyncStore, command: Put, timeout_s: float | None = None, p
 
     Several at once need as much room at once: they look again after `poll_s`, and leave the wake-ups to those who can use each of them.
     """
-    timeout_s, poll_s = TIMEOUT_S.check(timeout_s), POLL_INTERVAL_S.check(poll_s)
+    if timeout_s is not None or poll_s != POLL_S:  # Most puts give neither, and need not pay for the checks.
+        timeout_s, poll_s = TIMEOUT_S.check(timeout_s), POLL_INTERVAL_S.check(poll_s)
     if timeout_s is None:
         return await store.execute(command)
     deadline = time.monotonic() + timeout_s
