@@ -9,20 +9,17 @@ from typing import Any, Final, Protocol
 
 from holdfast.commands import Claim, Claimed, Command, Held, Put, Puts, Settle
 from holdfast.commands.endings import told
-from holdfast.commands.plain import uses_only
 from holdfast.commands.topics import queue_topic
 from holdfast.commands.transaction import Draft
 from holdfast.records import NEVER, end_of
 from holdfast.stores.group_commit import Job
-from holdfast.stores.sqlite.native import DONE, NativeTransaction, has_odd, is_done, is_plain, is_put, leased, put_many, taken_from
+from holdfast.stores.sqlite.native import DONE, NativeTransaction, has_odd, is_plain, leased, put_many, taken_from
 from holdfast.stores.sqlite.queues import HAS_OVERDUE, MAXSIZE, PAUSED, as_json
 from holdfast.stores.sqlite.rows import is_large
 from holdfast.stores.sqlite.statements import SQL
 
 SHORTEST_S: Final = 0.001
 """A lease that is shorter may end before the next claim of its commit, which would have to look after it."""
-
-_is_claim_of_one = uses_only(Claim, "id", "queue", "holder", "lease_s", "expired_to", "max_attempts", "dead_letter")
 
 
 class SharedTransaction(NativeTransaction, Protocol):
@@ -46,13 +43,13 @@ def _family(command: Command[Any]) -> str | None:
         return "put" if len(command.items) == 1 and _is_plain_put(command) else None
     if type(command) is Claim:
         is_long = command.lease_s is None or command.lease_s >= SHORTEST_S
-        return "work" if is_long and _is_claim_of_one(command) else None
-    return "work" if type(command) is Settle and len(command.receipts) == 1 and is_done(command) else None
+        return "work" if is_long and command.limit == 1 and command.plain() else None
+    return "work" if type(command) is Settle and len(command.receipts) == 1 and command.to == "done" and command.plain() else None
 
 
 def _is_plain_put(command: Put) -> bool:
     item = command.items[0]
-    return is_put(command) and not is_large(item.value) and is_plain(item)
+    return command.plain() and not is_large(item.value) and is_plain(item)
 
 
 def _carry_out(tx: SharedTransaction, jobs: list[Job]) -> list[Job]:

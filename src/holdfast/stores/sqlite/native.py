@@ -22,13 +22,8 @@ from holdfast.stores.sqlite.statements import SQL
 DONE = {"to": "done"}
 
 is_plain: Callable[[Item], bool] = uses_only(Item, "id", "value", "priority")
-is_put: Callable[[Put], bool] = uses_only(Put, "id", "queue", "items")
 _is_item = uses_only(
     Item, "id", "value", "if_ready", "if_leased", "delay_s", "at", "priority", "max_attempts", "dead_letter", "start_within_s", "metadata"
-)
-_is_claim = uses_only(Claim, "id", "queue", "holder", "lease_s", "limit", "expired_to", "max_attempts", "dead_letter")
-is_done: Callable[[Settle], bool] = uses_only(
-    Settle, "id", "receipts", "return_to", "delay_s", "error", "counts", "max_attempts", "dead_letter", "all_or_none"
 )
 
 
@@ -46,13 +41,11 @@ class NativeTransaction(Transaction, Protocol):
 
 def answer(tx: NativeTransaction, command: Command[Any]) -> Puts | Claimed | Held | None:
     """The command's answer, if it is one of the commonest in its simple form."""
-    if type(command) is Put and is_put(command):
-        return _put(tx, command)
-    if type(command) is Settle and is_done(command):
-        return _settle(tx, command)
-    if type(command) is Claim and _is_claim(command):
-        return _claim(tx, command)
-    return None
+    if type(command) is Put:
+        return _put(tx, command) if command.plain() else None
+    if type(command) is Settle:
+        return _settle(tx, command) if command.to == "done" and command.plain() else None
+    return _claim(tx, command) if type(command) is Claim and command.plain() else None
 
 
 def _put(tx: NativeTransaction, command: Put) -> Puts | None:
