@@ -1,47 +1,43 @@
-"""Every store keeps the contract by its full rules alone, with its fast path switched off."""
+"""Every store keeps the contract by its full rules alone, with its fast path switched off.
+
+The suite runs in `make verify`, and random histories in every run.
+"""
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from holdfast import commands
-from holdfast.commands import Command
 from holdfast.testing.conformance import CopyConformance, FileConformance, StoreConformance, StoreFactory
 from holdfast.testing.differential import Opens, run
 from tests.conformance.factories import LmdbFactory, PostgresFactory, RedisFactory, SqliteFactory
+from tests.conformance.plain import switch_off
 from tests.postgres import empty_postgres_url
 from tests.servers import own_redis_url
 from tests.testing.controls import PlainFactory
-
-PLAIN = [kind for kind in vars(commands).values() if isinstance(kind, type) and issubclass(kind, Command) and "plain" in vars(kind)]
-
-
-def never_plain(_: Command[Any], *also: str) -> bool:
-    del also
-    return False
 
 
 @pytest.fixture(autouse=True)
 def full_rules_only(monkeypatch: pytest.MonkeyPatch) -> None:
     """No command is plain, so every store executes it by its full rules; in memory a store is told so."""
-    for kind in (Command, *PLAIN):
-        monkeypatch.setattr(kind, "plain", never_plain)
+    switch_off(monkeypatch)
 
 
+@pytest.mark.verify
 class TestMemory(StoreConformance, CopyConformance):
     @pytest.fixture
     def factory(self) -> StoreFactory:
         return PlainFactory()
 
 
+@pytest.mark.verify
 class TestSqlite(StoreConformance, CopyConformance, FileConformance):
     @pytest.fixture
     def factory(self, tmp_path: Path) -> StoreFactory:
         return SqliteFactory(tmp_path)
 
 
+@pytest.mark.verify
 class TestLmdb(StoreConformance, CopyConformance, FileConformance):
     @pytest.fixture
     def factory(self, tmp_path: Path) -> StoreFactory:

@@ -18,6 +18,7 @@ from holdfast.stores.redis import requests
 from holdfast.stores.sqlite import native
 from holdfast.testing.differential import Opens, run
 from tests.conformance.factories import LmdbFactory, MemoryFactory, PostgresFactory, RedisFactory, SqliteFactory
+from tests.conformance.plain import switch_off
 from tests.postgres import empty_postgres_url
 from tests.servers import own_redis_url
 
@@ -117,3 +118,14 @@ def test_random_histories_take_the_fast_paths_and_the_full_rules(name: str, path
     taken = paths["fast"] + paths["full"]
     share = paths["fast"] / taken
     assert FAST_LEAST[name] <= share <= 1 - FULL_LEAST, f"{share:.0%} of {taken:,} puts, claims and settlings took the fast path"
+
+
+@pytest.mark.parametrize("name", [name for name in FAST_LEAST if name != "memory"])
+def test_a_fast_path_that_is_switched_off_is_not_taken(
+    name: str, paths: Paths, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    switch_off(monkeypatch)
+    factory_for: Makes = request.getfixturevalue(name)
+    run(factory_for(1), 1, STEPS)
+    assert paths["full"]
+    assert not paths["fast"]

@@ -77,7 +77,7 @@ def creates(store: Store, queue: str) -> bool:
 def test_no_more_queues_and_dicts_are_created_than_the_quota_allows(operator: Store, acme: HttpStore, beta: HttpStore) -> None:
     set_quota(operator, "acme", Quota(queues=2, dicts=1), by=ME)
     put(acme, "a", "1")
-    with pytest.raises(StoreFull, match=r"namespace acme may have 2 queues, .* drop queues .*--queues"):
+    with pytest.raises(StoreFull, match=r"namespace acme is limited to 2 queues, .* drop queues .*--queues"):
         acme.execute(Together([Put("b", [item("1")]), Put("c", [item("1")])]))
     acme.execute(Put("b", [Item("1", Raw(b"1"), dead_letter="a")]))
     creating: list[Command[Any]] = [Put("a", [Item("2", Raw(b"1"), dead_letter="c")]), Configure("queue", "c"), Put("c", [item("1")])]
@@ -113,7 +113,7 @@ def test_no_more_bytes_are_stored_than_the_quota_allows(operator: Store, acme: H
     set_quota(operator, "acme", Quota(bytes=10 * KIB), by=ME)
     put(acme, "a", "1", 4 * KIB)
     put(acme, "b", "1", 4 * KIB)
-    with pytest.raises(StoreFull, match=r"namespace acme may have 10,240 bytes, .* delete something.*--bytes"):
+    with pytest.raises(StoreFull, match=r"namespace acme is limited to 10,240 bytes, .* delete something.*--bytes"):
         put(acme, "a", "2", 4 * KIB)
     with pytest.raises(StoreFull, match="bytes"):
         acme.execute(Together([Put("a", [Item("2", Raw(b'"%b"' % (b"x" * KIB * 4)))]), Configure("queue", "c")]))

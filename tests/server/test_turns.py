@@ -154,7 +154,7 @@ async def test_what_may_go_through_a_whole_queue_or_writes_much_is_large(asking:
 
 def test_a_step_has_ten_filters_at_most() -> None:
     step = Together([Browse("jobs", limit=1, which=Filter(key_prefix="x"))] * 11)
-    with pytest.raises(ValueError, match="a step is about 11,000 things"):
+    with pytest.raises(ValueError, match="a step is about 11,000 items"):
         step.measure(MemoryStore().limits)
 
 
@@ -165,7 +165,7 @@ async def test_whoever_kept_small_commands_waiting_with_a_large_read_rests_for_l
     (first,) = await asking.ask("eager", LARGE)
     assert first.done()
     (second,) = await asking.ask("eager", LARGE)
-    with pytest.raises(WireError, match="kept others waiting") as refused:
+    with pytest.raises(WireError, match="delayed other callers") as refused:
         await second
     assert refused.value.headers[0] == (b"retry-after", b"29")
     asking.pass_s(0.49 * REST - CREDIT_S)

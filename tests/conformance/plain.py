@@ -1,0 +1,21 @@
+"""Switching the fast paths of all stores off."""
+
+from typing import Any
+
+import pytest
+
+from holdfast import commands
+from holdfast.commands import Command
+
+PLAIN = [kind for kind in vars(commands).values() if isinstance(kind, type) and issubclass(kind, Command) and "plain" in vars(kind)]
+
+
+def never_plain(_: Command[Any], *also: str) -> bool:
+    del also
+    return False
+
+
+def switch_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let no command be plain, so that every store but the one in memory executes it by its full rules."""
+    for kind in (Command, *PLAIN):
+        monkeypatch.setattr(kind, "plain", never_plain)
