@@ -51,7 +51,7 @@ class Rotation:
     def _serve(self, client: socket.socket) -> None:
         session: socket.socket | None = None
         with client, suppress(OSError, EOFError):
-            self._give(self._begin(client))
+            self._begin(client)
             while True:
                 kind, message = read(client)
                 if kind == b"X":
@@ -73,8 +73,8 @@ class Rotation:
                 self._count -= 1
                 session.close()
 
-    def _begin(self, client: socket.socket) -> socket.socket:
-        """Let the client sign in at a session of its own, which then is everybody's."""
+    def _begin(self, client: socket.socket) -> None:
+        """Let the client sign in at a session of its own, which is everybody's before the client hears that it has one."""
         length, code, rest = begin(client)
         while code in ENCRYPTION:
             client.sendall(b"N")
@@ -84,14 +84,16 @@ class Rotation:
         session.sendall(struct.pack("!II", length, code) + rest)
         while True:
             kind, message = read(session)
+            if kind == b"Z":
+                with self._is_free:
+                    self._count += 1
+                self._give(session)
             # The process behind the connection will be another in each transaction: poolers make one up.
             client.sendall(message[:5] + NOBODY + message[9:] if kind == b"K" else message)
             if kind == b"E":
                 raise EOFError
             if kind == b"Z":
-                with self._is_free:
-                    self._count += 1
-                return session
+                return
             if kind == b"R" and struct.unpack_from("!I", message, 5)[0] not in (0, SASL_FINAL):
                 session.sendall(read(client)[1])
 

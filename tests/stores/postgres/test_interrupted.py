@@ -30,10 +30,19 @@ def store() -> Iterator[PostgresStore]:
 def interrupts() -> Iterator[Callable[[float], None]]:
     """What sends this thread a signal that acts as a Ctrl-C does, after so many seconds."""
     before = signal.signal(signal.SIGUSR1, signal.default_int_handler)
-    me = threading.get_ident()
+    me, timers = threading.get_ident(), list[threading.Timer]()
+
+    def interrupt(after_s: float) -> None:
+        timers.append(threading.Timer(after_s, signal.pthread_kill, (me, signal.SIGUSR1)))
+        timers[-1].start()
+
     try:
-        yield lambda after_s: threading.Timer(after_s, signal.pthread_kill, (me, signal.SIGUSR1)).start()
+        yield interrupt
     finally:
+        # A signal that is still to come must find a handler: without one it ends the process.
+        signal.signal(signal.SIGUSR1, signal.SIG_IGN)
+        for timer in timers:
+            timer.join()
         signal.signal(signal.SIGUSR1, before)
 
 
