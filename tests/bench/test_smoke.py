@@ -66,3 +66,11 @@ def test_the_calls_of_sentinel_are_measured_each_by_itself(tmp_path: Path) -> No
 def test_the_hostile_client_is_measured_beside_honest_ones(tmp_path: Path) -> None:
     figures = run_quick("hostile.py", tmp_path / "figures.json", "--store", "sqlite", "--attack", "h7")
     assert len({str(figure["what"]).partition(",")[0] for figure in figures}) == len(figures) == 14
+
+
+def test_two_source_trees_are_compared_call_by_call(tmp_path: Path) -> None:
+    tree, output = PROGRAM.parents[1], tmp_path / "figures.json"
+    figures = run_quick("before_after.py", output, "--store", "memory", str(tree), str(tree))
+    compared = [figure["what"] for figure in figures if figure["beside"] == "before"]
+    assert "memory: put with max_attempts, client" in compared
+    assert len(compared) == 10
