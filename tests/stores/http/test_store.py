@@ -3,7 +3,9 @@
 import asyncio
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from contextlib import ExitStack
 
 import pytest
 from msgspec.structs import replace
@@ -13,6 +15,8 @@ from holdfast.client import ControlPlaneClient
 from holdfast.commands import Acquire, Change, Claim, Count, Look, Put, Read, Together, Write
 from holdfast.commands.topics import queue_topic
 from holdfast.errors import Closed, OutcomeUnknown, StoreError, StoreUnavailable
+from holdfast.stores.http import listening
+from holdfast.stores.http.protocol import Waited
 from holdfast.stores.http.store import HttpStore
 from holdfast.stores.memory import MemoryStore
 from holdfast.stores.retrying import Patience
@@ -244,3 +248,25 @@ def test_eight_threads_share_one_store(store: HttpStore) -> None:
     for thread in threads:
         thread.join()
     assert read(store, dict="d") == {"n": 160}
+
+
+def test_a_topic_asked_for_while_an_answer_comes_is_heard_of_without_a_failure(
+    served: Served, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    store, asked = HttpStore(served.url), list[Future[None] | None]()
+
+    def asking(body: bytes, decode: Callable[[bytes], Waited] = listening._decode) -> Waited:
+        if not asked:
+            asked.append(waits.enter_context(store.listener.on("queue:late")))
+        return decode(body)
+
+    monkeypatch.setattr(listening, "_decode", asking)
+    with ExitStack() as waits:
+        first = waits.enter_context(store.listener.on("queue:first"))
+        assert first is not None
+        first.result(30)
+        assert asked[0] is not None
+        asked[0].result(30)
+        assert store.listener.hears_of("queue:late")
+    store.close()
+    assert not caplog.records

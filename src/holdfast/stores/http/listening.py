@@ -115,6 +115,7 @@ class Listener:
             # The thread sleeps in a read: this is what wakes it.
             with suppress(OSError):
                 self._socket.shutdown(socket.SHUT_RDWR)
+            self._socket = None
 
     def _listen(self) -> None:
         failed = 0
@@ -167,7 +168,10 @@ class Listener:
             raise
         finally:
             with self._changed:
-                self._socket = None
+                was_cut, self._socket = self._socket is None, None
+            if was_cut:
+                # Perhaps only after the answer had come: the next request needs a connection of its own all the same.
+                self._hang_up()
         return waited
 
     def _refuse(self, refused: list[str]) -> None:
