@@ -57,6 +57,19 @@ def test_an_error_leaves_the_session_whole(session: Session) -> None:
     assert session.ask(Call(b"select 'a'::text", ())) == "a"
 
 
+def test_an_interrupt_right_after_a_statement_was_prepared_leaves_the_session_whole(session: Session) -> None:
+    class Interrupted(dict[bytes, bytes]):
+        def __setitem__(self, *_: bytes) -> None:
+            raise KeyboardInterrupt
+
+    assert session.prepared is not None
+    session.prepared = Interrupted(session.prepared)
+    with pytest.raises(KeyboardInterrupt):
+        session.ask(Call(b"select 'a'::text", ()))
+    session.prepared = dict(session.prepared)
+    assert session.ask(Call(b"select 'a'::text", ())) == "a"
+
+
 def test_a_schema_may_be_named_like_a_parameter() -> None:
     assert numbered(b'select "%%s%%%%".f(%s, %s)') == b'select "%s%%".f($1, $2)'
 

@@ -2,6 +2,7 @@
 
 import _thread
 import asyncio
+import itertools
 import logging
 import time
 from collections.abc import Callable
@@ -62,6 +63,8 @@ class Session(psycopg.Connection[Any]):
         self._is_ended = False
         # The names of what is prepared, where the session is ours.
         self.prepared: dict[bytes, bytes] | None = None
+        # Never used twice: an interrupt may leave a statement that the server prepared and nobody noted.
+        self._numbers = itertools.count()
         self.add_notice_handler(log_warning)
 
     def __del__(self, *_: Any) -> None:
@@ -162,7 +165,7 @@ class Session(psycopg.Connection[Any]):
     def _name_of(self, statement: bytes, prepared: dict[bytes, bytes]) -> PQGen[bytes]:
         name = prepared.get(statement)
         if name is None:
-            name = b"holdfast_%d" % len(prepared)
+            name = b"holdfast_%d" % next(self._numbers)
             self.pgconn.send_prepare(name, numbered_once(statement))
             checked((yield from execute(self.pgconn)), ExecStatus.COMMAND_OK)
             prepared[statement] = name
