@@ -15,7 +15,7 @@ class Backoff(Struct, frozen=True):
     factor: float = 2.0
     most_s: float = 5.0
     jitter: float = 0.5
-    """The part of a delay that is drawn anew each time: 0.5 gives between half of it and all of it."""
+    """The random part of a delay: 0.5 gives between half of it and all of it."""
 
     def delay_s(self, tried: int) -> float:
         """The delay after `tried` tries, the first of which is 1."""

@@ -38,7 +38,7 @@ class ControlPlaneClient:
 
     It opens at the first call. Without a URL it is that of `HOLDFAST_URL`, else a SQLite file in the user's data folder, as for `connect`;
     `token` is for a store that asks who you are. Close it, or use it as a context manager: every wait on it ends with `Closed`. One that
-    nobody has any more is closed in the background.
+    no one has any more is closed in the background.
     """
 
     def __init__(self, url: str | None = None, *, token: str | None = None, limits: Limits = Limits()) -> None:
@@ -240,7 +240,7 @@ class ClientForTasks:
 def client_for(base_url: str | None = None, *, token: str | None = None) -> ControlPlaneClient:
     """Give the client that this process has for the URL; without one, for that of `HOLDFAST_URL` or else the default file.
 
-    `memory://` is one store a process here. A client that was closed is replaced.
+    `memory://` is one store per process here. A client that was closed is replaced.
     """
     url = os.environ.get("HOLDFAST_URL") if base_url is None else base_url
     with _lock:
@@ -266,7 +266,7 @@ def _received(name: str, url: str | None, token: str | None, limits: Limits) -> 
 
 
 def _begin_in_child() -> None:
-    """Go on after a fork: whoever held a lock stayed in the parent. The stores look after themselves."""
+    """Go on after a fork: the thread that held a lock stayed in the parent. The stores look after themselves."""
     global _lock  # noqa: PLW0603 - as above
     _lock = threading.Lock()
     for client in list(_all):

@@ -151,7 +151,7 @@ class AnchoredClock:
 
 
 class SystemClock:
-    """Store time of one process alone, for the memory store: it counts from the boot, since nobody else has to agree."""
+    """Store time of one process alone, for the memory store: it counts from the boot, since no other process has to agree."""
 
     def __init__(self, host: Host = HOST) -> None:
         self._wall_us = host.wall_us

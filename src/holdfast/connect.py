@@ -113,7 +113,7 @@ def _borrow(connection: object, limits: Limits) -> "Store":
 
 
 def connect_shared(target: str | None = None, *, token: str | None = None, limits: Limits = Limits(), create: bool = True) -> "Store":
-    """Open a store as `HOLDFAST_URL` or a `base_url` names it: whoever says `memory://` there means the same store of this process."""
+    """Open a store as `HOLDFAST_URL` or a `base_url` names it: every `memory://` there is the same store of this process."""
     if target is not None and create and is_private(target):
         return _shared_memory(target, limits, _options_of(_split(target)))
     return connect(target, token=token, limits=limits, create=create)
@@ -180,7 +180,7 @@ async def open_async(
 
 @contextmanager
 def shared_as(url: str, store: "Store") -> Iterator[None]:
-    """Let whoever opens this URL in the process get the store, while the block runs."""
+    """While the block runs, opening this URL in the process gives the store."""
     with _lock:
         _named[url] = store
     try:

@@ -74,7 +74,7 @@ class Page(Struct, frozen=True):
         )
 
     def lasting(self, there: Sequence[Record]) -> list[Record]:
-        """The records without entries that came to their end before somebody looked, and are not there."""
+        """The records without entries that expired before they were read."""
         keys = {one.key for one in there}
         return [one for one in self.records if not isinstance(one, Entry) or one.expires_at is None or one.key in keys]
 

@@ -9,7 +9,7 @@ class Forkable(Protocol):
     """What has something that only one process can have."""
 
     def begin_in_child(self) -> None:
-        """Start anew in a forked child, without what is the parent's."""
+        """Start again in a forked child, without what is the parent's."""
         ...
 
 
@@ -17,7 +17,7 @@ _all: WeakSet[Forkable] = WeakSet()
 
 
 def look_after(thing: Forkable) -> None:
-    """Let it begin anew in every child that is forked while it is there."""
+    """Let it start again in every child that is forked while it is there."""
     _all.add(thing)
 
 

@@ -62,7 +62,7 @@ class Opener:
         return attempt
 
     def close(self) -> "Store | None":
-        """Refuse everyone from now on; answers the store, if it is to be closed."""
+        """Refuse everyone from now on; returns the store, if it is to be closed."""
         with self._lock:
             store = None if self.is_closed else self.store
             self.is_closed = True
@@ -134,7 +134,7 @@ class Parts:
             store.close()
 
     def close_in_background(self) -> None:
-        """Close all, for a client that was dropped. In a thread: whoever dropped it may hold a lock that is needed."""
+        """Close all, for a client that was dropped. In a thread: the code that dropped it may hold a lock that is needed."""
         if not self._opener.is_closed and (self.keepalive is not None or self._opener.store is not None):
             # Even threading's own lock, so the thread is begun by another one. At the end of the interpreter there are no more threads.
             with suppress(RuntimeError):
@@ -173,7 +173,7 @@ class Attempt:
         self._callbacks: list[Callable[[], object]] = []
 
     def result(self) -> "Store | None":
-        """Wait for the store; None if whoever opened it was interrupted: try again."""
+        """Wait for the store; None if the thread that opened it was interrupted: try again."""
         self._ended.wait()
         if self._error is not None:
             raise self._error

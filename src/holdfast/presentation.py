@@ -91,7 +91,7 @@ class MessageView(Generic[T]):
 
 
 def seen(message: Message, codec: Codec, now: int, offset_us: int) -> QueueMessage:
-    """A message with its moments on the wall clock; one whose lease has ended shows as ready, which it is for whoever claims next."""
+    """A message with its moments on the wall clock; one whose lease has ended shows as ready, which it is for the next claim."""
     held = message.held_at(now)
     fields: dict[str, Any] = {name: getattr(message, name) for name in SAME_NAMES}
     fields.update(
@@ -111,7 +111,7 @@ def seen(message: Message, codec: Codec, now: int, offset_us: int) -> QueueMessa
 
 
 def value_of(message: Message, codec: Codec) -> Any:
-    """What was put; as plain data where it does not fit the type, because whoever looks wants to see just that."""
+    """What was put; as plain data where it does not fit the type, because a caller who looks wants to see just that."""
     try:
         return codec.decode(message.value)
     except ValueError:

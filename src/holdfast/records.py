@@ -196,7 +196,7 @@ def with_letter(metadata: Raw | None, report: Mapping[str, object], message_id: 
 
 
 class Receipt(Struct, frozen=True, gc=False, array_like=True):
-    """Names one claim: nobody else's claim on the message, earlier or later, has the same."""
+    """Names one claim: no other claim on the message, earlier or later, has the same."""
 
     checked: ClassVar[tuple[Field, ...]] = (name_text("queue"), name_text("id"), TOKEN)
 
@@ -274,12 +274,12 @@ class Lease(Struct, frozen=True, gc=False, omit_defaults=True):
         return self.lease_id in (lease_id, hidden_id(lease_id))
 
     def without_id(self) -> "Lease":
-        """The lease as others may see it: from what stands for its id nobody can tell the id, which renews and releases it."""
+        """The lease as others may see it: the id, which renews and releases it, cannot be worked out from what stands for it."""
         return replace(self, lease_id=hidden_id(self.lease_id))
 
 
 def hidden_id(lease_id: str) -> str:
-    """What stands for the id of a lease of somebody else."""
+    """What stands for the id of another holder's lease."""
     return f"hidden-{hashlib.sha256(lease_id.encode()).hexdigest()[:32]}"
 
 
@@ -301,5 +301,5 @@ class Event(Struct, frozen=True, gc=False, omit_defaults=True):
 
     @property
     def token(self) -> int:
-        """The token or the revision that it tells of."""
+        """The token or the revision that it describes."""
         return self.number or self.index

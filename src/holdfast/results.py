@@ -140,7 +140,7 @@ class QueueMessage(Struct, frozen=True):
 class Explanation(Struct, frozen=True):
     """Why a message is not running.
 
-    `reason` is one word: `ready` (nobody asks), `delayed`, `claimed`, `behind_key`, `paused`, `dead`, `late` (it had to be started before
+    `reason` is one word: `ready` (not claimed), `delayed`, `claimed`, `behind_key`, `paused`, `dead`, `late` (it had to be started before
     now and will be dropped) or `absent`.
     """
 

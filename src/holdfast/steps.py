@@ -27,7 +27,7 @@ class Step(Generic[R]):
 
     @property
     def result(self) -> R:
-        """What this part answered; RuntimeError before the commit."""
+        """What this part returned; RuntimeError before the commit."""
         if not self._results:
             raise RuntimeError("the step was not committed: its results are there after the `with` block was left without an error")
         return self._results[0]

@@ -60,7 +60,7 @@ class Subject(Protocol):
         ...
 
     def concerns(self, facts: Facts) -> bool:
-        """Whether somebody who watches this wants the event."""
+        """Whether a watch of this subject reports the event."""
         ...
 
     def tell(self, event: Event, facts: Facts) -> Facts:
@@ -231,7 +231,7 @@ def facts_of(event: Event) -> Facts:
 
 
 def is_meant(key: str, only: str | None, prefix: str) -> bool:
-    """Whether somebody wants to know of the key who watches only one, or those whose text begins with a prefix."""
+    """Whether a watch of only one key, or of the keys whose text begins with a prefix, reports this key."""
     return key.startswith(prefix) if only is None else key == only
 
 

@@ -59,13 +59,13 @@ class NamedClaims:
         return LettingGo([(one.keepalive, one.hold) for one in self._ours if one.keepalive is not None and one.hold is not None])
 
     def settled(self, held: Sequence[bool]) -> QueueResponse:
-        """Tell the claims what became of them, and answer the counts."""
+        """Tell the claims what became of them, and return the counts."""
         for one, is_held in zip(self._ours, held, strict=True):
             one.settled(is_held=is_held)
         return self._response(held)
 
     def renewed(self, held: Sequence[bool], started: float, lease_s: float) -> QueueResponse:
-        """Tell the claims that they were renewed, or lost, and answer the counts."""
+        """Tell the claims that they were renewed, or lost, and return the counts."""
         for one, is_held in zip(self._ours, held, strict=True):
             one.renewed(started, lease_s, is_held=is_held)
         return self._response(held)
@@ -78,7 +78,7 @@ class NamedClaims:
 
 
 class LettingGo:
-    """While claims are settled nobody renews them."""
+    """While claims are settled they are not renewed."""
 
     __slots__ = ("_kept",)
 

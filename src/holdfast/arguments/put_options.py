@@ -33,7 +33,7 @@ class SharedOptions(TypedDict, total=False):
     dead_letter_queue: str | None
     """The queue that the message goes to once its attempts are spent; None, the default, keeps it as a dead letter where it is."""
     start_within_s: float | None
-    """The message is dropped if nobody has started it so long after it was due; None, the default, is never."""
+    """The message is dropped if no worker has started it so long after it was due; None, the default, is never."""
     metadata: Mapping[str, Any] | None
     """A JSON object that travels beside the value."""
     labels: Sequence[str]

@@ -45,7 +45,7 @@ def reach(client: ControlPlaneClient | None = None, base_url: str | None = None)
 
 
 def refuse_pickle(client: ControlPlaneClient, *codecs: Codec) -> ControlPlaneClient:
-    """Give the client back, if no value that comes from a server would be unpickled: whoever may write there could run code here."""
+    """Return the client, if no value from a server would be unpickled: anyone who may write there could run code here."""
     for codec in codecs:
         if codec.name == PICKLE.name and client.is_behind_server:
             raise ValueError(

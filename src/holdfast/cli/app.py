@@ -26,7 +26,7 @@ app: typer.Typer = typer.Typer(
 
 
 def print_version(asked: bool) -> None:  # noqa: FBT001  typer calls an option's callback with its value
-    """Answer `--version` and leave."""
+    """Print `--version` and exit."""
     if asked:
         typer.echo(f"holdfast {__version__}")
         raise typer.Exit

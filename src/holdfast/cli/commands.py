@@ -1,6 +1,6 @@
 """Shared by all commands: help texts, older names of options, and errors of the user.
 
-A mistake is one sentence on standard error and an exit code; what nobody foresaw keeps its traceback.
+A mistake is one sentence on standard error and an exit code; an unexpected error keeps its traceback.
 """
 
 from typing import Any, Final
@@ -50,7 +50,7 @@ class Group(_Help, TyperGroup):
 
 
 class Command(_Help, TyperCommand):
-    """A command, whose known failures are told in one sentence."""
+    """A command, whose known failures are reported in one sentence."""
 
     def invoke(self, ctx: Any) -> Any:
         try:

@@ -36,7 +36,7 @@ def act_as_owner_of(*places: str | Path | None) -> None:
 
 
 def owner_of(path: Path) -> int:
-    """The first user but root who can exchange something on the way to a path; root where nobody else can."""
+    """The first user but root who can exchange something on the way to a path; root where no one else can."""
     for place, status in way_to(path):
         if status.st_uid != ROOT and is_known_here(status.st_uid):
             return status.st_uid
@@ -71,7 +71,7 @@ def way_to(path: Path) -> Iterator[tuple[str, os.stat_result]]:
 
 
 def is_known_here(uid: int) -> bool:
-    """Whether this user namespace has the user: whoever it does not have is no one that our root has rights over."""
+    """Whether this user namespace has the user: our root has no rights over a user that it does not have."""
     try:
         lines = Path("/proc/self/uid_map").read_text("ascii").splitlines()
     except OSError:

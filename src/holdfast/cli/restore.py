@@ -25,7 +25,7 @@ def restore(
     above: Annotated[int, typer.Option("--above", min=0, help="A token that was given out before; new ones are larger.")] = 0,
     as_json: AsJson = False,
 ) -> None:
-    """Raise the tokens of a store whose data is a restored backup, and let every watch begin anew.
+    """Raise the tokens of a store whose data is a restored backup, and let every watch start again.
 
     Run it after the backup is in place and before the programs start again. It loses nothing, and running it twice does no harm.
     """

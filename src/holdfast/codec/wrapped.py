@@ -39,7 +39,7 @@ class _Msgpack:
 class _Pickle:
     """Whatever pickle takes; reads what JSON wrote, too.
 
-    Whoever can write to the store can run code in every process that reads with this codec. What
+    Anyone who can write to the store can run code in every process that reads with this codec. What
     comes back is what pickle makes of it, and equal values may give different text, which
     compare-and-set takes for different values.
     """

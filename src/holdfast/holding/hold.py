@@ -35,12 +35,12 @@ MACHINE_CHARACTERS: Final = 64
 
 
 def this_process() -> str:
-    """A name for whoever gives none: the machine and the process."""
+    """The default name of a holder: the machine and the process."""
     return f"{platform.node()[:MACHINE_CHARACTERS]}:{os.getpid()}"
 
 
 def claimer_of(claimer: str | None) -> str:
-    """The name under which somebody claims: the one that was given, else that of this process."""
+    """The name of a holder: the one that was given, else that of this process."""
     return this_process() if claimer is None else check_name(claimer, "claimer")
 
 
@@ -139,7 +139,7 @@ class Hold:
 
     @property
     def lost(self) -> bool:
-        """Whether it may be somebody else's by now."""
+        """Whether another holder may have it by now."""
         return bool(self._reason) or self._now() >= self.trusted_until or self.is_inherited
 
     @property
@@ -168,13 +168,13 @@ class Hold:
             self._call_back()
 
     def end(self, reason: str = "it was given back") -> None:
-        """Make it over: its holder is done with it, and nobody needs to be told."""
+        """Make it over: its holder is done with it, and no one needs to be notified."""
         self._callbacks.clear()
         self.is_over = True
         self._reason = self._reason or reason
 
     def tell_lost(self, reason: str) -> None:
-        """Make it lost for good, and tell whoever asked to be told."""
+        """Make it lost for good, and notify those who asked for it."""
         self._reason = self._reason or reason
         self._call_back()
 
@@ -182,7 +182,7 @@ class Hold:
         call_each_once(self._callbacks, lambda: f"the loss of {self.describe()}")
 
     def error(self) -> ClaimLost | LeaseLost:
-        """What tells of the loss."""
+        """What reports the loss."""
         message = f"{self.describe()} is lost: {self._why()}; another holder may have it now, so stop, and take it again"
         return ClaimLost(message, [self.name]) if isinstance(self.name, Receipt) else LeaseLost(message)
 

@@ -36,7 +36,7 @@ LINGER_S = 10.0
 """How long the thread stays when nothing is held."""
 
 FORGET_MIN = 100
-"""From so many names on, those that nobody holds any more are forgotten."""
+"""From so many names on, those that are no longer held are forgotten."""
 
 _log = logging.getLogger("holdfast")
 
@@ -103,7 +103,7 @@ class Keepalive:
                 self._changed.notify()
 
     def drop(self, hold: Hold) -> None:
-        """Look after it no longer. Never waits for a renewal; one that is under way tells nobody."""
+        """Look after it no longer. Never waits for a renewal; one that is under way notifies no one."""
         hold.keeper = None
         with self._lock:
             self._holds.pop(id(hold), None)
@@ -121,7 +121,7 @@ class Keepalive:
             thread.join()
 
     def remember(self, name: LeaseName, hold: Hold) -> Hold:
-        """Keep in mind who holds a lease, as long as somebody has the hold."""
+        """Keep in mind who holds a lease, as long as the hold is referenced."""
         with self._lock:
             self._leases[name] = weakref.ref(hold)
             if len(self._leases) >= self._forget_at:
@@ -130,7 +130,7 @@ class Keepalive:
         return hold
 
     def recall(self, name: LeaseName) -> Hold | None:
-        """The hold of a lease, if anybody in this process has it."""
+        """The hold of a lease, if it is referenced in this process."""
         with self._lock:
             known = self._leases.get(name)
         return None if known is None else known()
@@ -150,7 +150,7 @@ class Keepalive:
             renewer.close()
 
     def _next(self) -> list[Hold] | None:
-        """Sleep until a hold needs to be looked at; answer all of them, or None at the end."""
+        """Sleep until a hold needs to be looked at; return all of them, or None at the end."""
         with self._lock:
             while not self._is_closed:
                 now = self.now()
@@ -208,7 +208,7 @@ class Keepalive:
                 self._renew_batch(group[start : start + size], lease_s, execute)
 
     def _timeout_s(self, renewing: Iterable[Hold]) -> float:
-        """How long one try may take: several must fit into what is left of the shortest lease, whoever's turn it is."""
+        """How long one try may take: several must fit into what is left of the shortest lease."""
         if self.clock is not None:
             # The clock of a test does not say how long an answer takes.
             return TESTED_TRY_S

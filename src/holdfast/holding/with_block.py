@@ -42,7 +42,7 @@ class AsyncBody:
         return asyncio.current_task()
 
     def leave(self, error: BaseException | None) -> bool:
-        """Leave, and answer whether the error is nothing but our own cancellation."""
+        """Leave, and return whether the error is nothing but our own cancellation."""
         self._is_inside = False
         if self._timer is not None:
             self._timer.cancel()

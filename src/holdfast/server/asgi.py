@@ -35,19 +35,19 @@ SEND_S: Final = 60.0
 """How long a client may take for one piece."""
 
 PIECE_BYTES: Final = 64 * 1024
-"""How much is sent at a time: whoever does not read keeps the rest from being copied to the socket."""
+"""How much is sent at a time: for a client that does not read, the rest is not copied to the socket."""
 
 LEFT: Final = 499
 """The status, for logs and counters alone, of a request whose client left before it was whole."""
 
 
 class ClientLeft(Exception):  # noqa: N818 - it is no error
-    """The client hung up before its request was whole, or does not read: there is nobody to answer."""
+    """The client hung up before its request was whole, or does not read: no response can be sent."""
 
 
 Headers = tuple[tuple[bytes, bytes], ...]
 Reply = Callable[[int, bytes, Headers], bool]
-"""Sends status, body and headers, or answers False: then they go the ordinary way."""
+"""Sends status, body and headers, or returns False: then they go the ordinary way."""
 
 
 CLOSE: Final[Headers] = ((b"connection", b"close"),)

@@ -32,7 +32,7 @@ class Lasting:
         return len(self._tasks)
 
     async def run(self, scope: Scope, receive: Receive, work: Coroutine[Any, Any, R], tenants: Tenants) -> R | None:
-        """What the work answers; None if it was cancelled: the client hung up, is no longer welcome, or the server ends."""
+        """What the work returns; None if it was cancelled: the client hung up, is no longer welcome, or the server ends."""
         caller = caller_of(scope)
         try:
             most_waits = await tenants.waits(caller.namespace)

@@ -27,7 +27,7 @@ READERS_BYTES: Final = 8 * 1024 * 1024
 """For callers who send no values: 10,000 names, keys or receipts."""
 
 SENDERS: Final[tuple[Verb, ...]] = ("put", "write", "hold", "manage")
-"""Whoever may do any of these sends values."""
+"""Callers with any of these rights send values."""
 
 BODY_S: Final = 30.0
 DEPTH: Final = 100
@@ -106,7 +106,7 @@ class Bodies:
 
 
 class _Decoding(Generic[T]):
-    """Looks through a body and decodes it, in a thread; for the second part of that, nobody else goes on."""
+    """Looks through a body and decodes it, in a thread; during the second part the interpreter runs nothing else."""
 
     def __init__(self, body: bytes, decode: Callable[[bytes], T]) -> None:
         self._body = body

@@ -1,6 +1,6 @@
 """Waits on topics of the store by marks that clients carry; the server keeps no state of clients.
 
-A topic that somebody asked for is listened to, and counts what it was hinted for. Its mark is that count, under a name that no other
+A topic that a caller asked for is listened to, and counts what it was hinted for. Its mark is that count, under a name that no other
 listening has; a mark of another name (another server's, or of before the topic was forgotten) is stale, and answered at once.
 """
 
@@ -105,7 +105,7 @@ class Topics:
         return [each for each in heard if each is not None]
 
     def _make_room(self, owner: str, names: set[str]) -> None:
-        """Forget topics that nobody waits on, the caller's own first, where there are too many; refuse the wait if that is not enough."""
+        """Forget topics without waiters, the caller's own first, where there are too many; refuse the wait if that is not enough."""
         self._drop(owner, self._counts[owner] + self._new(names) - self._most_each)
         if self._counts[owner] + self._new(names) > self._most_each:
             detail = f"this caller already waits on {self._counts[owner]:,} topics, and {self._most_each:,} are allowed: wait on fewer"
@@ -204,7 +204,7 @@ class _Topic:
         self._bells.add(bell)
 
     def remove(self, bell: "asyncio.Future[None]") -> bool:
-        """Ring it no more; whether nobody waits now."""
+        """Ring it no more; whether no one waits now."""
         if self._bells is not None:
             self._bells.discard(bell)
         if not self._bells:

@@ -1,7 +1,7 @@
 """Collects the commands of the tasks of one event loop into batches that share a commit.
 
 The next batch leaves one turn of the loop after the answers of the last arrived: by then the tasks that were answered have asked again.
-What is large has a commit to itself, and while small commands come as well each caller's has a part of the time only: nobody waits for more
+What is large has a commit to itself, and while small commands come as well each caller's has a part of the time only: no one waits for more
 than one large command of another, and few wait for any. Callers take turns with theirs, and each rests for its own alone.
 """
 
@@ -55,7 +55,7 @@ class Gatherer:
         return future
 
     def withdraw(self, job: Job) -> bool:
-        """Forget a job that has not left yet; answer whether that is so."""
+        """Forget a job that has not left yet; return whether that is so."""
         if self._small.pop(job, None) is not None:
             return True
         whose = job.request.whose

@@ -71,7 +71,7 @@ class ThreadedStore(AsyncFace[FileStore]):
         return answer
 
     async def _read(self, job: Job) -> Any:
-        """Read beside the writer, so that nobody's commit waits for it."""
+        """Read beside the writer, so that no commit waits for it."""
         job.request = Request(job.request.whose, job.request.most_s)
         loop = asyncio.get_running_loop()
         done = loop.create_future()

@@ -1,6 +1,6 @@
 """Group commit: the first of several concurrent callers commits for all.
 
-A caller who finds nobody at work leads: it runs its own commands and whatever others have queued meanwhile in one transaction, answers
+A caller who finds no one at work leads: it runs its own commands and whatever others have queued meanwhile in one transaction, answers
 them after the commit, and hands the lead to the next in line. A lone caller never waits for anyone.
 """
 
@@ -36,7 +36,7 @@ class Job:
         self.is_done: bool = False
 
     def carry_out(self, execute: Callable[[Command[Any]], Any]) -> Any:
-        """What the command answers, in the time that it has."""
+        """What the command returns, in the time that it has."""
         # A program of its own has all the time, and would pay for it with every command.
         return execute(self.command) if self.request is NOBODY else execute_in_time(self.request, execute, self.command)
 
@@ -94,7 +94,7 @@ def call_done(jobs: list[Job]) -> None:
 
 
 def fail_all(jobs: list[Job], error: Exception) -> dict[str, int]:
-    """Everyone gets the error, and nobody a hint."""
+    """Everyone gets the error, and no one a hint."""
     for job in jobs:
         job.fail(error)
     return {}
@@ -103,7 +103,7 @@ def fail_all(jobs: list[Job], error: Exception) -> dict[str, int]:
 class Committer:
     """Lets threads share transactions. `run_batch` must leave every job done, or raise with none of those left applied.
 
-    A Ctrl-C may cut any of this short, and then no lead and nobody's job may be dropped: so every step can be repeated, and `run` does.
+    A Ctrl-C may cut any of this short, and then no lead and no job may be dropped: so every step can be repeated, and `run` does.
     """
 
     def __init__(self, run_batch: Callable[[list[Job]], None]) -> None:
@@ -144,7 +144,7 @@ class Committer:
                 self._leave(ticket)
 
     def _comes_to_lead(self, ticket: "_Ticket") -> bool:
-        """Lead at once where nobody does; else wait until the lead comes, or somebody has done the jobs."""
+        """Lead immediately where no one does; else wait until the lead comes, or the jobs are done."""
         with self._mutex:
             if self._leader is None:
                 self._leader = ticket
@@ -160,7 +160,7 @@ class Committer:
                     return True
 
     def _gather(self, leader: "_Ticket") -> list[Job]:
-        """The leader's jobs and those of whoever waits, after those who shared the last commit had a moment to come back."""
+        """The leader's jobs and those that wait, after those who shared the last commit had a moment to come back."""
         deadline = time.monotonic() + GATHER_S
         while len(self._waiting) + 1 < self._company and time.monotonic() < deadline:
             time.sleep(0)

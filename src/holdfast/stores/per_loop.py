@@ -36,7 +36,7 @@ class PerLoop(Generic[T]):
         self._closing: set[asyncio.Task[None]] = set()
 
     def get(self) -> T:
-        """The resource of the running loop. Once that of a loop that ends was closed, a new one is made, which nobody closes."""
+        """The resource of the running loop. Once that of a loop that ends was closed, a new one is made, which is not closed."""
         loop = asyncio.get_running_loop()
         latest = self._latest()  # Nearly always there is one event loop, and looking it up costs as much as a future.
         if latest is not None and latest.loop is loop and latest.value is not None:

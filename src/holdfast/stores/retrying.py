@@ -1,6 +1,6 @@
 """Retries after a failed connection, shared by all networked stores.
 
-A store's attempt raises `Lost` for what trying again may mend, and any other error for what it will not. Every try of a command has the
+A store's attempt raises `Lost` for what trying again may fix, and any other error for what it will not. Every try of a command has the
 same id, so the store behind the wire applies it once however often it arrives.
 """
 
@@ -22,7 +22,7 @@ R = TypeVar("R")
 
 
 class Lost(Exception):  # noqa: N818 - what became of a try; callers never see it
-    """A try failed in a way that another may mend."""
+    """A try failed in a way that another may fix."""
 
     def __init__(self, message: str, *, maybe_applied: bool) -> None:
         super().__init__(message)

@@ -81,7 +81,7 @@ class _TakingBack(threading.Thread):
 
 
 def _begin_in_child() -> None:
-    """Start anew after a fork: the threads, what they were to give back and who held the lock stayed in the parent."""
+    """Start again after a fork: the threads, what they were to give back and who held the lock stayed in the parent."""
     global _lock  # noqa: PLW0603 - as above
     _lock = threading.RLock()
     _waiting.clear()

@@ -35,7 +35,7 @@ class LedgerEntry(Struct, frozen=True, omit_defaults=True):
 class OnceRecord(Struct, frozen=True):
     """What is known about something that is to happen once.
 
-    `running`: somebody does it at this moment. `done`: it happened, with this result. `unknown`: whoever did it died, so perhaps it
+    `running`: it is being done at this moment. `done`: it happened, with this result. `unknown`: its caller died, so perhaps it
     happened, perhaps not.
     """
 

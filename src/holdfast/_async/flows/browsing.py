@@ -31,7 +31,7 @@ async def move_all(store: AsyncStore, move: Move) -> Moved:
 
 
 async def give_back(store: AsyncStore, queue: str, holder: str) -> None:
-    """Release what somebody holds in a queue to the front of the line, in the order in which it stood there."""
+    """Release all claimed messages of a queue to the front of the line, in their earlier order."""
     held = []
     async for page in pages(store, queue, "leased"):
         held += [message for message in page.messages if message.holder == holder]

@@ -14,7 +14,7 @@ R = TypeVar("R")
 class AsyncClosable:
     """A store as one handle uses it: after `end`, which any thread may call, every wait of the handle raises `Closed` at once.
 
-    Commands still pass: closing the handle closes nothing for anybody else.
+    Commands still pass: closing the handle closes nothing for other users.
     """
 
     def __init__(self, store: AsyncStore, problem: str) -> None:

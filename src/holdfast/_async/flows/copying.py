@@ -42,7 +42,7 @@ async def copy_all(
     progress: Progress | None = None,
     page: int = PAGE,
 ) -> tuple[Copying, Contents, bool]:
-    """Copy, compare, and seal the source; answer what the target remembers, what there was, and whether it went on from an earlier try.
+    """Copy, compare, and seal the source; return what the target remembers, what there was, and whether it went on from an earlier try.
 
     Refuses while claims or leases live in the source, a target that is not empty unless `merge`, and to seal a source that was written to
     meanwhile. Interrupted anywhere, it goes on from there when it is called again.
@@ -69,9 +69,9 @@ async def copy_all(
 
 
 async def raise_numbers(store: AsyncStore, above: int = 0) -> tuple[int, int]:
-    """Go on above the clock, the newest number and `above`, as after a copy into the store; answer the newest number before and after.
+    """Go on above the clock, the newest number and `above`, as after a copy into the store; return the newest number before and after.
 
-    It is a copy with nothing in it, so every watch begins anew.
+    It is a copy with nothing in it, so every watch starts again.
     """
     found = await store.execute(Survey())
     number = max(found.now, found.latest, above)

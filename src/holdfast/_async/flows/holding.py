@@ -26,7 +26,7 @@ class AsyncHolding:
     async def leave(self, error: BaseException | None, settle: Callable[[], Awaitable[bool]]) -> None:
         """End the hold as `settle` says, and raise if it was lost and the body does not raise anyway.
 
-        `settle` gives back or settles what may still be held, and answers whether it was. It runs also when the body was cancelled or
+        `settle` gives back or settles what may still be held, and returns whether it was. It runs also when the body was cancelled or
         interrupted, but not when it is lost. Nothing happens if the body gave it back already, nor in a forked child, where the hold is the
         parent's.
         """

@@ -3,7 +3,7 @@
 from holdfast.client import ControlPlaneClient
 
 TOPIC = "pause"
-"""Nobody ever hints at it."""
+"""No store ever hints at it."""
 
 
 async def pause_until(client: ControlPlaneClient, moment: float) -> None:

@@ -126,7 +126,7 @@ async def put_within(store: AsyncStore, commands: Sequence[Put], room: Room, tim
 
 
 async def _note_of(store: AsyncStore, commands: Sequence[Put], room: Room) -> Write:
-    """What notes these puts, unless somebody noted another one since now."""
+    """What notes these puts, unless another put was noted since now."""
     keys = [encode_key(command.queue) for command in commands]
     found = {entry.key: entry.revision async for page in entries_of(store, room.notes, keys) for entry in page}
     return Write(room.notes, [Change(key, value=NOTED, expect="revision", revision=found.get(key, 0)) for key in keys])

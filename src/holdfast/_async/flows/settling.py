@@ -13,9 +13,9 @@ from holdfast.stores.caller_transaction import AsyncConnection
 async def settle(
     client: ControlPlaneClient, claims: Claims, queue: str | None, connection: AsyncConnection | None = None, **how: Any
 ) -> QueueResponse:
-    """End claims as a `Settle` with these fields does; answer how many were still held.
+    """End claims as a `Settle` with these fields does; return how many were still held.
 
-    With a connection it is part of that one's transaction; if that is rolled back, the claims are as they were, but nobody renews them.
+    With a connection it is part of that one's transaction; if that is rolled back, the claims are as they were, but are no longer renewed.
     """
     named = NamedClaims(claims, queue)
     command = Settle(named.receipts, **how)
@@ -27,7 +27,7 @@ async def settle(
 
 
 async def renew(client: ControlPlaneClient, claims: Claims, queue: str | None, lease_s: float) -> QueueResponse:
-    """Keep claims from now on for `lease_s`; answer how many were still held."""
+    """Keep claims from now on for `lease_s`; return how many were still held."""
     named = NamedClaims(claims, queue)
     command = Extend(named.receipts, RENEWED_S.check(lease_s))
     if not command.receipts:

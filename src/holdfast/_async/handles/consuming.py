@@ -32,14 +32,14 @@ class AsyncQueueConsumer(AsyncNamedQueue, Generic[T]):
     async def get(
         self, *, default: Any = None, timeout_s: float | None = None, poll_interval_s: float = 1.0, **where: Unpack[Where]
     ) -> T | Any:
-        """Remove the first message and answer its value, `default` when nothing came. At most once: whoever dies with it has lost it."""
+        """Remove the first message and return its value, `default` when nothing came. At most once: a caller who dies with it loses it."""
         values = await self._take(self._store(**where), 1, timeout_s, poll_interval_s)
         return values[0] if values else default
 
     async def get_many(
         self, limit: int, *, timeout_s: float | None = None, poll_interval_s: float = 0.5, **where: Unpack[Where]
     ) -> list[T]:
-        """Remove up to `limit` messages and answer their values, as soon as there is one; [] when nothing came."""
+        """Remove up to `limit` messages and return their values, as soon as there is one; [] when nothing came."""
         return await self._take(self._store(**where), limit, timeout_s, poll_interval_s)
 
     async def claim(
@@ -52,7 +52,7 @@ class AsyncQueueConsumer(AsyncNamedQueue, Generic[T]):
         expired_to: ReturnTo = "place",
         **where: Unpack[Where],
     ) -> AsyncQueueClaim[T] | None:
-        """Claim the first message for `lease_s`, None when nothing came. Until then nobody else gets it; settle it, or renew it in time.
+        """Claim the first message for `lease_s`, None when nothing came. Until then no one else gets it; settle it, or renew it in time.
 
         If the lease ends first, the message goes back to its place, or where `expired_to` says.
         """

@@ -49,11 +49,11 @@ class AsyncElection(AsyncNamedLease):
 
     @property
     def is_leader(self) -> bool:
-        """Whether this handle leads, as far as it knows; asks nobody."""
+        """Whether this handle leads, as far as it knows; does not ask the store."""
         return any(leadership.held for leadership in self._leaderships)
 
     async def leader(self) -> LeaseHolder | None:
-        """Who leads at this moment, None if nobody does."""
+        """Who leads at this moment, None if no one does."""
         leader, _ = await holder_of(self._reach().async_store, self._terms.key)
         return leader
 

@@ -35,14 +35,14 @@ class AsyncDictLeases(StoreHandle, Generic[V]):
     ) -> AsyncDictLease[V]:
         """Take the lease on a key for `lease_s`; renew and release it yourself.
 
-        Raises `LeaseHeld` if somebody has it, also under the same holder's name.
+        Raises `LeaseHeld` if it is held, also under the same holder's name.
         """
         return await take(self._reach(**where), self._terms(key, lease_s, auto_renew=False, holder=holder))
 
     def lease(
         self, key: Hashable, *, lease_s: float = 60.0, auto_renew: bool = True, **options: Unpack[LeaseOptions]
     ) -> AsyncLeaseContext[V]:
-        """Hold the lease on a key while a body runs: `with shared.lease(…) as lease:`. Raises `LeaseHeld` if somebody has it.
+        """Hold the lease on a key while a body runs: `with shared.lease(…) as lease:`. Raises `LeaseHeld` if it is held.
 
         It is renewed in the background, by default every third of `lease_s`, until the body ends or has taken `max_hold_s`. When it is
         lost, a task's body is cancelled, and leaving raises `LeaseLost`.
@@ -62,7 +62,7 @@ class AsyncDictLeases(StoreHandle, Generic[V]):
         return AsyncDictLease(reached, self._terms(key, lease_s, auto_renew=False, holder=lease.holder), lease, value, hold)
 
     async def lease_holder(self, key: Hashable, **where: Unpack[Where]) -> LeaseHolder | None:
-        """Who holds the lease on a key at this moment, None if nobody does."""
+        """Who holds the lease on a key at this moment, None if no one does."""
         reached = self._reach(**where)
         (found,) = (await reached.async_store.execute(Look(self.name, [encode_key(key)]))).leases
         if found is None:

@@ -17,7 +17,7 @@ from holdfast.results import LeaseHolder
 class AsyncLock(AsyncNamedLease):
     """A lock by name: `with Lock("reports") as held:`.
 
-    It is a lease, renewed in the background while it is held: whoever dies loses it after `lease_s`, and whoever was paused for longer has
+    It is a lease, renewed in the background while it is held: a holder that dies loses it after `lease_s`, and one paused for longer has
     lost it without knowing. So pass `held.token` on to what the lock protects, and let that refuse smaller ones. When it is lost, a task's
     body is cancelled, and leaving raises `LeaseLost`. Threads and tasks may share one handle, and another thread or task than the one that
     entered may leave it. It is not reentrant.
@@ -38,7 +38,7 @@ class AsyncLock(AsyncNamedLease):
         super().__init__("lock", name, lease_s, wait_s, poll_interval_s, **options)
 
     async def acquire(self, *, wait_timeout_s: float | None = None) -> AsyncHeldLease[Any]:
-        """Wait for the lock, and hold it until the lease that is answered is released.
+        """Wait for the lock, and hold it until the lease that is returned is released.
 
         Waits as long as said here, else as the handle says, else for ever; then raises `LockTimeout`. Nothing is cancelled when it is
         lost: look at `lost`.
@@ -52,6 +52,6 @@ class AsyncLock(AsyncNamedLease):
         return None if lease is None else lease.keep()
 
     async def holding(self) -> LeaseHolder | None:
-        """Who has the lock at this moment, None if nobody has."""
+        """Who has the lock at this moment, None if no one has."""
         holder, _ = await holder_of(self._reach().async_store, self._terms.key)
         return holder

@@ -93,7 +93,7 @@ class AsyncQueue(AsyncQueueConsumer[T], AsyncQueueAdministration):
         base_url: str | None = None,
         **options: Unpack[PutOptions],
     ) -> MessageId:
-        """Add a message; answer its id, whose `created` is false where the put met a message that was there already.
+        """Add a message; return its id, whose `created` is false where the put met a message that was there already.
 
         `PutOptions` explains the options. A `key` names at most one living message. When there is one, `if_ready` says what happens while
         it waits (`update` it, the default, `keep` it, or `reject` the put with `KeyInFlight`) and `if_leased` while it is claimed (the

@@ -194,7 +194,7 @@ class AsyncWorker(Generic[V, R, C]):
         return await workers(reach(**where).async_store)
 
     def _open(self, *, until_empty: bool = False, max_jobs: int | None = None) -> AsyncOpening:
-        """Begin to open the store; raises what no waiting mends."""
+        """Begin to open the store; raises errors that waiting cannot fix."""
         if self.health.state != "stopped":
             raise RuntimeError(f"worker {self.orders.name} is already running: make another, or stop it first")
         opening = AsyncOpening(self.orders.name, partial(self._begin, until_empty=until_empty, max_jobs=max_jobs))

@@ -18,7 +18,7 @@ def acquire(
 ) -> tuple[Acquired, float]:
     """Ask for the lease; with a time-out wait for it so long in all, `math.inf` for ever.
 
-    Answers the lease in force at the end, whosever it is, and the moment on the clock `now` before it was asked for.
+    Returns the lease in force at the end, whosever it is, and the moment on the clock `now` before it was asked for.
     """
     timeout_s, poll_s = WAIT_TIMEOUT_S.check(timeout_s), POLL_INTERVAL_S.check(poll_s)
     if timeout_s is None:

@@ -32,7 +32,7 @@ def move_all(store: Store, move: Move) -> Moved:
 
 
 def give_back(store: Store, queue: str, holder: str) -> None:
-    """Release what somebody holds in a queue to the front of the line, in the order in which it stood there."""
+    """Release all claimed messages of a queue to the front of the line, in their earlier order."""
     held = []
     for page in pages(store, queue, "leased"):
         held += [message for message in page.messages if message.holder == holder]

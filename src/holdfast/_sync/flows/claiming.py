@@ -27,7 +27,7 @@ def claim(store: Store, command: Claim, timeout_s: float | None = None, poll_s: 
 def claim_since(
     store: Store, command: Claim, timeout_s: float | None = None, poll_s: float = POLL_S, now: Callable[[], float] = time.monotonic
 ) -> tuple[list[Message], float]:
-    """Claim what is due as `claim` does; answer also the moment on the clock `now` before it was asked for."""
+    """Claim what is due as `claim` does; return also the moment on the clock `now` before it was asked for."""
     timeout_s, poll_s = TIMEOUT_S.check(timeout_s), POLL_INTERVAL_S.check(poll_s)
     if timeout_s is None:
         return _ask_once(store, command, now)
@@ -54,7 +54,7 @@ def claim_since(
 
 
 def give_back(store: Store, command: Claim, messages: list[Message], error: BaseException) -> None:
-    """Give back what was claimed for a caller who was interrupted, or cannot read it: nobody would look after it."""
+    """Give back what was claimed for a caller who was interrupted, or cannot read it: no one else would settle it."""
     if not messages:
         return
     try:

@@ -100,7 +100,7 @@ class OnceRun:
 
 
 def standing(store: Store, ledger: str, entry: Entry | None) -> tuple[Entry | None, bool]:
-    """The entry as it is now, and whether the execution that it tells of still runs.
+    """The entry as it is now, and whether the execution that it describes still runs.
 
     Both are read in one step, the execution first: one that ends changes both in one step, so an entry that is still the same afterwards
     was left by an execution that will never end it.

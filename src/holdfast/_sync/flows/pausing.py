@@ -4,7 +4,7 @@
 from holdfast.client import ControlPlaneClient
 
 TOPIC = "pause"
-"""Nobody ever hints at it."""
+"""No store ever hints at it."""
 
 
 def pause_until(client: ControlPlaneClient, moment: float) -> None:

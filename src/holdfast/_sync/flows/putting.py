@@ -127,7 +127,7 @@ def put_within(store: Store, commands: Sequence[Put], room: Room, timeout_s: flo
 
 
 def _note_of(store: Store, commands: Sequence[Put], room: Room) -> Write:
-    """What notes these puts, unless somebody noted another one since now."""
+    """What notes these puts, unless another put was noted since now."""
     keys = [encode_key(command.queue) for command in commands]
     found = {entry.key: entry.revision for page in entries_of(store, room.notes, keys) for entry in page}
     return Write(room.notes, [Change(key, value=NOTED, expect="revision", revision=found.get(key, 0)) for key in keys])

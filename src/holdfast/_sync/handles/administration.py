@@ -114,7 +114,7 @@ class QueueAdministration(NamedQueue):
         label: str | None = None,
         **where: Unpack[Where],
     ) -> QueueResponse:
-        """Remove messages that nobody holds, by id, or all of one state that a filter finds; the answer counts them."""
+        """Remove messages that are not claimed, by id, or all of one state that a filter finds; the answer counts them."""
         which = _which(older_than_s, error_contains, prefix, label)
         if ids is None and which == Filter():
             raise ValueError("cancel needs ids or a filter: clear() empties the queue")
@@ -194,7 +194,7 @@ class QueueAdministration(NamedQueue):
     ) -> Generator[WatchEvent, None]:
         """Follow what happens in the queue: which messages were put, claimed, settled, expired, buried, moved.
 
-        With `key` or `prefix` only those with that key, or with a key under the prefix, are told of.
+        With `key` or `prefix` only those with that key, or with a key under the prefix, are reported.
 
         Begins after `last_index`, -1 being the oldest event that is still there; with `snapshot` an event `snapshot` for each message comes
         first, then `synced`. Ends when nothing came for `timeout_s`; None follows for ever, 0.0 gives what is there. Raises `Compacted`

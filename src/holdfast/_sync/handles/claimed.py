@@ -137,7 +137,7 @@ class QueueClaimContext(Generic[T]):
         )
 
     def _settle(self, error: BaseException | None) -> bool:
-        """Settle what may still be held, and answer whether it was."""
+        """Settle what may still be held, and return whether it was."""
         claim = self.claim
         if claim is None:
             return True

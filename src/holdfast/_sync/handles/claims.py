@@ -53,7 +53,7 @@ class HeldMessage(MessageView[T]):
 
     @property
     def lost(self) -> bool:
-        """Whether the message may be somebody else's by now; costs no question to the store."""
+        """Whether another holder may have the message by now; does not ask the store."""
         return self.hold.lost
 
     def check(self) -> None:

@@ -15,7 +15,7 @@ def copy(source_url: str, target_url: str, *, merge: bool = False, progress: Pro
     """Move every queue and dict from one store to another, and seal the source: opening or using it raises `StoreMoved`.
 
     Ids, attempts, failures, histories, positions, priorities, keys, buffered copies, budgets, dead letters, settings, revisions and fences
-    are kept; what remains of delays and times to live is carried over; tokens go on above the source's, and watches begin anew. Every page
+    are kept; what remains of delays and times to live is carried over; tokens go on above the source's, and watches start again. Every page
     is read back and compared.
 
     Raises `StoreMissing` if there is no source, and `Refused`, with the source unchanged, if nothing was ever kept in it, while claims or
@@ -70,7 +70,7 @@ def undo_copy(source_url: str, target_url: str | None = None, *, force: bool = F
     Name the target only if its URL has a password, which the source does not know. Raises `Refused`, with nothing changed, if the source is
     not sealed, and if the target was used since, was merged with something else or cannot be reached. With `force=True` the source is
     opened nevertheless and the target left alone: what was done there since is not in the source, and what is in both may be done twice.
-    Tokens go on above those of the target, and watches begin anew.
+    Tokens go on above those of the target, and watches start again.
     """
     seal = seal_of(source_url)
     sealed = seal.read()

@@ -50,11 +50,11 @@ class Election(NamedLease):
 
     @property
     def is_leader(self) -> bool:
-        """Whether this handle leads, as far as it knows; asks nobody."""
+        """Whether this handle leads, as far as it knows; does not ask the store."""
         return any(leadership.held for leadership in self._leaderships)
 
     def leader(self) -> LeaseHolder | None:
-        """Who leads at this moment, None if nobody does."""
+        """Who leads at this moment, None if no one does."""
         leader, _ = holder_of(self._reach().store, self._terms.key)
         return leader
 

@@ -34,12 +34,12 @@ class DictLeases(StoreHandle, Generic[V]):
     def acquire_lease(self, key: Hashable, *, holder: str | None = None, lease_s: float = 60.0, **where: Unpack[Where]) -> DictLease[V]:
         """Take the lease on a key for `lease_s`; renew and release it yourself.
 
-        Raises `LeaseHeld` if somebody has it, also under the same holder's name.
+        Raises `LeaseHeld` if it is held, also under the same holder's name.
         """
         return take(self._reach(**where), self._terms(key, lease_s, auto_renew=False, holder=holder))
 
     def lease(self, key: Hashable, *, lease_s: float = 60.0, auto_renew: bool = True, **options: Unpack[LeaseOptions]) -> LeaseContext[V]:
-        """Hold the lease on a key while a body runs: `with shared.lease(…) as lease:`. Raises `LeaseHeld` if somebody has it.
+        """Hold the lease on a key while a body runs: `with shared.lease(…) as lease:`. Raises `LeaseHeld` if it is held.
 
         It is renewed in the background, by default every third of `lease_s`, until the body ends or has taken `max_hold_s`. When it is
         lost, a task's body is cancelled, and leaving raises `LeaseLost`.
@@ -59,7 +59,7 @@ class DictLeases(StoreHandle, Generic[V]):
         return DictLease(reached, self._terms(key, lease_s, auto_renew=False, holder=lease.holder), lease, value, hold)
 
     def lease_holder(self, key: Hashable, **where: Unpack[Where]) -> LeaseHolder | None:
-        """Who holds the lease on a key at this moment, None if nobody does."""
+        """Who holds the lease on a key at this moment, None if no one does."""
         reached = self._reach(**where)
         (found,) = (reached.store.execute(Look(self.name, [encode_key(key)]))).leases
         if found is None:

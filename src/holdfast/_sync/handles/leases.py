@@ -55,7 +55,7 @@ class HeldLease(Generic[V]):
 
     @property
     def lost(self) -> bool:
-        """Whether it may be somebody else's by now: not renewed in time, given back, or another process's. Asks nobody."""
+        """Whether another holder may have it by now: not renewed in time, given back, or another process's. Does not ask the store."""
         return self._hold.lost
 
     @property
@@ -64,7 +64,7 @@ class HeldLease(Generic[V]):
         return not self._hold.lost
 
     def check(self) -> None:
-        """Raise `LeaseLost` if it is lost; for bodies that nothing can cancel. Asks nobody."""
+        """Raise `LeaseLost` if it is lost; for bodies that nothing can cancel. Does not ask the store."""
         self._hold.check()
 
     def keep(self) -> Self:
@@ -144,7 +144,7 @@ class LeaseContext(Generic[V]):
 
     @property
     def is_lost(self) -> bool:
-        """Whether it was taken, and may be somebody else's by now."""
+        """Whether it was taken, and another holder may have it by now."""
         return self.lease is not None and self.lease.lost
 
     def _give_back(self) -> bool:
@@ -154,7 +154,7 @@ class LeaseContext(Generic[V]):
 def take(
     client: ControlPlaneClient, terms: Terms, timeout_s: float | None = None, poll_s: float = POLL_S, lease_id: str = ""
 ) -> HeldLease[Any]:
-    """Take a lease; raises `LeaseHeld` if somebody has it, or, after waiting, `LockTimeout`."""
+    """Take a lease; raises `LeaseHeld` if it is held, or, after waiting, `LockTimeout`."""
     acquired, lease = try_take(client, terms, timeout_s, poll_s, lease_id)
     if lease is not None:
         return lease
@@ -185,7 +185,7 @@ def try_take(
 
 
 def let_go(client: ControlPlaneClient, terms: Terms, lease_id: str, error: BaseException) -> None:
-    """Release what was perhaps granted to whoever was cancelled or interrupted, or cannot read its value: nobody would look after it."""
+    """Release what was perhaps granted to a caller who was cancelled or interrupted, or cannot read its value."""
     with suppress(HoldfastError):
         # A store that is not open yet granted nothing.
         if not isinstance(error, HoldfastError | GeneratorExit) and client.opened is not None:

@@ -18,7 +18,7 @@ from holdfast.results import LeaseHolder
 class Lock(NamedLease):
     """A lock by name: `with Lock("reports") as held:`.
 
-    It is a lease, renewed in the background while it is held: whoever dies loses it after `lease_s`, and whoever was paused for longer has
+    It is a lease, renewed in the background while it is held: a holder that dies loses it after `lease_s`, and one paused for longer has
     lost it without knowing. So pass `held.token` on to what the lock protects, and let that refuse smaller ones. When it is lost, a task's
     body is cancelled, and leaving raises `LeaseLost`. Threads and tasks may share one handle, and another thread or task than the one that
     entered may leave it. It is not reentrant.
@@ -39,7 +39,7 @@ class Lock(NamedLease):
         super().__init__("lock", name, lease_s, wait_s, poll_interval_s, **options)
 
     def acquire(self, *, wait_timeout_s: float | None = None) -> HeldLease[Any]:
-        """Wait for the lock, and hold it until the lease that is answered is released.
+        """Wait for the lock, and hold it until the lease that is returned is released.
 
         Waits as long as said here, else as the handle says, else for ever; then raises `LockTimeout`. Nothing is cancelled when it is
         lost: look at `lost`.
@@ -53,6 +53,6 @@ class Lock(NamedLease):
         return None if lease is None else lease.keep()
 
     def holding(self) -> LeaseHolder | None:
-        """Who has the lock at this moment, None if nobody has."""
+        """Who has the lock at this moment, None if no one has."""
         holder, _ = holder_of(self._reach().store, self._terms.key)
         return holder

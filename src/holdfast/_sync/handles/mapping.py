@@ -122,8 +122,8 @@ class Dict(DictLeases[V]):
     def lower_fences(self, **where: Unpack[Where]) -> DictResponse:
         """Lower every fence that stands above the newest token of the store to it, so that holders can write again; for administrators.
 
-        Such a fence was written by an older version, or came with a copy. All others stay. `count` is how many were lowered; whoever
-        holds one of their keys acquires it again.
+        Such a fence was written by an older version, or came with a copy. All others stay. `count` is how many were lowered; a holder of
+        one of their keys acquires it again.
         """
         store, command, count = self._reach(**where).store, LowerFences(self.name), 0
         while True:

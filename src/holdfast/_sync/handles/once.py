@@ -20,11 +20,11 @@ R = TypeVar("R")
 
 @show_options
 class Once(StoreHandle):
-    """A ledger: `run` calls a function unless it was done under the same key, and then answers the stored result.
+    """A ledger: `run` calls a function unless it was done under the same key, and then returns the stored result.
 
-    What is promised: of all who run the same key, one at a time calls the function, and once its result is stored nobody calls it again
+    What is promised: of all who run the same key, one at a time calls the function, and once its result is stored it is not called again
     for `keep_s`. What is not: a function cannot be undone. If its caller dies, the ledger cannot know whether the effect happened, so it
-    says `ExecutionUnknown` to everyone until somebody looks, and calls `resolve` or `forget`. A function that raises says that nothing
+    says `ExecutionUnknown` to everyone until a person looks, and calls `resolve` or `forget`. A function that raises says that nothing
     happened, and may be called again.
     """
 

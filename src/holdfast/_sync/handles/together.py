@@ -129,7 +129,7 @@ class Together:
         return self._write(shared, key, do="compare", revision=revision)
 
     def acquire_lease(self, shared: Handle | str, key: Hashable, *, holder: str | None = None, lease_s: float = 60.0) -> Step[Lease]:
-        """Take the lease on a key; if somebody holds it, the whole step is refused with `LeaseHeld`."""
+        """Take the lease on a key; if it is held, the whole step is refused with `LeaseHeld`."""
         name, _ = named(shared, self._client)
         step = Step[Lease]()
         command = Acquire(name, encode_key(key), holder or this_process(), new_id(), HELD_S.check(lease_s))

@@ -195,7 +195,7 @@ class Worker(Generic[V, R, C]):
         return workers(reach(**where).store)
 
     def _open(self, *, until_empty: bool = False, max_jobs: int | None = None) -> Opening:
-        """Begin to open the store; raises what no waiting mends."""
+        """Begin to open the store; raises errors that waiting cannot fix."""
         if self.health.state != "stopped":
             raise RuntimeError(f"worker {self.orders.name} is already running: make another, or stop it first")
         opening = Opening(self.orders.name, partial(self._begin, until_empty=until_empty, max_jobs=max_jobs))

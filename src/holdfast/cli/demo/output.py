@@ -145,7 +145,7 @@ def rows_of(counts: Counts) -> list[tuple[int, str]]:
 
 
 def describe(view: WorkerView) -> str:
-    """What a worker is doing, and how long its claim still lasts if nobody renews it."""
+    """What a worker is doing, and how long its claim still lasts if it is not renewed."""
     if view.lease_ends_at is None:
         return view.doing
     left_s = view.lease_ends_at - time.monotonic()

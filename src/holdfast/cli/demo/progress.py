@@ -16,7 +16,7 @@ class WorkerView(Struct):
     tone: Tone = "plain"
     done: int = 0
     outcome: str = "worked to the end"
-    """How it went for it, told at the end."""
+    """How it went for it, reported at the end."""
     lease_ends_at: float | None = None
     """When, by `time.monotonic`, the claim of one that no longer renews it ends."""
 

@@ -14,7 +14,7 @@ RESULTS = "results"
 REFUSED = "refused"
 
 LEASE_S = 1.5
-"""Short, so that nobody has to wait long for the work of the dead; a real queue would take half a minute."""
+"""Short, so that the work of a dead worker is soon handed out again; a real queue would take half a minute."""
 
 Trouble = Literal["kill", "pause", "long"]
 """What happens to the first worker that gets a message."""
@@ -43,7 +43,7 @@ class WorkerTask(Struct, frozen=True):
 
 
 class Report(Struct, frozen=True, omit_defaults=True):
-    """What a process says of itself; a worker names the message and its token."""
+    """What a process reports; a worker names the message and its token."""
 
     what: Literal["put", "ready", "began", "stuck", "finished", "refused"]
     message: str = ""
@@ -58,5 +58,5 @@ class Report(Struct, frozen=True, omit_defaults=True):
 
 
 def say(report: Report) -> None:
-    """Report to whoever started this process; BrokenPipeError when that one is gone."""
+    """Report to the process that started this one; BrokenPipeError when it is gone."""
     os.write(sys.stdout.fileno(), json.encode(report) + b"\n")

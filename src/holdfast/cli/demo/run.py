@@ -199,7 +199,7 @@ class DemoRun:
             self._wake_if_overtaken(report.message)
 
     def _wake_if_overtaken(self, message: str) -> None:
-        """Continue the paused worker once somebody else has done its message."""
+        """Continue the paused worker once another has done its message."""
         paused = self._stopped[message].child
         if message not in self._progress.done or paused.name in self._killed | self._woken:
             return

@@ -1,6 +1,6 @@
 """The commands `holdfast localqueue …`: localqueue's own command line, on any store.
 
-What is answered is JSON, one value a line; `--json` is accepted and changes nothing.
+What is answered is JSON, one value per line; `--json` is accepted and changes nothing.
 """
 
 from typing import Annotated
@@ -18,7 +18,7 @@ queue: typer.Typer = typer.Typer(name="queue", no_args_is_help=True, help="Put, 
 
 
 def print_version(asked: bool) -> None:  # noqa: FBT001  typer calls an option's callback with its value
-    """Answer `--version` and leave."""
+    """Print `--version` and exit."""
     if asked:
         from holdfast.surfaces.localqueue import __version__
 

@@ -51,7 +51,7 @@ def health(
     store: StoreUrl = None,
     as_json: AsJson = False,
 ) -> None:
-    """Tell sizes, workers, dead letters and retention in one answer."""
+    """Report sizes, workers, dead letters and retention in one answer."""
     del as_json
     with opened(queue, store_path, store) as jobs:
         found = jobs.stats()
@@ -136,7 +136,7 @@ def requeue_dead(
 
 
 def again(look: Callable[[], None], interval: float | None) -> None:
-    """Look once, or with an interval until somebody stops it."""
+    """Look once, or with an interval until it is stopped."""
     with stopping() as stop:
         look()
         while interval is not None and not stop.wait(interval):

@@ -130,7 +130,7 @@ def size(queue: QueueName, *, store_path: StorePath = None, store: StoreUrl = No
 
 
 def purge(queue: QueueName, *, store_path: StorePath = None, store: StoreUrl = None, log_events: LogEvents = False) -> None:
-    """Remove every message; answer how many there were."""
+    """Remove every message; return how many there were."""
     with opened(queue, store_path, store) as jobs:
         count = jobs.purge()
         tell("queue.purge", when=log_events, queue=queue, deleted=count)

@@ -153,7 +153,7 @@ def no_pause(state: object) -> float:
 
 
 def run(jobs: "PersistentQueue[Any]", handler: Callable[[Any], Any], config: "PersistentWorkerConfig", loop: Loop) -> int:
-    """Handle messages until there were enough, none came in time, one failed, or somebody stops it; answer the exit status."""
+    """Handle messages until there were enough, none came in time, one failed, or it is stopped; return the exit status."""
     from holdfast.surfaces.localqueue.workers import WorkerCalls
 
     calls = WorkerCalls(jobs, handler, config, loop.worker_id)
@@ -171,7 +171,7 @@ def run(jobs: "PersistentQueue[Any]", handler: Callable[[Any], Any], config: "Pe
 
 
 def next_message(jobs: "PersistentQueue[Any]", calls: "WorkerCalls", loop: Loop, stop: "Event") -> bool | None:
-    """Handle a message, and answer whether it succeeded; None if there was none."""
+    """Handle a message, and return whether it succeeded; None if there was none."""
     deadline = monotonic() + loop.patience_s
     messages: list[Any] = []
 
@@ -197,7 +197,7 @@ def next_message(jobs: "PersistentQueue[Any]", calls: "WorkerCalls", loop: Loop,
 
 
 def report(jobs: "PersistentQueue[Any]", message_id: str, error: Exception | None, loop: Loop) -> None:
-    """Answer what became of a message."""
+    """Return what became of a message."""
     kept = jobs.inspect(message_id)
     state = "acked" if error is None else "dead-letter" if kept is not None and kept.state == "dead" else "release"
     last_error = None if error is None else kept.last_error if kept is not None else {"message": str(error)}

@@ -15,14 +15,14 @@ from holdfast.server.auth.scopes import ADMIN, Scope
 from holdfast.server.namespaces.names import Namespace, is_reserved, refuse_reserved
 
 KNOWERS: Final[tuple[Verb, ...]] = ("read", "claim", "put", "hold", "write")
-"""Whoever may do any of these with something may know that it is there, and when it is worth asking."""
+"""A caller with any of these rights on something may know that it is there, and when it is worth asking."""
 
 KEY: Final = "holdfast.caller"
 """Where the caller is in the scope."""
 
 
 class Caller(Struct, frozen=True):
-    """Somebody who asks."""
+    """The caller of a request."""
 
     name: str
     """What logs and the audit call them; never a secret."""
@@ -33,7 +33,7 @@ class Caller(Struct, frozen=True):
     stay: Callable[[], Awaitable[None]]
     """Raises once they are welcome no more; asked before each command of a request, however long that lasts."""
     commands: str = ""
-    """What their commands' ids begin with in the store, before the namespace: nobody is answered what another was."""
+    """Prefix of the ids of their commands in the store, before the namespace: no caller gets the answer of another."""
     may_copy: bool = True
     """Whether their scopes are enough to copy a whole store."""
     sees_all: bool = True
@@ -61,7 +61,7 @@ class Caller(Struct, frozen=True):
 
 
 def who_asks(caller: Caller) -> str:
-    """By what callers are told apart: their token, or their address where nobody has one."""
+    """By what callers are told apart: their token, or their address where tokens are not used."""
     return caller.commands or caller.where
 
 
@@ -90,7 +90,7 @@ def caller_of(scope: AsgiScope) -> Caller:
 
 
 def check(caller: Caller, need: Need) -> None:
-    """Refuse what the caller may not do, and what nobody may name."""
+    """Refuse what the caller may not do, and names that no caller may use."""
     refuse_reserved(need.name)
     if need == COPY and not caller.may_copy:
         raise NotAllowed(

@@ -79,7 +79,7 @@ class Reach:
         return theirs
 
     async def last_failures(self, command: Command[Any]) -> Collection[Receipt]:
-        """The claims in the command whose failure buries their message; nobody is told, it is for counting."""
+        """The claims in the command whose failure buries their message; only for counting."""
         return await last_failures(self._store, command, self._caller)
 
     async def _execute(self, command: Command[Any]) -> Any:

@@ -15,7 +15,7 @@ ADDRESSES: Final = 10_000
 """How many addresses are remembered; those that failed longest ago are forgotten."""
 
 NETWORK_BITS: Final = 64
-"""So many bits of an IPv6 address are somebody's own network, in which they have all addresses."""
+"""So many bits of an IPv6 address are one network, whose owner has all of its addresses."""
 
 
 class Failures:

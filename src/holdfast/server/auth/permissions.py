@@ -83,7 +83,7 @@ class Subject(Struct, frozen=True):
 
 
 def about(topic: str) -> Subject | None:
-    """What the topic is about; None where nobody but an administrator can tell."""
+    """What the topic is about; None where only an administrator can know."""
     kind, _, name = topic.partition(":")
     while kind == "watch":
         kind, _, name = name.partition(":")

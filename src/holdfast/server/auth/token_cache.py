@@ -40,11 +40,11 @@ class KnownTokens:
         self._hints.when_changed(loop, tell)
 
     def are_known_not_needed(self) -> bool:
-        """Whether nobody needs a token, and that is known without asking the store."""
+        """Whether no token is needed, and that is known without asking the store."""
         return not self._ever_made and self._hints.is_fresh(self._is_open)
 
     async def asks(self) -> bool:
-        """Whether whoever comes needs a token: a token was made here, if ever so long ago."""
+        """Whether callers need a token: a token was made here, however long ago."""
         if not self._ever_made and not self.are_known_not_needed():
             asked = self._hints.asking()
             if (await self._tasks.execute(EVER_MADE)).settings:

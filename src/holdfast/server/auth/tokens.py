@@ -25,7 +25,7 @@ from holdfast.server.namespaces.names import DEFAULT_NAME, TOKEN_USES, TOKENS, c
 from holdfast.stores import Store
 
 KNOWN_S: Final = 1.0
-"""How old what a server knows of a token may be. Whoever revokes waits so long, and then no server takes it any more."""
+"""How old what a server knows of a token may be. A revocation waits so long, and then no server takes it any more."""
 
 TOKEN: Final = re.compile(r"hf_([0-9a-f]{12})_[A-Za-z0-9_-]{43}([0-9a-f]{8})")
 """What every token looks like, for scanners too."""
@@ -36,7 +36,7 @@ PAGE: Final = 1_000
 
 
 class Token(Struct, frozen=True):
-    """What is kept of a token; nothing in it lets anybody in."""
+    """What is kept of a token; it cannot be used to sign in."""
 
     id: str
     name: str
@@ -49,7 +49,7 @@ class Token(Struct, frozen=True):
 
     @property
     def grants(self) -> tuple[Scope, ...]:
-        """Its scopes, taken apart. Whoever is `admin` of some namespaces only is so there, and not of the server."""
+        """Its scopes, taken apart. An `admin` of some namespaces only is so there, and not of the server."""
         return _grants(self.scopes, ANY in self.namespaces)
 
     def fits(self, text: str) -> bool:
@@ -84,7 +84,7 @@ def create_token(
     *,
     by: Actor,
 ) -> tuple[Token, str]:
-    """Make a token and keep it, for good or for `expires_s` by the store's clock; answer it, and its text, which is kept nowhere."""
+    """Make a token and keep it, for good or for `expires_s` by the store's clock; return it, and its text, which is kept nowhere."""
     check_name(name, "token")
     _check_grants(scopes, namespaces)
     if expires_s is not None:

@@ -22,7 +22,7 @@ TRACE_HEADERS: Final = frozenset({b"traceparent", b"tracestate", b"baggage"})
 
 
 def traced(app: App, routes: Collection[str]) -> App:
-    """The app in spans; itself where OpenTelemetry is not installed, or nobody set it up before the server began."""
+    """The app in spans; itself where OpenTelemetry is not installed, or was not set up before the server began."""
     if not IS_INSTALLED or isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider):
         return app
     return Tracing(app, routes)

@@ -48,7 +48,7 @@ PATIENCE_S: Final = 5.0
 """How long a command waits for a count before it is refused."""
 
 PATIENT: Final = 10
-"""How many commands of a namespace wait for it; others are refused at once, and take nobody's place."""
+"""How many commands of a namespace wait for it; others are refused immediately, and take no other's place."""
 
 TURNS: Final = 20
 _log = logging.getLogger("holdfast.server")
@@ -65,7 +65,7 @@ class Tenants:
         self._used: dict[str, _Used] = {}
 
     async def enter(self, command: Command[Any], namespace: Namespace) -> int:
-        """Let a command in, or refuse it; answer the bytes to be given to `leave` once it was executed."""
+        """Let a command in, or refuse it; return the bytes to be given to `leave` once it was executed."""
         if not isinstance(command, GROWING):
             return 0
         quota = await self._quotas.of(namespace.name)
@@ -220,7 +220,7 @@ class _Used:
             self._count_again_at = self._now() + SHARE * (self._now() - begun_at)
 
     def _forget_logs(self) -> int:
-        """Forget what the logs keep no longer; answer how much they keep."""
+        """Forget what the logs keep no longer; return how much they keep."""
         sizes = {name: log.size_bytes for name, log in self._logs.items()}
         for name in [name for name, size_bytes in sizes.items() if not size_bytes]:
             del self._logs[name]

@@ -1,7 +1,7 @@
 """The form of namespaced names in the store.
 
 In the store a name of the namespace `acme` begins with ` acme/`; those of the default namespace stand as they are. No caller may say a name
-that begins with a space, so nobody can name what is another's, or the server's own, which begins with ` /`.
+that begins with a space, so no caller can name what is another's, or the server's own, which begins with ` /`.
 """
 
 import re

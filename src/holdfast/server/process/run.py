@@ -45,7 +45,7 @@ def run(store_url: str | None, exposure: Exposure, options: Options = DEFAULT_OP
 
 
 def connect_patiently(url: str | None, sleep: Callable[[float], object] = time.sleep) -> Store:
-    """Open the store, as soon as it can be reached; what no waiting mends, such as a wrong password, is raised at once."""
+    """Open the store, as soon as it can be reached; an error that waiting cannot fix, such as a wrong password, is raised immediately."""
     tries = 0
     while True:
         try:

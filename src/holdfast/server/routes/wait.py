@@ -59,7 +59,7 @@ class WaitRoute:
 def may_wait(caller: Caller, topic: str) -> bool:
     """Whether the caller may know that there is something on the topic.
 
-    A worker waits on a topic of its own. Nobody else knows its name, and no store ever hints on it, so a right to claim anything is enough.
+    A worker waits on a topic of its own. No one else knows its name, and no store ever hints on it, so a right to claim anything is enough.
     """
     if topic.startswith(WORKERS):
         return caller.may_somewhere("queue", "claim")

@@ -1,6 +1,6 @@
 """Files beside the database, with the same permissions.
 
-Somebody else may own the folder and exchange what is in it at any moment, so nothing is changed by its path: a name is opened without
+Another user may own the folder and exchange what is in it at any moment, so nothing is changed by its path: a name is opened without
 following links, looked at, and changed through its descriptor.
 """
 
@@ -29,7 +29,7 @@ def status_of(database: str | os.PathLike[str]) -> os.stat_result | None:
 
 
 def share_like(database: str | os.PathLike[str], fd: int) -> None:
-    """Give what we just made the database's mode (and owner, where we may): whoever can write the one can use the other.
+    """Give what we just made the database's mode (and owner, where we may): users who can write the one can use the other.
 
     A folder's execute bits follow the read bits. While there is no database nothing changes.
     """
@@ -43,7 +43,7 @@ def share_like(database: str | os.PathLike[str], fd: int) -> None:
 
 
 def refuse_what_others_placed(*paths: str | os.PathLike[str]) -> None:
-    """Refuse, before an engine opens these by name, a link that is somebody else's choice, and whatever is neither file nor folder.
+    """Refuse, before an engine opens these by name, a link that another user made, and whatever is neither file nor folder.
 
     A link may be ours, root's, or of the one to whom belongs what it leads to. Who can exchange a file afterwards is not stopped by this.
     """
@@ -66,7 +66,7 @@ def create_database(path: str | os.PathLike[str]) -> None:
 
 
 def open_companion(path: Path, database: str | os.PathLike[str]) -> int:
-    """Open a file of ours, or make it; refuses a link, and whatever is no file."""
+    """Open a file of ours, or make it; refuses a link, and whatever is not a file."""
     flags = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     try:
         fd = os.open(path, flags | os.O_CREAT | os.O_EXCL, OURS_ALONE)

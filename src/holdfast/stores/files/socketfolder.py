@@ -1,6 +1,6 @@
 """The folder of the wake-up sockets of one database.
 
-Whoever owns the database's folder can put anything there under any name, so the folder is opened without following a link, and only sockets
+The owner of the database's folder can put anything there under any name, so the folder is opened without following a link, and only sockets
 whose names have our form are connected to or removed.
 """
 

@@ -66,7 +66,7 @@ class SharedFileStore(StoreDefaults, ABC):
 
     @abstractmethod
     def _begin_in_child(self) -> None:
-        """In a forked child, at its first use of the store: open the file anew."""
+        """In a forked child, at its first use of the store: open the file again."""
 
     def _open(self, data: str | os.PathLike[str]) -> None:
         """Open what `data` stands beside: turns and hints are by it."""

@@ -1,16 +1,16 @@
 """Fair turns between the processes that write one file, through record locks on a side file.
 
 Who wants a turn locks the gate, then the turn, then unlocks the gate. So the next in line holds the gate while the one before works, the
-others stand in the kernel's queue behind it, and nobody starves as under SQLite's busy handler.
+others stand in the kernel's queue behind it, and no one starves as under SQLite's busy handler.
 
 A turn that had to be waited for is kept for up to `KEPT` commits: handing it over costs more than a commit. The pen, a third byte, is
-locked only while something is being written, and nobody writes without it. A kept turn that is not used is given up by a thread of ours;
+locked only while something is being written, and no one writes without it. A kept turn that is not used is given up by a thread of ours;
 where no thread of ours can run (the program is stopped, or its own code holds the interpreter), others find the pen lying there and pass.
 
 A wait in the kernel's queue ends at once when the turn comes but knows no timeout, so a thread of ours, the attendant, stands in line and
 the caller waits for the attendant. Polling at the gate instead would lose the order of the line.
 
-Nobody else may open the side file (see `recordlocks`), and nobody removes it: who made it anew would stand in a line of their own.
+Nothing else may open the side file (see `recordlocks`), and no one removes it: a process that made a new one would stand in another line.
 """
 
 import os

@@ -1,8 +1,8 @@
 """Wake-up hints between the processes that share one file.
 
 A process that waits binds a datagram socket in a folder beside the file; one that has committed sends its hints to every socket there.
-The folder, its sockets and so the hints are open to whoever can write the database. A hint may be lost (a process was stopped, a socket
-could not be made), so whoever waits also polls, slowly.
+The folder, its sockets and so the hints are open to all who can write the database. A hint may be lost (a process was stopped, a socket
+could not be made), so a waiter also polls, slowly.
 """
 
 import logging
@@ -43,9 +43,9 @@ logger: logging.Logger = logging.getLogger(__name__)
 
 
 class Wakeups:
-    """This process's end of the wake-ups on one file. `on_hint` is called in the listener's thread; a forked child begins anew.
+    """This process's end of the wake-ups on one file. `on_hint` is called in the listener's thread; a forked child starts again.
 
-    Costs a look for the folder a post while nobody waits, and a thread only where somebody does.
+    Without waiters a post costs a look for the folder; a thread runs only while there are some.
     """
 
     def __init__(self, database: str | os.PathLike[str], on_hint: OnHint) -> None:
@@ -208,7 +208,7 @@ class _Listener:
                 return
 
     def _bind(self, folder: SocketFolder) -> None:
-        """Bind under a name that nobody sends to, then rename: for a moment a socket is there and refuses, as if its process were gone."""
+        """Bind under a name that no one sends to, then rename: for a moment a socket is there and refuses, as if its process were gone."""
         self._socket.bind(folder.address_of(self._hidden))
         self._doorbell.connect(folder.address_of(self._hidden))
         folder.share_socket(self._hidden, self._database)

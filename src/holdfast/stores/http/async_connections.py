@@ -54,7 +54,7 @@ class AsyncConnections:
 
 
 class _Connector(aiohttp.TCPConnector):
-    """Connections that nobody but their loop can close: once it has ended, nobody is told that they were left open."""
+    """Connections that only their loop can close: once it has ended, there is no warning that they were left open."""
 
     @property
     def closed(self) -> bool:

@@ -1,6 +1,6 @@
 """Receives hints from the server: one long request for all waiters of this process.
 
-The server answers it when one of its topics was hinted, and says up to which mark it has told of each; the next request goes on from
+The server answers it when one of its topics was hinted, and says up to which mark it has reported each; the next request goes on from
 there, so nothing between two of them is lost. A topic without a mark is answered at once, and everyone who waits on it asks again.
 """
 
@@ -24,7 +24,7 @@ from holdfast.stores.waiting.waiters import ALL
 
 READ_S = POLL_S + 15.0
 TOPICS_MAX = 10_000
-"""How many topics one request waits on; whoever waits on others must ask again by themselves."""
+"""How many topics one request waits on; waiters on others must ask again by themselves."""
 
 BACKOFF = Backoff(first_s=0.05, most_s=2.0)
 
@@ -40,7 +40,7 @@ class OnHint(Protocol):
 
 
 class Listener:
-    """Listens on the topics that somebody waits on, in a thread that starts with the first of them."""
+    """Listens on the topics that have waiters, in a thread that starts with the first of them."""
 
     def __init__(self, address: Address, on_hint: OnHint) -> None:
         self._address = address
@@ -68,7 +68,7 @@ class Listener:
     def on(self, topic: str) -> Iterator[Future[None] | None]:
         """Listen on the topic while the block waits.
 
-        Gives None where the server tells of it already, or cannot; else what is done once it does: until then nobody was told.
+        Gives None where the server reports it already, or cannot; else what is done once it does: until then there were no hints.
         """
         if topic in self._refused:
             yield None
@@ -92,7 +92,7 @@ class Listener:
         return self._announced.setdefault(topic, Future())
 
     def hears_of(self, topic: str) -> bool:
-        """Whether the server tells of what happens there; while it does not, only asking again finds out."""
+        """Whether the server reports what happens there; while it does not, only asking again finds out."""
         return not self._is_failing and self._marks.get(topic) is not None
 
     def close(self) -> None:
@@ -132,7 +132,7 @@ class Listener:
         self._hang_up()
 
     def _next(self) -> list[Asked] | None:
-        """What to ask for next, once anybody waits; None at the end."""
+        """What to ask for next, once there are waiters; None at the end."""
         with self._changed:
             self._wanted = frozenset()
             while self._waiting.keys() <= self._refused and not self._is_closed:
@@ -150,7 +150,7 @@ class Listener:
             return wanted
 
     def _ask(self, wanted: list[Asked]) -> Waited:
-        """Ask the server, and sleep until it answers; nothing, if somebody wants to hear of another topic by now."""
+        """Ask the server, and sleep until it answers; nothing, if there are waiters on another topic by now."""
         try:
             if self._connection is None:
                 self._connection = one_connection(self._address, READ_S)
@@ -207,14 +207,14 @@ class Listener:
             self._changed.wait(BACKOFF.delay_s(failed))
 
     def _let_all_ask(self) -> None:
-        """Keep nobody who wants to be told first: for now nobody will be, or not any more."""
+        """Keep no one waiting for the first answer: for now there will be none, or not any more."""
         with self._changed:
             self._is_failing = True
             announced, self._announced = self._announced, {}
         _tell_all(announced.values())
 
     def _is_outdated(self) -> bool:
-        """Whether somebody wants to hear of a topic that the request under way was not made for, or nobody of any."""
+        """Whether there are waiters on a topic that the request under way was not made for, or none at all."""
         return self._is_closed or not self._waiting.keys() <= self._wanted
 
     def _hang_up(self) -> None:

@@ -105,7 +105,7 @@ class WireError(Exception):
 
 
 def problem_of(error: Exception) -> Problem | None:
-    """How the error travels; None for one that nobody outside should see."""
+    """How the error travels; None for one that must not leave the server."""
     for kind in type(error).__mro__:
         if (code := _codes.get(kind)) is not None:
             return KINDS[code].problem(code, error)
@@ -113,7 +113,7 @@ def problem_of(error: Exception) -> Problem | None:
 
 
 def error_of(problem: Problem) -> Exception:
-    """The error that the problem tells of."""
+    """The error that the problem describes."""
     kind = KINDS.get(problem.code)
     if kind is not None:
         return kind.rebuild(problem.detail, problem.fields)

@@ -1,7 +1,7 @@
 """The protocol between the HTTP store and the server: one route per command.
 
 The server takes its routes, its scopes and its OpenAPI document from here, and the client its paths. A body is the command's own JSON;
-an answer is the JSON of what the command answers.
+an answer is the JSON of what the command returns.
 """
 
 from collections.abc import Callable
@@ -54,7 +54,7 @@ PATHS: Final[dict[type[Command[Any]], str]] = {route.command: route.path for rou
 
 
 class About(Struct, frozen=True):
-    """What a server says of itself and of the store behind it."""
+    """What a server reports about itself and the store behind it."""
 
     version: str
     protocol: int

@@ -25,7 +25,7 @@ class Reply(Struct, frozen=True):
 
 
 def body_of(reply: Reply) -> bytes:
-    """The body of a good reply; else the error it tells of, `Lost` where another try may help."""
+    """The body of a good reply; else the error it describes, `Lost` where another try may help."""
     if reply.status == OK:
         return reply.body
     if not reply.headers.get("content-type", "").startswith(CONTENT_TYPE):

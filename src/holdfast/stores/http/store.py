@@ -73,7 +73,7 @@ class HttpStore(NetworkedStore):
 
     @property
     def about(self) -> About:
-        """What the server says of itself; asked for once."""
+        """What the server reports about itself; asked for once."""
         if self._about is None:
             self.refuse_if_closed()
             self._about = self.greeted(retry(lambda: self._connections.send(ABOUT_PATH), Tries(self.patience)))

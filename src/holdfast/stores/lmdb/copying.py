@@ -43,7 +43,7 @@ class Copies(Messages, Dicts):
                 yield Fenced(found, place[len(start) :].decode(), fence)
 
     def _dict_name(self, start: bytes) -> str | None:
-        """The name of a scope. A long one is only a digest there: if the dict was dropped, nobody knows its name."""
+        """The name of a scope. A long one is only a digest there: if the dict was dropped, its name is not known."""
         name = name_in(start)
         if name is not None:
             return name

@@ -78,7 +78,7 @@ class Dicts(Step):
             self.txn.delete(place, db=self.tables.entries)
 
     def _forget_end(self, place: bytes) -> int:
-        """Take an entry that is to be replaced out of the order of ends; answer its fence."""
+        """Take an entry that is to be replaced out of the order of ends; return its fence."""
         encoded = self.txn.get(place, db=self.tables.entries)
         if encoded is None:
             return 0

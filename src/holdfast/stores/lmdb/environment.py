@@ -36,7 +36,7 @@ _open: "dict[tuple[int, int], Environment]" = {}
 
 
 class Environment:
-    """The environment in one folder. Whoever uses `lmdb` is inside the gate; whoever calls a method is outside and has the turn."""
+    """The environment in one folder. Code that uses `lmdb` is inside the gate; callers of its methods are outside and have the turn."""
 
     def __init__(self, folder: str, durability: Durability, map_size: int) -> None:
         self.folder = folder
@@ -44,7 +44,7 @@ class Environment:
         self.gate: Gate = Gate()
         self.users: int = 0
         self.is_broken: bool = False
-        """Whether a commit failed, so that it must be opened anew."""
+        """Whether a commit failed, so that it must be opened again."""
         self._open(min(map_size, FIRST_MAP_BYTES))
         self.identity: tuple[int, int] = identity(folder)
 
@@ -125,7 +125,7 @@ class Environment:
         self._alone(lambda: self._resize(0))
 
     def reopen(self) -> None:
-        """Begin anew after a commit failed: LMDB does not go on by itself."""
+        """Start again after a commit failed: LMDB does not go on by itself."""
         self.is_broken = True
         self._alone(self._reopen)
 
@@ -135,7 +135,7 @@ class Environment:
         self.is_broken = False
 
     def _alone(self, action: Callable[[], None]) -> None:
-        """Act while nobody is inside the gate, in a thread that no interrupt reaches: half of it would be worse than all or nothing."""
+        """Act while no one is inside the gate, in a thread that no interrupt reaches: half of it would be worse than all or nothing."""
         failed: list[BaseException] = []
 
         def act() -> None:

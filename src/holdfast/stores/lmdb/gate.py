@@ -1,7 +1,7 @@
 """Counts the users of an environment, for operations that need it exclusively.
 
-Each thread has a lock of its own and holds it while it is inside, so entering costs no more than that, and whoever needs the environment
-empty takes them all. An interrupt (Ctrl-C) may strike between any two steps of Python's, but not inside `with lock`.
+Each thread has a lock of its own and holds it while it is inside, so entering costs no more than that; to have the environment
+empty, a thread takes them all. An interrupt (Ctrl-C) may strike between any two steps of Python's, but not inside `with lock`.
 """
 
 import threading
@@ -30,7 +30,7 @@ class Gate:
         return place
 
     def shut(self, timeout_s: float = -1) -> bool:
-        """Let nobody in until `open`; whether all have left in time. Not for a thread that an interrupt may reach."""
+        """Let no one in until `open`; whether all have left in time. Not for a thread that an interrupt may reach."""
         deadline_s = time.monotonic() + timeout_s
         if not self._shutting.acquire(timeout=timeout_s):
             return False

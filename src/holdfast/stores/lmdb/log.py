@@ -48,7 +48,7 @@ class Log(Numbers):
         return first
 
     def append_at(self, number: int) -> None:
-        """Let the log go on above a number, and everything told before count as pruned."""
+        """Let the log go on above a number, and every event before count as pruned."""
         self.txn.put(NUMBER.pack(number), _HEAD.pack(self.now, 0, 0), db=self.tables.events)
         self._raise_floor(number)
         self.appended += 1

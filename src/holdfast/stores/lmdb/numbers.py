@@ -12,7 +12,7 @@ LARGE = 2**40
 """Numbers of events from here on, times a batch, come near to the end of 64 bits."""
 
 GAPS = 10_000
-"""So many gaps between numbers are known; whoever asks for events before the oldest of them begins anew."""
+"""So many gaps between numbers are known; readers of events before the oldest of them start again."""
 
 FLOOR, ORIGIN = b"floor", b"origin"
 """In `about`: up to which number events count as pruned whatever their topic; a number of an event, and that of the first message it can
@@ -63,7 +63,7 @@ class Numbers(Step):
         return int(NUMBER.unpack(self.txn.get(FLOOR, NUMBER.pack(0), db=self.tables.about))[0])
 
     def _raise_floor(self, number: int) -> None:
-        """Let everything told up to a number count as pruned."""
+        """Let every event up to a number count as pruned."""
         self.txn.put(FLOOR, NUMBER.pack(max(number, self._floor())), db=self.tables.about)
 
     def first_n(self, number: int) -> int:

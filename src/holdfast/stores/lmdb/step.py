@@ -54,7 +54,7 @@ class Step:
         return self.txn.get(NUMBER.pack(row.n), db=self.tables.extras)
 
     def _note_moment(self) -> None:
-        """Remember when something was written that no event tells of: time must never go back behind it."""
+        """Remember when something was written that no event records: time must never go back behind it."""
         self.txn.put(MOMENT, NUMBER.pack(self.now), db=self.tables.about)
 
     def _put_all(self, table: Handle, items: Sequence[tuple[bytes, bytes]]) -> None:

@@ -31,7 +31,7 @@ MAP_BYTES = 2**36
 
 _open_stores: "weakref.WeakSet[LmdbStore]" = weakref.WeakSet()
 _beginning = threading.Lock()
-"""Held while a store is opened anew in a child."""
+"""Held while a store is opened again in a child."""
 
 
 class LmdbStore(SharedFileStore):

@@ -27,7 +27,7 @@ TRIES = 64
 
 
 class Writer:
-    """Runs jobs for whoever has the turn."""
+    """Runs the jobs of the process that has the turn."""
 
     def __init__(self, environment: Environment, clock: Clock, limit_bytes: int) -> None:
         self._environment = environment
@@ -39,7 +39,7 @@ class Writer:
         self._number = NONE_YET  # of the transaction under way
 
     def transact(self, jobs: list[Job]) -> dict[str, int] | None:
-        """Commit what the jobs do and answer the hints it gives; None when nothing was written. A lone job then has the error."""
+        """Commit what the jobs do and return the hints it gives; None when nothing was written. A lone job then has the error."""
         for _ in range(TRIES):
             try:
                 return self._try_in_order(jobs)
@@ -159,7 +159,7 @@ def makes_room(command: Command[Any]) -> bool:
 
 
 class _CommitFailed(Exception):  # noqa: N818 - it is what happened, and nobody outside sees it
-    """The environment must be opened anew, and asked what became of the transaction of this number."""
+    """The environment must be opened again, and asked what became of the transaction of this number."""
 
     def __init__(self, number: int, error: lmdb.Error) -> None:
         super().__init__(number, error)

@@ -51,7 +51,7 @@ class Browsing:
 
 
 def first_page(queue: MemoryQueue, state: State, limit: int, fits: Callable[[Message], bool]) -> list[Message]:
-    """The first messages that fit, without an order of all: mostly nobody asks for a second page."""
+    """The first messages that fit, without an order of all: a second page is seldom asked for."""
     return nsmallest(limit, filter(fits, queue.in_state(state)), key=lambda message: place(state, cursor(message)))
 
 

@@ -10,7 +10,7 @@ from holdfast.stores.memory.schedule import Schedule
 
 
 class MemoryDict:
-    """One dict. Entries past their time are still in it: whoever reads compares."""
+    """One dict. Entries past their time are still in it: readers compare."""
 
     __slots__ = ("_order", "_unordered", "entries", "fences", "timed_count")
 
@@ -40,7 +40,7 @@ class MemoryDict:
             self._order, self._unordered = [], list(self.entries)
 
     def forget_order(self, *, timed_count: int) -> None:
-        """Work the order out anew when somebody asks for it."""
+        """Work out the order again when it is asked for."""
         self._order, self._unordered, self.timed_count = [], list(self.entries), timed_count
 
     def in_order(self, prefix: str, after: str | None) -> Iterator[Entry]:
@@ -105,7 +105,7 @@ class Dicts:
             self.save(replace(found.entries[key], fence=fence))
 
     def rebuild(self) -> None:
-        """Make everything that is known of the entries anew from them."""
+        """Work out everything that is known of the entries from them again."""
         self._timed.clear()
         self._expiries.empty()
         for found in self._dicts.values():

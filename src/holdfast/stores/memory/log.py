@@ -24,7 +24,7 @@ UNENCODED = frozenset({"key", "keys", "updated_keys", "value"})
 
 
 class KeptAny(Struct, frozen=True, gc=False):
-    """An event as a command drafted it; its facts become text when somebody reads them."""
+    """An event as a command drafted it; its facts become text when they are read."""
 
     index: int
     at: int
@@ -113,7 +113,7 @@ class Log:
         return self._floors.get(topic, self._forgotten_floor) if self.keeps else self.latest
 
     def raise_floors(self, number: int, now: int) -> None:
-        """Go on above a number, and let everything told before count as dropped."""
+        """Go on above a number, and let every event before count as dropped."""
         self.latest = number - 1
         self.append("store", "copied", NOTHING, now)
         self._forgotten_floor = number

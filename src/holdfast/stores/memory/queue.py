@@ -82,7 +82,7 @@ class MemoryQueue:
         self._sweep_holders_at = EMPTY
 
     def retire(self) -> None:
-        """Forget everything, and obey nobody who still has hold of it."""
+        """Forget everything, and ignore objects that still refer to it."""
         self.obey(None)
         self.ids.clear()
         self.live.clear()
@@ -245,7 +245,7 @@ class MemoryQueue:
         return (message.position for n in self.numbers() if (message := self.messages[n]).state == "ready")
 
     def _sweep(self) -> None:
-        """Forget the lines that nobody stands in, but for the usual one, which is nearly always in use."""
+        """Forget the lines without messages, but for the usual one, which is nearly always in use."""
         self.lines = {priority: line for priority, line in self.lines.items() if line.count or not priority}
         self.priorities = sorted(-priority for priority in self.lines)
         self._sweep_at = 2 * len(self.lines) + EMPTY

@@ -14,7 +14,7 @@ SPARE = 64
 class Schedule:
     """Slots that are mostly added at the end and taken at the beginning, in any order if need be.
 
-    Whoever leaves from the middle leaves a stale slot behind, which is dropped when it comes up. Stale slots never outnumber the others
+    Leaving from the middle leaves a stale slot behind, which is dropped when it comes up. Stale slots never outnumber the others
     by more than `SPARE`, so that adding, leaving and taking cost O(log n), paid over time.
     """
 

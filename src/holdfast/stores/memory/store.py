@@ -33,7 +33,7 @@ class MemoryStore(StoreDefaults):
     then leave keys and values out, nothing is measured, and command ids, which only a wire needs, are ignored. Without `keeps_events` there
     is nothing to watch: for a queue that one program keeps to itself.
 
-    A forked child has a copy of its own: what the parent does from then on it does not see, and nobody of the parent's waits in it.
+    A forked child has a copy of its own: what the parent does from then on it does not see, and none of the parent's waiters is in it.
     """
 
     def __init__(
@@ -143,7 +143,7 @@ class MemoryStore(StoreDefaults):
             raise refusal_errors.moved(self.url, self._tables.moved_to)
 
     def begin_in_child(self) -> None:
-        """Go on after a fork: whoever held the lock or waited stayed in the parent."""
+        """Go on after a fork: the threads that held the lock or waited stayed in the parent."""
         # The same lock, made anew: the fast path keeps it.
         self._lock._at_fork_reinit()  # type: ignore[attr-defined] # noqa: SLF001 - as the standard library does after a fork
         self.waiters.reset()

@@ -14,7 +14,7 @@ TRIES: Final = 100
 class Undo:
     """What one step is about to change, as it is before.
 
-    Only what the rest can be worked out from is noted: lines, counts and orders are made anew. That costs by how much the store holds, but
+    Only what the rest can be worked out from is noted: lines, counts and orders are rebuilt. That costs by how much the store holds, but
     only an interrupt pays for it.
     """
 
@@ -64,7 +64,7 @@ class Undo:
 
 
 def rebuild(tables: Tables, names: Iterable[str]) -> None:
-    """Make everything that is known of these queues anew from their messages."""
+    """Work out everything that is known of these queues from their messages again."""
     messages = sorted(tables.messages.values(), key=lambda message: (message.since, message.n))
     for name in names:
         queue = tables.queue(name)

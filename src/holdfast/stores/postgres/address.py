@@ -21,7 +21,7 @@ NO_URL = (
 )
 
 CUTS = {"tcp_user_timeout": "10000", "keepalives_idle": "10", "keepalives_interval": "3", "keepalives_count": "3"}
-"""How the kernel notices that nobody is at the other end any more, or that what is between has forgotten the connection."""
+"""How the kernel notices that the other end is gone, or that what is between has forgotten the connection."""
 
 
 class Address(Struct, frozen=True):

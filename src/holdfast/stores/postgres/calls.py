@@ -19,7 +19,7 @@ from holdfast.stores.postgres.statements import Call, in_schema, with_fields
 R = TypeVar("R")
 
 OPEN_S = 0.5
-"""When to ask again for what is being acquired in somebody's open transaction."""
+"""When to ask again for what is being acquired in another open transaction."""
 
 FIELDS: dict[str, Any] = {field.name: field.default for field in fields(Message)}
 
@@ -45,7 +45,7 @@ class Calls:
         return Call(self._read, (encoded(command),)) if only_reads(command) else self._general_call(command, command_id)
 
     def prune(self) -> Call:
-        """The call that removes a little of what nobody needs any more."""
+        """The call that removes a little of what is no longer needed."""
         return self._prune
 
     def _general_call(self, command: Command[Any], command_id: str) -> Call:
@@ -154,7 +154,7 @@ def _change_apart(change: Any, place: Callable[[Raw | None], Raw | None]) -> Any
 
 
 def answer_held(command: Command[R], held: LeaseHeld) -> R:
-    """The answer to an acquire that met an open transaction, which nobody can look into: a lease that is not the caller's."""
+    """The answer to an acquire that met an open transaction, which cannot be read: a lease that is not the caller's."""
     if not isinstance(command, Acquire) or command.all_or_none:
         raise held
     lease = Lease(command.dict, command.key, holder="", lease_id="", token=0, since=0, until=0)

@@ -1,6 +1,6 @@
 """Receives notifications: one thread and one connection per process, started by the first wait.
 
-Whoever waits says so in the table `listeners`, and a command notifies only those topics. The notification is a hint and carries no data. A
+A waiter is listed in the table `listeners`, and a command notifies only those topics. The notification is a hint and carries no data. A
 pooler in transaction mode lets nothing through; then the callers' slow poll has to do.
 """
 
@@ -31,17 +31,17 @@ KEPT_S = 30.0
 """How long the table remembers a topic."""
 REFRESH_S = 10.0
 SETTLE_S = 0.05
-"""Commands that are on their way while a topic is announced may tell nobody: so long it is tried to let them pass."""
+"""Commands that are on their way while a topic is announced may notify no one: so long it is tried to let them pass."""
 
 ANNOUNCED_AT_ONCE = 50
 """How many topics are announced in one go: each takes some of the locks that the whole server has a limit of."""
 
 REFRESHED_AT_ONCE = 500
 REFRESH_PAUSE_S = 0.02
-"""Of many topics so many are announced anew in one go, and then others have their turn: hints are heard in between."""
+"""Of many topics so many are announced again in one go, and then others have their turn: hints are heard in between."""
 
 SILENT_S = 5.0
-"""How long the server may be silent; it is asked something every `REFRESH_S`, so a cut that nobody told of is noticed."""
+"""How long the server may be silent; it is asked something every `REFRESH_S`, so a silent cut is noticed."""
 CLOSE_S = 1.0
 
 BACKOFF = Backoff(first_s=0.05, most_s=5.0)
@@ -94,7 +94,7 @@ class Bell:
 
 
 class Listener:
-    """Passes on what the database tells to those who wait in this process."""
+    """Passes on what the database reports to those who wait in this process."""
 
     def __init__(self, address: Address, waiters: Waiters) -> None:
         schema = address.schema
@@ -118,7 +118,7 @@ class Listener:
         self._idle: set[str] = set()
 
     def want(self, topic: str) -> Future[None] | None:
-        """Have hints about the topic; None where they come already, else what is done once they do: until then nobody was told."""
+        """Have hints about the topic; None where they come already, else what is done once they do: until then there were none."""
         if topic in self._announced:
             return None
         with self._lock:
@@ -164,7 +164,7 @@ class Listener:
         bell.close()
 
     def _begin(self, session: Session) -> None:
-        """Announce again what was announced before; hints may have been lost meanwhile, and nobody knows which."""
+        """Announce again what was announced before; hints may have been lost meanwhile, and it is not known which."""
         if self._announced:
             self._say(session, self._announced)
             self._waiters.hint(EVERYTHING)
@@ -214,7 +214,7 @@ class Listener:
             time.sleep(SETTLE_S / 10)
 
     def _still_wanted(self) -> set[str]:
-        """What to announce anew: all but those on which nobody waited for a while, which are forgotten."""
+        """What to announce again: all but those without waiters for a while, which are forgotten."""
         idle = self._announced - set(self._waiters.topics())
         forgotten = idle & self._idle
         self._announced -= forgotten

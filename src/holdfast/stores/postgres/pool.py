@@ -1,7 +1,7 @@
 """Sessions that all threads and tasks of a process share.
 
-A session belongs to nobody while it lies idle, to no event loop either, so a loop that ends leaves nothing behind. New ones are made in
-threads of their own: whoever needs one waits for the first that comes, and may be cancelled or interrupted meanwhile.
+An idle session belongs to no one, to no event loop either, so a loop that ends leaves nothing behind. New ones are made in
+threads of their own: a caller waits for the first that comes, and may be cancelled or interrupted meanwhile.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ class NoSession(Exception):  # noqa: N818 - what became of a try; callers never 
 class Pool:
     """At most so many sessions, each lent to one caller at a time.
 
-    Sessions, and threads that make them, are counted while anybody has them: what an interrupt made its caller forget is collected, and
+    Sessions, and threads that make them, are counted while they are referenced: what an interrupt made its caller forget is collected, and
     counts no more.
     """
 
@@ -95,7 +95,7 @@ class Pool:
         self._make_for_line()
 
     def close(self) -> None:
-        """Drain for good: whoever waits hears of it. Never waits for a server."""
+        """Drain for good: waiters are woken. Never waits for a server."""
         with self._lock:
             self._is_closed = True
             line, self._line = self._line, deque()

@@ -189,7 +189,7 @@ def begin(schema: str) -> Steps[None]:
 
 
 def begin_here(connection: Connection[Any], schema: str) -> None:
-    """Let the store go on above what may have been lost, on a new connection: the server may have been started anew, with other data."""
+    """Let the store go on above what may have been lost, on a new connection: the server may have been restarted, with other data."""
     with connection.cursor() as cursor:
         found = carry_out(state(schema), cursor)
         if found.expanded and not found.at_home:

@@ -100,7 +100,7 @@ class Session(psycopg.Connection[Any]):
             raise
 
     async def ask_async(self, call: Call, timeout_s: float = ANSWER_S) -> str:
-        """Make the call in a task; the server is told to end it when its request's time is over, or nobody waits for it any more."""
+        """Make the call in a task; the server is asked to end it when its request's time is over, or its caller no longer waits."""
         most_s = current.get().most_s
         if most_s is None:
             return await self._ask_async(call, timeout_s)

@@ -128,6 +128,6 @@ def _limits(timeout_s: float | None) -> dict[str, float]:
 
 
 def started(address: Address, clock: Clock | None) -> Words:
-    """What to ask a server before anything else: see started.lua. Whoever may not is left without an answer."""
+    """What to ask a server before anything else: see started.lua. A user without the right gets no answer."""
     given = () if clock is None else (str(clock.now_us()), str(clock.wall_offset_us()))
     return ("EVAL", script("Started").text, "1", address.prefix, NOTHING, "", *given)

@@ -1,6 +1,6 @@
 """Receives hints of all processes: one connection in one thread, subscribed to the topics with waiters.
 
-A script publishes only where somebody is subscribed. A topic is subscribed to when the first mark is taken on it, and given up some
+A script publishes only where there are subscribers. A topic is subscribed to when the first mark is taken on it, and given up some
 time after the last. When the connection was lost, so were hints: everyone is told to look again.
 """
 
@@ -24,7 +24,7 @@ from holdfast.stores.waiting.waiters import ALL
 _log = logging.getLogger("holdfast")
 
 TICK_S = 5.0
-"""How often the listener looks for topics that nobody waits for any more, and whether its connection lives."""
+"""How often the listener looks for topics without waiters, and whether its connection lives."""
 
 KEPT_S = 30.0
 """How long a topic stays subscribed after the last mark was taken on it."""
@@ -39,7 +39,7 @@ class Hears(Protocol):
 
 
 class Listener:
-    """Hands the hints on one store's channels to its waiters. Nothing is opened before somebody takes a mark."""
+    """Hands the hints on one store's channels to its waiters. Nothing is opened before the first mark is taken."""
 
     def __init__(self, address: Address, waiters: Hears, now: Callable[[], float] = time.monotonic) -> None:
         self._address = address
@@ -144,7 +144,7 @@ class Listener:
             self._waiters.hint(topic, ALL)
 
     def _give_up(self, connection: Wire) -> None:
-        """Unsubscribe from topics that nobody waits for."""
+        """Unsubscribe from topics without waiters."""
         with self._lock:
             busy = set(self._waiters.topics())
             old = [topic for topic, at in self._wanted.items() if at < self._now() - KEPT_S and topic not in busy]

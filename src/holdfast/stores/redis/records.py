@@ -8,7 +8,7 @@ from holdfast.records import Entry, Lease, Message, ReturnTo, State, with_letter
 
 
 class Letter(Struct, frozen=True, gc=False):
-    """Where a dead letter comes from and why; it becomes part of the metadata when somebody reads it."""
+    """Where a dead letter comes from and why; it becomes part of the metadata when it is read."""
 
     queue: str
     attempts: int

@@ -29,7 +29,7 @@ OPENING = Patience(most_s=5.0)
 class RedisStore(NetworkedStore):
     """A store in a Redis or Valkey server.
 
-    Every command is one script, so it is atomic, and one round trip. A connection that fails is made anew, and the command sent again
+    Every command is one script, so it is atomic, and one round trip. A connection that fails is replaced, and the command sent again
     under its id, for at most a minute.
     """
 
@@ -116,7 +116,7 @@ class RedisStore(NetworkedStore):
             self._tasks.pipes.close()
 
     def begin_in_child(self) -> None:
-        """Go on after a fork: connections, the listening thread and whoever waited stayed in the parent."""
+        """Go on after a fork: connections, the listening thread and waiters stayed in the parent."""
         self.connections.begin_in_child()
         self.listener.begin()
         self.waiters.reset()

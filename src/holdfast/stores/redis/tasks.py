@@ -123,7 +123,7 @@ class Pipe:
             one.fail(Lost(f"{self._address.shown} was closed during a call", maybe_applied=True))
 
     async def _exchange(self, batch: list[_Asked]) -> None:
-        """Send a batch and answer all of it."""
+        """Send a batch and return all of it."""
         was_sent = False
         try:
             await self._connect()

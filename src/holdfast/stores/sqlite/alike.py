@@ -1,6 +1,6 @@
 """Commands of one commit that are alike, carried out together: a statement for all costs little more than one for each.
 
-Whoever shares a commit asked at the same time, so claims and settlements may go in any order; puts into one queue keep theirs.
+Callers who share a commit asked at the same time, so claims and settlements may go in any order; puts into one queue keep theirs.
 """
 
 from collections.abc import Callable, Iterator, Sequence

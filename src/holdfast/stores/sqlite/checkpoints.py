@@ -30,12 +30,12 @@ class Logged(Protocol):
     """Grows with each commit."""
 
     def checkpoint(self) -> None:
-        """Move the log into the file as far as nobody reads it; never waits for other users of the file."""
+        """Move the log into the file as far as it is not being read; never waits for other users of the file."""
         ...
 
 
 def move_log(connection: sqlite3.Connection) -> None:
-    """Checkpoint on a connection, without waiting for anybody; what fails now is done by somebody later."""
+    """Checkpoint on a connection, without waiting; what fails now is done later."""
     with suppress(sqlite3.Error):
         connection.execute("pragma wal_checkpoint(passive)").fetchone()
 

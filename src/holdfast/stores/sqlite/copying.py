@@ -13,7 +13,7 @@ from holdfast.stores.sqlite.rows import is_large, new_row
 from holdfast.stores.sqlite.statements import SQL
 
 TABLES = ("names", "messages", "values", "entries", "leases", "events", "topics")
-"""What a sealed file has under other names: so whoever has it open notices at the next statement, and nobody else pays for that."""
+"""What a sealed file has under other names: processes that have it open notice at the next statement, and others pay nothing."""
 
 COPYING, MOVED, TARGET_AT = "copying", "moved", "target_at"
 """Names in holdfast_meta."""

@@ -108,7 +108,7 @@ def split_script(script: str) -> list[str]:
 
 
 def read_anchor(sql: sqlite3.Cursor, path: str, host: Host = HOST) -> tuple[Anchor, bool]:
-    """The anchor to measure from, kept in the file, and whether it had to be made anew; ask inside a transaction."""
+    """The anchor to measure from, kept in the file, and whether it had to be made again; ask inside a transaction."""
     row = sql.execute(SQL["meta"], ("anchor",)).fetchone()
     stored = _read_note(row, Anchor, path)
     latest = sql.execute(SQL["latest"]).fetchone()

@@ -1,7 +1,7 @@
 """Forks: a child closes inherited connections and opens its own, and SQLite is not in use at that moment.
 
 SQLite counts its locks by process and file. A child that left inherited connections open would count the parent's locks as its own, take
-none, and lose its commits when the parent, seeing nobody, tidies the log away; a mutex of SQLite's that another thread held at the fork
+none, and lose its commits when the parent, seeing no locks, tidies the log away; a mutex of SQLite's that another thread held at the fork
 would never open again in the child.
 """
 

@@ -17,7 +17,7 @@ STRETCH = 20_000
 """How many events one reading of the log walks at most."""
 
 GAPS = 10_000
-"""So many gaps between numbers are known; whoever asks for events before the oldest of them begins anew."""
+"""So many gaps between numbers are known; readers of events before the oldest of them start again."""
 
 COUNTED, PRUNED, FLOOR = "counted", "pruned", "floor"
 """Names in holdfast_meta: of the last event in the counts of holdfast_topics, of the topic at which the last pruning stopped, and of the
@@ -57,7 +57,7 @@ class Log:
         return number
 
     def tell(self, topic: str, event: str, facts: Mapping[str, object]) -> int:
-        """Append one event; answer its number."""
+        """Append one event; return its number."""
         self.appended += 1
         self.hints[watch_topic(topic)] = ALL
         if self.opener is not None and (number := self._leap(self.opener)) is not None:
@@ -80,7 +80,7 @@ class Log:
         return self.now
 
     def _raise_floor(self, number: int) -> None:
-        """Let everything told up to a number count as pruned."""
+        """Let every event up to a number count as pruned."""
         self.sql.execute(SQL["save_meta"], (FLOOR, str(max(number, int(self._meta(FLOOR) or 0)))))
 
     def latest(self) -> int:

@@ -23,7 +23,7 @@ from holdfast.stores.waiting.waiters import Mark, Waiters
 R = TypeVar("R")
 
 THIS_PROGRAM = token_hex(8)
-"""Opens a file once, as often as it lends us connections: nobody knows when the caller commits what we do there."""
+"""Opens a file once, as often as it lends us connections: it is not known when the caller commits what we do there."""
 
 
 class BorrowedStore(StoreDefaults):

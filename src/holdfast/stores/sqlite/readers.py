@@ -25,7 +25,7 @@ class Readers:
         self.all: tuple[Reader, ...] = tuple(Reader() for _ in range(MOST))
 
     def take(self) -> Reader:
-        """One that nobody uses, locked; the caller unlocks it."""
+        """One that is not in use, locked; the caller unlocks it."""
         for reader in self.all:
             if reader.lock.acquire(blocking=False):
                 return reader
@@ -50,7 +50,7 @@ class Readers:
         return [reader.connection for reader in self.all if reader.connection is not None]
 
     def close(self) -> None:
-        """Close them, each once nobody uses it."""
+        """Close each of them once it is not in use."""
         for reader in self.all:
             with reader.lock:
                 if reader.connection is not None:

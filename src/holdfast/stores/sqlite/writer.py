@@ -18,7 +18,7 @@ PRUNE = Prune(limit=2 * PRUNE_EVERY)
 
 
 class Writer:
-    """Runs jobs on one connection, for whoever has the turn."""
+    """Runs jobs on one connection, for the process that has the turn."""
 
     def __init__(self, connection: sqlite3.Connection, path: str, durability: Durability, clock: Clock) -> None:
         self.connection: sqlite3.Connection = connection
@@ -31,7 +31,7 @@ class Writer:
         """Who lets the numbers leap to the clock; None once that is committed."""
 
     def transact(self, jobs: list[Job]) -> dict[str, int]:
-        """Run the jobs in one transaction; if that fails for any reason but a refusal, each in one of its own. Answers their hints."""
+        """Run the jobs in one transaction; if that fails for any reason but a refusal, each in one of its own. Returns their hints."""
         if len(jobs) == 1:
             return self._transact_with_room(jobs[0])
         hints = self._transact_all(jobs)
@@ -57,7 +57,7 @@ class Writer:
         return bool(pages == moved)
 
     def _transact_one(self, job: Job) -> dict[str, int]:
-        """Commit what the job does; answer the hints it gives. Raises with nothing written, unless the job is done or nobody knows."""
+        """Commit what the job does; return its hints. Raises with nothing written, unless the job is done or the outcome is unknown."""
         try:
             sql = self._cursor()
             sql.execute("begin immediate")

@@ -42,7 +42,7 @@ class TaskAlarm:
         self._ring = self._loop.create_future()
 
     def ring(self) -> bool:
-        """Wake the task, or answer False: its loop is closed, and it will never run again."""
+        """Wake the task, or return False: its loop is closed, and it will never run again."""
         if self._loop is _running_loop():
             self._set()
             return True

@@ -17,7 +17,7 @@ WokenBy = Literal["hint", "time"]
 
 
 class Line:
-    """Who waits on one topic. Every method runs under the lock of the Waiters and answers whose alarms to ring after it."""
+    """Who waits on one topic. Every method runs under the lock of the Waiters and returns whose alarms to ring after it."""
 
     __slots__ = ("asleep", "due_at", "heard", "keeper", "listeners", "members")
 
@@ -70,7 +70,7 @@ class Line:
 
 
 class Listening(Struct, eq=False):
-    """Somebody who is told of the hints on a topic, until it is called. One object, because a server has one for each of many topics."""
+    """A listener that gets the hints on a topic until it is called. One object, because a server has one for each of many topics."""
 
     waiters: "Waiters"
     topic: str

@@ -2,7 +2,7 @@
 
 A flow takes a mark, asks the store, and waits on the mark when there was nothing; after a commit the store gives a hint. Both orders are
 safe: a hint that came after the mark makes the wait return at once. Waiters of a topic stand in line, oldest first, and one of them, the
-keeper, also wakes when time alone may have made something due. Everyone in a line must be able to use what its hints announce, so whoever
+keeper, also wakes when time alone may have made something due. Everyone in a line must be able to use what its hints announce, so one that
 only watches has a topic of its own.
 """
 
@@ -26,7 +26,7 @@ ALL: Final = sys.maxsize
 """The count of a hint for everyone in the line."""
 
 EVERYTHING: Final = ""
-"""The topic of a hint for everyone, wherever they wait: hints were lost, and nobody knows which."""
+"""The topic of a hint for everyone, wherever they wait: hints were lost, and it is not known which."""
 
 SLOTS: Final = 1024
 LONGEST_NAP_S: Final = 86_400.0
@@ -62,11 +62,11 @@ class Mark(msgspec.Struct, eq=False):
         self.waiters._nudge(self)  # noqa: SLF001 - a mark and its Waiters are two halves of one thing
 
     def begin_anew(self) -> None:
-        """Wait from here on: whoever says so asks the store next, so what was hinted before is known then."""
+        """Wait from here on: the caller asks the store next, so what was hinted before is known then."""
         self.waiters._begin_anew(self)  # noqa: SLF001 - a mark and its Waiters are two halves of one thing
 
     def become(self, other: "Mark") -> None:
-        """Stand for another mark on the same topic, which its owner forgets: this one was taken where nobody could be woken."""
+        """Stand for another mark on the same topic, which its owner forgets: this one was taken where no waiter could be woken."""
         self.leave()
         self.waiters, self.heard, self.line, self.is_out = other.waiters, other.heard, other.line, other.is_out
 
@@ -87,7 +87,7 @@ class Mark(msgspec.Struct, eq=False):
 class Waiters:
     """Everyone in this process who waits on one open store.
 
-    Keeps nothing of a topic on which nobody waits. `now` is the clock of time-outs, and of due moments and polls too unless `due_now` is
+    Keeps nothing of a topic without waiters. `now` is the clock of time-outs, and of due moments and polls too unless `due_now` is
     given.
     """
 
@@ -107,7 +107,7 @@ class Waiters:
         self.clock: MovableClock | None = None
         """The clock that due moments follow, where a test moves it."""
         self.announce: Callable[[str], Future[None] | None] = lambda _topic: None
-        """Who listens to a topic calls this next, for a store that hears only of what it asked for; answers what is done once it has."""
+        """Who listens to a topic calls this next, for a store that hears only of what it asked for; returns what is done once it has."""
 
     def mark(self, topic: str) -> Mark:
         """Take a point to wait from, before asking the store."""
@@ -117,7 +117,7 @@ class Waiters:
     def hint(self, topic: str, count: int = 1) -> None:
         """Say, after the commit, that `count` waiters may find something: the oldest are woken, and every earlier mark is stale.
 
-        An item that is due later counts too: whoever it wakes learns the new due moment.
+        An item that is due later counts too: the waiter it wakes learns the new due moment.
         """
         if topic == EVERYTHING:
             self._hint_everything()
@@ -136,7 +136,7 @@ class Waiters:
                 self._wake(topic, count)
 
     def _hint_everything(self) -> None:
-        """Wake everyone, after hints were lost: nobody knows which."""
+        """Wake everyone, after hints were lost: it is not known which."""
         self._heard[:] = [object()] * SLOTS
         for topic in self.topics():
             self._wake(topic, ALL)
@@ -154,9 +154,9 @@ class Waiters:
             told(count)
 
     def listen(self, topic: str, told: Callable[[int], None]) -> Callable[[], None]:
-        """Tell of every hint on the topic, with its count, until what is answered is called; it takes nobody's turn.
+        """Report every hint on the topic, with its count, until the function that is returned is called; it takes no waiter's turn.
 
-        For whoever carries hints to another process. `told` is called in the thread that hints, and must not block.
+        For carrying hints to another process. `told` is called in the thread that hints, and must not block.
         """
         self.marked.append(None)
         with self._lock:
@@ -207,7 +207,7 @@ class Waiters:
         self._ring(to_ring)
 
     def reset(self) -> None:
-        """Forget everyone, in a forked child: the waiters, and whoever held the lock, stayed in the parent."""
+        """Forget everyone, in a forked child: the waiters, and the thread that held the lock, stayed in the parent."""
         self._lock = threading.RLock()
         self._clear()
 
@@ -227,7 +227,7 @@ class Waiters:
             return len(line.asleep) if line else 0
 
     def topics(self) -> list[str]:
-        """The topics with a line: somebody waits there, or has waited and not left."""
+        """The topics with a line: there are waiters, or there were and they have not left."""
         with self._lock:
             return list(self._lines)
 
@@ -318,7 +318,7 @@ class Waiters:
         self._ring(to_ring)
 
     def _leave(self, mark: Mark) -> list[Mark]:
-        """Take the mark out of its line; answer who must be told."""
+        """Take the mark out of its line; return who must be told."""
         if mark.is_out:
             self._take_in(mark)
         with self._lock:

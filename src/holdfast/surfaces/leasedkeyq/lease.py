@@ -40,7 +40,7 @@ class Lease(Generic[K]):
 
     @property
     def token(self) -> str:
-        """The text that names it, made when somebody first reads it."""
+        """The text that names it, made when it is first read."""
         if not self._token and self.held is not None:
             self._token = self.held.receipt.claim_id
         return self._token

@@ -266,7 +266,7 @@ class LeasedKeyQueue(Generic[K, V]):
         return receipt
 
     async def _waiting(self, key: K) -> Message | None:
-        """The item under a key that nobody holds; of two, the one whose turn comes first."""
+        """The item under a key that is not held; of two, the one whose turn comes first."""
         page = await self._store.execute(Browse(self.name, keys=[self._form.key_in(key)]))
         return next((message for message in page.messages if not message.held_at(page.now)), None)
 
@@ -304,7 +304,7 @@ STATES: Final[tuple[Literal["ready", "buffered", "leased"], ...]] = ("ready", "b
 
 
 def not_now(*_: object) -> None:
-    """Answer nothing: of a store without a fast path of its own."""
+    """Return nothing: for a store without a fast path of its own."""
 
 
 def wait_s_of(timeout: float) -> float:

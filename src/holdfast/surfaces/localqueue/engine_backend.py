@@ -90,7 +90,7 @@ class EngineBackend:
 
     @contextmanager
     def joined(self, message: QueueMessage, step: Any, claim: Any) -> Iterator[None]:
-        """While this lasts, whoever ends the message ends it as a part of the step: a worker's commit, and a subclass that adds to it."""
+        """While this lasts, ending the message is a part of the step: a worker's commit, and a subclass that adds to it."""
         receipt = _receipt(self._queue, message)
         self._joined[receipt] = (step, claim)
         try:
@@ -99,7 +99,7 @@ class EngineBackend:
             del self._joined[receipt]
 
     def ack(self, message: QueueMessage) -> bool:
-        """Remove a message while its claim holds, or without a token while nobody holds it."""
+        """Remove a message while its claim holds, or without a token while it is not claimed."""
         if message.token is None:
             return self._move(Move(self._queue, "gone", [message.id]))
         step, claim = self._joined.get(_receipt(self._queue, message), (None, None))

@@ -135,7 +135,7 @@ def _message(record: dict[str, Any], source: Path, now: int, numbers: Numbers) -
 
 
 def _history(record: dict[str, Any], numbers: Numbers) -> list[Ending]:
-    """The leases that ended, each with its beginning; one that was never ended by anybody ended by itself."""
+    """The leases that ended, each with its beginning; one without a recorded end expired."""
     endings: list[Ending] = []
     begun: dict[str, Any] | None = None
     for event in record.get("attempt_history") or []:

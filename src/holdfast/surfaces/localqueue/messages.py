@@ -14,11 +14,11 @@ from holdfast.presentation import key_of
 from holdfast.records import ERROR_CHARACTERS, NEVER, Ending, Message
 
 Error = BaseException | str | dict[str, Any] | None
-"""An error, its text, or what is told of it already."""
+"""An error, its text, or what is known of it already."""
 
 STATES = {"ready": "ready", "buffered": "ready", "leased": "inflight", "dead": "dead"}
 SET_US = 10_000
-"""By how much the wall clock must jump for moments to be shown anew."""
+"""By how much the wall clock must jump for moments to be converted again."""
 
 # Each change to it is one step of the interpreter.
 _offsets_us: WeakKeyDictionary[ControlPlaneClient, int] = WeakKeyDictionary()
@@ -31,7 +31,7 @@ class QueueMessage:
     """A message as it was when it was put, leased or looked at; moments are Unix timestamps.
 
     `token` names the claim of a leased one: `ack`, `release` and `dead_letter` act only while that claim holds. Without a token they act
-    as an administrator would, only while nobody holds the message.
+    as an administrator would, only while the message is not claimed.
     """
 
     id: str
@@ -78,7 +78,7 @@ def claimed(message: Message, offset_us: int) -> QueueMessage:
 
 
 def looked_at(message: Message, now: int, offset_us: int) -> QueueMessage:
-    """A message as whoever looks sees it; one whose lease has ended is ready again."""
+    """A message as it is shown; one whose lease has ended is ready again."""
     return _told(message, offset_us, held=message.held_at(now), token=None)
 
 
@@ -161,7 +161,7 @@ def error_text(error: Error) -> str | None:
 
 
 def error_of(text: str) -> dict[str, Any]:
-    """The error that a text tells of; one that others wrote is its message."""
+    """The error that a text describes; one that others wrote is its message."""
     try:
         told = json.decode(text)
     except DecodeError:

@@ -39,9 +39,9 @@ class PersistentQueue(ConfiguredQueue, Generic[T]):
         *,
         dedupe_key: str | None = None,
     ) -> QueueMessage:
-        """Add an item; a put that meets a living message of its dedupe key answers that one.
+        """Add an item; a put that meets a living message of its dedupe key returns that one.
 
-        With subscribers each gets a message, all or none, and the first is answered. Into a full queue it waits as `block` and `timeout`
+        With subscribers each gets a message, all or none, and the first is returned. Into a full queue it waits as `block` and `timeout`
         say, then raises `queue.Full`.
         """
         request = PutRequest(delay=delay, dedupe_key=dedupe_key, priority=priority)
@@ -83,14 +83,14 @@ class PersistentQueue(ConfiguredQueue, Generic[T]):
         timeout: float | None = None,
         leased_by: str | None = None,
     ) -> QueueMessage:
-        """Lease the next message: nobody else gets it for `lease_timeout` seconds. Raises `queue.Empty` as `block` and `timeout` say."""
+        """Lease the next message: no one else gets it for `lease_timeout` seconds. Raises `queue.Empty` as `block` and `timeout` say."""
         message = self.backend.claim(self.lease_timeout, leased_by, _patience(block=block, timeout=timeout), takes=self.takes)
         if message is None:
             raise Empty
         return message
 
     def ack(self, message: QueueMessage) -> bool:
-        """Remove a message: it is done. False if it is no longer held, or without a token, if somebody holds it."""
+        """Remove a message: it is done. False if it is no longer held, or without a token, if it is claimed."""
         return self.backend.ack(message)
 
     def release(self, message: QueueMessage, delay: float = 0.0, error: BaseException | str | None = None) -> bool:
@@ -158,7 +158,7 @@ class PersistentQueue(ConfiguredQueue, Generic[T]):
         return self.backend.requeue_dead(message.id, delay)
 
     def prune_dead_letters(self, older_than: float) -> int:
-        """Remove what has been dead for longer than so many seconds; answer how many."""
+        """Remove what has been dead for longer than so many seconds; return how many."""
         _check_duration(older_than, "older_than")
         return self.backend.prune_dead_letters(older_than)
 
@@ -168,7 +168,7 @@ class PersistentQueue(ConfiguredQueue, Generic[T]):
         return self.backend.count_dead_letters_older_than(older_than)
 
     def purge(self) -> int:
-        """Remove every message, whatever its state; answer how many."""
+        """Remove every message, whatever its state; return how many."""
         return self._store.purge(self.name)
 
     def subscriber_queue(self, subscriber: str) -> "PersistentQueue[T]":

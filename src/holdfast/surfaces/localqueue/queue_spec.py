@@ -28,7 +28,7 @@ class QoS(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class QueueSpec:
-    """What a queue and its workers should be; each `with_…` answers another spec."""
+    """What a queue and its workers should be; each `with_…` returns another spec."""
 
     name: str
     delivery_policy: DeliveryPolicy | None = None

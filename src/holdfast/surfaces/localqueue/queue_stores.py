@@ -54,7 +54,7 @@ class URLQueueStore(StoreLocation):
     The methods are those of `QueueStore`, for programs that call them themselves. Leases end, and messages come due, by the store's own
     clock: of the moments that are given, those in the future delay a message, and `now` counts only where it is kept or compared with an
     age. `ack`, `release` and `dead_letter` act under the token of the lease that this object's `dequeue` took, if it took one; else as an
-    administrator does, only while nobody holds the message.
+    administrator does, only while the message is not claimed.
     """
 
     locked: ClassVar[type[Exception]] = QueueStoreLockedError

@@ -26,7 +26,7 @@ def in_transaction(connection: Any) -> bool:
 
 
 class OnDemand:
-    """Executes commands on a connection that is made when it is needed, in the thread that needs it, and made anew after a failure."""
+    """Executes commands on a connection that is made when it is needed, in the thread that needs it, and replaced after a failure."""
 
     def __init__(self, get_conn: Callable[[], Any]) -> None:
         self.limits: Limits = Limits()

@@ -14,11 +14,11 @@ class Fence(Struct, frozen=True):
     assignment: str
     """For the `set` clause: the row remembers who wrote it."""
     condition: str
-    """For the `where` clause: nobody with a larger token has written the row."""
+    """For the `where` clause: no one with a larger token has written the row."""
 
 
 def fence(fencing_token: int, column: str = "fencing_token", placeholder: str = "%s") -> Fence:
-    """Make the SQL that fences an update; `placeholder` is `?` with `sqlite3`. A row that nobody has fenced yet passes."""
+    """Make the SQL that fences an update; `placeholder` is `?` with `sqlite3`. A row that was never fenced passes."""
     if not _COLUMN.fullmatch(column):
         raise ValueError(f"{column!r} is not the name of a column")
     if placeholder not in {"%s", "?"}:

@@ -62,9 +62,9 @@ class OnceResult(Struct, frozen=True):
     """Whether it had happened before, and the response is the stored one."""
     exception: Exception | None = None
     execution_alive: bool = False
-    """Whether somebody is at it at this moment."""
+    """Whether it is being executed at this moment."""
     uncertain: bool = False
-    """Whether whoever was at it died, so that nobody knows: look, then reconcile it."""
+    """Whether the process that executed it died, so that the outcome is unknown: look, then reconcile it."""
 
 
 def key_text(key: str) -> str:
@@ -105,7 +105,7 @@ def who_holds(key: str) -> Look:
 
 
 def grant_of(key: str, owner_id: str, fencing_token: int | None, current: Lease | None) -> LeaseName:
-    """The grant that an owner means: by the id that `acquire` answered, or by a name of its own and the fencing token."""
+    """The grant that an owner means: by the id that `acquire` returned, or by a name of its own and the fencing token."""
     if current is not None and current.holder == owner_id and current.token == fencing_token:
         return LeaseName(None, key_text(key), current.lease_id)
     return LeaseName(None, key_text(key), check_name(owner_id, "owner_id"))

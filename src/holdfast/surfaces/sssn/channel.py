@@ -134,7 +134,7 @@ class WorkQueueChannel:
             await self.transport.stop()
 
     async def write(self, sender_id: str, data: Any, direct: bool = False) -> str:  # noqa: FBT001, FBT002 - as documented
-        """Add a message and answer its id. With `direct` the data is a whole `ChannelMessage`, else it becomes the content of one."""
+        """Add a message and return its id. With `direct` the data is a whole `ChannelMessage`, else it becomes the content of one."""
         if not self._accepts_writes:
             raise RuntimeError(f"channel {self.id!r} accepts no writes: start() it first, and do not write after drain()")
         await self._authorize("write", sender_id)
@@ -158,7 +158,7 @@ class WorkQueueChannel:
     ) -> list[ChannelMessage]:
         """Claim up to `limit` messages, the oldest first, or without `exclusive` look at them and touch nothing. Never waits.
 
-        Looking begins behind the message with the id `after`, if it still waits; a claim takes no heed of it.
+        Looking begins behind the message with the id `after`, if it still waits; a claim ignores it.
         """
         await self._authorize("read", reader_id)
         if not exclusive:
@@ -199,7 +199,7 @@ class WorkQueueChannel:
         self._store.subscribers.pop(system_id, None)
 
     async def clear(self, filter_fn: Callable[[ChannelMessage], bool] | None = None) -> None:
-        """Remove every message, claimed ones too, or those that the filter picks among the ones that nobody holds."""
+        """Remove every message, claimed ones too, or those that the filter picks among the unclaimed ones."""
         if filter_fn is None:
             await self.client.async_store.execute(Clear("queue", self.id))
             self._held.clear()
@@ -207,7 +207,7 @@ class WorkQueueChannel:
             await self.remove([message.id for message in await self._waiting() if filter_fn(message)])
 
     async def evict(self, before: float | None = None, max_count: int | None = None) -> None:
-        """Remove what nobody holds and was written before a moment, then the oldest beyond `max_count`."""
+        """Remove unclaimed messages that were written before a moment, then the oldest beyond `max_count`."""
         waiting = sorted(await self._waiting(), key=lambda message: message.timestamp)
         old = [message.id for message in waiting if before is not None and message.timestamp < before]
         young = waiting[len(old) :]
@@ -215,7 +215,7 @@ class WorkQueueChannel:
         await self.remove(old + [message.id for message in excess])
 
     async def remove(self, message_ids: Iterable[str]) -> None:
-        """Remove messages that nobody holds."""
+        """Remove messages that are not claimed."""
         ids = list(message_ids)
         if ids:
             await move_all(self.client.async_store, Move(self.id, "gone", ids))
@@ -260,7 +260,7 @@ class WorkQueueChannel:
         return waiting[first : first + limit]
 
     async def _waiting(self) -> list[ChannelMessage]:
-        """The messages that nobody holds, in order."""
+        """The messages that are not claimed, in order."""
         found = list[Message]()
         for state in ("ready", "leased"):
             async for page in pages(self.client.async_store, self.id, state):

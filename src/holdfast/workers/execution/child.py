@@ -37,7 +37,7 @@ class Assignment(Struct, tag=True, omit_defaults=True):
 
 
 class Tell(Struct, tag=True):
-    """Something for whoever runs a job: why it should stop, or that its stack is wanted."""
+    """Something for the process that runs a job: why it should stop, or that its stack is wanted."""
 
     token: int
     stop: StopReason | None = None

@@ -52,7 +52,7 @@ class Rules(Struct):
 
 
 class Performance:
-    """A handler with its rules: runs one job, and answers how that ended. It raises nothing."""
+    """A handler with its rules: runs one job, and returns how that ended. It raises nothing."""
 
     def __init__(self, handler: Handler, rules: Rules) -> None:
         self.handler = handler

@@ -23,7 +23,7 @@ class JobContext(MessageView[Any]):
     """One execution of a job, for its handler: declare a parameter named `job`, behind the value, to be given it.
 
     What it `put`s and `write`s happens in the same atomic step as the acknowledgement: all of it once the handler has returned, or
-    nothing. What it `report`s is written meanwhile, for whoever watches.
+    nothing. What it `report`s is written meanwhile, for watchers.
     """
 
     def __init__(self, message: Message, codec: Codec) -> None:
@@ -43,7 +43,7 @@ class JobContext(MessageView[Any]):
 
     @property
     def lost(self) -> bool:
-        """Whether the message may be somebody else's by now."""
+        """Whether another worker may have the message by now."""
         return self.stop_reason == "lost"
 
     @property
@@ -70,7 +70,7 @@ class JobContext(MessageView[Any]):
         self._report = report
 
     def put(self, queue: Handle | str, value: Any, **options: Unpack[PutOptions]) -> str:
-        """Put a message when this job is done, in the same step; answer its id. The options are those of `Queue.put`."""
+        """Put a message when this job is done, in the same step; return its id. The options are those of `Queue.put`."""
         name, codec = _named(queue)
         item = make_item(value, codec, options)
         self._items.setdefault(name, []).append(item)

@@ -8,7 +8,7 @@ AHEAD_S = 0.05
 """How much work is held ahead at most, in seconds for each job that runs at once."""
 
 WAIT_S = 0.1
-"""After how long what was claimed ahead and could not begin is given back, for whoever is free."""
+"""After how long what was claimed ahead and could not begin is given back, for a worker that is free."""
 
 MOST = 100
 """How many messages are held ahead at most."""
@@ -76,7 +76,7 @@ class Ahead:
         return None if self._is_fixed or not self._line else self._line[0][0] + WAIT_S - now
 
     def withdraw(self) -> list[Run]:
-        """Take out those that have not begun: nobody will begin them now."""
+        """Take out those that have not begun: they will not begin now."""
         line, self._line = self._line, deque()
         withdrawn = [run for _, run in line if run.may_begin()]
         if withdrawn:

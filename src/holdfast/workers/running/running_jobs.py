@@ -107,7 +107,7 @@ class Crew:
         return self.circuit.closes_in_s(now) or (pause_s if pause_s > 0 else None)
 
     def take_on(self, messages: Sequence[Message], asked: int, started: float) -> list[Run]:
-        """Hold on to what was claimed by a request of that moment for so many, and answer what is to begin, sooner or later.
+        """Hold on to what was claimed by a request of that moment for so many, and return what is to begin, sooner or later.
 
         Nothing of it may begin before what ended meanwhile, and must not be held beside it, is back in the store.
         """
@@ -222,7 +222,7 @@ class Crew:
             self.stop(run, "stopping")
 
     def give_up_all(self) -> list[Finished]:
-        """Wait no longer for anything that runs, and answer how all of it ended: given back, unless it said otherwise just now."""
+        """Wait no longer for anything that runs, and return how all of it ended: given back, unless it said otherwise just now."""
         for run in list(self.running.values()):
             self._give_up(run, LOST if run.hold.lost else RELEASED)
         ended: list[Finished] = []

@@ -35,7 +35,7 @@ class Run:
     hold: Hold
     job: JobContext
     is_unknown: bool
-    """Whether an earlier execution died, and nobody knows how far it came."""
+    """Whether an earlier execution died, and it is not known how far it came."""
     has_reported: bool
 
     def __init__(self, message: Message, hold: Hold, job: JobContext) -> None:
@@ -56,12 +56,12 @@ class Run:
         self._end = [None]
 
     def may_begin(self) -> bool:
-        """Whether it is yours: for the first who asks, be it to run it or to give it back before anybody does."""
+        """Whether it is yours: True for the first who asks, to run it or to give it back before it is run."""
         return _is_first(self._turn)
 
     @property
     def has_begun(self) -> bool:
-        """Whether somebody runs it, or gave it back."""
+        """Whether it is being run, or was given back."""
         return not self._turn
 
     def may_end(self) -> bool:
@@ -70,7 +70,7 @@ class Run:
 
     @property
     def has_ended(self) -> bool:
-        """Whether somebody said how it ended; what its handler does from then on is of no interest."""
+        """Whether it was reported how it ended; what its handler does from then on is of no interest."""
         return not self._end
 
 
@@ -123,5 +123,5 @@ class Desk:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nobody has said anything."""
+        """Whether nothing was reported."""
         return not self._finished and not self._progress

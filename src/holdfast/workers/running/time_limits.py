@@ -13,7 +13,7 @@ Tell = Callable[[Run], object]
 
 
 class Timekeeper:
-    """Tells of runs that are over their soft or their hard limit, once each; independent of the store, which may hang."""
+    """Reports runs that are over their soft or their hard limit, once each; independent of the store, which may hang."""
 
     def __init__(
         self, now: Callable[[], float], clock: MovableClock | None, soft: tuple[float | None, Tell], hard: tuple[float | None, Tell]
@@ -66,7 +66,7 @@ class Timekeeper:
                 tell(run)
 
     def _next(self) -> list[tuple[Tell, Run]] | None:
-        """Sleep until runs are over a limit, and answer them; None at the end."""
+        """Sleep until runs are over a limit, and return them; None at the end."""
         with self._changed:
             while not self._is_over:
                 late, due_at = self._look(self._now())

@@ -15,7 +15,7 @@ class Bell:
         self._has_rung = False
 
     def ring(self) -> None:
-        """Wake whoever waits, or whoever will wait next."""
+        """Wake the waiter, or the next one."""
         with self._lock:
             mark, self._mark = self._mark, None
             self._has_rung = True
@@ -23,7 +23,7 @@ class Bell:
             mark.nudge()
 
     def clear(self) -> None:
-        """Forget earlier rings: whoever calls this looks now at all there is."""
+        """Forget earlier rings: the caller looks now at all there is."""
         with self._lock:
             self._has_rung = False
 

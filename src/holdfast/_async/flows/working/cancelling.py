@@ -17,7 +17,7 @@ from holdfast.workers.running.settlements import CANCELS, failure_key
 from holdfast.workers.running.wakeup import Bell
 
 REQUEST_TTL_S = 3_600.0
-"""How long a request to cancel waits for whoever runs the job."""
+"""How long a request to cancel waits for the worker that runs the job."""
 
 KEEP_S = 86_400.0
 
@@ -28,7 +28,7 @@ _log = logging.getLogger("holdfast.worker")
 
 
 async def cancel(store: AsyncStore, queue: str, message_id: str) -> Literal["cancelled", "requested", "absent"]:
-    """Remove a job that waits, or ask whoever runs it to end it."""
+    """Remove a job that waits, or ask the worker that runs it to end it."""
     found = (await store.execute(Browse(queue, ids=[message_id]))).messages
     if not found:
         return "absent"
@@ -40,7 +40,7 @@ async def cancel(store: AsyncStore, queue: str, message_id: str) -> Literal["can
 
 
 async def _remove(store: AsyncStore, queue: str, message_id: str) -> bool:
-    """Remove a job that nobody holds; False if somebody does."""
+    """Remove a job that is not claimed; False if it is."""
     # Said before it is done: it counts once the message is gone, so that nobody finds neither the job nor what became of it.
     report = Raw(json.encode({"state": "cancelled", "error": "it was cancelled before it was run"}))
     note = Change(failure_key(message_id), value=report, ttl_s=KEEP_S)

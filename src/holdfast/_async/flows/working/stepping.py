@@ -67,7 +67,7 @@ async def _execute(store: AsyncStore, commands: list[Any]) -> list[Any]:
 
 
 async def _settle_alone(store: AsyncStore, orders: Orders, finished: list[Finished], settled: list[Finished]) -> list[Finished]:
-    """Settle those that bring commands of their own, each in a step of its own: only they are refused for them. Answer the others."""
+    """Settle those that bring commands of their own, each in a step of its own: only they are refused for them. Return the others."""
     plain: list[Finished] = []
     for run, outcome in finished:
         extra = run.job.commands if outcome.how == "done" else []

@@ -14,7 +14,7 @@ from holdfast.workers.options import Orders
 from holdfast.workers.running.runs import Finished, Run
 
 BUSY_S = 1.0
-"""When to look again at a job whose effects somebody else is about to have."""
+"""When to look again at a job whose effects another worker is about to have."""
 
 BUSY = Outcome("snoozed", delay_s=BUSY_S)
 

@@ -68,7 +68,7 @@ def _execute(store: Store, commands: list[Any]) -> list[Any]:
 
 
 def _settle_alone(store: Store, orders: Orders, finished: list[Finished], settled: list[Finished]) -> list[Finished]:
-    """Settle those that bring commands of their own, each in a step of its own: only they are refused for them. Answer the others."""
+    """Settle those that bring commands of their own, each in a step of its own: only they are refused for them. Return the others."""
     plain: list[Finished] = []
     for run, outcome in finished:
         extra = run.job.commands if outcome.how == "done" else []

@@ -1,4 +1,4 @@
-"""Waiting for what the server tells of."""
+"""Waiting for what the server reports."""
 
 from typing import TYPE_CHECKING
 

@@ -1,5 +1,5 @@
 # Generated from src/holdfast/stores/http/_async/waiting.py by tools/unasync.py; do not edit.
-"""Waiting for what the server tells of."""
+"""Waiting for what the server reports."""
 
 from typing import TYPE_CHECKING
 

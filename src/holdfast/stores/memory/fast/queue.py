@@ -110,7 +110,7 @@ def putting(queue: MemoryQueue, ground: Ground) -> Callable[..., bool | None]:
 
 
 def claiming(queue: MemoryQueue, ground: Ground) -> Callable[[Any, str, float | None, ReturnTo], Message | None]:
-    """Claim the first message that is due, where time has overtaken nobody, or the one under a key."""
+    """Claim the first message that is due, where nothing is overdue, or the one under a key."""
     tables, lock, now_ns, tidy = ground.tables, ground.lock, ground.now_ns, ground.tidy
     waiters, marked = ground.waiters, ground.waiters.marked
     messages, log, topics, keeps_events = tables.messages, tables.log, tables.log.topics, tables.log.keeps
@@ -265,7 +265,7 @@ def releasing(queue: MemoryQueue, ground: Ground) -> Callable[[Message, ReturnTo
 
 
 def counting(queue: MemoryQueue, ground: Ground) -> Callable[[], tuple[int, int] | None]:
-    """Count the messages where time has overtaken nobody."""
+    """Count the messages where nothing is overdue."""
     lock, now_ns = ground.lock, ground.now_ns
 
     def sizes() -> tuple[int, int] | None:

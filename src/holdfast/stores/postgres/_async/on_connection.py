@@ -1,7 +1,7 @@
 """A store on the caller's own psycopg connection; its work commits or rolls back with the caller's.
 
 In an open transaction a command runs in a savepoint, so that a refusal undoes no more than itself; on an idle connection it is a
-transaction of its own, in one round trip. Notifications leave with the commit, so nobody is woken before it.
+transaction of its own, in one round trip. Notifications leave with the commit, so no one is woken before it.
 """
 
 from functools import cached_property
@@ -31,7 +31,7 @@ R = TypeVar("R")
 AsyncConnection = psycopg.AsyncConnection[Any]
 
 POLL_S = 0.5
-"""A borrowed connection listens to nobody: who waits on it asks again after so long."""
+"""A borrowed connection does not listen: waiters on it ask again after so long."""
 
 _ready: WeakKeyDictionary[Any, set[str]] = WeakKeyDictionary()
 """The schemas that are known to be there, by connection: a store on one is often made for a single command."""
@@ -156,7 +156,7 @@ def is_in_vain(command: Command[Any], found: Any) -> bool:
 
 
 def answer_refused(command: Command[R], error: psycopg.Error, url: str) -> R:
-    """Raise what the error means; what somebody else has in an open transaction is an answer."""
+    """Raise what the error means; what another session has in an open transaction is an answer."""
     told = raised(error, f"the transaction on {url}")
     if isinstance(told, LeaseHeld):
         return answer_held(command, told)

@@ -58,7 +58,7 @@ class AsyncCommit:
     async def begin(self) -> Any | Missing:
         """The result of work that was done before, None where it was not kept; MISSING where it is still to be done.
 
-        Where it was this very message that was done, its acknowledgement failed: `resume` then writes the envelopes anew.
+        Where it was this very message that was done, its acknowledgement failed: `resume` then writes the envelopes again.
         """
         if self._ledger is None:
             return MISSING
@@ -122,7 +122,7 @@ class AsyncCommit:
             await self._cancel(f"saga:compensate:{self._key}")
 
     async def fail(self, step: AsyncTogether | None, error: Exception, *, is_final: bool) -> None:
-        """Keep what a failure leaves; a final one is handed to whoever compensates it."""
+        """Keep what a failure leaves; a final one is handed to the relay to compensate."""
         told = error_of(error_text(error) or "")
         if self._ledger is not None and self._record is not None:
             metadata = {**self._facts, "last_error": told}

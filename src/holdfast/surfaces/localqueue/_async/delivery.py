@@ -55,7 +55,7 @@ class AsyncClaimedDelivery:
 
 
 class AsyncLooseDelivery:
-    """A message that no claim of ours holds: nobody renews it, there is no step, and each thing that is kept of it is saved by itself."""
+    """A message that no claim of ours holds: it is not renewed, there is no step, and each thing that is kept of it is saved by itself."""
 
     def __init__(self, queue: PersistentQueue[Any], message: QueueMessage) -> None:
         self._queue = queue

@@ -22,7 +22,7 @@ class PersistentAsyncRetrying(PersistentSettings):
     """
 
     async def __call__(self, fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        """Call the function, and answer what it answers."""
+        """Call the function, and return what it returns."""
         key, store = self._key_of(fn, args, kwargs), self.attempts
         record = await load(store, key)
         if record is not None and record.exhausted:

@@ -22,7 +22,7 @@ STORES = {"deliver": "outbox_store", "commit": "commit_store", "compensate": "sa
 
 
 def relay_commits(queue: PersistentQueue[Any], *, deliver: Hand | None = None, compensate: Hand | None = None) -> Relayed:
-    """Do what commits of this queue left to do and is due, and answer how much that was; call it again, from time to time.
+    """Do what commits of this queue left to do and is due, and return how much that was; call it again, from time to time.
 
     `deliver` gets the envelope of an outbox, `compensate` that of a failed saga, each at least once. What raises is tried again later,
     after a second at first and after five minutes at most. Several relays share the work.
@@ -49,7 +49,7 @@ def relay_commits(queue: PersistentQueue[Any], *, deliver: Hand | None = None, c
 
 
 def _note_deaths(queue: PersistentQueue[Any], saga_store: ResultStore) -> None:
-    """Have those compensated that the store buried: nobody lived to say that they failed."""
+    """Have those compensated that the store buried: no worker survived to report that they failed."""
     for page in pages(queue.client.store, queue.name, "dead"):
         for message in page.messages:
             if message.key is not None and message.history and message.history[-1].how == "expired":

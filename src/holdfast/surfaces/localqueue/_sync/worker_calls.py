@@ -38,11 +38,11 @@ def ignore(message: object) -> None:
 
 
 class WorkerCalls:
-    """Handles messages with one function, one a call.
+    """Handles messages with one function, one per call.
 
     The lease is renewed while the handler, and the pauses between its tries, take. A message that is done is acknowledged together with
     what is kept of it; one whose tries are used up is dead-lettered or released; one whose worker dies comes back. The methods of the queue
-    get and end it: a subclass that has its own is heeded.
+    get and end it, also where a subclass overrides them.
     """
 
     def __init__(
@@ -60,15 +60,15 @@ class WorkerCalls:
         self._source = source_of(queue, worker_id, self._budget)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Wait for a message, handle it, and answer what the handler answers."""
+        """Wait for a message, handle it, and return what the handler returns."""
         return self.handle_next(math.inf, args, kwargs)
 
     def handle_next(
         self, timeout_s: float, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] = NOTHING, *, on_message: OnMessage = ignore
     ) -> Any:
-        """Handle a message that comes within so many seconds, and answer what the handler answers; MISSING if none comes.
+        """Handle a message that comes within so many seconds, and return what the handler returns; MISSING if none comes.
 
-        `on_message` is told of it first.
+        `on_message` is called with it first.
         """
         self._source.show_up()
         self._source.pause_until(self._pace.next_start_at(self._source.now()))
@@ -128,7 +128,7 @@ class WorkerCalls:
         return result
 
     def _tried(self, delivery: Delivery, retrying: PersistentRetrying, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-        """What the handler answers, after as many tries as it takes."""
+        """What the handler returns, after as many tries as it takes."""
         message = delivery.message
         try:
             return retrying(self._handler, message.value, *args, **kwargs)

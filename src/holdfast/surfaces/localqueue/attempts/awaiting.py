@@ -6,10 +6,10 @@ from typing import Any
 
 
 async def async_answer(answered: Any | Awaitable[Any]) -> Any:
-    """The answer of a function or of a coroutine function."""
+    """The result of a function or of a coroutine function."""
     return await answered if isawaitable(answered) else answered
 
 
 def answer(answered: Any) -> Any:
-    """The answer of a function."""
+    """The result of a function."""
     return answered

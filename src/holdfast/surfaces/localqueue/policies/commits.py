@@ -89,7 +89,7 @@ class TwoPhaseCommit(Commit, values=("two-phase", False, True)):
 
 @dataclass(frozen=True)
 class SagaCommit(Commit, values=("saga", False, True)):
-    """A `forward` envelope with the acknowledgement, a `compensate` one with a failure, which the relay hands to whoever undoes it."""
+    """A `forward` envelope with the acknowledgement, a `compensate` one with a failure, which the relay hands on to be undone."""
 
     saga_store: ResultStore | None = None
 

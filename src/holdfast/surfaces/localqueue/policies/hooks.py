@@ -26,7 +26,7 @@ __all__ = [
 Handler = Callable[[QueueMessage], object]
 
 NOTIFIES = ("notifies", "notifies_on_put", "listener_count")
-"""What a notification policy shows of itself."""
+"""What a notification policy shows."""
 
 
 class DispatchPolicy(Policy, Protocol):
@@ -86,19 +86,19 @@ class NotificationPolicy(Policy, Protocol):
     @property
     def listener_count(self) -> int: ...
     def notify(self, message: QueueMessage) -> None:
-        """Tell of a message that was put."""
+        """Report a message that was put."""
 
 
 @dataclass(frozen=True)
 class NoNotification(Described):
-    """Nobody: whoever waits in a `get`, in any process, is woken by the store."""
+    """No one: waiters in a `get`, in any process, are woken by the store."""
 
     notifies: bool = False
     notifies_on_put: bool = False
     listener_count: int = 0
 
     def notify(self, message: QueueMessage) -> None:
-        """Tell nobody."""
+        """Do nothing."""
 
 
 @dataclass(frozen=True)
@@ -143,7 +143,7 @@ class InProcessNotification(Described, kind={"type": "thread-event", "scope": "i
         self.event.set()
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait until it is set, and answer whether it was."""
+        """Wait until it is set, and return whether it was."""
         return self.event.wait(timeout)
 
     def clear(self) -> None:
@@ -173,7 +173,7 @@ class AsyncioNotification(Described, kind={"type": "asyncio-event", "scope": "in
             self.loop.call_soon_threadsafe(self.event.set)
 
     async def wait_async(self, timeout: float | None = None) -> bool:
-        """Wait until it is set, and answer whether it was."""
+        """Wait until it is set, and return whether it was."""
         object.__setattr__(self, "loop", _running())
         try:
             return await asyncio.wait_for(self.event.wait(), timeout)

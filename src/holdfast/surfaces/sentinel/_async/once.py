@@ -43,7 +43,7 @@ class AsyncSentinel:
         hard_ttl_ms: float | None = None,
         kwargs: Mapping[str, Any] | None = None,
     ) -> OnceResult:
-        """Call the function unless it was done under this key, and answer what became of it; its exception is in the answer.
+        """Call the function unless it was done under this key, and return what became of it; its exception is in the answer.
 
         While it runs its key is kept for `ttl_ms` at a time, and for `hard_ttl_ms` at most.
         """
@@ -101,7 +101,7 @@ class AsyncSentinel:
 
 
 class AsyncReconciliation:
-    """What somebody does who has looked whether something happened; each raises `ExecutionRunning` while somebody is at it."""
+    """For a person who has looked whether something happened; each raises `ExecutionRunning` while it is being executed."""
 
     def __init__(self, sentinel: AsyncSentinel) -> None:
         self._sentinel = sentinel

@@ -53,11 +53,11 @@ class Lease:
 
     @property
     def is_valid(self) -> bool:
-        """Whether it is held, as far as its holder can know; asks nobody."""
+        """Whether it is held, as far as its holder can know; does not ask the database."""
         return self._holding is not None and not self._holding.hold.lost
 
     def assert_valid(self) -> None:
-        """Raise `LeaseLost` if it is not held; asks nobody."""
+        """Raise `LeaseLost` if it is not held; does not ask the database."""
         if self._holding is None:
             raise RuntimeError("the lease was not entered: use it in a with statement")
         self._holding.hold.check()
@@ -70,7 +70,7 @@ class Lease:
         return result
 
     def release(self) -> bool:
-        """Give it back now; the body goes on without it. Answers whether it was held."""
+        """Give it back now; the body goes on without it. Returns whether it was held."""
         if self._holding is None or self._holding.hold.is_inherited or self._holding.hold.is_over:
             return False
         if self._keepalive is not None:
@@ -149,8 +149,8 @@ def lease(
     """Hold the lease on a key for the body of a `with`.
 
     `get_conn` makes the connection that its heartbeat uses, in the heartbeat's thread; without it, and always for tasks, one like `conn` is
-    made. If `conn` is in a transaction, whose work nobody else sees, the lease itself lives on a connection of `get_conn`, too. Raises
-    `LeaseHeld`, or after `wait_ms` `LockTimeout`, if somebody else holds it. After `max_hold_ms` it is kept alive no more, so a body that
+    made. If `conn` is in a transaction, whose work no one else sees, the lease itself lives on a connection of `get_conn`, too. Raises
+    `LeaseHeld`, or after `wait_ms` `LockTimeout`, if it is held. After `max_hold_ms` it is kept alive no more, so a body that
     hangs cannot hold it for ever. Leaving raises `LeaseLost` if it was lost; without `auto_release` it then ends by itself.
     """
     return Lease(conn, key, ttl_ms, get_conn, auto_release=auto_release, owner_id=owner_id, wait_ms=wait_ms, max_hold_ms=max_hold_ms)
