@@ -62,7 +62,8 @@ class PutOptions(NamingOptions, ManyOptions, total=False):
 
 OPTIONS: Final = frozenset(PutOptions.__annotations__)
 MANY_OPTIONS: Final = frozenset(ManyOptions.__annotations__)
-TRANSLATED: Final = frozenset({"id", "key", "if_present", "if_ready", "if_leased", "at", "dead_letter_queue", "metadata"})
+POLICIES: Final = frozenset({"if_present", "if_ready", "if_leased"})
+TRANSLATED: Final = POLICIES | {"id", "key", "at", "dead_letter_queue", "metadata"}
 """Options that are not, or not as they are given, fields of an item. All others are."""
 
 
@@ -87,12 +88,8 @@ def make_items(values: Iterable[object], codec: Codec, options: ManyOptions, key
 def _translated(value: object, codec: Codec, fields: dict[str, Any]) -> Item:
     pop = fields.pop
     message_id, key, metadata = pop("id", None), pop("key", None), pop("metadata", None)
-    if_present, if_ready, if_leased = pop("if_present", None), pop("if_ready", None), pop("if_leased", None)
-    if key is None and (if_present or if_ready or if_leased):
-        raise ValueError("if_present, if_ready and if_leased say what to do about a key: give key=, too")
-    if if_present and if_present != "buffer":
-        # To buffer is the default: what is ready is updated, behind what is claimed a copy waits.
-        if_ready, if_leased = if_ready or if_present, if_leased or if_present
+    if not POLICIES.isdisjoint(fields):
+        _translate_policies(fields, is_keyed=key is not None)
     if "at" in fields and fields["at"] is not None:
         fields["at"] = _microseconds(fields["at"], fields.get("delay_s"))
     if "dead_letter_queue" in fields:
@@ -106,10 +103,21 @@ def _translated(value: object, codec: Codec, fields: dict[str, Any]) -> Item:
         new_id() if message_id is None else str(message_id),
         codec.encode(value),
         None if key is None else encode_key(key),
-        if_ready or "update",
-        if_leased or "buffer",
         **fields,
     )
+
+
+def _translate_policies(fields: dict[str, Any], *, is_keyed: bool) -> None:
+    if_present, if_ready, if_leased = (fields.pop(name, None) for name in ("if_present", "if_ready", "if_leased"))
+    if not is_keyed and (if_present or if_ready or if_leased):
+        raise ValueError("if_present, if_ready and if_leased say what to do about a key: give key=, too")
+    if if_present and if_present != "buffer":
+        # To buffer is the default: what is ready is updated, behind what is claimed a copy waits.
+        if_ready, if_leased = if_ready or if_present, if_leased or if_present
+    if if_ready:
+        fields["if_ready"] = if_ready
+    if if_leased:
+        fields["if_leased"] = if_leased
 
 
 def _microseconds(at: object, delay_s: object) -> int:

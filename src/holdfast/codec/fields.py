@@ -7,6 +7,7 @@ from operator import index
 from typing import Any, Final, Protocol
 
 from msgspec import UNSET, Raw, Struct
+from msgspec.structs import fields as struct_fields
 from msgspec.structs import force_setattr
 
 from holdfast.codec.keys import KEY_BYTES
@@ -196,11 +197,24 @@ class Row(Struct, frozen=True):
 
 def check_fields(struct: Struct, fields: Sequence[Field]) -> None:
     """Refuse what a field cannot hold, and keep the rest in the form that stores keep; what is left out stays so."""
+    defaults = _defaults.get(type(struct)) or _learn_defaults(type(struct))
     for field in fields:
-        value = getattr(struct, field.name)
-        checked = value if value is UNSET else field.check(value)
+        name = field.name
+        value = getattr(struct, name)
+        if value is defaults[name] or value is UNSET:
+            continue
+        checked = field.check(value)
         if checked is not value:
-            force_setattr(struct, field.name, checked)
+            force_setattr(struct, name, checked)
+
+
+_defaults: dict[type[Struct], dict[str, object]] = {}
+"""By type and field: what a field is that was left out, or NODEFAULT."""
+
+
+def _learn_defaults(kind: type[Struct]) -> dict[str, object]:
+    defaults = _defaults[kind] = {field.name: field.default for field in struct_fields(kind)}
+    return defaults
 
 
 _INT32: Final = 2**31 - 1

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from operator import attrgetter, itemgetter
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Final, Literal, Self
 
 from msgspec import Raw, Struct
 from msgspec.structs import replace
@@ -15,13 +15,18 @@ from holdfast.commands.argument_checks import check_choice, check_key, check_que
 from holdfast.commands.command import Command, Resource
 from holdfast.commands.endings import announce, create_queue, event, promote, resize
 from holdfast.commands.names import Renamer, Verb, all_renamed, renamed
-from holdfast.commands.plain import is_plain
+from holdfast.commands.plain import are_plain, is_plain
 from holdfast.commands.refusal_errors import key_in_flight, queue_full
 from holdfast.commands.transaction import Transaction
 from holdfast.records import MaybeRaw, Message, Settings, moment_in
 
 IfReady = Literal["keep", "update", "reject"]
 IfLeased = Literal["keep", "update", "reject", "buffer"]
+
+NO_DELAY_S: Final = 0.0
+NO_PRIORITY: Final = 0
+NO_LABELS: Final = ()
+"""What is left out is these very objects, and needs no check."""
 
 POLICIES_READY = ("update", "keep", "reject")
 POLICIES_LEASED = ("buffer", "update", "keep", "reject")
@@ -54,15 +59,15 @@ class Item(Struct, frozen=True, gc=False, omit_defaults=True, forbid_unknown_fie
     key: str | None = None
     if_ready: IfReady = "update"
     if_leased: IfLeased = "buffer"
-    delay_s: float = 0.0
+    delay_s: float = NO_DELAY_S
     at: int | None = None
     """A moment of the wall clock, in microseconds, before which it is not due."""
-    priority: int = 0
+    priority: int = NO_PRIORITY
     max_attempts: int | None = None
     dead_letter: str | None = None
     start_within_s: float | None = None
     metadata: MaybeRaw = None
-    labels: tuple[str, ...] = ()
+    labels: tuple[str, ...] = NO_LABELS
 
     def __post_init__(self) -> None:
         # Every put pays for this, so what is short, plain or left out is passed without a call.
@@ -75,21 +80,16 @@ class Item(Struct, frozen=True, gc=False, omit_defaults=True, forbid_unknown_fie
             self._check_policies()
         if self.dead_letter is not None:
             check_name(self.dead_letter, "dead-letter queue")
-        if (
-            self._says_when()
-            or self.max_attempts is not None
-            or self.start_within_s is not None
-            or self.metadata is not None
-            or self.labels != ()
+        if not (
+            self.delay_s is NO_DELAY_S
+            and self.priority is NO_PRIORITY
+            and self.max_attempts is None
+            and self.metadata is None
+            and self.labels is NO_LABELS
+            and self.at is None
+            and self.start_within_s is None
         ):
             check_fields(self, self.checked)
-
-    def _says_more(self) -> bool:
-        return self.metadata is not None or self.labels != ()
-
-    def _says_when(self) -> bool:
-        delay_s, priority = self.delay_s, self.priority
-        return type(delay_s) is not float or delay_s != 0 or type(priority) is not int or priority != 0 or self.at is not None
 
     def _check_policies(self) -> None:
         if self.if_ready not in POLICIES_READY or self.if_leased not in POLICIES_LEASED:
@@ -160,21 +160,23 @@ class Put(Command[Puts], frozen=True):
         return renamed(self, queue=names.object("queue", self.queue, self.verb), items=all_renamed(self.items, items))
 
     def measure(self, limits: Limits) -> int:
-        sizes = [check_value_size(item.value, limits) for item in self.items]
-        sizes += [check_value_size(item.metadata, limits, "metadata") for item in self.items if item.metadata is not None]
-        return check_batch(len(self.items), sum(sizes), limits)
+        size = 0
+        for item in self.items:
+            size += len(item.value)
+            if item.metadata is not None:
+                size += len(item.metadata)
+        if size > limits.value_bytes:  # Seldom: only then one of them can be too large.
+            for item in self.items:
+                check_value_size(item.value, limits)
+                check_value_size(item.metadata or b"", limits, "metadata")
+        return check_batch(len(self.items), size, limits)
 
     def plain(self, *also: str) -> bool:
         """Whether it puts messages that concern no others: none has a key, and their ids differ. `also` names fields of an item."""
         items = self.items
         if len(items) == 1:
             return is_plain(items[0], also) and is_plain(self, ())
-        return (
-            bool(items)
-            and all(is_plain(item, also) for item in items)
-            and len({item.id for item in items}) == len(items)
-            and is_plain(self, ())
-        )
+        return bool(items) and are_plain(items, also) and len({item.id for item in items}) == len(items) and is_plain(self, ())
 
     def touches(self) -> Iterator[tuple[Resource, bool]]:
         yield ("queue", self.queue), False
