@@ -11,7 +11,7 @@ from holdfast.connect import connect
 from tests.postgres import own_postgres_url
 from tests.server.processes import PATIENCE_S, Process
 from tests.server.serving import JSON
-from tests.server.test_memory import memory_bytes
+from tests.server.test_process_memory import memory_bytes
 from tests.server.test_tokens import make
 
 MIB = 2**20

@@ -21,7 +21,7 @@ from holdfast.stores import Store
 from holdfast.stores.memory import MemoryStore
 from holdfast.testing.clock import FakeClock
 from holdfast.testing.conformance.threads import PATIENCE_S, Doing, all_asleep, together
-from tests.cli.test_entry import holdfast
+from tests.cli.test_app import holdfast
 from tests.server.processes import Process
 from tests.server.serving import JSON, Served
 

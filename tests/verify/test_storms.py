@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from tests.stores.sqlite.programs import Program
-from tests.stores.sqlite.test_commits import INTERRUPTED
 from tests.stores.sqlite.test_forks import WRITING_MEANWHILE
+from tests.stores.sqlite.test_group_commit import INTERRUPTED
 
 pytestmark = [pytest.mark.verify, pytest.mark.timeout(600)]
 

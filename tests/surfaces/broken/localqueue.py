@@ -22,7 +22,7 @@ from holdfast.surfaces.localqueue._sync.records import load
 from holdfast.surfaces.localqueue.unfinished import Unfinished
 from holdfast.testing.clock import FakeClock
 from tests.surfaces.broken.fault import Fault, instead
-from tests.surfaces.localqueue import test_commits, test_deaths, test_faults, test_overrides, test_queue, test_workers
+from tests.surfaces.localqueue import test_commits, test_deaths, test_faults_of_the_original, test_overrides, test_queue, test_workers
 
 
 def settled_by_id(backend: Any, message: Any, **how: Any) -> bool:
@@ -126,58 +126,66 @@ FAULTS = [
         engine_backend.EngineBackend,
         "_settle",
         instead(settled_by_id),
-        test_faults.test_a_stale_worker_changes_nothing_of_what_another_holds,
+        test_faults_of_the_original.test_a_stale_worker_changes_nothing_of_what_another_holds,
     ),
     Fault(
         "priority is taken and forgotten",
         put_request.PutRequest,
         "item",
         lambda original: lambda place, value, key: original(structs.replace(place, priority=0), value, key),
-        test_faults.test_priority_wins,
+        test_faults_of_the_original.test_priority_wins,
     ),
     Fault(
         "a put is not woken by others who make room",
         engine_backend,
         "put_within",
         deaf_to_others,
-        test_faults.test_a_bounded_put_is_woken_when_another_object_makes_room,
+        test_faults_of_the_original.test_a_bounded_put_is_woken_when_another_object_makes_room,
     ),
     Fault(
         "fan-out is one put after the other",
         engine_backend,
         "put_within",
         one_after_the_other,
-        test_faults.test_a_fan_out_is_all_or_nothing,
+        test_faults_of_the_original.test_a_fan_out_is_all_or_nothing,
     ),
     Fault(
         "a dead letter's key swallows new work",
         persistent_queue.PersistentQueue,
         "put",
         swallowed,
-        test_faults.test_a_dead_letters_key_does_not_swallow_new_work,
+        test_faults_of_the_original.test_a_dead_letters_key_does_not_swallow_new_work,
     ),
-    Fault("the ledger knows no queues", commit.Commit, "__init__", unscoped, test_faults.test_the_ledger_tells_queues_apart),
+    Fault(
+        "the ledger knows no queues", commit.Commit, "__init__", unscoped, test_faults_of_the_original.test_the_ledger_tells_queues_apart
+    ),
     Fault(
         "a result that is not JSON fails the job",
         commit.Commit,
         "_keep_result",
         strict_about_results,
-        test_faults.test_a_result_that_cannot_be_kept_does_not_repeat_the_effect,
+        test_faults_of_the_original.test_a_result_that_cannot_be_kept_does_not_repeat_the_effect,
     ),
     Fault(
         "task_done takes the oldest of all threads",
         Unfinished,
         "pop",
         oldest_of_all,
-        test_faults.test_task_done_acknowledges_the_message_of_its_own_thread,
+        test_faults_of_the_original.test_task_done_acknowledges_the_message_of_its_own_thread,
     ),
-    Fault("qsize counts rows", persistent_queue.PersistentQueue, "qsize", blind_to_time, test_faults.test_sizes_see_that_leases_have_ended),
+    Fault(
+        "qsize counts rows",
+        persistent_queue.PersistentQueue,
+        "qsize",
+        blind_to_time,
+        test_faults_of_the_original.test_sizes_see_that_leases_have_ended,
+    ),
     Fault(
         "Ctrl-C leaves a transaction open",
         Writer,
         "_roll_back",
         instead(lambda _: None),
-        test_faults.test_an_interrupt_inside_a_transaction_leaves_nothing_behind,
+        test_faults_of_the_original.test_an_interrupt_inside_a_transaction_leaves_nothing_behind,
     ),
     Fault(
         "who dies burns nothing",
@@ -191,29 +199,31 @@ FAULTS = [
         FakeClock,
         "now_us",
         instead(FakeClock.wall_us),
-        test_faults.test_a_step_of_the_wall_clock_neither_hides_nor_delivers_again,
+        test_faults_of_the_original.test_a_step_of_the_wall_clock_neither_hides_nor_delivers_again,
     ),
     Fault(
         "nobody renews",
         QueueClaimContext,
         "__init__",
         with_option("auto_renew", value=False),
-        test_faults.test_a_long_handler_is_not_joined_by_a_second_one,
+        test_faults_of_the_original.test_a_long_handler_is_not_joined_by_a_second_one,
     ),
-    Fault("a history grows for ever", records, "HISTORY", instead(1_000), test_faults.test_a_history_does_not_grow_without_end),
+    Fault(
+        "a history grows for ever", records, "HISTORY", instead(1_000), test_faults_of_the_original.test_a_history_does_not_grow_without_end
+    ),
     Fault(
         "attempts outlive a burial",
         worker_calls,
         "delete",
         instead(lambda *_: None),
-        test_faults.test_a_requeued_dead_letter_is_handled,
+        test_faults_of_the_original.test_a_requeued_dead_letter_is_handled,
     ),
     Fault(
         "retries go on in a lease that has ended",
         QueueClaim,
         "check",
         sometimes_checked,
-        test_faults.test_a_worker_does_not_retry_in_a_lease_that_has_ended,
+        test_faults_of_the_original.test_a_worker_does_not_retry_in_a_lease_that_has_ended,
     ),
     Fault(
         "a cancelled worker keeps its lease",
@@ -227,21 +237,21 @@ FAULTS = [
         engine_backend,
         "put_within",
         without_a_limit,
-        test_faults.test_many_producers_never_exceed_the_limit,
+        test_faults_of_the_original.test_many_producers_never_exceed_the_limit,
     ),
     Fault(
         "a limit is looked at, and then put",
         putting,
         "_note_of",
         without_a_note,
-        test_faults.test_a_put_that_another_overtakes_looks_again,
+        test_faults_of_the_original.test_a_put_that_another_overtakes_looks_again,
     ),
     Fault(
         "memory hands out one object to all",
         engine_backend,
         "claimed",
         always_the_same_object,
-        test_faults.test_a_stored_value_is_nobodys_alias,
+        test_faults_of_the_original.test_a_stored_value_is_nobodys_alias,
     ),
     Fault(
         "values are changed in silence",
@@ -255,7 +265,7 @@ FAULTS = [
         commit,
         "check_value_size",
         instead(lambda *_: 0),
-        test_faults.test_a_result_that_cannot_be_kept_does_not_repeat_the_effect,
+        test_faults_of_the_original.test_a_result_that_cannot_be_kept_does_not_repeat_the_effect,
     ),
     Fault(
         "the plain key is not looked at",

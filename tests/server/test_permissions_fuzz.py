@@ -17,8 +17,8 @@ from holdfast.connect import connect
 from holdfast.server.auth.scope_presets import worker_grants
 from holdfast.stores import Store
 from tests.server.processes import Process
-from tests.server.test_matrix import EVERYTHING, SCOPES, by_hand
 from tests.server.test_openapi import ROUTES
+from tests.server.test_permissions import EVERYTHING, SCOPES, by_hand
 from tests.server.test_tokens import make
 from tests.stores_by_name import url_of
 

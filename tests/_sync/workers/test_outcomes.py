@@ -1,4 +1,4 @@
-# Generated from tests/_async/workers/test_endings.py by tools/unasync.py; do not edit.
+# Generated from tests/_async/workers/test_outcomes.py by tools/unasync.py; do not edit.
 """How a handler ends decides what becomes of its message."""
 
 from typing import Any

@@ -1,4 +1,4 @@
-# Generated from tests/_async/workers/test_ahead.py by tools/unasync.py; do not edit.
+# Generated from tests/_async/workers/test_prefetch.py by tools/unasync.py; do not edit.
 """While jobs are short a worker claims more than it can begin; nobody waits longer for that, and nothing dies of it."""
 
 from typing import Any

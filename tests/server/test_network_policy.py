@@ -21,7 +21,7 @@ from holdfast.stores.http.store import HttpStore
 from holdfast.stores.memory import MemoryStore
 from holdfast.stores.retrying import Patience
 from holdfast.testing.conformance.asking import item
-from tests.cli.test_entry import holdfast
+from tests.cli.test_app import holdfast
 
 WORLD = "0.0.0.0"  # noqa: S104 - what is refused
 CERTIFICATE = {"certificate": Path("c.pem"), "key": Path("k.pem")}

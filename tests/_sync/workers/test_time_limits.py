@@ -1,4 +1,4 @@
-# Generated from tests/_async/workers/test_limits.py by tools/unasync.py; do not edit.
+# Generated from tests/_async/workers/test_time_limits.py by tools/unasync.py; do not edit.
 """How long jobs may run, and hold on to their messages."""
 
 import asyncio

@@ -15,7 +15,7 @@ from holdfast.errors import QueueFull, StoreError, StoreFull, StoreMoved, StoreU
 from holdfast.stores import Store
 from tests.stores.sqlite.programs import Program
 from tests.stores.sqlite.stores import OPENED, ack, claim, put, waiting
-from tests.stores.sqlite.test_commits import Failing
+from tests.stores.sqlite.test_group_commit import Failing
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-# Generated from tests/_async/handles/test_connection.py by tools/unasync.py; do not edit.
+# Generated from tests/_async/handles/test_caller_transaction.py by tools/unasync.py; do not edit.
 """Puts, settlements and writes on a connection of the caller's own: they commit or vanish with the caller's work."""
 
 import sqlite3
