@@ -50,8 +50,8 @@ bench: $(patsubst %,$(VENV)/.%-$(VERSION),bench bench-worker bench-postgres benc
 	$(BIN)/python bench/postgres.py
 	$(BIN)/python bench/sentinel.py
 
-verify: $(VENV)/.dev-$(VERSION)  ## the long runs: processes, kills and pauses for minutes
-	$(BIN)/pytest -m verify --timeout 1800
+verify: $(VENV)/.dev-$(VERSION)  ## the long runs, on the disk: processes, kills and pauses for minutes
+	PYTEST_DEBUG_TEMPROOT=$${TMPDIR:-/tmp} $(BIN)/pytest -m verify --timeout 1800
 
 versions: $(VENV)/.dev-$(VERSION)  ## the tests of the networked stores on every PostgreSQL, Redis and Valkey found here
 	$(BIN)/python tools/versions.py
