@@ -243,6 +243,9 @@ def client_for(base_url: str | None = None, *, token: str | None = None) -> Cont
     `memory://` is one store per process here. A client that was closed is replaced.
     """
     url = os.environ.get("HOLDFAST_URL") if base_url is None else base_url
+    client = _clients.get((url, token))
+    if client is not None and not client.is_closed:
+        return client  # Nearly always, and every call of a handle asks.
     with _lock:
         client = _clients.get((url, token))
         if client is None or client.is_closed:

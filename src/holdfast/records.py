@@ -6,7 +6,7 @@ codec made it; nothing here looks inside one.
 
 import hashlib
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Final, Literal
 from urllib.parse import quote, unquote
 
 from msgspec import Raw, Struct, json
@@ -195,6 +195,9 @@ def with_letter(metadata: Raw | None, report: Mapping[str, object], message_id: 
     return Raw(json.encode(known | {"dead_letter": report}, order="sorted"))
 
 
+LAST_TOKEN: Final = TOKEN.most
+
+
 class Receipt(Struct, frozen=True, gc=False, array_like=True):
     """Names one claim: no other claim on the message, earlier or later, has the same."""
 
@@ -207,9 +210,11 @@ class Receipt(Struct, frozen=True, gc=False, array_like=True):
     def __post_init__(self) -> None:
         # Every settling pays for this, so what is plain is passed without a call.
         queue, message_id, token = self.queue, self.id, self.token
-        is_number = type(token) is int and 0 <= token <= TOKEN.most
-        are_texts = type(queue) is str and type(message_id) is str and len(queue) <= SHORT and len(message_id) <= SHORT
-        if not is_number or not are_texts or not queue.isprintable() or not message_id.isprintable():
+        if not (
+            (type(token) is int and 0 <= token <= LAST_TOKEN)
+            and (type(queue) is str and len(queue) <= SHORT and queue.isprintable())
+            and (type(message_id) is str and len(message_id) <= SHORT and message_id.isprintable())
+        ):
             check_fields(self, self.checked)
 
     @property

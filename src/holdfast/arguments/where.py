@@ -36,7 +36,8 @@ class StoreHandle:
         """Give the client of the call, else the handle's own."""
         if client is None and base_url is None:
             client, base_url = self._client, self._base_url
-        return refuse_pickle(reach(client, base_url), self._codec)
+        found = client_for(base_url) if client is None else client
+        return refuse_pickle(found, self._codec) if self._codec.name == PICKLE.name else found
 
 
 def reach(client: ControlPlaneClient | None = None, base_url: str | None = None) -> ControlPlaneClient:

@@ -102,7 +102,7 @@ class Item(Struct, frozen=True, gc=False, omit_defaults=True, forbid_unknown_fie
         if self.at is not None:
             position = max(position, self.at - wall_offset)
         start_by = None if self.start_within_s is None else position + moment_in(self.start_within_s)
-        return Message(queue, self.id, self.value, *_in_order((*Message.__struct_defaults__, *_kept(self), n, position, start_by, now)))
+        return Message(queue, self.id, self.value, *_in_order(_DEFAULTS + _kept(self) + (n, position, start_by, now)))
 
 
 KEPT: tuple[str, ...] = tuple(name for name in Item.__struct_fields__ if name in Message.__struct_fields__ and name not in ("id", "value"))
@@ -110,12 +110,13 @@ KEPT: tuple[str, ...] = tuple(name for name in Item.__struct_fields__ if name in
 UPDATED: tuple[str, ...] = ("metadata", "labels")
 """What a put that updates a message changes besides its value."""
 _kept: Callable[[Item], tuple[Any, ...]] = attrgetter(*KEPT)
+_DEFAULTS: Final = Message.__struct_defaults__
 
 
 def _place(name: str, place: int) -> int:
     """Where a field of a new message stands: behind the defaults of all, or among them."""
     given = (*KEPT, "n", "position", "start_by", "created_at")
-    return len(Message.__struct_defaults__) + given.index(name) if name in given else place
+    return len(_DEFAULTS) + given.index(name) if name in given else place
 
 
 # By position, since keywords cost three times as much.

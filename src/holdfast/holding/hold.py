@@ -6,6 +6,7 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable
+from functools import lru_cache
 from math import inf
 from typing import Final
 
@@ -36,7 +37,12 @@ MACHINE_CHARACTERS: Final = 64
 
 def this_process() -> str:
     """The default name of a holder: the machine and the process."""
-    return f"{platform.node()[:MACHINE_CHARACTERS]}:{os.getpid()}"
+    return _name_of_process(os.getpid())
+
+
+@lru_cache(maxsize=1)
+def _name_of_process(pid: int) -> str:
+    return f"{platform.node()[:MACHINE_CHARACTERS]}:{pid}"
 
 
 def claimer_of(claimer: str | None) -> str:

@@ -77,7 +77,7 @@ class FastQueue(Struct, frozen=True):
     """The steps of one queue. A caller tries these first, and sends the command when the result is None."""
 
     put: Callable[..., bool | None]
-    """(key, value, id, priority, delay, options): a new message. Without an id it has its number; `options` are further fields of it."""
+    """(key, value, id, priority, delay, item): a new message. Without an id it has its number; `item` is given where it says more."""
     claim: "Callable[[Any, str, float | None, ReturnTo], Message | None]"
     """(key or None, holder, lease_s, expired_to): the first message that is due, or the one under the key."""
     ack: "Callable[[Message], bool | None]"

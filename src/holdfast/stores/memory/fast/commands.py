@@ -1,11 +1,9 @@
 """Plain commands on the fast path: each function returns the command's answer, or None and has done nothing."""
 
 from collections.abc import Callable, Mapping
-from operator import attrgetter
-from typing import Any, Final
+from typing import Any
 
-from msgspec import Raw
-from msgspec.structs import fields
+from msgspec.structs import replace
 
 from holdfast.commands import Claim, Claimed, Command, Held, Item, Put, Puts, Settle
 from holdfast.commands.plain import uses_only
@@ -13,12 +11,7 @@ from holdfast.commands.putting import KEPT
 from holdfast.records import moment_in
 from holdfast.stores import FastQueue
 from holdfast.stores.memory.fast.queue import Ground, fast_queue
-from holdfast.stores.memory.log import NOTHING
 from holdfast.stores.memory.queue import MemoryQueue
-
-OPTIONS: Final = tuple(field for field in fields(Item) if field.name in KEPT and field.name not in ("key", "priority"))
-_options = attrgetter(*(field.name for field in OPTIONS))
-_defaults = tuple(field.default for field in OPTIONS)
 
 
 def without_id(kind: type[Command[Any]], *also: str) -> Callable[[Any], bool]:
@@ -27,6 +20,7 @@ def without_id(kind: type[Command[Any]], *also: str) -> Callable[[Any], bool]:
 
 
 _is_put = without_id(Put)
+_has_no_options = uses_only(Item, "id", "value", "key", "if_ready", "if_leased", "priority")
 _is_item = uses_only(Item, "id", "value", "if_ready", "if_leased", "delay_s", *KEPT)
 _is_claim = without_id(Claim, "key")
 _is_settle = without_id(Settle)
@@ -55,23 +49,28 @@ def putting(ground: Ground) -> Callable[[Put], Puts | None]:
         if queue is None or len(command.items) != 1 or not _is_put(command):
             return None
         item = command.items[0]
-        if not _is_item(item) or (is_copied and len(item.value) > value_bytes):
+        value = item.value
+        if is_copied:
+            if len(value) > value_bytes:
+                return None
+            value = value.copy()
+        message_id, add = item.id, (queue.fast or fast_queue_of(queue, ground)).put
+        if _has_no_options(item):
+            is_put = add(item.key, value, message_id, item.priority)
+        elif _is_item(item):
+            delay = moment_in(item.delay_s) if item.delay_s else 0
+            is_put = add(item.key, value, message_id, item.priority, delay, copied(item) if is_copied else item)
+        else:
             return None
-        value = item.value.copy() if is_copied else item.value
-        options = _options(item)
-        given = NOTHING if options == _defaults else options_given(options, is_copied=is_copied)
-        is_put = (queue.fast or fast_queue_of(queue, ground)).put(
-            item.key, value, item.id, item.priority, moment_in(item.delay_s) if item.delay_s else 0, given
-        )
-        return Puts([item.id], [True]) if is_put else None
+        return Puts([message_id], [True]) if is_put else None
 
     return put
 
 
-def options_given(options: tuple[Any, ...], *, is_copied: bool) -> dict[str, Any]:
-    """The options that are not the defaults; texts are copied, since they may be part of something larger."""
-    given = {field.name: value for field, value in zip(OPTIONS, options, strict=True) if value != field.default}
-    return {name: value.copy() if is_copied and isinstance(value, Raw) else value for name, value in given.items()}
+def copied(item: Item) -> Item:
+    """The item with texts of its own: they may be part of something larger, which they would keep."""
+    value, metadata = item.value.copy(), item.metadata and item.metadata.copy()
+    return item if value is item.value and metadata is item.metadata else replace(item, value=value, metadata=metadata)
 
 
 def claiming(ground: Ground) -> Callable[[Claim], Claimed | None]:

@@ -10,6 +10,7 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from holdfast.commands import Item
 from holdfast.commands.events import RETAINED
 from holdfast.commands.topics import key_topic
 from holdfast.records import HISTORY, NEVER, Ending, Message, ReturnTo
@@ -65,13 +66,12 @@ def putting(queue: MemoryQueue, ground: Ground) -> Callable[..., bool | None]:
     name, topic, ids, live = queue.name, queue.topic, queue.ids, queue.live
 
     def put(
-        key: Any, value: Any, message_id: str | None = None, priority: int = 0, delay: int = 0, options: Mapping[str, Any] = NOTHING
+        key: Any, value: Any, message_id: str | None = None, priority: int = 0, delay: int = 0, item: Item | None = None
     ) -> bool | None:
         with lock:
             if key in live or not queue.is_unbounded:
                 return None
-            n = tables.last_number + 1
-            is_named = message_id is not None
+            n, is_named = tables.last_number + 1, message_id is not None
             message_id = message_id or f"{n}"
             if (ids and message_id in ids) or (is_named and message_id.isdecimal() and queue.find(message_id)):
                 return None
@@ -84,8 +84,9 @@ def putting(queue: MemoryQueue, ground: Ground) -> Callable[..., bool | None]:
                         events = log.topic(topic, now)
                     log.latest = index = log.latest + 1
                     events.append(KeptOne(index, now, "put", message_id, key, NOTHING))
-                message = Message(name, message_id, value, n, key, priority, now + delay, "ready", 0, 0, None, None, None, now)
-                messages[n] = replace(message, **options) if options else message
+                messages[n] = Message(name, message_id, value, n, key, priority, now + delay, "ready", 0, 0, None, None, None, now)
+                if item is not None:
+                    messages[n] = item.message(name, now, 0, n)
                 line = queue.lines.get(priority) or queue.line(priority)
                 slots = line.line
                 if delay or (slots and slots[-1][0] > now):
