@@ -2,32 +2,16 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from inspect import signature
 from os import PathLike
-from typing import Any
+from typing import Any, Unpack
 
+from holdfast.arguments.options import refuse_unknown, show_options
 from holdfast.client import ControlPlaneClient
 from holdfast.surfaces.localqueue.engine_backend import EngineBackend
 from holdfast.surfaces.localqueue.foreign_backend import ForeignBackend
-from holdfast.surfaces.localqueue.policies.acting import (
-    BackpressureStrategy,
-    DeduplicationPolicy,
-    DeliveryPolicy,
-    LeasePolicy,
-    OrderingPolicy,
-    RoutingPolicy,
-    SubscriptionPolicy,
-)
-from holdfast.surfaces.localqueue.policies.bundles import POLICIES, QueuePolicies, QueuePolicySet, resolve
-from holdfast.surfaces.localqueue.policies.descriptive import (
-    LOCAL_QUEUE_PLACEMENT,
-    REMOTE_QUEUE_PLACEMENT,
-    AcknowledgementPolicy,
-    ConsumptionPolicy,
-    DeadLetterPolicy,
-    LocalityPolicy,
-    QueueSemantics,
-)
-from holdfast.surfaces.localqueue.policies.hooks import DispatchPolicy, NotificationPolicy
+from holdfast.surfaces.localqueue.policies.bundles import AllChoices, QueuePolicies, QueuePolicySet, resolve
+from holdfast.surfaces.localqueue.policies.descriptive import LOCAL_QUEUE_PLACEMENT, REMOTE_QUEUE_PLACEMENT
 from holdfast.surfaces.localqueue.queue_names import queue_name
 from holdfast.surfaces.localqueue.queue_spec import QueueSpec, check_retries
 from holdfast.surfaces.localqueue.queue_store import QueueStore
@@ -37,6 +21,7 @@ from holdfast.surfaces.localqueue.unfinished import Unfinished
 from holdfast.surfaces.localqueue.worker_config import PersistentWorkerConfig
 
 
+@show_options
 class ConfiguredQueue(QueuePolicies):
     """What every part of a queue stands on."""
 
@@ -56,33 +41,19 @@ class ConfiguredQueue(QueuePolicies):
         store: QueueStore | ControlPlaneClient | str | None = None,
         store_path: str | PathLike[str] | None = None,
         lease_timeout: float = 30.0,
-        lease_policy: LeasePolicy | None = None,
-        acknowledgement_policy: AcknowledgementPolicy | None = None,
-        dead_letter_policy: DeadLetterPolicy | None = None,
-        deduplication_policy: DeduplicationPolicy | None = None,
         maxsize: int = 0,
         retry_defaults: Mapping[str, Any] | None = None,
-        semantics: QueueSemantics | None = None,
-        locality_policy: LocalityPolicy | None = None,
-        consumption_policy: ConsumptionPolicy | None = None,
-        delivery_policy: DeliveryPolicy | None = None,
-        dispatch_policy: DispatchPolicy | None = None,
-        notification_policy: NotificationPolicy | None = None,
-        ordering_policy: OrderingPolicy | None = None,
-        routing_policy: RoutingPolicy | None = None,
-        subscription_policy: SubscriptionPolicy | None = None,
-        backpressure: BackpressureStrategy | None = None,
         policy_set: QueuePolicySet | None = None,
+        **policies: Unpack[AllChoices],
     ) -> None:
-        # Before any other name: what was given for each option.
-        options = locals()
+        refuse_unknown("PersistentQueue", policies, signature(ConfiguredQueue).parameters.keys())
         self._spec = spec
         self.name = queue_name(_named(name, spec))
         self._store: QueueStore = store_of(store, store_path)
         self.store = self._store
         self.backend = backend_of(self._store, self.name)
         self.retry_defaults = check_retries(spec.retry_kwargs if retry_defaults is None and spec is not None else retry_defaults)
-        given = QueuePolicySet(**{name: value for name, value in options.items() if name in POLICIES})
+        given = QueuePolicySet(**policies)
         placement = REMOTE_QUEUE_PLACEMENT if isinstance(self.store, StoreLocation) and self.store.is_remote else LOCAL_QUEUE_PLACEMENT
         self._choose(resolve(_with_spec(given, spec, policy_set), policy_set, placement, lease_timeout, maxsize))
         self.lease_timeout = self.lease_policy.timeout

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, fields
 from typing import Any, TypedDict, Unpack
 
+from holdfast.arguments.options import show_options
 from holdfast.surfaces.localqueue.idempotency import IdempotencyStore
 from holdfast.surfaces.localqueue.policies.acting import (
     AT_LEAST_ONCE_DELIVERY,
@@ -58,6 +59,14 @@ class Choices(TypedDict, total=False):
     backpressure: BackpressureStrategy | None
 
 
+class AllChoices(Choices, total=False):
+    """The policies that a queue may be given."""
+
+    semantics: QueueSemantics | None
+    delivery_policy: DeliveryPolicy | None
+
+
+@show_options
 @dataclass(frozen=True)
 class QueuePolicySet(Described):
     """Policies for several queues; what a set names cannot be given to the queue, too."""
