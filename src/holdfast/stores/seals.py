@@ -1,6 +1,5 @@
 """The seal of a store that was copied elsewhere, by which the copy can be undone: a sealed store opens for nothing else."""
 
-import asyncio
 from typing import Protocol
 
 from msgspec import Struct
@@ -28,26 +27,6 @@ class Seal(Protocol):
     def remove(self) -> None:
         """Let the store be used again, as it was. Idempotent."""
         ...
-
-    def for_tasks(self) -> "AsyncSeal":
-        """The same for tasks."""
-        ...
-
-
-class AsyncSeal:
-    """A seal for tasks: it is read and removed in a thread."""
-
-    def __init__(self, seal: Seal) -> None:
-        self._seal = seal
-        self.url: str = seal.url
-
-    async def read(self) -> Sealed | None:
-        """See `Seal.read`."""
-        return await asyncio.to_thread(self._seal.read)
-
-    async def remove(self) -> None:
-        """See `Seal.remove`."""
-        await asyncio.to_thread(self._seal.remove)
 
 
 def sealed(to: str | None, target_at: str | None) -> Sealed | None:

@@ -1,6 +1,7 @@
 """Moves data from one store to another, by URL."""
 
 from holdfast._async.flows.copying import Progress, copy_all, list_names, raise_numbers
+from holdfast.blocking_calls import async_call
 from holdfast.commands import EndImport, Seal, Survey
 from holdfast.connect import is_private, open_async, seal_of
 from holdfast.errors import HoldfastError, NotAllowed, Refused, StoreMoved
@@ -71,8 +72,8 @@ async def undo_copy(source_url: str, target_url: str | None = None, *, force: bo
     opened nevertheless and the target left alone: what was done there since is not in the source, and what is in both may be done twice.
     Tokens go on above those of the target, and watches start again.
     """
-    seal = seal_of(source_url).for_tasks()
-    sealed = await seal.read()
+    seal = seal_of(source_url)
+    sealed = await async_call(seal.read)
     if sealed is None:
         raise Refused(f"{seal.url} is not sealed: there is no copy to undo")
     target_url = sealed.to if target_url is None else target_url
@@ -82,10 +83,10 @@ async def undo_copy(source_url: str, target_url: str | None = None, *, force: bo
         if not force:
             raise _not_undone(seal.url, sealed.to, error) from error
         latest = await _latest(target_url)
-        await seal.remove()
+        await async_call(seal.remove)
         await _raise_numbers(source_url, latest)
         return CopyUndone(seal.url, sealed.to, target_sealed=False)
-    await seal.remove()
+    await async_call(seal.remove)
     return CopyUndone(seal.url, sealed.to, target_sealed=True)
 
 

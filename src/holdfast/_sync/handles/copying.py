@@ -2,6 +2,7 @@
 """Moves data from one store to another, by URL."""
 
 from holdfast._sync.flows.copying import Progress, copy_all, list_names, raise_numbers
+from holdfast.blocking_calls import call
 from holdfast.commands import EndImport, Seal, Survey
 from holdfast.connect import connect, is_private, seal_of
 from holdfast.errors import HoldfastError, NotAllowed, Refused, StoreMoved
@@ -73,7 +74,7 @@ def undo_copy(source_url: str, target_url: str | None = None, *, force: bool = F
     Tokens go on above those of the target, and watches start again.
     """
     seal = seal_of(source_url)
-    sealed = seal.read()
+    sealed = call(seal.read)
     if sealed is None:
         raise Refused(f"{seal.url} is not sealed: there is no copy to undo")
     target_url = sealed.to if target_url is None else target_url
@@ -83,10 +84,10 @@ def undo_copy(source_url: str, target_url: str | None = None, *, force: bool = F
         if not force:
             raise _not_undone(seal.url, sealed.to, error) from error
         latest = _latest(target_url)
-        seal.remove()
+        call(seal.remove)
         _raise_numbers(source_url, latest)
         return CopyUndone(seal.url, sealed.to, target_sealed=False)
-    seal.remove()
+    call(seal.remove)
     return CopyUndone(seal.url, sealed.to, target_sealed=True)
 
 

@@ -11,7 +11,7 @@ import lmdb
 from holdfast.stores.lmdb.environment import FIRST_MAP_BYTES, MOVED, TARGET_AT, Environment, refuse_if_missing
 from holdfast.stores.lmdb.failures import translate
 from holdfast.stores.lmdb.tables import TABLES
-from holdfast.stores.seals import AsyncSeal, Sealed, sealed
+from holdfast.stores.seals import Sealed, sealed
 
 
 class LmdbSeal:
@@ -26,9 +26,6 @@ class LmdbSeal:
             about = environment.open_db(b"about", txn=txn, create=False)
             found = (txn.get(name, db=about) for name in (MOVED, TARGET_AT))
             return sealed(*(None if value is None else value.decode() for value in found))
-
-    def for_tasks(self) -> AsyncSeal:
-        return AsyncSeal(self)
 
     def remove(self) -> None:
         with self._environment() as environment, environment.begin(write=True) as txn:

@@ -8,7 +8,7 @@ from holdfast.stores.postgres.address import parse
 from holdfast.stores.postgres.maintenance import MIGRATE_S, administering
 from holdfast.stores.postgres.sessions import Session
 from holdfast.stores.postgres.statements import in_schema
-from holdfast.stores.seals import AsyncSeal, Sealed, sealed
+from holdfast.stores.seals import Sealed, sealed
 
 TABLES = ("names", "messages", "entries", "leases", "events")
 
@@ -26,9 +26,6 @@ class PostgresSeal:
         with self._session() as session:
             row = session.execute(in_schema(SEALED, self._address.schema), ()).fetchone()
             return sealed(*(row or (None, None)))
-
-    def for_tasks(self) -> AsyncSeal:
-        return AsyncSeal(self)
 
     def remove(self) -> None:
         # Without a function: this release may have none there.

@@ -9,7 +9,7 @@ from holdfast.stores.redis.requests import Words
 from holdfast.stores.redis.server_info import refuse_if_missing
 from holdfast.stores.redis.store import OPENING
 from holdfast.stores.retrying import Tries, retry
-from holdfast.stores.seals import AsyncSeal, Sealed, sealed
+from holdfast.stores.seals import Sealed, sealed
 
 
 class RedisSeal:
@@ -25,9 +25,6 @@ class RedisSeal:
         found, *texts = self._ask(("MGET", self._format, *self._names))
         refuse_if_missing(found, self.url)
         return sealed(*(None if text is None else text.decode() for text in texts))
-
-    def for_tasks(self) -> AsyncSeal:
-        return AsyncSeal(self)
 
     def remove(self) -> None:
         self._ask(("DEL", *self._names))

@@ -7,7 +7,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from urllib.parse import quote
 
-from holdfast.stores.seals import AsyncSeal, Sealed, sealed
+from holdfast.stores.seals import Sealed, sealed
 from holdfast.stores.sqlite.copying import MOVED, TABLES, TARGET_AT
 from holdfast.stores.sqlite.file import BUSY_S, refuse_if_missing, translate
 from holdfast.stores.sqlite.statements import SQL
@@ -23,9 +23,6 @@ class SqliteSeal:
     def read(self) -> Sealed | None:
         with self._transaction() as sql:
             return _sealed(sql)
-
-    def for_tasks(self) -> AsyncSeal:
-        return AsyncSeal(self)
 
     def remove(self) -> None:
         with self._transaction() as sql:
