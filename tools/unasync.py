@@ -34,7 +34,7 @@ RULES: dict[str, str] = {
     r"\bAwaitable\[([^][]+)\]": r"\1",
     r"\basynccontextmanager\b": "contextmanager",
     r"\b__a(enter|exit)__\b": r"__\1__",
-    r"\basync_(store|answer|call|sleep)(?=_on\b|\b)": r"\1",
+    r"\basync_(store|answer|call|sleep|stop_signals)(?=_on\b|\b)": r"\1",
     r"\b(connect|open)_async\b": "connect",
     r"\b(wait|wait_for|retry|take|ask|pause)_async\b": r"\1",
     r"\baclose\b": "close",

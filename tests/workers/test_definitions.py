@@ -15,7 +15,7 @@ from msgspec import Struct
 from pydantic import BaseModel
 
 from holdfast import ControlPlaneClient, Job, JobContext, Queue, Worker, worker
-from holdfast.workers.several import run_workers
+from holdfast.cli.run_workers import run_workers
 
 
 @pytest.fixture

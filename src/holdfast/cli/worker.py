@@ -41,7 +41,7 @@ def worker(
     """Run workers until SIGTERM or Ctrl-C: jobs may then finish within the grace time, the rest is given back."""
     import logging
 
-    from holdfast.workers.several import run_workers
+    from holdfast.cli.run_workers import run_workers
 
     logging.basicConfig(level=log_level.value.upper(), format="%(asctime)s %(levelname)s %(name)s %(message)s")
     # As `python -m` does: modules are looked for where the command is called.

@@ -3,57 +3,34 @@
 import asyncio
 import signal
 import threading
-from collections.abc import Callable
-from types import TracebackType
-from typing import Any, Self
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 Stop = Callable[[], object]
 
 
-class AsyncStopSignals:
+def async_stop_signals(stop: Stop) -> AbstractContextManager[None]:
     """While the block runs, a signal calls `stop` on the event loop."""
-
-    def __init__(self, stop: Stop) -> None:
-        loop = asyncio.get_running_loop()
-        # Not by `add_signal_handler`: a handler that the program itself gave the loop could not be put back.
-        self._handlers = _Handlers(lambda: loop.call_soon_threadsafe(stop))
-
-    def __enter__(self) -> Self:
-        self._handlers.install()
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self._handlers.restore()
+    loop = asyncio.get_running_loop()
+    # Not by `add_signal_handler`: a handler that the program itself gave the loop could not be put back.
+    return _handled_by(lambda: loop.call_soon_threadsafe(stop))
 
 
-class StopSignals:
+def stop_signals(stop: Stop) -> AbstractContextManager[None]:
     """While the block runs, a signal calls `stop` in a thread: the one that was interrupted may hold the very lock that stopping needs."""
-
-    def __init__(self, stop: Stop) -> None:
-        self._handlers = _Handlers(lambda: threading.Thread(target=stop, name="holdfast-signal", daemon=True).start())
-
-    def __enter__(self) -> Self:
-        self._handlers.install()
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self._handlers.restore()
+    return _handled_by(lambda: threading.Thread(target=stop, name="holdfast-signal", daemon=True).start())
 
 
-class _Handlers:
-    """What signals do meanwhile; outside the main thread, which alone gets signals, it does nothing."""
-
-    def __init__(self, act: Stop) -> None:
-        self._act = act
-        self._before: dict[signal.Signals, Any] = {}
-
-    def install(self) -> None:
-        for number in SIGNALS if threading.current_thread() is threading.main_thread() else ():
-            self._before[number] = signal.signal(number, lambda *_: self._act())
-
-    def restore(self) -> None:
-        for number, before in self._before.items():
+@contextmanager
+def _handled_by(act: Stop) -> Iterator[None]:
+    """Signals call `act` meanwhile; outside the main thread, which alone gets signals, nothing changes."""
+    numbers = SIGNALS if threading.current_thread() is threading.main_thread() else ()
+    handlers = {number: signal.signal(number, lambda *_: act()) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, before in handlers.items():
             # None was installed by something else than Python, and cannot be put back.
             signal.signal(number, signal.SIG_DFL if before is None else before)

@@ -22,7 +22,7 @@ from holdfast.workers.handlers.definitions import define
 from holdfast.workers.options import Orders, WorkerOptions, change_orders, make_orders
 from holdfast.workers.registry import WorkerHealth, WorkerInfo
 from holdfast.workers.running.background import AsyncSide
-from holdfast.workers.signals import AsyncStopSignals
+from holdfast.workers.signals import async_stop_signals
 
 V = TypeVar("V")
 R = TypeVar("R")
@@ -123,7 +123,7 @@ class AsyncWorker(Generic[V, R, C]):
         if not signals:
             await self._work(opening)
             return
-        with AsyncStopSignals(self.tell_stop):
+        with async_stop_signals(self.tell_stop):
             await self._work(opening)
 
     async def start(self) -> None:

@@ -23,7 +23,7 @@ from holdfast.workers.handlers.definitions import define
 from holdfast.workers.options import Orders, WorkerOptions, change_orders, make_orders
 from holdfast.workers.registry import WorkerHealth, WorkerInfo
 from holdfast.workers.running.background import Side
-from holdfast.workers.signals import StopSignals
+from holdfast.workers.signals import stop_signals
 
 V = TypeVar("V")
 R = TypeVar("R")
@@ -124,7 +124,7 @@ class Worker(Generic[V, R, C]):
         if not signals:
             self._work(opening)
             return
-        with StopSignals(self.tell_stop):
+        with stop_signals(self.tell_stop):
             self._work(opening)
 
     def start(self) -> None:

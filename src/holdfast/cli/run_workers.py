@@ -2,41 +2,15 @@
 
 import threading
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any
 
-from holdfast.workers.handlers.definitions import Function, refuse_two
+from holdfast import Worker
+from holdfast.workers.handlers.definitions import refuse_two
 from holdfast.workers.running.background import Side
-from holdfast.workers.signals import StopSignals
+from holdfast.workers.signals import stop_signals
 
 
-class Runnable(Protocol):
-    """A worker of threads."""
-
-    def run(self, *, until_empty: bool = False, max_jobs: int | None = None, signals: bool = True) -> None:
-        """Work."""
-        ...
-
-    def tell_stop(self) -> None:
-        """Ask it to stop, and return at once."""
-        ...
-
-    @property
-    def function(self) -> Function:
-        """What it calls for each job."""
-        ...
-
-    @property
-    def queue(self) -> str:
-        """The queue of its jobs."""
-        ...
-
-    @property
-    def client(self) -> object:
-        """Where the queue is."""
-        ...
-
-
-def run_workers(workers: Sequence[Runnable], *, until_empty: bool = False) -> None:
+def run_workers(workers: Sequence[Worker[Any, Any, Any]], *, until_empty: bool = False) -> None:
     """Run workers side by side until SIGTERM or SIGINT, or until each found its queue empty; raise what the first of them raised.
 
     Raises `ValueError` if two functions are to work on one queue.
@@ -48,7 +22,7 @@ def run_workers(workers: Sequence[Runnable], *, until_empty: bool = False) -> No
         for worker in workers:
             worker.tell_stop()
 
-    def run(worker: Runnable) -> None:
+    def run(worker: Worker[Any, Any, Any]) -> None:
         try:
             worker.run(until_empty=until_empty, signals=False)
         except BaseException:
@@ -57,7 +31,7 @@ def run_workers(workers: Sequence[Runnable], *, until_empty: bool = False) -> No
         finally:
             ended.release()
 
-    with StopSignals(stop):
+    with stop_signals(stop):
         sides: list[Any] = [Side(lambda worker=worker: run(worker), "holdfast-worker") for worker in workers]  # type: ignore[misc]
         for _ in sides:
             ended.acquire()
