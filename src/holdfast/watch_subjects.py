@@ -2,7 +2,7 @@
 
 from collections.abc import Hashable, Iterable, Mapping
 from datetime import UTC, datetime
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 from msgspec import Raw, Struct, json
 
@@ -27,51 +27,6 @@ Facts = dict[str, Any]
 """The data of an event; keys and values in it are still text."""
 
 
-class Subject(Protocol):
-    """A queue, a dict, or a part of one. Its items have names: ids of messages, key texts of entries."""
-
-    @property
-    def topic(self) -> str:
-        """Where its events are written."""
-        ...
-
-    def first_pages(self) -> list[Command[Any]]:
-        """What to ask for the present state, each the first page of a part."""
-        ...
-
-    def next_page(self, asked: Any, page: Any) -> Command[Any] | None:
-        """What to ask after that page, None after the last."""
-        ...
-
-    def again(self, names: list[str]) -> Command[Any]:
-        """What to ask for these items alone."""
-        ...
-
-    def items(self, page: Any) -> dict[str, Any]:
-        """The items of a page by name."""
-        ...
-
-    def last(self, page: Any) -> str:
-        """The name of the last thing on a page, whether it is meant or not."""
-        ...
-
-    def touched(self, facts: Iterable[tuple[int, Facts]], known: Mapping[str, Any]) -> dict[str, int]:
-        """The names of items, known or new, that events may have changed, each with the number of the last of these events."""
-        ...
-
-    def concerns(self, facts: Facts) -> bool:
-        """Whether a watch of this subject reports the event."""
-        ...
-
-    def tell(self, event: Event, facts: Facts) -> Facts:
-        """The data of an event as users see it."""
-        ...
-
-    def tell_item(self, item: Any) -> Facts:
-        """The data of a snapshot's event."""
-        ...
-
-
 def narrowing(key: Hashable | Missing, prefix: str | tuple[Hashable, ...] | None) -> tuple[str | None, str]:
     """The only key that is to be watched, and what the watched keys begin with, as text; by default all."""
     if not isinstance(key, Missing) and prefix is not None:
@@ -82,7 +37,7 @@ def narrowing(key: Hashable | Missing, prefix: str | tuple[Hashable, ...] | None
 class QueueSubject(Struct, frozen=True):
     """A queue, or the messages in it under one key, or under the keys whose text begins with a prefix.
 
-    Its events name messages by id and key, and only a snapshot shows values.
+    Its items have names: here the ids of messages. Its events name messages by id and key, and only a snapshot shows values.
     """
 
     name: str
@@ -93,12 +48,15 @@ class QueueSubject(Struct, frozen=True):
 
     @property
     def topic(self) -> str:
+        """Where its events are written."""
         return queue_topic(self.name)
 
     def first_pages(self) -> list[Command[Any]]:
+        """What to ask for the present state, each the first page of a part."""
         return [self._page(state) for state in STATES]
 
     def next_page(self, asked: Browse, page: Browsed) -> Command[Any] | None:
+        """What to ask after that page, None after the last."""
         return self._page(asked.state, page.after) if page.after else None
 
     def _page(self, state: State, after: Cursor | None = None) -> Browse:
@@ -106,15 +64,19 @@ class QueueSubject(Struct, frozen=True):
         return Browse(self.name, state=state, which=Filter(key_prefix=beginning or None), after=after, limit=PAGE)
 
     def again(self, names: list[str]) -> Command[Any]:
+        """What to ask for these items alone."""
         return Browse(self.name, ids=names)
 
     def items(self, page: Browsed) -> dict[str, Any]:
+        """The items of a page by name."""
         return {message.id: message for message in page.messages if self._is_meant(message.key)}
 
     def last(self, page: Browsed) -> str:
+        """The name of the last thing on a page, whether it is meant or not."""
         return page.messages[-1].id
 
     def touched(self, facts: Iterable[tuple[int, Facts]], known: Mapping[str, Any]) -> dict[str, int]:
+        """The names of items, known or new, that events may have changed, each with the number of the last of these events."""
         names: dict[str, int] = {}
         keys: dict[str, int] = {}
         for index, everything in facts:
@@ -126,11 +88,13 @@ class QueueSubject(Struct, frozen=True):
         return {name: max(names.get(name, 0), behind.get(name, 0)) for name in names | behind}
 
     def concerns(self, facts: Facts) -> bool:
+        """Whether a watch of this subject reports the event."""
         if self._is_whole or "ids" not in facts:
             return True
         return any(self._is_meant(key) for keys in PAIRS.values() for key in facts.get(keys, ()))
 
     def tell(self, event: Event, facts: Facts) -> Facts:
+        """The data of an event as users see it."""
         facts = self._narrowed(facts)
         facts |= {keys: [shown(key) for key in facts[keys]] for keys in PAIRS.values() if keys in facts}
         if event.event == "claimed":
@@ -138,6 +102,7 @@ class QueueSubject(Struct, frozen=True):
         return facts
 
     def tell_item(self, item: Message) -> Facts:
+        """The data of a snapshot's event."""
         facts: Facts = {"ids": [item.id]}
         if item.key is not None:
             facts["keys"] = [shown(item.key)]
@@ -165,7 +130,7 @@ class QueueSubject(Struct, frozen=True):
 
 
 class DictSubject(Struct, frozen=True):
-    """A dict, one key of it, or the keys whose text begins with a prefix; its events show values."""
+    """A dict, one key of it, or the keys whose text begins with a prefix, with the methods of `QueueSubject`; its events show values."""
 
     name: str
     codec: Codec = JSON
@@ -213,6 +178,9 @@ class DictSubject(Struct, frozen=True):
 
     def tell_item(self, item: Entry) -> Facts:
         return {"key": shown(item.key), "value": self.codec.decode(item.value), "revision": item.revision}
+
+
+Subject = QueueSubject | DictSubject
 
 
 class _Value(Struct, frozen=True, gc=False):

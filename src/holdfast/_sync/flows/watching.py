@@ -113,7 +113,7 @@ def _read_pages(store: Store, subject: Subject) -> tuple[dict[str, Any], int, in
     """The items of all pages, and the numbers of the newest events when the first and the last page were read."""
     items: dict[str, Any] = {}
     indexes: list[int] = []
-    asked = subject.first_pages()
+    asked: list[Any] = [*subject.first_pages()]
     while asked:
         command = asked.pop(0)
         page = store.execute(command)
