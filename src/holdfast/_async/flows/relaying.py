@@ -33,30 +33,26 @@ async def relay(
     queue: str,
     deliver: Callable[[Any], Awaitable[None]],
     *,
-    holder: str = "relay",
-    lease_s: float = 60.0,
-    backoff: Backoff = BACKOFF,
+    lease_s: float,
 ) -> Relayed:
     """Hand on what is due, each at least once and renewed while it takes; what fails comes back later, longer each time.
 
     Several relays share the work. One that dies leaves what it held to the others.
     """
     delivered = failed = 0
-    command = Claim(queue, holder, lease_s)
+    command = Claim(queue, "relay", lease_s)
     while True:
         messages, started = await claim_since(client.async_store, command, None, now=client.keepalive.now)
         if not messages:
             return Relayed(delivered, failed)
         hold = Hold(messages[0].receipt, lease_s, started, client.keepalive.now)
-        if await _hand_on(client, messages[0], hold, deliver, backoff):
+        if await _hand_on(client, messages[0], hold, deliver):
             delivered += 1
         else:
             failed += 1
 
 
-async def _hand_on(
-    client: ControlPlaneClient, message: Message, hold: Hold, deliver: Callable[[Any], Awaitable[None]], backoff: Backoff
-) -> bool:
+async def _hand_on(client: ControlPlaneClient, message: Message, hold: Hold, deliver: Callable[[Any], Awaitable[None]]) -> bool:
     holding = AsyncHolding(client.keepalive, hold)
 
     async def settle(**how: Any) -> bool:
@@ -69,7 +65,7 @@ async def _hand_on(
         return await settle(to="ready")
 
     async def fail() -> bool:
-        return await settle(to="ready", counts=True, delay_s=backoff.delay_s(message.failures + 1))
+        return await settle(to="ready", counts=True, delay_s=BACKOFF.delay_s(message.failures + 1))
 
     try:
         await deliver(JSON.decode(message.value))

@@ -34,28 +34,26 @@ def relay(
     queue: str,
     deliver: Callable[[Any], None],
     *,
-    holder: str = "relay",
-    lease_s: float = 60.0,
-    backoff: Backoff = BACKOFF,
+    lease_s: float,
 ) -> Relayed:
     """Hand on what is due, each at least once and renewed while it takes; what fails comes back later, longer each time.
 
     Several relays share the work. One that dies leaves what it held to the others.
     """
     delivered = failed = 0
-    command = Claim(queue, holder, lease_s)
+    command = Claim(queue, "relay", lease_s)
     while True:
         messages, started = claim_since(client.store, command, None, now=client.keepalive.now)
         if not messages:
             return Relayed(delivered, failed)
         hold = Hold(messages[0].receipt, lease_s, started, client.keepalive.now)
-        if _hand_on(client, messages[0], hold, deliver, backoff):
+        if _hand_on(client, messages[0], hold, deliver):
             delivered += 1
         else:
             failed += 1
 
 
-def _hand_on(client: ControlPlaneClient, message: Message, hold: Hold, deliver: Callable[[Any], None], backoff: Backoff) -> bool:
+def _hand_on(client: ControlPlaneClient, message: Message, hold: Hold, deliver: Callable[[Any], None]) -> bool:
     holding = Holding(client.keepalive, hold)
 
     def settle(**how: Any) -> bool:
@@ -68,7 +66,7 @@ def _hand_on(client: ControlPlaneClient, message: Message, hold: Hold, deliver: 
         return settle(to="ready")
 
     def fail() -> bool:
-        return settle(to="ready", counts=True, delay_s=backoff.delay_s(message.failures + 1))
+        return settle(to="ready", counts=True, delay_s=BACKOFF.delay_s(message.failures + 1))
 
     try:
         deliver(JSON.decode(message.value))
