@@ -64,7 +64,7 @@ def test_without_a_namespace_a_token_is_of_the_default_one_and_an_administrators
     [
         (["--scope=everything"], "not a scope"),
         (["--scope=queue:a:fly"], "no verb"),
-        (["--scope=*", "--expires=soon"], "no duration"),
+        (["--scope=*", "--expires=soon"], "not a duration"),
         (["--scope=*", "--namespace=A b"], "not a valid namespace"),
         (["--scope=*", "--url=http://localhost:1"], "on the store itself"),
         (["--scope=*", "--url=nowhere://x"], "unknown store URL scheme"),

@@ -28,7 +28,7 @@ def opened(url: str | None, *, create: bool = False) -> Iterator[Store]:
     store = connect_shared(url, create=create)
     try:
         if store.url.partition("://")[0] in SERVERS:
-            raise ValueError("this is done on the store itself, by whoever may open it, not through a server: give its URL with --url")
+            raise ValueError("this is done on the store itself, by a user who may open it, not through a server: give its URL with --url")
         yield store
     finally:
         store.close()
@@ -47,5 +47,5 @@ def seconds_of(duration: str) -> float:
     """Read a duration such as 90s, 15m, 12h, 30d or 2w."""
     found = _DURATION.fullmatch(duration)
     if found is None:
-        raise ValueError(f"{duration!r} is no duration: write a number with s, m, h, d or w, as in 30d")
+        raise ValueError(f"{duration!r} is not a duration: write a number with s, m, h, d or w, as in 30d")
     return int(found[1]) * _UNITS[found[2]]

@@ -128,5 +128,5 @@ def make(thing: Any, name: str, queue: str | None, options: dict[str, Any]) -> "
         made.orders = thing.orders
         return made.changed(**options)
     if queue is None:
-        raise ValueError(f"{name} is no worker: decorate it with @worker(...), or say which --queue it is for")
+        raise ValueError(f"{name} is not a worker: decorate it with @worker(...), or say which --queue it is for")
     return Worker(thing, queue, **options)

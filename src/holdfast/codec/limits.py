@@ -87,7 +87,7 @@ def check_duration(
     allow_inf: bool = False,
     optional: bool = False,
 ) -> float:
-    """Give a duration as a float; `what` is the argument's name, for the message, and `optional` that None is no duration here."""
+    """Give a duration as a float; `what` is the argument's name, for the message, and `optional` that None is not a duration here."""
     if type(seconds) is float and (0 < seconds <= maximum or (zero and seconds == 0)):
         return seconds
     if isinstance(seconds, bool) or not isinstance(seconds, Real):

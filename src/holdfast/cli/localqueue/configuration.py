@@ -54,7 +54,7 @@ def init(
 def set_(key: Annotated[str, typer.Argument(help=", ".join(KEYS))], value: str) -> None:
     """Change one setting."""
     if key not in KEYS:
-        raise ended("localqueue config", f"{key!r} is no setting: choose of {', '.join(KEYS)}", REFUSED)
+        raise ended("localqueue config", f"unknown setting {key!r}; supported: {', '.join(KEYS)}", REFUSED)
     _write(configured() | {key: check_duration(float(value), key) if key.endswith("_seconds") else value})
 
 

@@ -61,7 +61,7 @@ def configured() -> dict[str, Any]:
     try:
         return json.decode(path.read_bytes(), type=dict[str, Any])
     except DecodeError as error:
-        raise ValueError(f"{path} does not hold a JSON object: mend or remove it ({error})") from error
+        raise ValueError(f"{path} does not hold a JSON object: correct or remove it ({error})") from error
 
 
 def answer(value: object) -> None:

@@ -115,7 +115,7 @@ class LeasedKeyQueue(Generic[K, V]):
         without one for ever; then it raises `QueueFull`.
         """
         if if_in_flight != "update" and if_in_flight not in POLICIES:
-            raise ValueError(f"if_in_flight is {if_in_flight!r}: choose of {', '.join(POLICIES)}")
+            raise ValueError(f"if_in_flight must be one of {', '.join(map(repr, POLICIES))}, not {if_in_flight!r}")
         wait_s = FOREVER if timeout is None else wait_s_of(timeout)
         put_now = self._put_now
         if key is None or put_now(key, value) is None:
@@ -260,7 +260,7 @@ class LeasedKeyQueue(Generic[K, V]):
         try:
             receipt = Receipt.parse(lease.token)
         except ValueError as error:
-            raise InvalidLeaseError(f"{lease!r} is no lease that a queue gave out") from error
+            raise InvalidLeaseError(f"{lease!r} is not a lease that a queue gave out") from error
         if receipt.queue != self.name:
             raise InvalidLeaseError(f"{lease!r} is of queue {receipt.queue!r}: settle it there")
         return receipt

@@ -87,7 +87,7 @@ def _read_tables(connection: sqlite3.Connection, path: Path, found: set[str]) ->
 def _read_folder(path: Path) -> LegacyContent:
     lmdb = import_lmdb()
     if not (path / "data.mdb").is_file():
-        raise StoreError(f"{path} is no LMDB folder: it has no data.mdb")
+        raise StoreError(f"{path} is not an LMDB folder: it has no data.mdb")
     try:
         with lmdb.open(str(path), readonly=True, create=False) as environment, environment.begin() as txn:
             if txn.get(b"about") is not None:

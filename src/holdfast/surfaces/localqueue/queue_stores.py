@@ -171,7 +171,7 @@ def store_of(store: "QueueStore | Target", store_path: str | PathLike[str] | Non
     missing = [name for name in METHODS if not callable(getattr(store, name, None))]
     if missing:
         raise TypeError(
-            f"{type(store).__name__} is no queue store: it has no method {', '.join(missing)}. Give it those of QueueStore, or use a "
+            f"{type(store).__name__} is not a queue store: it has no method {', '.join(missing)}. Give it those of QueueStore, or use a "
             "SQLiteQueueStore, LMDBQueueStore or MemoryQueueStore, or URLQueueStore('postgresql://…')"
         )
     return store
