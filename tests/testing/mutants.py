@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from holdfast import records
 from holdfast.codec.fields import JsonObject, Text, Whole
-from holdfast.commands import ALL, Claimed, copying, events, putting
+from holdfast.commands import ALL, Claimed, Filter, copying, endings, events, putting, settling
 from holdfast.commands.claiming import Claim, ClaimPlan
 from holdfast.commands.dicts import Change, Write
 from holdfast.commands.endings import Budget, Endings
@@ -43,7 +43,7 @@ def by_token_alone(_: Any, tx: Any, receipts: Any) -> Any:
 
 def with_the_held(original: Any, tx: Any, queue: str, *rest: Any) -> Any:
     line = original(tx, queue, *rest)
-    held = [message for message in tx._of_state(queue, "leased") if message.held_at(tx.now)]
+    held = [message for message in tx.browse(queue, "leased", Filter(), None, 100) if message.held_at(tx.now)]
     return replace(line, heads=[*line.heads, *held])
 
 
@@ -211,12 +211,16 @@ MUTANTS = [
         "test_taking_back_a_lease_leaves_what_was_written_since_it_was_granted",
     ),
     Mutant(
-        "settles without looking at the token", Tx, "claims", by_id_alone, "test_a_stale_receipt_changes_nothing_of_what_a_newer_holder_has"
+        "settles without looking at the token",
+        settling,
+        "_held",
+        by_id_alone,
+        "test_a_stale_receipt_changes_nothing_of_what_a_newer_holder_has",
     ),
     Mutant(
         "settles without looking at the clock",
-        Tx,
-        "claims",
+        settling,
+        "_held",
         by_token_alone,
         "test_a_claim_whose_lease_has_ended_is_lost_even_if_nobody_took_the_message",
     ),
@@ -250,7 +254,9 @@ MUTANTS = [
         lambda original, *given, failed, ending: original(*given, failed=True, ending=ending),
         "test_a_release_burns_nothing",
     ),
-    Mutant("loses the buffered copy", Tx, "promote", lambda *_: [], "test_a_buffered_copy_becomes_claimable_however_the_first_ends"),
+    Mutant(
+        "loses the buffered copy", endings, "ready_copies", lambda *_: [], "test_a_buffered_copy_becomes_claimable_however_the_first_ends"
+    ),
     Mutant(
         "releases to the back whatever was said",
         Endings,
@@ -354,11 +360,11 @@ MUTANTS = [
         "test_a_message_not_started_in_time_is_dropped_and_an_event_says_so",
     ),
     Mutant("is never full", Placement, "check_room", nothing, "test_a_full_queue_refuses_a_put_and_keeps_nothing_of_it"),
-    Mutant("counts no release against its room", Tx, "resize", only_more_room, "test_a_release_is_never_refused_and_counts"),
+    Mutant("counts no release against its room", endings, "resize", only_more_room, "test_a_release_is_never_refused_and_counts"),
     Mutant("hands out of a paused queue", Tx, "line", never_paused, "test_a_paused_queue_takes_puts_and_hands_out_nothing"),
     Mutant("keeps what was taken", Claim, "_remove", nothing, "test_take_removes_what_it_hands_out"),
     Mutant("empties nothing", Tx, "clear_queue", lambda *_: 2, "test_emptying_a_queue_takes_its_claims_away"),
-    Mutant("puts an id twice", Tx, "taken_ids", lambda *_: set(), "test_a_put_under_an_id_that_exists_changes_nothing"),
+    Mutant("puts an id twice", putting, "taken_ids", lambda *_: set(), "test_a_put_under_an_id_that_exists_changes_nothing"),
     Mutant("sees no keys", Tx, "keyed", lambda *_: [], "test_a_put_on_a_waiting_key_follows_if_ready"),
     Mutant("sees no leased keys", Tx, "keyed", lambda *_: [], "test_a_put_on_a_leased_key_follows_if_leased"),
     Mutant(
@@ -433,9 +439,7 @@ MUTANTS = [
         lambda _, __, moment: moment,
         "test_everything_is_moved_out_as_it_was",
     ),
-    Mutant(
-        "copies without order", Tx, "adopt", in_an_order_of_its_own, "test_messages_of_one_moment_keep_their_order_whatever_their_state"
-    ),
+    Mutant("copies without order", Tx, "add", in_an_order_of_its_own, "test_messages_of_one_moment_keep_their_order_whatever_their_state"),
     Mutant("begins its tokens anew", Tx, "raise_numbers", nothing, "test_tokens_and_revisions_go_on_above_those_of_the_source"),
     Mutant("tells old watchers nothing", Log, "floor", lambda *_: 0, "test_a_watch_that_goes_on_from_the_source_is_told_to_begin_anew"),
     Mutant("forgets fences of deleted keys", copying.Import, "_raise_fences", nothing, "test_a_stale_fence_stays_refused"),

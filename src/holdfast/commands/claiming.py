@@ -14,7 +14,7 @@ from holdfast.commands.command import Command, Resource
 from holdfast.commands.endings import Budget, Endings, event, plan_endings, promote, resize
 from holdfast.commands.names import Renamer, Verb, later, renamed
 from holdfast.commands.putting import Put, item_of
-from holdfast.commands.settling import Settle
+from holdfast.commands.settling import Settle, check_held
 from holdfast.commands.transaction import Draft, Line, Transaction
 from holdfast.records import NEVER, NO_VALUE, Message, Receipt, ReturnTo, Settings, end_of, seconds_in
 
@@ -90,7 +90,7 @@ class Claim(Command[Claimed], frozen=True):
         plan.endings = self._end(tx, plan.expired)
         plan.chosen = self._choose(tx, line.heads, plan.endings)
         plan.leave_next()
-        plan.due_in_s = None if plan.chosen else self._due_in_s(tx, len(line.overdue))
+        plan.due_in_s = None if plan.chosen else self._due_in_s(tx, line)
         return plan
 
     def _end(self, tx: Transaction, expired: list[Message]) -> Endings:
@@ -116,11 +116,11 @@ class Claim(Command[Claimed], frozen=True):
         chosen = sorted(line, key=lambda message: message.order)[: self.limit]
         return tx.allowance.fitting(with_values(tx, self.queue, chosen))
 
-    def _due_in_s(self, tx: Transaction, swept: int) -> float | None:
-        if swept >= self.limit + SWEEP:
+    def _due_in_s(self, tx: Transaction, line: Line) -> float | None:
+        if len(line.overdue) >= self.limit + SWEEP:
             # More ended than one claim looks after, and all it saw was buried: ask again at once.
             return 0.0
-        due = tx.next_due(self.queue) if self.key is None else key_due(tx, self.queue, self.key)
+        due = line.next_due
         return None if due is None or due >= NEVER else seconds_in(max(0, due - tx.now))
 
     def write(self, tx: Transaction, plan: "ClaimPlan") -> Claimed:
@@ -173,7 +173,7 @@ class Claim(Command[Claimed], frozen=True):
         claims = json.decode(note, type=list[tuple[str, int]])
         if not claims:
             return Claimed([], self._due_again(tx))
-        held = tx.claims([Receipt(self.queue, message_id, token) for message_id, token in claims])
+        held = check_held(tx, [Receipt(self.queue, message_id, token) for message_id, token in claims], all_or_none=False)
         return Claimed(list(with_values(tx, self.queue, [message for message in held if message is not None])))
 
     def _due_again(self, tx: Transaction) -> float | None:
@@ -181,7 +181,7 @@ class Claim(Command[Claimed], frozen=True):
         line = tx.line(self.queue, 1, 1) if self.key is None else key_line(tx, self.queue, self.key)
         if line.settings is None or line.settings.paused:
             return None
-        return 0.0 if line.heads or line.overdue else self._due_in_s(tx, 0)
+        return 0.0 if line.heads or line.overdue else self._due_in_s(tx, line)
 
 
 class ClaimPlan(Struct):
@@ -212,13 +212,8 @@ def key_line(tx: Transaction, queue: str, key: str) -> Line:
     live = [message for message in tx.keyed(queue, [key]) if message.state != "buffered"]
     overdue = [m for m in live if m.is_late(tx.now) or (m.state == "leased" and not m.held_at(tx.now))]
     heads = [m for m in live if m.state == "ready" and m.position <= tx.now and not m.is_late(tx.now)]
-    return Line(tx.settings("queue", queue), list(with_values(tx, queue, heads)), overdue)
-
-
-def key_due(tx: Transaction, queue: str, key: str) -> int | None:
-    """When time alone will make the message under the key claimable."""
-    live = [message for message in tx.keyed(queue, [key]) if message.state != "buffered"]
-    return min((m.until if m.state == "leased" else m.position for m in live), default=None)
+    due = min((m.until if m.state == "leased" else m.position for m in live), default=None)
+    return Line(tx.settings("queue", queue), list(with_values(tx, queue, heads)), overdue, due)
 
 
 def with_values(tx: Transaction, queue: str, messages: list[Message]) -> Iterator[Message]:

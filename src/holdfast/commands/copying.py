@@ -15,7 +15,7 @@ from msgspec.structs import astuple, replace
 from holdfast.codec import Limits, check_batch
 from holdfast.codec.fields import AFTER_FENCE, LIMIT, MERGE, SEALED_AT, SOURCE, TARGET_AT, Field, check_fields, place_text
 from holdfast.commands.command import Command, Resource
-from holdfast.commands.endings import by_queue, resize
+from holdfast.commands.endings import by_queue, resize, taken_ids
 from holdfast.commands.imported import SURVEYED, check_records
 from holdfast.commands.names import Renamer, Verb, all_renamed, later, renamed
 from holdfast.commands.refusal_errors import both_have, no_copy, not_empty, other_copy, other_place, written_meanwhile
@@ -239,7 +239,7 @@ class Import(Command[Copying], frozen=True):
     def _refuse_taken(self, tx: Transaction) -> None:
         """Refuse what is here already; only where the copy is merged with something can anything be."""
         for queue, messages in by_queue(self.messages).items():
-            taken = tx.taken_ids(queue, [message.id for message in messages])
+            taken = taken_ids(tx, queue, [message.id for message in messages])
             if taken:
                 raise both_have(f"message {min(taken)} of queue {queue!r}")
             keys = {(message.key, message.state == "buffered") for message in messages if message.key and message.state != "dead"}
@@ -258,7 +258,7 @@ class Import(Command[Copying], frozen=True):
             if tx.settings(settings.kind, settings.name) is None:
                 tx.save_settings(settings)
         if self.messages:
-            tx.adopt(self.messages)
+            tx.add(self.messages)
         for queue, messages in by_queue(self.messages).items():
             resize(tx, queue, sum(message.state == "ready" for message in messages))
         self._raise_fences(tx)

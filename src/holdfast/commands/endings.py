@@ -77,13 +77,13 @@ class Endings(Struct):
     def rename_taken(self, tx: Transaction) -> None:
         """A dead letter whose id is taken where it goes gets one of its own, so that neither is lost."""
         for place, messages in by_queue(self.moved).items():
-            taken = tx.taken_ids(place, [message.id for message in messages])
+            taken = taken_ids(tx, place, [message.id for message in messages])
             number = 1
             while taken:
                 number += 1
                 names = {message_id: f"{message_id}~{number}" for message_id in taken}
                 self.moved = [replace(m, id=names[m.id]) if m.queue == place and m.id in names else m for m in self.moved]
-                taken = tx.taken_ids(place, list(names.values()))
+                taken = taken_ids(tx, place, list(names.values()))
 
     def write(self, tx: Transaction) -> list[Message]:
         """Carry it out; answer the buffered copies that became ready."""
@@ -93,7 +93,7 @@ class Endings(Struct):
         for place in by_queue(self.moved):
             create_queue(tx, place)
         tx.restore([*self.back, *self.dead, *self.moved])
-        promoted = tx.promote(self.queue, self.keys) if self.keys else []
+        promoted = ready_copies(tx, self.queue, self.keys)
         resize(tx, self.queue, len(self.back) + len(promoted))
         for place, messages in by_queue(self.moved).items():
             resize(tx, place, len(messages))
@@ -128,8 +128,9 @@ def create_queue(tx: Transaction, queue: str) -> Settings:
 
 def resize(tx: Transaction, queue: str, delta: int) -> None:
     """Keep count of the ready messages of a bounded queue."""
-    if delta:
-        tx.resize(queue, delta)
+    settings = tx.settings("queue", queue) if delta else None
+    if settings is not None and settings.maxsize is not None:
+        tx.save_settings(replace(settings, size=settings.size + delta))
     if delta < 0:
         tx.wake(room_topic(queue), -delta)
 
@@ -141,10 +142,25 @@ def promote(tx: Transaction, queue: str, messages: Iterable[Message]) -> None:
 
 def promote_keys(tx: Transaction, queue: str, keys: Sequence[str]) -> None:
     """Let the buffered copies under these keys be claimed, where no other message of the key is alive."""
-    promoted = tx.promote(queue, keys) if keys else []
+    promoted = ready_copies(tx, queue, keys)
     if promoted:
         resize(tx, queue, len(promoted))
         announce(tx, promoted)
+
+
+def ready_copies(tx: Transaction, queue: str, keys: Collection[str]) -> list[Message]:
+    """Make the buffered copy under each key ready where no other message of the key is alive; answer those, without values."""
+    found = tx.keyed(queue, keys) if keys else []
+    living = {message.key for message in found if message.state != "buffered"}
+    ready = [message.promoted() for message in found if message.state == "buffered" and message.key not in living]
+    if ready:
+        tx.restore(ready)
+    return ready
+
+
+def taken_ids(tx: Transaction, queue: str, ids: Collection[str]) -> set[str]:
+    """Those of the ids under which the queue has a message, in whatever state."""
+    return {message.id for message in tx.messages(queue, ids)}
 
 
 def announce(tx: Transaction, messages: Iterable[Message]) -> None:

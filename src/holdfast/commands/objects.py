@@ -48,7 +48,7 @@ class Configure(Command[Settings], frozen=True):
         if self.paused is not UNSET:
             after = replace(after, paused=self.paused)
         if self.maxsize is not UNSET and self.maxsize != after.maxsize:
-            after = replace(after, maxsize=self.maxsize, size=tx.count(self.name, "ready") if self.maxsize is not None else 0)
+            after = replace(after, maxsize=self.maxsize, size=tx.tally(self.name).ready if self.maxsize is not None else 0)
         return before, after
 
     def write(self, tx: Transaction, plan: tuple[Settings | None, Settings]) -> Settings:

@@ -1,6 +1,6 @@
 """Extending and ending claims that are still held."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any, ClassVar, Literal, Self
 
 from msgspec import Struct
@@ -160,7 +160,7 @@ class Settle(Command[Held], frozen=True):
 def check_held(tx: Transaction, receipts: Sequence[Receipt], *, all_or_none: bool) -> list[Message | None]:
     """The message that each receipt still holds; a receipt that stands twice counts once."""
     different = dict.fromkeys(receipts) if len(receipts) > 1 else receipts
-    claims = tx.claims(list(different))
+    claims = _held(tx, different)
     if len(claims) != len(receipts):
         found = dict(zip(different, claims, strict=True))
         claims = [found.pop(receipt, None) for receipt in receipts]
@@ -168,6 +168,16 @@ def check_held(tx: Transaction, receipts: Sequence[Receipt], *, all_or_none: boo
         lost = [receipt for receipt, claim in zip(receipts, claims, strict=True) if claim is None]
         raise claims_lost(lost, len(receipts))
     return claims
+
+
+def _held(tx: Transaction, receipts: Collection[Receipt]) -> list[Message | None]:
+    """For each receipt the message it still holds, without its value."""
+    ids: dict[str, list[str]] = {}
+    for receipt in receipts:
+        ids.setdefault(receipt.queue, []).append(receipt.id)
+    found = {(queue, m.id): m for queue, wanted in ids.items() for m in tx.messages(queue, wanted) if m.held_at(tx.now)}
+    messages = [found.get((receipt.queue, receipt.id)) for receipt in receipts]
+    return [m if m is not None and m.token == receipt.token else None for m, receipt in zip(messages, receipts, strict=True)]
 
 
 def touched(receipts: Sequence[Receipt]) -> Iterator[tuple[Resource, bool]]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar, Protocol
 from msgspec import Raw, Struct, json
 
 from holdfast.codec.fields import ERROR_CONTAINS, KEY_PREFIX, LABEL, OLDER_THAN_S, Field, check_fields
-from holdfast.records import Entry, Event, Kind, Lease, Message, Receipt, ReturnTo, Settings, State
+from holdfast.records import Entry, Event, Kind, Lease, Message, ReturnTo, Settings, State, seconds_in
 
 if TYPE_CHECKING:
     from holdfast.commands.allowance import Allowance
@@ -69,6 +69,42 @@ class Stats(Struct, frozen=True, gc=False):
         return self.ready + self.delayed + self.buffered + self.leased + self.dead
 
 
+class Tally(Struct, frozen=True, gc=False):
+    """How many messages of a queue are in each state, and since when."""
+
+    ready: int = 0
+    delayed: int = 0
+    """Those of the ready ones that are not due yet."""
+    first_position: int | None = None
+    """Of the ready ones."""
+    buffered: int = 0
+    leased: int = 0
+    """While their leases last."""
+    ended: int = 0
+    """Leased ones whose lease has ended: the next claim finds them."""
+    first_since: int | None = None
+    mean_since: float | None = None
+    """Of leases that last."""
+    dead: int = 0
+    first_dead_at: int | None = None
+    holders: dict[str, int] = {}
+
+    def stats(self, now: int) -> Stats:
+        """The same as people ask for it: what nobody holds counts as ready, and moments are ages."""
+        return Stats(
+            ready=self.ready - self.delayed + self.ended,
+            delayed=self.delayed,
+            buffered=self.buffered,
+            leased=self.leased,
+            dead=self.dead,
+            oldest_ready_s=None if self.first_position is None or self.first_position > now else seconds_in(now - self.first_position),
+            oldest_leased_s=None if self.first_since is None else seconds_in(now - self.first_since),
+            average_leased_s=None if self.mean_since is None else (now - self.mean_since) / 1_000_000,
+            oldest_dead_s=None if self.first_dead_at is None else seconds_in(now - self.first_dead_at),
+            holders=self.holders,
+        )
+
+
 class Fenced(Struct, frozen=True, gc=False, array_like=True):
     """The highest fence that wrote a key, deleted or not."""
 
@@ -85,21 +121,19 @@ class Line(Struct, frozen=True, gc=False):
     """The first due, ready messages in claim order; late ones are passed over."""
     overdue: list[Message]
     """Without values: leased messages whose lease has ended and ready ones that are late, the longest overdue first."""
+    next_due: int | None = None
+    """Where there are no heads: the first moment after now at which time alone makes a message claimable."""
 
 
 class QueueTransaction(Protocol):
     """The part of a transaction that queues use."""
 
-    def taken_ids(self, queue: str, ids: Collection[str]) -> set[str]:
-        """Those of `ids` under which the queue has a message, in whatever state."""
+    def messages(self, queue: str, ids: Collection[str]) -> list[Message]:
+        """The messages under these ids, in whatever state, without values."""
         ...
 
     def keyed(self, queue: str, keys: Collection[str]) -> list[Message]:
         """The ready, leased and buffered messages under these keys, without values."""
-        ...
-
-    def claims(self, receipts: Sequence[Receipt]) -> list[Message | None]:
-        """For each receipt the message it still holds, without its value."""
         ...
 
     def line(self, queue: str, limit: int, overdue_limit: int) -> "Line":
@@ -110,10 +144,6 @@ class QueueTransaction(Protocol):
         """Where the line of one priority begins; late messages may be passed over."""
         ...
 
-    def next_due(self, queue: str) -> int | None:
-        """The first moment ahead, so after now, at which time alone makes a message claimable."""
-        ...
-
     def browse(self, queue: str, state: State, which: Filter, after: Cursor | None, limit: int) -> Iterable[Message]:
         """Messages of one state, read as they are asked for: ready as claimed, leased by lease end, dead by burial, buffered by key."""
         ...
@@ -122,12 +152,10 @@ class QueueTransaction(Protocol):
         """The messages with these ids, in the order asked, in whatever state, read as they are asked for."""
         ...
 
-    def stats(self, queue: str) -> Stats: ...
-
-    def count(self, queue: str, state: State) -> int: ...
+    def tally(self, queue: str) -> Tally: ...
 
     def add(self, messages: Sequence[Message]) -> None:
-        """Add new messages; their `n` are given in this order."""
+        """Add new messages: as they are, with their own `n`, or where that is 0 with the next numbers, in this order."""
         ...
 
     def lease(self, messages: Sequence[Message], holder: str, token: int, until: int, expired_to: ReturnTo) -> None:
@@ -144,14 +172,6 @@ class QueueTransaction(Protocol):
 
     def revalue(self, messages: Sequence[Message]) -> None:
         """Save value, metadata and extra fields of these messages, found by `n`."""
-        ...
-
-    def promote(self, queue: str, keys: Collection[str]) -> list[Message]:
-        """Make the buffered copy under each key ready where no other message of the key is alive; answer those, without values."""
-        ...
-
-    def resize(self, queue: str, delta: int) -> None:
-        """Count `delta` more ready messages, where the queue has a `maxsize`."""
         ...
 
     def clear_queue(self, queue: str) -> int:
@@ -252,10 +272,6 @@ class CopyTransaction(Protocol):
 
     def fenced(self, after: tuple[str, str], limit: int) -> list[Fenced]:
         """The fences of all keys that have one, by dict and key, behind a dict and key."""
-        ...
-
-    def adopt(self, messages: Sequence[Message]) -> None:
-        """Add messages as they are, `n` and state and all."""
         ...
 
     def raise_numbers(self, number: int, n: int) -> None:

@@ -3,8 +3,8 @@
 from collections import Counter
 from collections.abc import Iterator
 
-from holdfast.commands.transaction import Cursor, Filter, Stats
-from holdfast.records import Message, State, moment_in, seconds_in
+from holdfast.commands.transaction import Cursor, Filter, Tally
+from holdfast.records import Message, State, moment_in
 from holdfast.stores.lmdb.layout import NUMBER, fitted, items_within, line_key, moment_key, position_in, scope, text_key
 from holdfast.stores.lmdb.lines import Lines
 from holdfast.stores.lmdb.rows import BUFFERED, NO_HISTORY, Row, message_of
@@ -54,26 +54,25 @@ class Browsing(Lines):
                 return items_within(self.txn.cursor(table), start, moment_key(start, moment, n))
         return items_within(self.txn.cursor(table), start)
 
-    def count(self, queue: str, state: State) -> int:
-        return sum(1 for _ in self._standing_in(scope(queue), state, None))
+    def _count(self, start: bytes, state: State) -> int:
+        return sum(1 for _ in self._standing_in(start, state, None))
 
-    def stats(self, queue: str) -> Stats:
+    def tally(self, queue: str) -> Tally:
         start, now = scope(queue), self.now
         positions = [position_in(start, key) for key, _ in self._standing_in(start, "ready", None)]
-        delayed = sum(position > now for position in positions)
         leased = list(self._in_order(queue, "leased", None))
         held = [row for row in leased if row.until > now]
         buried = next(self._in_order(queue, "dead", None), None)
-        first = min(positions, default=now + 1)
-        return Stats(
-            ready=len(positions) - delayed + len(leased) - len(held),
-            delayed=delayed,
-            buffered=self.count(queue, "buffered"),
+        return Tally(
+            ready=len(positions),
+            delayed=sum(position > now for position in positions),
+            first_position=min(positions, default=None),
+            buffered=self._count(start, "buffered"),
             leased=len(held),
-            dead=self.count(queue, "dead"),
-            oldest_ready_s=None if first > now else seconds_in(now - first),
-            oldest_leased_s=None if not held else seconds_in(now - min(row.since for row in held)),
-            average_leased_s=None if not held else (now - sum(row.since for row in held) / len(held)) / 1_000_000,
-            oldest_dead_s=None if buried is None or buried.dead_at is None else seconds_in(now - buried.dead_at),
+            ended=len(leased) - len(held),
+            first_since=min((row.since for row in held), default=None),
+            mean_since=sum(row.since for row in held) / len(held) if held else None,
+            dead=self._count(start, "dead"),
+            first_dead_at=None if buried is None else buried.dead_at,
             holders=dict(Counter(row.holder for row in held)),
         )

@@ -1,6 +1,6 @@
 """The messages of an environment, as a transaction reads them."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from heapq import merge
 from itertools import islice
 
@@ -8,7 +8,7 @@ from msgspec import Raw
 
 from holdfast.commands.allowance import Allowance
 from holdfast.commands.transaction import Line
-from holdfast.records import NO_VALUE, Message, Receipt
+from holdfast.records import NO_VALUE, Message
 from holdfast.stores.lmdb.layout import (
     LAST,
     NUMBER,
@@ -31,10 +31,9 @@ from holdfast.stores.lmdb.tables import Handle
 class Lines(Names):
     """What a claim, a put and a settlement ask."""
 
-    def taken_ids(self, queue: str, ids: Collection[str]) -> set[str]:
+    def messages(self, queue: str, ids: Collection[str]) -> list[Message]:
         start = scope(queue)
-        cursor = self.txn.cursor(self.tables.messages)
-        return {id_ for id_ in ids if cursor.set_key(text_key(start, id_))}
+        return [self._bare(row) for id_ in ids if (row := self._row_at(text_key(start, id_))) is not None]
 
     def keyed(self, queue: str, keys: Collection[str]) -> list[Message]:
         start = scope(queue)
@@ -45,14 +44,6 @@ class Lines(Names):
         id_ = self.txn.get(place, db=self.tables.keys)
         return None if id_ is None else self._row_at(fitted(start, id_))
 
-    def claims(self, receipts: Sequence[Receipt]) -> list[Message | None]:
-        now, held = self.now, list[Message | None]()
-        for receipt in receipts:
-            row = self._row_at(text_key(scope(receipt.queue), receipt.id))
-            is_held = row is not None and row.state == "leased" and row.token == receipt.token and row.until > now
-            held.append(self._bare(row) if is_held and row is not None else None)
-        return held
-
     def pick(self, queue: str, ids: Collection[str]) -> Iterator[Message]:
         start = scope(queue)
         return (self._whole(row) for id_ in ids if (row := self._row_at(text_key(start, id_))) is not None)
@@ -62,7 +53,8 @@ class Lines(Names):
         if settings is None or settings.paused:
             return Line(settings, [], [])
         start = scope(queue)
-        return Line(settings, self._heads(start, limit), self._overdue(start, overdue_limit))
+        heads = self._heads(start, limit)
+        return Line(settings, heads, self._overdue(start, overdue_limit), None if heads else self._next_due(start))
 
     def _heads(self, start: bytes, limit: int) -> list[Message]:
         """The first in line, as many as one answer can bring."""
@@ -104,8 +96,7 @@ class Lines(Names):
             return position_in(start, key)
         return None
 
-    def next_due(self, queue: str) -> int | None:
-        start = scope(queue)
+    def _next_due(self, start: bytes) -> int | None:
         ends = items_within(self.txn.cursor(self.tables.leased), start, moment_key(start, self.now, LAST))
         moments = [moment_in_key(start, key) for key, _ in islice(ends, 1)]
         cursor = self.txn.cursor(self.tables.ready)

@@ -1,18 +1,16 @@
 """The messages of an environment, as a transaction changes them."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 
 from msgspec.structs import replace
 
 from holdfast.records import Message, ReturnTo
 from holdfast.stores.files.extra import EXTRA
-from holdfast.stores.lmdb.layout import NUMBER, items_within, scope, text_key
+from holdfast.stores.lmdb.layout import NUMBER, items_within, scope
 from holdfast.stores.lmdb.lines import Lines
 from holdfast.stores.lmdb.log import Log
 from holdfast.stores.lmdb.rows import (
-    BUFFERED,
     LARGE_BYTES,
-    LIVING,
     NO_HISTORY,
     History,
     Row,
@@ -34,12 +32,11 @@ class Messages(Lines, Log):
         # Numbers grow with those of the events, so they need no counter: every put has written its event by now.
         first = self.first_n(self.latest()) + self._added
         self._added += len(messages)
-        self._enter([self._new_row(message, n) for n, message in enumerate(messages, first)])
-
-    def adopt(self, messages: Sequence[Message]) -> None:
         for message in messages:
-            self._drop_extra(message.n)
-        self._enter([self._new_row(message, message.n) for message in messages])
+            if message.n:
+                # Of another message of this number, which a release removed that knows no extra fields.
+                self._drop_extra(message.n)
+        self._enter([self._new_row(message, message.n or n) for n, message in enumerate(messages, first)])
 
     def _new_row(self, message: Message, n: int) -> Row:
         """The row of a message that is added; what lies apart from it is saved."""
@@ -147,18 +144,6 @@ class Messages(Lines, Log):
             metadata = None if message.metadata is None else bytes(message.metadata)
             rows.append(replace(row, value=None if is_large(message.value) else value, metadata=metadata))
         self._save(rows)
-
-    def promote(self, queue: str, keys: Collection[str]) -> list[Message]:
-        start = scope(queue)
-        copies = []
-        for key in dict.fromkeys(keys):
-            copy = self._keyed_row(start, text_key(start + BUFFERED, key))
-            if copy is not None and self.txn.get(text_key(start + LIVING, key), db=self.tables.keys) is None:
-                copies.append(copy)
-        self._unname(copies)
-        ready = [replace(copy, state="ready") for copy in copies]
-        self._enter(ready)
-        return [self._bare(row) for row in ready]
 
     def clear_queue(self, queue: str) -> int:
         start, tables = scope(queue), self.tables

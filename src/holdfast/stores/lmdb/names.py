@@ -3,7 +3,6 @@
 from itertools import islice
 
 from msgspec import msgpack
-from msgspec.structs import replace
 
 from holdfast.records import Kind, Settings
 from holdfast.stores.lmdb.layout import items_within, text_key
@@ -33,8 +32,3 @@ class Names(Step):
         behind = b"" if after is None else KINDS[kind] + after.encode()
         found = items_within(self.txn.cursor(self.tables.names), start, behind)
         return [_decode(encoded) for _, encoded in islice(found, limit)]
-
-    def resize(self, queue: str, delta: int) -> None:
-        settings = self.settings("queue", queue)
-        if settings is not None and settings.maxsize is not None:
-            self.save_settings(replace(settings, size=settings.size + delta))

@@ -1,15 +1,12 @@
 """Copy commands on a store in memory."""
 
-from collections.abc import Sequence
 from heapq import nsmallest
 from itertools import islice
-
-from msgspec.structs import replace
 
 from holdfast.commands import Copying
 from holdfast.commands.transaction import Fenced
 from holdfast.errors import StoreError
-from holdfast.records import Lease, Message
+from holdfast.records import Lease
 from holdfast.stores.memory.tables import Tables
 from holdfast.stores.memory.undo import Undo
 
@@ -33,16 +30,6 @@ class Copies:
     def fenced(self, after: tuple[str, str], limit: int) -> list[Fenced]:
         found = ((name, key, fence) for name, one in self.tables.dicts.each() for key, fence in one.fences.items() if (name, key) > after)
         return [Fenced(*row) for row in nsmallest(limit, found)]
-
-    def adopt(self, messages: Sequence[Message]) -> None:
-        for message in messages:
-            self.tables.last_number = max(self.tables.last_number, message.n)
-            metadata = message.metadata and message.metadata.copy()
-            self.undo.note(self.tables.messages, message.n)
-            self.undo.queues.add(message.queue)
-            queue = self.tables.queue(message.queue)
-            queue.now = self.now
-            queue.enter(replace(message, value=message.value.copy(), metadata=metadata))
 
     def raise_numbers(self, number: int, n: int) -> None:
         self.tables.last_number = max(self.tables.last_number, n)

@@ -7,8 +7,8 @@ from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from holdfast.commands.putting import UPDATED
-from holdfast.commands.transaction import Cursor, Filter, Line, Stats
-from holdfast.records import Message, Receipt, ReturnTo, State, moment_in, seconds_in
+from holdfast.commands.transaction import Cursor, Filter, Line, Tally
+from holdfast.records import Message, ReturnTo, State, moment_in
 from holdfast.stores.memory.browsing import first_page
 from holdfast.stores.memory.queue import MemoryQueue
 from holdfast.stores.memory.tables import Tables
@@ -24,9 +24,8 @@ class Messages:
         self.tables = tables
         self.now = now
 
-    def taken_ids(self, queue: str, ids: Collection[str]) -> set[str]:
-        found = self._found(queue)
-        return {message_id for message_id in ids if found.find(message_id) is not None} if found else set()
+    def messages(self, queue: str, ids: Collection[str]) -> list[Message]:
+        return self.pick(queue, ids)
 
     def keyed(self, queue: str, keys: Collection[str]) -> list[Message]:
         found = self._found(queue)
@@ -36,28 +35,18 @@ class Messages:
         live = [self.tables.messages[found.live[key]] for key in different if key in found.live]
         return live + [self.tables.messages[found.copies[key]] for key in different if key in found.copies]
 
-    def claims(self, receipts: Sequence[Receipt]) -> list[Message | None]:
-        return [self._claim(receipt) for receipt in receipts]
-
-    def _claim(self, receipt: Receipt) -> Message | None:
-        message = self._message(receipt.queue, receipt.id)
-        return message if message is not None and message.token == receipt.token and message.held_at(self.now) else None
-
     def line(self, queue: str, limit: int, overdue_limit: int) -> Line:
         settings = self.tables.settings["queue"].get(queue)
         found = self._found(queue)
         if found is None or settings is None or settings.paused:
             return Line(settings, [], [])
-        return Line(settings, found.heads(limit), found.overdue(overdue_limit))
+        heads = found.heads(limit)
+        return Line(settings, heads, found.overdue(overdue_limit), None if heads else found.next_due())
 
     def head_position(self, queue: str, priority: int) -> int | None:
         found = self._found(queue)
         first = found.lines[priority].first() if found and priority in found.lines else None
         return None if first is None else first[0]
-
-    def next_due(self, queue: str) -> int | None:
-        found = self._found(queue)
-        return found.next_due() if found else None
 
     def browse(self, queue: str, state: State, which: Filter, after: Cursor | None, limit: int) -> list[Message]:
         found = self._found(queue)
@@ -77,44 +66,30 @@ class Messages:
         found = [self._message(queue, message_id) for message_id in ids]
         return [message for message in found if message is not None]
 
-    def stats(self, queue: str) -> Stats:
-        found, now = self._found(queue), self.now
+    def tally(self, queue: str) -> Tally:
+        found = self._found(queue)
         if found is None:
-            return Stats()
-        first, delayed, holding = found.first_position(), found.delayed_count(), holding_of(found)
-        return Stats(
-            ready=found.ready_count() - delayed + found.leased_count() - holding.count,
-            delayed=delayed,
+            return Tally()
+        holding = holding_of(found)
+        return Tally(
+            ready=found.ready_count(),
+            delayed=found.delayed_count(),
+            first_position=found.first_position(),
             buffered=len(found.copies),
             leased=holding.count,
+            ended=found.leased_count() - holding.count,
+            first_since=holding.oldest,
+            mean_since=holding.since_sum / holding.count if holding.count else None,
             dead=len(found.dead),
-            oldest_ready_s=None if first is None or first > now else seconds_in(now - first),
-            oldest_leased_s=None if holding.oldest is None else seconds_in(now - holding.oldest),
-            average_leased_s=(now - holding.since_sum / holding.count) / 1_000_000 if holding.count else None,
-            oldest_dead_s=seconds_in(now - min(self.tables.messages[n].dead_at or 0 for n in found.dead)) if found.dead else None,
+            first_dead_at=min((self.tables.messages[n].dead_at or 0 for n in found.dead), default=None),
             holders=holding.holders,
         )
 
-    def count(self, queue: str, state: State) -> int:
-        found = self._found(queue)
-        if found is None:
-            return 0
-        match state:
-            case "ready":
-                return found.ready_count()
-            case "leased":
-                return found.leased_count()
-            case "dead":
-                return len(found.dead)
-            case "buffered":
-                return len(found.copies)
-
     def add(self, messages: Sequence[Message]) -> None:
         for message in messages:
-            self.tables.last_number += 1
-            kept = replace(
-                message, n=self.tables.last_number, value=self._kept(message.value), metadata=message.metadata and message.metadata.copy()
-            )
+            n = message.n or self.tables.last_number + 1
+            self.tables.last_number = max(n, self.tables.last_number)
+            kept = replace(message, n=n, value=self._kept(message.value), metadata=message.metadata and message.metadata.copy())
             self._note_message(kept)
             self._queue(message.queue).enter(kept)
 
@@ -147,21 +122,6 @@ class Messages:
                 given = {name: getattr(message, name) for name in UPDATED}
                 given["metadata"] = message.metadata and message.metadata.copy()
                 self.tables.messages[message.n] = replace(before, value=self._kept(message.value), **given)
-
-    def promote(self, queue: str, keys: Collection[str]) -> list[Message]:
-        found = self._found(queue)
-        if found is None:
-            return []
-        copies = [self.tables.messages[found.copies[key]] for key in dict.fromkeys(keys) if key in found.copies and key not in found.live]
-        for copy in copies:
-            self._change(copy, copy.promoted())
-        return [self.tables.messages[copy.n] for copy in copies]
-
-    def resize(self, queue: str, delta: int) -> None:
-        settings = self.tables.settings["queue"].get(queue)
-        if settings is not None and settings.maxsize is not None:
-            self.undo.note(self.tables.settings["queue"], queue)
-            self.tables.settings["queue"][queue] = replace(settings, size=settings.size + delta)
 
     def clear_queue(self, queue: str) -> int:
         found = self.tables.queues.get(queue)

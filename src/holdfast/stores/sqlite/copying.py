@@ -1,15 +1,12 @@
 """Copy commands on a SQLite file."""
 
-from collections.abc import Sequence
-
 from msgspec import json
 
 from holdfast.commands.copying import Copying
 from holdfast.commands.transaction import Fenced
-from holdfast.records import Lease, Message
+from holdfast.records import Lease
 from holdfast.stores.sqlite.dicts import read_lease
 from holdfast.stores.sqlite.log import Log
-from holdfast.stores.sqlite.rows import is_large, new_row
 from holdfast.stores.sqlite.statements import SQL
 
 TABLES = ("names", "messages", "values", "entries", "leases", "events", "topics")
@@ -33,11 +30,6 @@ class Copies(Log):
 
     def fenced(self, after: tuple[str, str], limit: int) -> list[Fenced]:
         return [Fenced(*row) for row in self.sql.execute(SQL["fenced"], (*after, limit))]
-
-    def adopt(self, messages: Sequence[Message]) -> None:
-        large = [message for message in messages if is_large(message.value)]
-        self.sql.executemany(SQL["add_value"], [(message.n, message.value) for message in large])
-        self.sql.executemany(SQL["add"], [new_row(message, message.n) for message in messages])
 
     def raise_numbers(self, number: int, n: int) -> None:
         del n  # The next row's is above that of every row there.

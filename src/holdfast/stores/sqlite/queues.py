@@ -8,8 +8,8 @@ from typing import Any
 from msgspec import Raw, json
 
 from holdfast.commands.allowance import Allowance
-from holdfast.commands.transaction import Cursor, Filter, Line, Stats
-from holdfast.records import NEVER, Message, Receipt, ReturnTo, Settings, State, moment_in, seconds_in
+from holdfast.commands.transaction import Cursor, Filter, Line, Tally
+from holdfast.records import NEVER, Message, ReturnTo, Settings, State, moment_in
 from holdfast.stores.files.extra import EXTRA
 from holdfast.stores.sqlite.rows import IS_APART, NUMBER, VALUE, is_large, new_row, read_message, write_message
 from holdfast.stores.sqlite.statements import SQL
@@ -38,28 +38,13 @@ class Messages:
         row = self.sql.execute(SQL["settings"], {"kind": kind, "name": name}).fetchone()
         return None if row is None else read_settings(row)
 
-    def taken_ids(self, queue: str, ids: Collection[str]) -> set[str]:
-        if len(ids) == 1:
-            return {row[0] for row in self.sql.execute(SQL["taken_id"], (queue, *ids))}
-        return {row[0] for row in self.sql.execute(SQL["taken_ids"], (as_json(ids), queue))}
+    def messages(self, queue: str, ids: Collection[str]) -> list[Message]:
+        one = len(ids) == 1
+        rows = self.sql.execute(SQL["message"], (queue, *ids)) if one else self.sql.execute(SQL["messages"], (as_json(ids), queue))
+        return [self._bare(row) for row in rows]
 
     def keyed(self, queue: str, keys: Collection[str]) -> list[Message]:
         return [self._bare(row) for row in self.sql.execute(SQL["keyed"], {"queue": queue, "keys": as_json(set(keys))})]
-
-    def claims(self, receipts: Sequence[Receipt]) -> list[Message | None]:
-        if len(receipts) == 1:
-            one = receipts[0]
-            row = self.sql.execute(SQL["claim_held"], (one.queue, one.id, one.token, self.now)).fetchone()
-            return [None if row is None else self._bare(row)]
-        ids: dict[str, list[str]] = {}
-        for receipt in receipts:
-            ids.setdefault(receipt.queue, []).append(receipt.id)
-        held = {}
-        for queue, wanted in ids.items():
-            for row in self.sql.execute(SQL["claims_held"], {"queue": queue, "ids": as_json(wanted), "now": self.now}):
-                message = self._bare(row)
-                held[message.queue, message.id, message.token] = message
-        return [held.get((receipt.queue, receipt.id, receipt.token)) for receipt in receipts]
 
     def pick(self, queue: str, ids: Collection[str]) -> Iterator[Message]:
         return self._with_values(apart(self.sql).execute(SQL["pick"], {"queue": queue, "ids": as_json(ids)}))
@@ -76,7 +61,7 @@ class Messages:
         if not rows or rows[0][HAS_OVERDUE]:
             overdue = [self._bare(row) for row in self.sql.execute(SQL["overdue"], (queue, self.now, overdue_limit))]
         heads = Allowance().fitting(chain(self._heads(queue, rows), self._lower_heads(queue, limit, rows)))
-        return Line(settings, heads, overdue)
+        return Line(settings, heads, overdue, None if heads else self._next_due(queue))
 
     def head_rows(self, queue: str, limit: int) -> list[tuple[Any, ...]]:
         """The first of the highest priority in use, bare of what most messages leave out, beside what else a claim must know."""
@@ -108,7 +93,7 @@ class Messages:
         row = self.sql.execute(SQL["head_position"], (queue, priority, self.now)).fetchone()
         return None if row is None else row[0]
 
-    def next_due(self, queue: str) -> int | None:
+    def _next_due(self, queue: str) -> int | None:
         moments = [row[0] for row in self.sql.execute(SQL["next_alarm"], (queue, self.now))]
         priority = self._next_priority(queue, TOP)
         while priority is not None:
@@ -127,27 +112,14 @@ class Messages:
         } | dict(zip("abc", after or FIRST[state], strict=False))
         return self._with_values(apart(self.sql).execute(SQL[f"browse_{state}"], asked))
 
-    def count(self, queue: str, state: State) -> int:
-        return int(self.sql.execute(SQL["count"], (queue, state)).fetchone()[0])
-
-    def stats(self, queue: str) -> Stats:
+    def tally(self, queue: str) -> Tally:
         asked = {"queue": queue, "now": self.now}
-        ready, delayed, first = self.sql.execute(SQL["stats_ready"], asked).fetchone()
-        leased, ended, since, mean = self.sql.execute(SQL["stats_leased"], asked).fetchone()
-        dead, dead_at = self.sql.execute(SQL["stats_dead"], asked).fetchone()
-        delayed, ended = delayed or 0, ended or 0
-        return Stats(
-            ready=ready - delayed + ended,
-            delayed=delayed,
-            buffered=self.count(queue, "buffered"),
-            leased=leased - ended,
-            dead=dead,
-            oldest_ready_s=None if first is None or first > self.now else seconds_in(self.now - first),
-            oldest_leased_s=None if since is None else seconds_in(self.now - since),
-            average_leased_s=None if mean is None else (self.now - mean) / 1_000_000,
-            oldest_dead_s=None if dead_at is None else seconds_in(self.now - dead_at),
-            holders=dict(self.sql.execute(SQL["stats_holders"], asked).fetchall()),
-        )
+        ready, delayed, position = self.sql.execute(SQL["tally_ready"], asked).fetchone()
+        (buffered,) = self.sql.execute(SQL["tally_buffered"], asked).fetchone()
+        leased, ended, since, mean = self.sql.execute(SQL["tally_leased"], asked).fetchone()
+        dead, dead_at = self.sql.execute(SQL["tally_dead"], asked).fetchone()
+        holders = dict(self.sql.execute(SQL["tally_holders"], asked).fetchall())
+        return Tally(ready, delayed, position, buffered, leased, ended, since, mean, dead, dead_at, holders)
 
     def _with_values(self, rows: Iterable[tuple[Any, ...]]) -> Iterator[Message]:
         """Messages of rows that end with the value, which is elsewhere if it is large, and then read with its message."""
@@ -166,10 +138,10 @@ class Messages:
 
     def add(self, messages: Sequence[Message]) -> None:
         if not any(is_large(message.value) for message in messages):
-            self.sql.executemany(SQL["add"], [new_row(message, None) for message in messages])
+            self.sql.executemany(SQL["add"], [new_row(message) for message in messages])
             return
         for message in messages:
-            self.sql.execute(SQL["add"], new_row(message, None))
+            self.sql.execute(SQL["add"], new_row(message))
             if is_large(message.value):
                 self.sql.execute(SQL["add_value"], (self.sql.lastrowid, message.value))
 
@@ -205,15 +177,6 @@ class Messages:
                 self.sql.execute(SQL["add_value"], (message.n, message.value))
             else:
                 self.sql.execute(SQL["drop_values"], (as_json([message.n]),))
-
-    def promote(self, queue: str, keys: Collection[str]) -> list[Message]:
-        found = self.sql.execute(SQL["promotable"], {"queue": queue, "keys": as_json(set(keys))}).fetchall()
-        if found:
-            self.sql.execute(SQL["promote"], (as_json([row[NUMBER] for row in found]),))
-        return [self._bare(row).promoted() for row in found]
-
-    def resize(self, queue: str, delta: int) -> None:
-        self.sql.execute(SQL["resize"], (delta, queue))
 
     def clear_queue(self, queue: str) -> int:
         self.sql.execute(SQL["clear_values"], (queue,))

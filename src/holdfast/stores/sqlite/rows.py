@@ -58,9 +58,9 @@ ADDED = ("n", *CHANGED, "extra", "value")
 """The columns of `new_row`."""
 
 
-def new_row(message: Message, n: int | None) -> tuple[object, ...]:
-    """All of a message; SQLite gives it a number where that is None."""
-    return (n, *write_message(message), EXTRA.write(message), None if is_large(message.value) else bindable(message.value))
+def new_row(message: Message) -> tuple[object, ...]:
+    """All of a message; SQLite gives it a number where it has none."""
+    return (message.n or None, *write_message(message), EXTRA.write(message), None if is_large(message.value) else bindable(message.value))
 
 
 def bindable(value: Raw) -> bytearray:

@@ -22,11 +22,6 @@ where kind = :kind and name > :after and name >= :prefix and substr(name, 1, len
 order by name
 limit :limit
 
--- name: resize
-update holdfast_names
-set size = size + ?
-where kind = 'queue' and name = ? and maxsize is not null
-
 -- name: put_plain
 -- As put, for what carries nothing but a value: binding a null costs Python as much as binding it is worth.
 insert into holdfast_messages (
@@ -66,13 +61,13 @@ insert into holdfast_values (n, value)
 values (?, ?)
 on conflict (n) do update set value = excluded.value
 
--- name: taken_id
-select id
-from holdfast_messages
-where queue = ? and id = ?
+-- name: message
+select {bare}
+from holdfast_messages as m
+where m.queue = ? and m.id = ?
 
--- name: taken_ids
-select m.id
+-- name: messages
+select {bare}
 from json_each(?) as wanted
 cross join holdfast_messages as m on m.queue = ? and m.id = wanted.value
 
@@ -86,17 +81,6 @@ select {bare}
 from json_each(:keys) as wanted
 cross join holdfast_messages as m
   on m.queue = :queue and m.key = wanted.value and m.state = 'buffered'
-
--- name: claim_held
-select {bare}
-from holdfast_messages as m
-where m.queue = ? and m.id = ? and m.state = 'leased' and m.token = ? and m.until > ?
-
--- name: claims_held
-select {bare}
-from json_each(:ids) as wanted
-cross join holdfast_messages as m on m.queue = :queue and m.id = wanted.value
-where m.state = 'leased' and m.until > :now
 
 -- name: pick
 select {columns}, m.value
@@ -242,48 +226,36 @@ select value
 from holdfast_values
 where n = ?
 
--- name: promotable
-select {bare}
-from json_each(:keys) as wanted
-cross join holdfast_messages as m
-  on m.queue = :queue and m.key = wanted.value and m.state = 'buffered'
-where not exists (
-  select 1
-  from holdfast_messages as first
-  where first.queue = :queue and first.key = wanted.value and first.key is not null and first.state in ('ready', 'leased')
-)
-
--- name: promote
-update holdfast_messages
-set state = 'ready', alarm = case when attempts = 0 then start_by end
-where n in (select value from json_each(?))
-
 -- name: clear_messages
 delete from holdfast_messages
 where queue = ?
 
--- name: count
-select count(*)
-from holdfast_messages
-where queue = ? and state = ?
-
--- name: stats_ready
-select count(*), sum(position > :now), min(position)
+-- name: tally_ready
+select count(*), count(*) filter (where position > :now), min(position)
 from holdfast_messages
 where queue = :queue and state = 'ready'
 
--- name: stats_leased
-select count(*), sum(until <= :now), min(case when until > :now then since end), avg(case when until > :now then since end)
+-- name: tally_buffered
+select count(*)
+from holdfast_messages
+where queue = :queue and state = 'buffered'
+
+-- name: tally_leased
+select
+  count(*) filter (where until > :now),
+  count(*) filter (where until <= :now),
+  min(since) filter (where until > :now),
+  avg(since) filter (where until > :now)
 from holdfast_messages
 where queue = :queue and state = 'leased'
 
--- name: stats_holders
+-- name: tally_holders
 select holder, count(*)
 from holdfast_messages
 where queue = :queue and state = 'leased' and until > :now
 group by holder
 
--- name: stats_dead
+-- name: tally_dead
 select count(*), min(dead_at)
 from holdfast_messages
 where queue = :queue and state = 'dead'
