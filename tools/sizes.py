@@ -16,7 +16,6 @@ FUNCTION_LINES = 50
 
 LONG: dict[str, int] = {
     "src/holdfast/cli/serve.py serve": 63,
-    "src/holdfast/commands/copying.py": 358,
     "src/holdfast/server/app.py begin": 51,
     "src/holdfast/stores/memory/fast/queue.py claiming": 65,
     "src/holdfast/stores/memory/fast/queue.py claim": 56,

@@ -30,7 +30,7 @@ NEVER = 2**62
 """The end of a lease that has none."""
 
 NO_VALUE = Raw(b"")
-"""Stands in a message that was read without its value."""
+"""Stands in a message that was read without its value, and in an entry that was deleted."""
 
 HISTORY = 20
 """How many endings a message remembers; older ones are only counted."""
@@ -259,6 +259,14 @@ class Entry(Struct, frozen=True, gc=False, omit_defaults=True):
         """How much of an answer it takes."""
         return len(self.value)
 
+    def is_there(self, now: int) -> bool:
+        """Whether it is neither deleted nor past its time."""
+        return self.value is not NO_VALUE and (self.expires_at is None or self.expires_at > now)
+
+    def deleted(self) -> "Entry":
+        """What stays known of its key: the fence."""
+        return Entry(self.dict, self.key, NO_VALUE, 0, self.fence)
+
 
 class Lease(Struct, frozen=True, gc=False, omit_defaults=True):
     """The right to a name until a moment: of a dict's key, or (with no dict) of any name."""
@@ -273,6 +281,14 @@ class Lease(Struct, frozen=True, gc=False, omit_defaults=True):
 
     def held_at(self, now: int) -> bool:
         return self.until > now
+
+    @property
+    def is_released(self) -> bool:
+        return not self.lease_id
+
+    def released(self) -> "Lease":
+        """Given back: no id names it any more."""
+        return replace(self, lease_id="")
 
     def is_under(self, lease_id: str) -> bool:
         """Whether it was taken under this id, also where only others' leases are seen and their ids are not told."""

@@ -6,26 +6,25 @@ records accordingly, and the target takes them in as they come.
 """
 
 from collections.abc import Iterator, Sequence
-from hashlib import blake2b
+from itertools import islice
 from typing import Any, ClassVar, Self
 
-from msgspec import Struct, json
-from msgspec.structs import astuple, replace
+from msgspec import Struct
+from msgspec.structs import replace
 
 from holdfast.codec import Limits, check_batch
 from holdfast.codec.fields import AFTER_FENCE, LIMIT, MERGE, SEALED_AT, SOURCE, TARGET_AT, Field, check_fields, place_text
 from holdfast.commands.command import Command, Resource
-from holdfast.commands.endings import by_queue, resize, taken_ids
+from holdfast.commands.dicts import living
+from holdfast.commands.endings import by_queue, resize
 from holdfast.commands.imported import SURVEYED, check_records
 from holdfast.commands.names import Renamer, Verb, all_renamed, later, renamed
 from holdfast.commands.refusal_errors import both_have, no_copy, not_empty, other_copy, other_place, written_meanwhile
 from holdfast.commands.transaction import Fenced, Transaction
-from holdfast.records import NEVER, Ending, Entry, Lease, Message, Settings
+from holdfast.records import NEVER, NO_VALUE, Ending, Entry, Lease, Message, Settings
 
 SHOWN = 3
 """So many of the leases that stand in a copy's way are named."""
-
-CHECKSUM_BYTES = 16
 
 
 class Copying(Struct, frozen=True, gc=False, omit_defaults=True):
@@ -97,7 +96,7 @@ class Survey(Command[Surveyed], frozen=True):
         return self
 
     def check(self, tx: Transaction) -> Surveyed:
-        return Surveyed(tx.now, tx.latest(), tx.next_n(), tx.held_leases(SHOWN))
+        return Surveyed(tx.now, tx.latest(), tx.next_n(), held_leases(tx, SHOWN))
 
     def write(self, tx: Transaction, plan: Surveyed) -> Surveyed:
         del tx
@@ -126,7 +125,7 @@ class Fences(Command[list[Fenced]], frozen=True):
         return self
 
     def check(self, tx: Transaction) -> list[Fenced]:
-        return tx.fenced(self.after, self.limit)
+        return list(islice(tx.fenced(self.after), self.limit))
 
     def write(self, tx: Transaction, plan: list[Fenced]) -> list[Fenced]:
         del tx
@@ -162,7 +161,7 @@ class BeginImport(Command[Copying], frozen=True):
             return running, False
         if running is not None:
             raise other_copy(running.source, self.source)
-        is_empty = not (tx.names("queue", "", None, 1) or tx.names("dict", "", None, 1) or tx.held_leases(1))
+        is_empty = not (tx.names("queue", "", None, 1) or tx.names("dict", "", None, 1) or held_leases(tx, 1))
         if not is_empty and not self.merge:
             raise not_empty()
         offset = tx.now - self.survey.now
@@ -239,7 +238,7 @@ class Import(Command[Copying], frozen=True):
     def _refuse_taken(self, tx: Transaction) -> None:
         """Refuse what is here already; only where the copy is merged with something can anything be."""
         for queue, messages in by_queue(self.messages).items():
-            taken = taken_ids(tx, queue, [message.id for message in messages])
+            taken = tx.taken_ids(queue, [message.id for message in messages])
             if taken:
                 raise both_have(f"message {min(taken)} of queue {queue!r}")
             keys = {(message.key, message.state == "buffered") for message in messages if message.key and message.state != "dead"}
@@ -247,7 +246,7 @@ class Import(Command[Copying], frozen=True):
                 if (other.key, other.state == "buffered") in keys:
                     raise both_have(f"key {other.key} of queue {queue!r}")
         for name, entries in by_dict(self.entries).items():
-            there = tx.entries(name, [entry.key for entry in entries])
+            there = living(tx, name, [entry.key for entry in entries])
             if there:
                 raise both_have(f"key {min(there)} of dict {name!r}")
 
@@ -262,8 +261,9 @@ class Import(Command[Copying], frozen=True):
         for queue, messages in by_queue(self.messages).items():
             resize(tx, queue, sum(message.state == "ready" for message in messages))
         self._raise_fences(tx)
-        if self.entries:
-            tx.save_entries(self.entries)
+        for name, entries in by_dict(self.entries).items():
+            known = tx.entries(name, [entry.key for entry in entries])
+            tx.save_entries([replace(one, fence=max(one.fence, known[one.key].fence)) if one.key in known else one for one in entries])
         copying = replace(
             plan,
             place=self.place,
@@ -279,10 +279,9 @@ class Import(Command[Copying], frozen=True):
         for one in self.fences:
             fences.setdefault(one.dict, {})[one.key] = one.fence
         for name, raised in fences.items():
-            there = tx.entries(name, list(raised))
-            tx.save_entries([replace(entry, fence=max(entry.fence, raised[key])) for key, entry in there.items()])
-            gone = {key: fence for key, fence in raised.items() if key not in there}
-            tx.delete_entries(name, list(gone), gone)
+            known = tx.entries(name, list(raised))
+            before = [known.get(key) or Entry(name, key, NO_VALUE, 0) for key in raised]
+            tx.save_entries([replace(entry, fence=max(entry.fence, raised[entry.key])) for entry in before])
 
 
 class EndImport(Command[Copying | None], frozen=True):
@@ -334,25 +333,14 @@ class Seal(Command[None], frozen=True):
         tx.seal(self.to, self.target_at)
 
 
+def held_leases(tx: Transaction, limit: int) -> list[Lease]:
+    """Leases that somebody holds, of any dict or none."""
+    return list(islice((lease for lease in tx.scan_leases(None) if lease.held_at(tx.now)), limit))
+
+
 def by_dict(entries: Sequence[Entry]) -> dict[str, list[Entry]]:
     """The entries of each dict, in the order given."""
     groups: dict[str, list[Entry]] = {}
     for entry in entries:
         groups.setdefault(entry.dict, []).append(entry)
     return groups
-
-
-def checksum_of(records: Sequence[Message | Entry], before: str = "") -> str:
-    """A checksum of records in whatever order, going on from that of others."""
-    total = int(before or "0", 16)
-    for record in records:
-        digest = blake2b(json.encode(astuple(comparable(record))), digest_size=CHECKSUM_BYTES).digest()
-        total += int.from_bytes(digest, "big")
-    return f"{total % 2 ** (8 * CHECKSUM_BYTES):0{2 * CHECKSUM_BYTES}x}"
-
-
-def comparable(record: Message | Entry) -> Message | Entry:
-    """The record without what a message that nobody holds may remember of its last claim: stores differ in that."""
-    if isinstance(record, Entry) or record.state == "leased":
-        return record
-    return replace(record, holder="", token=0, since=0, until=0, expired_to="place")

@@ -30,7 +30,7 @@ from holdfast.commands.plain import is_plain
 from holdfast.commands.refusal_errors import fence_too_high, no_number, not_written, out_of_range
 from holdfast.commands.topics import dict_topic
 from holdfast.commands.transaction import Draft, Transaction
-from holdfast.records import Entry, Lease, MaybeRaw, Settings, moment_in
+from holdfast.records import NO_VALUE, Entry, Lease, MaybeRaw, Settings, moment_in
 
 NULL = Raw(b"null")
 CHANGES = ("put", "delete", "increment", "compare")
@@ -90,10 +90,11 @@ class Read(Command[Entries], frozen=True):
 
     def _named(self, tx: Transaction, keys: Sequence[str]) -> Iterator[Entry]:
         """The entries under the keys, in this order, a few read at a time."""
+        now = tx.now
         for start in range(0, len(keys), FEW):
             few = keys[start : start + FEW]
             found = tx.entries(self.dict, few)
-            yield from (found[key] for key in few if key in found)
+            yield from (entry for key in few if (entry := found.get(key)) is not None and entry.is_there(now))
 
     def write(self, tx: Transaction, plan: Entries) -> Entries:
         del tx
@@ -239,49 +240,45 @@ class Write(Command[list[Written]], frozen=True):
 
     def check(self, tx: Transaction) -> "WritePlan":
         keys = [change.key for change in self.changes]
-        found = tx.entries(self.dict, keys)
-        fences = self._fences(tx)
+        known = tx.entries(self.dict, keys)
+        self._refuse_high_fences(tx)
         named = [(self.dict, change.key) for change in self.changes if change.lease is not None]
         leases = tx.leases(named) if named else {}
-        answers = [self._answer(tx, change, found.get(change.key), fences, leases) for change in self.changes]
+        answers = [self._answer(tx, change, known.get(change.key), leases) for change in self.changes]
         if self.all_or_none:
             self._refuse(answers)
         tx.allowance.bring(answer.entry for answer in answers if answer.entry is not None)
-        return WritePlan(tx.settings("dict", self.dict), answers)
+        return WritePlan(tx.settings("dict", self.dict), answers, known)
 
-    def _fences(self, tx: Transaction) -> Mapping[str, int]:
-        """The fences in force; a change whose fence is above every token given out is refused."""
+    def _refuse_high_fences(self, tx: Transaction) -> None:
+        """Refuse a change whose fence is above every token given out."""
         fenced = {change.key: change.fence for change in self.changes if change.fence is not None}
-        if not fenced:
-            return {}
-        newest = tx.latest()
+        newest = tx.latest() if fenced else 0
         for key, fence in fenced.items():
             if fence > newest:
                 raise fence_too_high(self.dict, key, fence, newest)
-        return tx.fences(self.dict, fenced)
 
     def _answer(
         self,
         tx: Transaction,
         change: Change,
-        entry: Entry | None,
-        fences: Mapping[str, int],
+        known: Entry | None,
         leases: Mapping[tuple[str | None, str], Lease],
     ) -> Written:
         """The change with its outcome; the revision of what will be written is not known yet."""
+        entry = known if known is not None and known.is_there(tx.now) else None
         if change.lease is not None:
             lease = leases.get((self.dict, change.key))
             if lease is None or lease.lease_id != change.lease or not lease.held_at(tx.now):
                 return Written(entry, because="lease")
-        if change.fence is not None and fences.get(change.key, 0) > change.fence:
+        if change.fence is not None and known is not None and known.fence > change.fence:
             return Written(entry, because="fence")
         if not change.meets(entry):
             return Written(entry, because="compare")
         if change.do in ("delete", "compare"):
             return Written(entry)
         expires_at = None if change.ttl_s is None else tx.now + moment_in(change.ttl_s)
-        fence = max(change.fence or 0, entry.fence if entry else 0)
-        return Written(Entry(self.dict, change.key, self._value(change, entry), 0, fence, expires_at))
+        return Written(Entry(self.dict, change.key, self._value(change, entry), 0, fence_after(change, known), expires_at))
 
     def _value(self, change: Change, entry: Entry | None) -> Raw:
         if change.do == "put":
@@ -308,11 +305,11 @@ class Write(Command[list[Written]], frozen=True):
         if plan.settings is None and drafts:
             tx.save_settings(Settings("dict", self.dict, created_at=tx.now))
         revision = tx.append(drafts) if drafts else 0
-        answers, saved, deleted = [], list[Entry](), list[str]()
+        answers, saved = [], list[Entry]()
         for change, answer, is_change in zip(self.changes, plan.answers, real, strict=True):
             if change.do == "delete" and answer.written and (is_change or change.fence is not None):
                 # Under a fence even what is absent: a stale holder must not write it afterwards.
-                deleted.append(change.key)
+                saved.append(Entry(self.dict, change.key, NO_VALUE, 0, fence_after(change, plan.known.get(change.key))))
             elif is_change and answer.entry is not None:
                 entry = replace(answer.entry, revision=revision)
                 saved.append(entry)
@@ -321,9 +318,6 @@ class Write(Command[list[Written]], frozen=True):
             answers.append(answer)
         if saved:
             tx.save_entries(saved)
-        if deleted:
-            fences = {c.key: c.fence for c in self.changes if c.fence is not None and c.key in deleted}
-            tx.delete_entries(self.dict, deleted, fences)
         return answers
 
     def _is_change(self, change: Change, answer: Written) -> bool:
@@ -336,7 +330,18 @@ class Write(Command[list[Written]], frozen=True):
 
 
 class WritePlan(Struct):
-    """The answers but for the revisions."""
+    """The answers but for the revisions, and what was known of the keys."""
 
     settings: Settings | None
     answers: list[Written]
+    known: Mapping[str, Entry]
+
+
+def living(tx: Transaction, name: str, keys: Sequence[str]) -> dict[str, Entry]:
+    """The entries under these keys that are there."""
+    return {key: entry for key, entry in tx.entries(name, keys).items() if entry.is_there(tx.now)}
+
+
+def fence_after(change: Change, known: Entry | None) -> int:
+    """The fence of a key behind a change: the highest that wrote it."""
+    return max(change.fence or 0, 0 if known is None else known.fence)

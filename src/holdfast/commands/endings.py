@@ -77,13 +77,13 @@ class Endings(Struct):
     def rename_taken(self, tx: Transaction) -> None:
         """A dead letter whose id is taken where it goes gets one of its own, so that neither is lost."""
         for place, messages in by_queue(self.moved).items():
-            taken = taken_ids(tx, place, [message.id for message in messages])
+            taken = tx.taken_ids(place, [message.id for message in messages])
             number = 1
             while taken:
                 number += 1
                 names = {message_id: f"{message_id}~{number}" for message_id in taken}
                 self.moved = [replace(m, id=names[m.id]) if m.queue == place and m.id in names else m for m in self.moved]
-                taken = taken_ids(tx, place, list(names.values()))
+                taken = tx.taken_ids(place, list(names.values()))
 
     def write(self, tx: Transaction) -> list[Message]:
         """Carry it out; answer the buffered copies that became ready."""
@@ -128,9 +128,8 @@ def create_queue(tx: Transaction, queue: str) -> Settings:
 
 def resize(tx: Transaction, queue: str, delta: int) -> None:
     """Keep count of the ready messages of a bounded queue."""
-    settings = tx.settings("queue", queue) if delta else None
-    if settings is not None and settings.maxsize is not None:
-        tx.save_settings(replace(settings, size=settings.size + delta))
+    if delta:
+        tx.resize(queue, delta)
     if delta < 0:
         tx.wake(room_topic(queue), -delta)
 
@@ -156,11 +155,6 @@ def ready_copies(tx: Transaction, queue: str, keys: Collection[str]) -> list[Mes
     if ready:
         tx.restore(ready)
     return ready
-
-
-def taken_ids(tx: Transaction, queue: str, ids: Collection[str]) -> set[str]:
-    """Those of the ids under which the queue has a message, in whatever state."""
-    return {message.id for message in tx.messages(queue, ids)}
 
 
 def announce(tx: Transaction, messages: Iterable[Message]) -> None:

@@ -54,12 +54,10 @@ class Changes(Command[Page], frozen=True):
         return check_batch(self.limit, 0, limits)
 
     def check(self, tx: Transaction) -> Page:
-        floor, latest = tx.floor(self.topic), tx.latest()
-        if self.after == OLDEST:
-            return Page(*tx.changes(self.topic, floor, self.limit), latest)
-        if self.after < floor or self.after > latest or tx.was_skipped(self.after):
-            raise compacted(self.topic, self.after, floor, latest)
-        return Page(*tx.changes(self.topic, self.after, self.limit), latest)
+        found, latest = tx.changes(self.topic, self.after, self.limit), tx.latest()
+        if self.after != OLDEST and (self.after < found.floor or self.after > latest or found.was_skipped):
+            raise compacted(self.topic, self.after, found.floor, latest)
+        return Page(found.events, found.upto, latest)
 
     def write(self, tx: Transaction, plan: Page) -> Page:
         del tx
@@ -91,13 +89,12 @@ class Prune(Command[int], frozen=True):
         del plan
         never_after = tx.now - moment_in(RETRY_S)
         pruned = tx.prune(self.keep, tx.now - moment_in(self.keep_s), never_after, self.limit)
-        return pruned + tx.forget_answers(never_after, self.limit) + self._expire(tx)
+        return pruned + self._expire(tx)
 
     def _expire(self, tx: Transaction) -> int:
         """Remove entries past their time; watchers learn of it."""
         stale = tx.stale_entries(self.limit)
         if stale:
             tx.append([Draft(dict_topic(entry.dict), "expired", {"key": entry.key}) for entry in stale])
-        for name in {entry.dict for entry in stale}:
-            tx.delete_entries(name, [entry.key for entry in stale if entry.dict == name], {})
+            tx.save_entries([entry.deleted() for entry in stale])
         return len(stale)

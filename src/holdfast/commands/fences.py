@@ -1,11 +1,15 @@
 """Repairing the fences of a dict."""
 
 from collections.abc import Iterator
+from itertools import islice, takewhile
 from typing import Any, ClassVar, Self
+
+from msgspec.structs import replace
 
 from holdfast.codec import Limits, check_batch, check_name
 from holdfast.codec.fields import LIMIT, Field, check_fields
 from holdfast.commands.command import Command, Resource
+from holdfast.commands.dicts import FEW
 from holdfast.commands.names import Renamer, Verb, renamed
 from holdfast.commands.transaction import Transaction
 
@@ -42,4 +46,9 @@ class LowerFences(Command[int], frozen=True):
         return max(tx.latest(), 1)
 
     def write(self, tx: Transaction, plan: int) -> int:
-        return tx.lower_fences(self.dict, plan, self.limit)
+        of_dict = takewhile(lambda one: one.dict == self.dict, tx.fenced((self.dict, "")))
+        keys = [one.key for one in islice((one for one in of_dict if one.fence > plan), self.limit)]
+        for start in range(0, len(keys), FEW):
+            few = tx.entries(self.dict, keys[start : start + FEW])
+            tx.save_entries([replace(entry, fence=plan) for entry in few.values()])
+        return len(keys)

@@ -10,7 +10,7 @@ from holdfast.codec import Limits, check_batch, check_name, check_value_size
 from holdfast.codec.fields import ALL_OR_NONE, HOLDER, LEASE_S, Field, check_fields, key_text, name_text
 from holdfast.commands.argument_checks import check_key
 from holdfast.commands.command import Command, Resource
-from holdfast.commands.dicts import Change, Write
+from holdfast.commands.dicts import Change, Write, living
 from holdfast.commands.names import Renamer, Verb, all_renamed, renamed
 from holdfast.commands.plain import is_plain
 from holdfast.commands.refusal_errors import lease_held, lease_lost
@@ -91,7 +91,7 @@ class Acquire(Command[Acquired], frozen=True):
         held = current if current is not None and current.held_at(tx.now) else None
         if self.all_or_none and held is not None and held.lease_id != self.lease_id:
             raise lease_held(held, seconds_in(held.until - tx.now))
-        entry = None if self.dict is None else tx.entries(self.dict, [self.key]).get(self.key)
+        entry = None if self.dict is None else living(tx, self.dict, [self.key]).get(self.key)
         return AcquirePlan(held, current, entry, self._default(tx, entry) if held is None else None)
 
     def _default(self, tx: Transaction, entry: Entry | None) -> Any:
@@ -242,7 +242,7 @@ class Release(Command[Released], frozen=True):
 def end_leases(tx: Transaction, leases: Sequence[Lease]) -> None:
     """Give leases back, tell of it, and wake who waits for them."""
     tx.append([Draft(log_topic(lease.dict, lease.key), "released", {"key": lease.key, "holder": lease.holder}) for lease in leases])
-    tx.delete_leases([(lease.dict, lease.key) for lease in leases])
+    tx.save_leases([lease.released() for lease in leases])
     for lease in leases:
         tx.wake(lease_topic(lease.dict, lease.key), 1)
 

@@ -11,7 +11,7 @@ from holdfast.codec.fields import DELAY_S, IDS, KEYS, LIMIT, PRIORITY, SPACING_S
 from holdfast.commands.argument_checks import STATES, check_choice
 from holdfast.commands.claiming import with_values
 from holdfast.commands.command import COUNTED, Command, Resource
-from holdfast.commands.endings import Endings, announce, create_queue, event, promote, resize, taken_ids
+from holdfast.commands.endings import Endings, announce, create_queue, event, promote, resize
 from holdfast.commands.names import Renamer, Verb, renamed
 from holdfast.commands.transaction import Cursor, Draft, Filter, Stats, Transaction
 from holdfast.records import ERROR_CHARACTERS, Message, State, moment_in
@@ -214,7 +214,7 @@ class Move(Command[Moved], frozen=True):
 
     def _redrive(self, tx: Transaction, messages: list[Message]) -> "MovePlan":
         target = self.to_queue or self.queue
-        taken = taken_ids(tx, target, [message.id for message in messages]) if target != self.queue else set[str]()
+        taken = tx.taken_ids(target, [message.id for message in messages]) if target != self.queue else set[str]()
         keys = {message.key for message in messages if message.key is not None}
         living = {m.key: m.id for m in tx.keyed(target, keys) if m.state != "buffered"} if keys else {}
         plan = MovePlan([])

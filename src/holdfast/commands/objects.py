@@ -87,7 +87,7 @@ class Clear(Command[int], frozen=True):
         yield (self.kind, self.name), True
 
     def check(self, tx: Transaction) -> tuple[Settings | None, list[Lease]]:
-        leases = tx.dict_leases(self.name) if self.kind == "dict" and self.drop else []
+        leases = list(tx.scan_leases(self.name)) if self.kind == "dict" and self.drop else []
         return tx.settings(self.kind, self.name), leases
 
     def write(self, tx: Transaction, plan: tuple[Settings | None, list[Lease]]) -> int:
@@ -96,11 +96,9 @@ class Clear(Command[int], frozen=True):
             return 0
         if leases:
             end_leases(tx, leases)
-        count = tx.clear_queue(self.name) if self.kind == "queue" else tx.clear_dict(self.name)
+        count = tx.clear(self.kind, self.name, drop=self.drop)
         tx.append([Draft(TOPICS[self.kind](self.name), "cleared", {"count": count, "dropped": self.drop})])
-        if self.drop:
-            tx.drop_settings(self.kind, self.name)
-        elif settings is not None and settings.maxsize is not None:
+        if not self.drop and settings is not None and settings.maxsize is not None:
             tx.save_settings(replace(settings, size=0))
         if self.kind == "queue":
             tx.wake(room_topic(self.name), ALL)

@@ -13,7 +13,7 @@ from holdfast.codec.limits import SHORT
 from holdfast.codec.metadata import readable_metadata
 from holdfast.commands.argument_checks import check_choice, check_key, check_queue
 from holdfast.commands.command import Command, Resource
-from holdfast.commands.endings import announce, create_queue, event, promote, resize, taken_ids
+from holdfast.commands.endings import announce, create_queue, event, promote, resize
 from holdfast.commands.names import Renamer, Verb, all_renamed, renamed
 from holdfast.commands.plain import are_plain, is_plain
 from holdfast.commands.refusal_errors import key_in_flight, queue_full
@@ -249,7 +249,7 @@ class Placement(Struct):
         return sum(message.state == "ready" for message in self.added.values())
 
     def look_up(self, tx: Transaction, queue: str, items: Sequence[Item]) -> None:
-        self.taken = taken_ids(tx, queue, [item.id for item in items])
+        self.taken = tx.taken_ids(queue, [item.id for item in items])
         keys = {item.key for item in items if item.key is not None}
         for message in tx.keyed(queue, keys) if keys else ():
             if message.state == "ready" and message.is_late(self.now):

@@ -175,9 +175,13 @@ def _held(tx: Transaction, receipts: Collection[Receipt]) -> list[Message | None
     ids: dict[str, list[str]] = {}
     for receipt in receipts:
         ids.setdefault(receipt.queue, []).append(receipt.id)
-    found = {(queue, m.id): m for queue, wanted in ids.items() for m in tx.messages(queue, wanted) if m.held_at(tx.now)}
-    messages = [found.get((receipt.queue, receipt.id)) for receipt in receipts]
-    return [m if m is not None and m.token == receipt.token else None for m, receipt in zip(messages, receipts, strict=True)]
+    found = {queue: tx.messages(queue, wanted) for queue, wanted in ids.items()}
+    held, now = list[Message | None](), tx.now
+    for receipt in receipts:
+        message = found[receipt.queue].get(receipt.id)
+        is_held = message is not None and message.token == receipt.token and message.held_at(now)
+        held.append(message if is_held else None)
+    return held
 
 
 def touched(receipts: Sequence[Receipt]) -> Iterator[tuple[Resource, bool]]:

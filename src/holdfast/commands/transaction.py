@@ -125,10 +125,27 @@ class Line(Struct, frozen=True, gc=False):
     """Where there are no heads: the first moment after now at which time alone makes a message claimable."""
 
 
+class Stretch(Struct, frozen=True, gc=False):
+    """A part of a topic's log, behind a number."""
+
+    events: list[Event]
+    """As many as were asked for and the allowance takes, none up to the floor."""
+    upto: int
+    """How far the log was read."""
+    floor: int
+    """The highest event number of the topic that was pruned, 0 for none."""
+    was_skipped: bool = False
+    """Whether numbering leapt over the number: only a history that was lost by restoring a backup can have given it out."""
+
+
 class QueueTransaction(Protocol):
     """The part of a transaction that queues use."""
 
-    def messages(self, queue: str, ids: Collection[str]) -> list[Message]:
+    def taken_ids(self, queue: str, ids: Collection[str]) -> set[str]:
+        """Those of `ids` under which the queue has a message, in whatever state."""
+        ...
+
+    def messages(self, queue: str, ids: Collection[str]) -> dict[str, Message]:
         """The messages under these ids, in whatever state, without values."""
         ...
 
@@ -174,53 +191,49 @@ class QueueTransaction(Protocol):
         """Save value, metadata and extra fields of these messages, found by `n`."""
         ...
 
-    def clear_queue(self, queue: str) -> int:
-        """Remove every message; answer how many."""
+    def resize(self, queue: str, delta: int) -> None:
+        """Count `delta` more ready messages, where the queue has a `maxsize`."""
         ...
 
 
 class DictTransaction(Protocol):
-    """The part of a transaction that dicts and leases use. Entries past their time count as absent."""
+    """The part of a transaction that dicts and leases use."""
 
-    def entries(self, name: str, keys: Collection[str]) -> dict[str, Entry]: ...
-
-    def fences(self, name: str, keys: Collection[str]) -> dict[str, int]:
-        """The highest fence that wrote each key, deleted or not; keys never written under a fence are left out."""
+    def entries(self, name: str, keys: Collection[str]) -> dict[str, Entry]:
+        """What is known of these keys: entries, also past their time, and for the fences of deleted keys entries without a value."""
         ...
 
     def scan(self, name: str, prefix: str, after: str | None, limit: int) -> Iterator[Entry]:
-        """Entries whose key text begins with `prefix`, in order of key text, behind `after`, read as they are asked for."""
+        """Entries that are there, whose key text begins with `prefix`, in its order, behind `after`, read as they are asked for."""
         ...
 
-    def length(self, name: str) -> int: ...
-
-    def save_entries(self, entries: Sequence[Entry]) -> None: ...
-
-    def delete_entries(self, name: str, keys: Collection[str], fences: Mapping[str, int]) -> None:
-        """Remove entries; the highest fence of each, of those known and those given, stays, also where there was no entry."""
-        ...
-
-    def clear_dict(self, name: str) -> int:
-        """Remove every entry, fences stay; answer how many there were."""
-        ...
-
-    def lower_fences(self, name: str, newest: int, limit: int) -> int:
-        """Let up to `limit` fences of a dict that are above `newest` be that, of keys deleted or not; answer how many."""
+    def length(self, name: str) -> int:
+        """How many entries are there."""
         ...
 
     def stale_entries(self, limit: int) -> list[Entry]:
         """Up to `limit` entries, of any dict, past their time and not removed yet."""
         ...
 
+    def fenced(self, after: tuple[str, str]) -> Iterator[Fenced]:
+        """The fences of all keys that have one, deleted or not, dict by dict, behind a dict and key, read as they are asked for."""
+        ...
+
+    def save_entries(self, entries: Sequence[Entry]) -> None:
+        """Save entries, or delete those without a value: of these only the fence stays, if there is one."""
+        ...
+
     def leases(self, keys: Collection[tuple[str | None, str]]) -> dict[tuple[str | None, str], Lease]:
         """The last lease of each (dict, key), ended or not."""
         ...
 
-    def save_leases(self, leases: Sequence[Lease]) -> None: ...
+    def scan_leases(self, name: str | None) -> Iterator[Lease]:
+        """The last leases on keys of a dict, by key, or with None on all there is, read as they are asked for."""
+        ...
 
-    def delete_leases(self, keys: Collection[tuple[str | None, str]]) -> None: ...
-
-    def dict_leases(self, name: str) -> list[Lease]: ...
+    def save_leases(self, leases: Sequence[Lease]) -> None:
+        """Save leases; nothing is kept of those that were released."""
+        ...
 
 
 class EventTransaction(Protocol):
@@ -234,24 +247,13 @@ class EventTransaction(Protocol):
         """The newest event's number, 0 before the first."""
         ...
 
-    def floor(self, topic: str) -> int:
-        """The highest event number of the topic that was pruned, 0 for none."""
-        ...
-
-    def was_skipped(self, number: int) -> bool:
-        """Whether numbering leapt over it, so that only a history that was lost by restoring a backup can have given it out."""
-        ...
-
-    def changes(self, topic: str, after: int, limit: int) -> tuple[list[Event], int]:
-        """Events of the topic behind `after`, as many as the allowance takes, and how far the log was read."""
-        ...
+    def changes(self, topic: str, after: int, limit: int) -> Stretch: ...
 
     def prune(self, keep: int, older_than: int, never_after: int, limit: int) -> int:
-        """Drop up to `limit` events beyond the newest `keep` of a topic or older than `older_than`, none younger than `never_after`."""
-        ...
+        """Drop up to `limit` events beyond the newest `keep` of a topic or older than `older_than`, and as many answers.
 
-    def forget_answers(self, before: int, limit: int) -> int:
-        """Drop up to `limit` answers written before that moment."""
+        None of them is younger than `never_after`.
+        """
         ...
 
     def recall(self, command_id: str) -> bytes | None: ...
@@ -264,14 +266,6 @@ class CopyTransaction(Protocol):
 
     def next_n(self) -> int:
         """A number above every message's `n`, which the next message that is added will have or exceed."""
-        ...
-
-    def held_leases(self, limit: int) -> list[Lease]:
-        """Leases that somebody holds, of any dict or none."""
-        ...
-
-    def fenced(self, after: tuple[str, str], limit: int) -> list[Fenced]:
-        """The fences of all keys that have one, by dict and key, behind a dict and key."""
         ...
 
     def raise_numbers(self, number: int, n: int) -> None:
@@ -308,7 +302,12 @@ class Transaction(QueueTransaction, DictTransaction, EventTransaction, CopyTrans
 
     def save_settings(self, settings: Settings) -> None: ...
 
-    def drop_settings(self, kind: Kind, name: str) -> None: ...
+    def clear(self, kind: Kind, name: str, *, drop: bool) -> int:
+        """Remove every message of a queue, or every entry of a dict, whose fences stay, and with `drop` the settings.
+
+        Answer how many were there.
+        """
+        ...
 
     def names(self, kind: Kind, prefix: str, after: str | None, limit: int) -> list[Settings]: ...
 

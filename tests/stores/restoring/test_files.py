@@ -54,7 +54,7 @@ def test_an_lmdb_folder_put_back_hands_out_no_token_twice_and_its_watches_notice
 
 @pytest.mark.parametrize(
     ("method", "answer", "noticed"),
-    [("_leap", None, AssertionError), ("was_skipped", False, pytest.fail.Exception), ("was_skipped", True, Compacted)],
+    [("_leap", None, AssertionError), ("_was_skipped", False, pytest.fail.Exception), ("_was_skipped", True, Compacted)],
 )
 def test_a_store_that_does_not_leap_or_does_not_look_is_noticed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str, answer: object, noticed: type[BaseException]

@@ -7,7 +7,8 @@ from msgspec.structs import replace
 
 from holdfast._async.flows.naming import entries_of, messages_of
 from holdfast.commands import BeginImport, Browse, Copying, Count, EndImport, Fences, Import, Length, Names, Read, Seal, Survey
-from holdfast.commands.copying import Surveyed, checksum_of
+from holdfast.commands.checksums import checksum_of
+from holdfast.commands.copying import Surveyed
 from holdfast.commands.moving import cursor
 from holdfast.copy_pages import PAGE, STATES, Page, Place, Record, in_portions
 from holdfast.errors import Refused, StoreCorrupted, StoreMoved

@@ -1,14 +1,12 @@
 """Copy commands on an LMDB environment."""
 
 from collections.abc import Iterator
-from itertools import islice
 
 from msgspec import json
 
 from holdfast.commands import Copying
 from holdfast.commands.transaction import Fenced
-from holdfast.records import Lease
-from holdfast.stores.lmdb.dicts import Dicts, fence_of, read_lease
+from holdfast.stores.lmdb.dicts import Dicts, fence_of
 from holdfast.stores.lmdb.environment import MOVED, TARGET_AT
 from holdfast.stores.lmdb.layout import items_within, name_in, scope, scope_in
 from holdfast.stores.lmdb.messages import Messages
@@ -26,19 +24,13 @@ class Copies(Messages, Dicts):
     def next_n(self) -> int:
         return self.first_n(self.latest() + 1)
 
-    def held_leases(self, limit: int) -> list[Lease]:
-        leases = (read_lease(encoded) for _, encoded in items_within(self.txn.cursor(self.tables.leases), b""))
-        return list(islice((lease for lease in leases if lease.held_at(self.now)), limit))
-
-    def fenced(self, after: tuple[str, str], limit: int) -> list[Fenced]:
-        return list(islice(self._fences_behind(*after), limit))
-
-    def _fences_behind(self, name: str, key: str) -> Iterator[Fenced]:
+    def fenced(self, after: tuple[str, str]) -> Iterator[Fenced]:
+        name, key = after
         behind = scope(name) + key.encode() if name else b""
         for place, encoded in items_within(self.txn.cursor(self.tables.entries), b"", behind):
             fence = fence_of(encoded)
             start = scope_in(place)
-            found = self._dict_name(start) if fence else None
+            found = None if not fence else name if start == scope(name) else self._dict_name(start)
             if found is not None:
                 yield Fenced(found, place[len(start) :].decode(), fence)
 

@@ -37,7 +37,7 @@ class Fast(Messages):
         queue, items = command.queue, command.items
         settings = self.settings("queue", queue)
         ids = [item.id for item in items]
-        if settings is None or settings.maxsize is not None or self.messages(queue, ids):
+        if settings is None or settings.maxsize is not None or self.taken_ids(queue, ids):
             return None
         topic = queue_topic(queue)
         first = self.first_n(self.append([Draft(topic, "put", told(ids, (), {}))]))

@@ -31,9 +31,14 @@ from holdfast.stores.lmdb.tables import Handle
 class Lines(Names):
     """What a claim, a put and a settlement ask."""
 
-    def messages(self, queue: str, ids: Collection[str]) -> list[Message]:
+    def taken_ids(self, queue: str, ids: Collection[str]) -> set[str]:
         start = scope(queue)
-        return [self._bare(row) for id_ in ids if (row := self._row_at(text_key(start, id_))) is not None]
+        cursor = self.txn.cursor(self.tables.messages)
+        return {id_ for id_ in ids if cursor.set_key(text_key(start, id_))}
+
+    def messages(self, queue: str, ids: Collection[str]) -> dict[str, Message]:
+        start = scope(queue)
+        return {id_: self._bare(row) for id_ in ids if (row := self._row_at(text_key(start, id_))) is not None}
 
     def keyed(self, queue: str, keys: Collection[str]) -> list[Message]:
         start = scope(queue)

@@ -11,7 +11,7 @@ from struct import Struct as Form
 from msgspec import Raw
 
 from holdfast.commands.topics import watch_topic
-from holdfast.commands.transaction import ALL, Draft
+from holdfast.commands.transaction import ALL, Draft, Stretch
 from holdfast.records import Event
 from holdfast.stores.lmdb.layout import NUMBER, fitted, items_within, moment_in_key, moment_start, scope, text_key
 from holdfast.stores.lmdb.numbers import Numbers
@@ -54,16 +54,16 @@ class Log(Numbers):
         self.appended += 1
         self._latest = number
 
-    def floor(self, topic: str) -> int:
-        return max(self._floor(), self._counts(scope(topic))[1])
-
-    def changes(self, topic: str, after: int, limit: int) -> tuple[list[Event], int]:
+    def changes(self, topic: str, after: int, limit: int) -> Stretch:
+        was_skipped, floor = self._was_skipped(after), max(self._floor(), self._counts(scope(topic))[1])
+        after = max(after, floor)
         rows = self._rows_behind(after)
         events = self.allowance.fitting(islice(_events(topic, islice(rows, STRETCH)), limit))
         if len(events) == limit or self.allowance.is_cut:
-            return events, events[-1].index
+            return Stretch(events, events[-1].index, floor, was_skipped)
         rest = next(rows, None)
-        return events, max(after, self.latest() if rest is None else NUMBER.unpack(rest[0])[0] - 1)
+        upto = max(after, self.latest() if rest is None else NUMBER.unpack(rest[0])[0] - 1)
+        return Stretch(events, upto, floor, was_skipped)
 
     def _rows_behind(self, after: int) -> Iterator[tuple[bytes, bytes]]:
         return items_within(self.txn.cursor(self.tables.events), b"", NUMBER.pack(max(after, 0)))
@@ -74,6 +74,9 @@ class Log(Numbers):
             yield NUMBER.unpack(number)[0], encoded[_HEAD.size : _HEAD.size + size], at
 
     def prune(self, keep: int, older_than: int, never_after: int, limit: int) -> int:
+        return self._forget_answers(never_after, limit) + self._prune_events(keep, older_than, never_after, limit)
+
+    def _prune_events(self, keep: int, older_than: int, never_after: int, limit: int) -> int:
         self._count_topics()
         before = min(older_than, never_after)
         dropped = self._drop(list(takewhile(lambda found: found[2] < before, islice(self._found(0), limit))))
@@ -138,7 +141,7 @@ class Log(Numbers):
             self.txn.put(start, _TOPIC.pack(max(count - fewer, 0), max(floor, floors[topic])) + topic, db=self.tables.topics)
         return counts.total()
 
-    def forget_answers(self, before: int, limit: int) -> int:
+    def _forget_answers(self, before: int, limit: int) -> int:
         old: list[tuple[bytes, bytes]] = []
         for key, id_ in items_within(self.txn.cursor(self.tables.answered), b""):
             if len(old) >= limit or moment_in_key(b"", key) >= before:

@@ -145,7 +145,7 @@ class Messages(Lines, Log):
             rows.append(replace(row, value=None if is_large(message.value) else value, metadata=metadata))
         self._save(rows)
 
-    def clear_queue(self, queue: str) -> int:
+    def _clear_queue(self, queue: str) -> int:
         start, tables = scope(queue), self.tables
         places = [place for place, _ in items_within(self.txn.cursor(tables.messages), start)]
         for place in places:

@@ -3,6 +3,7 @@
 from itertools import islice
 
 from msgspec import msgpack
+from msgspec.structs import replace
 
 from holdfast.records import Kind, Settings
 from holdfast.stores.lmdb.layout import items_within, text_key
@@ -24,8 +25,13 @@ class Names(Step):
     def save_settings(self, settings: Settings) -> None:
         self.txn.put(text_key(KINDS[settings.kind], settings.name), _encode(settings), db=self.tables.names)
 
-    def drop_settings(self, kind: Kind, name: str) -> None:
+    def _drop_settings(self, kind: Kind, name: str) -> None:
         self.txn.delete(text_key(KINDS[kind], name), db=self.tables.names)
+
+    def resize(self, queue: str, delta: int) -> None:
+        settings = self.settings("queue", queue)
+        if settings is not None and settings.maxsize is not None:
+            self.save_settings(replace(settings, size=settings.size + delta))
 
     def names(self, kind: Kind, prefix: str, after: str | None, limit: int) -> list[Settings]:
         start = KINDS[kind] + prefix.encode()

@@ -55,7 +55,7 @@ class Numbers(Step):
             self._raise_floor(NUMBER.unpack(cursor.key())[0])
             cursor.delete()
 
-    def was_skipped(self, number: int) -> bool:
+    def _was_skipped(self, number: int) -> bool:
         cursor = self.txn.cursor(self.tables.gaps)
         return bool(cursor.set_range(NUMBER.pack(number + 1))) and bool(NUMBER.unpack(cursor.value())[0] < number)
 

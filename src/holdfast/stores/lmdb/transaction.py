@@ -4,6 +4,7 @@ from typing import Any
 
 from holdfast.commands import Command, run
 from holdfast.commands.command import by_halves
+from holdfast.records import Kind
 from holdfast.stores.lmdb.browsing import Browsing
 from holdfast.stores.lmdb.copying import Copies
 from holdfast.stores.lmdb.fast import Fast
@@ -15,6 +16,11 @@ class LmdbTransaction(Fast, Browsing, Copies):
     def execute(self, command: Command[Any]) -> Any:
         """Answer the command; what it writes is part of the open transaction."""
         return run(self, command, _carry_out)
+
+    def clear(self, kind: Kind, name: str, *, drop: bool) -> int:
+        if drop:
+            self._drop_settings(kind, name)
+        return self._clear_queue(name) if kind == "queue" else self._clear_dict(name)
 
     def end(self) -> None:
         """Let go of LMDB's transaction: errors may keep this one alive, and a forked child could then not open the environment."""

@@ -3,9 +3,7 @@
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 
-from msgspec.structs import replace
-
-from holdfast.records import Entry
+from holdfast.records import NO_VALUE, Entry
 from holdfast.stores.memory.schedule import Schedule
 
 
@@ -28,14 +26,9 @@ class MemoryDict:
         if entry.key not in self.entries:
             self._unordered.append(entry.key)
         self.entries[entry.key] = entry
-        if entry.fence:
-            self.raise_fence(entry.key, entry.fence)
-
-    def raise_fence(self, key: str, fence: int) -> None:
-        self.fences[key] = max(fence, self.fences.get(key, 0))
 
     def leave(self, key: str) -> None:
-        del self.entries[key]
+        self.entries.pop(key, None)
         if len(self._order) + len(self._unordered) > 2 * len(self.entries) + 64:
             self._order, self._unordered = [], list(self.entries)
 
@@ -84,25 +77,16 @@ class Dicts:
     def save(self, entry: Entry) -> None:
         found = self.made(entry.dict)
         self._forget_time(found, found.entries.get(entry.key))
+        if entry.fence:
+            found.fences[entry.key] = entry.fence
+        if entry.value is NO_VALUE:
+            found.leave(entry.key)
+            return
         found.enter(entry)
         if entry.expires_at is not None:
             found.timed_count += 1
             self._timed[entry.revision] = entry
             self._expiries.add(entry.expires_at, entry.revision)
-
-    def delete(self, name: str, key: str, fence: int) -> None:
-        found = self.made(name)
-        if fence:
-            found.raise_fence(key, fence)
-        if key in found.entries:
-            self._forget_time(found, found.entries[key])
-            found.leave(key)
-
-    def lower_fence(self, name: str, key: str, fence: int) -> None:
-        found = self.made(name)
-        found.fences[key] = fence
-        if key in found.entries:
-            self.save(replace(found.entries[key], fence=fence))
 
     def rebuild(self) -> None:
         """Work out everything that is known of the entries from them again."""

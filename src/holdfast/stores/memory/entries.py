@@ -1,11 +1,12 @@
 """The entries and leases of a memory store, as a transaction sees them."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import islice
 
 from msgspec.structs import replace
 
-from holdfast.records import Entry, Lease
+from holdfast.commands.transaction import Fenced
+from holdfast.records import NO_VALUE, Entry, Lease
 from holdfast.stores.memory.tables import Tables
 from holdfast.stores.memory.undo import Undo
 
@@ -21,11 +22,10 @@ class Entries:
         found = self.tables.dicts.get(name)
         if found is None:
             return {}
-        return {key: found.entries[key] for key in keys if key in found.entries and self._is_there(found.entries[key])}
-
-    def fences(self, name: str, keys: Collection[str]) -> dict[str, int]:
-        found = self.tables.dicts.get(name)
-        return {key: found.fences[key] for key in keys if key in found.fences} if found else {}
+        known = {key: found.entries[key] for key in keys if key in found.entries}
+        if found.fences:
+            known |= {key: Entry(name, key, NO_VALUE, 0, found.fences[key]) for key in keys if key in found.fences and key not in known}
+        return known
 
     def scan(self, name: str, prefix: str, after: str | None, limit: int) -> Iterator[Entry]:
         found = self.tables.dicts.get(name)
@@ -40,28 +40,20 @@ class Entries:
     def save_entries(self, entries: Sequence[Entry]) -> None:
         for entry in entries:
             self._note_entry(entry.dict, entry.key)
-            self.tables.dicts.save(entry if self.tables.by_reference else replace(entry, value=entry.value.copy()))
+            is_kept = self.tables.by_reference or entry.value is NO_VALUE
+            self.tables.dicts.save(entry if is_kept else replace(entry, value=entry.value.copy()))
 
-    def delete_entries(self, name: str, keys: Collection[str], fences: Mapping[str, int]) -> None:
-        for key in keys:
-            self._note_entry(name, key)
-            self.tables.dicts.delete(name, key, fences.get(key, 0))
-
-    def clear_dict(self, name: str) -> int:
+    def _clear_dict(self, name: str) -> int:
         found = self.tables.dicts.get(name)
         if found is None:
             return 0
         count = self.length(name)
-        self.delete_entries(name, list(found.entries), {})
+        self.save_entries([entry.deleted() for entry in found.entries.values()])
         return count
 
-    def lower_fences(self, name: str, newest: int, limit: int) -> int:
-        found = self.tables.dicts.get(name)
-        high = list(islice((key for key, fence in found.fences.items() if fence > newest), limit)) if found else []
-        for key in high:
-            self._note_entry(name, key)
-            self.tables.dicts.lower_fence(name, key, newest)
-        return len(high)
+    def fenced(self, after: tuple[str, str]) -> Iterator[Fenced]:
+        found = ((name, key, fence) for name, one in self.tables.dicts.each() for key, fence in one.fences.items() if (name, key) > after)
+        return (Fenced(*row) for row in sorted(found))
 
     def stale_entries(self, limit: int) -> list[Entry]:
         return self.tables.dicts.stale(self.now, limit)
@@ -74,16 +66,16 @@ class Entries:
         for lease in leases:
             of_dict = self.tables.leases.setdefault(lease.dict, {})
             self.undo.note(of_dict, lease.key)
-            of_dict[lease.key] = lease
+            if lease.is_released:
+                of_dict.pop(lease.key, None)
+            else:
+                of_dict[lease.key] = lease
 
-    def delete_leases(self, keys: Collection[tuple[str | None, str]]) -> None:
-        for name, key in keys:
-            of_dict = self.tables.leases.get(name, {})
-            self.undo.note(of_dict, key)
-            of_dict.pop(key, None)
-
-    def dict_leases(self, name: str) -> list[Lease]:
-        return sorted(self.tables.leases.get(name, {}).values(), key=lambda lease: lease.key)
+    def scan_leases(self, name: str | None) -> Iterator[Lease]:
+        tables = self.tables.leases
+        if name is None:
+            return (lease for of_dict in tables.values() for lease in of_dict.values())
+        return iter(sorted(tables.get(name, {}).values(), key=lambda lease: lease.key))
 
     def _note_entry(self, name: str, key: str) -> None:
         """Say that this entry is about to change."""
@@ -92,4 +84,4 @@ class Entries:
         self.undo.note(found.fences, key)
 
     def _is_there(self, entry: Entry) -> bool:
-        return entry.expires_at is None or entry.expires_at > self.now
+        return entry.is_there(self.now)

@@ -24,8 +24,13 @@ class Messages:
         self.tables = tables
         self.now = now
 
-    def messages(self, queue: str, ids: Collection[str]) -> list[Message]:
-        return self.pick(queue, ids)
+    def taken_ids(self, queue: str, ids: Collection[str]) -> set[str]:
+        found = self._found(queue)
+        return {message_id for message_id in ids if found.find(message_id) is not None} if found else set()
+
+    def messages(self, queue: str, ids: Collection[str]) -> dict[str, Message]:
+        found, messages = self.tables.queues.get(queue), self.tables.messages
+        return {message_id: messages[n] for message_id in ids if (n := found.find(message_id)) is not None} if found else {}
 
     def keyed(self, queue: str, keys: Collection[str]) -> list[Message]:
         found = self._found(queue)
@@ -88,7 +93,7 @@ class Messages:
     def add(self, messages: Sequence[Message]) -> None:
         for message in messages:
             n = message.n or self.tables.last_number + 1
-            self.tables.last_number = max(n, self.tables.last_number)
+            self.tables.last_number = n if not message.n else max(n, self.tables.last_number)
             kept = replace(message, n=n, value=self._kept(message.value), metadata=message.metadata and message.metadata.copy())
             self._note_message(kept)
             self._queue(message.queue).enter(kept)
@@ -123,7 +128,13 @@ class Messages:
                 given["metadata"] = message.metadata and message.metadata.copy()
                 self.tables.messages[message.n] = replace(before, value=self._kept(message.value), **given)
 
-    def clear_queue(self, queue: str) -> int:
+    def resize(self, queue: str, delta: int) -> None:
+        settings = self.tables.settings["queue"].get(queue)
+        if settings is not None and settings.maxsize is not None:
+            self.undo.note(self.tables.settings["queue"], queue)
+            self.tables.settings["queue"][queue] = replace(settings, size=settings.size + delta)
+
+    def _clear_queue(self, queue: str) -> int:
         found = self.tables.queues.get(queue)
         if found is None:
             return 0

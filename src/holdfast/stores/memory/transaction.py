@@ -5,8 +5,8 @@ from heapq import nsmallest
 
 from holdfast.commands.allowance import Allowance
 from holdfast.commands.topics import watch_topic
-from holdfast.commands.transaction import ALL, Draft
-from holdfast.records import Event, Kind, Settings
+from holdfast.commands.transaction import ALL, Draft, Stretch
+from holdfast.records import Kind, Settings
 from holdfast.stores.memory.copying import Copies
 from holdfast.stores.memory.entries import Entries
 from holdfast.stores.memory.messages import Messages
@@ -38,21 +38,14 @@ class MemoryTransaction(Messages, Entries, Copies):
     def latest(self) -> int:
         return self.tables.log.latest
 
-    def floor(self, topic: str) -> int:
-        return self.tables.log.floor(topic)
-
-    def was_skipped(self, number: int) -> bool:
-        del number  # No backup of it can be restored.
-        return False
-
-    def changes(self, topic: str, after: int, limit: int) -> tuple[list[Event], int]:
-        return self.tables.log.read(topic, after, limit, self.allowance)
+    def changes(self, topic: str, after: int, limit: int) -> Stretch:
+        log = self.tables.log
+        floor = log.floor(topic)
+        return Stretch(*log.read(topic, max(after, floor), limit, self.allowance), floor)
 
     def prune(self, keep: int, older_than: int, never_after: int, limit: int) -> int:
-        return self.tables.log.prune(keep, older_than, never_after, limit)
-
-    def forget_answers(self, before: int, limit: int) -> int:
-        return self.tables.answers.forget(before, limit)
+        dropped = self.tables.log.prune(keep, older_than, never_after, limit)
+        return dropped + self.tables.answers.forget(never_after, limit)
 
     def recall(self, command_id: str) -> bytes | None:
         return self.tables.answers.recall(command_id)
@@ -68,9 +61,11 @@ class MemoryTransaction(Messages, Entries, Copies):
         self._note_settings(settings.kind, settings.name)
         self.tables.save_settings(settings)
 
-    def drop_settings(self, kind: Kind, name: str) -> None:
-        self._note_settings(kind, name)
-        self.tables.drop_settings(kind, name)
+    def clear(self, kind: Kind, name: str, *, drop: bool) -> int:
+        if drop:
+            self._note_settings(kind, name)
+            self.tables.drop_settings(kind, name)
+        return self._clear_queue(name) if kind == "queue" else self._clear_dict(name)
 
     def _note_settings(self, kind: Kind, name: str) -> None:
         self.undo.note(self.tables.settings[kind], name)

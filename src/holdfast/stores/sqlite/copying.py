@@ -3,9 +3,6 @@
 from msgspec import json
 
 from holdfast.commands.copying import Copying
-from holdfast.commands.transaction import Fenced
-from holdfast.records import Lease
-from holdfast.stores.sqlite.dicts import read_lease
 from holdfast.stores.sqlite.log import Log
 from holdfast.stores.sqlite.statements import SQL
 
@@ -24,12 +21,6 @@ class Copies(Log):
 
     def next_n(self) -> int:
         return int(self.sql.execute(SQL["next_n"]).fetchone()[0])
-
-    def held_leases(self, limit: int) -> list[Lease]:
-        return [read_lease(row) for row in self.sql.execute(SQL["held_leases"], (self.now, limit))]
-
-    def fenced(self, after: tuple[str, str], limit: int) -> list[Fenced]:
-        return [Fenced(*row) for row in self.sql.execute(SQL["fenced"], (*after, limit))]
 
     def raise_numbers(self, number: int, n: int) -> None:
         del n  # The next row's is above that of every row there.

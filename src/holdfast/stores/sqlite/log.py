@@ -8,7 +8,7 @@ from msgspec import Raw, json
 
 from holdfast.commands.allowance import Allowance
 from holdfast.commands.topics import watch_topic
-from holdfast.commands.transaction import ALL, Draft
+from holdfast.commands.transaction import ALL, Draft, Stretch
 from holdfast.records import Event
 from holdfast.stores.sqlite.queues import as_json
 from holdfast.stores.sqlite.statements import SQL
@@ -87,15 +87,13 @@ class Log:
         row = self.sql.execute(SQL["latest"]).fetchone()
         return 0 if row is None else row[0]
 
-    def floor(self, topic: str) -> int:
-        row = self.sql.execute(SQL["floor"], (topic,)).fetchone()
-        return 0 if row is None else row[0]
-
-    def was_skipped(self, number: int) -> bool:
+    def _was_skipped(self, number: int) -> bool:
         row = self.sql.execute(SQL["gap_above"], (number,)).fetchone()
         return row is not None and bool(row[0] < number)
 
-    def changes(self, topic: str, after: int, limit: int) -> tuple[list[Event], int]:
+    def changes(self, topic: str, after: int, limit: int) -> Stretch:
+        was_skipped, (floor,) = self._was_skipped(after), self.sql.execute(SQL["floor"], (topic,)).fetchone()
+        after = max(after, floor)
         oldest = self.sql.execute(SQL["oldest"]).fetchone()
         latest = self.latest()
         # Many watch what is quiet, and the log may be long: what is known to be of other topics is not walked.
@@ -106,9 +104,14 @@ class Log:
         asked = {"topic": topic, "after": after, "upto": upto, "limit": limit}
         rows = self.sql.execute(SQL["changes"], asked)
         events = self.allowance.fitting(Event(n, name, event, Raw(data), at) for n, name, event, data, at in rows)
-        return events, events[-1].index if len(events) == limit or self.allowance.is_cut else max(upto, after)
+        is_full = len(events) == limit or self.allowance.is_cut
+        return Stretch(events, events[-1].index if is_full else max(upto, after), floor, was_skipped)
 
     def prune(self, keep: int, older_than: int, never_after: int, limit: int) -> int:
+        answers = self.sql.execute(SQL["forget_answers"], (never_after, limit)).rowcount
+        return answers + self._prune_events(keep, older_than, never_after, limit)
+
+    def _prune_events(self, keep: int, older_than: int, never_after: int, limit: int) -> int:
         latest, oldest = self.latest(), self.sql.execute(SQL["oldest"]).fetchone()
         self._count_topics(latest)
         if oldest is None or oldest[1] >= never_after:
@@ -174,9 +177,6 @@ class Log:
             self.sql.executemany(SQL["drop_events"], [(count, highest[topic], topic) for topic, count in counts.items()])
             self.sql.execute(SQL["delete_events"], (as_json([n for n, _ in events]),))
         return len(events)
-
-    def forget_answers(self, before: int, limit: int) -> int:
-        return self.sql.execute(SQL["forget_answers"], (before, limit)).rowcount
 
     def recall(self, command_id: str) -> bytes | None:
         row = self.sql.execute(SQL["recall"], (command_id,)).fetchone()

@@ -76,7 +76,7 @@ def put_many(tx: NativeTransaction, queue: str, items: Sequence[Item], ids: set[
     if not items or len(ids) != len(items) or any(is_large(item.value) or not _is_item(item) for item in items):
         return False
     settings = tx.settings("queue", queue)
-    if settings is None or settings.maxsize is not None or tx.messages(queue, ids):
+    if settings is None or settings.maxsize is not None or tx.taken_ids(queue, ids):
         return False
     if all(is_plain(item) for item in items):
         _put_each(tx, queue, items)

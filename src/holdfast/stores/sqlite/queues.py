@@ -38,10 +38,15 @@ class Messages:
         row = self.sql.execute(SQL["settings"], {"kind": kind, "name": name}).fetchone()
         return None if row is None else read_settings(row)
 
-    def messages(self, queue: str, ids: Collection[str]) -> list[Message]:
+    def taken_ids(self, queue: str, ids: Collection[str]) -> set[str]:
+        if len(ids) == 1:
+            return {row[0] for row in self.sql.execute(SQL["taken_id"], (queue, *ids))}
+        return {row[0] for row in self.sql.execute(SQL["taken_ids"], (as_json(ids), queue))}
+
+    def messages(self, queue: str, ids: Collection[str]) -> dict[str, Message]:
         one = len(ids) == 1
         rows = self.sql.execute(SQL["message"], (queue, *ids)) if one else self.sql.execute(SQL["messages"], (as_json(ids), queue))
-        return [self._bare(row) for row in rows]
+        return {message.id: message for message in map(self._bare, rows)}
 
     def keyed(self, queue: str, keys: Collection[str]) -> list[Message]:
         return [self._bare(row) for row in self.sql.execute(SQL["keyed"], {"queue": queue, "keys": as_json(set(keys))})]
@@ -178,7 +183,10 @@ class Messages:
             else:
                 self.sql.execute(SQL["drop_values"], (as_json([message.n]),))
 
-    def clear_queue(self, queue: str) -> int:
+    def resize(self, queue: str, delta: int) -> None:
+        self.sql.execute(SQL["resize"], (delta, queue))
+
+    def _clear_queue(self, queue: str) -> int:
         self.sql.execute(SQL["clear_values"], (queue,))
         return self.sql.execute(SQL["clear_messages"], (queue,)).rowcount
 

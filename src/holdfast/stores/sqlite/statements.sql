@@ -22,6 +22,11 @@ where kind = :kind and name > :after and name >= :prefix and substr(name, 1, len
 order by name
 limit :limit
 
+-- name: resize
+update holdfast_names
+set size = size + ?
+where kind = 'queue' and name = ? and maxsize is not null
+
 -- name: put_plain
 -- As put, for what carries nothing but a value: binding a null costs Python as much as binding it is worth.
 insert into holdfast_messages (
@@ -60,6 +65,16 @@ values ({new row})
 insert into holdfast_values (n, value)
 values (?, ?)
 on conflict (n) do update set value = excluded.value
+
+-- name: taken_id
+select id
+from holdfast_messages
+where queue = ? and id = ?
+
+-- name: taken_ids
+select m.id
+from json_each(?) as wanted
+cross join holdfast_messages as m on m.queue = ? and m.id = wanted.value
 
 -- name: message
 select {bare}
@@ -292,13 +307,6 @@ limit :limit
 select e.dict, e.key, e.value, e.revision, e.fence, e.expires_at
 from json_each(:keys) as wanted
 cross join holdfast_entries as e on e.dict = :dict and e.key = wanted.value
-where e.value is not null and (e.expires_at is null or e.expires_at > :now)
-
--- name: fences
-select e.key, e.fence
-from json_each(:keys) as wanted
-cross join holdfast_entries as e on e.dict = :dict and e.key = wanted.value
-where e.fence > 0
 
 -- name: scan
 select dict, key, value, revision, fence, expires_at
@@ -317,24 +325,14 @@ where dict = ? and value is not null and (expires_at is null or expires_at > ?)
 insert into holdfast_entries (dict, key, value, revision, fence, expires_at)
 values (?, ?, ?, ?, ?, ?)
 on conflict (dict, key) do update set
-  value = excluded.value, revision = excluded.revision, fence = max(fence, excluded.fence), expires_at = excluded.expires_at
+  value = excluded.value, revision = excluded.revision, fence = excluded.fence, expires_at = excluded.expires_at
 
--- name: raise_fence
-insert into holdfast_entries (fence, dict, key, revision)
-values (?, ?, ?, 0)
-on conflict (dict, key) do update set fence = max(fence, excluded.fence)
-
--- name: bare_entries
--- What is known of fences stays when an entry goes.
-update holdfast_entries
-set value = null, expires_at = null
-where dict = :dict and key in (select value from json_each(:keys)) and fence > 0
-
--- name: delete_entries
+-- name: delete_entry
 delete from holdfast_entries
-where dict = :dict and key in (select value from json_each(:keys)) and fence = 0
+where dict = ? and key = ?
 
 -- name: bare_dict
+-- What is known of fences stays when an entry goes.
 update holdfast_entries
 set value = null, expires_at = null
 where dict = ? and fence > 0
@@ -342,11 +340,6 @@ where dict = ? and fence > 0
 -- name: clear_dict
 delete from holdfast_entries
 where dict = ? and fence = 0
-
--- name: lower_fences
-update holdfast_entries
-set fence = :newest
-where dict = :dict and key in (select key from holdfast_entries where dict = :dict and fence > :newest limit :limit)
 
 -- name: leases
 select l.dict, l.key, l.holder, l.lease_id, l.token, l.since, l.until
@@ -544,11 +537,9 @@ on conflict (name) do update set value = excluded.value
 select coalesce(max(n), 0) + 1
 from holdfast_messages
 
--- name: held_leases
+-- name: all_leases
 select dict, key, holder, lease_id, token, since, until
 from holdfast_leases
-where until > ?
-limit ?
 
 -- name: fenced
 -- Walks holdfast_entries_key.
@@ -556,7 +547,6 @@ select dict, key, fence
 from holdfast_entries
 where (dict, key) > (?, ?) and fence > 0
 order by dict, key
-limit ?
 
 -- name: append_at
 insert into holdfast_events (n, topic, event, data, at)

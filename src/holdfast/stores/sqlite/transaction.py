@@ -72,8 +72,10 @@ class SqliteTransaction(Messages, Entries, Copies):
         row = (settings.kind, settings.name, settings.paused, settings.maxsize, settings.size, settings.created_at)
         self.sql.execute(SQL["save_settings"], row)
 
-    def drop_settings(self, kind: Kind, name: str) -> None:
-        self.sql.execute(SQL["drop_settings"], (kind, name))
+    def clear(self, kind: Kind, name: str, *, drop: bool) -> int:
+        if drop:
+            self.sql.execute(SQL["drop_settings"], (kind, name))
+        return self._clear_queue(name) if kind == "queue" else self._clear_dict(name)
 
     def names(self, kind: Kind, prefix: str, after: str | None, limit: int) -> list[Settings]:
         asked = {"kind": kind, "prefix": prefix, "after": after or "", "limit": limit}
