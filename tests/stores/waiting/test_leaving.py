@@ -78,17 +78,6 @@ async def test_a_wake_up_that_was_used_is_not_passed_on() -> None:
 
 
 @pytest.mark.anyio
-async def test_whoever_found_something_and_left_more_wakes_the_next() -> None:
-    waiters = Watched()
-    async with Tasks(waiters) as tasks:
-        await tasks.start("a", "b", stays=True)
-        with waiters.mark("jobs") as mark:
-            mark.used(more=True)
-        await settle()
-        assert tasks.back == ["a"]
-
-
-@pytest.mark.anyio
 async def test_a_hint_at_the_moment_of_the_time_out_is_passed_on() -> None:
     clock = Clock()
     waiters = Watched(clock)

@@ -22,9 +22,9 @@ LAST_OWN = "metadata"
 class Extra:
     """What is kept of the fields of a struct behind a certain one."""
 
-    def __init__(self, kind: type[Struct], last_own: str = LAST_OWN) -> None:
+    def __init__(self, kind: type[Struct]) -> None:
         names = kind.__struct_fields__
-        self.own: tuple[str, ...] = names[: names.index(last_own) + 1]
+        self.own: tuple[str, ...] = names[: names.index(LAST_OWN) + 1]
         """The fields that have a place of their own."""
         known = [(one.name, one.type, one.default) for one in fields(kind) if one.name not in self.own]
         self._is_unused = uses_only(kind, *self.own)

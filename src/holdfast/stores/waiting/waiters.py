@@ -52,10 +52,10 @@ class Mark(msgspec.Struct, eq=False):
     is_out: bool = False
     """Whether it counts among those that hints may be for."""
 
-    def used(self, *, more: bool = False) -> None:
-        """Say that the last ask found something; with `more`, that it left something for the next in line."""
-        if more or self.woken_by is not None:
-            self.waiters._used(self, more=more)  # noqa: SLF001 - a mark and its Waiters are two halves of one thing
+    def used(self) -> None:
+        """Say that the last ask found something."""
+        if self.woken_by is not None:
+            self.waiters._used(self)  # noqa: SLF001 - a mark and its Waiters are two halves of one thing
 
     def nudge(self) -> None:
         """Let the wait on this mark, or else the next one, return at once; from any thread. It is no hint, so nothing is passed on."""
@@ -307,14 +307,14 @@ class Waiters:
             line = mark.line
             mark.heard = self._heard[hash(mark.topic) % SLOTS] if line is None else line.heard
 
-    def _used(self, mark: Mark, *, more: bool) -> None:
+    def _used(self, mark: Mark) -> None:
         with self._lock:
             woken_by, mark.woken_by = mark.woken_by, None
             line = self._lines.get(mark.topic)
-            if line is None or not (more or woken_by == "time"):
+            if line is None or woken_by != "time":
                 return
-            # As much as you like may become due at one moment, so whoever was woken by time and found something wakes the next.
-            to_ring = self._pass_on(line, woken_by or "hint")
+            # As much as you like may become due at one moment, so a waiter that was woken by time and found something wakes the next.
+            to_ring = self._pass_on(line, woken_by)
         self._ring(to_ring)
 
     def _leave(self, mark: Mark) -> list[Mark]:
