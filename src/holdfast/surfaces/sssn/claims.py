@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator, MutableMapping
 
-from holdfast._sync.flows.backdating import expire_as_of
 from holdfast._sync.flows.browsing import pages
 from holdfast.client import ControlPlaneClient
-from holdfast.commands import Browse, Settle
+from holdfast.clock import wall_us
+from holdfast.commands import Browse, Extend, Settle
 from holdfast.records import Message
 from holdfast.results import wall_time
 
@@ -32,7 +32,8 @@ class Claims(MutableMapping[str, tuple[str, float]]):
         message = self._held(message_id)
         if message.holder != worker:
             raise ValueError(f"message {message_id} is claimed by {message.holder!r}, not by {worker!r}: only read() makes claims")
-        expire_as_of(self._client.store, [message.receipt], claimed_at, self._lease_s)
+        left_s = claimed_at + self._lease_s - wall_us() / 1_000_000
+        self._client.store.execute(Extend([message.receipt], max(0.0, left_s)))
 
     def __delitem__(self, message_id: str) -> None:
         self._client.store.execute(Settle([self._held(message_id).receipt], "ready", "place"))
