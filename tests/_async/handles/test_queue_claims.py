@@ -22,6 +22,11 @@ class Job(msgspec.Struct):
     name: str
 
 
+class UnshownError(Exception):
+    def __str__(self) -> str:
+        raise LookupError
+
+
 @pytest.fixture
 def jobs(client: ControlPlaneClient) -> AsyncQueue[Any]:
     return AsyncQueue.from_name("jobs", client=client)
@@ -257,6 +262,15 @@ async def test_a_body_that_raises_gives_back_and_counts(jobs: AsyncQueue[Any]) -
             raise RuntimeError("broken")
     (dead,) = await jobs.dead_letters()
     assert dead.last_error == "RuntimeError: broken"
+
+
+async def test_a_body_whose_error_cannot_be_shown_fails_its_message_all_the_same(jobs: AsyncQueue[Any]) -> None:
+    await jobs.put("work")
+    with pytest.raises(UnshownError):
+        async with jobs.claimed(claimer="w"):
+            raise UnshownError
+    (message,) = await jobs.browse()
+    assert (message.failures, message.last_error) == (1, "UnshownError: (its text cannot be shown)")
 
 
 @pytest.mark.parametrize("interruption", [KeyboardInterrupt, SystemExit])

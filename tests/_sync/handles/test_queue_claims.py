@@ -21,6 +21,11 @@ class Job(msgspec.Struct):
     name: str
 
 
+class UnshownError(Exception):
+    def __str__(self) -> str:
+        raise LookupError
+
+
 @pytest.fixture
 def jobs(client: ControlPlaneClient) -> Queue[Any]:
     return Queue.from_name("jobs", client=client)
@@ -255,6 +260,14 @@ def test_a_body_that_raises_gives_back_and_counts(jobs: Queue[Any]) -> None:
         raise RuntimeError("broken")
     (dead,) = jobs.dead_letters()
     assert dead.last_error == "RuntimeError: broken"
+
+
+def test_a_body_whose_error_cannot_be_shown_fails_its_message_all_the_same(jobs: Queue[Any]) -> None:
+    jobs.put("work")
+    with pytest.raises(UnshownError), jobs.claimed(claimer="w"):
+        raise UnshownError
+    (message,) = jobs.browse()
+    assert (message.failures, message.last_error) == (1, "UnshownError: (its text cannot be shown)")
 
 
 @pytest.mark.parametrize("interruption", [KeyboardInterrupt, SystemExit])

@@ -16,6 +16,7 @@ from holdfast.commands import Claim
 from holdfast.holding.hold import Hold, interval_of
 from holdfast.records import Message
 from holdfast.tracing import is_traced, working_on
+from holdfast.workers.handlers.outcomes import shown
 
 T = TypeVar("T")
 
@@ -147,11 +148,6 @@ class AsyncQueueClaimContext(Generic[T]):
 
     async def _give_back(self, claim: AsyncQueueClaim[T], error: BaseException) -> bool:
         if isinstance(error, Exception):
-            return (await claim.fail(error=_shown(error))).count == 1
+            return (await claim.fail(error=shown(error))).count == 1
         # Cancelled or interrupted, which says nothing about the message: nothing is burnt.
         return (await claim.release()).count == 1
-
-
-def _shown(error: BaseException) -> str:
-    text = str(error)
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__

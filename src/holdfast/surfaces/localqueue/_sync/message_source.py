@@ -29,6 +29,7 @@ from holdfast.surfaces.localqueue.engine_backend import POLL_S, WORKERS, Claimer
 from holdfast.surfaces.localqueue.foreign_backend import POLL_S as ASK_S
 from holdfast.surfaces.localqueue.messages import QueueMessage, claimed, wall_offset_us
 from holdfast.surfaces.localqueue.persistent_queue import PersistentQueue
+from holdfast.workers.handlers.outcomes import shown
 
 HEARTBEAT_S = 1.0
 """A worker that is busy shows up no more often than this."""
@@ -181,7 +182,7 @@ class ClaimedMessages:
         def settle() -> bool:
             claim.keepalive = None
             if isinstance(error, Exception):
-                return (claim.fail(error=f"{type(error).__name__}: {error}")).count == 1
+                return (claim.fail(error=shown(error))).count == 1
             return error is None or (claim.release()).count == 1
 
         try:
