@@ -27,6 +27,7 @@ from holdfast.errors import (
     Refused,
     ResultMissing,
     ResultNotKept,
+    ScheduleMissing,
     SchemaTooNew,
     StoreCorrupted,
     StoreError,
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
     from holdfast._sync.handles.mapping import Dict
     from holdfast._sync.handles.once import Once, once
     from holdfast._sync.handles.queue import Queue
+    from holdfast._sync.handles.schedule import Schedule
     from holdfast._sync.handles.together import Together
     from holdfast._sync.handles.work import QueueWorkItem
     from holdfast._sync.handles.worker import Worker, worker
@@ -73,6 +75,8 @@ if TYPE_CHECKING:
         Stats,
         WatchEvent,
     )
+    from holdfast.schedules.definition import ScheduleOptions, ScheduleStatus
+    from holdfast.schedules.rules import Every
     from holdfast.steps import Step
     from holdfast.workers.handlers.jobs import JobContext
     from holdfast.workers.handlers.outcomes import Bury, Retry, Snooze
@@ -101,6 +105,7 @@ __all__ = [
     "DictLock",
     "DictResponse",
     "Election",
+    "Every",
     "ExecutionRunning",
     "ExecutionUnknown",
     "Explanation",
@@ -133,6 +138,10 @@ __all__ = [
     "ResultMissing",
     "ResultNotKept",
     "Retry",
+    "Schedule",
+    "ScheduleMissing",
+    "ScheduleOptions",
+    "ScheduleStatus",
     "SchemaTooNew",
     "Snooze",
     "Stats",
@@ -190,6 +199,10 @@ _LAZY = {
     "Stats": "holdfast.results",
     "WatchEvent": "holdfast.results",
     "PutOptions": "holdfast.arguments.put_options",
+    "Every": "holdfast.schedules.rules",
+    "Schedule": "holdfast._sync.handles.schedule",
+    "ScheduleOptions": "holdfast.schedules.definition",
+    "ScheduleStatus": "holdfast.schedules.definition",
     "Step": "holdfast.steps",
     "Worker": "holdfast._sync.handles.worker",
     "worker": "holdfast._sync.handles.worker",

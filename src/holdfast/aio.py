@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from holdfast._async.handles.once import AsyncOnce as Once
     from holdfast._async.handles.once import once
     from holdfast._async.handles.queue import AsyncQueue as Queue
+    from holdfast._async.handles.schedule import AsyncSchedule as Schedule
     from holdfast._async.handles.together import AsyncTogether as Together
     from holdfast._async.handles.work import AsyncQueueWorkItem as QueueWorkItem
     from holdfast._async.handles.worker import AsyncWorker as Worker
@@ -36,6 +37,7 @@ __all__ = [
     "QueueClaim",
     "QueueClaimContext",
     "QueueWorkItem",
+    "Schedule",
     "Together",
     "Worker",
     "connect",

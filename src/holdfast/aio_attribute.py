@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from holdfast._async.handles.mapping import AsyncDict
     from holdfast._async.handles.once import AsyncOnce
     from holdfast._async.handles.queue import AsyncQueue
+    from holdfast._async.handles.schedule import AsyncSchedule
     from holdfast._async.handles.work import AsyncQueueWorkItem
     from holdfast._async.handles.worker import AsyncWorker
     from holdfast._sync.handles.claims import QueueClaim
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from holdfast._sync.handles.mapping import Dict
     from holdfast._sync.handles.once import Once
     from holdfast._sync.handles.queue import Queue
+    from holdfast._sync.handles.schedule import Schedule
     from holdfast._sync.handles.work import QueueWorkItem
     from holdfast._sync.handles.worker import Worker
 
@@ -85,6 +87,10 @@ class Twin:
     def __get__(self, handle: None, owner: "type[Once | AsyncOnce]") -> "type[AsyncOnce]": ...
     @overload
     def __get__(self, handle: "Once | AsyncOnce", owner: type) -> "AsyncOnce": ...
+    @overload
+    def __get__(self, handle: None, owner: "type[Schedule | AsyncSchedule]") -> "type[AsyncSchedule]": ...
+    @overload
+    def __get__(self, handle: "Schedule | AsyncSchedule", owner: type) -> "AsyncSchedule": ...
     def __get__(self, handle: Any, owner: type) -> Any:
         for_tasks = load(self._module, self._name)
         if handle is None or isinstance(handle, for_tasks):

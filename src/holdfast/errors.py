@@ -107,6 +107,10 @@ class ResultNotKept(ResultMissing):
         self.reason = reason
 
 
+class ScheduleMissing(HoldfastError):
+    """There is no schedule of this name."""
+
+
 class TimeLimitExceeded(HoldfastError, TimeoutError):
     """The job ran for longer than it may."""
 

@@ -75,7 +75,7 @@ def test_a_worker_with_everything_needs_just_what_its_preset_grants(
         return value.upper()
 
     def worker_of(client: ControlPlaneClient) -> Worker[Any, Any, Any]:
-        return Worker(resize, "resize", client=client, results=True, idempotent=True, idempotency_key=str, max_attempts=1)
+        return Worker(resize, "resize", client=client, results=True, idempotent=True, idempotency_key=str, max_attempts=1, schedules=False)
 
     with (
         caplog.at_level(logging.INFO, "holdfast"),

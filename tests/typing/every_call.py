@@ -21,6 +21,7 @@ from holdfast import (
     DictLock,
     DictResponse,
     Election,
+    Every,
     Explanation,
     JobContext,
     LeaseHeld,
@@ -35,6 +36,8 @@ from holdfast import (
     QueueResponse,
     QueueWorkItem,
     Refused,
+    Schedule,
+    ScheduleStatus,
     Stats,
     StoreMoved,
     Together,
@@ -418,3 +421,26 @@ async def workers_for_tasks() -> None:
     assert_type(await send_slowly(Job("owl"), job=None), int)
     assert_type(await aio.Once().run("order", seven), int)
     await send.aio.run(max_jobs=1)
+
+
+def schedules(client: ControlPlaneClient) -> None:
+    made = Schedule(
+        "report", "0 3 * * *", ("reports", {"kind": "daily"}), tz="Europe/Vienna", overlap="queue", catch_up="all", client=client
+    )
+    Schedule("sync", Every(hours=6, offset_s=300.0), ("sync", None), jitter_s=30.0, starts_at=datetime.now(UTC), priority=3)
+    made.save()
+    made.pause("why")
+    made.resume()
+    assert_type(made.delete(), bool)
+    assert_type(made.run_now().result(), Any)
+    assert_type(made.next_runs(3), list[datetime])
+    assert_type(made.status(), ScheduleStatus)
+    assert_type(Schedule.list("a", client=client), list[ScheduleStatus])
+    assert_type(Schedule.from_name("report", client=client), Schedule)
+    assert_type(made.aio, aio.Schedule)
+
+
+async def async_schedules(client: ControlPlaneClient) -> None:
+    made = aio.Schedule("report", "@daily", ("reports", 1), client=client)
+    await made.save()
+    assert_type(await made.status(), ScheduleStatus)

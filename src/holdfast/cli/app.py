@@ -16,6 +16,7 @@ from holdfast.cli.lower_fences import lower_fences
 from holdfast.cli.namespace import namespace
 from holdfast.cli.prune_functions import prune_functions
 from holdfast.cli.restore import restore
+from holdfast.cli.schedule import schedule
 from holdfast.cli.serve import serve
 from holdfast.cli.token import token
 from holdfast.cli.worker import worker
@@ -49,6 +50,7 @@ app.command()(prune_functions)
 app.command()(restore)
 app.command()(serve)
 app.command()(worker)
+app.add_typer(schedule, name="schedule")
 app.add_typer(token, name="token")
 app.add_typer(namespace, name="namespace")
 app.command()(audit)

@@ -24,11 +24,18 @@ _DURATION = re.compile(r"(\d{1,9})([smhdw])")
 @contextmanager
 def opened(url: str | None, *, create: bool = False) -> Iterator[Store]:
     """Open the store itself, which must exist unless `create`, while the block runs."""
+    with reached(url, create=create) as store:
+        if store.url.partition("://")[0] in SERVERS:
+            raise ValueError("this is done on the store itself, by a user who may open it, not through a server: give its URL with --url")
+        yield store
+
+
+@contextmanager
+def reached(url: str | None, *, create: bool = False) -> Iterator[Store]:
+    """Open a store, or reach it through its server, while the block runs; it must exist unless `create`."""
     act_as_owner_of(url)
     store = connect_shared(url, create=create)
     try:
-        if store.url.partition("://")[0] in SERVERS:
-            raise ValueError("this is done on the store itself, by a user who may open it, not through a server: give its URL with --url")
         yield store
     finally:
         store.close()

@@ -83,6 +83,8 @@ class WorkerOptions(TypedDict, total=False):
     """How often the worker shows in the registry that it lives, by default every 10 seconds; None keeps it out of it."""
     poll_interval_s: float
     """How often to look for jobs although no wake-up came, by default every second: the most that a missed wake-up can cost."""
+    schedules: bool
+    """Whether the worker puts the runs of schedules that are due, of any queue of its store; by default True."""
     type: Any
     """The type of the values: a dataclass, a msgspec Struct, a pydantic model, or a generic of those.
 
@@ -107,6 +109,7 @@ CHECKED: Final[tuple[Field, ...]] = (
     *(Seconds(name, zero=False, optional=True) for name in ("soft_limit_s", "hard_limit_s", "keep_result_s", "remember_s", "heartbeat_s")),
     Flag("results"),
     Flag("idempotent"),
+    Flag("schedules"),
 )
 
 
@@ -140,6 +143,7 @@ class Orders(Struct, frozen=True, kw_only=True):
     grace_s: float = 30.0
     heartbeat_s: float | None = 10.0
     poll_interval_s: float = 1.0
+    schedules: bool = True
     codec: Codec = JSON
     result_codec: Codec = JSON
 

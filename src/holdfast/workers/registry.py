@@ -46,6 +46,8 @@ class WorkerInfo(Struct, frozen=True, omit_defaults=True):
     started_at: datetime
     seen_at: datetime
     health: WorkerHealth
+    schedules: bool = False
+    """Whether it puts the runs of schedules that are due."""
 
     @property
     def raw(self) -> Raw:

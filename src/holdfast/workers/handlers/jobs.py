@@ -1,6 +1,7 @@
 """The job that a handler receives: its message, its reports, and its limits."""
 
 from collections.abc import Callable, Hashable
+from datetime import datetime
 from typing import Any, Literal, Unpack
 
 from msgspec import Raw
@@ -40,6 +41,12 @@ class JobContext(MessageView[Any]):
     def message(self) -> Message:
         """The message as the store gave it."""
         return self._message
+
+    @property
+    def scheduled_for(self) -> datetime | None:
+        """The moment of the schedule's run that it is, None if no schedule put it."""
+        moment = (self.metadata or {}).get("scheduled_for")
+        return None if moment is None else datetime.fromisoformat(str(moment))
 
     @property
     def lost(self) -> bool:

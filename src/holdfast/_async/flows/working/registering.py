@@ -37,6 +37,7 @@ class AsyncRegistration:
             started_at=self._started_at,
             seen_at=datetime.now(UTC),
             health=health,
+            schedules=orders.schedules,
         )
         change = Change(self._key, value=info.raw, ttl_s=MISSED_BEATS * orders.heartbeat_s)
         await self._store.execute(Write(WORKERS, [change]))

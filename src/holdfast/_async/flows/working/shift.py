@@ -6,6 +6,7 @@ import time
 
 from msgspec import Raw
 
+from holdfast._async.flows.ticking import AsyncTicker
 from holdfast._async.flows.working.admitting import admit
 from holdfast._async.flows.working.cancelling import hear_cancellations
 from holdfast._async.flows.working.registering import AsyncRegistration
@@ -111,6 +112,8 @@ class AsyncShift:
             await hear_cancellations(self._store, self._crew, bell, self._cancelled)
 
         listener = AsyncSide(hear, "holdfast-cancellations")
+        ticker = AsyncTicker(self._store, self.incarnation)
+        schedules = AsyncSide(ticker.run, "holdfast-schedules") if self.orders.schedules else None
         place = without_password(self._store.url) or "the default store"
         _log.info("worker %s begins: %s on %s", self.orders.name, self.orders.summary, place)
         try:
@@ -129,8 +132,11 @@ class AsyncShift:
             self._is_over = True
             self._crew.close()
             bell.ring()
+            ticker.stop()
             await self._leave()
             await listener.join()
+            if schedules is not None:
+                await schedules.join()
             _log.info("worker %s has stopped: %d done, %d failed", self.orders.name, self._crew.done, self._crew.failed)
 
     def _has_done_its_share(self) -> bool:

@@ -7,6 +7,7 @@ import time
 
 from msgspec import Raw
 
+from holdfast._sync.flows.ticking import Ticker
 from holdfast._sync.flows.working.admitting import admit
 from holdfast._sync.flows.working.cancelling import hear_cancellations
 from holdfast._sync.flows.working.registering import Registration
@@ -112,6 +113,8 @@ class Shift:
             hear_cancellations(self._store, self._crew, bell, self._cancelled)
 
         listener = Side(hear, "holdfast-cancellations")
+        ticker = Ticker(self._store, self.incarnation)
+        schedules = Side(ticker.run, "holdfast-schedules") if self.orders.schedules else None
         place = without_password(self._store.url) or "the default store"
         _log.info("worker %s begins: %s on %s", self.orders.name, self.orders.summary, place)
         try:
@@ -130,8 +133,11 @@ class Shift:
             self._is_over = True
             self._crew.close()
             bell.ring()
+            ticker.stop()
             self._leave()
             listener.join()
+            if schedules is not None:
+                schedules.join()
             _log.info("worker %s has stopped: %d done, %d failed", self.orders.name, self._crew.done, self._crew.failed)
 
     def _has_done_its_share(self) -> bool:

@@ -1,0 +1,202 @@
+# Generated from src/holdfast/_async/flows/ticking.py by tools/unasync.py; do not edit.
+"""Puts the runs of schedules when they are due: any number of processes do, and each run is put once."""
+
+import logging
+import math
+import time
+from collections.abc import Iterator, Mapping
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from holdfast._sync.flows.working.registering import workers
+from holdfast.codec import decode_key, encode_key
+from holdfast.commands import Browse, Change, Put, Puts, Read, Together, Write
+from holdfast.commands.topics import dict_topic, watch_topic
+from holdfast.errors import Closed, NotAllowed, QueueFull, Refused, StoreError, StoreUnavailable
+from holdfast.records import Entry
+from holdfast.schedules.entries import REMOVED_US, SCHEDULES, SKIPPED, Due, ScheduleEntry, due, entry_of, shown
+from holdfast.schedules.rules import SECOND
+from holdfast.schedules.turns import HEAD_START_US, PEERS_S, is_first
+from holdfast.stores import Store
+from holdfast.workers.running.wakeup import Bell
+
+POLL_S = 60.0
+"""How much a missed wake-up can cost a schedule that was just saved."""
+
+AGAIN_S = 5.0
+"""When to try again after an error of the store, or where a queue is full."""
+
+SEEN_US = 300 * SECOND
+"""How often a schedule that this code declares is marked as seen."""
+
+_log = logging.getLogger("holdfast.schedules")
+
+
+class Stored(Struct, frozen=True):
+    """A schedule as it was read, under its name."""
+
+    name: str
+    entry: ScheduleEntry
+    revision: int
+
+    def write(self, entry: ScheduleEntry) -> Write:
+        """Store it, unless it was changed since it was read."""
+        return Write(SCHEDULES, [Change(encode_key(self.name), value=entry.raw, expect="revision", revision=self.revision)])
+
+
+class Ticker:
+    """Puts what is due until it is told to stop, from any thread. `declared` are the schedules that the code of this process has."""
+
+    def __init__(self, store: Store, me: str, declared: Mapping[str, ScheduleEntry] | None = None) -> None:
+        self._store = store
+        self._me = me
+        self._declared = declared or {}
+        self._bell = Bell()
+        self._peers: tuple[float, frozenset[str]] = (-math.inf, frozenset())
+
+    def stop(self) -> None:
+        """Put no more."""
+        self._bell.ring()
+
+    def run(self) -> None:
+        """Wait for what is due, and put it."""
+        with self._store.mark(watch_topic(dict_topic(SCHEDULES))) as mark:
+            while self._bell.listen(mark):
+                try:
+                    self._store.wait(mark, math.inf, self._turn(), POLL_S)
+                except NotAllowed as error:
+                    _log.debug("this process puts no runs of schedules: %s", error)
+                    break
+                except Closed:
+                    break
+        self._bell.ignore()
+
+    def _turn(self) -> float | None:
+        try:
+            return self.tick()
+        except (StoreUnavailable, StoreError) as error:
+            _log.debug("schedules cannot be looked at for now: %s", error)
+            return AGAIN_S
+
+    def tick(self) -> float | None:
+        """Put what is due at this moment; return after how many seconds to look again, None if nothing will be due."""
+        now = now_of(self._store)
+        self._declare(now)
+        moments: list[int] = []
+        for stored in schedules_of(self._store):
+            try:
+                moment = self._look(stored, now)
+            except ValueError as error:
+                _log.error("schedule %s cannot be run, and is passed over: %s", stored.name, error)
+                continue
+            moments += [] if moment is None else [moment]
+        return max(0.0, (min(moments) - now) / SECOND) if moments else None
+
+    def _look(self, stored: Stored, now: int) -> int | None:
+        """Put what is due of one schedule; return when to look at it again."""
+        entry = stored.entry
+        if entry.is_orphan(now):
+            if now - (entry.seen_at or 0) > REMOVED_US:
+                remove(self._store, stored)
+            return None
+        found = due(entry, now)
+        if found is None:
+            return None if entry.paused is not None else entry.next_run(max(entry.last, 0))
+        if found.entry.restarted_at == now:
+            _log.warning("schedule %s starts again: the clock was set back, and its last run lies ahead of it", stored.name)
+        if found.runs and now < found.runs[-1] + HEAD_START_US and not is_first(self._me, self._living(), stored.name, found.runs[-1]):
+            return found.runs[-1] + HEAD_START_US
+        try:
+            put_due(self._store, stored, found)
+        except Refused:
+            return now  # Another one was faster, or it was edited.
+        except NotAllowed as error:
+            _log.debug("schedule %s is left to others: %s", stored.name, error)
+            return None
+        except QueueFull as error:
+            _log.warning("schedule %s waits with its run of %s: %s", stored.name, shown(found.runs[-1]), error)
+            return now + round(AGAIN_S * SECOND)
+        return found.entry.next_run(found.entry.last)
+
+    def _living(self) -> frozenset[str]:
+        """The processes that put runs of schedules, as of lately."""
+        read_at, peers = self._peers
+        if time.monotonic() - read_at > PEERS_S:
+            peers = frozenset(worker.incarnation for worker in workers(self._store) if worker.schedules)
+            self._peers = (time.monotonic(), peers)
+        return peers
+
+    def _declare(self, now: int) -> None:
+        """Save the schedules of this code that are new or changed, and say of the others now and then that they are still wanted."""
+        for name, wanted in self._declared.items():
+            save(self._store, name, replace(wanted, seen_at=now), now, seen_every=SEEN_US)
+
+
+def now_of(store: Store) -> int:
+    """The moment, by the store's clock, in microseconds of the wall clock."""
+    return (store.execute(Browse(SCHEDULES, ids=[]))).now + store.wall_offset_us()
+
+
+def schedules_of(store: Store, prefix: str = "") -> Iterator[Stored]:
+    """Every schedule whose name begins so, in order of their names."""
+    page = store.execute(Read(SCHEDULES))
+    while True:
+        for entry in page.entries:
+            name = str(decode_key(entry.key))
+            if name.startswith(prefix):
+                yield Stored(name, entry_of(entry.value), entry.revision)
+        if not page.more:
+            return
+        page = store.execute(Read(SCHEDULES, after=page.entries[-1].key))
+
+
+def schedule_of(store: Store, name: str) -> Stored | None:
+    """The schedule of this name, None if there is none."""
+    entries: list[Entry] = (store.execute(Read(SCHEDULES, [encode_key(name)]))).entries
+    return Stored(name, entry_of(entries[0].value), entries[0].revision) if entries else None
+
+
+def save(store: Store, name: str, wanted: ScheduleEntry, now: int, *, seen_every: int = 0) -> None:
+    """Store a schedule; what became of it so far stays. A new one, and one with another rule, has its first run after now.
+
+    Raises `Refused` if another caller changed it meanwhile.
+    """
+    stored = schedule_of(store, name)
+    if stored is None:
+        change = Change(encode_key(name), value=replace(wanted, last=now).raw, expect="absent")
+        (written,) = store.execute(Write(SCHEDULES, [change]))
+    else:
+        was = stored.entry
+        is_seen = wanted.seen_at is None or wanted.seen_at - (was.seen_at or 0) < seen_every
+        if was.definition == wanted.definition and is_seen:
+            return
+        last = was.last if was.timing == wanted.timing else now
+        kept = {name: getattr(was, name) for name in ("paused", "runs", "missed", "restarted_at")}
+        (written,) = store.execute(stored.write(replace(wanted, last=last, **kept)))
+    if not written.written:
+        raise Refused(f"schedule {name!r} was changed by another caller at the same time; nothing was written: read it again")
+
+
+def put_due(store: Store, stored: Stored, found: Due) -> list[str]:
+    """Put the runs and store that they were, in one step; return the ids. Raises `Refused` if another process was faster."""
+    written = stored.write(found.entry)
+    if not found.runs:
+        (answer,) = store.execute(written)
+        if not answer.written:
+            raise Refused(f"schedule {stored.name!r} was changed meanwhile")
+        return []
+    puts: Puts
+    _, puts = store.execute(Together([written, Put(found.entry.queue, [found.entry.item(stored.name, run) for run in found.runs])]))
+    skipped = puts.created.count(False)
+    if skipped:
+        store.execute(Write(SKIPPED, [Change(encode_key(stored.name), "increment", by=skipped)]))
+    return puts.ids
+
+
+def remove(store: Store, stored: Stored) -> bool:
+    """Remove a schedule as it was read; False if it was changed or removed since."""
+    gone = Change(encode_key(stored.name), "delete", expect="revision", revision=stored.revision)
+    (written,) = store.execute(Write(SCHEDULES, [gone]))
+    store.execute(Write(SKIPPED, [Change(encode_key(stored.name), "delete")]))
+    return written.written

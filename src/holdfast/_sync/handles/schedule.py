@@ -1,0 +1,141 @@
+# Generated from src/holdfast/_async/handles/schedule.py by tools/unasync.py; do not edit.
+"""A schedule: puts a message by a rule, again and again."""
+
+import builtins
+from datetime import datetime
+from typing import Any, ClassVar, Self, Unpack
+
+from msgspec import json
+from msgspec.structs import replace
+
+from holdfast._sync.flows.putting import put
+from holdfast._sync.flows.ticking import Stored, now_of, remove, save, schedule_of, schedules_of
+from holdfast._sync.flows.working.registering import workers
+from holdfast._sync.handles.job import Job
+from holdfast.aio_attribute import Twin
+from holdfast.arguments.options import show_options
+from holdfast.arguments.where import StoreHandle, Where, reach
+from holdfast.client import ControlPlaneClient
+from holdfast.codec import JSON, check_name, encode_key
+from holdfast.commands import Put, Read
+from holdfast.errors import Refused, ScheduleMissing
+from holdfast.schedules.definition import ScheduleOptions, ScheduleStatus, entry_for, runs_from, status_of
+from holdfast.schedules.entries import SKIPPED, ScheduleEntry
+from holdfast.schedules.rules import Every
+from holdfast.stores import Store
+
+
+@show_options
+class Schedule(StoreHandle):
+    """A schedule by name: `Schedule("report", "0 3 * * *", ("reports", {"kind": "daily"})).save()`.
+
+    The rule is a cron expression, in the time zone `tz`, or `Every(...)`; the call names the queue and the value that is put for each run.
+    It is kept in the store. Workers put what is due, as does `holdfast schedule run`; there is no leader and no process of its own, and
+    each run is put once, however many of them there are. The options are those of `ScheduleOptions`.
+    """
+
+    aio: ClassVar[Twin] = Twin()
+
+    name: str
+
+    def __init__(
+        self,
+        name: str,
+        rule: str | Every,
+        call: tuple[str, Any],
+        *,
+        client: ControlPlaneClient | None = None,
+        base_url: str | None = None,
+        **options: Unpack[ScheduleOptions],
+    ) -> None:
+        super().__init__(JSON, client, base_url)
+        self.name = check_name(name, "schedule")
+        queue, value = call
+        self._entry: ScheduleEntry | None = entry_for(rule, queue, value, options)
+
+    @classmethod
+    def from_name(cls, name: str, **where: Unpack[Where]) -> Self:
+        """Make a handle of one that was saved, and touch nothing."""
+        handle = cls.__new__(cls)
+        StoreHandle.__init__(handle, JSON, **where)
+        vars(handle).update(name=check_name(name, "schedule"), _entry=None)
+        return handle
+
+    def save(self) -> None:
+        """Store it, or change the stored one: its counts stay, and that it is paused. With another rule it begins after now.
+
+        Raises `Refused` if another caller changed it at the same time.
+        """
+        if self._entry is None:
+            raise ValueError(f"this handle of schedule {self.name!r} was made from its name and has no rule: make one with a rule to save")
+        store = self._reach().store
+        save(store, self.name, self._entry, now_of(store))
+
+    def delete(self) -> bool:
+        """Remove it; False if there is none."""
+        store = self._reach().store
+        stored = schedule_of(store, self.name)
+        while stored is not None and not remove(store, stored):
+            stored = schedule_of(store, self.name)
+        return stored is not None
+
+    def pause(self, reason: str = "") -> None:
+        """Put no run until `resume`; runs that pass meanwhile are missed, and not caught up with."""
+        self._change(reason)
+
+    def resume(self) -> None:
+        """Go on with the next run after now."""
+        self._change(None)
+
+    def _change(self, reason: str | None) -> None:
+        store = self._reach().store
+        stored = self._found(store)
+        entry = stored.entry
+        last = entry.last if reason is not None else max(entry.last, now_of(store))
+        (written,) = store.execute(stored.write(replace(entry, paused=reason, last=last)))
+        if not written.written:
+            raise Refused(f"schedule {self.name!r} was changed by another caller at the same time; nothing was written: try again")
+
+    def run_now(self) -> Job[Any]:
+        """Put a run now, besides those of the rule; `overlap` holds for it, too."""
+        client = self._reach()
+        entry = (self._found(client.store)).entry
+        item = entry.item(self.name, now_of(client.store))
+        puts = put(client.store, Put(entry.queue, [item]))
+        return Job(entry.queue, puts.ids[0], client=client)
+
+    def next_runs(self, count: int = 5) -> builtins.list[datetime]:
+        """When it runs next, without jitter; fewer if it ends before."""
+        store = self._reach().store
+        stored = schedule_of(store, self.name)
+        entry = self._entry if stored is None else stored.entry
+        if entry is None:
+            raise ScheduleMissing(f"there is no schedule {self.name!r}")
+        return runs_from(entry, now_of(store), count)
+
+    def status(self) -> ScheduleStatus:
+        """How it stands; raises `ScheduleMissing` if there is none."""
+        store = self._reach().store
+        return _status(store, self._found(store))
+
+    @classmethod
+    def list(cls, prefix: str = "", **where: Unpack[Where]) -> builtins.list[ScheduleStatus]:
+        """Every schedule whose name begins so, in order of their names."""
+        store = reach(**where).store
+        return [_status(store, stored) for stored in schedules_of(store, prefix)]
+
+    def _found(self, store: Store) -> Stored:
+        stored = schedule_of(store, self.name)
+        if stored is None:
+            raise ScheduleMissing(f"there is no schedule {self.name!r}: `holdfast schedule list` shows those there are")
+        return stored
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r})"
+
+
+def _status(store: Store, stored: Stored) -> ScheduleStatus:
+    skipped = (store.execute(Read(SKIPPED, [encode_key(stored.name)]))).entries
+    served_by = [worker.name for worker in workers(store) if worker.queue == stored.entry.queue]
+    count = json.decode(skipped[0].value, type=int) if skipped else 0
+    return status_of(stored.name, stored.entry, now_of(store), count, served_by)

@@ -1,0 +1,181 @@
+"""The commands `holdfast schedule …`: list, show, add, delete, pause, resume, run-now, next, run."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from msgspec import DecodeError, json, to_builtins
+
+from holdfast.cli.opening import AsJson, StoreUrl, reached
+from holdfast.cli.showing import moment, shown
+from holdfast.errors import ScheduleMissing
+
+if TYPE_CHECKING:
+    from holdfast import ControlPlaneClient
+
+schedule: typer.Typer = typer.Typer(no_args_is_help=True, help="Messages that are put by a rule, again and again.")
+
+Name = Annotated[str, typer.Argument(help="The name of the schedule.")]
+
+
+@schedule.command("list")
+def list_(
+    prefix: Annotated[str, typer.Argument(help="Only those whose name begins so.")] = "", *, url: StoreUrl = None, as_json: AsJson = False
+) -> None:
+    """List the schedules, with their last and next runs."""
+    from holdfast import Schedule
+
+    with _client(url) as client:
+        found = Schedule.list(prefix, client=client)
+    if as_json:
+        typer.echo(json.encode(found).decode())
+        return
+    rows = [(each.name, each.rule, each.tz, each.queue, _state(each), _shown(each.last_run), _shown(each.next_run)) for each in found]
+    typer.echo(shown(("name", "rule", "time zone", "queue", "state", "last run", "next run"), rows))
+
+
+@schedule.command()
+def show(name: Name, *, url: StoreUrl = None, as_json: AsJson = False) -> None:
+    """Show one schedule: its rule, its counts, and who serves its queue."""
+    from holdfast import Schedule
+
+    with _client(url) as client:
+        found = Schedule.from_name(name, client=client).status()
+    if as_json:
+        typer.echo(json.encode(found).decode())
+        return
+    for field, value in to_builtins(found).items():
+        typer.echo(f"{field.replace('_', ' '):<14}{', '.join(value) or 'nobody' if isinstance(value, list | tuple) else value}")
+
+
+@schedule.command()
+def add(
+    name: Name,
+    rule: Annotated[str, typer.Argument(help="A cron expression, as in '0 3 * * *', or 'every 300 s'.")],
+    *,
+    queue: Annotated[str, typer.Option(help="The queue of the runs.")],
+    value: Annotated[str, typer.Option(help="The value of each run, as JSON.")] = "null",
+    tz: Annotated[str, typer.Option(help="The time zone of the rule.")] = "UTC",
+    overlap: Annotated[str, typer.Option(help="If the run before is not over: skip, queue, replace or allow.")] = "skip",
+    catch_up: Annotated[str, typer.Option(help="Of missed runs put the last, all, or none.")] = "last",
+    jitter_s: Annotated[float, typer.Option(help="Put each run up to so many seconds later.")] = 0.0,
+    max_attempts: Annotated[int | None, typer.Option(help="After how many failures a run is dead.")] = None,
+    url: StoreUrl = None,
+    create_store: Annotated[bool, typer.Option("--create-store", help="Create the store if there is none yet.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Save a schedule, or change the one of this name."""
+    from holdfast import Schedule
+
+    try:
+        decoded = json.decode(value)
+    except DecodeError:
+        raise ValueError(f"--value is JSON, and {value!r} is not: a text needs quotes, as in '\"daily\"'") from None
+    options: Any = {"tz": tz, "overlap": overlap, "catch_up": catch_up, "jitter_s": jitter_s, "max_attempts": max_attempts}
+    with _client(url, create=create_store) as client:
+        made = Schedule(name, rule, (queue, decoded), client=client, **options)
+        made.save()
+        found = made.status()
+    typer.echo(json.encode(found).decode() if as_json else f"Schedule {name} is saved; it runs next at {_shown(found.next_run)}.")
+
+
+@schedule.command()
+def delete(name: Name, *, url: StoreUrl = None, as_json: AsJson = False) -> None:
+    """Remove a schedule; a run that was put already is not touched."""
+    from holdfast import Schedule
+
+    with _client(url) as client:
+        if not Schedule.from_name(name, client=client).delete():
+            raise ScheduleMissing(f"there is no schedule {name!r}: `holdfast schedule list` shows those there are")
+    typer.echo(json.encode({"deleted": name}).decode() if as_json else f"Schedule {name} is removed.")
+
+
+@schedule.command()
+def pause(
+    name: Name,
+    *,
+    reason: Annotated[str, typer.Option(help="Why; `list` and `show` tell it.")] = "",
+    url: StoreUrl = None,
+    as_json: AsJson = False,
+) -> None:
+    """Put no runs until it is resumed."""
+    from holdfast import Schedule
+
+    with _client(url) as client:
+        Schedule.from_name(name, client=client).pause(reason)
+    typer.echo(json.encode({"paused": name, "reason": reason}).decode() if as_json else f"Schedule {name} is paused.")
+
+
+@schedule.command()
+def resume(name: Name, *, url: StoreUrl = None, as_json: AsJson = False) -> None:
+    """Go on with the next run after now."""
+    from holdfast import Schedule
+
+    with _client(url) as client:
+        handle = Schedule.from_name(name, client=client)
+        handle.resume()
+        found = handle.status()
+    typer.echo(json.encode(found).decode() if as_json else f"Schedule {name} runs next at {_shown(found.next_run)}.")
+
+
+@schedule.command("run-now")
+def run_now(name: Name, *, url: StoreUrl = None, as_json: AsJson = False) -> None:
+    """Put a run now, besides those of the rule."""
+    from holdfast import Schedule
+
+    with _client(url) as client:
+        job = Schedule.from_name(name, client=client).run_now()
+    typer.echo(json.encode({"queue": job.queue, "id": job.id}).decode() if as_json else f"Put job {job.id} to queue {job.queue}.")
+
+
+@schedule.command("next")
+def next_(
+    rule: Annotated[str, typer.Argument(help="A cron expression, or 'every 300 s'; no store is needed.")],
+    *,
+    tz: Annotated[str, typer.Option(help="The time zone of the rule.")] = "UTC",
+    count: Annotated[int, typer.Option("-n", "--count", min=1, max=1_000, help="How many runs.")] = 5,
+    as_json: AsJson = False,
+) -> None:
+    """Show when a rule runs next, to try one before it is saved."""
+    import time
+
+    from holdfast.schedules.definition import entry_for, runs_from
+
+    runs = runs_from(entry_for(rule, "none", None, {"tz": tz}), time.time_ns() // 1_000, count)
+    typer.echo(json.encode(runs).decode() if as_json else "\n".join(map(_shown, runs)))
+
+
+@schedule.command()
+def run(*, url: StoreUrl = None) -> None:
+    """Put the runs that are due, until SIGTERM or Ctrl-C. Workers do this too: this is for a store whose workers do not."""
+    from holdfast._sync.flows.ticking import Ticker
+    from holdfast.ids import new_id
+    from holdfast.workers.signals import stop_signals
+
+    with reached(url, create=True) as store:
+        ticker = Ticker(store, new_id())
+        with stop_signals(ticker.stop):
+            typer.echo("Putting the runs of schedules that are due; Ctrl-C ends it.", err=True)
+            ticker.run()
+
+
+@contextmanager
+def _client(url: str | None, *, create: bool = False) -> "Iterator[ControlPlaneClient]":
+    from holdfast import ControlPlaneClient
+
+    with reached(url, create=create) as store:
+        yield ControlPlaneClient.on(store)
+
+
+def _state(each: Any) -> str:
+    if each.paused is not None:
+        return f"paused: {each.paused}" if each.paused else "paused"
+    if each.is_orphan:
+        return "orphaned"
+    return "active" if each.next_run is not None else "over"
+
+
+def _shown(when: datetime | None) -> str:
+    return moment(None if when is None else when.timestamp())

@@ -1,0 +1,1 @@
+"""Schedules: rules that say when, entries that are stored, and what is due at a moment."""

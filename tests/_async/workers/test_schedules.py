@@ -1,0 +1,52 @@
+"""Workers put the runs of schedules that are due, unless they are told not to."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from holdfast import JobContext
+from holdfast._async.handles.schedule import AsyncSchedule
+from holdfast._async.handles.worker import AsyncWorker
+from holdfast.client import ControlPlaneClient
+from holdfast.testing.clock import FakeClock
+from tests.runners import AsyncGate
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_a_worker_puts_what_is_due_and_runs_it(client: ControlPlaneClient, clock: FakeClock) -> None:
+    gate, seen = AsyncGate(), list[object]()
+
+    async def handle(value: dict[str, str], job: JobContext) -> None:
+        seen.append((value, (job.metadata or {})["schedule"], job.scheduled_for))
+        gate.open()
+
+    await AsyncSchedule("report", "every 60 s", ("reports", {"kind": "daily"}), client=client).save()
+    async with AsyncWorker(handle, "reports", client=client, poll_interval_s=3_600.0):
+        clock.advance(60.0)
+        await gate.wait()
+    assert seen == [({"kind": "daily"}, "report", datetime(2023, 11, 14, 22, 14, tzinfo=UTC))]
+    assert (await AsyncSchedule.from_name("report", client=client).status()).runs == 1
+
+
+async def test_a_schedule_that_is_saved_while_workers_run_is_heard_of(client: ControlPlaneClient, clock: FakeClock) -> None:
+    gate = AsyncGate()
+
+    async def handle(value: int) -> None:
+        gate.open()
+
+    async with AsyncWorker(handle, "jobs", client=client, poll_interval_s=3_600.0) as worker:
+        await AsyncSchedule("late", "every 60 s", ("jobs", 1), client=client).save()
+        clock.advance(60.0)
+        await gate.wait()
+    assert worker.health.done == 1
+
+
+async def test_one_that_is_told_so_puts_none(client: ControlPlaneClient, clock: FakeClock) -> None:
+    async def handle(value: int) -> None:
+        pass
+
+    await AsyncSchedule("report", "every 60 s", ("jobs", 1), client=client).save()
+    clock.advance(60.0)
+    await AsyncWorker(handle, "jobs", client=client, schedules=False).run(until_empty=True)
+    assert (await AsyncSchedule.from_name("report", client=client).status()).runs == 0

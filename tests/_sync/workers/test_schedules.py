@@ -1,0 +1,49 @@
+# Generated from tests/_async/workers/test_schedules.py by tools/unasync.py; do not edit.
+"""Workers put the runs of schedules that are due, unless they are told not to."""
+
+from datetime import UTC, datetime
+
+from holdfast import JobContext
+from holdfast._sync.handles.schedule import Schedule
+from holdfast._sync.handles.worker import Worker
+from holdfast.client import ControlPlaneClient
+from holdfast.testing.clock import FakeClock
+from tests.runners import Gate
+
+
+def test_a_worker_puts_what_is_due_and_runs_it(client: ControlPlaneClient, clock: FakeClock) -> None:
+    gate, seen = Gate(), list[object]()
+
+    def handle(value: dict[str, str], job: JobContext) -> None:
+        seen.append((value, (job.metadata or {})["schedule"], job.scheduled_for))
+        gate.open()
+
+    Schedule("report", "every 60 s", ("reports", {"kind": "daily"}), client=client).save()
+    with Worker(handle, "reports", client=client, poll_interval_s=3_600.0):
+        clock.advance(60.0)
+        gate.wait()
+    assert seen == [({"kind": "daily"}, "report", datetime(2023, 11, 14, 22, 14, tzinfo=UTC))]
+    assert (Schedule.from_name("report", client=client).status()).runs == 1
+
+
+def test_a_schedule_that_is_saved_while_workers_run_is_heard_of(client: ControlPlaneClient, clock: FakeClock) -> None:
+    gate = Gate()
+
+    def handle(value: int) -> None:
+        gate.open()
+
+    with Worker(handle, "jobs", client=client, poll_interval_s=3_600.0) as worker:
+        Schedule("late", "every 60 s", ("jobs", 1), client=client).save()
+        clock.advance(60.0)
+        gate.wait()
+    assert worker.health.done == 1
+
+
+def test_one_that_is_told_so_puts_none(client: ControlPlaneClient, clock: FakeClock) -> None:
+    def handle(value: int) -> None:
+        pass
+
+    Schedule("report", "every 60 s", ("jobs", 1), client=client).save()
+    clock.advance(60.0)
+    Worker(handle, "jobs", client=client, schedules=False).run(until_empty=True)
+    assert (Schedule.from_name("report", client=client).status()).runs == 0
