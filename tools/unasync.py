@@ -36,6 +36,7 @@ RULES: dict[str, str] = {
     r"\b__a(enter|exit)__\b": r"__\1__",
     r"\basync_(store|answer|call|sleep|stop_signals)(?=_on\b|\b)": r"\1",
     r"\b(connect|open)_async\b": "connect",
+    r"\bpersistent_async_(?=retry|worker)": "persistent_",
     r"\b(wait|wait_for|retry|take|ask|pause)_async\b": r"\1",
     r"\baclose\b": "close",
     r"\.for_tasks\(\)": "",

@@ -1,13 +1,10 @@
 """Retries that outlive the process, on tenacity: the extra `retry`."""
 
-from collections.abc import Callable
-from typing import Any, TypeVar
-
 from holdfast.errors import MissingExtra
 
 try:
-    from holdfast.surfaces.localqueue._async.retrying import PersistentAsyncRetrying
-    from holdfast.surfaces.localqueue._sync.retrying import PersistentRetrying
+    from holdfast.surfaces.localqueue._async.retrying import PersistentAsyncRetrying, persistent_async_retry
+    from holdfast.surfaces.localqueue._sync.retrying import PersistentRetrying, persistent_retry
     from holdfast.surfaces.localqueue.attempts.settings import PersistentRetryExhausted
 except ModuleNotFoundError as _missing:
     if _missing.name != "tenacity":
@@ -29,8 +26,6 @@ from holdfast.surfaces.localqueue.attempts.stores import (
     URLAttemptStore,
 )
 
-F = TypeVar("F", bound=Callable[..., Any])
-
 __all__ = [
     "AttemptStore",
     "AttemptStoreLockedError",
@@ -51,13 +46,3 @@ __all__ = [
     "persistent_async_retry",
     "persistent_retry",
 ]
-
-
-def persistent_retry(**kwargs: Any) -> Callable[[F], F]:
-    """Make a decorator of a function: `PersistentRetrying(…).wraps`. Without a key the call raises, unless `retry_with` gives one."""
-    return PersistentRetrying(**kwargs).wraps
-
-
-def persistent_async_retry(**kwargs: Any) -> Callable[[F], F]:
-    """Make a decorator of a coroutine function: `PersistentAsyncRetrying(…).wraps`; see `persistent_retry`."""
-    return PersistentAsyncRetrying(**kwargs).wraps

@@ -77,3 +77,8 @@ class AsyncCounting:
         self.record = RetryRecord(state.attempt_number, first_attempt_at, is_last)
         await save(self._store, self._key, self.record)
         return is_last
+
+
+def persistent_async_retry(**kwargs: Any) -> Callable[[F], F]:
+    """Make a decorator: `PersistentAsyncRetrying(…).wraps`. Without a key the call raises, unless `retry_with` gives one."""
+    return PersistentAsyncRetrying(**kwargs).wraps

@@ -1,9 +1,12 @@
 """A worker: each call handles one message of a queue."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from functools import wraps
 from types import MappingProxyType
 from typing import Any
+
+from msgspec import UNSET, UnsetType
 
 from holdfast._async.handles.together import AsyncTogether
 from holdfast.results import MISSING
@@ -178,3 +181,37 @@ class AsyncWorkerCalls:
         """Count a lease that ends in this step."""
         if step is not None and self._worker_id is not None:
             step.increment(WORKERS, (self._queue.name, "leases", self._worker_id))
+
+
+def persistent_async_worker(
+    queue: PersistentQueue[Any],
+    config: PersistentWorkerConfig | None = None,
+    *,
+    worker_id: str | None = None,
+    dead_letter_on_failure: bool | UnsetType = UNSET,
+    dead_letter_on_exhaustion: bool | UnsetType = UNSET,
+    release_delay: float | UnsetType = UNSET,
+    **retry_kwargs: Any,
+) -> Callable[[Callable[..., Awaitable[Any]]], Callable[..., Awaitable[Any]]]:
+    """Make a decorator: each call of the decorated function waits for a message and handles it with its value as first argument.
+
+    What is given here wins over `config`, and that over the queue's retry defaults. The other options are those of
+    `PersistentWorkerConfig`. A task that is cancelled gives its message back.
+    """
+    resolved = (config or queue.build_worker_config()).with_overrides(
+        dead_letter_on_failure=dead_letter_on_failure,
+        dead_letter_on_exhaustion=dead_letter_on_exhaustion,
+        release_delay=release_delay,
+        **retry_kwargs,
+    )
+
+    def decorate(handler: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
+        calls = AsyncWorkerCalls(queue, handler, resolved, worker_id)
+
+        @wraps(handler)
+        async def work(*args: Any, **kwargs: Any) -> Any:
+            return await calls(*args, **kwargs)
+
+        return work
+
+    return decorate

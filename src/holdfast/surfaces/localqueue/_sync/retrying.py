@@ -78,3 +78,8 @@ class Counting:
         self.record = RetryRecord(state.attempt_number, first_attempt_at, is_last)
         save(self._store, self._key, self.record)
         return is_last
+
+
+def persistent_retry(**kwargs: Any) -> Callable[[F], F]:
+    """Make a decorator: `PersistentRetrying(…).wraps`. Without a key the call raises, unless `retry_with` gives one."""
+    return PersistentRetrying(**kwargs).wraps
