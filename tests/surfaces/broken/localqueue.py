@@ -25,7 +25,7 @@ from tests.surfaces.broken.fault import Fault, instead
 from tests.surfaces.localqueue import test_commits, test_deaths, test_faults_of_the_original, test_overrides, test_queue, test_workers
 
 
-def settled_by_id(backend: Any, message: Any, **how: Any) -> bool:
+def settled_by_id(backend: Any, message: Any, _join: Any, **how: Any) -> bool:
     """Whoever holds it."""
     store = backend._location.client.store
     (found,) = store.execute(Browse(message.queue, ids=[message.id])).messages
@@ -124,7 +124,7 @@ FAULTS = [
     Fault(
         "a stale worker settles what another holds",
         engine_backend.EngineBackend,
-        "_settle",
+        "_end",
         instead(settled_by_id),
         test_faults_of_the_original.test_a_stale_worker_changes_nothing_of_what_another_holds,
     ),

@@ -1,6 +1,6 @@
 """The messages of a queue in a store of ours: leased under tokens, put together, counted by the store's clock."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
@@ -102,11 +102,7 @@ class EngineBackend:
         """Remove a message while its claim holds, or without a token while it is not claimed."""
         if message.token is None:
             return self._move(Move(self._queue, "gone", [message.id]))
-        step, claim = self._joined.get(_receipt(self._queue, message), (None, None))
-        if step is None:
-            return self._settle(message)
-        step.ack(claim)
-        return True
+        return self._end(message, lambda step, claim: step.ack(claim))
 
     def release(self, message: QueueMessage, delay: float, error: Error) -> bool:
         """Give a message back, as `ack` says."""
@@ -116,22 +112,14 @@ class EngineBackend:
                 # A redrive keeps no error, a burial does.
                 self._move(Move(self._queue, "dead", [message.id], error=text))
             return self._move(Move(self._queue, "ready", [message.id], delay_s=delay))
-        step, claim = self._joined.get(_receipt(self._queue, message), (None, None))
-        if step is None:
-            return self._settle(message, to="ready", delay_s=delay, error=text)
-        step.fail(claim, error=text, delay_s=delay)
-        return True
+        return self._end(message, lambda step, claim: step.fail(claim, error=text, delay_s=delay), to="ready", delay_s=delay, error=text)
 
     def dead_letter(self, message: QueueMessage, error: Error) -> bool:
         """Take a message out of delivery, as `ack` says."""
         text = error_text(error)
         if message.token is None:
             return self._move(Move(self._queue, "dead", [message.id], error=text))
-        step, claim = self._joined.get(_receipt(self._queue, message), (None, None))
-        if step is None:
-            return self._settle(message, to="dead", error=text, counts=True)
-        step.bury(claim, error=text)
-        return True
+        return self._end(message, lambda step, claim: step.bury(claim, error=text), to="dead", error=text, counts=True)
 
     def requeue_dead(self, message_id: str, delay: float) -> bool:
         """Give a dead letter another chance, unless newer work of its key waits or is being done."""
@@ -159,8 +147,12 @@ class EngineBackend:
     def _move(self, command: Move) -> bool:
         return bool(self._location.client.store.execute(command).ids)
 
-    def _settle(self, message: QueueMessage, **how: Any) -> bool:
-        """End a lease; that of a named worker is counted in the same step."""
+    def _end(self, message: QueueMessage, join: Callable[[Any, Any], object], **how: Any) -> bool:
+        """End a lease, as a part of the worker's step if it has one; else that of a named worker is counted in the same step."""
+        step, claim = self._joined.get(_receipt(self._queue, message), (None, None))
+        if step is not None:
+            join(step, claim)
+            return True
         command = Settle([_receipt(self._queue, message)], **how)
         if not message.leased_by:
             return self._location.client.store.execute(command).held[0]
