@@ -103,6 +103,11 @@ def wall_us() -> int:
     return time.time_ns() // 1000
 
 
+def wall_s() -> float:
+    """Return what the wall clock shows, in seconds since 1970."""
+    return wall_us() / 1_000_000
+
+
 class Host(Struct, frozen=True):
     """The clocks of the machine; tests make one of their own."""
 

@@ -11,7 +11,7 @@ from holdfast.cli.commands import FAILED, REFUSED, ended
 from holdfast.cli.localqueue.inspection import age
 from holdfast.cli.localqueue.options import answer, config_path, configured, store_at
 from holdfast.cli.owner import act_as_owner_of
-from holdfast.clock import wall_us
+from holdfast.clock import wall_s
 from holdfast.codec import check_duration
 
 config: typer.Typer = typer.Typer(name="config", no_args_is_help=True, help="Defaults for these commands.")
@@ -75,7 +75,7 @@ def prune(
         act_as_owner_of(Path(file))
     with closing(URLAttemptStore(store_at(None, store).client) if file is None else SQLiteAttemptStore(file)) as attempts:
         count = attempts.count_exhausted_older_than if dry_run else attempts.prune_exhausted
-        found = count(older_than=seconds, now=wall_us() / 1_000_000)
+        found = count(older_than=seconds, now=wall_s())
     answer({"dry_run": dry_run, "older_than": seconds, "would_delete" if dry_run else "deleted": found})
 
 

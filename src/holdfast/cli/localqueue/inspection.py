@@ -9,7 +9,7 @@ import typer
 from holdfast.cli.commands import FAILED, REFUSED, ended
 from holdfast.cli.localqueue.options import AsJson, LogEvents, QueueName, StorePath, StoreUrl, answer, configured, opened, tell
 from holdfast.cli.localqueue.stop_signals import stopping
-from holdfast.clock import wall_us
+from holdfast.clock import wall_s
 
 if TYPE_CHECKING:
     from holdfast.surfaces.localqueue import QueueMessage
@@ -153,7 +153,7 @@ def age(given: float | None, name: str, option: str) -> float:
 
 def seen(last_seen: dict[str, float], stale_after: float) -> dict[str, Any]:
     """Which workers were seen lately, and which were not, with the seconds since."""
-    ages = {worker: max(0.0, wall_us() / 1_000_000 - moment) for worker, moment in sorted(last_seen.items())}
+    ages = {worker: max(0.0, wall_s() - moment) for worker, moment in sorted(last_seen.items())}
     kinds = {
         "active": {worker: age_s for worker, age_s in ages.items() if age_s <= stale_after},
         "stale": {worker: age_s for worker, age_s in ages.items() if age_s > stale_after},
@@ -182,7 +182,7 @@ def is_meant(
         return False
     if max_attempts is not None and message.attempts > max_attempts:
         return False
-    if within is not None and (message.failed_at is None or message.failed_at < wall_us() / 1_000_000 - within):
+    if within is not None and (message.failed_at is None or message.failed_at < wall_s() - within):
         return False
     said = (str((message.last_error or {}).get(name, "")) for name in ("type", "message", "command", "stderr"))
     return error is None or error.lower() in " ".join(said).lower()

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from holdfast._sync.flows.polling import poll
-from holdfast.clock import wall_us
+from holdfast.clock import wall_s
 from holdfast.errors import QueueFull
 from holdfast.surfaces.localqueue.messages import Error, QueueMessage, error_as_dict
 from holdfast.surfaces.localqueue.policies.acting import UNBOUNDED, BackpressureStrategy
@@ -35,7 +35,7 @@ class ForeignBackend:
         """Lease the next message; with `takes` remove it right after."""
 
         def dequeue() -> QueueMessage | None:
-            return self._store.dequeue(self._queue, lease_timeout=lease_timeout, now=_now(), leased_by=leased_by)
+            return self._store.dequeue(self._queue, lease_timeout=lease_timeout, now=wall_s(), leased_by=leased_by)
 
         message = poll(dequeue, timeout_s, POLL_S)
         if message is not None and takes:
@@ -57,35 +57,31 @@ class ForeignBackend:
         """Give a message back, unless it was leased again since."""
         if self.is_lost(message):
             return False
-        return self._store.release(self._queue, message.id, available_at=_now() + delay, **_failure(error))
+        return self._store.release(self._queue, message.id, available_at=wall_s() + delay, **_failure(error))
 
     def dead_letter(self, message: QueueMessage, error: Error) -> bool:
         """Take a message out of delivery, unless it was leased again since."""
         return not self.is_lost(message) and self._store.dead_letter(self._queue, message.id, **_failure(error))
 
     def requeue_dead(self, message_id: str, delay: float) -> bool:
-        return self._store.requeue_dead(self._queue, message_id, available_at=_now() + delay)
+        return self._store.requeue_dead(self._queue, message_id, available_at=wall_s() + delay)
 
     def prune_dead_letters(self, older_than: float) -> int:
-        return self._store.prune_dead_letters(self._queue, older_than=older_than, now=_now())
+        return self._store.prune_dead_letters(self._queue, older_than=older_than, now=wall_s())
 
     def count_dead_letters_older_than(self, older_than: float) -> int:
-        return self._store.count_dead_letters_older_than(self._queue, older_than=older_than, now=_now())
+        return self._store.count_dead_letters_older_than(self._queue, older_than=older_than, now=wall_s())
 
     def _put(self, value: Any, request: PutRequest, to: Destination, backpressure: BackpressureStrategy, timeout_s: float | None) -> Stored:
         def has_room() -> bool | None:
-            is_full = backpressure != UNBOUNDED and backpressure.is_full(qsize=self._store.qsize(to.queue, now=_now()))
+            is_full = backpressure != UNBOUNDED and backpressure.is_full(qsize=self._store.qsize(to.queue, now=wall_s()))
             return None if is_full else True
 
         if poll(has_room, timeout_s, POLL_S) is None:
             raise QueueFull(f"queue {to.queue!r} is full: remove messages, or wait for longer than {timeout_s or 0} seconds")
-        message = self._store.enqueue(to.queue, value, available_at=_now() + request.delay, dedupe_key=to.key, priority=request.priority)
+        message = self._store.enqueue(to.queue, value, available_at=wall_s() + request.delay, dedupe_key=to.key, priority=request.priority)
         return Stored(message, is_new=True)
 
 
 def _failure(error: Error) -> dict[str, Any]:
-    return {"last_error": error_as_dict(error), "failed_at": None if error is None else _now()}
-
-
-def _now() -> float:
-    return wall_us() / 1_000_000
+    return {"last_error": error_as_dict(error), "failed_at": None if error is None else wall_s()}

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Protocol
 
-from holdfast.clock import wall_us
+from holdfast.clock import wall_s
 from holdfast.surfaces.localqueue._sync import records
 from holdfast.surfaces.localqueue.record_store import KeyedRecords, RecordStore
 from holdfast.surfaces.localqueue.store_location import InLmdbFolder, InMemory, InSqliteFile, StoreLockedError
@@ -40,7 +40,7 @@ class IdempotencyRecord:
     @classmethod
     def pending(cls) -> "IdempotencyRecord":
         """One that is seen for the first time, now."""
-        return cls("pending", wall_us() / 1_000_000)
+        return cls("pending", wall_s())
 
 
 class IdempotencyStore(KeyedRecords[IdempotencyRecord], Protocol):

@@ -5,7 +5,7 @@ from inspect import getattr_static
 from queue import Empty
 from typing import Any, Generic, Self, TypeVar
 
-from holdfast.clock import wall_us
+from holdfast.clock import wall_s
 from holdfast.surfaces.localqueue.messages import QueueMessage, QueueStats
 from holdfast.surfaces.localqueue.policies.acting import UNBOUNDED
 from holdfast.surfaces.localqueue.policies.bundles import POLICIES, QueuePolicySet
@@ -123,7 +123,7 @@ class PersistentQueue(ConfiguredQueue, Generic[T]):
 
     def qsize(self) -> int:
         """How many messages are due."""
-        return self._store.qsize(self.name, now=_now())
+        return self._store.qsize(self.name, now=wall_s())
 
     def empty(self) -> bool:
         """Whether none is due."""
@@ -135,13 +135,13 @@ class PersistentQueue(ConfiguredQueue, Generic[T]):
 
     def stats(self) -> QueueStats:
         """How many messages are where, who holds them, and what workers did."""
-        return self._store.stats(self.name, now=_now())
+        return self._store.stats(self.name, now=wall_s())
 
     def record_worker_heartbeat(self, worker_id: str) -> None:
         """Note that a worker is alive, now."""
         if not worker_id:
             raise ValueError("worker_id cannot be empty")
-        self._store.record_worker_heartbeat(self.name, worker_id, now=_now())
+        self._store.record_worker_heartbeat(self.name, worker_id, now=wall_s())
 
     def dead_letters(self, limit: int | None = None) -> list[QueueMessage]:
         """The dead letters, the longest dead first."""
@@ -205,10 +205,6 @@ class PersistentQueue(ConfiguredQueue, Generic[T]):
             self.notification_policy.notify(message)
         if self.dispatch_policy.dispatches_on_put:
             self.dispatch_policy.dispatch(message)
-
-
-def _now() -> float:
-    return wall_us() / 1_000_000
 
 
 def _patience(*, block: bool, timeout: float | None) -> float | None:

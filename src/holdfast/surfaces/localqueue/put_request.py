@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 from msgspec import Struct
 
 from holdfast.arguments.put_options import PutOptions, make_item
-from holdfast.clock import wall_us
+from holdfast.clock import wall_s
 from holdfast.codec import JSON, decode_key
 from holdfast.commands import Item, Put
 from holdfast.surfaces.localqueue.messages import QueueMessage
@@ -82,7 +82,7 @@ class PutRequest(Struct, frozen=True):
 def placed(command: Put, value: Any) -> QueueMessage:
     """The message that a put made, just now."""
     (item,) = command.items
-    now = wall_us() / 1_000_000
+    now = wall_s()
     return QueueMessage(
         id=item.id,
         value=value,

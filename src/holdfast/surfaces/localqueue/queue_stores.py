@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from holdfast._sync.flows import browsing
 from holdfast.client import ControlPlaneClient
-from holdfast.clock import wall_us
+from holdfast.clock import wall_s
 from holdfast.commands import Clear, Count
 from holdfast.surfaces.localqueue.engine_backend import EngineBackend, look, ready, workers
 from holdfast.surfaces.localqueue.foreign_backend import ForeignBackend
@@ -186,9 +186,9 @@ def backend_of(store: QueueStore, queue: str) -> EngineBackend | ForeignBackend:
 
 def _in_s(moment: float) -> float:
     """How many seconds it is until a moment, 0 where it has passed."""
-    return max(0.0, moment - wall_us() / 1_000_000)
+    return max(0.0, moment - wall_s())
 
 
 def _age(older_than: float, at: float) -> float:
     """The age now of what had an age at a moment."""
-    return max(0.0, older_than + wall_us() / 1_000_000 - at)
+    return max(0.0, older_than + wall_s() - at)

@@ -10,12 +10,12 @@ from holdfast import forks
 from holdfast._async.flows.browsing import move_all, pages
 from holdfast._async.flows.claiming import claim_now
 from holdfast.client import ControlPlaneClient
-from holdfast.clock import wall_us
+from holdfast.clock import wall_s
 from holdfast.codec import check_duration, check_name
 from holdfast.commands import Claim, Clear, Item, Move, Put, Settle
 from holdfast.commands.argument_checks import check_budget
 from holdfast.ids import new_id
-from holdfast.records import Message, seconds_in
+from holdfast.records import Message
 from holdfast.surfaces.opening import client_of, is_by_reference
 from holdfast.surfaces.sssn.claims import Claims
 from holdfast.surfaces.sssn.messages import (
@@ -222,12 +222,12 @@ class WorkQueueChannel:
 
     async def on_maintain(self) -> None:
         """Remove what is older or more than the retention allows; call it as often as suits you."""
-        before = None if self.retention_max_age is None else seconds_in(wall_us()) - self.retention_max_age
+        before = None if self.retention_max_age is None else wall_s() - self.retention_max_age
         await self.evict(before, self.retention_max_count)
 
     def _message(self, sender_id: str, data: Any) -> ChannelMessage:
         content = data if isinstance(data, MessageContent) else GenericContent(data=data)
-        return ChannelMessage(id=new_id(), timestamp=seconds_in(wall_us()), sender_id=sender_id, content=content)
+        return ChannelMessage(id=new_id(), timestamp=wall_s(), sender_id=sender_id, content=content)
 
     def begin_in_child(self) -> None:
         """Go on in a forked child: what was claimed before belongs to the parent."""

@@ -4,7 +4,7 @@ from collections.abc import Iterator, MutableMapping
 
 from holdfast._sync.flows.browsing import pages
 from holdfast.client import ControlPlaneClient
-from holdfast.clock import wall_us
+from holdfast.clock import wall_s
 from holdfast.commands import Browse, Extend, Settle
 from holdfast.records import Message
 from holdfast.results import wall_time
@@ -32,7 +32,7 @@ class Claims(MutableMapping[str, tuple[str, float]]):
         message = self._held(message_id)
         if message.holder != worker:
             raise ValueError(f"message {message_id} is claimed by {message.holder!r}, not by {worker!r}: only read() makes claims")
-        left_s = claimed_at + self._lease_s - wall_us() / 1_000_000
+        left_s = claimed_at + self._lease_s - wall_s()
         self._client.store.execute(Extend([message.receipt], max(0.0, left_s)))
 
     def __delitem__(self, message_id: str) -> None:

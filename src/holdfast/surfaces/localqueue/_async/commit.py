@@ -11,7 +11,7 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from holdfast._async.handles.together import AsyncTogether
-from holdfast.clock import wall_us
+from holdfast.clock import wall_s
 from holdfast.codec import JSON, check_value_size
 from holdfast.codec.limits import DEFAULT_LIMITS, Limits
 from holdfast.commands import Move
@@ -86,7 +86,7 @@ class AsyncCommit:
             if self._has_envelopes and not self._is_in(step, self._ledger) and plain is not None:
                 # Should the envelope fail after this, a repetition finds the result here.
                 metadata.setdefault("result", plain)
-            done = IdempotencyRecord("succeeded", self._record.first_seen_at, wall_us() / 1_000_000, result_key, metadata)
+            done = IdempotencyRecord("succeeded", self._record.first_seen_at, wall_s(), result_key, metadata)
             await keep(self._queue, step, self._ledger, self._key, done)
         await self._wrap(step, result_key, self._plain(step, result))
 
@@ -126,7 +126,7 @@ class AsyncCommit:
         told = error_of(error_text(error) or "")
         if self._ledger is not None and self._record is not None:
             metadata = {**self._facts, "last_error": told}
-            failed = IdempotencyRecord("failed", self._record.first_seen_at, wall_us() / 1_000_000, None, metadata)
+            failed = IdempotencyRecord("failed", self._record.first_seen_at, wall_s(), None, metadata)
             await keep(self._queue, step, self._ledger, self._key, failed)
         if self._saga is not None:
             envelope = {**self._facts, "dedupe_key": self._message.dedupe_key, "phase": "compensate", "error": told}

@@ -18,7 +18,7 @@ from holdfast._async.handles.claimed import AsyncQueueClaimContext
 from holdfast._async.handles.claims import AsyncQueueClaim
 from holdfast._async.handles.mapping import AsyncDict
 from holdfast.blocking_calls import async_call, async_sleep
-from holdfast.clock import wall_us
+from holdfast.clock import wall_s
 from holdfast.codec import JSON
 from holdfast.commands import Browse
 from holdfast.holding.hold import Hold, monotonic_s
@@ -117,7 +117,7 @@ class AsyncClaimedMessages:
             await self._methods.show_up()
         elif self._by.worker_id is not None and self.now() >= self._shows_up_at:
             self._shows_up_at = self.now() + HEARTBEAT_S
-            await self._workers.put((self._queue.name, "seen", self._by.worker_id), wall_us() / 1_000_000)
+            await self._workers.put((self._queue.name, "seen", self._by.worker_id), wall_s())
 
     def next(self, timeout_s: float) -> AbstractAsyncContextManager[AsyncDelivery | None]:
         """The next message, held while the context lasts."""

@@ -19,7 +19,7 @@ from holdfast._sync.handles.claimed import QueueClaimContext
 from holdfast._sync.handles.claims import QueueClaim
 from holdfast._sync.handles.mapping import Dict
 from holdfast.blocking_calls import call, sleep
-from holdfast.clock import wall_us
+from holdfast.clock import wall_s
 from holdfast.codec import JSON
 from holdfast.commands import Browse
 from holdfast.holding.hold import Hold, monotonic_s
@@ -118,7 +118,7 @@ class ClaimedMessages:
             self._methods.show_up()
         elif self._by.worker_id is not None and self.now() >= self._shows_up_at:
             self._shows_up_at = self.now() + HEARTBEAT_S
-            self._workers.put((self._queue.name, "seen", self._by.worker_id), wall_us() / 1_000_000)
+            self._workers.put((self._queue.name, "seen", self._by.worker_id), wall_s())
 
     def next(self, timeout_s: float) -> AbstractContextManager[Delivery | None]:
         """The next message, held while the context lasts."""

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
-from holdfast.clock import wall_us
+from holdfast.clock import wall_s
 from holdfast.surfaces.localqueue._sync import records
 from holdfast.surfaces.localqueue.record_store import KeyedRecords, RecordStore
 from holdfast.surfaces.localqueue.store_location import InLmdbFolder, InMemory, InSqliteFile, StoreLockedError
@@ -26,7 +26,7 @@ class RetryRecord:
     @classmethod
     def new(cls) -> "RetryRecord":
         """One of something that is tried for the first time, now."""
-        return cls(first_attempt_at=wall_us() / 1_000_000)
+        return cls(first_attempt_at=wall_s())
 
 
 class AttemptStore(KeyedRecords[RetryRecord], Protocol):
