@@ -106,7 +106,7 @@ COMMANDS: list[Any] = [
     Seal("memory://", NUMBERS),
 ]
 PARTS: list[tuple[Any, Callable[[Any], Command[Any]], tuple[str | int, ...]]] = [
-    (Item("a", ONE), lambda item: Put("q", [item]), ("items", 0)),
+    (Item("a", ONE, key="k", if_ready="postpone"), lambda item: Put("q", [item]), ("items", 0)),
     (Receipt("q", "a", 1), lambda receipt: Settle([receipt]), ("receipts", 0)),
     (Filter(error_contains="x"), lambda which: Browse("q", which=which), ("which",)),
     (Change("k", value=ONE), lambda change: Write("d", [change]), ("changes", 0)),

@@ -24,8 +24,8 @@ from tests.stores_by_name import factory_of
 
 STATES: tuple[State, ...] = ("ready", "leased", "dead", "buffered")
 CHECKED_OTHERWISE = {"queue", "dict", "name", "kind", "key", "topic", "to", "state", "which", "expired_to", "return_to", "dead_letter"} | {
-    "to_queue", "error", "lease_id", "default", "id", "value", "if_ready", "if_leased", "do", "expect", "expected", "items", "receipts",
-    "changes", "names", "survey", "settings", "messages", "fences", "entries", "commands", "keys", "after",
+    "to_queue", "error", "lease_id", "default", "id", "value", "if_ready", "if_leased", "if_id", "if_recent", "recent", "do", "expect",
+    "expected", "items", "receipts", "changes", "names", "survey", "settings", "messages", "fences", "entries", "commands", "keys", "after",
 }  # fmt: skip
 """Names, words to choose from, values, which the store measures, and what has fields of its own."""
 

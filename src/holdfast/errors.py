@@ -71,6 +71,10 @@ class Refused(HoldfastError):
         self.step = step
 
 
+class IdTaken(Refused):
+    """A put with `if_id="reject"` met a message under the same id that has another value."""
+
+
 class Compacted(HoldfastError):
     """The events asked for are gone (or were never in this store): take a fresh snapshot."""
 

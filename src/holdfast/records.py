@@ -169,6 +169,13 @@ class Message(Struct, frozen=True, gc=False, omit_defaults=True):
         """A buffered copy whose turn has come."""
         return replace(self, state="ready")
 
+    def postponed(self, position: int, at_latest_s: float | None) -> "Message":
+        """Due at another moment, but not later than so long after it was put; the time in which it has to be started moves along."""
+        if at_latest_s is not None:
+            position = min(position, self.created_at + moment_in(at_latest_s))
+        start_by = None if self.start_by is None else self.start_by + position - self.position
+        return replace(self, position=position, start_by=start_by)
+
     def valued(self, value: Raw) -> "Message":
         return replace(self, value=value)
 

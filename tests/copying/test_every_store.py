@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -53,6 +54,18 @@ def test_everything_arrives_as_it_was(source: Store, target: Store) -> None:
     assert contents(target) == before
 
 
+def test_what_remains_of_the_time_in_which_a_key_is_unique_is_carried_over(source: Store, target: Store) -> None:
+    put(source, "once", key='"once"', unique_for_s=60)
+    for store in (source, target):
+        advance(store, 40)
+    copy(source, target)
+    drain(target)
+    advance(target, 19)
+    assert put(target, "again", key='"once"', unique_for_s=60).ids == ["once"]
+    advance(target, 1)
+    assert put(target, "later", key='"once"', unique_for_s=60).created == [True]
+
+
 def test_what_arrived_is_handed_out_in_the_order_of_the_source(source: Store, target: Store) -> None:
     copy(source, target)
     assert drain(target) == ["failing", "urgent", "plain 1", "plain 2", "large", "behind it", "to be started", "low"]
@@ -75,3 +88,8 @@ def test_there_and_back_again(source: Store, target: Store) -> None:
     copy(source, target)
     copy(target, back)
     assert contents(back) == before
+
+
+def advance(store: Any, seconds: float) -> None:
+    """Move the clock of a store, which is its own."""
+    store.clock.advance(seconds)

@@ -81,13 +81,13 @@ class TestPutting:
         assert TRANSLATED < OPTIONS
 
     def test_an_option_that_only_travels_needs_no_code_of_its_own(self) -> None:
-        travelling = dict.fromkeys(OPTIONS - TRANSLATED, 7) | {"labels": ("red",)}
-        item = make_item("a", JSON, travelling)
+        travelling = dict.fromkeys(OPTIONS - TRANSLATED, 7) | {"labels": ("red",), "if_id": "reject", "if_recent": "reject"}
+        item = make_item("a", JSON, {**travelling, "key": "k", "if_ready": "postpone"})
         assert {name: getattr(item, name) for name in travelling} == travelling
 
     def test_a_mistyped_option_is_named_with_the_one_that_was_meant(self) -> None:
         handles = Handles()
-        with pytest.raises(TypeError, match=r"^put has no option 'prioirty': did you mean 'priority'\? supported: at, dead_letter_queue"):
+        with pytest.raises(TypeError, match=r"^put has no option 'prioirty': did you mean 'priority'\? supported: at, at_latest_s, dead"):
             handles.queue.put("a", prioirty=1)  # type: ignore[call-arg]
         with pytest.raises(TypeError, match="put_many has no option 'id'"):
             handles.queue.put_many(["a", "b"], id="x")  # type: ignore[call-arg]

@@ -18,7 +18,8 @@ from holdfast.commands.fences import LowerFences
 from holdfast.commands.leases import Acquire, LeaseName, Release
 from holdfast.commands.moving import Move
 from holdfast.commands.objects import Names
-from holdfast.commands.putting import Placement, Put
+from holdfast.commands.placement import Placement
+from holdfast.commands.putting import Put
 from holdfast.commands.together import Together
 from holdfast.commands.transaction import Line
 from holdfast.errors import HoldfastError

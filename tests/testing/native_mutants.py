@@ -14,6 +14,32 @@ class TextMutant(Struct, frozen=True):
 
 SQL = [
     TextMutant(
+        "looks whether a key was put before it has the key",
+        r"    perform lock_entry\(wanted.dict, wanted.key\);",
+        "    insert into entries (dict, key) select wanted.dict, wanted.key where not exists (\n"
+        "      select from entries where dict = wanted.dict and key = wanted.key\n"
+        "    ) on conflict do nothing;",
+        "test_of_many_producers_one_puts_a_unique_key",
+    ),
+    TextMutant(
+        "ignores another value under a known id",
+        r"and value <> value_known",
+        "and false",
+        "test_another_value_under_a_known_id_is_refused_if_the_put_says_so",
+    ),
+    TextMutant(
+        "compares an id with what the put changes",
+        r"coalesce\(value_given\([^)]*\), item.value\)",
+        "item.value",
+        "test_an_id_is_compared_with_the_value_that_the_same_batch_gave_it",
+    ),
+    TextMutant(
+        "postpones for ever",
+        r"least\(due_at\(item, now\), [^;]*\);",
+        "due_at(item, now);",
+        "test_a_message_is_postponed_only_so_far",
+    ),
+    TextMutant(
         "hands out what somebody is just claiming",
         r"for update skip locked",
         "",
@@ -102,6 +128,24 @@ SQL = [
 ]
 
 LUA = [
+    TextMutant(
+        "forgets which keys were put",
+        r"local recent = recent_id\(placement, item\)",
+        "local recent = nil",
+        "test_a_key_is_put_once_in_its_time_whatever_became_of_the_message",
+    ),
+    TextMutant(
+        "ignores another value under a known id",
+        r"if value ~= item.value then",
+        "if false then",
+        "test_another_value_under_a_known_id_is_refused_if_the_put_says_so",
+    ),
+    TextMutant(
+        "postpones for ever",
+        r"if item.options.at_latest then",
+        "if false then",
+        "test_a_message_is_postponed_only_so_far",
+    ),
     TextMutant(
         "gives out one token for all",
         r"command\.holder, token, now",

@@ -8,14 +8,17 @@ from holdfast.stores.memory import MemoryStore
 from holdfast.testing.conformance import THEMES
 from tests.testing.controls import Mutant, PlainFactory, failures, run
 from tests.testing.mutants import MUTANTS
+from tests.testing.put_mutants import PUT_MUTANTS
+
+ALL = (*MUTANTS, *PUT_MUTANTS)
 
 
-@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name.replace(" ", "-"))
+@pytest.mark.parametrize("mutant", ALL, ids=lambda mutant: mutant.name.replace(" ", "-"))
 def test_a_broken_store_is_noticed(mutant: Mutant) -> None:
     assert failures(mutant), f"a store that {mutant.name} passes {mutant.noticed_by}"
 
 
-@pytest.mark.parametrize("name", sorted({mutant.noticed_by for mutant in MUTANTS}))
+@pytest.mark.parametrize("name", sorted({mutant.noticed_by for mutant in ALL}))
 def test_the_whole_store_passes_what_the_broken_one_fails(name: str) -> None:
     assert list(run(name, PlainFactory())) == []
 

@@ -124,6 +124,7 @@ def queues(client: ControlPlaneClient) -> None:
     assert_type(id, MessageId)
     assert_type(id.created, bool)
     jobs.put(Job("a"), at=datetime.now(UTC), if_ready="update", if_leased="buffer", key=1, metadata={"by": "ann"}, id="1", timeout_s=1.0)
+    jobs.put(Job("a"), if_ready="postpone", at_latest_s=60.0, key=1, unique_for_s=3600.0, if_recent="reject", if_id="reject")
     assert_type(jobs.put_many([Job("a"), Job("b")], keys=[1, "b"], priority=2), list[MessageId])
     assert_type(jobs.put_work(Job("a"), max_attempts=3, dead_letter_queue="dead", metadata={}), MessageId)
     assert_type(jobs.get_many(10, timeout_s=math.inf, poll_interval_s=0.5), list[Job])

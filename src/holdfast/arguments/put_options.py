@@ -8,7 +8,7 @@ from holdfast.arguments.options import refuse_unknown
 from holdfast.codec import JSON, Codec, encode_key
 from holdfast.codec.limits import shown
 from holdfast.commands import Item
-from holdfast.commands.putting import IfLeased, IfReady
+from holdfast.commands.putting import IfId, IfLeased, IfReady, IfRecent
 from holdfast.ids import new_id
 from holdfast.tracing import is_traced, trace_fields
 
@@ -21,9 +21,20 @@ class SharedOptions(TypedDict, total=False):
     if_present: IfPresent | None
     """Sets `if_ready` and `if_leased` to the same; `buffer` leaves both at their defaults."""
     if_ready: IfReady | None
-    """What happens if a message of the key is waiting: `update` it (the default), `keep` it, or `reject` the put with `KeyInFlight`."""
+    """What happens if a message of the key is waiting: `update` it (the default), `keep` it, `reject` the put with `KeyInFlight`, or
+    `postpone` it: update it, and let it be due when this put says, counted from now."""
     if_leased: IfLeased | None
     """What happens if a message of the key is claimed: `buffer` (the default) makes the new one wait behind it; the others are as above."""
+    at_latest_s: float | None
+    """How long after the message was put `if_ready="postpone"` may hold it back; None, the default, is for ever."""
+    unique_for_s: float | None
+    """So long after the put that creates the message no other put of the key creates one, whatever became of the message: see `if_recent`.
+    None, the default, lets the key go with its message."""
+    if_recent: IfRecent
+    """What happens within `unique_for_s` once the message is gone: `keep` (the default) puts nothing and returns its id, `reject` raises
+    `KeyInFlight`. While the message waits or is claimed, `if_ready` and `if_leased` decide."""
+    if_id: IfId
+    """What happens if the id is known and has another value: `ignore` the put (the default), or `reject` it with `IdTaken`."""
     delay_s: float
     """How long the message is held back, by default 0 seconds."""
     at: datetime | None
@@ -46,7 +57,7 @@ class NamingOptions(TypedDict, total=False):
     key: Hashable | None
     """Names at most one living message of the queue: see `if_ready` and `if_leased`."""
     id: str | None
-    """The id of the message, by default a new one. A put under an id that exists changes nothing."""
+    """The id of the message, by default a new one. A put under an id that exists changes nothing: see `if_id`."""
 
 
 class ManyOptions(SharedOptions, total=False):

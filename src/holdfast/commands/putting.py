@@ -5,37 +5,68 @@ from operator import attrgetter, itemgetter
 from typing import Any, ClassVar, Final, Literal, Self
 
 from msgspec import Raw, Struct
-from msgspec.structs import replace
+from msgspec.structs import force_setattr
 
 from holdfast.codec import Limits, check_batch, check_name, check_value_size
-from holdfast.codec.fields import AT, DELAY_S, LABELS, MAX_ATTEMPTS, METADATA, PRIORITY, START_WITHIN_S, Field, check_fields
+from holdfast.codec.fields import (
+    AT,
+    AT_LATEST_S,
+    DELAY_S,
+    LABELS,
+    MAX_ATTEMPTS,
+    METADATA,
+    PRIORITY,
+    START_WITHIN_S,
+    UNIQUE_FOR_S,
+    Field,
+    check_fields,
+)
 from holdfast.codec.limits import SHORT
 from holdfast.codec.metadata import readable_metadata
 from holdfast.commands.argument_checks import check_choice, check_key, check_queue
 from holdfast.commands.command import Command, Resource
 from holdfast.commands.endings import announce, create_queue, event, promote, resize
 from holdfast.commands.names import Renamer, Verb, all_renamed, renamed
+from holdfast.commands.placement import Placement
 from holdfast.commands.plain import are_plain, is_plain
-from holdfast.commands.refusal_errors import key_in_flight, queue_full
+from holdfast.commands.recent import recent_dict
 from holdfast.commands.transaction import Transaction
-from holdfast.records import MaybeRaw, Message, Settings, moment_in
+from holdfast.records import MaybeRaw, Message, moment_in
 
-IfReady = Literal["keep", "update", "reject"]
+IfReady = Literal["keep", "update", "reject", "postpone"]
 IfLeased = Literal["keep", "update", "reject", "buffer"]
+IfId = Literal["ignore", "reject"]
+IfRecent = Literal["keep", "reject"]
 
+UPDATE: Final[IfReady] = "update"
+BUFFER: Final[IfLeased] = "buffer"
+IGNORE: Final[IfId] = "ignore"
+KEEP: Final[IfRecent] = "keep"
 NO_DELAY_S: Final = 0.0
 NO_PRIORITY: Final = 0
 NO_LABELS: Final = ()
 """What is left out is these very objects, and needs no check."""
 
-POLICIES_READY = ("update", "keep", "reject")
+POLICIES_READY = ("update", "keep", "reject", "postpone")
 POLICIES_LEASED = ("buffer", "update", "keep", "reject")
+POLICIES_ID = ("ignore", "reject")
+POLICIES_RECENT = ("keep", "reject")
 
 
 class Item(Struct, frozen=True, gc=False, omit_defaults=True, forbid_unknown_fields=True):
     """One message to put."""
 
-    checked: ClassVar[tuple[Field, ...]] = (DELAY_S, AT, PRIORITY, MAX_ATTEMPTS, START_WITHIN_S, METADATA, LABELS)
+    checked: ClassVar[tuple[Field, ...]] = (
+        DELAY_S,
+        AT,
+        PRIORITY,
+        MAX_ATTEMPTS,
+        START_WITHIN_S,
+        METADATA,
+        LABELS,
+        AT_LATEST_S,
+        UNIQUE_FOR_S,
+    )
     plain_fields: ClassVar[tuple[str, ...]] = (
         *(
             "id",
@@ -52,13 +83,13 @@ class Item(Struct, frozen=True, gc=False, omit_defaults=True, forbid_unknown_fie
             "labels",
         ),
     )
-    """All but the key: without one, the policies for keys mean nothing."""
+    """All but the key, without which the policies for keys mean nothing, and what is rarely asked for."""
 
     id: str
     value: Raw
     key: str | None = None
-    if_ready: IfReady = "update"
-    if_leased: IfLeased = "buffer"
+    if_ready: IfReady = UPDATE
+    if_leased: IfLeased = BUFFER
     delay_s: float = NO_DELAY_S
     at: int | None = None
     """A moment of the wall clock, in microseconds, before which it is not due."""
@@ -68,6 +99,12 @@ class Item(Struct, frozen=True, gc=False, omit_defaults=True, forbid_unknown_fie
     start_within_s: float | None = None
     metadata: MaybeRaw = None
     labels: tuple[str, ...] = NO_LABELS
+    if_id: IfId = IGNORE
+    at_latest_s: float | None = None
+    """How long after the first put of the key `if_ready="postpone"` may hold it back."""
+    unique_for_s: float | None = None
+    """So long after the put that creates the message `if_recent` decides about other puts of the key, once the message is gone."""
+    if_recent: IfRecent = KEEP
 
     def __post_init__(self) -> None:
         # Every put pays for this, so what is short, plain or left out is passed without a call.
@@ -76,7 +113,7 @@ class Item(Struct, frozen=True, gc=False, omit_defaults=True, forbid_unknown_fie
             check_name(message_id, "message id")
         if key is not None and (type(key) is not str or not 0 < len(key) <= SHORT or not key.isprintable()):
             check_key(key)
-        if self.if_ready != "update" or self.if_leased != "buffer":
+        if self.if_ready is not UPDATE or self.if_leased is not BUFFER:
             self._check_policies()
         if self.dead_letter is not None:
             check_name(self.dead_letter, "dead-letter queue")
@@ -88,27 +125,43 @@ class Item(Struct, frozen=True, gc=False, omit_defaults=True, forbid_unknown_fie
             and self.labels is NO_LABELS
             and self.at is None
             and self.start_within_s is None
+            and self.if_id is IGNORE
+            and self.at_latest_s is None
+            and self.unique_for_s is None
+            and self.if_recent is KEEP
         ):
-            check_fields(self, self.checked)
+            self._check_options()
 
     def _check_policies(self) -> None:
         if self.if_ready not in POLICIES_READY or self.if_leased not in POLICIES_LEASED:
             check_choice(self.if_ready, POLICIES_READY, "if_ready")
             check_choice(self.if_leased, POLICIES_LEASED, "if_leased")
 
+    def _check_options(self) -> None:
+        check_fields(self, self.checked)
+        check_choice(self.if_id, POLICIES_ID, "if_id")
+        check_choice(self.if_recent, POLICIES_RECENT, "if_recent")
+        if self.at_latest_s is not None and self.if_ready != "postpone":
+            raise ValueError('at_latest_s limits if_ready="postpone": give that, too')
+        if self.unique_for_s is None and self.if_recent != "keep":
+            raise ValueError("if_recent says what to do within unique_for_s: give that, too")
+        if self.unique_for_s is not None and self.key is None:
+            raise ValueError("unique_for_s is about a key: give key, too")
+
     def message(self, queue: str, now: int, wall_offset: int, n: int = 0) -> Message:
         """The new message that it puts."""
-        position = now + moment_in(self.delay_s) if self.delay_s else now
-        if self.at is not None:
-            position = max(position, self.at - wall_offset)
+        position = self.due_at(now, wall_offset)
         start_by = None if self.start_within_s is None else position + moment_in(self.start_within_s)
         return Message(queue, self.id, self.value, *_in_order(_DEFAULTS + _kept(self) + (n, position, start_by, now)))
+
+    def due_at(self, now: int, wall_offset: int) -> int:
+        """When it may be handed out."""
+        position = now + moment_in(self.delay_s) if self.delay_s else now
+        return position if self.at is None else max(position, self.at - wall_offset)
 
 
 KEPT: tuple[str, ...] = tuple(name for name in Item.__struct_fields__ if name in Message.__struct_fields__ and name not in ("id", "value"))
 """The options of a put that a message keeps as they are."""
-UPDATED: tuple[str, ...] = ("metadata", "labels")
-"""What a put that updates a message changes besides its value."""
 _kept: Callable[[Item], tuple[Any, ...]] = attrgetter(*KEPT)
 _DEFAULTS: Final = Message.__struct_defaults__
 
@@ -144,21 +197,29 @@ class Put(Command[Puts], frozen=True):
     verb: ClassVar[Verb] = "put"
     answer_type: ClassVar[Any] = Puts
 
-    plain_fields: ClassVar[tuple[str, ...]] = ("id", "queue", "items")
+    plain_fields: ClassVar[tuple[str, ...]] = ("id", "queue", "items", "recent")
 
     queue: str
     items: Sequence[Item]
+    recent: str | None = None
+    """The dict that remembers the keys of items with `unique_for_s`; by default that of the queue: `jobs-recent` for `jobs`."""
 
     def __post_init__(self) -> None:
         check_queue(self.queue)
         for item in self.items:
-            if item.dead_letter == self.queue:
+            if item.dead_letter is not None and item.dead_letter == self.queue:
                 message = f"queue {self.queue!r} cannot be its own dead-letter queue: name another"
                 raise ValueError(message)
+            if item.unique_for_s is not None and self.recent is None:
+                force_setattr(self, "recent", recent_dict(self.queue))
+        if self.recent is not None:
+            check_name(self.recent, "dict")
 
     def named(self, names: Renamer) -> Self:
+        queue = names.object("queue", self.queue, self.verb)
+        recent = None if self.recent is None else names.object("dict", self.recent, "write")
         items = [item if item.dead_letter is None else renamed(item, dead_letter=names.later(item.dead_letter)) for item in self.items]
-        return renamed(self, queue=names.object("queue", self.queue, self.verb), items=all_renamed(self.items, items))
+        return renamed(self, queue=queue, items=all_renamed(self.items, items), recent=recent)
 
     def measure(self, limits: Limits) -> int:
         size = 0
@@ -186,16 +247,21 @@ class Put(Command[Puts], frozen=True):
             if item.key is not None:
                 yield ("line", self.queue), False
                 yield ("key", self.queue, item.key), True
+            if item.unique_for_s is not None and self.recent is not None:
+                yield ("dict", self.recent), False
+                yield ("entry", self.recent, item.key), True
 
-    def check(self, tx: Transaction) -> "Placement":
+    def check(self, tx: Transaction) -> Placement:
         placement = Placement(tx.settings("queue", self.queue), tx.now)
-        placement.look_up(tx, self.queue, self.items)
+        placement.look_up(tx, self.queue, self.items, self.recent)
         for item in self.items:
             placement.place(self.queue, item, tx.wall_offset)
         placement.check_room(tx, self.queue)
+        if placement.recent is not None:
+            placement.recent.check(tx)
         return placement
 
-    def write(self, tx: Transaction, plan: "Placement") -> Puts:
+    def write(self, tx: Transaction, plan: Placement) -> Puts:
         if plan.settings is None:
             create_queue(tx, self.queue)
         added, updated = list(plan.added.values()), list(plan.updated.values())
@@ -208,13 +274,18 @@ class Put(Command[Puts], frozen=True):
             tx.remove(plan.late)
             resize(tx, self.queue, -len(plan.late))
         tx.add(added)
+        if plan.postponed:
+            tx.restore([plan.updated[message_id] for message_id in plan.postponed])
         if updated:
             tx.revalue(updated)
         if plan.is_bounded:
             resize(tx, self.queue, plan.ready_count)
-        announce(tx, [message for message in added if message.state == "ready"])
+        sooner = [message for message in updated if message.position < plan.postponed.get(message.id, message.position)]
+        announce(tx, [*(message for message in added if message.state == "ready"), *sooner])
         # The message that a copy waits behind may be settled by the same step.
         promote(tx, self.queue, [message for message in added if message.state == "buffered"])
+        if plan.recent is not None:
+            plan.recent.write(tx)
         return Puts(plan.ids, plan.created)
 
 
@@ -223,87 +294,3 @@ def told_updated(messages: Sequence[Message]) -> dict[str, list[Any]]:
     if not messages:
         return {}
     return {"updated": [message.id for message in messages], "updated_keys": [message.key for message in messages]}
-
-
-class Placement(Struct):
-    """Where each item of a put goes, worked out one after the other as if each were put alone."""
-
-    settings: Settings | None
-    now: int
-    ids: list[str] = []
-    created: list[bool] = []
-    added: dict[str, Message] = {}
-    updated: dict[str, Message] = {}
-    late: list[Message] = []
-    """Under these keys, and too late to be started: they swallow no new work."""
-    taken: set[str] = set()
-    live: dict[str | None, Message] = {}
-    copies: dict[str | None, Message] = {}
-
-    @property
-    def is_bounded(self) -> bool:
-        return self.settings is not None and self.settings.maxsize is not None
-
-    @property
-    def ready_count(self) -> int:
-        return sum(message.state == "ready" for message in self.added.values())
-
-    def look_up(self, tx: Transaction, queue: str, items: Sequence[Item]) -> None:
-        self.taken = tx.taken_ids(queue, [item.id for item in items])
-        keys = {item.key for item in items if item.key is not None}
-        for message in tx.keyed(queue, keys) if keys else ():
-            if message.state == "ready" and message.is_late(self.now):
-                self.late.append(message)
-                continue
-            (self.copies if message.state == "buffered" else self.live)[message.key] = message
-        self.late.sort(key=lambda message: message.n)  # Stores find keys in an order of their own.
-
-    def place(self, queue: str, item: Item, wall_offset: int) -> None:
-        if item.id in self.taken:
-            self._answer(item.id, created=False)
-        elif item.key is None or item.key not in self.live:
-            self._add(item.message(queue, self.now, wall_offset))
-        else:
-            self._place_behind(queue, item, item.key, wall_offset)
-
-    def _place_behind(self, queue: str, item: Item, key: str, wall_offset: int) -> None:
-        """The key is taken: the put's policy decides."""
-        first, copy = self.live[key], self.copies.get(key)
-        held = first.held_at(self.now)
-        policy = item.if_leased if held else item.if_ready
-        if policy == "reject":
-            raise key_in_flight(queue, key, held=held)
-        if policy == "keep":
-            self._answer((copy or first).id, created=False)
-        elif copy is not None or policy == "update":
-            self._update(copy or first, item)
-        else:
-            message = item.message(queue, self.now, wall_offset)
-            position = message.position if message.position > self.now else first.position
-            self._add(replace(message, state="buffered", position=position))
-
-    def _add(self, message: Message) -> None:
-        self.added[message.id] = message
-        self.taken.add(message.id)
-        if message.key is not None:
-            (self.copies if message.state == "buffered" else self.live)[message.key] = message
-        self._answer(message.id, created=True)
-
-    def _update(self, message: Message, item: Item) -> None:
-        changed = replace(message, value=item.value, **{name: getattr(item, name) for name in UPDATED})
-        (self.added if message.id in self.added else self.updated)[message.id] = changed
-        (self.copies if message.state == "buffered" else self.live)[item.key] = changed
-        self._answer(message.id, created=False)
-
-    def _answer(self, message_id: str, *, created: bool) -> None:
-        self.ids.append(message_id)
-        self.created.append(created)
-
-    def check_room(self, tx: Transaction, queue: str) -> None:
-        if self.settings is None or self.settings.maxsize is None:
-            return
-        wanted, maxsize = self.ready_count, self.settings.maxsize
-        used = self.settings.size - len(self.late) + tx.reserved.get(queue, 0)
-        if wanted and used + wanted > maxsize:
-            raise queue_full(queue, used, maxsize, wanted)
-        tx.reserved[queue] = tx.reserved.get(queue, 0) + wanted

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from holdfast.errors import ClaimLost, Compacted, KeyInFlight, LeaseHeld, LeaseLost, QueueFull, Refused, StoreMoved
+from holdfast.errors import ClaimLost, Compacted, IdTaken, KeyInFlight, LeaseHeld, LeaseLost, QueueFull, Refused, StoreMoved
 from holdfast.records import Lease, Receipt
 
 
@@ -15,6 +15,18 @@ def queue_full(queue: str, used: int, maxsize: int, wanted: int) -> QueueFull:
 def key_in_flight(queue: str, key: str, *, held: bool) -> KeyInFlight:
     """A put with `reject` met a message under its key."""
     return KeyInFlight(f"key {key} of queue {queue!r} is {'claimed' if held else 'waiting'}, and the policy of this put is reject")
+
+
+def key_is_recent(queue: str, key: str) -> KeyInFlight:
+    """A put with `if_recent="reject"` met a key that was put not long ago."""
+    return KeyInFlight(f"key {key} of queue {queue!r} was put within its unique_for_s, and if_recent of this put is reject")
+
+
+def id_taken(queue: str, message_id: str) -> IdTaken:
+    """A put with `if_id="reject"` met a message under its id that has another value."""
+    return IdTaken(
+        f"id {message_id!r} of queue {queue!r} has another value; nothing was put: use another id, or leave if_id out to ignore it"
+    )
 
 
 def claims_lost(lost: Sequence[Receipt], of: int) -> ClaimLost:

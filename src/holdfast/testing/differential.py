@@ -24,7 +24,7 @@ from holdfast.records import Receipt, State
 from holdfast.stores import Store
 from holdfast.stores.memory import MemoryStore
 from holdfast.testing.clock import FakeClock
-from holdfast.testing.randomness import BEYOND, BUSY, DICTS, GRAVE, MAKERS, PLAIN, QUEUES, TOPICS, World, named
+from holdfast.testing.randomness import BEYOND, BUSY, DICTS, GRAVE, MAKERS, PLAIN, QUEUES, RECENT, TOPICS, World, named
 
 STATES: tuple[State, ...] = ("ready", "leased", "dead", "buffered")
 NUMBERS = frozenset({"token", "revision", "index"})
@@ -311,7 +311,7 @@ def _everything(store: Store) -> dict[str, Any]:
         # Moved off the middle between two thousandths, where the last bit of the sum decides.
         rounded = None if average is None else round(average + 1e-7, 3)
         seen[f"stats of {queue}"] = _plain(replace(counted, average_leased_s=rounded))
-    for name in DICTS:
+    for name in (*DICTS, *RECENT):
         seen[f"entries of {name}"] = _plain(store.execute(Read(name)).entries)
     for kind in ("queue", "dict"):
         seen[f"every {kind}"] = _plain(store.execute(Names(kind)).settings)

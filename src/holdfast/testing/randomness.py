@@ -18,7 +18,6 @@ from holdfast.commands import (
     Configure,
     Extend,
     Filter,
-    Item,
     LeaseName,
     Move,
     Prune,
@@ -32,13 +31,15 @@ from holdfast.commands import (
 from holdfast.commands.leases import Acquired
 from holdfast.records import Receipt, ReturnTo
 from holdfast.testing.clock import START_US
+from holdfast.testing.random_items import KEYS, item, plain_item
 
 QUEUES = ("one", "two")
 GRAVE = "graves"
 BUSY = "busy"
 """A queue that nobody limits or pauses: there the commonest commands find what they look for."""
 DICTS = ("config", "state")
-KEYS = ('"a"', '"b"', "7")
+RECENT = ("one-recent", "two-recent")
+"""The dicts that remember which keys of the queues were put not long ago."""
 ENTRIES = ("a", "b", "ab", "ü")
 BEYOND = 2**53 - 1
 """No store gives this number out."""
@@ -50,7 +51,6 @@ SIZES = (1, 1, 1, 1, 1, 1, 1, 1, 1, 3)
 """How many messages a plain command is about."""
 
 FILTERS = (Filter(), Filter(), Filter(older_than_s=3), Filter(error_contains="roke"), Filter(key_prefix='"'), Filter(label="red"))
-LABELS: tuple[tuple[str, ...], ...] = ((), (), (), ("red",), ("red", "ü"))
 
 TOPICS = ("queue:one", "queue:two", f"queue:{GRAVE}", f"queue:{BUSY}", "dict:config", "dict:state", "lease::a", "lease::b")
 
@@ -117,49 +117,6 @@ def put(world: World) -> Put:
 
 def plain_queue(world: World) -> str:
     return world.chance.choice((BUSY, BUSY, BUSY, BUSY, *QUEUES))
-
-
-def plain_item(world: World) -> Item:
-    chance = world.chance
-    world.ids.append(chance.choice(world.ids[-10:]) if world.ids and chance.random() < 0.02 else world.name())
-    plain = Item(world.ids[-1], value(world), priority=chance.choice((0, 0, 0, 0, 1)))
-    return plain if chance.random() < 0.7 else replace(plain, **options(world))
-
-
-def options(world: World) -> dict[str, Any]:
-    """What a message without a key may be put with."""
-    chance = world.chance
-    return {
-        "delay_s": chance.choice((0.0, 0.0, 0.0, 2.0)),
-        "max_attempts": chance.choice((None, 1, 3)),
-        "dead_letter": chance.choice((None, "morgue")),
-        "metadata": chance.choice((None, Raw(b'{"from":"us"}'))),
-        "labels": chance.choice(LABELS),
-    }
-
-
-def value(world: World) -> Raw:
-    return Raw(json.encode(world.chance.choice((None, 1, "text", {"n": [world.chance.randint(0, 9)]}))))
-
-
-def item(world: World) -> Item:
-    chance = world.chance
-    world.ids.append(chance.choice(world.ids[-10:]) if world.ids and chance.random() < 0.1 else world.name())
-    return Item(
-        world.ids[-1],
-        value(world),
-        key=chance.choice((None, *KEYS)),
-        if_ready=chance.choice(("update", "keep", "reject")) if chance.random() < 0.4 else "update",
-        if_leased=chance.choice(("buffer", "update", "keep", "reject")) if chance.random() < 0.5 else "buffer",
-        delay_s=chance.choice((0, 0, 0, 2, 10)),
-        at=world.wall_us() + chance.choice((-2, 0, 3)) * 1_000_000 if chance.random() < 0.15 else None,
-        priority=chance.choice((0, 0, 0, 1, -1)),
-        max_attempts=chance.choice((None, None, 1, 2)),
-        dead_letter=chance.choice((None, None, "morgue")),
-        start_within_s=chance.choice((None, None, None, 5)) if world.can_be_late else None,
-        metadata=chance.choice((None, Raw(b'{"from":"us"}'))),
-        labels=chance.choice(LABELS),
-    )
 
 
 def claim(world: World) -> Claim:

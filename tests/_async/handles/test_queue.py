@@ -13,7 +13,7 @@ from holdfast._async.handles.queue import AsyncQueue
 from holdfast.client import ControlPlaneClient
 from holdfast.codec import MSGPACK
 from holdfast.commands.topics import queue_topic, room_topic
-from holdfast.errors import KeyInFlight, QueueFull
+from holdfast.errors import IdTaken, KeyInFlight, QueueFull
 from holdfast.results import QueueResponse
 from holdfast.testing.clock import START_US, FakeClock
 from tests.runners import AsyncRunner, waiting_on
@@ -168,6 +168,28 @@ async def test_if_present_decides_for_both_states(jobs: AsyncQueue[Any]) -> None
         await jobs.put("third", key="k", if_present="reject")
     await jobs.put("third", key="k", if_present="buffer")
     assert (await jobs.stats()).buffered == 1
+
+
+async def test_a_known_id_with_another_value_is_refused_if_the_put_says_so(jobs: AsyncQueue[Any]) -> None:
+    await jobs.put({"a": 1, "b": 2}, id="x", if_id="reject")
+    assert not (await jobs.put({"b": 2, "a": 1}, id="x", if_id="ignore")).created
+    with pytest.raises(IdTaken):
+        await jobs.put("other", id="x", if_id="reject")
+
+
+async def test_a_key_is_put_once_in_its_time(jobs: AsyncQueue[Any]) -> None:
+    first = await jobs.put("a", key="k", unique_for_s=60.0)
+    assert await jobs.get() == "a"
+    again = await jobs.put("b", key="k", unique_for_s=60.0)
+    assert (again, again.created) == (first, False)
+    with pytest.raises(KeyInFlight):
+        await jobs.put("c", key="k", unique_for_s=60.0, if_recent="reject")
+
+
+async def test_a_postponed_message_has_the_last_value(jobs: AsyncQueue[Any]) -> None:
+    await jobs.put("a", key="k", delay_s=60.0)
+    await jobs.put("b", key="k", if_ready="postpone", delay_s=60.0, at_latest_s=0.0)
+    assert await jobs.get() == "b"
 
 
 async def test_a_policy_without_a_key_is_refused(jobs: AsyncQueue[Any]) -> None:

@@ -14,7 +14,7 @@ from holdfast._sync.handles.queue import Queue
 from holdfast.client import ControlPlaneClient
 from holdfast.codec import MSGPACK
 from holdfast.commands.topics import queue_topic, room_topic
-from holdfast.errors import KeyInFlight, QueueFull
+from holdfast.errors import IdTaken, KeyInFlight, QueueFull
 from holdfast.results import QueueResponse
 from holdfast.testing.clock import START_US, FakeClock
 from tests.runners import Runner, waiting_on
@@ -167,6 +167,28 @@ def test_if_present_decides_for_both_states(jobs: Queue[Any]) -> None:
         jobs.put("third", key="k", if_present="reject")
     jobs.put("third", key="k", if_present="buffer")
     assert (jobs.stats()).buffered == 1
+
+
+def test_a_known_id_with_another_value_is_refused_if_the_put_says_so(jobs: Queue[Any]) -> None:
+    jobs.put({"a": 1, "b": 2}, id="x", if_id="reject")
+    assert not (jobs.put({"b": 2, "a": 1}, id="x", if_id="ignore")).created
+    with pytest.raises(IdTaken):
+        jobs.put("other", id="x", if_id="reject")
+
+
+def test_a_key_is_put_once_in_its_time(jobs: Queue[Any]) -> None:
+    first = jobs.put("a", key="k", unique_for_s=60.0)
+    assert jobs.get() == "a"
+    again = jobs.put("b", key="k", unique_for_s=60.0)
+    assert (again, again.created) == (first, False)
+    with pytest.raises(KeyInFlight):
+        jobs.put("c", key="k", unique_for_s=60.0, if_recent="reject")
+
+
+def test_a_postponed_message_has_the_last_value(jobs: Queue[Any]) -> None:
+    jobs.put("a", key="k", delay_s=60.0)
+    jobs.put("b", key="k", if_ready="postpone", delay_s=60.0, at_latest_s=0.0)
+    assert jobs.get() == "b"
 
 
 def test_a_policy_without_a_key_is_refused(jobs: Queue[Any]) -> None:

@@ -95,9 +95,10 @@ class Queue(QueueConsumer[T], QueueAdministration):
         """Add a message; return its id, whose `created` is false where the put met a message that was there already.
 
         `PutOptions` explains the options. A `key` names at most one living message. When there is one, `if_ready` says what happens while
-        it waits (`update` it, the default, `keep` it, or `reject` the put with `KeyInFlight`) and `if_leased` while it is claimed (the
-        same, or `buffer`, the default: the new value waits behind it); `if_present` sets both. A put under an `id` that exists changes
-        nothing, even if the value is another: `created` is false. Into a full queue it waits for room as `timeout_s` says, then raises
+        it waits (`update` it, the default, `keep` it, `postpone` it, or `reject` the put with `KeyInFlight`) and `if_leased` while it is
+        claimed (`update`, `keep`, `reject`, or `buffer`, the default: the new value waits behind it); `if_present` sets both. With
+        `unique_for_s` a key is put once in that time. A put under an `id` that exists changes nothing, and `created` is false; if the
+        value is another, `if_id="reject"` raises `IdTaken`. Into a full queue it waits for room as `timeout_s` says, then raises
         `QueueFull`.
 
         With a `connection` of yours to the same database the put is part of its open transaction: it is committed, or vanishes, with it.

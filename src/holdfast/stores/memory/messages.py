@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
-from holdfast.commands.putting import UPDATED
+from holdfast.commands.placement import UPDATED
 from holdfast.commands.transaction import Cursor, Filter, Line, Tally
 from holdfast.records import Message, ReturnTo, State, moment_in
 from holdfast.stores.memory.browsing import first_page

@@ -31,6 +31,8 @@ REFUSED = "HF001"
 REFUSALS: dict[str, Callable[..., HoldfastError]] = {
     "queue_full": refusal_errors.queue_full,
     "key_in_flight": lambda queue, key, held: refusal_errors.key_in_flight(queue, key, held=held),
+    "key_is_recent": refusal_errors.key_is_recent,
+    "id_taken": refusal_errors.id_taken,
     "claims_lost": lambda lost, of: refusal_errors.claims_lost(convert(lost, list[Receipt]), of),
     "lease_held": lambda lease, ends_in_s: refusal_errors.lease_held(convert(lease, Lease), ends_in_s),
     "lease_in_transaction": refusal_errors.lease_in_transaction,

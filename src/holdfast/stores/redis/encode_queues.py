@@ -29,6 +29,7 @@ def _put(command: Put) -> Fields:
         "ids": [item.id for item in items],
         "values": [text(item.value) for item in items],
         "options": [_options(item) for item in (items[:1] if are_shared else items)],
+        **({} if command.recent is None else {"recent": command.recent}),
     }
 
 

@@ -21,6 +21,8 @@ def _lease_held(facts: dict[str, Any]) -> HoldfastError:
 REFUSALS: dict[str, Callable[[dict[str, Any]], HoldfastError]] = {
     "QueueFull": lambda facts: refusal_errors.queue_full(**facts),
     "KeyInFlight": lambda facts: refusal_errors.key_in_flight(**facts),
+    "KeyIsRecent": lambda facts: refusal_errors.key_is_recent(**facts),
+    "IdTaken": lambda facts: refusal_errors.id_taken(**facts),
     "ClaimLost": lambda facts: refusal_errors.claims_lost([Receipt(*receipt) for receipt in facts["lost"]], facts["of"]),
     "LeaseHeld": _lease_held,
     "LeaseLost": lambda facts: refusal_errors.lease_lost(facts.get("dict"), facts["key"], facts["lease_id"]),

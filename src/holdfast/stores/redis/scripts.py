@@ -12,7 +12,7 @@ from holdfast.codec.fields import PRIORITY, TOKEN
 from holdfast.commands.allowance import ANSWER_BYTES
 from holdfast.commands.claiming import SWEEP
 from holdfast.commands.events import RETAINED, RETAINED_S, RETRY_S
-from holdfast.commands.putting import UPDATED
+from holdfast.commands.placement import UPDATED
 from holdfast.commands.transaction import ALL
 from holdfast.records import HISTORY, NEVER
 

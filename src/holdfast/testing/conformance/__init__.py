@@ -29,6 +29,7 @@ from holdfast.testing.conformance.keys import KeyConformance
 from holdfast.testing.conformance.leases import LeaseConformance
 from holdfast.testing.conformance.line import LineConformance
 from holdfast.testing.conformance.looking import LookConformance
+from holdfast.testing.conformance.puts import PutConformance
 from holdfast.testing.conformance.redrive import RedriveConformance
 from holdfast.testing.conformance.retries import RetryConformance
 from holdfast.testing.conformance.returning import ReturnConformance
@@ -55,6 +56,7 @@ class StoreConformance(
     ReturnConformance,
     BudgetConformance,
     KeyConformance,
+    PutConformance,
     RedriveConformance,
     RoomConformance,
     LookConformance,

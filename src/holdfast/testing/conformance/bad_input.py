@@ -109,6 +109,12 @@ TABLE: list[tuple[str, Callable[[Any], Any], tuple[Any, ...]]] = [
     ("fewer than no events kept", lambda _: Prune(keep=-1), ("",)),
     ("an unknown if_ready", lambda _: item("a", if_ready="buffer"), ("",)),
     ("an unknown if_leased", lambda _: item("a", if_leased="nonsense"), ("",)),
+    ("an unknown if_id", lambda _: item("a", if_id="nonsense"), ("",)),
+    ("an unknown if_recent", lambda _: item("a", key='"k"', unique_for_s=1, if_recent="nonsense"), ("",)),
+    ("a cap on nothing", lambda _: item("a", key='"k"', at_latest_s=1), ("",)),
+    ("a policy for no time", lambda _: item("a", key='"k"', if_recent="reject"), ("",)),
+    ("uniqueness of no key", lambda _: item("a", unique_for_s=1), ("",)),
+    ("uniqueness for {}", lambda seconds: item("a", key='"k"', unique_for_s=seconds), (0, -1)),
     ("an unknown expired_to", lambda _: Claim(JOBS, expired_to="middle"), ("",)),  # type: ignore[arg-type]
     ("an unknown ending", lambda _: Settle([], to="gone"), ("",)),  # type: ignore[arg-type]
     ("an unknown return_to", lambda _: Settle([], to="ready", return_to="middle"), ("",)),  # type: ignore[arg-type]

@@ -1,8 +1,8 @@
 -- One call a command: `command` as JSON, in which every value is the place of its text in `vals`. `objects` are the queues and dicts that it
 -- uses, sorted, each as its kind, its name and whether the command needs it alone.
 --
--- First all that the commands of a step name is locked, in one fixed order: objects, bounded queues, messages, entries, leases, each kind in
--- the order of its names. Then the clock is read, every command is checked, and only then does any of them write.
+-- First all that the commands of a step name is locked, in one fixed order: objects, bounded queues, recent keys, messages, entries, leases,
+-- each kind in the order of its names. Then the clock is read, every command is checked, and only then does any of them write.
 
 -- Lists meet tables as `cross join lateral (… limit 1)`: a join could be turned round, and read the list again for every row, and
 -- `= any (…)` may be answered by an index that knows only the queue.
@@ -28,6 +28,7 @@ begin
     end if;
   end if;
   perform lock_objects(objects);
+  perform lock_recent(parts) where types && '{Put}';
   perform lock_messages(parts) where types && '{Put,Claim,Settle,Extend,Move}';
   perform lock_entries(parts) where types && '{Write,Acquire}';
   perform lock_leases(parts) where types && '{Write,Acquire,Renew,Release}';
@@ -78,6 +79,24 @@ $$;
 create or replace function only_object(kind text, name text) returns jsonb
 language sql immutable as $$
   select jsonb_build_array(jsonb_build_array(kind, name, false))
+$$;
+
+-- The entries that remember which keys were put not long ago. Before the messages: whoever has such a row finds, or makes, the key's message.
+create or replace function lock_recent(parts jsonb[]) returns void
+language plpgsql as $$
+declare
+  wanted record;
+begin
+  for wanted in
+    select c ->> 'recent' as dict, i ->> 'key' as key
+    from unnest(parts) as p (c), jsonb_array_elements(c -> 'items') as i
+    where c ->> 'recent' is not null and i ->> 'unique_for_s' is not null
+    group by 1, 2
+    order by 1, 2
+  loop
+    perform lock_entry(wanted.dict, wanted.key);
+  end loop;
+end
 $$;
 
 -- The messages that receipts and ids name, and the living messages of keys: whoever has that row decides about the key.
@@ -239,7 +258,7 @@ declare
   whole boolean := is_step or coalesce((c ->> 'all_or_none')::boolean, false);
 begin
   return case c ->> 'type'
-    when 'Put' then check_put(c, now, reserved)
+    when 'Put' then check_put(c, vals, now, reserved)
     when 'Claim' then plan_claim(c, now, used)
     when 'Settle' then check_settle(c, now, whole)
     when 'Extend' then check_extend(c, now, whole)

@@ -1,11 +1,11 @@
 -- Put: where each item goes, worked out one after the other as if each were put alone.
 
-create or replace function check_put(c jsonb, now bigint, reserved bigint) returns jsonb
+create or replace function check_put(c jsonb, vals text[], now bigint, reserved bigint) returns jsonb
 language plpgsql as $$
 declare
   of_queue text := c ->> 'queue';
   settings names;
-  plan jsonb := place_items(c, now);
+  plan jsonb := place_items(c, vals, now);
   wanted bigint := plan -> 'wanted';
   used bigint;
 begin
@@ -76,12 +76,96 @@ language sql stable as $$
   ) as m
 $$;
 
-create or replace function place_items(c jsonb, now bigint) returns jsonb
+-- By the place of each key the id under which it was put not long ago.
+create or replace function recent_ids(of_dict text, keys text[], now bigint) returns text[]
+language sql stable as $$
+  select case when of_dict is not null then array(
+    select r.id
+    from unnest(keys) with ordinality as k (key, o)
+    left join lateral (
+      select e.value::json #>> '{}' as id
+      from entries as e
+      where e.dict = of_dict and e.key = k.key and is_there(e, now) and e.value like '"%'
+      limit 1
+    ) as r on true
+    order by k.o
+  ) end
+$$;
+
+-- Due at another moment, but not later than the item says; the time in which it has to be started moves along.
+create or replace function postponed(m messages, item jsonb, now bigint) returns messages
+language plpgsql stable as $$
+declare
+  was_at bigint := m.position;
+begin
+  m.position := least(due_at(item, now), m.created_at + moment_in((item ->> 'at_latest_s')::double precision));
+  m.start_by := m.start_by + m.position - was_at;
+  return m;
+end
+$$;
+
+-- The items in order, each with what is known of its id: whether it is taken, the value there if that matters, and the first item with it.
+create or replace function items_of(c jsonb, places integer[])
+returns table (o integer, fields jsonb, place integer, is_taken boolean, value text, twin integer)
+language sql stable as $$
+  select i.o::integer, i.fields, places[i.o], m.id is not null, m.value,
+    first_value(i.o) over (partition by i.fields ->> 'id' order by i.o)::integer
+  from jsonb_array_elements(c -> 'items') with ordinality as i (fields, o)
+  left join lateral (
+    select m.id, case when i.fields ->> 'if_id' = 'reject' then m.value end as value
+    from messages as m
+    where m.queue = c ->> 'queue' and m.id = i.fields ->> 'id'
+    limit 1
+  ) as m on true
+  order by i.o
+$$;
+
+-- What to do with an item, by what is known of its id and key; refuses where one of its policies says so.
+create or replace function policy_of(of_queue text, item jsonb, is_known boolean, value_known text, value text, first messages, recent text, now bigint)
+returns text
+language plpgsql as $$
+declare
+  is_held boolean := first.state = 'leased' and first.until > now;
+  policy text;
+begin
+  if is_known then
+    if item ->> 'if_id' = 'reject' and value <> value_known then
+      perform refuse('id_taken', jsonb_build_array(of_queue, item ->> 'id'));
+    end if;
+    return 'ignore';
+  elsif first.id is null and recent is not null and item ->> 'unique_for_s' is not null then
+    if item ->> 'if_recent' = 'reject' then
+      perform refuse('key_is_recent', jsonb_build_array(of_queue, item ->> 'key'));
+    end if;
+    return 'recent';
+  elsif first.id is null then
+    return 'add';
+  end if;
+  policy := case when is_held then coalesce(item ->> 'if_leased', 'buffer') else coalesce(item ->> 'if_ready', 'update') end;
+  if policy = 'reject' then
+    perform refuse('key_in_flight', jsonb_build_array(of_queue, item ->> 'key', is_held));
+  end if;
+  return policy;
+end
+$$;
+
+-- The value that this put gave a message, among all of which it knows; null if it gave none.
+create or replace function value_given(of_id text, found messages[], changed integer[], item_count integer, vals text[]) returns text
+language sql immutable as $$
+  select vals[(found[f.o]).value::integer]
+  from generate_subscripts(found, 1) as f (o)
+  where (found[f.o]).id = of_id and (f.o <= item_count or changed[f.o] is not null)
+  limit 1
+$$;
+
+create or replace function place_items(c jsonb, vals text[], now bigint) returns jsonb
 language plpgsql as $$
 declare
   of_queue text := c ->> 'queue';
   keys text[] := array(select distinct i ->> 'key' from jsonb_array_elements(c -> 'items') as i where i ->> 'key' is not null);
   places integer[] := places_of(array(select i ->> 'key' from jsonb_array_elements(c -> 'items') as i), keys);
+  recents text[] := recent_ids(c ->> 'recent', keys, now);
+  item_count integer := jsonb_array_length(c -> 'items');
   item record;
   ids text[] := '{}';
   created boolean[] := '{}';
@@ -90,16 +174,17 @@ declare
   found messages[];
   late messages[] := '{}'; -- too late to be started: they swallow no new work
   changed integer[]; -- for each of them the item that changed it first
-  -- For each key where in `found` its living message is, and the copy behind that.
+  were_at bigint[]; -- for each of them that is postponed, when it would have been due
+  -- For each key where in `found` its living message is, the copy behind that, and the last item that made one and is to be unique.
   lives integer[];
   copies integer[];
+  begun integer[];
   live integer;
-  copy integer;
   fresh messages;
   policy text;
 begin
   for item in select k.place, k.message from keyed_messages(of_queue, keys) as k loop
-    live := greatest(array_upper(found, 1), jsonb_array_length(c -> 'items')) + 1;
+    live := greatest(array_upper(found, 1), item_count) + 1;
     if (item.message).state = 'ready' and is_late(item.message, now) then
       late := late || item.message;
       continue;
@@ -111,27 +196,15 @@ begin
       lives[item.place] := live;
     end if;
   end loop;
-  for item in
-    select i.o::integer as o, i.fields, places[i.o] as place, m.id is not null as is_taken,
-      first_value(i.o) over (partition by i.fields ->> 'id' order by i.o)::integer as twin
-    from jsonb_array_elements(c -> 'items') with ordinality as i (fields, o)
-    left join lateral (select m.id from messages as m where m.queue = of_queue and m.id = i.fields ->> 'id' limit 1) as m on true
-    order by i.o
-  loop
+  for item in select * from items_of(c, places) loop
     live := lives[item.place];
-    copy := copies[item.place];
     fresh := new_message(of_queue, item.fields, now);
-    policy := case
-      when item.is_taken or is_added[item.twin] then 'ignore'
-      when live is null then 'add'
-      when (found[live]).state = 'leased' and (found[live]).until > now then coalesce(item.fields ->> 'if_leased', 'buffer')
-      else coalesce(item.fields ->> 'if_ready', 'update')
-    end;
-    ids[item.o] := fresh.id;
-    created[item.o] := policy = 'add' or (policy = 'buffer' and copy is null);
-    if policy = 'reject' then
-      perform refuse('key_in_flight', jsonb_build_array(of_queue, fresh.key, (found[live]).state = 'leased' and (found[live]).until > now));
-    elsif created[item.o] then
+    policy := policy_of(of_queue, item.fields, item.is_taken or is_added[item.twin],
+      case when item.fields ->> 'if_id' = 'reject' then coalesce(value_given(fresh.id, found, changed, item_count, vals), item.value) end,
+      vals[fresh.value::integer], found[live], recents[item.place], now);
+    ids[item.o] := case when policy = 'recent' then recents[item.place] else fresh.id end;
+    created[item.o] := policy = 'add' or (policy = 'buffer' and copies[item.place] is null);
+    if created[item.o] then
       is_added[item.twin] := true;
       if policy = 'buffer' then
         fresh.state := 'buffered';
@@ -141,24 +214,70 @@ begin
         lives[item.place] := item.o;
       end if;
       found[item.o] := fresh;
-    elsif policy <> 'ignore' then
-      live := coalesce(copy, live);
+      if item.fields ->> 'unique_for_s' is not null then
+        begun[item.place] := item.o;
+      end if;
+    elsif policy not in ('ignore', 'recent') then
+      live := coalesce(copies[item.place], live);
       ids[item.o] := (found[live]).id;
       if policy <> 'keep' then
-        found[live].value := fresh.value;
-        found[live].metadata := fresh.metadata; found[live].extra := fresh.extra;
+        if item.fields ->> 'if_ready' = 'postpone' and (found[live]).state = 'ready' then
+          were_at[live] := coalesce(were_at[live], (found[live]).position);
+          found[live] := postponed(found[live], item.fields, now);
+        end if;
+        found[live].value := fresh.value; found[live].metadata := fresh.metadata; found[live].extra := fresh.extra;
         changed[live] := coalesce(changed[live], item.o);
       end if;
     end if;
   end loop;
-  return jsonb_build_object(
+  return placement(ids, created, late, found, changed, were_at) || jsonb_build_object('begun', coalesce(array_remove(begun, null), '{}'));
+end
+$$;
+
+-- The plan of a put, made of what becomes of its items and of the messages that it found.
+create or replace function placement(
+  ids text[], created boolean[], late messages[], found messages[], changed integer[], were_at bigint[]
+) returns jsonb
+language sql stable as $$
+  select jsonb_build_object(
     'ids', ids, 'created', created, 'late', array(select m from unnest(late) as m order by m.n)::text,
     'wanted', (select count(*) from unnest(found[:cardinality(ids)]) as m where m.state = 'ready'),
     'added', array(select m from unnest(found[:cardinality(ids)]) as m where m.id is not null)::text,
     'updated', array(
       select found[u.o] from generate_subscripts(changed, 1) as u (o) where u.o > cardinality(ids) and changed[u.o] is not null order by changed[u.o]
-    )::text
-  );
+    )::text,
+    'postponed', array(
+      select (found[u.o]).id from generate_subscripts(were_at, 1) as u (o) where u.o > cardinality(ids) and were_at[u.o] is not null
+    ),
+    'sooner', array(
+      select (found[u.o]).key from generate_subscripts(were_at, 1) as u (o) where u.o > cardinality(ids) and (found[u.o]).position < were_at[u.o]
+    )
+  )
+$$;
+
+-- Let the keys of new messages count as put not long ago: entries as Write makes them. For the other keys of the put it removes the rows
+-- that were only there to be locked.
+create or replace function write_recent(c jsonb, begun integer[], now bigint) returns void
+language plpgsql as $$
+declare
+  step jsonb;
+  ids text[];
+begin
+  select jsonb_build_object('dict', c ->> 'recent', 'changes', jsonb_agg(
+      case when w.is_begun
+        then jsonb_build_object('key', w.item ->> 'key', 'value', w.o, 'ttl_s', w.item -> 'unique_for_s')
+        else jsonb_build_object('key', w.item ->> 'key', 'do', 'compare')
+      end order by w.o
+    ))
+  into step
+  from (
+    select distinct on (i.item ->> 'key') i.item, i.o, i.o = any (begun) as is_begun
+    from jsonb_array_elements(c -> 'items') with ordinality as i (item, o)
+    where i.item ->> 'unique_for_s' is not null
+    order by i.item ->> 'key', (i.o = any (begun)) desc
+  ) as w;
+  ids := array(select to_json(i.item ->> 'id')::text from jsonb_array_elements(c -> 'items') with ordinality as i (item, o) order by i.o);
+  perform write_write(step, check_write(step, ids, now, false), now);
 end
 $$;
 
@@ -170,6 +289,8 @@ declare
   updated messages[] := p ->> 'updated';
   late messages[] := p ->> 'late';
   ready_keys text[] := array(select m.key from unnest(added) as m where m.state = 'ready');
+  postponed text[] := texts(p -> 'postponed');
+  sooner text[] := texts(p -> 'sooner');
 begin
   perform create_queue(of_queue, now);
   if late <> '{}' then
@@ -180,7 +301,9 @@ begin
   select r.queue, r.id, r.state, r.position, r.start_by, r.created_at, r.extra, vals[r.value::integer], {kept_values}
   from unnest(added) as r;
   update messages as m
-  set value = vals[u.value::integer], metadata = u.metadata, extra = u.extra
+  set value = vals[u.value::integer], metadata = u.metadata, extra = u.extra,
+    position = case when u.id = any (postponed) then u.position else m.position end,
+    start_by = case when u.id = any (postponed) then u.start_by else m.start_by end
   from unnest(updated) as u
   cross join lateral (select h.ctid from messages as h where h.queue = of_queue and h.id = u.id limit 1) as h
   where m.ctid = h.ctid;
@@ -190,9 +313,12 @@ begin
       || ',"updated_keys":' || array_to_json(array(select m.key from unnest(updated) as m))
     end), now);
   end if;
-  perform resize(of_queue, cardinality(ready_keys)), announce(of_queue, ready_keys, cardinality(ready_keys));
+  perform resize(of_queue, cardinality(ready_keys)), announce(of_queue, ready_keys || sooner, cardinality(ready_keys || sooner));
   -- The message that a copy waits behind may be settled by the same step.
   perform promote(of_queue, array(select m.key from unnest(added) as m));
+  if c ->> 'recent' is not null then
+    perform write_recent(c, array(select jsonb_array_elements(p -> 'begun')::integer), now);
+  end if;
   return '{"ids":' || (p -> 'ids')::text || ',"created":' || (p -> 'created')::text || '}';
 end
 $$;

@@ -1,12 +1,13 @@
 --- Put: add messages to a queue, all or none.
 --
--- KEYS  1 the store  2 the queue
--- ARGV  1 the command: queue, ids, values, options (one, or one each): delay, at, start_within, if_ready, if_leased where they are not
---         the default, and kept: the fields that the message keeps as they are
+-- KEYS  1 the store  2 the queue  3 the dict that remembers which keys were put not long ago, if an item asks for that
+-- ARGV  1 the command: queue, ids, values, recent, options (one, or one each): delay, at, start_within, if_ready, if_leased, if_id, at_latest,
+--         unique_for, if_recent where they are not the default, and kept: the fields that the message keeps as they are
 --       2 its id, or ''  3 the moment, in tests  4 the offset of the wall clock, in tests
 -- Answers ids and created, an item each, or true: all were created.
 -- @include queue
 -- @include moments
+-- @include writing
 
 local put = {}
 
@@ -19,7 +20,7 @@ local function look_up(queue, items)
   end
   load_messages(queue, ids)
   load_keys(queue, keys)
-  local placement = { ids = {}, created = {}, added = {}, added_by_id = {}, updated = {}, late = {}, live = {}, copies = {} }
+  local placement = { ids = {}, created = {}, added = {}, added_by_id = {}, updated = {}, late = {}, live = {}, copies = {}, begun = {} }
   for _, key in ipairs(keys) do
     local live = live_of(queue, key)
     if live and is_late(live) then
@@ -52,8 +53,11 @@ local function new_message(item)
   return message
 end
 
-local function place_new(placement, message, value)
-  local one = { message = message, value = value }
+local function place_new(placement, message, item)
+  local one = { message = message, value = item.value }
+  if item.options.unique_for then
+    placement.begun[message.key] = { id = message.id, ttl = item.options.unique_for, place = #placement.ids }
+  end
   table.insert(placement.added, one)
   placement.added_by_id[message.id] = one
   if message.key then
@@ -69,18 +73,37 @@ local function set_given(message, kept)
   end
 end
 
+--- Let a message be due at another moment, but not later than the item says; the time in which it has to be started moves along.
+local function postpone(message, item)
+  local was_at = message.position
+  message.position = moments_of(item.options)
+  if item.options.at_latest then
+    message.position = math.min(message.position, message.created_at + item.options.at_latest)
+  end
+  message.start_by = message.start_by and math.min(message.start_by + message.position - was_at, LAST)
+end
+
 --- Put a new value into a message that is there, or that this put adds.
 local function place_update(placement, message, item)
   local one = placement.added_by_id[message.id]
+  local moves = item.options.if_ready == "postpone" and state_of(message) == "ready"
   if one then
     one.value = item.value
     set_given(message, item.kept)
+    if moves then
+      postpone(message, item)
+    end
   else
     if not placement.updated[message.id] then
       placement.updated[message.id] = { message = message }
       table.insert(placement.updated, placement.updated[message.id])
     end
-    placement.updated[message.id].value, placement.updated[message.id].kept = item.value, item.kept
+    local change = placement.updated[message.id]
+    change.value, change.kept = item.value, item.kept
+    if moves then
+      change.moved = change.moved or { position = message.position, start_by = message.start_by, created_at = message.created_at }
+      postpone(change.moved, item)
+    end
   end
   answer(placement, message.id, false)
 end
@@ -94,7 +117,7 @@ local function place_behind(placement, queue, item)
     refuse("KeyInFlight", { queue = queue.name, key = item.key, held = held })
   elseif policy == "keep" then
     answer(placement, (copy or first).id, false)
-  elseif copy or policy == "update" then
+  elseif copy or policy == "update" or policy == "postpone" then
     place_update(placement, copy or first, item)
   else
     local message = new_message(item)
@@ -102,8 +125,54 @@ local function place_behind(placement, queue, item)
     if message.position <= now then
       message.position = first.position
     end
-    place_new(placement, message, item.value)
+    place_new(placement, message, item)
   end
+end
+
+--- Refuse an item whose id is taken, if it says so and the value there is another by now.
+local function refuse_other_value(placement, queue, item)
+  if item.options.if_id ~= "reject" then
+    return
+  end
+  local given = placement.added_by_id[item.id] or placement.updated[item.id]
+  local value = given and given.value or values_of(queue, { queue.messages[item.id] })[1]
+  if value ~= item.value then
+    refuse("IdTaken", { queue = queue.name, message_id = item.id })
+  end
+end
+
+--- The id under which the item's key was put not long ago, nil if it was not or the item does not ask.
+local function recent_id(placement, item)
+  local entry = item.options.unique_for and entry_of(placement.recent, item.key)
+  if not entry or string.sub(entry.value, 1, 1) ~= '"' then
+    return nil
+  end
+  return (string.gsub(string.sub(entry.value, 2, -2), "\\(.)", "%1"))
+end
+
+--- No message of the key is alive: add one, unless the key was put not long ago.
+local function place_first(placement, queue, item)
+  local recent = recent_id(placement, item)
+  if not recent then
+    place_new(placement, new_message(item), item)
+  elseif item.options.if_recent == "reject" then
+    refuse("KeyIsRecent", { queue = queue.name, key = item.key })
+  else
+    answer(placement, recent, false)
+  end
+end
+
+--- The changes that let the keys of new messages count as put not long ago, in the order of the items.
+local function recent_changes(placement)
+  local changes = {}
+  for key, one in pairs(placement.begun) do
+    local value = '"' .. string.gsub(one.id, '["\\]', "\\%0") .. '"'
+    table.insert(changes, { key = key, ["do"] = "put", value = value, expect = "any", ttl = one.ttl, place = one.place })
+  end
+  table.sort(changes, function(one, other)
+    return one.place < other.place
+  end)
+  return changes
 end
 
 local reserved = {} -- room that earlier commands of the same step will use up, by queue
@@ -138,21 +207,25 @@ end
 function put.check(command)
   local queue, items = open_queue(command.queue), items_of(command)
   local placement = look_up(queue, items)
+  placement.recent = command.recent and open_dict(command.recent)
   for _, item in ipairs(items) do
     if queue.messages[item.id] or placement.added_by_id[item.id] then
+      refuse_other_value(placement, queue, item)
       answer(placement, item.id, false)
     elseif not (item.key and placement.live[item.key]) then
-      place_new(placement, new_message(item), item.value)
+      place_first(placement, queue, item)
     else
       place_behind(placement, queue, item)
     end
   end
   check_room(placement, queue)
+  placement.changes = recent_changes(placement)
+  placement.changes_plan = placement.recent and plan_changes(placement.recent, placement.changes)
   return placement
 end
 
---- Save what changes of messages that were there; one that the same step has ended is passed over.
-local function update(queue, changes)
+--- Save what changes of messages that were there, and list those that are due sooner; one that the same step has ended is passed over.
+local function update(queue, changes, sooner)
   local more
   for _, change in ipairs(changes) do
     local message = change.message
@@ -160,6 +233,12 @@ local function update(queue, changes)
       touch(queue, message)
       set_given(message, change.kept)
       message.letter = nil
+      if change.moved then
+        if change.moved.position < message.position then
+          table.insert(sooner, message)
+        end
+        message.position, message.start_by = change.moved.position, change.moved.start_by
+      end
       queue.values[message.id] = change.value
     end
     more = more or { updated = {}, updated_keys = {} }
@@ -187,13 +266,16 @@ function put.write(command, placement)
     added[i] = message
     table.insert(message.state == "buffered" and copied or ready, message)
   end
-  local more = update(queue, placement.updated)
+  local more = update(queue, placement.updated, ready)
   if #added > 0 or more then
     tell(queue, "put", told(added, more))
   end
   announce(queue, ready)
   -- The message that a copy waits behind may be settled by the same step.
   promote(queue, keys_of(copied))
+  if placement.recent then
+    write_changes(placement.recent, placement.changes, placement.changes_plan)
+  end
   return { ids = placement.ids, created = placement.created }
 end
 

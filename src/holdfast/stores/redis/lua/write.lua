@@ -8,8 +8,6 @@
 
 local write = {}
 
-local EXPIRE = 20 -- how many entries past their time a write sometimes clears away
-
 function write.check(command)
   local plan = plan_changes(open_dict(command.dict), command.changes)
   for i, one in ipairs(plan) do
@@ -30,13 +28,7 @@ function write.check(command)
 end
 
 function write.write(command, plan)
-  local dict = open_dict(command.dict)
-  if numbers.latest() % TIDY == 0 then
-    expire_entries(dict, EXPIRE)
-  end
-  for i, change in ipairs(command.changes) do
-    write_change(dict, change, plan[i])
-  end
+  write_changes(open_dict(command.dict), command.changes, plan)
   -- A table without fields would be packed as a list.
   local answer = {}
   for i, one in ipairs(plan) do

@@ -108,3 +108,15 @@ local function write_change(dict, change, one)
     raise_fence(dict, change.key, change.fence)
   end
 end
+
+local EXPIRE = 20 -- how many entries past their time a write sometimes clears away
+
+--- Carry planned changes out.
+local function write_changes(dict, changes, plan)
+  if numbers.latest() % TIDY == 0 then
+    expire_entries(dict, EXPIRE)
+  end
+  for i, change in ipairs(changes) do
+    write_change(dict, change, plan[i])
+  end
+end

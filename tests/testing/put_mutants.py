@@ -1,0 +1,61 @@
+"""What a careless store might do with the options of a put."""
+
+from typing import Any
+
+from holdfast.commands.placement import Placement
+from holdfast.commands.recent import Recent
+from holdfast.records import Message
+from tests.testing.controls import Mutant, PlainStore
+from tests.testing.mutants import look_first_write_later, nothing
+
+
+def counting_updates(original: Any, placement: Any, message: Any, item: Any, wall_offset: int) -> None:
+    original(placement, message, item, wall_offset)
+    if placement.recent is not None:
+        placement.recent.begin(item.key, message.id, item.unique_for_s)
+
+
+PUT_MUTANTS = [
+    Mutant(
+        "ignores another value under a known id",
+        Placement,
+        "_has_other_value",
+        lambda *_: False,
+        "test_another_value_under_a_known_id_is_refused_if_the_put_says_so",
+    ),
+    Mutant(
+        "postpones for ever",
+        Message,
+        "postponed",
+        lambda original, message, position, _: original(message, position, None),
+        "test_a_message_is_postponed_only_so_far",
+    ),
+    Mutant(
+        "saves the value of what it postpones, and not its place",
+        Message,
+        "postponed",
+        lambda _, message, *__: message,
+        "test_a_message_that_is_postponed_is_due_when_the_last_put_says",
+    ),
+    Mutant(
+        "forgets which keys were put",
+        Recent,
+        "look_up",
+        nothing,
+        "test_a_key_is_put_once_in_its_time_whatever_became_of_the_message",
+    ),
+    Mutant(
+        "lets every put of a key count",
+        Placement,
+        "_update",
+        counting_updates,
+        "test_only_puts_that_create_a_message_count",
+    ),
+    Mutant(
+        "looks whether a key was put before it has the key",
+        PlainStore,
+        "execute",
+        look_first_write_later,
+        "test_of_many_producers_one_puts_a_unique_key",
+    ),
+]
