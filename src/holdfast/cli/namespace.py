@@ -9,9 +9,9 @@ import typer
 from msgspec import json, to_builtins
 from msgspec.structs import fields, replace
 
+from holdfast._sync.flows.naming import all_named
 from holdfast.cli.opening import AsJson, StoreUrl, opened, this_user
 from holdfast.cli.showing import shown
-from holdfast.commands import Names
 from holdfast.records import Kind
 from holdfast.server.auth.scopes import ANY
 from holdfast.server.namespaces import usage
@@ -20,7 +20,6 @@ from holdfast.server.namespaces.quotas import UNLIMITED, Quota, list_quotas, set
 from holdfast.stores import Store
 
 NONE: Final = "none"
-PAGE: Final = 1_000
 _UNITS: Final = {"": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
 _AMOUNT = re.compile(r"(\d{1,15})(|[KMGT]iB)")
 
@@ -107,13 +106,7 @@ def _used(store: Store) -> dict[str, dict[str, int]]:
 
 def _namespaced(store: Store, kind: Kind) -> Iterator[str]:
     """The namespace of every queue or dict, but for the server's own."""
-    after: str | None = None
-    while True:
-        page = store.execute(Names(kind, after=after, limit=PAGE))
-        for settings in page.settings:
-            name = settings.name[1:].partition("/")[0] if is_reserved(settings.name) else DEFAULT.name
-            if name:
-                yield name
-        if not page.more:
-            return
-        after = page.settings[-1].name
+    for settings in all_named(store, kind):
+        name = settings.name[1:].partition("/")[0] if is_reserved(settings.name) else DEFAULT.name
+        if name:
+            yield name

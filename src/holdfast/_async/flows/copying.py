@@ -5,8 +5,8 @@ from collections.abc import AsyncGenerator, Callable, Iterator
 from msgspec import Struct
 from msgspec.structs import replace
 
-from holdfast._async.flows.naming import entries_of, messages_of
-from holdfast.commands import BeginImport, Browse, Copying, Count, EndImport, Fences, Import, Length, Names, Read, Seal, Survey
+from holdfast._async.flows.naming import all_named, entries_of, messages_of
+from holdfast.commands import BeginImport, Browse, Copying, Count, EndImport, Fences, Import, Length, Read, Seal, Survey
 from holdfast.commands.checksums import checksum_of
 from holdfast.commands.copying import Surveyed
 from holdfast.commands.moving import cursor
@@ -109,13 +109,9 @@ async def _contents(store: AsyncStore) -> Contents:
 
 async def list_names(store: AsyncStore, kind: Kind) -> list[Settings]:
     """Every queue or dict of a store."""
-    page = await store.execute(Names(kind))
-    found = [*page.settings]
-    while page.more:
-        page = await store.execute(Names(kind, after=found[-1].name))
-        found += page.settings
+    found = {one.name: one async for one in all_named(store, kind)}
     # In this very order places are compared, whatever order the store lists names in.
-    return sorted(found, key=lambda settings: settings.name)
+    return [found[name] for name in sorted(found)]
 
 
 async def _pages(store: AsyncStore, contents: Contents, place: Place, limit: int) -> AsyncGenerator[Page, None]:

@@ -1,10 +1,21 @@
-"""Reads messages and entries by name, in as many pages as needed; each page is of one moment."""
+"""Lists names, and reads messages and entries by name, in as many pages as needed; each page is of one moment."""
 
 from collections.abc import AsyncIterator, Sequence
 
-from holdfast.commands import Browse, Read
-from holdfast.records import Entry, Message
+from holdfast.commands import Browse, Names, Read
+from holdfast.records import Entry, Kind, Message, Settings
 from holdfast.stores import AsyncStore
+
+
+async def all_named(store: AsyncStore, kind: Kind, prefix: str = "") -> AsyncIterator[Settings]:
+    """Every queue or dict whose name begins with the prefix, in the order of the store."""
+    more, after = True, None
+    while more:
+        page = await store.execute(Names(kind, prefix, after))
+        for one in page.settings:
+            yield one
+            after = one.name
+        more = page.more
 
 
 async def entries_of(store: AsyncStore, name: str, keys: Sequence[str]) -> AsyncIterator[list[Entry]]:

@@ -3,7 +3,7 @@
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Hashable, Iterable, Mapping
 from typing import Any, ClassVar, TypeVar, Unpack, overload
 
-from holdfast._async.flows.naming import entries_of
+from holdfast._async.flows.naming import all_named, entries_of
 from holdfast._async.flows.watching import watch
 from holdfast._async.handles.keyleases import AsyncDictLeases
 from holdfast.aio_attribute import Twin
@@ -13,7 +13,7 @@ from holdfast.arguments.where import Where, reach
 from holdfast.client import ControlPlaneClient
 from holdfast.codec import JSON, Codec, decode_key, encode_key, key_prefix, typed
 from holdfast.codec.fields import LIMIT, SIZE
-from holdfast.commands import Change, Clear, Configure, Length, LowerFences, Names, Read, Write, Written
+from holdfast.commands import Change, Clear, Configure, Length, LowerFences, Read, Write, Written
 from holdfast.errors import Refused
 from holdfast.results import MISSING, DictCompareAndSetResult, DictEntry, DictResponse, Missing, WatchEvent, wall_time
 from holdfast.stores import AsyncExecutor, AsyncStore
@@ -92,13 +92,7 @@ class AsyncDict(AsyncDictLeases[V]):
     @classmethod
     async def list(cls, *, prefix: str = "", **where: Unpack[Where]) -> "Dicts":
         """Every dict there is, in order of their names."""
-        store = reach(**where).async_store
-        page = await store.execute(Names("dict", prefix))
-        settings = [*page.settings]
-        while page.more:
-            page = await store.execute(Names("dict", prefix, page.settings[-1].name))
-            settings += page.settings
-        return [cls(one.name, **where) for one in settings]
+        return [cls(one.name, **where) async for one in all_named(reach(**where).async_store, "dict", prefix)]
 
     async def delete(
         self, key: Hashable | Missing = MISSING, *, revision: int | None = None, **options: Unpack[AsyncKeyOptions]

@@ -6,6 +6,7 @@ from typing import Any, ClassVar, TypeVar, Unpack, overload
 
 from msgspec import UNSET, UnsetType
 
+from holdfast._async.flows.naming import all_named
 from holdfast._async.flows.putting import put
 from holdfast._async.handles.administration import AsyncQueueAdministration
 from holdfast._async.handles.consuming import AsyncQueueConsumer
@@ -15,7 +16,7 @@ from holdfast.arguments.put_options import ManyOptions, NamingOptions, PutOption
 from holdfast.arguments.where import Where, reach
 from holdfast.client import ControlPlaneClient
 from holdfast.codec import Codec, codec_for
-from holdfast.commands import Item, Names, Put, Puts
+from holdfast.commands import Item, Put, Puts
 from holdfast.results import MessageId
 from holdfast.stores.caller_transaction import AsyncConnection
 
@@ -134,13 +135,7 @@ class AsyncQueue(AsyncQueueConsumer[T], AsyncQueueAdministration):
     @classmethod
     async def list(cls, *, prefix: str = "", **where: Unpack[Where]) -> "builtins.list[AsyncQueue[Any]]":
         """Make a handle for each queue there is, in order of their names."""
-        store = reach(**where).async_store
-        page = await store.execute(Names("queue", prefix))
-        names = [one.name for one in page.settings]
-        while page.more:
-            page = await store.execute(Names("queue", prefix, names[-1]))
-            names += [one.name for one in page.settings]
-        return [AsyncQueue(name, **where) for name in names]
+        return [AsyncQueue(one.name, **where) async for one in all_named(reach(**where).async_store, "queue", prefix)]
 
     async def _put(
         self,

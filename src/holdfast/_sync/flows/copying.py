@@ -6,8 +6,8 @@ from collections.abc import Callable, Generator, Iterator
 from msgspec import Struct
 from msgspec.structs import replace
 
-from holdfast._sync.flows.naming import entries_of, messages_of
-from holdfast.commands import BeginImport, Browse, Copying, Count, EndImport, Fences, Import, Length, Names, Read, Seal, Survey
+from holdfast._sync.flows.naming import all_named, entries_of, messages_of
+from holdfast.commands import BeginImport, Browse, Copying, Count, EndImport, Fences, Import, Length, Read, Seal, Survey
 from holdfast.commands.checksums import checksum_of
 from holdfast.commands.copying import Surveyed
 from holdfast.commands.moving import cursor
@@ -110,13 +110,9 @@ def _contents(store: Store) -> Contents:
 
 def list_names(store: Store, kind: Kind) -> list[Settings]:
     """Every queue or dict of a store."""
-    page = store.execute(Names(kind))
-    found = [*page.settings]
-    while page.more:
-        page = store.execute(Names(kind, after=found[-1].name))
-        found += page.settings
+    found = {one.name: one for one in all_named(store, kind)}
     # In this very order places are compared, whatever order the store lists names in.
-    return sorted(found, key=lambda settings: settings.name)
+    return [found[name] for name in sorted(found)]
 
 
 def _pages(store: Store, contents: Contents, place: Place, limit: int) -> Generator[Page, None]:

@@ -1,11 +1,22 @@
 # Generated from src/holdfast/_async/flows/naming.py by tools/unasync.py; do not edit.
-"""Reads messages and entries by name, in as many pages as needed; each page is of one moment."""
+"""Lists names, and reads messages and entries by name, in as many pages as needed; each page is of one moment."""
 
 from collections.abc import Iterator, Sequence
 
-from holdfast.commands import Browse, Read
-from holdfast.records import Entry, Message
+from holdfast.commands import Browse, Names, Read
+from holdfast.records import Entry, Kind, Message, Settings
 from holdfast.stores import Store
+
+
+def all_named(store: Store, kind: Kind, prefix: str = "") -> Iterator[Settings]:
+    """Every queue or dict whose name begins with the prefix, in the order of the store."""
+    more, after = True, None
+    while more:
+        page = store.execute(Names(kind, prefix, after))
+        for one in page.settings:
+            yield one
+            after = one.name
+        more = page.more
 
 
 def entries_of(store: Store, name: str, keys: Sequence[str]) -> Iterator[list[Entry]]:

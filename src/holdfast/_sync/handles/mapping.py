@@ -4,7 +4,7 @@
 from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Mapping
 from typing import Any, ClassVar, TypeVar, Unpack, overload
 
-from holdfast._sync.flows.naming import entries_of
+from holdfast._sync.flows.naming import all_named, entries_of
 from holdfast._sync.flows.watching import watch
 from holdfast._sync.handles.keyleases import DictLeases
 from holdfast.aio_attribute import Twin
@@ -14,7 +14,7 @@ from holdfast.arguments.where import Where, reach
 from holdfast.client import ControlPlaneClient
 from holdfast.codec import JSON, Codec, decode_key, encode_key, key_prefix, typed
 from holdfast.codec.fields import LIMIT, SIZE
-from holdfast.commands import Change, Clear, Configure, Length, LowerFences, Names, Read, Write, Written
+from holdfast.commands import Change, Clear, Configure, Length, LowerFences, Read, Write, Written
 from holdfast.errors import Refused
 from holdfast.results import MISSING, DictCompareAndSetResult, DictEntry, DictResponse, Missing, WatchEvent, wall_time
 from holdfast.stores import Executor, Store
@@ -93,13 +93,7 @@ class Dict(DictLeases[V]):
     @classmethod
     def list(cls, *, prefix: str = "", **where: Unpack[Where]) -> "Dicts":
         """Every dict there is, in order of their names."""
-        store = reach(**where).store
-        page = store.execute(Names("dict", prefix))
-        settings = [*page.settings]
-        while page.more:
-            page = store.execute(Names("dict", prefix, page.settings[-1].name))
-            settings += page.settings
-        return [cls(one.name, **where) for one in settings]
+        return [cls(one.name, **where) for one in all_named(reach(**where).store, "dict", prefix)]
 
     def delete(self, key: Hashable | Missing = MISSING, *, revision: int | None = None, **options: Unpack[KeyOptions]) -> DictResponse:
         """Remove one key; without a key remove the dict, in one step, with everything in it and all its leases.

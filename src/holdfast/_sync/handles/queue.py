@@ -7,6 +7,7 @@ from typing import Any, ClassVar, TypeVar, Unpack, overload
 
 from msgspec import UNSET, UnsetType
 
+from holdfast._sync.flows.naming import all_named
 from holdfast._sync.flows.putting import put
 from holdfast._sync.handles.administration import QueueAdministration
 from holdfast._sync.handles.consuming import QueueConsumer
@@ -16,7 +17,7 @@ from holdfast.arguments.put_options import ManyOptions, NamingOptions, PutOption
 from holdfast.arguments.where import Where, reach
 from holdfast.client import ControlPlaneClient
 from holdfast.codec import Codec, codec_for
-from holdfast.commands import Item, Names, Put, Puts
+from holdfast.commands import Item, Put, Puts
 from holdfast.results import MessageId
 from holdfast.stores.caller_transaction import Connection
 
@@ -133,13 +134,7 @@ class Queue(QueueConsumer[T], QueueAdministration):
     @classmethod
     def list(cls, *, prefix: str = "", **where: Unpack[Where]) -> "builtins.list[Queue[Any]]":
         """Make a handle for each queue there is, in order of their names."""
-        store = reach(**where).store
-        page = store.execute(Names("queue", prefix))
-        names = [one.name for one in page.settings]
-        while page.more:
-            page = store.execute(Names("queue", prefix, names[-1]))
-            names += [one.name for one in page.settings]
-        return [Queue(name, **where) for name in names]
+        return [Queue(one.name, **where) for one in all_named(reach(**where).store, "queue", prefix)]
 
     def _put(
         self,
