@@ -14,6 +14,18 @@ class TextMutant(Struct, frozen=True):
 
 SQL = [
     TextMutant(
+        "revives the dead on a signal",
+        r"where m.state = 'ready' and m.position > now",
+        "where m.position > now or m.state = 'dead'",
+        "test_a_signal_leaves_all_others_as_they_are",
+    ),
+    TextMutant(
+        "forgets progress",
+        r"case when \(c ->> 'progress'\)::boolean then 0",
+        "case when false then 0",
+        "test_failures_before_progress_do_not_count",
+    ),
+    TextMutant(
         "looks whether a key was put before it has the key",
         r"    perform lock_entry\(wanted.dict, wanted.key\);",
         "    insert into entries (dict, key) select wanted.dict, wanted.key where not exists (\n"
@@ -128,6 +140,13 @@ SQL = [
 ]
 
 LUA = [
+    TextMutant("forgets progress", r"if command.progress then", "if false then", "test_failures_before_progress_do_not_count"),
+    TextMutant(
+        "leaves a delay on a signal",
+        r"message.position = now\n",
+        "\n",
+        "test_a_signal_ends_a_delay_and_keeps_the_failures",
+    ),
     TextMutant(
         "forgets which keys were put",
         r"local recent = recent_id\(placement, item\)",

@@ -1,9 +1,13 @@
-"""What a careless store might do with the options of a put."""
+"""What a careless store might do with the options of a put, with signals and with progress."""
 
 from typing import Any
 
+from msgspec.structs import replace
+
+from holdfast.commands.moving import Move
 from holdfast.commands.placement import Placement
 from holdfast.commands.recent import Recent
+from holdfast.commands.settling import Extend
 from holdfast.records import Message
 from tests.testing.controls import Mutant, PlainStore
 from tests.testing.mutants import look_first_write_later, nothing
@@ -15,7 +19,26 @@ def counting_updates(original: Any, placement: Any, message: Any, item: Any, wal
         placement.recent.begin(item.key, message.id, item.unique_for_s)
 
 
+def to_the_dead(original: Any, move: Any, tx: Any) -> Any:
+    return original(replace(move, to="ready") if move.to == "due" else move, tx)
+
+
 PUT_MUTANTS = [
+    Mutant("revives the dead on a signal", Move, "check", to_the_dead, "test_a_signal_leaves_all_others_as_they_are"),
+    Mutant(
+        "forgets progress",
+        Extend,
+        "write",
+        lambda original, extend, tx, plan: original(replace(extend, progress=False), tx, plan),
+        "test_failures_before_progress_do_not_count",
+    ),
+    Mutant(
+        "takes every extension for progress",
+        Extend,
+        "write",
+        lambda original, extend, tx, plan: original(replace(extend, progress=True), tx, plan),
+        "test_without_progress_an_extension_keeps_the_failures",
+    ),
     Mutant(
         "ignores another value under a known id",
         Placement,

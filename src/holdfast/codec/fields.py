@@ -265,6 +265,7 @@ DROP: Final = Flag("drop")
 EXACT: Final = Flag("exact")
 PAUSED: Final = Flag("paused")
 ANCHOR: Final = Flag("anchor")
+PROGRESS: Final = Flag("progress")
 
 MERGE: Final = Flag("merge")
 SEALED_AT: Final = number("at")

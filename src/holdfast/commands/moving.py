@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, ClassVar, Literal, Self
 
 from msgspec import Struct
-from msgspec.structs import force_setattr
+from msgspec.structs import force_setattr, replace
 
 from holdfast.codec import Limits, check_batch, check_name, keepable
 from holdfast.codec.fields import DELAY_S, IDS, KEYS, LIMIT, PRIORITY, SPACING_S, Field, Row, Whole, check_fields, key_text, moment, number
@@ -18,7 +18,7 @@ from holdfast.records import ERROR_CHARACTERS, Message, State, moment_in
 
 Taken = Literal["key", "id"]
 
-MOVES = ("ready", "dead", "gone")
+MOVES = ("ready", "dead", "gone", "due")
 
 _MOMENT, _N = moment("after"), number("after")
 CURSORS: dict[State, Field] = {
@@ -151,7 +151,8 @@ class Moved(Struct, frozen=True, gc=False, omit_defaults=True):
 class Move(Command[Moved], frozen=True):
     """Redrive (`ready`), bury (`dead`) or remove (`gone`) messages, by id or by state and filter; those somebody holds stay.
 
-    A redrive leaves a message where it is while another one of its key is alive there.
+    A redrive leaves a message where it is while another one of its key is alive there. `due` ends the delay of ready messages, named by
+    their ids, and changes nothing else of them; all others stay as they are.
     """
 
     verb: ClassVar[Verb] = "manage"
@@ -159,7 +160,7 @@ class Move(Command[Moved], frozen=True):
     checked: ClassVar[tuple[Field, ...]] = (IDS, LIMIT, DELAY_S, SPACING_S)
 
     queue: str
-    to: Literal["ready", "dead", "gone"]
+    to: Literal["ready", "dead", "gone", "due"]
     ids: Sequence[str] | None = None
     state: State = "dead"
     which: Filter = Filter()
@@ -181,6 +182,8 @@ class Move(Command[Moved], frozen=True):
             if self.to != "ready":
                 message = f"to_queue goes with to='ready', not {self.to!r}"
                 raise ValueError(message)
+        if self.to == "due" and self.ids is None:
+            raise ValueError("to='due' is about messages by their ids: give ids, too")
         if self.error is not None:
             force_setattr(self, "error", keepable(self.error[:ERROR_CHARACTERS]))
 
@@ -192,11 +195,20 @@ class Move(Command[Moved], frozen=True):
         return walked(self.limit, self.which, limits) if self.ids is None else check_batch(len(self.ids), 0, limits)
 
     def touches(self) -> Iterator[tuple[Resource, bool]]:
+        if self.to == "due":
+            yield ("queue", self.queue), False
+            for message_id in self.ids or ():
+                yield ("message", self.queue, message_id), True
+            return
         for queue in {self.queue, self.to_queue or self.queue}:
             yield ("queue", queue), False
             yield ("line", queue), True
 
     def check(self, tx: Transaction) -> "MovePlan":
+        if self.to == "due":
+            known = tx.messages(self.queue, list(dict.fromkeys(self.ids or ())))
+            named = [known[message_id] for message_id in dict.fromkeys(self.ids or ()) if message_id in known]
+            return MovePlan([message for message in named if message.state == "ready" and message.position > tx.now])
         if self.ids is None:
             found = tx.browse(self.queue, self.state, self.which, None, self.limit)
         else:
@@ -239,6 +251,11 @@ class Move(Command[Moved], frozen=True):
             tx.remove(plan.messages)
             resize(tx, self.queue, -was_ready)
             promote(tx, self.queue, plan.messages)
+        elif self.to == "due":
+            # As they are by now: another command of the same step may have changed their metadata.
+            delayed = tx.messages(self.queue, [message.id for message in plan.messages]).values()
+            tx.restore([replace(message, position=tx.now) for message in delayed])
+            announce(tx, plan.messages)
         elif self.to == "ready":
             drafts += self._write_redrive(tx, plan.after, was_ready)
         elif plan.endings is not None:

@@ -7,7 +7,7 @@ from msgspec import Struct
 from msgspec.structs import force_setattr, replace
 
 from holdfast.codec import Limits, check_batch, check_name, keepable
-from holdfast.codec.fields import ALL_OR_NONE, COUNTS, DELAY_S, EXTENSION_S, MAX_ATTEMPTS, Field, check_fields
+from holdfast.codec.fields import ALL_OR_NONE, COUNTS, DELAY_S, EXTENSION_S, MAX_ATTEMPTS, PROGRESS, Field, check_fields
 from holdfast.commands.argument_checks import RETURNS, check_choice
 from holdfast.commands.command import Command, Resource
 from holdfast.commands.endings import Budget, Endings, announce, by_queue, event, plan_endings, promote
@@ -31,11 +31,13 @@ class Extend(Command[Held], frozen=True):
 
     verb: ClassVar[Verb] = "claim"
     answer_type: ClassVar[Any] = Held
-    checked: ClassVar[tuple[Field, ...]] = (EXTENSION_S, ALL_OR_NONE)
+    checked: ClassVar[tuple[Field, ...]] = (EXTENSION_S, ALL_OR_NONE, PROGRESS)
 
     receipts: Sequence[Receipt]
     lease_s: float | None
     all_or_none: bool = False
+    progress: bool = False
+    """Whether the holder got on: the failures before no longer count against the budget."""
 
     def __post_init__(self) -> None:
         check_fields(self, self.checked)
@@ -59,6 +61,11 @@ class Extend(Command[Held], frozen=True):
         held = [message for message in plan if message is not None]
         if held:
             tx.extend(held, end_of(tx.now, self.lease_s))
+        if self.progress:
+            for queue, messages in by_queue(held).items():
+                # As they are by now: another command of the same step may have changed their metadata.
+                extended = tx.messages(queue, [message.id for message in messages]).values()
+                tx.restore([replace(message, failures=0) for message in extended if message.failures])
         if self.lease_s == 0:
             announce(tx, held)
         return Held([message is not None for message in plan])

@@ -137,7 +137,9 @@ def claim(world: World) -> Claim:
 
 
 def extend(world: World) -> Extend:
-    return Extend(world.some(world.receipts), world.chance.choice((None, 0, 5, 30)), all_or_none=world.chance.random() < 0.2)
+    chance = world.chance
+    progress = chance.random() < 0.3
+    return Extend(world.some(world.receipts), chance.choice((None, 0, 5, 30)), all_or_none=chance.random() < 0.2, progress=progress)
 
 
 def settle(world: World) -> Settle:
@@ -170,14 +172,14 @@ def given_back(world: World) -> dict[str, Any]:
 def move(world: World) -> Move:
     chance = world.chance
     to: Any = chance.choice(("ready", "ready", "dead", "gone"))
+    if chance.random() < 0.3:
+        return Move(chance.choice((*QUEUES, *QUEUES, GRAVE)), "due", ids=chance.sample(world.ids[-20:], min(8, len(world.ids))))
     return Move(
         chance.choice((*QUEUES, GRAVE, "morgue")),
         to,
         ids=chance.sample(world.ids, min(3, len(world.ids))) if chance.random() < 0.4 else None,
         state=chance.choice(("dead", "dead", "ready", "leased", "buffered")),
-        which=chance.choice(
-            (Filter(), Filter(), Filter(older_than_s=3), Filter(error_contains="roke"), Filter(key_prefix='"'), Filter(label="red"))
-        ),
+        which=chance.choice(FILTERS),
         limit=chance.choice((1, 3, 1_000)),
         to_queue=chance.choice((None, "one")) if to == "ready" else None,
         delay_s=chance.choice((0, 0, 4)),

@@ -119,6 +119,7 @@ TABLE: list[tuple[str, Callable[[Any], Any], tuple[Any, ...]]] = [
     ("an unknown ending", lambda _: Settle([], to="gone"), ("",)),  # type: ignore[arg-type]
     ("an unknown return_to", lambda _: Settle([], to="ready", return_to="middle"), ("",)),  # type: ignore[arg-type]
     ("an unknown move", lambda _: Move(JOBS, "leased"), ("",)),  # type: ignore[arg-type]
+    ("a signal to nobody", lambda _: Move(JOBS, "due"), ("",)),
     ("an unknown state", lambda _: Browse(JOBS, state="done"), ("",)),  # type: ignore[arg-type]
     ("an unknown change", lambda _: Change("a", do="append", value=raw(1)), ("",)),  # type: ignore[arg-type]
     ("an unknown expectation", lambda _: Change("a", value=raw(1), expect="newer"), ("",)),  # type: ignore[arg-type]

@@ -262,7 +262,7 @@ begin
     when 'Claim' then plan_claim(c, now, used)
     when 'Settle' then check_settle(c, now, whole)
     when 'Extend' then check_extend(c, now, whole)
-    when 'Move' then check_move(c, now)
+    when 'Move' then case c ->> 'to' when 'due' then check_due(c, now) else check_move(c, now) end
     when 'Write' then check_write(c, vals, now, whole)
     when 'Acquire' then check_acquire(c, now, whole)
     when 'Renew' then check_leases(c, now, whole)
@@ -295,7 +295,7 @@ begin
     when 'Put' then write_put(c, vals, plan, now)
     when 'Settle' then write_settle(c, plan, now)
     when 'Extend' then write_extend(c, plan, now)
-    when 'Move' then write_move(c, plan, now)
+    when 'Move' then case c ->> 'to' when 'due' then write_due(c, plan, now) else write_move(c, plan, now) end
     when 'Write' then write_write(c, plan, now)
     when 'LowerFences' then write_lower_fences(c)
     when 'Acquire' then write_acquire(c, vals, plan, now)

@@ -1,4 +1,4 @@
--- Move: redrive, bury or remove what nobody holds.
+-- Move: redrive, bury or remove what nobody holds, or end its delay.
 
 create or replace function check_move(c jsonb, now bigint) returns jsonb
 language plpgsql as $$
@@ -141,5 +141,33 @@ begin
     perform pass_on(of_queue, fates);
   end if;
   return answer;
+end
+$$;
+
+-- Ready messages whose moment lies ahead; their rows were locked before.
+create or replace function check_due(c jsonb, now bigint) returns jsonb
+language sql stable as $$
+  select jsonb_build_object('ids', coalesce(jsonb_agg(m.id order by i.o), '[]'), 'keys', coalesce(jsonb_agg(m.key order by i.o), '[]'))
+  from (select i.id, min(i.o) as o from unnest(texts(c -> 'ids')) with ordinality as i (id, o) group by i.id) as i
+  cross join lateral (select * from messages as m where m.queue = c ->> 'queue' and m.id = i.id limit 1) as m
+  where m.state = 'ready' and m.position > now
+$$;
+
+create or replace function write_due(c jsonb, p jsonb, now bigint) returns text
+language plpgsql as $$
+declare
+  of_queue text := c ->> 'queue';
+  ids text[] := texts(p -> 'ids');
+  keys text[] := texts(p -> 'keys');
+begin
+  if ids <> '{}' then
+    update messages as m
+    set position = now
+    from unnest(ids) as i (id)
+    cross join lateral (select h.ctid from messages as h where h.queue = of_queue and h.id = i.id limit 1) as h
+    where m.ctid = h.ctid;
+    perform append('queue:' || of_queue, 'moved', told(ids, keys, ',"to":"due"'), now), announce(of_queue, keys, cardinality(ids));
+  end if;
+  return '{"ids":' || array_to_json(ids) || '}';
 end
 $$;

@@ -57,7 +57,10 @@ begin
     from jsonb_array_elements(c -> 'receipts') with ordinality as e (r, o)
     where held_at[e.o]
   loop
-    update messages as m set until = ends_at where m.queue = claim.queue and m.id = claim.id returning m.key into key;
+    update messages as m
+    set until = ends_at, failures = case when (c ->> 'progress')::boolean then 0 else m.failures end
+    where m.queue = claim.queue and m.id = claim.id
+    returning m.key into key;
     if ends_at = now then
       perform announce(claim.queue, array[key], 1);
     end if;

@@ -1,4 +1,5 @@
---- Move: redrive (`ready`), bury (`dead`) or remove (`gone`) messages, by id or by state and filter; those somebody holds stay.
+--- Move: redrive (`ready`), bury (`dead`) or remove (`gone`) messages, by id or by state and filter, or end their delay (`due`); those somebody
+-- holds stay.
 --
 -- KEYS  1 the store  2 the queue  3 the queue to redrive into, if another
 -- ARGV  1 the command: queue, to and ids, or state, which {older_than, error_contains, key_prefix, label}, limit; to_queue, delay, spacing,
@@ -52,6 +53,7 @@ function move.check(command)
     local fits = command.to == "gone"
       or (command.to == "ready" and state ~= "buffered")
       or (command.to == "dead" and (state == "ready" or state == "leased"))
+      or (command.to == "due" and state == "ready" and message.position > now)
     if fits and not is_held(message) then
       free[#free + 1] = message
     end
@@ -99,17 +101,30 @@ local function write_redrive(command, queue, plan)
   end
 end
 
+local function end_delays(queue, messages)
+  for _, message in ipairs(messages) do
+    touch(queue, message)
+    message.position = now
+  end
+  announce(queue, messages)
+end
+
 function move.write(command, plan)
   if #plan.messages == 0 then
     return { ids = {}, kept = plan.kept }
   end
   local queue = open_queue(command.queue)
-  local ids, was_ready = ids_of(plan.messages), 0
+  local ids = ids_of(plan.messages)
+  tell(queue, "moved", told(plan.messages, { to = command.to }))
+  if command.to == "due" then
+    end_delays(queue, plan.messages)
+    return { ids = ids }
+  end
+  local was_ready = 0
   for _, message in ipairs(plan.messages) do
     was_ready = was_ready + (state_of(message) == "ready" and 1 or 0)
   end
   make_room(queue, was_ready)
-  tell(queue, "moved", told(plan.messages, { to = command.to }))
   if command.to == "gone" then
     remove(queue, plan.messages)
     promote(queue, keys_of(plan.messages))
