@@ -25,6 +25,10 @@ SOURCE = ROOT / "src/holdfast"
 MODULES = sorted(path for path in SOURCE.rglob("*.py") if not {"_sync", "testing", "demo"} & set(path.parts))
 
 
+LEFT = {SOURCE / "commands/copying.py"}
+"""Modules with docstrings that are still to be said so."""
+
+
 def prose(page: str) -> str:
     """A page without its code, its file names and the names of tests."""
     return re.sub(r"`[^`\n]*`|\]\([^)]*\)", "", re.sub(r"^```.*?^```", "", page, flags=re.MULTILINE | re.DOTALL))
@@ -50,13 +54,9 @@ def test_a_page_is_in_plain_english(page: Path) -> None:
     assert DIALECT.findall(prose(page.read_text("utf-8"))) == []
 
 
-def _is_left(path: Path) -> bool:
-    return "commands" in path.parts or "load" in path.parts
-
-
 def test_docstrings_are_in_plain_english() -> None:
     found = {
-        path: [line for line in docstrings(path.read_text("utf-8")) if IN_DOCSTRINGS.search(line)] for path in MODULES if not _is_left(path)
+        path: [line for line in docstrings(path.read_text("utf-8")) if IN_DOCSTRINGS.search(line)] for path in MODULES if path not in LEFT
     }
     assert {path.relative_to(SOURCE).as_posix(): lines for path, lines in found.items() if lines} == {}
 

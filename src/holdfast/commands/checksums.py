@@ -21,7 +21,7 @@ def checksum_of(records: Sequence[Message | Entry], before: str = "") -> str:
 
 
 def comparable(record: Message | Entry) -> Message | Entry:
-    """The record without what a message that nobody holds may remember of its last claim: stores differ in that."""
+    """The record without what an unclaimed message may remember of its last claim: stores differ in that."""
     if isinstance(record, Entry) or record.state == "leased":
         return record
     return replace(record, holder="", token=0, since=0, until=0, expired_to="place")

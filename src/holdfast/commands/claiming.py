@@ -156,7 +156,7 @@ class Claim(Command[Claimed], frozen=True):
         promote(tx, self.queue, messages)
 
     def undo(self, answer: Claimed) -> list[Command[Any]]:
-        """Give back what nobody will work on; what was taken is put again, under its id."""
+        """Give back what will not be worked on; what was taken is put again, under its id."""
         if not answer.messages:
             return []
         if not self.take:

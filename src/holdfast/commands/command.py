@@ -39,7 +39,7 @@ class Command(Struct, Generic[R], frozen=True, gc=False, kw_only=True, tag=True,
 
     @abstractmethod
     def check(self, tx: Transaction) -> Any:
-        """Read, and answer the plan that only this command's `write` understands."""
+        """Read, and return the plan that only this command's `write` understands."""
 
     @abstractmethod
     def write(self, tx: Transaction, plan: Any) -> R:
@@ -50,7 +50,7 @@ class Command(Struct, Generic[R], frozen=True, gc=False, kw_only=True, tag=True,
         """The same command under other names; each name in it is shown to `names`, and nothing else says what a command is about."""
 
     def measure(self, limits: Limits) -> int:
-        """Refuse, with a ValueError, what is over the store's limits; answer how many things it is about, at most."""
+        """Refuse, with a ValueError, what is over the store's limits; return how many things it is about, at most."""
         del limits
         return 1
 

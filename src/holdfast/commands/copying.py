@@ -1,7 +1,7 @@
 """Commands that move all data to another store: reading the source, and importing into the target.
 
-The pages themselves are read with `Names`, `Browse` and `Read`, as anybody could. The target works out once how the two stores' clocks and
-counters relate and keeps that beside how far the copy has come, so an interrupted copy goes on as it began. Whoever copies changes the
+The pages themselves are read with `Names`, `Browse` and `Read`, as by any client. The target works out once how the two stores' clocks and
+counters relate and keeps that beside how far the copy has come, so an interrupted copy goes on as it began. The copying client changes the
 records accordingly, and the target takes them in as they come.
 """
 
@@ -37,7 +37,7 @@ class Copying(Struct, frozen=True, gc=False, omit_defaults=True):
     base: int = 0
     """What to add to the numbers that order messages of one position."""
     place: str = ""
-    """How far the copy has come, in the words of whoever copies."""
+    """How far the copy has come, in the words of the copying client."""
     messages: int = 0
     entries: int = 0
     checksum: str = ""
@@ -135,7 +135,7 @@ class Fences(Command[list[Fenced]], frozen=True):
 class BeginImport(Command[Copying], frozen=True):
     """Make the store the target of a copy, or go on with one that was interrupted.
 
-    From now on its tokens are above all of the source's, and whoever followed events, of either store, is told to begin anew.
+    From now on its tokens are above all of the source's, and watches of either store are told to start again.
     """
 
     verb: ClassVar[Verb] = "admin"
@@ -188,7 +188,7 @@ class Import(Command[Copying], frozen=True):
     """The place of the page before this one."""
     place: str
     checksum: str
-    """Of everything up to this page, which whoever copies keeps here in case of an interruption."""
+    """Of everything up to this page, which the copying client keeps here in case of an interruption."""
     settings: Sequence[Settings] = ()
     messages: Sequence[Message] = ()
     fences: Sequence[Fenced] = ()
@@ -285,7 +285,7 @@ class Import(Command[Copying], frozen=True):
 
 
 class EndImport(Command[Copying | None], frozen=True):
-    """Make the store one as any other, and answer what it remembered of the copy; None where none is under way."""
+    """Make the store one as any other, and return what it remembered of the copy; None where none is under way."""
 
     verb: ClassVar[Verb] = "admin"
     answer_type: ClassVar[Any] = Copying | None
@@ -304,7 +304,7 @@ class EndImport(Command[Copying | None], frozen=True):
 
 
 class Seal(Command[None], frozen=True):
-    """Mark the store as moved: from now on it answers nothing but `StoreMoved`, with the new URL, to whoever has it open or opens it."""
+    """Mark the store as moved: from now on every process that has it open or opens it gets `StoreMoved`, with the new URL."""
 
     verb: ClassVar[Verb] = "admin"
     checked: ClassVar[tuple[Field, ...]] = (place_text("to"), SEALED_AT, TARGET_AT)

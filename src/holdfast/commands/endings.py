@@ -43,7 +43,7 @@ class Endings(Struct):
     keys: list[str] = []
     """Whose buffered copy, if there is one, may now be claimed."""
     heads: dict[int, int | None] = {}
-    """Where the line of each priority begins, as far as somebody asked."""
+    """Where the line of each priority begins, as far as it was asked for."""
 
     def position(self, tx: Transaction, message: Message, return_to: ReturnTo, back: int, delay: int = 0) -> int:
         """Where a message goes that is no longer held; `back` is the moment that the back of the line means."""
@@ -86,7 +86,7 @@ class Endings(Struct):
                 taken = tx.taken_ids(place, list(names.values()))
 
     def write(self, tx: Transaction) -> list[Message]:
-        """Carry it out; answer the buffered copies that became ready."""
+        """Carry it out; return the buffered copies that became ready."""
         # Now and not before: another command of the same step may just have taken the id.
         self.rename_taken(tx)
         tx.remove(self.gone)
@@ -173,7 +173,7 @@ def event(queue: str, name: str, messages: Sequence[Message], **more: object) ->
 
 
 def told(ids: Sequence[str], keys: Sequence[Hashable], more: Mapping[str, object]) -> Mapping[str, object]:
-    """What an event of a queue tells of messages."""
+    """What an event of a queue says about messages."""
     facts: dict[str, object] = {"ids": ids}
     # A list, because the end of a generator that is left early swallows an interrupt.
     if [key for key in keys if key is not None]:

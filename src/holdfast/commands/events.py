@@ -19,7 +19,7 @@ OLDEST = -1
 RETAINED = 100_000
 RETAINED_S = 86_400.0
 RETRY_S = 120.0
-"""Events and answers younger than this are never dropped: somebody may still repeat a command."""
+"""Events and answers younger than this are never dropped: a client may still repeat a command."""
 
 
 class Page(Struct, frozen=True, gc=False):
@@ -65,7 +65,7 @@ class Changes(Command[Page], frozen=True):
 
 
 class Prune(Command[int], frozen=True):
-    """Drop old events, entries past their time and answers nobody can ask for; the stores do a little of it by themselves."""
+    """Drop old events, entries past their time and answers that can no longer be asked for; the stores do a little of it by themselves."""
 
     verb: ClassVar[Verb] = "admin"
     answer_type: ClassVar[Any] = int

@@ -15,10 +15,10 @@ from holdfast.commands.transaction import Transaction
 
 
 class LowerFences(Command[int], frozen=True):
-    """Lower the fences of a dict that stand above the newest token to it; answer how many, at most `limit`.
+    """Lower the fences of a dict that stand above the newest token to it; return how many, at most `limit`.
 
     No write is let in under such a fence, but older versions took any, and a copy brings them along: they shut out every holder. A fence
-    that a token of this store has set stays, so nobody stale is let in. Of the tokens given out before only the newest can still write.
+    that a token of this store has set stays, so no stale holder is let in. Of the tokens given out before only the newest can still write.
     """
 
     verb: ClassVar[Verb] = "admin"

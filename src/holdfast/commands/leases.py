@@ -20,7 +20,7 @@ from holdfast.records import NEVER, Entry, Lease, MaybeRaw, end_of, seconds_in
 
 
 class LeaseName(Struct, frozen=True, gc=False, array_like=True):
-    """Names one grant of a lease: nobody else's grant on the key, earlier or later, has the same."""
+    """Names one grant of a lease: no other grant on the key, earlier or later, has the same."""
 
     checked: ClassVar[tuple[Field, ...]] = (name_text("dict", optional=True), key_text("key"), name_text("lease_id"))
 
@@ -41,7 +41,7 @@ class Acquired(Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 class Acquire(Command[Acquired], frozen=True):
-    """Take a lease unless somebody holds it; the answer is whichever lease holds afterwards.
+    """Take a lease unless it is held; the answer is whichever lease holds afterwards.
 
     It is the caller's exactly when it carries this command's `lease_id`.
     """

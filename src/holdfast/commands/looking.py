@@ -14,7 +14,7 @@ from holdfast.commands.transaction import Transaction
 
 
 class Looked(Struct, frozen=True, gc=False):
-    """The lease in force on each key, None where nobody holds it, and the newest event's number at that moment."""
+    """The lease in force on each key, None where it is not held, and the newest event's number at that moment."""
 
     leases: list[Acquired | None]
     index: int

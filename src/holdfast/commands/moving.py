@@ -149,7 +149,7 @@ class Moved(Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 class Move(Command[Moved], frozen=True):
-    """Redrive (`ready`), bury (`dead`) or remove (`gone`) messages, by id or by state and filter; those somebody holds stay.
+    """Redrive (`ready`), bury (`dead`) or remove (`gone`) messages, by id or by state and filter; claimed ones stay.
 
     A redrive leaves a message where it is while another one of its key is alive there. `due` ends the delay of ready messages, named by
     their ids, and changes nothing else of them; all others stay as they are.

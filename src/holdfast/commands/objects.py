@@ -65,7 +65,7 @@ class Configure(Command[Settings], frozen=True):
 
 
 class Clear(Command[int], frozen=True):
-    """Empty a queue or a dict in one step, or with `drop` remove it with all its leases; answer how much was in it."""
+    """Empty a queue or a dict in one step, or with `drop` remove it with all its leases; return how much was in it."""
 
     verb: ClassVar[Verb] = "manage"
     answer_type: ClassVar[Any] = int

@@ -1,6 +1,6 @@
 """Decides which commands a fast path may take: fields that it does not list must have their defaults.
 
-So a field that nobody thought of is never dropped: a command that uses it takes the full rules.
+So a field that was forgotten here is never dropped: a command that uses it takes the full rules.
 """
 
 from collections.abc import Callable, Sequence
@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import fields
 
 Form = tuple[Callable[[Any], Any], Any]
-"""Reads the fields that a fast path does not know, and what they are if nobody uses them."""
+"""Reads the fields that a fast path does not know, and what they are if they are not used."""
 
 _forms: dict[tuple[type[Struct], tuple[str, ...]], Form] = {}
 

@@ -290,7 +290,7 @@ class Put(Command[Puts], frozen=True):
 
 
 def told_updated(messages: Sequence[Message]) -> dict[str, list[Any]]:
-    """What the event of a put tells of messages that were there and got a new value: they have keys, all of them."""
+    """What the event of a put says about messages that were there and got a new value: they have keys, all of them."""
     if not messages:
         return {}
     return {"updated": [message.id for message in messages], "updated_keys": [message.key for message in messages]}

@@ -36,12 +36,12 @@ def claims_lost(lost: Sequence[Receipt], of: int) -> ClaimLost:
 
 
 def lease_held(lease: Lease, ends_in_s: float | None) -> LeaseHeld:
-    """Somebody else has the lease."""
+    """Another holder has the lease."""
     return LeaseHeld(f"{describe(lease.dict, lease.key)} is held by {lease.holder!r}; nothing was changed", lease, ends_in_s)
 
 
 def lease_in_transaction(dict: str | None, key: str) -> LeaseHeld:
-    """Another transaction has taken, renewed or released the lease, and nobody knows yet whether it will commit."""
+    """Another transaction has taken, renewed or released the lease, and it is not known yet whether it will commit."""
     return LeaseHeld(f"{describe(dict, key)} is used by a transaction that is still open; nothing was changed")
 
 
@@ -114,7 +114,7 @@ def other_copy(running: str, wanted: str) -> Refused:
 
 
 def no_copy(source: str) -> Refused:
-    """A page came of a copy that nobody began."""
+    """A page came of a copy that was not begun."""
     return Refused(f"no copy of {source} is in progress here; nothing was changed: begin it first")
 
 

@@ -21,7 +21,7 @@ class Request:
         """Who asks: stores divide their time among these."""
         self.most_s: float | None = most_s
         self.is_given_up: bool = False
-        """Whether nobody waits for the answer any more."""
+        """Whether the caller no longer waits for the answer."""
         self._end: float | None = None
 
     def begin(self) -> None:
@@ -33,7 +33,7 @@ class Request:
         return self.is_given_up or (self._end is not None and time.monotonic() > self._end)
 
     def check(self) -> None:
-        """Raise `TookTooLong` if the command is to end now; whoever calls this rolls back what it wrote."""
+        """Raise `TookTooLong` if the command is to end now; the caller rolls back what it wrote."""
         if self.is_over():
             raise took_too_long(self.most_s)
 

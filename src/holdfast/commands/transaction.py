@@ -90,7 +90,7 @@ class Tally(Struct, frozen=True, gc=False):
     holders: dict[str, int] = {}
 
     def stats(self, now: int) -> Stats:
-        """The same as people ask for it: what nobody holds counts as ready, and moments are ages."""
+        """The same as people ask for it: what is not held counts as ready, and moments are ages."""
         return Stats(
             ready=self.ready - self.delayed + self.ended,
             delayed=self.delayed,
@@ -240,7 +240,7 @@ class EventTransaction(Protocol):
     """The part of a transaction that the log of events and the answers to repeated commands use."""
 
     def append(self, drafts: Sequence[Draft]) -> int:
-        """Write events under consecutive numbers; answer the first. These numbers are the tokens and revisions."""
+        """Write events under consecutive numbers; return the first. These numbers are the tokens and revisions."""
         ...
 
     def latest(self) -> int:
@@ -279,7 +279,7 @@ class CopyTransaction(Protocol):
     def save_copying(self, copying: "Copying | None") -> None: ...
 
     def seal(self, to: str, target_at: int | None) -> None:
-        """Let every later transaction, in whatever process, raise `StoreMoved` with this URL; keep both for whoever undoes the copy."""
+        """Let every later transaction, in whatever process, raise `StoreMoved` with this URL; keep both for undoing the copy."""
         ...
 
 

@@ -34,7 +34,7 @@ class Memory:
         return self._total
 
     async def wait(self, whose: str, size: int) -> bool:
-        """Hold so many bytes more as soon as there is room, or refuse after a while; answer whether that took any time."""
+        """Hold so many bytes more as soon as there is room, or refuse after a while; return whether that took any time."""
         if not size or (whose not in self._waiting and self._has_room(whose, size)):
             self.hold(whose, size)
             return False
@@ -99,7 +99,7 @@ class Share:
         self._held = 0
 
     async def wait_for(self, size: int) -> bool:
-        """Hold more as soon as there is room; answer whether that took any time."""
+        """Hold more as soon as there is room; return whether that took any time."""
         has_waited = await self._memory.wait(self._whose, size)
         self._held += size
         return has_waited

@@ -1,7 +1,7 @@
 """Limits long bodies: their memory while they arrive, and their decoding time.
 
 A body is decoded in one go, and the event loop stands still meanwhile. So long bodies are decoded one at a time, and a caller who made
-others wait rests for many times as long before the next; not where nobody else asks.
+others wait rests for many times as long before the next; not where no one else asks.
 """
 
 import asyncio

@@ -50,7 +50,7 @@ class Active:
         self.count: int = 1
 
     def see(self, whose: str) -> None:
-        """Note that somebody asks."""
+        """Note that a caller asks."""
         now = self._now()
         if now >= self._until:
             self._before = self._latest if now < self._until + ACTIVE_S else set()
@@ -176,7 +176,7 @@ class Turns:
 
 
 class FairStore:
-    """An `AsyncStore` in which nobody's commands wait for more than their part of another's."""
+    """An `AsyncStore` in which no caller's commands wait for more than their part of another's."""
 
     def __init__(self, store: AsyncStore, active: Active, budget: Budget, now: Callable[[], float]) -> None:
         self._store = store

@@ -42,7 +42,7 @@ class Stalls:
         return self._look()
 
     def check(self, begun: float) -> None:
-        """Refuse a command that may be older than its answer is remembered; whoever still waits for it sends it again."""
+        """Refuse a command that may be older than its answer is remembered; a client that still waits for it sends it again."""
         now = self._look()
         if now < self._stale_until or now - begun > STALL_S:
             problem = "this server stood still, and the command may be an old copy; nothing was changed: send it again"
