@@ -45,6 +45,7 @@ from holdfast.version import __version__
 if TYPE_CHECKING:
     from holdfast._sync.handles.claimed import QueueClaimContext
     from holdfast._sync.handles.claims import QueueClaim
+    from holdfast._sync.handles.consumer import Consumer
     from holdfast._sync.handles.copying import copy, undo_copy
     from holdfast._sync.handles.election import Election
     from holdfast._sync.handles.job import Job
@@ -54,9 +55,11 @@ if TYPE_CHECKING:
     from holdfast._sync.handles.once import Once, once
     from holdfast._sync.handles.queue import Queue
     from holdfast._sync.handles.schedule import Schedule
+    from holdfast._sync.handles.task import Bound, Task, UsingOptions
+    from holdfast._sync.handles.tasks import Tasks
     from holdfast._sync.handles.together import Together
     from holdfast._sync.handles.work import QueueWorkItem
-    from holdfast._sync.handles.worker import Worker, worker
+    from holdfast._sync.handles.worker import TaskWorker, Worker, worker
     from holdfast.arguments.put_options import PutOptions
     from holdfast.backoff import Backoff
     from holdfast.client import ControlPlaneClient
@@ -79,22 +82,28 @@ if TYPE_CHECKING:
     from holdfast.schedules.definition import ScheduleOptions, ScheduleStatus
     from holdfast.schedules.rules import Every
     from holdfast.steps import Step
-    from holdfast.workers.handlers.jobs import JobContext
+    from holdfast.workers.calls import Call
+    from holdfast.workers.handlers.jobs import JobContext, current_job
     from holdfast.workers.handlers.outcomes import Bury, Retry, Snooze
     from holdfast.workers.once_record import OnceRecord
-    from holdfast.workers.options import WorkerOptions
+    from holdfast.workers.options import ConsumerOptions, JobOptions, ProcessOptions, WorkerOptions
     from holdfast.workers.registry import WorkerHealth, WorkerInfo
     from holdfast.workers.running.breaker import Breaker
+    from holdfast.workers.task_options import TaskDefaults, TaskOptions
 
 
 __all__ = [
     "MISSING",
     "Backoff",
+    "Bound",
     "Breaker",
     "Bury",
+    "Call",
     "ClaimLost",
     "Closed",
     "Compacted",
+    "Consumer",
+    "ConsumerOptions",
     "ControlPlaneClient",
     "CopyProgress",
     "CopyResult",
@@ -116,6 +125,7 @@ __all__ = [
     "JobCancelled",
     "JobContext",
     "JobFailed",
+    "JobOptions",
     "KeyInFlight",
     "LeaseHeld",
     "LeaseHolder",
@@ -128,6 +138,7 @@ __all__ = [
     "Once",
     "OnceRecord",
     "OutcomeUnknown",
+    "ProcessOptions",
     "PutOptions",
     "Queue",
     "QueueClaim",
@@ -154,9 +165,15 @@ __all__ = [
     "StoreMissing",
     "StoreMoved",
     "StoreUnavailable",
+    "Task",
+    "TaskDefaults",
+    "TaskOptions",
+    "TaskWorker",
+    "Tasks",
     "TimeLimitExceeded",
     "Together",
     "TookTooLong",
+    "UsingOptions",
     "WatchEvent",
     "Worker",
     "WorkerHealth",
@@ -166,6 +183,7 @@ __all__ = [
     "__version__",
     "connect",
     "copy",
+    "current_job",
     "once",
     "undo_copy",
     "worker",
@@ -220,6 +238,19 @@ _LAZY = {
     "Snooze": "holdfast.workers.handlers.outcomes",
     "WorkerHealth": "holdfast.workers.registry",
     "WorkerInfo": "holdfast.workers.registry",
+    "Bound": "holdfast._sync.handles.task",
+    "Call": "holdfast.workers.calls",
+    "Consumer": "holdfast._sync.handles.consumer",
+    "ConsumerOptions": "holdfast.workers.options",
+    "JobOptions": "holdfast.workers.options",
+    "ProcessOptions": "holdfast.workers.options",
+    "Task": "holdfast._sync.handles.task",
+    "TaskDefaults": "holdfast.workers.task_options",
+    "TaskOptions": "holdfast.workers.task_options",
+    "TaskWorker": "holdfast._sync.handles.worker",
+    "Tasks": "holdfast._sync.handles.tasks",
+    "UsingOptions": "holdfast._sync.handles.task",
+    "current_job": "holdfast.workers.handlers.jobs",
 }
 """Where a name is that is imported at its first use."""
 

@@ -9,6 +9,7 @@ from holdfast.connect import connect_async as connect
 if TYPE_CHECKING:
     from holdfast._async.handles.claimed import AsyncQueueClaimContext as QueueClaimContext
     from holdfast._async.handles.claims import AsyncQueueClaim as QueueClaim
+    from holdfast._async.handles.consumer import AsyncConsumer as Consumer
     from holdfast._async.handles.copying import copy, undo_copy
     from holdfast._async.handles.election import AsyncElection as Election
     from holdfast._async.handles.job import AsyncJob as Job
@@ -20,12 +21,19 @@ if TYPE_CHECKING:
     from holdfast._async.handles.once import once
     from holdfast._async.handles.queue import AsyncQueue as Queue
     from holdfast._async.handles.schedule import AsyncSchedule as Schedule
+    from holdfast._async.handles.task import AsyncBound as Bound
+    from holdfast._async.handles.task import AsyncTask as Task
+    from holdfast._async.handles.task import AsyncUsingOptions as UsingOptions
+    from holdfast._async.handles.tasks import AsyncTasks as Tasks
     from holdfast._async.handles.together import AsyncTogether as Together
     from holdfast._async.handles.work import AsyncQueueWorkItem as QueueWorkItem
+    from holdfast._async.handles.worker import AsyncTaskWorker as TaskWorker
     from holdfast._async.handles.worker import AsyncWorker as Worker
     from holdfast._async.handles.worker import worker
 
 __all__ = [
+    "Bound",
+    "Consumer",
     "Dict",
     "DictLease",
     "DictLock",
@@ -38,7 +46,11 @@ __all__ = [
     "QueueClaimContext",
     "QueueWorkItem",
     "Schedule",
+    "Task",
+    "TaskWorker",
+    "Tasks",
     "Together",
+    "UsingOptions",
     "Worker",
     "connect",
     "copy",

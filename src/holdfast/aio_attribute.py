@@ -1,10 +1,11 @@
 """The attribute `.aio`: from a sync class or object to its async twin."""
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, overload
 
 if TYPE_CHECKING:
     from holdfast._async.handles.claims import AsyncQueueClaim
+    from holdfast._async.handles.consumer import AsyncConsumer
     from holdfast._async.handles.election import AsyncElection
     from holdfast._async.handles.job import AsyncJob
     from holdfast._async.handles.leases import AsyncHeldLease
@@ -13,9 +14,12 @@ if TYPE_CHECKING:
     from holdfast._async.handles.once import AsyncOnce
     from holdfast._async.handles.queue import AsyncQueue
     from holdfast._async.handles.schedule import AsyncSchedule
+    from holdfast._async.handles.task import AsyncTask
+    from holdfast._async.handles.tasks import AsyncTasks
     from holdfast._async.handles.work import AsyncQueueWorkItem
     from holdfast._async.handles.worker import AsyncWorker
     from holdfast._sync.handles.claims import QueueClaim
+    from holdfast._sync.handles.consumer import Consumer
     from holdfast._sync.handles.election import Election
     from holdfast._sync.handles.job import Job
     from holdfast._sync.handles.leases import HeldLease
@@ -24,9 +28,12 @@ if TYPE_CHECKING:
     from holdfast._sync.handles.once import Once
     from holdfast._sync.handles.queue import Queue
     from holdfast._sync.handles.schedule import Schedule
+    from holdfast._sync.handles.task import Task
+    from holdfast._sync.handles.tasks import Tasks
     from holdfast._sync.handles.work import QueueWorkItem
     from holdfast._sync.handles.worker import Worker
 
+P = ParamSpec("P")
 T = TypeVar("T")
 V = TypeVar("V")
 R = TypeVar("R")
@@ -75,6 +82,20 @@ class Twin:
     ) -> "type[AsyncWorker[Any, Any, Any]]": ...
     @overload
     def __get__(self, handle: "Worker[V, R, C] | AsyncWorker[V, R, C]", owner: type) -> "AsyncWorker[V, R, C]": ...
+    @overload
+    def __get__(
+        self, handle: None, owner: "type[Consumer[Any, Any, Any] | AsyncConsumer[Any, Any, Any]]"
+    ) -> "type[AsyncConsumer[Any, Any, Any]]": ...
+    @overload
+    def __get__(self, handle: "Consumer[V, R, C] | AsyncConsumer[V, R, C]", owner: type) -> "AsyncConsumer[V, R, C]": ...
+    @overload
+    def __get__(self, handle: None, owner: "type[Task[..., Any, Any] | AsyncTask[..., Any, Any]]") -> "type[AsyncTask[..., Any, Any]]": ...
+    @overload
+    def __get__(self, handle: "Task[P, R, C] | AsyncTask[P, R, C]", owner: type) -> "AsyncTask[P, R, C]": ...
+    @overload
+    def __get__(self, handle: None, owner: "type[Tasks | AsyncTasks]") -> "type[AsyncTasks]": ...
+    @overload
+    def __get__(self, handle: "Tasks | AsyncTasks", owner: type) -> "AsyncTasks": ...
     @overload
     def __get__(self, handle: None, owner: "type[Lock | AsyncLock]") -> "type[AsyncLock]": ...
     @overload

@@ -117,7 +117,7 @@ def test_the_log_level_is_chosen(tmp_path: Path, url: str) -> None:
         ("import nowhere_at_all", "module 'broken' needs the module 'nowhere_at_all', which is not installed"),
         ("x = 1\ny = nothing", "module 'broken' cannot be imported: {folder}/broken.py, line 2: NameError: name 'nothing' is not defined"),
         ("def f(:", "module 'broken' cannot be imported: {folder}/broken.py, line 1: SyntaxError"),
-        ("x = 1", "module 'broken' has no workers: decorate a function with @worker(...), or name a plain one as broken:NAME"),
+        ("x = 1", "module 'broken' has no workers: decorate a function with @worker(...), or with @app.task"),
         (
             "from holdfast import worker\n@worker('q')\ndef a(v): ...\n@worker('q')\ndef b(v): ...",
             "queue 'q' has the functions broken.a and broken.b",
@@ -157,3 +157,25 @@ def test_a_database_that_is_away_at_the_start_is_waited_for_until_a_signal(tmp_p
         assert "cannot reach its store, and continues once it can" in line
         running.send_signal(signal.SIGTERM)
         assert (running.wait(60), url != "") == (0, True)
+
+
+TASKS = """
+from holdfast import Tasks
+
+app = Tasks("shop")
+
+@app.task
+def send(to: str) -> str:
+    return to
+"""
+
+
+@pytest.mark.parametrize("name", ["shop:app", "shop"])
+def test_the_tasks_of_a_module_are_run(tmp_path: Path, url: str, name: str) -> None:
+    (tmp_path / "shop.py").write_text(TASKS)
+    with ControlPlaneClient(url) as client:
+        job = Queue[dict[str, str]]("default", client=client).put({"to": "ann"}, metadata={"task": "shop.send"})
+    with command(tmp_path, name, "--until-empty") as running:
+        _, log = running.communicate(timeout=60)
+    assert (running.returncode, f"job {job} of queue 'default' is done in " in log) == (0, True)
+    assert "begins: shop.send for queue 'default', 1 at once in threads, on sqlite:///" in log

@@ -43,6 +43,7 @@ def examples(page: str) -> Iterator[Example]:
 
 def run(path: Path) -> None:
     """Run every example of a page, and stop at the first that fails or prints something else."""
+    sys.path.insert(0, "")  # Examples import the files of their page.
     namespace: dict[str, Any] = {"__name__": "__main__"}
     for example in examples(path.read_text()):
         if example.title is not None:

@@ -15,7 +15,8 @@ import holdfast
 from holdfast import aio
 
 ROOT = Path(__file__).parents[2]
-USES = Path(__file__).with_name("every_call.py")
+USES = [Path(__file__).with_name(name) for name in ("every_call.py", "every_task_call.py")]
+MISUSES = Path(__file__).with_name("misused_tasks.py")
 # So that the checkers find this interpreter and what is installed for it.
 SETTINGS = {**os.environ, "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]), "PYTHONPATH": str(ROOT / "src")}
 
@@ -23,6 +24,7 @@ HANDLES = [
     "ControlPlaneClient",
     "Dict",
     "DictLease",
+    "Consumer",
     "Election",
     "Job",
     "Lock",
@@ -31,6 +33,9 @@ HANDLES = [
     "QueueClaim",
     "QueueWorkItem",
     "Together",
+    "Task",
+    "TaskWorker",
+    "Tasks",
     "Worker",
 ]
 HELD = {"hold", "keepalive"}
@@ -42,7 +47,7 @@ def run(*command: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_mypy_finds_no_fault() -> None:
-    answer = run(sys.executable, "-m", "mypy", "--strict", str(USES))
+    answer = run(sys.executable, "-m", "mypy", "--strict", *map(str, [*USES, MISUSES]))
     assert (answer.returncode, answer.stdout + answer.stderr if answer.returncode else "") == (0, "")
 
 
@@ -53,7 +58,7 @@ def test_pyright_finds_no_fault(tmp_path: Path) -> None:
             {
                 "typeCheckingMode": "strict",
                 "reportUnnecessaryTypeIgnoreComment": "error",
-                "include": [str(USES)],
+                "include": [str(one) for one in [*USES, MISUSES]],
                 "extraPaths": [str(ROOT / "src")],
             }
         )
@@ -62,9 +67,20 @@ def test_pyright_finds_no_fault(tmp_path: Path) -> None:
     assert (answer.returncode, answer.stdout) == (0, "0 errors, 0 warnings, 0 notes\n")
 
 
+def test_a_task_without_its_types_would_let_every_wrong_call_pass(tmp_path: Path) -> None:
+    untyped = tmp_path / "untyped_tasks.py"
+    untyped.write_text(
+        re.sub(r"Task\[\[\w+\], \w+, \w+\]", "Task[..., Any, Any]", MISUSES.read_text().split("\nsend.put(")[0]).replace(
+            "from holdfast", "from typing import Any\n\nfrom holdfast", 1
+        )
+    )
+    answer = run(sys.executable, "-m", "mypy", "--strict", str(untyped))
+    assert answer.stdout.count('Unused "type: ignore"') == 5, answer.stdout
+
+
 @pytest.mark.parametrize("name", HANDLES)
 def test_the_file_uses_every_public_name_of_a_handle(name: str) -> None:
-    used = set(re.findall(r"\.(\w+)", USES.read_text()))
+    used = {name for page in USES for name in re.findall(r"\.(\w+)", page.read_text())}
     public = {member for member in dir(getattr(holdfast, name)) if not member.startswith("_")}
     assert public - used - HELD == set()
 

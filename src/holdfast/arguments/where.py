@@ -1,6 +1,6 @@
 """Which client a handle, or one call of it, goes through."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TypedDict
 
@@ -58,6 +58,22 @@ def refuse_pickle(client: ControlPlaneClient, *codecs: Codec) -> ControlPlaneCli
 def reach_of_worker(own_client: ControlPlaneClient | None, own_url: str | None) -> ControlPlaneClient:
     """Give the client of a worker: its own, else of its URL or the default one; while a test redirects workers, the test's."""
     return _workers_on[-1] if _workers_on else reach(own_client, own_url)
+
+
+class JobHandle:
+    """A handle of what puts or runs jobs: a worker, a consumer, a task."""
+
+    _client: ControlPlaneClient | None
+    _base_url: str | None
+
+    @property
+    def client(self) -> ControlPlaneClient:
+        """Its connection: its own, that of its `base_url`, or the default one; in a test with `drain` or `assert_put`, the test's."""
+        return refuse_pickle(reach_of_worker(self._client, self._base_url), *self._codecs())
+
+    def _codecs(self) -> Iterable[Codec]:
+        """How its values are encoded."""
+        return ()
 
 
 @contextmanager

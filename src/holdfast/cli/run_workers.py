@@ -4,25 +4,26 @@ import threading
 from collections.abc import Sequence
 from typing import Any
 
-from holdfast import Worker
+from holdfast import TaskWorker
 from holdfast.workers.handlers.definitions import refuse_two
 from holdfast.workers.running.background import Side
 from holdfast.workers.signals import stop_signals
 
 
-def run_workers(workers: Sequence[Worker[Any, Any, Any]], *, until_empty: bool = False) -> None:
+def run_workers(workers: Sequence[TaskWorker], *, until_empty: bool = False) -> None:
     """Run workers side by side until SIGTERM or SIGINT, or until each found its queue empty; raise what the first of them raised.
 
     Raises `ValueError` if two functions are to work on one queue.
     """
-    refuse_two((worker.function, (worker.client, worker.queue)) for worker in workers)
+    consumers = ((worker, queue, options) for worker in workers for queue, options in worker.orders.table.consumers.items())
+    refuse_two((options.handler.function, (worker.client, queue)) for worker, queue, options in consumers)
     ended = threading.Semaphore(0)
 
     def stop() -> None:
         for worker in workers:
             worker.tell_stop()
 
-    def run(worker: Worker[Any, Any, Any]) -> None:
+    def run(worker: TaskWorker) -> None:
         try:
             worker.run(until_empty=until_empty, signals=False)
         except BaseException:

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
-    from holdfast import Worker
+    from holdfast import TaskWorker
 
 Names = Annotated[
     list[str],
     typer.Argument(
-        metavar="MODULE[:NAME]", help="Workers by their names, all workers of a module, or with --queue plain functions by their names."
+        metavar="MODULE[:NAME]", help="Workers and Tasks by their names, all of a module, or with --queue plain functions by their names."
     ),
 ]
 
@@ -50,7 +50,7 @@ def worker(
     run_workers(workers, until_empty=until_empty)
 
 
-def make_all(name: str, *, url: str | None, queue: str | None, concurrency: int | None) -> "list[Worker[Any, Any, Any]]":
+def make_all(name: str, *, url: str | None, queue: str | None, concurrency: int | None) -> "list[TaskWorker]":
     """The workers that a name stands for, with what the command line says beyond, or instead of, what they say themselves."""
     from holdfast import ControlPlaneClient
 
@@ -61,7 +61,10 @@ def make_all(name: str, *, url: str | None, queue: str | None, concurrency: int 
         return [make(found(name), name, queue, options)]
     workers = workers_of(load(name))
     if not workers:
-        raise ValueError(f"module {name!r} has no workers: decorate a function with @worker(...), or name a plain one as {name}:NAME")
+        raise ValueError(
+            f"module {name!r} has no workers: decorate a function with @worker(...), or with @app.task of an app = Tasks(...), "
+            f"or name a plain one as {name}:NAME"
+        )
     return [make(one, name, queue, options) for one in workers]
 
 
@@ -104,10 +107,11 @@ def place_of(error: Exception) -> str:
 
 
 def workers_of(module: Any) -> list[Any]:
-    """The workers at the top of a module, each once."""
-    from holdfast import Worker, aio
+    """The workers and collections of tasks at the top of a module, each once."""
+    from holdfast import Tasks, Worker, aio
 
-    found: dict[int, Any] = {id(thing): thing for thing in vars(module).values() if isinstance(thing, Worker | aio.Worker)}
+    kinds = (Worker, aio.Worker, Tasks, aio.Tasks)
+    found: dict[int, Any] = {id(thing): thing for thing in vars(module).values() if isinstance(thing, kinds)}
     return list(found.values())
 
 
@@ -117,15 +121,18 @@ def shown(module: Any) -> str:
     return ", ".join(sorted(name for name, thing in vars(module).items() if any(thing is worker for worker in workers)))
 
 
-def make(thing: Any, name: str, queue: str | None, options: dict[str, Any]) -> "Worker[Any, Any, Any]":
+def make(thing: Any, name: str, queue: str | None, options: dict[str, Any]) -> "TaskWorker":
     """A worker for threads: as it is defined, or of a plain function."""
-    from holdfast import Worker, aio
+    from holdfast import Tasks, TaskWorker, Worker, aio
 
+    if isinstance(thing, Tasks | aio.Tasks):
+        of_process = {option: given for option, given in options.items() if option != "client"}
+        return TaskWorker(thing.worker(**of_process).orders, client=options.get("client", thing.client))
     if isinstance(thing, Worker):
         return thing.changed(**options)
     if isinstance(thing, aio.Worker):
         made: Worker[Any, Any, Any] = Worker(thing.function, thing.queue, client=thing.client)
-        made.orders = thing.orders
+        made.orders, made.options = thing.orders, thing.options
         return made.changed(**options)
     if queue is None:
         raise ValueError(f"{name} is not a worker: decorate it with @worker(...), or say which --queue it is for")

@@ -1,22 +1,29 @@
 """Test helpers for programs that put jobs: run due jobs synchronously, or check that they were put."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from holdfast._async.handles.queue import AsyncQueue
-from holdfast._async.handles.worker import AsyncWorker
+from holdfast._async.handles.task import AsyncTask
+from holdfast._async.handles.tasks import AsyncTasks
+from holdfast._async.handles.worker import AsyncTaskWorker, AsyncWorker
 from holdfast._sync.handles.queue import Queue
-from holdfast._sync.handles.worker import Worker
+from holdfast._sync.handles.task import Task
+from holdfast._sync.handles.tasks import Tasks
+from holdfast._sync.handles.worker import TaskWorker, Worker
 from holdfast.client import ControlPlaneClient
 from holdfast.codec import JSON, Codec
 from holdfast.commands import Claim
 from holdfast.results import MISSING, QueueMessage
 from holdfast.testing.clock import FakeClock
+from holdfast.workers.task_options import arguments_of
 
 AnyQueue = Queue[Any] | AsyncQueue[Any]
-AnyWorker = Worker[Any, Any, Any] | AsyncWorker[Any, Any, Any]
+AnyWorker = TaskWorker | AsyncTaskWorker
+AnyTask = Task[..., Any, Any] | AsyncTask[..., Any, Any]
 
 ROUNDS = 1_000
 """After so many rounds jobs are taken to put each other for ever."""
@@ -38,8 +45,11 @@ class Drain:
         self._client = client
         self._clock = clock
 
-    def __call__(self, *workers: AnyWorker, delayed: bool = False) -> Drained:
+    def __call__(self, *workers: AnyWorker | Tasks | AsyncTasks, delayed: bool = False) -> Drained:
         """Run what is due, and what that puts for any of them; with `delayed` move the clock to whatever is due later, too."""
+        return self._drain([one.worker() if isinstance(one, Tasks | AsyncTasks) else one for one in workers], delayed=delayed)
+
+    def _drain(self, workers: Sequence[AnyWorker], *, delayed: bool) -> Drained:
         drained = Drained()
         for _ in range(ROUNDS):
             rounds = [self._run(worker) for worker in workers]
@@ -51,14 +61,13 @@ class Drain:
 
     def _run(self, worker: AnyWorker) -> Drained:
         # For threads, whatever kind it is: a test has no event loop to run it on.
-        own = Worker(worker.function, worker.queue, client=self._client)
-        own.orders = replace(worker.orders, heartbeat_s=None)
+        own = TaskWorker(replace(worker.orders, heartbeat_s=None), client=self._client)
         own.run(until_empty=True, signals=False)
         return Drained(own.health.done, own.health.failed)
 
-    def _move_to_next(self, workers: tuple[AnyWorker, ...]) -> bool:
+    def _move_to_next(self, workers: Sequence[AnyWorker]) -> bool:
         # A claim that finds nothing says when to come again.
-        claims = [self._client.store.execute(Claim(worker.queue, "drain", 1.0)) for worker in workers]
+        claims = [self._client.store.execute(Claim(worker.orders.queue, "drain", 1.0)) for worker in workers]
         due_in_s = [claimed.due_in_s for claimed in claims if claimed.due_in_s is not None]
         if not due_in_s:
             return False
@@ -73,13 +82,21 @@ class AssertPut:
         self._client = client
 
     def __call__(
-        self, queue: str | AnyQueue | AnyWorker, value: Any = MISSING, *, times: int | None = None, **fields: Any
+        self,
+        queue: str | AnyQueue | AnyTask | Worker[Any, Any, Any] | AsyncWorker[Any, Any, Any],
+        value: Any = MISSING,
+        *,
+        times: int | None = None,
+        **fields: Any,
     ) -> list[QueueMessage]:
         """Fail unless a message with this value waits in the queue, or exactly `times` of them; return those found.
 
         The queue is given by name, as a handle, or as its worker; it is looked up in the test's store. Other `fields` are those of
-        `QueueMessage`: `key=`, `priority=`, `metadata=`, … A message that was run is gone, and not found.
+        `QueueMessage`: `key=`, `priority=`, `metadata=`, … A message that was run is gone, and not found. For a task the fields are
+        arguments of its jobs: `assert_put(send, to="ann")`.
         """
+        if isinstance(queue, Task | AsyncTask):
+            return self._calls(queue, fields, times)
         wanted = fields if value is MISSING else {"value": value, **fields}
         unknown = wanted.keys() - set(QueueMessage.__struct_fields__)
         if unknown:
@@ -91,15 +108,28 @@ class AssertPut:
             raise AssertionError(_told(name, wanted, times, len(found), waiting))
         return found
 
+    def _calls(self, task: AnyTask, arguments: dict[str, Any], times: int | None) -> list[QueueMessage]:
+        """The jobs of a task with these arguments, among others."""
+        unknown = arguments.keys() - set(arguments_of(task.options).parameters)
+        if unknown:
+            raise TypeError(f"task {task.name} has no parameter {', '.join(sorted(unknown))}")
+        waiting = self._waiting(Queue(task.queue, client=self._client))
+        own = [one for one in waiting if (one.metadata or {}).get("task") == task.name]
+        wanted = {name: JSON.decode(JSON.encode(wish)) for name, wish in arguments.items()}
+        found = [one for one in own if all(name in one.value and one.value[name] == wish for name, wish in wanted.items())]
+        if not found if times is None else len(found) != times:
+            raise AssertionError(_told(task.queue, arguments, times, len(found), own))
+        return found
+
     def _waiting(self, queue: Queue[Any]) -> list[QueueMessage]:
         return [message for state in ("ready", "leased", "buffered") for message in queue.browse(state=state, limit=PAGE)]
 
 
-def _named(queue: str | AnyQueue | AnyWorker) -> tuple[str, Codec]:
+def _named(queue: str | AnyQueue | Worker[Any, Any, Any] | AsyncWorker[Any, Any, Any]) -> tuple[str, Codec]:
     if isinstance(queue, str):
         return queue, JSON
     if isinstance(queue, Worker | AsyncWorker):
-        return queue.queue, queue.orders.codec
+        return queue.queue, queue.options.handler.codec
     return queue.name, vars(queue)["_codec"]
 
 

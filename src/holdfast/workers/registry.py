@@ -48,6 +48,8 @@ class WorkerInfo(Struct, frozen=True, omit_defaults=True):
     health: WorkerHealth
     schedules: bool = False
     """Whether it puts the runs of schedules that are due."""
+    tasks: tuple[str, ...] = ()
+    """The names of the tasks that it runs, besides whatever else is put into its queue."""
 
     @property
     def raw(self) -> Raw:

@@ -11,7 +11,7 @@ from holdfast._async.handles.queue import AsyncQueue
 from holdfast._async.handles.worker import STOPPED, AsyncWorker
 from holdfast.client import ControlPlaneClient
 from holdfast.testing.clock import FakeClock
-from holdfast.workers.options import make_orders
+from holdfast.workers.orders import make_orders
 from tests.runners import AsyncGate, AsyncRunner
 
 pytestmark = pytest.mark.anyio

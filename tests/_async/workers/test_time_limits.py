@@ -151,7 +151,7 @@ async def test_what_ended_in_time_is_not_late_because_its_store_is_slow(client: 
         gates[1].open()
         await runner.until(lambda: worker.health.running == 0)
         clock.advance(31.0)
-        await runner.until(lambda: not any(line for _, _, line in shift._crew._timekeeper._limits))
+        await runner.until(lambda: not any(shift._crew._timekeeper._lines.values()))
         go_on.open()
         await running.result()
     assert (worker.health.done, worker.health.failed, worker.health.abandoned) == (2, 0, 0)
@@ -172,6 +172,6 @@ async def test_what_ended_is_forgotten_whatever_still_runs(client: ControlPlaneC
     async with worker, AsyncRunner() as runner:
         await began.wait()
         await runner.until(lambda: worker.health.done == 49)
-        lines = worker._shift._crew._timekeeper._limits  # type: ignore[union-attr]
-        assert [len(line) for _, _, line in lines] == [1, 1]
+        lines = worker._shift._crew._timekeeper._lines  # type: ignore[union-attr]
+        assert [len(line) for line in lines.values()] == [1, 1]
         gate.open()

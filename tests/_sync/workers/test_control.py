@@ -12,7 +12,7 @@ from holdfast._sync.handles.queue import Queue
 from holdfast._sync.handles.worker import STOPPED, Worker
 from holdfast.client import ControlPlaneClient
 from holdfast.testing.clock import FakeClock
-from holdfast.workers.options import make_orders
+from holdfast.workers.orders import make_orders
 from tests.runners import Gate, Runner
 
 

@@ -150,7 +150,7 @@ def test_what_ended_in_time_is_not_late_because_its_store_is_slow(client: Contro
         gates[1].open()
         runner.until(lambda: worker.health.running == 0)
         clock.advance(31.0)
-        runner.until(lambda: not any(line for _, _, line in shift._crew._timekeeper._limits))
+        runner.until(lambda: not any(shift._crew._timekeeper._lines.values()))
         go_on.open()
         running.result()
     assert (worker.health.done, worker.health.failed, worker.health.abandoned) == (2, 0, 0)
@@ -171,6 +171,6 @@ def test_what_ended_is_forgotten_whatever_still_runs(client: ControlPlaneClient)
     with worker, Runner() as runner:
         began.wait()
         runner.until(lambda: worker.health.done == 49)
-        lines = worker._shift._crew._timekeeper._limits  # type: ignore[union-attr]
-        assert [len(line) for _, _, line in lines] == [1, 1]
+        lines = worker._shift._crew._timekeeper._lines  # type: ignore[union-attr]
+        assert [len(line) for line in lines.values()] == [1, 1]
         gate.open()

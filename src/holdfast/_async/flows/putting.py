@@ -7,12 +7,14 @@ from typing import Any
 from msgspec import Raw, Struct
 
 from holdfast._async.flows.naming import entries_of
+from holdfast.client import ControlPlaneClient
 from holdfast.codec import encode_key
 from holdfast.codec.fields import POLL_INTERVAL_S, TIMEOUT_S
 from holdfast.commands import Change, Count, Names, Put, Puts, Stats, Together, Write
 from holdfast.commands.topics import queue_topic, room_topic, watch_topic
 from holdfast.errors import QueueFull, Refused
 from holdfast.stores import AsyncStore
+from holdfast.stores.caller_transaction import AsyncConnection
 
 POLL_S = 0.5
 
@@ -36,6 +38,21 @@ async def put(store: AsyncStore, command: Put, timeout_s: float | None = None, p
         if timeout_s <= 0:
             raise
     return await _put_patiently(store, command, deadline, poll_s)
+
+
+async def put_by(
+    client: ControlPlaneClient,
+    command: Put,
+    timeout_s: float | None = None,
+    poll_s: float = POLL_S,
+    connection: AsyncConnection | None = None,
+) -> Puts:
+    """Put through a client, or within the open transaction of a connection to the same database."""
+    if connection is None:
+        return await put(client.async_store, command, timeout_s, poll_s)
+    if timeout_s is not None:
+        raise ValueError("timeout_s= waits for consumers to make room, and they may wait for your transaction: leave connection= out")
+    return await client.async_store_on(connection).execute(command)
 
 
 async def _put_patiently(store: AsyncStore, command: Put, deadline: float, poll_s: float) -> Puts:

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from holdfast._async.flows import browsing
 from holdfast._async.flows.watching import watch
+from holdfast._async.flows.working.registering import workers
 from holdfast._async.handles.naming import AsyncNamedQueue
 from holdfast.arguments.named_claims import ClaimLike
 from holdfast.arguments.options import show_options
@@ -15,11 +16,16 @@ from holdfast.arguments.where import Where
 from holdfast.codec import check_duration, key_prefix
 from holdfast.codec.fields import RATE_PER_S
 from holdfast.commands import Browse, Browsed, Clear, Configure, Count, Filter, Move, Names, Stats
+from holdfast.errors import NotAllowed
 from holdfast.presentation import AHEAD_MOST, explain, seen
 from holdfast.records import State
 from holdfast.results import MISSING, Explanation, QueueMessage, QueueResponse, WatchEvent
 from holdfast.stores import AsyncStore
 from holdfast.watch_subjects import QueueSubject, narrowing
+from holdfast.workers.handlers.task_names import named_in
+
+WAITING = ("ready", "delayed")
+"""Why a message is not running that a worker has to come for."""
 
 
 @show_options
@@ -100,7 +106,9 @@ class AsyncQueueAdministration(AsyncNamedQueue):
         first = await store.execute(Browse(self.name, state="leased", which=Filter(key_prefix=keys[0]))) if keys else Browsed([])
         named = (await store.execute(Names("queue", self.name, limit=1, exact=True))).settings
         line = await store.execute(Browse(self.name, limit=AHEAD_MOST + 1)) if found.messages else Browsed([])
-        return explain(found, first.messages, line.messages, named[0] if named else None, id=message_id, offset_us=store.wall_offset_us())
+        said = explain(found, first.messages, line.messages, named[0] if named else None, id=message_id, offset_us=store.wall_offset_us())
+        task = named_in(found.messages[0].metadata).task if found.messages else None
+        return said if task is None or said.reason not in WAITING else await _with_knowers(store, said, self.name, task)
 
     async def cancel(
         self,
@@ -226,3 +234,14 @@ def _which(
     older_than_s: float | None, error_contains: str | None, prefix: str | tuple[Hashable, ...] | None, label: str | None = None
 ) -> Filter:
     return Filter(older_than_s, error_contains, None if prefix is None else key_prefix(prefix), label)
+
+
+async def _with_knowers(store: AsyncStore, said: Explanation, queue: str, task: str) -> Explanation:
+    """The explanation of a job of a task, with who could run it as far as the caller may see that."""
+    try:
+        living = await workers(store)
+    except NotAllowed:
+        return said
+    names = sorted({one.name for one in living if one.queue == queue and task in one.tasks})
+    known = f"task {task!r} is known to: {', '.join(names)}" if names else f"no living worker of the queue knows task {task!r}"
+    return replace(said, sentence=f"{said.sentence.removesuffix('.')}; {known}.")

@@ -10,7 +10,7 @@ from holdfast.arguments.options import show_options
 from holdfast.arguments.where import StoreHandle, Where
 from holdfast.codec import JSON, Codec, check_name, codec_for, encode_key
 from holdfast.commands import Read
-from holdfast.workers.options import progress_of
+from holdfast.workers.orders import progress_of
 
 R = TypeVar("R")
 

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, TypeVar, Unpack, overload
 from msgspec import UNSET, UnsetType
 
 from holdfast._async.flows.naming import all_named
-from holdfast._async.flows.putting import put
+from holdfast._async.flows.putting import put_by
 from holdfast._async.handles.administration import AsyncQueueAdministration
 from holdfast._async.handles.consuming import AsyncQueueConsumer
 from holdfast.aio_attribute import Twin
@@ -16,7 +16,7 @@ from holdfast.arguments.put_options import ManyOptions, NamingOptions, PutOption
 from holdfast.arguments.where import Where, reach
 from holdfast.client import ControlPlaneClient
 from holdfast.codec import Codec, codec_for
-from holdfast.commands import Item, Put, Puts
+from holdfast.commands import Put
 from holdfast.results import MessageId
 from holdfast.stores.caller_transaction import AsyncConnection
 
@@ -106,7 +106,7 @@ class AsyncQueue(AsyncQueueConsumer[T], AsyncQueueAdministration):
         With a `connection` of yours to the same database the put is part of its open transaction: it is committed, or vanishes, with it.
         """
         item = make_item(value, self._codec, options)
-        puts = await self._put(self._reach(client, base_url), [item], timeout_s, poll_interval_s, connection)
+        puts = await put_by(self._reach(client, base_url), Put(self.name, [item]), timeout_s, poll_interval_s, connection)
         return MessageId(puts.ids[0], created=puts.created[0])
 
     async def put_many(
@@ -125,7 +125,7 @@ class AsyncQueue(AsyncQueueConsumer[T], AsyncQueueAdministration):
         items = make_items(values, self._codec, options, keys)
         if not items:
             return []
-        puts = await self._put(self._reach(client, base_url), items, timeout_s, poll_interval_s, connection)
+        puts = await put_by(self._reach(client, base_url), Put(self.name, items), timeout_s, poll_interval_s, connection)
         return [MessageId(message_id, created=created) for message_id, created in zip(puts.ids, puts.created, strict=True)]
 
     async def put_work(self, value: T, *, max_attempts: int | None = 3, **options: Unpack[AsyncWorkOptions]) -> MessageId:
@@ -136,18 +136,3 @@ class AsyncQueue(AsyncQueueConsumer[T], AsyncQueueAdministration):
     async def list(cls, *, prefix: str = "", **where: Unpack[Where]) -> "builtins.list[AsyncQueue[Any]]":
         """Make a handle for each queue there is, in order of their names."""
         return [AsyncQueue(one.name, **where) async for one in all_named(reach(**where).async_store, "queue", prefix)]
-
-    async def _put(
-        self,
-        reached: ControlPlaneClient,
-        items: builtins.list[Item],
-        timeout_s: float | None,
-        poll_s: float,
-        connection: AsyncConnection | None,
-    ) -> Puts:
-        command = Put(self.name, items)
-        if connection is None:
-            return await put(reached.async_store, command, timeout_s, poll_s)
-        if timeout_s is not None:
-            raise ValueError("timeout_s= waits for consumers to make room, and they may wait for your transaction: leave connection= out")
-        return await reached.async_store_on(connection).execute(command)

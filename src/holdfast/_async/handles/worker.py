@@ -1,25 +1,24 @@
-"""A worker: a function that consumes a queue."""
+"""Workers: what runs jobs, and the short form with one function for one queue."""
 
 import builtins
 from collections.abc import Callable, Coroutine, Iterable
 from functools import partial
 from types import TracebackType
-from typing import Any, ClassVar, Concatenate, Generic, Protocol, Self, TypeVar, Unpack, overload
+from typing import Any, ClassVar, Concatenate, Protocol, Self, TypeVar, Unpack, overload
 
-from holdfast._async.flows.putting import put
 from holdfast._async.flows.working.opening import AsyncOpening
 from holdfast._async.flows.working.registering import workers
 from holdfast._async.flows.working.shift import AsyncShift
-from holdfast._async.handles.job import AsyncJob
+from holdfast._async.handles.consumer import AsyncQueueFunction
 from holdfast.aio_attribute import Twin
 from holdfast.arguments.options import show_options
-from holdfast.arguments.put_options import ManyOptions, PutOptions, make_item, make_items
-from holdfast.arguments.where import Where, reach, reach_of_worker, refuse_pickle
+from holdfast.arguments.where import JobHandle, Where, reach
 from holdfast.client import ControlPlaneClient
+from holdfast.codec import Codec
 from holdfast.codec.fields import GRACE_S, MAX_JOBS, SIGNALS, UNTIL_EMPTY
-from holdfast.commands import Put
 from holdfast.workers.handlers.definitions import define
-from holdfast.workers.options import Orders, WorkerOptions, change_orders, make_orders
+from holdfast.workers.options import WorkerOptions
+from holdfast.workers.orders import Orders, change_orders, make_orders
 from holdfast.workers.registry import WorkerHealth, WorkerInfo
 from holdfast.workers.running.background import AsyncSide
 from holdfast.workers.signals import async_stop_signals
@@ -31,85 +30,18 @@ C = TypeVar("C")
 STOPPED = WorkerHealth("stopped", 0, 0, 0, 0)
 
 
-@show_options
-class AsyncWorker(Generic[V, R, C]):
-    """Consumes a queue with a function, under leases that are renewed while it runs; calling the worker calls the function.
-
-    The function takes the value, and the job too if it has another parameter named `job`. When it returns, the message is acknowledged;
-    when it raises, the message is tried again after a back-off, kept in the store, until `max_attempts` failures make it a dead letter.
-    `Snooze`, `Retry` and `Bury` choose otherwise. The options are those of `WorkerOptions`.
-
-    To type checkers it is a `Worker[V, R, C]`: jobs of `V` with a result of `R`, and a function that returns `C`, which is `R` or, if it is
-    async, a coroutine of it.
-    """
-
-    aio: ClassVar[Twin] = Twin()
+class AsyncTaskWorker(JobHandle):
+    """Claims jobs under leases that are renewed while they run, and runs the function of each: what `Tasks.worker` gives."""
 
     orders: Orders
 
-    @overload
-    def __init__(
-        self: "AsyncWorker[V, R, Coroutine[Any, Any, R]]",
-        function: Callable[Concatenate[V, ...], Coroutine[Any, Any, R]],
-        queue: str,
-        *,
-        client: ControlPlaneClient | None = None,
-        base_url: str | None = None,
-        **options: Unpack[WorkerOptions],
-    ) -> None: ...
-    @overload
-    def __init__(
-        self: "AsyncWorker[V, R, R]",
-        function: Callable[Concatenate[V, ...], R],
-        queue: str,
-        *,
-        client: ControlPlaneClient | None = None,
-        base_url: str | None = None,
-        **options: Unpack[WorkerOptions],
-    ) -> None: ...
-    def __init__(
-        self,
-        function: Callable[..., Any],
-        queue: str,
-        *,
-        client: ControlPlaneClient | None = None,
-        base_url: str | None = None,
-        **options: Unpack[WorkerOptions],
-    ) -> None:
-        self.function: Callable[..., C] = function
-        self.orders = make_orders(function, queue, **options)
+    def __init__(self, orders: Orders, *, client: ControlPlaneClient | None = None, base_url: str | None = None) -> None:
+        self.orders = orders
         self._client = client
         self._base_url = base_url
         self._opening: AsyncOpening | None = None
         self._shift: AsyncShift | None = None
         self._side: AsyncSide | None = None
-
-    def __call__(self, value: V, /, *args: Any, **kwargs: Any) -> C:
-        """Call the function itself, here and now: no queue takes part."""
-        return self.function(value, *args, **kwargs)
-
-    @property
-    def queue(self) -> str:
-        """The name of the queue."""
-        return self.orders.queue
-
-    async def put(self, value: V, **options: Unpack[PutOptions]) -> AsyncJob[R]:
-        """Put a job for this worker; the options are those of `Queue.put`."""
-        item = make_item(value, self.orders.codec, options)
-        puts = await put(self.client.async_store, Put(self.queue, [item]))
-        return self.job(puts.ids[0])
-
-    async def put_many(self, values: Iterable[V], **options: Unpack[ManyOptions]) -> builtins.list[AsyncJob[R]]:
-        """Put several jobs, all or none."""
-        items = make_items(values, self.orders.codec, options)
-        if not items:
-            return []
-        puts = await put(self.client.async_store, Put(self.queue, items))
-        return [self.job(message_id) for message_id in puts.ids]
-
-    def job(self, id: str) -> AsyncJob[R]:
-        """The job with this id."""
-        return AsyncJob(self.queue, id, codec=self.orders.result_codec, client=self.client)
 
     async def run(self, *, until_empty: bool = False, max_jobs: int | None = None, signals: bool = True) -> None:
         """Work until `stop`, or until nothing is due and nothing runs, or until so many jobs were run.
@@ -148,17 +80,6 @@ class AsyncWorker(Generic[V, R, C]):
         elif self._opening is not None:
             self._opening.stop()
 
-    def changed(
-        self, *, client: ControlPlaneClient | None = None, base_url: str | None = None, **options: Unpack[WorkerOptions]
-    ) -> "AsyncWorker[V, R, C]":
-        """A worker of the same function and queue with other options; a `client` or `base_url` takes the place of either."""
-        if client is None and base_url is None:
-            client, base_url = self._client, self._base_url
-        made: Any = AsyncWorker(self.function, self.queue, client=client, base_url=base_url)
-        made.orders = change_orders(self.orders, **options)
-        other: AsyncWorker[V, R, C] = made
-        return other
-
     async def __aenter__(self) -> Self:
         await self.start()
         return self
@@ -175,11 +96,6 @@ class AsyncWorker(Generic[V, R, C]):
         """Claim again."""
         if self._shift is not None:
             self._shift.resume()
-
-    @property
-    def client(self) -> ControlPlaneClient:
-        """Its connection: its own, that of its `base_url`, or the default one; in a test with `drain` or `assert_put`, the test's."""
-        return refuse_pickle(reach_of_worker(self._client, self._base_url), self.orders.codec, self.orders.result_codec)
 
     @property
     def health(self) -> WorkerHealth:
@@ -223,8 +139,75 @@ class AsyncWorker(Generic[V, R, C]):
         if shift is not None:
             await shift.run()
 
+    def _codecs(self) -> Iterable[Codec]:
+        return [codec for options in self.orders.table.all() for codec in options.codecs]
+
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self.orders.name!r} of queue {self.queue!r}: {self.orders.handler.name}>"
+        return f"<{type(self).__name__} {self.orders.name!r}: {self.orders.summary.rstrip(',')}>"
+
+
+@show_options
+class AsyncWorker(AsyncQueueFunction[V, R, C], AsyncTaskWorker):
+    """Consumes a queue with a function, under leases that are renewed while it runs; calling the worker calls the function.
+
+    The function takes the value, and the job too if it has another parameter named `job`. When it returns, the message is acknowledged;
+    when it raises, the message is tried again after a back-off, kept in the store, until `max_attempts` failures make it a dead letter.
+    `Snooze`, `Retry` and `Bury` choose otherwise. The options are those of `WorkerOptions`. It is the short form of `Tasks` with one
+    `consumer` and its `worker`.
+
+    To type checkers it is a `Worker[V, R, C]`: jobs of `V` with a result of `R`, and a function that returns `C`, which is `R` or, if it is
+    async, a coroutine of it.
+    """
+
+    aio: ClassVar[Twin] = Twin()
+
+    @overload
+    def __init__(
+        self: "AsyncWorker[V, R, Coroutine[Any, Any, R]]",
+        function: Callable[Concatenate[V, ...], Coroutine[Any, Any, R]],
+        queue: str,
+        *,
+        client: ControlPlaneClient | None = None,
+        base_url: str | None = None,
+        **options: Unpack[WorkerOptions],
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: "AsyncWorker[V, R, R]",
+        function: Callable[Concatenate[V, ...], R],
+        queue: str,
+        *,
+        client: ControlPlaneClient | None = None,
+        base_url: str | None = None,
+        **options: Unpack[WorkerOptions],
+    ) -> None: ...
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        queue: str,
+        *,
+        client: ControlPlaneClient | None = None,
+        base_url: str | None = None,
+        **options: Unpack[WorkerOptions],
+    ) -> None:
+        orders = make_orders(function, queue, **options)
+        AsyncQueueFunction.__init__(self, orders.table.consumers[queue], client=client, base_url=base_url)
+        AsyncTaskWorker.__init__(self, orders, client=client, base_url=base_url)
+
+    def changed(
+        self, *, client: ControlPlaneClient | None = None, base_url: str | None = None, **options: Unpack[WorkerOptions]
+    ) -> "AsyncWorker[V, R, C]":
+        """A worker of the same function and queue with other options; a `client` or `base_url` takes the place of either."""
+        if client is None and base_url is None:
+            client, base_url = self._client, self._base_url
+        made: Any = AsyncWorker(self.function, self.queue, client=client, base_url=base_url)
+        made.orders = change_orders(self.orders, **options)
+        made.options = made.orders.table.consumers[self.queue]
+        other: AsyncWorker[V, R, C] = made
+        return other
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.orders.name!r} of queue {self.queue!r}: {self.options.handler.name}>"
 
 
 class AsyncWorkerDecorator(Protocol):

@@ -12,7 +12,7 @@ from holdfast.commands.topics import dict_topic, watch_topic
 from holdfast.errors import JobCancelled, JobFailed, ResultMissing, ResultNotKept
 from holdfast.records import Message
 from holdfast.stores import Store
-from holdfast.workers.options import results_of
+from holdfast.workers.orders import results_of
 from holdfast.workers.running.settlements import failure_key
 
 POLL_S = 1.0

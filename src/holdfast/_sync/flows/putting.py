@@ -8,12 +8,14 @@ from typing import Any
 from msgspec import Raw, Struct
 
 from holdfast._sync.flows.naming import entries_of
+from holdfast.client import ControlPlaneClient
 from holdfast.codec import encode_key
 from holdfast.codec.fields import POLL_INTERVAL_S, TIMEOUT_S
 from holdfast.commands import Change, Count, Names, Put, Puts, Stats, Together, Write
 from holdfast.commands.topics import queue_topic, room_topic, watch_topic
 from holdfast.errors import QueueFull, Refused
 from holdfast.stores import Store
+from holdfast.stores.caller_transaction import Connection
 
 POLL_S = 0.5
 
@@ -37,6 +39,21 @@ def put(store: Store, command: Put, timeout_s: float | None = None, poll_s: floa
         if timeout_s <= 0:
             raise
     return _put_patiently(store, command, deadline, poll_s)
+
+
+def put_by(
+    client: ControlPlaneClient,
+    command: Put,
+    timeout_s: float | None = None,
+    poll_s: float = POLL_S,
+    connection: Connection | None = None,
+) -> Puts:
+    """Put through a client, or within the open transaction of a connection to the same database."""
+    if connection is None:
+        return put(client.store, command, timeout_s, poll_s)
+    if timeout_s is not None:
+        raise ValueError("timeout_s= waits for consumers to make room, and they may wait for your transaction: leave connection= out")
+    return client.store_on(connection).execute(command)
 
 
 def _put_patiently(store: Store, command: Put, deadline: float, poll_s: float) -> Puts:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, TypeVar, Unpack, overload
 from msgspec import UNSET, UnsetType
 
 from holdfast._sync.flows.naming import all_named
-from holdfast._sync.flows.putting import put
+from holdfast._sync.flows.putting import put_by
 from holdfast._sync.handles.administration import QueueAdministration
 from holdfast._sync.handles.consuming import QueueConsumer
 from holdfast.aio_attribute import Twin
@@ -17,7 +17,7 @@ from holdfast.arguments.put_options import ManyOptions, NamingOptions, PutOption
 from holdfast.arguments.where import Where, reach
 from holdfast.client import ControlPlaneClient
 from holdfast.codec import Codec, codec_for
-from holdfast.commands import Item, Put, Puts
+from holdfast.commands import Put
 from holdfast.results import MessageId
 from holdfast.stores.caller_transaction import Connection
 
@@ -105,7 +105,7 @@ class Queue(QueueConsumer[T], QueueAdministration):
         With a `connection` of yours to the same database the put is part of its open transaction: it is committed, or vanishes, with it.
         """
         item = make_item(value, self._codec, options)
-        puts = self._put(self._reach(client, base_url), [item], timeout_s, poll_interval_s, connection)
+        puts = put_by(self._reach(client, base_url), Put(self.name, [item]), timeout_s, poll_interval_s, connection)
         return MessageId(puts.ids[0], created=puts.created[0])
 
     def put_many(
@@ -124,7 +124,7 @@ class Queue(QueueConsumer[T], QueueAdministration):
         items = make_items(values, self._codec, options, keys)
         if not items:
             return []
-        puts = self._put(self._reach(client, base_url), items, timeout_s, poll_interval_s, connection)
+        puts = put_by(self._reach(client, base_url), Put(self.name, items), timeout_s, poll_interval_s, connection)
         return [MessageId(message_id, created=created) for message_id, created in zip(puts.ids, puts.created, strict=True)]
 
     def put_work(self, value: T, *, max_attempts: int | None = 3, **options: Unpack[WorkOptions]) -> MessageId:
@@ -135,18 +135,3 @@ class Queue(QueueConsumer[T], QueueAdministration):
     def list(cls, *, prefix: str = "", **where: Unpack[Where]) -> "builtins.list[Queue[Any]]":
         """Make a handle for each queue there is, in order of their names."""
         return [Queue(one.name, **where) for one in all_named(reach(**where).store, "queue", prefix)]
-
-    def _put(
-        self,
-        reached: ControlPlaneClient,
-        items: builtins.list[Item],
-        timeout_s: float | None,
-        poll_s: float,
-        connection: Connection | None,
-    ) -> Puts:
-        command = Put(self.name, items)
-        if connection is None:
-            return put(reached.store, command, timeout_s, poll_s)
-        if timeout_s is not None:
-            raise ValueError("timeout_s= waits for consumers to make room, and they may wait for your transaction: leave connection= out")
-        return reached.store_on(connection).execute(command)

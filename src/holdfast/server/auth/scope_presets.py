@@ -2,7 +2,7 @@
 
 from msgspec import Struct
 
-from holdfast.workers.options import ledger_of, progress_of, results_of
+from holdfast.workers.orders import ledger_of, progress_of, results_of
 from holdfast.workers.registry import WORKERS
 from holdfast.workers.running.settlements import CANCELS
 

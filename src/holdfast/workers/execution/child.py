@@ -31,6 +31,7 @@ class Assignment(Struct, tag=True, omit_defaults=True):
     """A job to run."""
 
     message: Message
+    task: str = ""
     is_unknown: bool = False
     stop: StopReason | None = None
     """Why it should not even begin."""
@@ -70,36 +71,45 @@ ToParent = Report | Stack | Ended
 
 
 class Setting(Struct):
-    """What a child needs to know; it is pickled, and functions go by their names."""
+    """What a child needs to know to run one function; it is pickled, and functions go by their names."""
 
+    kind: type[Handler]
     module: str
     name: str
+    codec: Codec | None
     rules: Rules
-    codec: Codec
+
+    def performance(self) -> Performance:
+        """The function with its rules, as this process finds it."""
+        return Performance(self.kind(find(self.module, self.name), self.codec), self.rules)
 
 
-def serve(setting: Setting, pipe: Connection) -> None:
+Settings = dict[str, Setting]
+"""By the name of the task; a function that takes whatever is put has none."""
+
+
+def serve(settings: Settings, pipe: Connection) -> None:
     """Run jobs until the parent says no more; ends at once when the parent is gone."""
     faulthandler.enable()
     # The terminal sends a Ctrl-C to every process of the group: only the parent decides what it means.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    Child(setting, pipe).work()
+    Child(settings, pipe).work()
 
 
 class Child:
     """One child process."""
 
-    def __init__(self, setting: Setting, pipe: Connection) -> None:
+    def __init__(self, settings: Settings, pipe: Connection) -> None:
         self._pipe = pipe
-        self._codec = setting.codec
-        self._performance = Performance(Handler(find(setting.module, setting.name)), setting.rules)
+        # Now, not at its first job: what cannot be imported ends the child, which says so.
+        self._performances = {task: setting.performance() for task, setting in settings.items()}
         # Guards the writing side of the pipe: reports come from the handler, stacks from the listener.
         self._lock = threading.Lock()
         self._job: JobContext | None = None
         self._can_be_interrupted = False
         self._cancel: Callable[[], object] | None = None
-        self._assigned: SimpleQueue[tuple[JobContext, bool]] = SimpleQueue()
+        self._assigned: SimpleQueue[tuple[JobContext, Performance, bool]] = SimpleQueue()
         self._main = threading.main_thread().ident or 0
         signal.signal(INTERRUPT, self._interrupt)
 
@@ -107,8 +117,8 @@ class Child:
         """Run what the parent sends."""
         threading.Thread(target=self._listen, name="holdfast-parent", daemon=True).start()
         while True:
-            job, is_unknown = self._assigned.get()
-            self._run(job, unknown=is_unknown)
+            job, performance, is_unknown = self._assigned.get()
+            self._run(job, performance, unknown=is_unknown)
 
     def _listen(self) -> None:
         decode = json.Decoder(ToChild).decode
@@ -120,13 +130,14 @@ class Child:
                 os._exit(0)
             if isinstance(told, Assignment):
                 # Made here: what is said next may be about it.
-                self._job = self._make_job(told)
-                self._assigned.put((self._job, told.is_unknown))
+                performance = self._performances[told.task]
+                self._job = self._make_job(told, performance.handler.codec)
+                self._assigned.put((self._job, performance, told.is_unknown))
             elif self._job is not None and self._job.token == told.token:
                 self._tell(self._job, told)
 
-    def _make_job(self, assignment: Assignment) -> JobContext:
-        job = JobContext(assignment.message, self._codec)
+    def _make_job(self, assignment: Assignment, codec: Codec) -> JobContext:
+        job = JobContext(assignment.message, codec)
         job.stop_reason = assignment.stop
         job.reports_to(lambda progress: self._say(Report(job.token, progress)))
         return job
@@ -146,31 +157,31 @@ class Child:
                 raise stop_error(self._job)
             self._cancel()
 
-    def _run(self, job: JobContext, *, unknown: bool) -> None:
-        outcome = self._perform(job, unknown=unknown)
+    def _run(self, job: JobContext, performance: Performance, *, unknown: bool) -> None:
+        outcome = self._perform(job, performance, unknown=unknown)
         if job.raised is not None and outcome.how == "failed":
             outcome = replace(outcome, trace=trace_of(job.raised))
         self._job = None
         self._say(Ended(job.token, outcome, job.commands if outcome.how == "done" else []))
 
-    def _perform(self, job: JobContext, *, unknown: bool) -> Outcome:
-        if self._performance.handler.is_async:
-            return asyncio.run(self._perform_async(job, unknown=unknown))
+    def _perform(self, job: JobContext, performance: Performance, *, unknown: bool) -> Outcome:
+        if performance.handler.is_async:
+            return asyncio.run(self._perform_async(job, performance, unknown=unknown))
         try:
             self._can_be_interrupted = True
-            outcome = self._performance.run(job, unknown=unknown)
+            outcome = performance.run(job, unknown=unknown)
             self._can_be_interrupted = False
         except BaseException as error:  # noqa: BLE001 - the interrupt came as the handler was just ending
-            return self._performance.judged(error, job)
+            return performance.judged(error, job)
         return outcome
 
-    async def _perform_async(self, job: JobContext, *, unknown: bool) -> Outcome:
+    async def _perform_async(self, job: JobContext, performance: Performance, *, unknown: bool) -> Outcome:
         task = cast("asyncio.Task[Any]", asyncio.current_task())
         # Not by a signal handler of the loop: when it goes, for a moment the signal would end the process.
         self._cancel = partial(asyncio.get_running_loop().call_soon_threadsafe, task.cancel)
         self._can_be_interrupted = True
         try:
-            return await self._performance.run_async(job, unknown=unknown)
+            return await performance.run_async(job, unknown=unknown)
         finally:
             self._can_be_interrupted = False
             self._cancel = None

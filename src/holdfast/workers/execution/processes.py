@@ -13,7 +13,7 @@ from typing import Any
 from msgspec import json
 
 from holdfast.workers.execution import Began, Finish
-from holdfast.workers.execution.child import Assignment, Ended, Report, Setting, Stack, Tell, ToChild, ToParent, serve
+from holdfast.workers.execution.child import Assignment, Ended, Report, Settings, Stack, Tell, ToChild, ToParent, serve
 from holdfast.workers.handlers.outcomes import Outcome
 from holdfast.workers.running.runs import Run
 
@@ -34,8 +34,8 @@ class ProcessExecution:
     Children are started afresh, never forked: a fork would copy locks that threads of this process hold.
     """
 
-    def __init__(self, setting: Setting, most: int, began: Began, finish: Finish) -> None:
-        self._setting = setting
+    def __init__(self, settings: Settings, most: int, began: Began, finish: Finish) -> None:
+        self._settings = settings
         self._most = most
         self._began = began
         self._finish = finish
@@ -81,7 +81,7 @@ class ProcessExecution:
 
     def _make(self) -> "_Child | None":
         try:
-            child = _Child(self._context, self._setting)
+            child = _Child(self._context, self._settings)
         except OSError as error:
             _log.warning("no process could be started for a job, which is retried: %s", error)
             return None
@@ -152,9 +152,9 @@ class ProcessExecution:
 class _Child:
     """One child process, as its parent sees it."""
 
-    def __init__(self, context: Any, setting: Setting) -> None:
+    def __init__(self, context: Any, settings: Settings) -> None:
         self._pipe, theirs = context.Pipe()
-        self._process: BaseProcess = context.Process(target=serve, args=(setting, theirs), name="holdfast-child")
+        self._process: BaseProcess = context.Process(target=serve, args=(settings, theirs), name="holdfast-child")
         self._process.start()
         theirs.close()
         # Guards the writing side of the pipe.
@@ -165,7 +165,7 @@ class _Child:
 
     def begin(self, run: Run) -> None:
         # Made under the lock: whoever tells it to stop before it heard of the run has said why by then.
-        self._say(lambda: Assignment(run.message, run.is_unknown, run.job.stop_reason))
+        self._say(lambda: Assignment(run.message, run.options.task, run.is_unknown, run.job.stop_reason))
 
     def tell(self, run: Run, reason: Any) -> None:
         self._say(lambda: Tell(run.message.token, reason))

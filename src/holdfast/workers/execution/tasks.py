@@ -9,15 +9,13 @@ from functools import partial
 from typing import Any, cast
 
 from holdfast.workers.execution import Began, Finish
-from holdfast.workers.handlers.handler import Performance
 from holdfast.workers.running.runs import Run
 
 
 class TaskExecution:
     """One task a run. Without a running event loop it makes one, in a thread of its own."""
 
-    def __init__(self, performance: Performance, most: int, began: Began, finish: Finish) -> None:
-        self._performance = performance
+    def __init__(self, most: int, began: Began, finish: Finish) -> None:
         self._most = most
         self._began = began
         self._finish = finish
@@ -69,7 +67,7 @@ class TaskExecution:
 
     async def _perform(self, run: Run) -> None:
         self._began(run)
-        self._finish(run, await self._performance.run_async(run.job, unknown=run.is_unknown))
+        self._finish(run, await run.performance.run_async(run.job, unknown=run.is_unknown))
         self._running.discard(run.handle)
         self._abandoned.discard(run.handle)
         self._fill()

@@ -5,15 +5,13 @@ from collections.abc import Sequence
 from queue import SimpleQueue
 
 from holdfast.workers.execution import Began, Finish
-from holdfast.workers.handlers.handler import Performance
 from holdfast.workers.running.runs import Run
 
 
 class ThreadExecution:
     """As many threads as there were ever runs at once; they are daemons, so that a handler that hangs keeps no program alive."""
 
-    def __init__(self, performance: Performance, most: int, began: Began, finish: Finish) -> None:
-        self._performance = performance
+    def __init__(self, most: int, began: Began, finish: Finish) -> None:
         self._most = most
         self._began = began
         self._finish = finish
@@ -55,7 +53,7 @@ class ThreadExecution:
                 continue
             run.hold.thread_id = threading.get_ident()
             self._began(run)
-            outcome = self._performance.run(run.job, unknown=run.is_unknown)
+            outcome = run.performance.run(run.job, unknown=run.is_unknown)
             was_abandoned = not self._leave(run)
             self._finish(run, outcome)
             if was_abandoned:

@@ -10,8 +10,8 @@ from msgspec import Struct
 from holdfast.codec import JSON, Codec, Limits
 from holdfast.results import MISSING
 from holdfast.tracing import is_traced, working_on
-from holdfast.workers.handlers.jobs import JobContext, StopReason, stop_error
-from holdfast.workers.handlers.outcomes import DONE, LOST, RELEASED, Bury, Outcome, Retry, Snooze, shown, text_of
+from holdfast.workers.handlers.jobs import JobContext, StopReason, running, stop_error
+from holdfast.workers.handlers.outcomes import DONE, LOST, RELEASED, Bury, Outcome, Retry, Snooze, UnknownTask, shown, text_of, unknown
 from holdfast.workers.handlers.signatures import wants_job
 from holdfast.workers.once_record import done_entry
 
@@ -24,10 +24,15 @@ Judge = Callable[[BaseException, JobContext], BaseException | None]
 class Handler:
     """The function that does the work of one job, sync or async; it takes the value and, if it has another parameter `job`, the job."""
 
-    def __init__(self, function: Callable[..., Any]) -> None:
+    codec: Codec
+    """How the values of its jobs are encoded."""
+
+    def __init__(self, function: Callable[..., Any], codec: Codec | None = None) -> None:
         if not callable(function):
             raise TypeError(f"a handler must be a function of one value, not {type(function).__name__}")
         self.function = function
+        self.given_codec = codec
+        self.codec = JSON if codec is None else codec
         self.is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None))  # noqa: B004 - asked of an object with a method __call__
         self._wants_job = wants_job(function)
 
@@ -39,6 +44,14 @@ class Handler:
     def __call__(self, job: JobContext) -> Any:
         """Call the function; the answer of an async one is awaitable."""
         return self.function(job.value, job=job) if self._wants_job else self.function(job.value)
+
+    def beside(self, function: Callable[..., Any]) -> "Handler":
+        """A handler of another function that is called like this one."""
+        return Handler(function)
+
+    def keyed(self, function: Callable[..., Any], job: JobContext) -> Any:
+        """What a function says about the values of a job."""
+        return function(job.value)
 
 
 class Rules(Struct):
@@ -57,17 +70,24 @@ class Performance:
     def __init__(self, handler: Handler, rules: Rules) -> None:
         self.handler = handler
         self.rules = rules
-        self._reconcile = None if rules.reconcile is None else Handler(rules.reconcile)
+        self._reconcile = None if rules.reconcile is None else handler.beside(rules.reconcile)
 
     def run(self, job: JobContext, *, unknown: bool = False) -> Outcome:
         """Run a job in this thread."""
         if not is_traced():
-            return self._run(job, unknown=unknown)
+            return self._run_here(job, unknown=unknown)
         with working_on(job.queue, job.id, job.message.metadata) as failed:
-            outcome = self._run(job, unknown=unknown)
+            outcome = self._run_here(job, unknown=unknown)
             if outcome.how in FAILURES:
                 failed()
             return outcome
+
+    def _run_here(self, job: JobContext, *, unknown: bool) -> Outcome:
+        token = running.set(job)
+        try:
+            return self._run(job, unknown=unknown)
+        finally:
+            running.reset(token)
 
     def _run(self, job: JobContext, *, unknown: bool) -> Outcome:
         try:
@@ -81,12 +101,19 @@ class Performance:
     async def run_async(self, job: JobContext, *, unknown: bool = False) -> Outcome:
         """Run a job in this task."""
         if not is_traced():
-            return await self._run_async(job, unknown=unknown)
+            return await self._run_here_async(job, unknown=unknown)
         with working_on(job.queue, job.id, job.message.metadata) as failed:
-            outcome = await self._run_async(job, unknown=unknown)
+            outcome = await self._run_here_async(job, unknown=unknown)
             if outcome.how in FAILURES:
                 failed()
             return outcome
+
+    async def _run_here_async(self, job: JobContext, *, unknown: bool) -> Outcome:
+        token = running.set(job)
+        try:
+            return await self._run_async(job, unknown=unknown)
+        finally:
+            running.reset(token)
 
     async def _run_async(self, job: JobContext, *, unknown: bool) -> Outcome:
         try:
@@ -110,6 +137,8 @@ class Performance:
         reason = job.stop_reason
         if reason is not None and isinstance(error, asyncio.CancelledError | type(stop_error(job))):
             return _stopped(reason, job)
+        if isinstance(error, UnknownTask):
+            return unknown(error, job.message)
         if self.rules.judge is not None:
             try:
                 error = self.rules.judge(error, job) or error

@@ -1,6 +1,7 @@
 """The job that a handler receives: its message, its reports, and its limits."""
 
 from collections.abc import Callable, Hashable
+from contextvars import ContextVar
 from datetime import datetime
 from typing import Any, Literal, Unpack
 
@@ -100,6 +101,15 @@ class JobContext(MessageView[Any]):
         puts = [Put(name, items) for name, items in self._items.items()]
         writes = [Write(name, changes) for name, changes in self._changes.items()]
         return [*puts, *writes, *self._commands]
+
+
+running: ContextVar[JobContext | None] = ContextVar("holdfast_job", default=None)
+"""The job whose handler runs in this thread or task."""
+
+
+def current_job() -> JobContext | None:
+    """The job whose handler is running here, None outside of one."""
+    return running.get()
 
 
 def stop_error(job: JobContext) -> HoldfastError:

@@ -5,10 +5,16 @@ from typing import Literal
 from msgspec import Struct
 
 from holdfast.codec import check_duration, keepable
-from holdfast.records import MaybeRaw
+from holdfast.records import MaybeRaw, Message, seconds_in
 
 TEXT_MOST = 10_000
 """How many characters of an exception's text are kept."""
+
+UNKNOWN_FOR_S = 86_400.0
+"""How long a message that no worker knows is given back before it is buried, from its put or its last redrive on."""
+
+UNKNOWN_FIRST_S, UNKNOWN_MOST_S = 0.5, 60.0
+"""How long such a message waits before the next worker looks at it: as long as it is old, within these."""
 
 How = Literal["done", "failed", "buried", "snoozed", "cancelled", "released", "lost"]
 
@@ -38,6 +44,10 @@ class Bury(Exception):  # noqa: N818 - as above
     """Raise it in a handler that can never succeed: the message goes to the dead letters at once."""
 
 
+class UnknownTask(Exception):  # noqa: N818 - as above
+    """The message is for a task, a version or a parameter that this worker does not have; another one may."""
+
+
 class Outcome(Struct, frozen=True, omit_defaults=True):
     """How one execution of a job ended."""
 
@@ -56,6 +66,15 @@ class Outcome(Struct, frozen=True, omit_defaults=True):
 DONE = Outcome("done")
 LOST = Outcome("lost")
 RELEASED = Outcome("released")
+
+
+def unknown(error: UnknownTask, message: Message) -> Outcome:
+    """Give the message back for other workers, which burns nothing; after a day bury it."""
+    buried = [ending.until for ending in message.history if ending.how == "buried"]
+    age_s = seconds_in(message.since - max([message.created_at, *buried]))
+    if age_s >= UNKNOWN_FOR_S:
+        return Outcome("buried", error=shown(error))
+    return Outcome("snoozed", error=shown(error), delay_s=min(max(age_s, UNKNOWN_FIRST_S), UNKNOWN_MOST_S))
 
 
 def shown(error: BaseException) -> str:

@@ -43,10 +43,11 @@ def types_of(function: Callable[..., Any]) -> tuple[Any, Any]:
     except Exception:  # noqa: BLE001 - a name that is not known where the function was defined; then nothing is known
         return None, None
     value = hints.get(parameters[0].name) if parameters else None
-    return _declared(value), _declared(hints.get("return"))
+    return declared(value), declared(hints.get("return"))
 
 
-def _declared(hint: Any) -> Any:
+def declared(hint: Any) -> Any:
+    """The type if it is one that plain data cannot stand for, else None."""
     if not isinstance(hint, type):
         return None
     is_declared = dataclasses.is_dataclass(hint) or issubclass(hint, Struct) or hasattr(hint, "model_validate_json")

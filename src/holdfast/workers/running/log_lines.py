@@ -7,32 +7,31 @@ from typing import Any
 
 from holdfast.wording import seconds
 from holdfast.workers.handlers.outcomes import Bury, Outcome
-from holdfast.workers.options import Orders
 from holdfast.workers.running.runs import Run
 from holdfast.workers.running.settlements import is_last
 
 log: logging.Logger = logging.getLogger("holdfast.worker")
 
 
-def log_settled(run: Run, outcome: Outcome, orders: Orders) -> None:
+def log_settled(run: Run, outcome: Outcome) -> None:
     """Say how a run ended, once the store knows."""
-    level, text, values = _line(run, outcome, orders)
+    level, text, values = _line(run, outcome)
     if not log.isEnabledFor(level):
         return
     trace = "" if outcome.trace is None else f"\n{outcome.trace}"
     log.log(level, "job %s of queue %r %s%s", run.message.id, run.message.queue, text % values, trace, exc_info=_raised(run, outcome))
 
 
-def _line(run: Run, outcome: Outcome, orders: Orders) -> tuple[int, str, tuple[Any, ...]]:
+def _line(run: Run, outcome: Outcome) -> tuple[int, str, tuple[Any, ...]]:
     match outcome.how:
         case "done" if outcome.missing is not None:
             return logging.WARNING, "is done, but its result cannot be kept: %s", (outcome.missing,)
         case "done":
             return logging.INFO, "is done%s", (_took(run),)
-        case "failed" if is_last(run, orders):
-            return logging.ERROR, "failed%s and is dead: %s", (_attempt(run, orders), outcome.error)
+        case "failed" if is_last(run):
+            return logging.ERROR, "failed%s and is dead: %s", (_attempt(run), outcome.error)
         case "failed":
-            return logging.WARNING, "failed%s, again in %s: %s", (_attempt(run, orders), seconds(outcome.delay_s or 0.0), outcome.error)
+            return logging.WARNING, "failed%s, again in %s: %s", (_attempt(run), seconds(outcome.delay_s or 0.0), outcome.error)
         case "buried":
             return logging.ERROR, "is buried: %s", (outcome.error,)
         case "snoozed":
@@ -47,8 +46,8 @@ def _took(run: Run) -> str:
     return "" if run.began_at is None or run.ended_at is None else f" in {seconds(run.ended_at - run.began_at)}"
 
 
-def _attempt(run: Run, orders: Orders) -> str:
-    most = orders.max_attempts if run.message.max_attempts is None else run.message.max_attempts
+def _attempt(run: Run) -> str:
+    most = run.options.max_attempts if run.message.max_attempts is None else run.message.max_attempts
     return f" (attempt {run.message.failures + 1}{'' if most is None else f' of {most}'})"
 
 

@@ -8,13 +8,13 @@ from holdfast.codec import Limits
 from holdfast.holding.hold import Hold
 from holdfast.holding.keepalive import Keepalive
 from holdfast.records import Message, Receipt
-from holdfast.workers.execution import Execution
+from holdfast.workers.execution import Execution, Kind
 from holdfast.workers.execution.tasks import TaskExecution
 from holdfast.workers.execution.threads import ThreadExecution
 from holdfast.workers.handlers.handler import Performance, Rules
 from holdfast.workers.handlers.jobs import JobContext, StopReason
 from holdfast.workers.handlers.outcomes import LOST, RELEASED, Outcome
-from holdfast.workers.options import Orders
+from holdfast.workers.orders import Options, Orders
 from holdfast.workers.running.breaker import Circuit
 from holdfast.workers.running.log_lines import log_settled
 from holdfast.workers.running.prefetch import Ahead
@@ -60,29 +60,31 @@ class Crew:
         self._ahead = Ahead(orders.ahead, orders.concurrency)
         self._keepalive = keepalive
         self._next_start_at = 0.0
-        rules = Rules(orders.results or orders.idempotent, orders.result_codec, limits, orders.judge, orders.reconcile)
-        self._performance = Performance(orders.handler, rules)
-        soft, hard = (orders.soft_limit_s, self._is_late), (orders.hard_limit_s, self._is_too_late)
-        self._timekeeper = Timekeeper(self.now, keepalive.clock, soft, hard)
-        self._execution = self._make_execution()
+        self._unknown = orders.table.unknown(orders.queue)
+        functions = [*orders.table.all(), self._unknown]
+        self._performances = {options.task: Performance(options.handler, _rules(options, limits)) for options in functions}
+        self._timekeeper = Timekeeper(self.now, keepalive.clock, self._is_late, self._is_too_late)
+        self._executions = {kind: self._make_execution(kind) for kind in {options.execution for options in functions}}
         # A test owns the time: what waits for a moment looks again when it has moved.
         self._forget_clock = keepalive.clock.subscribe(self.bell.ring) if keepalive.clock is not None else None
 
-    def _make_execution(self) -> Execution:
-        if self.orders.execution == "tasks":
-            return TaskExecution(self._performance, self.orders.concurrency, self._timekeeper.began, self.finish)
-        if self.orders.execution == "processes":
+    def _make_execution(self, kind: Kind) -> Execution:
+        if kind == "processes":
             return self._make_processes()
-        return ThreadExecution(self._performance, self.orders.concurrency, self._timekeeper.began, self.finish)
+        make = TaskExecution if kind == "tasks" else ThreadExecution
+        return make(self.orders.concurrency, self._timekeeper.began, self.finish)
 
     def _make_processes(self) -> Execution:
         # Imported only now: most workers need none of it.
         from holdfast.workers.execution.child import Setting, name_of  # noqa: PLC0415
         from holdfast.workers.execution.processes import ProcessExecution  # noqa: PLC0415
 
-        module, name = name_of(self.orders.handler.function)
-        setting = Setting(module, name, self._performance.rules, self.orders.codec)
-        return ProcessExecution(setting, self.orders.concurrency, self._timekeeper.began, self.finish)
+        settings = {}
+        for options in self.orders.table.all():
+            if options.execution == "processes":
+                handler, rules = options.handler, self._performances[options.task].rules
+                settings[options.task] = Setting(type(handler), *name_of(handler.function), handler.given_codec, rules)
+        return ProcessExecution(settings, self.orders.concurrency, self._timekeeper.began, self.finish)
 
     def room(self) -> int:
         """How many more messages it may take on now."""
@@ -114,7 +116,7 @@ class Crew:
         free = max(0, self.orders.concurrency - len(self.running))
         runs = [self._prepare(message, started) for message in messages]
         at_once, ahead = runs[:free], runs[free:]
-        if ahead and not self.orders.prefetch and any(runs_alone(run, self.orders) for run in runs):
+        if ahead and not self.orders.prefetch and any(runs_alone(run) for run in runs):
             self._ahead.be_careful()
             self.release([*self._ahead.withdraw(), *ahead])
             ahead = []
@@ -137,8 +139,9 @@ class Crew:
             renew_interval_s=orders.renew_interval_s,
             max_hold_s=orders.max_hold_s,
         )
-        job = JobContext(message, orders.codec)
-        run = Run(message, hold, job)
+        options = orders.table.find(message) or self._unknown
+        job = JobContext(message, options.handler.codec)
+        run = Run(message, hold, job, options, self._performances[options.task])
         job.reports_to(partial(self.desk.report, run))
         hold.on_lost(partial(self._is_lost, run))
         self.running[run.receipt] = run
@@ -149,8 +152,13 @@ class Crew:
 
     def begin(self, runs: Sequence[Run]) -> None:
         """Let handlers run these."""
-        if runs:
-            self._execution.start(runs)
+        if len(self._executions) == 1:
+            for execution in self._executions.values() if runs else ():
+                execution.start(runs)
+            return
+        for kind, execution in self._executions.items():
+            if own := [run for run in runs if run.options.execution == kind]:
+                execution.start(own)
 
     def finish(self, run: Run, outcome: Outcome) -> None:
         """Say how a run ended; only the first word counts."""
@@ -178,7 +186,7 @@ class Crew:
             if run.began_at is not None and run.ended_at is not None:
                 self._ahead.ended(run.ended_at - run.began_at)
             if outcome.how != "lost":
-                collected.append((run, decided(run, outcome, self.orders)))
+                collected.append((run, decided(run, outcome)))
         return collected
 
     def _judge(self, outcome: Outcome) -> None:
@@ -192,7 +200,7 @@ class Crew:
         for run, outcome in finished:
             self.done += outcome.how == "done"
             self.failed += outcome.how in FAILED
-            log_settled(run, outcome, self.orders)
+            log_settled(run, outcome)
 
     def keep_holding(self, finished: Iterable[Finished]) -> None:
         """Renew again what could not be settled yet."""
@@ -208,7 +216,7 @@ class Crew:
         """Tell a run to end; the first reason counts."""
         if run.job.stop_reason is None:
             run.job.stop_reason = reason
-            self._execution.stop(run)
+            self._executions[run.options.execution].stop(run)
 
     def cancel(self, requests: Mapping[str, int]) -> None:
         """Tell the runs of these messages to end: ids, and when each was put, since an id may name another message later."""
@@ -235,7 +243,8 @@ class Crew:
         if self._forget_clock is not None:
             self._forget_clock()
         self._timekeeper.close()
-        self._execution.close()
+        for execution in self._executions.values():
+            execution.close()
 
     def _is_lost(self, run: Run) -> None:
         max_hold_s = self.orders.max_hold_s
@@ -248,14 +257,14 @@ class Crew:
         self.stop(run, "time")
 
     def _is_too_late(self, run: Run) -> None:
-        limit_s, stack = self.orders.hard_limit_s, run.hold.stack()
+        limit_s, stack = run.options.hard_limit_s, run.hold.stack()
         run.job.stop_reason = run.job.stop_reason or "time"
         if self._leave_behind(run, Outcome("failed", error=f"TimeLimitExceeded: it ran for more than hard_limit_s={limit_s}")):
             _log.error("job %s of queue %r has run for hard_limit_s=%s; it is at:\n%s", run.message.id, run.message.queue, limit_s, stack)
 
     def _leave_behind(self, run: Run, outcome: Outcome) -> bool:
         """Give up a run that hangs; False if it ended just now."""
-        cannot_be_ended = run.has_begun and self.orders.execution != "processes"
+        cannot_be_ended = run.has_begun and run.options.execution != "processes"
         is_given_up = self._give_up(run, outcome)
         self.abandoned += is_given_up and cannot_be_ended
         return is_given_up
@@ -266,9 +275,13 @@ class Crew:
             return False
         self._timekeeper.ended(run)
         if not run.may_begin():  # Else nobody will begin it now.
-            self._execution.stop(run)
-            self._execution.abandon(run)
+            self._executions[run.options.execution].stop(run)
+            self._executions[run.options.execution].abandon(run)
             # Nobody knows how far it came, or will come: what was noted when it began stays.
             run.ledger_key = None
         self.desk.finish(run, outcome)
         return True
+
+
+def _rules(options: Options, limits: Limits) -> Rules:
+    return Rules(options.results or options.idempotent, options.result_codec, limits, options.judge, options.reconcile)

@@ -2,7 +2,7 @@
 
 from collections import deque
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Raw
 
@@ -11,6 +11,10 @@ from holdfast.records import Message, Receipt
 from holdfast.workers.handlers.jobs import JobContext
 from holdfast.workers.handlers.outcomes import Outcome
 from holdfast.workers.running.wakeup import Bell
+
+if TYPE_CHECKING:
+    from holdfast.workers.handlers.handler import Performance
+    from holdfast.workers.orders import Options
 
 
 class Run:
@@ -28,18 +32,25 @@ class Run:
         "job",
         "ledger_key",
         "message",
+        "options",
+        "performance",
         "receipt",
     )
 
     message: Message
     hold: Hold
     job: JobContext
+    options: "Options"
+    """How the jobs of its function are run."""
+    performance: "Performance"
     is_unknown: bool
     """Whether an earlier execution died, and it is not known how far it came."""
     has_reported: bool
 
-    def __init__(self, message: Message, hold: Hold, job: JobContext) -> None:
+    def __init__(self, message: Message, hold: Hold, job: JobContext, options: "Options", performance: "Performance") -> None:
         self.message = message
+        self.options = options
+        self.performance = performance
         self.receipt: Receipt = message.receipt
         self.hold = hold
         self.job = job

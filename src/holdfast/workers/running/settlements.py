@@ -11,93 +11,94 @@ from holdfast.commands import Change, Settle, Write
 from holdfast.commands.endings import Budget
 from holdfast.workers.handlers.outcomes import Outcome
 from holdfast.workers.once_record import LedgerEntry
-from holdfast.workers.options import Orders
+from holdfast.workers.orders import ledger_of, progress_of, results_of
 from holdfast.workers.running.runs import Finished, Run
 
 CANCELS = "holdfast-cancels"
 """The dict of requests to cancel running jobs, by queue and id."""
 
 
-def settling_commands(finished: Sequence[Finished], progress: dict[Run, Raw], orders: Orders) -> list[Any]:
+def settling_commands(finished: Sequence[Finished], progress: dict[Run, Raw]) -> list[Any]:
     """The commands of one atomic step that settles these and writes what is to be kept of them."""
     writes = _Writes()
     for run, outcome in finished:
-        _remember(writes, run, outcome, orders)
+        _remember(writes, run, outcome)
     for run, report in progress.items():
         if not run.has_ended:
             run.has_reported = True
-            writes.put(orders.progress_dict, encode_key(run.message.id), report, orders.keep_result_s)
-    return [*_settles(finished, orders), *writes.commands()]
+            writes.put(progress_of(run.message.queue), encode_key(run.message.id), report, run.options.keep_result_s)
+    return [*_settles(finished), *writes.commands()]
 
 
-def _settles(finished: Sequence[Finished], orders: Orders) -> list[Settle]:
+def _settles(finished: Sequence[Finished]) -> list[Settle]:
     done = [run.receipt for run, outcome in finished if outcome.how in ("done", "cancelled")]
     released = [run.receipt for run, outcome in finished if outcome.how == "released"]
     settles = [Settle(done)] if done else []
     if released:
         settles.append(Settle(released, "ready", "place"))
-    return settles + [_settle(run, outcome, orders) for run, outcome in finished if outcome.how in ("failed", "buried", "snoozed")]
+    return settles + [_settle(run, outcome) for run, outcome in finished if outcome.how in ("failed", "buried", "snoozed")]
 
 
-def _settle(run: Run, outcome: Outcome, orders: Orders) -> Settle:
+def _settle(run: Run, outcome: Outcome) -> Settle:
+    options = run.options
     match outcome.how:
         case "snoozed":
             return Settle([run.receipt], "ready", delay_s=outcome.delay_s or 0.0, error=outcome.error)
         case "buried":
-            return Settle([run.receipt], "dead", error=outcome.error, counts=True, dead_letter=orders.dead_letter_queue)
+            return Settle([run.receipt], "dead", error=outcome.error, counts=True, dead_letter=options.dead_letter_queue)
         case _:
             return Settle(
                 [run.receipt],
                 "ready",
-                delay_s=decided(run, outcome, orders).delay_s or 0.0,
+                delay_s=decided(run, outcome).delay_s or 0.0,
                 error=outcome.error,
                 counts=True,
-                max_attempts=orders.max_attempts,
-                dead_letter=orders.dead_letter_queue,
+                max_attempts=options.max_attempts,
+                dead_letter=options.dead_letter_queue,
             )
 
 
-def decided(run: Run, outcome: Outcome, orders: Orders) -> Outcome:
+def decided(run: Run, outcome: Outcome) -> Outcome:
     """The outcome with the delay before the next try, which differs a little each time it is chosen."""
     if outcome.how != "failed" or outcome.delay_s is not None:
         return outcome
-    return replace(outcome, delay_s=orders.backoff.delay_s(run.message.failures + 1))
+    return replace(outcome, delay_s=run.options.backoff.delay_s(run.message.failures + 1))
 
 
-def _remember(writes: "_Writes", run: Run, outcome: Outcome, orders: Orders) -> None:
-    message_id = run.message.id
-    is_final = outcome.how in ("done", "cancelled", "buried") or (outcome.how == "failed" and is_last(run, orders))
-    if orders.results and outcome.how == "done" and outcome.missing is None:
-        writes.put(orders.results_dict, encode_key(message_id), outcome.stored, orders.keep_result_s)
-    elif orders.results and is_final:
+def _remember(writes: "_Writes", run: Run, outcome: Outcome) -> None:
+    options, queue, message_id = run.options, run.message.queue, run.message.id
+    is_final = outcome.how in ("done", "cancelled", "buried") or (outcome.how == "failed" and is_last(run))
+    if options.results and outcome.how == "done" and outcome.missing is None:
+        writes.put(results_of(queue), encode_key(message_id), outcome.stored, options.keep_result_s)
+    elif options.results and is_final:
         state = outcome.how if outcome.how in ("done", "cancelled") else "dead"
         report = Raw(json.encode({"state": state, "error": outcome.missing or outcome.error}))
-        writes.put(orders.results_dict, failure_key(message_id), report, orders.keep_result_s)
+        writes.put(results_of(queue), failure_key(message_id), report, options.keep_result_s)
     if run.ledger_key is not None and outcome.how == "done":
         entry = LedgerEntry("done", run.receipt.claim_id, run.message.holder, outcome.stored, outcome.missing)
-        writes.put(orders.ledger, run.ledger_key, entry.raw, orders.remember_s)
+        writes.put(ledger_of(queue), run.ledger_key, entry.raw, options.remember_s)
     elif run.ledger_key is not None and outcome.how != "lost":
         # It ended by itself and says how: whoever tries again begins afresh.
-        writes.delete(orders.ledger, run.ledger_key)
+        writes.delete(ledger_of(queue), run.ledger_key)
     if is_final and run.has_reported:
-        writes.delete(orders.progress_dict, encode_key(message_id))
+        writes.delete(progress_of(queue), encode_key(message_id))
     if is_final and run.job.stop_reason == "cancelled":
         writes.delete(CANCELS, encode_key((run.message.queue, message_id)))
 
 
-def is_last(run: Run, orders: Orders) -> bool:
+def is_last(run: Run) -> bool:
     """Whether another failure of this run's message is its last."""
-    return Budget(orders.max_attempts).is_spent(run.message, run.message.failures + 1)
+    return Budget(run.options.max_attempts).is_spent(run.message, run.message.failures + 1)
 
 
-def runs_alone(run: Run, orders: Orders) -> bool:
+def runs_alone(run: Run) -> bool:
     """Whether nothing is to be held behind it, nor it behind anything: it has one attempt left, or a worker died with it.
 
     A worker that dies burns an attempt of all it holds. So what kills workers takes nothing else along once it has, and what has one
     attempt left does not lose it to others.
     """
     message = run.message
-    return is_last(run, orders) or (message.failures > 0 and any(ending.how == "expired" for ending in message.history))
+    return is_last(run) or (message.failures > 0 and any(ending.how == "expired" for ending in message.history))
 
 
 def failure_key(message_id: str) -> str:

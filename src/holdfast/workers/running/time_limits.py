@@ -15,24 +15,24 @@ Tell = Callable[[Run], object]
 class Timekeeper:
     """Reports runs that are over their soft or their hard limit, once each; independent of the store, which may hang."""
 
-    def __init__(
-        self, now: Callable[[], float], clock: MovableClock | None, soft: tuple[float | None, Tell], hard: tuple[float | None, Tell]
-    ) -> None:
+    def __init__(self, now: Callable[[], float], clock: MovableClock | None, soft: Tell, hard: Tell) -> None:
         self._now = now
-        self._limits = [(limit_s, tell, OrderedDict[Run, float]()) for limit_s, tell in (soft, hard) if limit_s is not None]
-        # Guards the lines above, runs by when they began, and the two below.
+        self._tells = soft, hard
+        # Guards the three below: the first has, for each limit and whom it is told, runs by when they began.
         self._changed = threading.Condition()
+        self._lines: dict[tuple[float, Tell], OrderedDict[Run, float]] = {}
         self._thread: threading.Thread | None = None
         self._is_over = False
-        self._forget_clock = clock.subscribe(self._look_again) if self._limits and clock is not None else None
+        self._forget_clock = clock.subscribe(self._look_again) if clock is not None else None
 
     def began(self, run: Run) -> None:
         """Watch a run from now on."""
         run.began_at = self._now()
-        if not self._limits:
+        if not (limits := self._limits(run)):
             return
         with self._changed:
-            for _, _, line in self._limits:
+            for limit in limits:
+                line = self._lines.setdefault(limit, OrderedDict())
                 if not line:  # Those behind the first are late after it.
                     self._changed.notify()
                 line[run] = run.began_at
@@ -42,11 +42,12 @@ class Timekeeper:
 
     def ended(self, run: Run) -> None:
         """Watch a run no longer."""
-        if not self._limits:
+        if not (limits := self._limits(run)):
             return
         with self._changed:
-            for _, _, line in self._limits:
-                line.pop(run, None)
+            for limit in limits:
+                if (line := self._lines.get(limit)) is not None:
+                    line.pop(run, None)
 
     def close(self) -> None:
         """Watch nothing any more."""
@@ -55,6 +56,12 @@ class Timekeeper:
         with self._changed:
             self._is_over = True
             self._changed.notify()
+
+    def _limits(self, run: Run) -> list[tuple[float, Tell]]:
+        options, (soft, hard) = run.options, self._tells
+        if options.soft_limit_s is None and options.hard_limit_s is None:
+            return []
+        return [(limit_s, tell) for limit_s, tell in ((options.soft_limit_s, soft), (options.hard_limit_s, hard)) if limit_s is not None]
 
     def _look_again(self) -> None:
         with self._changed:
@@ -78,7 +85,7 @@ class Timekeeper:
     def _look(self, now: float) -> tuple[list[tuple[Tell, Run]], float]:
         """Those over a limit, no longer in its line, and when the next will be."""
         late, due_at = [], inf
-        for limit_s, tell, line in self._limits:
+        for (limit_s, tell), line in self._lines.items():
             while line:
                 began_at = next(iter(line.values()))
                 if began_at + limit_s > now:

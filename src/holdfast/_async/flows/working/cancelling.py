@@ -11,7 +11,7 @@ from holdfast.commands import Browse, Change, Move, Read, Write
 from holdfast.commands.topics import dict_topic, watch_topic
 from holdfast.errors import StoreError, StoreUnavailable
 from holdfast.stores import AsyncStore
-from holdfast.workers.options import results_of
+from holdfast.workers.orders import results_of
 from holdfast.workers.running.running_jobs import Crew
 from holdfast.workers.running.settlements import CANCELS, failure_key
 from holdfast.workers.running.wakeup import Bell

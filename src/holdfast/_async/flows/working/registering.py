@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from holdfast.codec import encode_key
 from holdfast.commands import Change, Read, Write
 from holdfast.stores import AsyncStore
-from holdfast.workers.options import Orders
+from holdfast.workers.orders import Orders
 from holdfast.workers.registry import MISSED_BEATS, WORKERS, WorkerHealth, WorkerInfo, info_of
 
 
@@ -38,6 +38,7 @@ class AsyncRegistration:
             seen_at=datetime.now(UTC),
             health=health,
             schedules=orders.schedules,
+            tasks=orders.table.names,
         )
         change = Change(self._key, value=info.raw, ttl_s=MISSED_BEATS * orders.heartbeat_s)
         await self._store.execute(Write(WORKERS, [change]))

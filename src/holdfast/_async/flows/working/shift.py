@@ -21,7 +21,7 @@ from holdfast.passwords import without_password
 from holdfast.stores.waiting.waiters import Mark
 from holdfast.wording import counted, seconds
 from holdfast.workers.handlers.outcomes import shown
-from holdfast.workers.options import Orders
+from holdfast.workers.orders import Orders
 from holdfast.workers.registry import WorkerHealth, WorkerState
 from holdfast.workers.running.background import AsyncSide
 from holdfast.workers.running.running_jobs import Crew
@@ -51,6 +51,8 @@ class AsyncShift:
         self._until_empty = until_empty
         self._max_jobs = max_jobs
         self._claimer = f"{orders.name}/{self.incarnation[-12:]}"
+        self._fallback = orders.fallback
+        self._is_once = any(options.idempotent for options in orders.table.all())
         self._registration = AsyncRegistration(self._store, orders, self.incarnation)
         self._crew = Crew(orders, client.keepalive, self._store.limits)
         self._unsettled: list[Finished] = []
@@ -207,7 +209,7 @@ class AsyncShift:
         """Settle what ended, and claim."""
         settled: list[Finished] = []
         try:
-            claimed = await step(self._store, self.orders, self._unsettled, settled, progress=self._unreported, claim=claim)
+            claimed = await step(self._store, self._unsettled, settled, progress=self._unreported, claim=claim)
         except BaseException:
             gone = {run for run, _ in settled}
             self._unsettled = [(run, outcome) for run, outcome in self._unsettled if run not in gone]
@@ -219,22 +221,23 @@ class AsyncShift:
 
     def _claim(self, room: int) -> Claim:
         orders = self.orders
+        max_attempts, dead_letter = self._fallback
         return Claim(
             orders.queue,
             self._claimer,
             orders.lease_s,
             room,
             expired_to=orders.expired_to,
-            max_attempts=orders.max_attempts,
-            dead_letter=orders.dead_letter_queue,
+            max_attempts=max_attempts,
+            dead_letter=dead_letter,
         )
 
     async def _begin(self) -> None:
         if self._cancelled:
             self._crew.cancel(self._cancelled)
         admitted, ended = self._unbegun, list[Finished]()
-        if self.orders.idempotent:
-            admitted, ended = await admit(self._store, self.orders, self._unbegun)
+        if self._is_once:
+            admitted, ended = await admit(self._store, self.orders.queue, self._unbegun)
             self._came_back()
         self._unbegun = []
         self._crew.begin(admitted)

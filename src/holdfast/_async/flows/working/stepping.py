@@ -11,7 +11,6 @@ from holdfast.errors import ClaimLost, Closed, HoldfastError, StoreUnavailable
 from holdfast.stores import AsyncStore
 from holdfast.wording import counted
 from holdfast.workers.handlers.outcomes import Outcome, shown
-from holdfast.workers.options import Orders
 from holdfast.workers.running.runs import Finished, Run
 from holdfast.workers.running.settlements import decided, settling_commands
 
@@ -22,7 +21,6 @@ _log = logging.getLogger("holdfast.worker")
 
 async def step(
     store: AsyncStore,
-    orders: Orders,
     finished: list[Finished],
     settled: list[Finished],
     *,
@@ -34,9 +32,9 @@ async def step(
     `settled` gets those that were settled, and how. Raises `StoreUnavailable` with nothing more done, or perhaps all of it: the caller who
     asks again finds out.
     """
-    finished = await _settle_alone(store, orders, finished, settled)
+    finished = await _settle_alone(store, finished, settled)
     while True:
-        commands = settling_commands(finished, progress or {}, orders)
+        commands = settling_commands(finished, progress or {})
         if claim is not None:
             commands.append(claim)
         if not commands:
@@ -51,7 +49,7 @@ async def step(
             # One run that cannot be settled must not stop the others.
             if not finished:
                 raise
-            await _settle_each(store, orders, finished, settled, error)
+            await _settle_each(store, finished, settled, error)
             finished = []
         else:
             settled += _held(finished, commands, answers)
@@ -66,7 +64,7 @@ async def _execute(store: AsyncStore, commands: list[Any]) -> list[Any]:
     return answers
 
 
-async def _settle_alone(store: AsyncStore, orders: Orders, finished: list[Finished], settled: list[Finished]) -> list[Finished]:
+async def _settle_alone(store: AsyncStore, finished: list[Finished], settled: list[Finished]) -> list[Finished]:
     """Settle those that bring commands of their own, each in a step of its own: only they are refused for them. Return the others."""
     plain: list[Finished] = []
     for run, outcome in finished:
@@ -75,7 +73,7 @@ async def _settle_alone(store: AsyncStore, orders: Orders, finished: list[Finish
             plain.append((run, outcome))
             continue
         try:
-            await store.execute(Together([*settling_commands([(run, outcome)], {}, orders), *extra]))
+            await store.execute(Together([*settling_commands([(run, outcome)], {}), *extra]))
         except ClaimLost as error:
             if run.receipt not in error.lost:
                 raise
@@ -83,20 +81,20 @@ async def _settle_alone(store: AsyncStore, orders: Orders, finished: list[Finish
         except (StoreUnavailable, Closed):
             raise
         except (HoldfastError, ValueError) as error:
-            plain.append((run, decided(run, _refused(run, outcome, shown(error)), orders)))
+            plain.append((run, decided(run, _refused(run, outcome, shown(error)))))
         else:
             settled.append((run, outcome))
     return plain
 
 
-async def _settle_each(store: AsyncStore, orders: Orders, finished: list[Finished], settled: list[Finished], reason: Exception) -> None:
+async def _settle_each(store: AsyncStore, finished: list[Finished], settled: list[Finished], reason: Exception) -> None:
     """Settle one by one what could not be settled together."""
     _log.warning("%s could not be settled together, and are settled one by one: %s", counted(len(finished), "job"), reason)
     for run, outcome in finished:
         for choice in _attempts(run, outcome, reason):
-            attempt = decided(run, choice, orders)
+            attempt = decided(run, choice)
             try:
-                await store.execute(Together(settling_commands([(run, attempt)], {}, orders)))
+                await store.execute(Together(settling_commands([(run, attempt)], {})))
             except (StoreUnavailable, Closed):
                 raise
             except Exception:  # noqa: BLE001 - as above

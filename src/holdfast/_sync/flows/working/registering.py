@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from holdfast.codec import encode_key
 from holdfast.commands import Change, Read, Write
 from holdfast.stores import Store
-from holdfast.workers.options import Orders
+from holdfast.workers.orders import Orders
 from holdfast.workers.registry import MISSED_BEATS, WORKERS, WorkerHealth, WorkerInfo, info_of
 
 
@@ -39,6 +39,7 @@ class Registration:
             seen_at=datetime.now(UTC),
             health=health,
             schedules=orders.schedules,
+            tasks=orders.table.names,
         )
         change = Change(self._key, value=info.raw, ttl_s=MISSED_BEATS * orders.heartbeat_s)
         self._store.execute(Write(WORKERS, [change]))

@@ -22,7 +22,7 @@ from holdfast.passwords import without_password
 from holdfast.stores.waiting.waiters import Mark
 from holdfast.wording import counted, seconds
 from holdfast.workers.handlers.outcomes import shown
-from holdfast.workers.options import Orders
+from holdfast.workers.orders import Orders
 from holdfast.workers.registry import WorkerHealth, WorkerState
 from holdfast.workers.running.background import Side
 from holdfast.workers.running.running_jobs import Crew
@@ -52,6 +52,8 @@ class Shift:
         self._until_empty = until_empty
         self._max_jobs = max_jobs
         self._claimer = f"{orders.name}/{self.incarnation[-12:]}"
+        self._fallback = orders.fallback
+        self._is_once = any(options.idempotent for options in orders.table.all())
         self._registration = Registration(self._store, orders, self.incarnation)
         self._crew = Crew(orders, client.keepalive, self._store.limits)
         self._unsettled: list[Finished] = []
@@ -208,7 +210,7 @@ class Shift:
         """Settle what ended, and claim."""
         settled: list[Finished] = []
         try:
-            claimed = step(self._store, self.orders, self._unsettled, settled, progress=self._unreported, claim=claim)
+            claimed = step(self._store, self._unsettled, settled, progress=self._unreported, claim=claim)
         except BaseException:
             gone = {run for run, _ in settled}
             self._unsettled = [(run, outcome) for run, outcome in self._unsettled if run not in gone]
@@ -220,22 +222,23 @@ class Shift:
 
     def _claim(self, room: int) -> Claim:
         orders = self.orders
+        max_attempts, dead_letter = self._fallback
         return Claim(
             orders.queue,
             self._claimer,
             orders.lease_s,
             room,
             expired_to=orders.expired_to,
-            max_attempts=orders.max_attempts,
-            dead_letter=orders.dead_letter_queue,
+            max_attempts=max_attempts,
+            dead_letter=dead_letter,
         )
 
     def _begin(self) -> None:
         if self._cancelled:
             self._crew.cancel(self._cancelled)
         admitted, ended = self._unbegun, list[Finished]()
-        if self.orders.idempotent:
-            admitted, ended = admit(self._store, self.orders, self._unbegun)
+        if self._is_once:
+            admitted, ended = admit(self._store, self.orders.queue, self._unbegun)
             self._came_back()
         self._unbegun = []
         self._crew.begin(admitted)

@@ -12,7 +12,6 @@ from holdfast.errors import ClaimLost, Closed, HoldfastError, StoreUnavailable
 from holdfast.stores import Store
 from holdfast.wording import counted
 from holdfast.workers.handlers.outcomes import Outcome, shown
-from holdfast.workers.options import Orders
 from holdfast.workers.running.runs import Finished, Run
 from holdfast.workers.running.settlements import decided, settling_commands
 
@@ -23,7 +22,6 @@ _log = logging.getLogger("holdfast.worker")
 
 def step(
     store: Store,
-    orders: Orders,
     finished: list[Finished],
     settled: list[Finished],
     *,
@@ -35,9 +33,9 @@ def step(
     `settled` gets those that were settled, and how. Raises `StoreUnavailable` with nothing more done, or perhaps all of it: the caller who
     asks again finds out.
     """
-    finished = _settle_alone(store, orders, finished, settled)
+    finished = _settle_alone(store, finished, settled)
     while True:
-        commands = settling_commands(finished, progress or {}, orders)
+        commands = settling_commands(finished, progress or {})
         if claim is not None:
             commands.append(claim)
         if not commands:
@@ -52,7 +50,7 @@ def step(
             # One run that cannot be settled must not stop the others.
             if not finished:
                 raise
-            _settle_each(store, orders, finished, settled, error)
+            _settle_each(store, finished, settled, error)
             finished = []
         else:
             settled += _held(finished, commands, answers)
@@ -67,7 +65,7 @@ def _execute(store: Store, commands: list[Any]) -> list[Any]:
     return answers
 
 
-def _settle_alone(store: Store, orders: Orders, finished: list[Finished], settled: list[Finished]) -> list[Finished]:
+def _settle_alone(store: Store, finished: list[Finished], settled: list[Finished]) -> list[Finished]:
     """Settle those that bring commands of their own, each in a step of its own: only they are refused for them. Return the others."""
     plain: list[Finished] = []
     for run, outcome in finished:
@@ -76,7 +74,7 @@ def _settle_alone(store: Store, orders: Orders, finished: list[Finished], settle
             plain.append((run, outcome))
             continue
         try:
-            store.execute(Together([*settling_commands([(run, outcome)], {}, orders), *extra]))
+            store.execute(Together([*settling_commands([(run, outcome)], {}), *extra]))
         except ClaimLost as error:
             if run.receipt not in error.lost:
                 raise
@@ -84,20 +82,20 @@ def _settle_alone(store: Store, orders: Orders, finished: list[Finished], settle
         except (StoreUnavailable, Closed):
             raise
         except (HoldfastError, ValueError) as error:
-            plain.append((run, decided(run, _refused(run, outcome, shown(error)), orders)))
+            plain.append((run, decided(run, _refused(run, outcome, shown(error)))))
         else:
             settled.append((run, outcome))
     return plain
 
 
-def _settle_each(store: Store, orders: Orders, finished: list[Finished], settled: list[Finished], reason: Exception) -> None:
+def _settle_each(store: Store, finished: list[Finished], settled: list[Finished], reason: Exception) -> None:
     """Settle one by one what could not be settled together."""
     _log.warning("%s could not be settled together, and are settled one by one: %s", counted(len(finished), "job"), reason)
     for run, outcome in finished:
         for choice in _attempts(run, outcome, reason):
-            attempt = decided(run, choice, orders)
+            attempt = decided(run, choice)
             try:
-                store.execute(Together(settling_commands([(run, attempt)], {}, orders)))
+                store.execute(Together(settling_commands([(run, attempt)], {})))
             except (StoreUnavailable, Closed):
                 raise
             except Exception:  # noqa: BLE001 - as above

@@ -1,0 +1,171 @@
+"""A collection of tasks, and the worker that runs them."""
+
+import builtins
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, ClassVar, Concatenate, ParamSpec, Protocol, TypeVar, Unpack, overload
+
+from holdfast._async.handles.consumer import AsyncConsumer
+from holdfast._async.handles.task import AsyncTask
+from holdfast._async.handles.worker import AsyncTaskWorker
+from holdfast.aio_attribute import Twin
+from holdfast.arguments.options import refuse_unknown, show_options
+from holdfast.arguments.where import JobHandle
+from holdfast.client import ControlPlaneClient
+from holdfast.codec import check_name
+from holdfast.holding.hold import this_process
+from holdfast.workers.handlers.definitions import is_same, name_of, refuse_two
+from holdfast.workers.handlers.jobs import JobContext
+from holdfast.workers.options import ConsumerOptions, ProcessOptions
+from holdfast.workers.orders import Orders, Table, make_options
+from holdfast.workers.task_options import TaskDefaults, TaskOptions, make_task, task_name
+
+P = ParamSpec("P")
+R = TypeVar("R")
+V = TypeVar("V")
+
+
+class AsyncTaskDecorator(Protocol):
+    """Makes a task of a function."""
+
+    @overload
+    def __call__(
+        self, function: Callable[Concatenate[JobContext, P], Coroutine[Any, Any, R]], /
+    ) -> AsyncTask[P, R, Coroutine[Any, Any, R]]: ...
+    @overload
+    def __call__(self, function: Callable[Concatenate[JobContext, P], R], /) -> AsyncTask[P, R, R]: ...
+    @overload
+    def __call__(self, function: Callable[P, Coroutine[Any, Any, R]], /) -> AsyncTask[P, R, Coroutine[Any, Any, R]]: ...
+    @overload
+    def __call__(self, function: Callable[P, R], /) -> AsyncTask[P, R, R]: ...
+
+
+class AsyncConsumerDecorator(Protocol):
+    """Makes a consumer of a function."""
+
+    @overload
+    def __call__(
+        self, function: Callable[Concatenate[V, ...], Coroutine[Any, Any, R]], /
+    ) -> AsyncConsumer[V, R, Coroutine[Any, Any, R]]: ...
+    @overload
+    def __call__(self, function: Callable[Concatenate[V, ...], R], /) -> AsyncConsumer[V, R, R]: ...
+
+
+@show_options
+class AsyncTasks(JobHandle):
+    """A collection of tasks: typed functions whose calls are put as jobs, by name, so that many of them share a queue.
+
+    The options are the defaults of its tasks. A worker gives back a job that it has no function for, and burns nothing: in the middle of a
+    deploy another worker has it. A day after its put it is buried.
+    """
+
+    aio: ClassVar[Twin] = Twin()
+
+    def __init__(
+        self,
+        name: str = "tasks",
+        *,
+        queue: str = "default",
+        client: ControlPlaneClient | None = None,
+        base_url: str | None = None,
+        **defaults: Unpack[TaskDefaults],
+    ) -> None:
+        self.name = name
+        self.queue: str = check_name(queue, "queue")
+        refuse_unknown(f"Tasks({name!r})", defaults, set(TaskDefaults.__annotations__))
+        self._defaults = defaults
+        self._client = client
+        self._base_url = base_url
+        self._tasks: dict[str, AsyncTask[..., Any, Any]] = {}
+        self._consumers: dict[str, AsyncConsumer[Any, Any, Any]] = {}
+
+    @overload
+    def task(
+        self, function: Callable[Concatenate[JobContext, P], Coroutine[Any, Any, R]], /
+    ) -> AsyncTask[P, R, Coroutine[Any, Any, R]]: ...
+    @overload
+    def task(self, function: Callable[Concatenate[JobContext, P], R], /) -> AsyncTask[P, R, R]: ...
+    @overload
+    def task(self, function: Callable[P, Coroutine[Any, Any, R]], /) -> AsyncTask[P, R, Coroutine[Any, Any, R]]: ...
+    @overload
+    def task(self, function: Callable[P, R], /) -> AsyncTask[P, R, R]: ...
+    @overload
+    def task(self, /, **options: Unpack[TaskOptions]) -> AsyncTaskDecorator: ...
+    def task(self, function: Callable[..., Any] | None = None, /, **options: Unpack[TaskOptions]) -> Any:
+        """Make a task of the function below: `@app.task`, or with options `@app.task(queue="media", max_attempts=5)`.
+
+        Its parameters are the arguments of its jobs, kept by name as one JSON object; a first parameter annotated as `JobContext` is given
+        the job. Raises `TypeError` for parameters without a name of their own, and `ValueError` for a name that another task has.
+        """
+        if function is None:
+            return lambda function: self._add(function, options)
+        return self._add(function, options)
+
+    def _add(self, function: Callable[..., Any], options: TaskOptions) -> AsyncTask[..., Any, Any]:
+        given: dict[str, Any] = {**self._defaults, **options}
+        name = task_name(function, given.get("name"))
+        made = make_task(function, name, given.get("queue", self.queue), given)
+        task: AsyncTask[..., Any, Any] = AsyncTask(made, given=given, client=self._client, base_url=self._base_url)
+        for one in (name, *given.get("aliases", ())):
+            other = self._tasks.get(one)
+            if other is not None and not is_same(other.function, function):
+                raise ValueError(
+                    f'task {one!r} is {name_of(other.function)} and {name_of(function)}: give one of them another name, @app.task(name="…")'
+                )
+            self._tasks[one] = task
+        return task
+
+    def consumer(self, queue: str, **options: Unpack[ConsumerOptions]) -> AsyncConsumerDecorator:
+        """Let the function below take whatever else is put into the queue, by any program; a queue has at most one such function."""
+
+        def made(function: Callable[..., Any]) -> Any:
+            refuse_unknown(f"the consumer {name_of(function)}", options, set(ConsumerOptions.__annotations__))
+            consumer: AsyncConsumer[Any, Any, Any] = AsyncConsumer(
+                make_options(function, queue, **options), client=self._client, base_url=self._base_url
+            )
+            other = self._consumers.get(queue)
+            refuse_two((one.function, (self, queue)) for one in (other, consumer) if one is not None)
+            self._consumers[queue] = consumer
+            return consumer
+
+        return made
+
+    @property
+    def tasks(self) -> builtins.list[AsyncTask[..., Any, Any]]:
+        """Every task, each once."""
+        return builtins.list({task.name: task for task in self._tasks.values()}.values())
+
+    @property
+    def queues(self) -> builtins.list[str]:
+        """The queues of its tasks and consumers, in the order in which they were declared."""
+        return builtins.list(dict.fromkeys([*(task.queue for task in self.tasks), *self._consumers]))
+
+    def worker(self, *, queues: Sequence[str] | None = None, **options: Unpack[ProcessOptions]) -> AsyncTaskWorker:
+        """A worker that runs these tasks; the options are those of `ProcessOptions`.
+
+        `queues` says of which queue, by default that of its tasks.
+        """
+        refuse_unknown(f"a worker of Tasks({self.name!r})", options, set(ProcessOptions.__annotations__))
+        chosen = self.queues if queues is None else builtins.list(queues)
+        if len(chosen) != 1:
+            raise ValueError(f"a worker of Tasks({self.name!r}) works on one queue: give queues=[…] with one of {', '.join(self.queues)}")
+        table = Table(
+            {queue: consumer.options for queue, consumer in self._consumers.items()},
+            {name: task.options for name, task in self._tasks.items()},
+        )
+        fields: dict[str, Any] = {"name": this_process(), **options}
+        return AsyncTaskWorker(Orders(queue=chosen[0], table=table, **fields), client=self._client, base_url=self._base_url)
+
+    async def run(
+        self,
+        *,
+        queues: Sequence[str] | None = None,
+        until_empty: bool = False,
+        max_jobs: int | None = None,
+        signals: bool = True,
+        **options: Unpack[ProcessOptions],
+    ) -> None:
+        """Run jobs until SIGTERM or SIGINT, or until nothing is due and nothing runs, or until so many jobs were run: see `Worker.run`."""
+        await self.worker(queues=queues, **options).run(until_empty=until_empty, max_jobs=max_jobs, signals=signals)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name!r} of {len(self.tasks)}>"

@@ -1,0 +1,50 @@
+"""Calls of a task, and the messages that carry them."""
+
+from collections.abc import Callable, Hashable, Mapping
+from typing import Any, Generic, TypeVar
+
+from msgspec import Struct
+
+from holdfast.arguments.put_options import IfPresent, make_item
+from holdfast.commands import Item
+from holdfast.workers.handlers.arguments import Arguments
+
+R_co = TypeVar("R_co", covariant=True)
+
+
+class Call(Generic[R_co]):
+    """The arguments of one call of a task: what `Task.args` gives, for `Task.put_many`."""
+
+    def __init__(self, task: str, arguments: dict[str, Any]) -> None:
+        self.task = task
+        self.arguments = arguments
+
+    def of(self, task: str) -> dict[str, Any]:
+        """The arguments, if they are for this task; else ValueError."""
+        if self.task != task:
+            raise ValueError(f"a call of {self.task!r} cannot be put for {task!r}: each task puts its own")
+        return self.arguments
+
+    def __repr__(self) -> str:
+        return f"<Call of {self.task!r}>"
+
+
+class Messages(Struct, frozen=True):
+    """Makes the messages of a task: the value has the arguments, the metadata names the task."""
+
+    arguments: Arguments
+    carried: Mapping[str, Any]
+    """The options of every put."""
+    named: Mapping[str, Any]
+    key: Callable[..., Hashable] | None = None
+    if_present: IfPresent | None = None
+
+    def item(self, arguments: dict[str, Any], options: Mapping[str, Any]) -> Item:
+        """The message of one call."""
+        fields = {**self.carried, **options}
+        if self.key is not None and "key" not in options:
+            fields["key"] = self.key(**arguments)
+        if self.if_present is not None and fields.get("key") is not None:
+            fields.setdefault("if_present", self.if_present)
+        fields["metadata"] = {**(options.get("metadata") or {}), **self.named}
+        return make_item(arguments, self.arguments, fields)

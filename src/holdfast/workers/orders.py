@@ -1,0 +1,245 @@
+"""What a worker was told, checked: how it works, and how the jobs of each of its functions are run."""
+
+from collections.abc import Callable, Hashable, Mapping
+from typing import Any, Final, Unpack
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from holdfast.arguments.options import refuse_unknown
+from holdfast.arguments.where import Where
+from holdfast.backoff import Backoff
+from holdfast.codec import JSON, Codec, check_name, codec_for
+from holdfast.codec.fields import HELD_S, MAX_ATTEMPTS, MAX_HOLD_S, RENEW_INTERVAL_S, Field, Flag, Seconds, Whole, check_fields
+from holdfast.commands.argument_checks import RETURNS, check_budget, check_choice
+from holdfast.holding.hold import this_process
+from holdfast.records import Message, ReturnTo
+from holdfast.wording import counted
+from holdfast.workers.execution import Kind
+from holdfast.workers.handlers.definitions import name_of
+from holdfast.workers.handlers.handler import Handler, Judge
+from holdfast.workers.handlers.signatures import types_of
+from holdfast.workers.handlers.task_names import UnknownHandler, named_in
+from holdfast.workers.options import ConsumerOptions, ProcessOptions, WorkerOptions
+from holdfast.workers.running.breaker import Breaker
+
+KINDS = ("threads", "tasks", "processes")
+
+DAY_S = 86_400.0
+
+RETRIES = Backoff(first_s=1.0, factor=2.0, most_s=300.0)
+
+CHECKED_OF_JOBS: Final[tuple[Field, ...]] = (
+    MAX_ATTEMPTS,
+    *(Seconds(name, zero=False, optional=True) for name in ("soft_limit_s", "hard_limit_s", "keep_result_s", "remember_s")),
+    Flag("results"),
+    Flag("idempotent"),
+)
+
+CHECKED_OF_PROCESS: Final[tuple[Field, ...]] = (
+    Whole("concurrency", 1, 2**31 - 1),
+    Whole("prefetch", 0, 2**31 - 1, optional=True),
+    HELD_S,
+    Seconds("poll_interval_s", zero=False),
+    Seconds("min_interval_s"),
+    Seconds("grace_s"),
+    RENEW_INTERVAL_S,
+    MAX_HOLD_S,
+    Seconds("heartbeat_s", zero=False, optional=True),
+    Flag("schedules"),
+)
+
+
+class Options(Struct, frozen=True, kw_only=True):
+    """How the jobs of one function are run; `JobOptions` explains it."""
+
+    queue: str
+    handler: Handler
+    execution: Kind
+    task: str = ""
+    """The name of the task; empty for a function that takes whatever is put into its queue."""
+    versions: tuple[Any, ...] = ()
+    """The versions of the task whose jobs it accepts, besides those that name none."""
+    max_attempts: int | None = 3
+    dead_letter_queue: str | None = None
+    backoff: Backoff = RETRIES
+    soft_limit_s: float | None = None
+    hard_limit_s: float | None = None
+    results: bool = False
+    keep_result_s: float | None = DAY_S
+    idempotent: bool = False
+    idempotency_key: Callable[..., Hashable] | None = None
+    remember_s: float | None = 7 * DAY_S
+    reconcile: Callable[..., Any] | None = None
+    judge: Judge | None = None
+    result_codec: Codec = JSON
+
+    def __post_init__(self) -> None:
+        check_name(self.queue, "queue")
+        check_choice(self.execution, KINDS, "execution")
+        check_budget(self.max_attempts, self.dead_letter_queue)
+        check_fields(self, CHECKED_OF_JOBS)
+        if self.dead_letter_queue == self.queue:
+            raise ValueError(f"queue {self.queue!r} cannot be its own dead-letter queue: name another")
+        if self.execution == ("threads" if self.handler.is_async else "tasks"):
+            raise ValueError(_mismatch(self.handler, self.execution))
+        if self.reconcile is not None and not self.idempotent:
+            raise ValueError("reconcile= determines the outcome of an execution that died; it needs idempotent=True")
+
+    @property
+    def codecs(self) -> tuple[Codec, ...]:
+        """The codecs of its values and results."""
+        given = self.handler.given_codec
+        return (self.result_codec,) if given is None else (given, self.result_codec)
+
+
+class Table(Struct, frozen=True):
+    """Which function runs a message: the task that its metadata names, else the consumer of its queue."""
+
+    consumers: Mapping[str, Options] = {}
+    """By queue."""
+    tasks: Mapping[str, Options] = {}
+    """By name, and by every other name that a task had before."""
+
+    def find(self, message: Message) -> Options | None:
+        """How to run a message; None if no function here is for it."""
+        named = named_in(message.metadata)
+        if named.task is None:
+            return self.consumers.get(message.queue)
+        options = self.tasks.get(named.task)
+        return None if options is None or (named.v is not None and named.v not in options.versions) else options
+
+    def unknown(self, queue: str) -> Options:
+        """How to run a message that no function here is for: give it back."""
+        kinds = {options.execution for options in self.all()}
+        execution: Kind = "tasks" if kinds == {"tasks"} else "threads"
+        return Options(queue=queue, handler=UnknownHandler(self.tasks, is_async=execution == "tasks"), execution=execution, task="?")
+
+    def all(self) -> list[Options]:
+        """The options of every function, each once."""
+        return [*self.consumers.values(), *{options.task: options for options in self.tasks.values()}.values()]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of its tasks, also the earlier ones."""
+        return tuple(sorted(self.tasks))
+
+
+class Orders(Struct, frozen=True, kw_only=True):
+    """How a worker works; `ProcessOptions` explains it."""
+
+    queue: str
+    table: Table
+    name: str
+    concurrency: int = 1
+    prefetch: int | None = None
+    lease_s: float = 60.0
+    renew_interval_s: float | None = None
+    max_hold_s: float | None = None
+    expired_to: ReturnTo = "place"
+    min_interval_s: float = 0.0
+    breaker: Breaker | None = None
+    grace_s: float = 30.0
+    heartbeat_s: float | None = 10.0
+    poll_interval_s: float = 1.0
+    schedules: bool = True
+
+    def __post_init__(self) -> None:
+        check_name(self.queue, "queue")
+        check_name(self.name, "worker")
+        check_choice(self.expired_to, RETURNS, "expired_to")
+        check_fields(self, CHECKED_OF_PROCESS)
+        if self.prefetch and any(options.idempotent for options in self.table.all()):
+            raise ValueError("prefetch= with idempotent=True: if the worker died, it would be unknown which of them it had begun")
+
+    @property
+    def summary(self) -> str:
+        """What it does, for the log."""
+        consumer = self.table.consumers.get(self.queue)
+        what = [] if consumer is None else [name_of(consumer.handler.function)]
+        if tasks := [options for options in self.table.all() if options.task]:
+            what.append(tasks[0].task if len(tasks) == 1 else counted(len(tasks), "task"))
+        return f"{' and '.join(what)} for queue {self.queue!r}, {self.concurrency} at once in {self.execution},"
+
+    @property
+    def execution(self) -> str:
+        """Where its functions run."""
+        kinds = {options.execution for options in self.table.all()}
+        return " and ".join(kind for kind in KINDS if kind in kinds)
+
+    @property
+    def ahead(self) -> int | None:
+        """How many messages to hold ahead; None if that is for the worker to choose."""
+        must_not = any(options.idempotent or options.max_attempts == 1 for options in self.table.all())
+        must_not = must_not or bool(self.min_interval_s) or self.breaker is not None
+        return 0 if self.prefetch is None and must_not else self.prefetch
+
+    @property
+    def fallback(self) -> tuple[int | None, str | None]:
+        """How many attempts messages have that say nothing themselves, and where their dead letters go."""
+        consumer = self.table.consumers.get(self.queue)
+        return (3, None) if consumer is None else (consumer.max_attempts, consumer.dead_letter_queue)
+
+
+def results_of(queue: str) -> str:
+    """The dict of a queue's results, by the id of their message."""
+    return f"{queue}-results"
+
+
+def progress_of(queue: str) -> str:
+    """The dict of a queue's reports, by the id of their message."""
+    return f"{queue}-progress"
+
+
+def ledger_of(queue: str) -> str:
+    """The dict that remembers which effects of a queue's jobs have happened."""
+    return f"{queue}-once"
+
+
+def make_options(function: Callable[..., Any], queue: str, **options: Unpack[ConsumerOptions]) -> Options:
+    """Fill in what suits a function that takes the value, where nothing was said."""
+    value_type, result_type = types_of(function)
+    fields = _fields(options)
+    handler = Handler(function, fields.pop("codec", None) or codec_for(value_type, None))
+    defaults = {"execution": "tasks" if handler.is_async else "threads", "result_codec": codec_for(result_type, None)}
+    return Options(queue=queue, handler=handler, **(defaults | fields))
+
+
+def make_orders(function: Callable[..., Any], queue: str, **options: Unpack[WorkerOptions]) -> Orders:
+    """The orders of a worker with one function that takes whatever is put into its queue."""
+    of_process, of_jobs = _divided(function, options)
+    consumer = make_options(function, queue, **of_jobs)
+    return Orders(queue=queue, table=Table({queue: consumer}), **({"name": this_process()} | of_process))
+
+
+def change_orders(orders: Orders, **options: Unpack[WorkerOptions]) -> Orders:
+    """The same orders but for these options; those of jobs are changed for the consumer of the queue."""
+    consumer = orders.table.consumers[orders.queue]
+    of_process, of_jobs = _divided(consumer.handler.function, options)
+    fields = _fields(of_jobs)
+    if "codec" in fields:
+        fields["handler"] = Handler(consumer.handler.function, fields.pop("codec"))
+    table = Table({orders.queue: replace(consumer, **fields)}, orders.table.tasks)
+    return replace(orders, table=table, **of_process)
+
+
+def _divided(function: Callable[..., Any], options: WorkerOptions) -> tuple[dict[str, Any], Any]:
+    """The options of the process, and those of the function's jobs; TypeError for one that does not exist."""
+    name = getattr(function, "__qualname__", type(function).__qualname__)
+    refuse_unknown(f"the worker {name}", options, {*WorkerOptions.__annotations__, *Where.__annotations__})
+    given: dict[str, Any] = dict(options)
+    of_process = {option: given.pop(option) for option in ProcessOptions.__annotations__ if option in given}
+    return of_process, given
+
+
+def _fields(options: ConsumerOptions) -> dict[str, Any]:
+    """The options as fields of `Options`."""
+    fields: dict[str, Any] = dict(options)
+    if (type_ := fields.pop("type", None)) is not None:
+        fields["codec"] = codec_for(type_, fields.get("codec"))
+    return fields
+
+
+def _mismatch(handler: Handler, execution: Kind) -> str:
+    kind, fit = ("an async", "tasks") if handler.is_async else ("a sync", "threads")
+    return f"{handler.name} is {kind} function and cannot run in {execution}: use {fit} or processes"

@@ -1,0 +1,312 @@
+# Generated from tests/_async/workers/test_tasks.py by tools/unasync.py; do not edit.
+"""Tasks: typed functions by name, several on one queue, and jobs that this worker does not know."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from holdfast import JobContext, JobFailed, QueueMessage
+from holdfast._sync.flows.working.registering import Registration
+from holdfast._sync.handles.queue import Queue
+from holdfast._sync.handles.tasks import Tasks
+from holdfast._sync.handles.worker import STOPPED, Worker
+from holdfast.client import ControlPlaneClient
+from holdfast.testing.clock import FakeClock
+from holdfast.workers.handlers import handler
+from holdfast.workers.handlers.outcomes import Outcome
+
+DAY_S = 86_400.0
+
+
+@dataclass
+class Mail:
+    to: str
+
+
+def app_of(client: ControlPlaneClient, **options: Any) -> Tasks:
+    return Tasks("shop", queue="jobs", client=client, **options)
+
+
+def run(app: Tasks, **options: Any) -> None:
+    app.run(until_empty=True, signals=False, heartbeat_s=None, **options)
+
+
+def only(client: ControlPlaneClient, state: Any = "ready") -> QueueMessage:
+    (message,) = Queue.from_name("jobs", client=client).browse(state=state)
+    return message
+
+
+def test_tasks_of_one_queue_are_run_by_their_own_functions(client: ControlPlaneClient) -> None:
+    app = app_of(client)
+
+    @app.task
+    def send(to: str, *, text: str = "hi") -> str:
+        return f"{to} {text}"
+
+    @app.task(name="double")
+    def double(number: int) -> int:
+        return 2 * number
+
+    @app.task
+    def note(job: JobContext, mail: Mail | None = None) -> Mail:
+        assert job.value == ({} if mail is None else {"mail": mail})
+        return mail or Mail("nobody")
+
+    jobs: list[Any] = [send.put("ann"), double.put(4), note.put(), note.put(mail=Mail("bob"))]
+    jobs.append(send.put("eve", text="x"))
+    run(app, concurrency=3)
+    assert [job.result(timeout_s=0) for job in jobs] == ["ann hi", 8, Mail("nobody"), Mail("bob"), "eve x"]
+    assert send("ann", text="y") == "ann y"
+    assert (send.name, send.queue, double.name) == (f"{__name__}.{send.function.__qualname__}", "jobs", "double")
+
+
+def test_a_message_has_its_arguments_by_name_and_says_its_task(client: ControlPlaneClient) -> None:
+    app = app_of(client, max_attempts=7)
+
+    @app.task(name="send", version="2", priority=3, key=lambda to, text: to)
+    def send(to: str, text: str = "") -> None: ...
+
+    send.using(metadata={"by": "me"}, labels=["new"]).put("ann", text="hi")
+    message = only(client)
+    assert (message.value, message.metadata) == ({"to": "ann", "text": "hi"}, {"by": "me", "task": "send", "v": "2"})
+    assert (message.max_attempts, message.priority, message.key, message.labels) == (7, 3, "ann", ("new",))
+
+
+def test_jobs_are_put_all_or_none(client: ControlPlaneClient) -> None:
+    app = app_of(client)
+
+    @app.task
+    def send(to: str) -> str:
+        return to
+
+    @app.task
+    def other(to: str) -> str:
+        return to
+
+    with pytest.raises(TypeError, match=r"the arguments of .*send cannot be kept: .*Expected `str`"):
+        send.put_many([send.args("ann"), send.args(7)])  # type: ignore[arg-type] # what is refused
+    with pytest.raises(ValueError, match=r"a call of '.*other' cannot be put for '.*send'"):
+        send.put_many([send.args("ann"), other.args("bob")])
+    with pytest.raises(TypeError, match=r"send\(\): got an unexpected keyword argument 'too'"):
+        send.put("ann", too="ann")  # type: ignore[call-arg] # what is refused
+    assert Queue.from_name("jobs", client=client).length() == 0
+    assert send.put_many([]) == []
+    jobs = send.put_many([send.args("ann"), send.args(to="bob")])
+    run(app)
+    assert [job.result(timeout_s=0) for job in jobs] == ["ann", "bob"]
+
+
+def unknown_job(client: ControlPlaneClient, clock: FakeClock) -> tuple[Tasks, QueueMessage]:
+    """A job that a worker of other tasks has met five times, and the tasks that know it."""
+    known, others = app_of(client), app_of(client)
+
+    @known.task(name="send")
+    def send(to: str) -> str:
+        return to
+
+    @others.task(name="other")
+    def other(to: str) -> str:
+        return to
+
+    send.put("ann")
+    for _ in range(5):
+        run(others)
+        clock.advance(60.0)
+    return known, only(client)
+
+
+def test_a_job_of_an_unknown_task_is_given_back_unburnt(client: ControlPlaneClient, clock: FakeClock) -> None:
+    known, message = unknown_job(client, clock)
+    assert (message.attempts, message.failures) == (5, 0)
+    assert message.last_error == "UnknownTask: task 'send' is not known here; known are: other"
+    run(known)
+    assert known.tasks[0].job(message.id).result(timeout_s=0) == "ann"
+
+
+def test_a_give_back_that_counts_as_a_failure_would_lose_the_job(
+    client: ControlPlaneClient, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(handler, "unknown", lambda error, message: Outcome("failed", error=str(error), delay_s=0.5))
+    with pytest.raises(ValueError, match="not enough values"):
+        unknown_job(client, clock)
+    assert (only(client, "dead")).failures == 3
+
+
+def test_an_unknown_job_waits_longer_each_time_and_is_buried_after_a_day(client: ControlPlaneClient, clock: FakeClock) -> None:
+    app, others = app_of(client), app_of(client)
+
+    @app.task(name="send")
+    def send(to: str) -> None: ...
+
+    @others.task(name="other")
+    def other(to: str) -> None: ...
+
+    send.put("ann")
+    waits: list[float] = []
+    for _ in range(10):
+        run(others)
+        found: Any = only(client)
+        waits.append(round((found.due_at - found.created_at).total_seconds() - sum(waits), 1))
+        clock.advance(waits[-1])
+    assert waits == [0.5, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 60.0, 60.0]
+    clock.advance(DAY_S)
+    run(others)
+    assert (only(client, "dead")).last_error == "UnknownTask: task 'send' is not known here; known are: other"
+    Queue.from_name("jobs", client=client).redrive()
+    run(others)
+    assert (only(client)).failures == 0  # It has another day.
+
+
+def test_a_version_and_a_parameter_that_are_not_known_are_given_back(client: ControlPlaneClient, clock: FakeClock) -> None:
+    old, new = app_of(client), app_of(client)
+
+    @old.task(name="send", version="1")
+    def send(to: str) -> str:
+        return to
+
+    @new.task(name="send", version="2", versions=["1"])
+    def send_new(to: str, text: str = "-") -> str:
+        return to + text
+
+    job, before = send_new.put("ann"), send.put("bob")
+    run(old)
+    assert (only(client)).last_error == "UnknownTask: version '2' of task 'send' is not accepted here"
+    clock.advance(60.0)
+    run(new)
+    assert (job.result(timeout_s=0), before.result(timeout_s=0)) == ("ann-", "bob")
+
+    @old.task(name="plain")
+    def plain(to: str) -> str:
+        return to
+
+    @new.task(name="plain")
+    def plain_new(to: str, text: str = "-") -> str:
+        return to + text
+
+    job, simple = plain_new.put("ann", text="!"), plain_new.put("bob")
+    run(old)
+    assert (only(client)).last_error == f"UnknownTask: {plain.function.__qualname__} has no parameter 'text' here"
+    assert simple.result(timeout_s=0) == "bob"  # What is left out is no reason.
+    clock.advance(60.0)
+    run(new)
+    assert job.result(timeout_s=0) == "ann!"
+
+
+@pytest.mark.parametrize("arguments", [{}, {"to": 7}, "ann", [1]])
+def test_arguments_that_do_not_fit_are_buried_at_once(client: ControlPlaneClient, arguments: Any) -> None:
+    app = app_of(client)
+
+    @app.task(name="send")
+    def send(to: str) -> str:
+        return to
+
+    message_id = Queue.from_name("jobs", client=client).put(arguments, metadata={"task": "send"})
+    run(app)
+    assert "cannot be called with its arguments" in ((only(client, "dead")).last_error or "")
+    with pytest.raises(JobFailed, match="cannot be called with its arguments"):
+        send.job(message_id).result(timeout_s=0)
+
+
+def test_a_renamed_task_receives_jobs_of_its_earlier_name(client: ControlPlaneClient) -> None:
+    old, new = app_of(client), app_of(client)
+
+    @old.task(name="send")
+    def send(to: str) -> str:
+        return to
+
+    @new.task(name="mail.send", aliases=["send"])
+    def send_mail(to: str) -> str:
+        return to.upper()
+
+    job = send.put("ann")
+    run(new)
+    assert job.result(timeout_s=0) == "ANN"
+    assert [task.name for task in new.tasks] == ["mail.send"]
+
+
+def test_other_messages_go_to_the_consumer_of_the_queue(client: ControlPlaneClient) -> None:
+    app = app_of(client)
+
+    @app.task(name="send")
+    def send(to: str) -> str:
+        return to
+
+    @app.consumer("jobs", results=True)
+    def take(value: Any) -> Any:
+        return [value]
+
+    jobs = [send.put("ann"), take.put({"to": "bob"})]
+    run(app)
+    assert [job.result(timeout_s=0) for job in jobs] == ["ann", [{"to": "bob"}]]
+    with pytest.raises(ValueError, match=r"queue 'jobs' has the functions .*take and .*other"):
+
+        @app.consumer("jobs")
+        def other(value: Any) -> None: ...
+
+
+def test_a_worker_of_one_function_does_not_take_jobs_of_a_task(client: ControlPlaneClient, clock: FakeClock) -> None:
+    app = app_of(client)
+
+    @app.task(name="send")
+    def send(to: str) -> str:
+        return to
+
+    taken: list[Any] = []
+    job = send.put("ann")
+    Worker(taken.append, "jobs", client=client).run(until_empty=True, signals=False)
+    assert (taken, (only(client)).failures) == ([], 0)
+    clock.advance(1.0)
+    run(app)
+    assert job.result(timeout_s=0) == "ann"
+
+
+def test_a_message_without_a_task_is_given_back_where_there_is_no_consumer(client: ControlPlaneClient) -> None:
+    app = app_of(client)
+
+    @app.task(name="send")
+    def send(to: str) -> None: ...
+
+    Queue.from_name("jobs", client=client).put({"to": "ann"})
+    run(app)
+    message = only(client)
+    assert (message.failures, message.last_error) == (
+        0,
+        "UnknownTask: it names no task, and nothing here takes other messages of queue 'jobs'",
+    )
+
+
+def test_effects_of_two_tasks_under_one_key_each_happen_once(client: ControlPlaneClient) -> None:
+    app = app_of(client, idempotent=True, idempotency_key=lambda order: order)
+    done: list[str] = []
+
+    @app.task(name="charge")
+    def charge(order: str) -> None:
+        done.append(f"charge {order}")
+
+    @app.task(name="ship")
+    def ship(order: str) -> None:
+        done.append(f"ship {order}")
+
+    charge.put("o-17")
+    charge.put("o-17")
+    ship.put("o-17")
+    run(app)
+    assert sorted(done) == ["charge o-17", "ship o-17"]
+
+
+def test_explain_says_which_workers_know_a_task(client: ControlPlaneClient) -> None:
+    app, others = app_of(client), app_of(client)
+
+    @app.task(name="send")
+    def send(to: str) -> None: ...
+
+    @others.task(name="other")
+    def other(to: str) -> None: ...
+
+    job = send.put("ann")
+    jobs = Queue[Any].from_name("jobs", client=client)
+    Registration(client.store, others.worker(name="others").orders, "x").beat(STOPPED)
+    assert (jobs.explain(job.id)).sentence.endswith("; no living worker of the queue knows task 'send'.")
+    Registration(client.store, app.worker(name="knower").orders, "y").beat(STOPPED)
+    assert (jobs.explain(job.id)).sentence.endswith("; task 'send' is known to: knower.")

@@ -1,0 +1,68 @@
+"""Every public call of tasks, with the types a user sees; nothing here runs, type checkers read it."""
+
+import sqlite3
+from dataclasses import dataclass
+from typing import Any, assert_type
+
+from holdfast import Bound, Call, Consumer, ControlPlaneClient, Job, JobContext, Task, Tasks, TaskWorker, aio, current_job
+
+
+@dataclass
+class Page:
+    picture: str
+
+
+app = Tasks("shop", queue="default", base_url="memory://", max_attempts=5)
+
+
+@app.task
+def post(to: str, *, text: str = "") -> int:
+    return len(to + text)
+
+
+@app.task(queue="media", name="render", aliases=["draw"], version="2", versions=["1"], priority=1)
+async def render(job: JobContext, page: int) -> Page:
+    return Page(f"{job.id} {page}")
+
+
+@app.consumer("raw", results=True)
+def take(value: int) -> str:
+    return str(value)
+
+
+def tasks() -> None:
+    assert_type(post("ann", text="hi"), int)
+    assert_type(post.put("ann", text="hi"), Job[int])
+    assert_type(render.put(page=3), Job[Page])
+    assert_type(post.args("ann"), Call[int])
+    assert_type(post.put_many([post.args("ann"), post.args("bob", text="x")]), list[Job[int]])
+    assert_type(post.using(delay_s=60.0, priority=5, key=("mail", "ann"), timeout_s=1.0).put("ann"), Job[int])
+    assert_type(post.using(connection=sqlite3.connect("app.db")).put_many([post.args("ann")]), list[Job[int]])
+    assert_type(post.job("id").result(), int)
+    assert_type((post.name, post.queue, post.client), tuple[str, str, ControlPlaneClient])
+    assert_type(post.function("ann"), int)
+    assert_type(post.options.max_attempts, int | None)
+    assert_type(take.put(1), Job[str])
+    assert_type(take.put_many([1]), list[Job[str]])
+    assert_type(take(1), str)
+    assert_type((take.options.queue, take.function(1), take.queue, take.client), tuple[str, str, str, ControlPlaneClient])
+    assert_type(take.job("id"), Job[str])
+    assert_type(app.worker(queues=["default"], concurrency=8), TaskWorker)
+    assert_type((app.name, app.queue, app.queues, app.client), tuple[str, str, list[str], ControlPlaneClient])
+    assert_type(app.tasks, list[Task[..., Any, Any]])
+    assert_type(current_job(), JobContext | None)
+    app.run(until_empty=True, concurrency=2)
+
+
+def annotated(task: Task[[str], int, int], bound: Bound[[str], int], consumer: Consumer[int, str, str]) -> None:
+    assert_type(task.put("ann"), Job[int])
+    assert_type(bound.put("ann"), Job[int])
+    assert_type(consumer.put(1), Job[str])
+
+
+async def tasks_for_tasks() -> None:
+    assert_type(await render(page=3), Page)
+    assert_type(await post.aio.put("ann"), aio.Job[int])
+    assert_type(await post.aio.using(delay_s=1.0).put("ann"), aio.Job[int])
+    assert_type(await take.aio.put(1), aio.Job[str])
+    await app.aio.run(until_empty=True)

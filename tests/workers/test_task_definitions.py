@@ -1,0 +1,121 @@
+"""What is checked where a task is defined: its name, its parameters, its options."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from holdfast import ControlPlaneClient, JobContext, Tasks, current_job
+from holdfast.codec import MSGPACK
+from tests.workers import task_app
+
+
+@pytest.fixture
+def client() -> Iterator[ControlPlaneClient]:
+    with ControlPlaneClient("memory://") as made:
+        yield made
+
+
+def positional(to: str, /) -> None: ...
+
+
+def many(*to: str) -> None: ...
+
+
+def named(**to: str) -> None: ...
+
+
+@pytest.mark.parametrize("function", [positional, many, named])
+def test_parameters_without_a_name_of_their_own_are_refused(function: Callable[..., Any]) -> None:
+    with pytest.raises(TypeError, match=f"task {function.__name__} has the .* parameter 'to': the arguments of a job are kept by name"):
+        Tasks().task(function)
+
+
+def test_a_function_of_the_main_program_needs_a_name() -> None:
+    def send(to: str) -> None: ...
+
+    send.__module__, send.__qualname__ = "__main__", "send"
+    with pytest.raises(ValueError, match=r"task send is in the main program, .*@app.task\(name=\"send\"\)"):
+        Tasks().task(send)
+    assert Tasks().task(name="send")(send).name == "send"
+
+
+def test_two_tasks_of_one_name_are_refused() -> None:
+    app = Tasks()
+
+    @app.task(name="send")
+    def send(to: str) -> None: ...
+
+    with pytest.raises(ValueError, match=r"task 'send' is .*send and .*other: give one of them another name"):
+
+        @app.task(name="other", aliases=["send"])
+        def other(to: str) -> None: ...
+
+
+def test_a_misspelt_option_is_refused_with_the_one_that_was_meant() -> None:
+    options: dict[str, Any] = {"max_atempts": 3}
+    with pytest.raises(TypeError, match=r"the task .*positional has no option 'max_atempts': did you mean 'max_attempts'"):
+        Tasks().task(**options)(positional)
+    with pytest.raises(TypeError, match=r"Tasks\('shop'\) has no option 'max_atempts': did you mean 'max_attempts'"):
+        Tasks("shop", **options)
+    with pytest.raises(TypeError, match=r"a worker of Tasks\('numbers'\) has no option 'max_atempts'"):
+        task_app.app.worker(**options)
+    with pytest.raises(TypeError, match=r"using has no option 'max_atempts'"):
+        task_app.double.using(**options)
+
+
+def test_threads_tasks_and_processes_run_side_by_side(client: ControlPlaneClient) -> None:
+    tasks = task_app.on(client)
+    jobs: list[Any] = [tasks["double"].put(2), tasks["double_async"].put(3), tasks["double_apart"].put(4), tasks["where"].put()]
+    task_app.worker_on(client).run(until_empty=True, signals=False)
+    double, double_async, apart, where = (job.result(timeout_s=0) for job in jobs)
+    assert (double, double_async, apart[0]) == (4, 6, 8)
+    assert apart[1] == where[1] != where[0]
+
+
+def test_a_task_that_takes_the_job_gets_the_one_that_runs(client: ControlPlaneClient) -> None:
+    app = Tasks(client=client)
+
+    @app.task
+    def inner(job: JobContext, number: int) -> str:
+        return f"{job.id} {number}"
+
+    @app.task
+    def outer(number: int) -> str:
+        return inner(number)
+
+    job = outer.put(7)
+    app.run(until_empty=True, signals=False)
+    assert job.result(timeout_s=0) == f"{job.id} 7"
+    assert current_job() is None
+    with pytest.raises(TypeError, match=r"takes the job, and none is running here: call .*inner.function\(job, …\)"):
+        inner(7)
+
+
+def test_results_are_kept_unless_the_function_returns_none(client: ControlPlaneClient) -> None:
+    app = Tasks(client=client)
+
+    @app.task
+    def nothing(x: int) -> None: ...
+
+    @app.task
+    def something(x: int) -> int:
+        return x
+
+    @app.task(results=False)
+    def dropped(x: int) -> int:
+        return x
+
+    assert [task.options.results for task in app.tasks] == [False, True, False]
+
+
+def test_a_codec_of_the_user_encodes_the_arguments(client: ControlPlaneClient) -> None:
+    app = Tasks(client=client, codec=MSGPACK)
+
+    @app.task
+    def size(data: Any, more: int = 0) -> int:
+        return len(data) + more
+
+    jobs = [size.put(b"abc"), size.put({1, 2}, more=5)]
+    app.run(until_empty=True, signals=False)
+    assert [job.result(timeout_s=0) for job in jobs] == [3, 7]
