@@ -7,7 +7,9 @@ import pytest
 import urllib3
 
 from holdfast import errors
+from holdfast.commands import Put
 from holdfast.stores.memory import MemoryStore
+from holdfast.testing.conformance.asking import item
 from tests.server.serving import JSON, Served
 
 SECRET = "PostgreSQL database 'app' at db.internal:5432, /var/lib/holdfast/x.sqlite3"  # noqa: S105 - a place, which must not be shown
@@ -48,3 +50,22 @@ def test_a_caller_is_not_told_where_the_store_is_and_the_log_is(
     incident = problem["detail"].rpartition("incident ")[2]
     assert incident in caplog.text
     assert "db.internal:5432" in caplog.text
+
+
+@pytest.mark.parametrize("error", [errors.StoreUnavailable, errors.TookTooLong])
+def test_a_watch_ends_when_its_store_fails_and_the_log_has_no_traceback(caplog: pytest.LogCaptureFixture, error: type[Exception]) -> None:
+    async def fail(*_: object) -> Any:
+        raise error("it failed")
+
+    store = MemoryStore()
+    served = Served(store)
+    assert served.plane._served is not None
+    with urllib3.PoolManager() as pool:
+        watch = pool.request("GET", f"{served.url}/v1/watch?topic=queue:jobs", preload_content=False, retries=False)
+        assert watch.read(10) == b": watching"
+        served.plane._served.store.execute = fail  # type: ignore[method-assign, assignment]
+        store.execute(Put("jobs", [item("a")]))
+        with pytest.raises(urllib3.exceptions.ProtocolError):
+            watch.read()
+    served.close()
+    assert [record.getMessage() for record in caplog.records if record.levelname == "ERROR" or record.exc_info] == []

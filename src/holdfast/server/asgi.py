@@ -80,11 +80,18 @@ async def send_in_time(scope: Scope, send: Send, message: Message) -> None:
         async with asyncio.timeout(SEND_S):
             await send(message)
     except TimeoutError:
-        hang_up: Callable[[], None] | None = scope.get(HANG_UP)
-        if hang_up is not None:
-            hang_up()
-            await asyncio.sleep(0)  # Let the connection hear of it: else it would be told that the response lacks its end.
+        await cut_off(scope)
         raise ClientLeft from None
+
+
+async def cut_off(scope: Scope) -> bool:
+    """Close the connection of a response that will have no end; whether it offers that."""
+    hang_up: Callable[[], None] | None = scope.get(HANG_UP)
+    if hang_up is None:
+        return False
+    hang_up()
+    await asyncio.sleep(0)  # Let the connection hear of it: else it would be told that the response lacks its end.
+    return True
 
 
 def header(scope: Scope, name: bytes) -> bytes | None:

@@ -8,7 +8,7 @@ from msgspec import DecodeError, ValidationError
 from msgspec.structs import replace
 
 from holdfast.errors import Closed
-from holdfast.server.asgi import LEFT, STATUS, App, ClientLeft, Receive, Scope, Send, answer
+from holdfast.server.asgi import LEFT, STATUS, App, ClientLeft, Receive, Scope, Send, answer, cut_off
 from holdfast.server.layers.telemetry import CODE
 from holdfast.stores.http.problems import CONTENT_TYPE, Problem, WireError, encode_problem, problem_of
 
@@ -45,6 +45,9 @@ class Problems:
             problem, headers = problem_for(error)
             scope[CODE] = problem.code
             if STATUS in scope:
+                # Too late for a problem, in the middle of a watch: its client sees the stream end, and goes on after its last event.
+                if await cut_off(scope):
+                    return
                 raise
             if len(problem.detail) > DETAIL:
                 problem = replace(problem, detail=f"{problem.detail[:DETAIL]}…")
