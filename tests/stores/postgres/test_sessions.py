@@ -70,6 +70,12 @@ def test_an_interrupt_right_after_a_statement_was_prepared_leaves_the_session_wh
     assert session.ask(Call(b"select 'a'::text", ())) == "a"
 
 
+def test_a_call_on_a_connection_that_is_gone_need_not_be_ended(session: Session) -> None:
+    session.close()
+    session.end_call()
+    assert not session.is_usable(0.0)
+
+
 def test_a_schema_may_be_named_like_a_parameter() -> None:
     assert numbered(b'select "%%s%%%%".f(%s, %s)') == b'select "%s%%".f($1, $2)'
 

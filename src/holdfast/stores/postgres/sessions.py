@@ -123,7 +123,10 @@ class Session(psycopg.Connection[Any]):
     def end_call(self) -> None:
         """Have the server end what it does for this session, which is not used again: the word may come late, and end the next."""
         self._is_ended = True
-        cancel = self.pgconn.get_cancel()
+        try:
+            cancel = self.pgconn.get_cancel()
+        except psycopg.Error:
+            return  # The connection was lost, and with it what the server did.
         # Not a `Thread`: its `start` waits until it runs, and an event loop may be what waits.
         _thread.start_new_thread(_send, (cancel,))
 
