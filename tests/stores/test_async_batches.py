@@ -10,8 +10,9 @@ import pytest
 
 from holdfast.commands import Browse, Command, Count, Put, Together
 from holdfast.commands.request import Request
+from holdfast.commands.sizes import LARGE
 from holdfast.stores.async_batches import REST, Gatherer
-from holdfast.stores.async_files import LARGE, READERS, ThreadedStore
+from holdfast.stores.async_files import READERS, ThreadedStore
 from holdfast.stores.group_commit import Job
 from holdfast.stores.sqlite.store import SqliteStore
 from holdfast.testing.conformance.asking import item

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
 
 from holdfast import forks
-from holdfast.codec import Limits
 from holdfast.commands import Command
 from holdfast.commands.request import Request, current
+from holdfast.commands.sizes import is_large
 from holdfast.commands.together import only_reads
 from holdfast.errors import Closed
 from holdfast.stores import Store
@@ -21,20 +21,8 @@ from holdfast.stores.waiting.waiters import Mark
 
 R = TypeVar("R")
 
-LARGE = 100
-"""A command that writes, and is about more things than this, is large."""
-
-LARGE_READ = 500
-"""So is one that only reads, and may go through more than this."""
-
 READERS = 4
-"""How many of these are read at once, beside the writer."""
-
-
-def is_large(command: Command[Any], limits: Limits) -> bool:
-    """Whether others must not wait for the command; raises ValueError if it is over the limits."""
-    size = command.measure(limits)
-    return size > LARGE and (size > LARGE_READ or not only_reads(command))
+"""How many large reads are under way at once, beside the writer."""
 
 
 class FileStore(Store, Protocol):

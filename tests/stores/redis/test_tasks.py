@@ -1,4 +1,4 @@
-"""Tasks on a Redis store: they share a connection, and who is cancelled leaves nothing held. And forks."""
+"""Tasks on a Redis store: they share connections, and who is cancelled leaves nothing held. And forks."""
 
 import asyncio
 import os
@@ -6,9 +6,11 @@ import threading
 from collections.abc import Iterator
 
 import pytest
+from msgspec import Raw
 
-from holdfast.commands import Claim, Claimed, Count, Put, Settle
+from holdfast.commands import Browse, Claim, Claimed, Count, Item, Put, Settle
 from holdfast.stores.redis import RedisStore
+from holdfast.stores.redis import tasks as redis_tasks
 from holdfast.testing.conformance.asking import JOBS, claim, drain, item, put, stats
 from tests.servers import own_redis_url
 
@@ -29,6 +31,29 @@ async def test_what_many_tasks_ask_at_once_is_all_answered_on_one_connection(sto
     assert len({answer.messages[0].id for answer in claimed}) == 200, "a reply went to somebody else"
     assert [answer.messages[0].holder for answer in claimed] == [str(number) for number in range(200)]
     assert len(tasks.pipes) == 1
+    await tasks.aclose()
+
+
+@pytest.mark.parametrize(("apart_bytes", "first"), [(redis_tasks.APART_BYTES, "short"), (2**30, "long")])
+async def test_no_short_reply_arrives_behind_a_long_one_unless_both_share_a_connection(
+    store: RedisStore, monkeypatch: pytest.MonkeyPatch, apart_bytes: int, first: str
+) -> None:
+    monkeypatch.setattr(redis_tasks, "APART_BYTES", apart_bytes)
+    large = Raw(b'"%s"' % (b"x" * (2**20 - 100)))
+    for number in range(12):
+        store.execute(Put(JOBS, [Item(str(number), large)]))
+    tasks, done = store.for_tasks(), list[str]()
+
+    async def ask(name: str, limit: int) -> None:
+        await tasks.execute(Browse(JOBS, limit=limit))
+        done.append(name)
+
+    await asyncio.gather(ask("connected", 1), ask("connected", 10))
+    done.clear()
+    long = asyncio.create_task(ask("long", 12))
+    await asyncio.sleep(0)  # It is asked first.
+    await asyncio.gather(long, ask("short", 1))
+    assert done[0] == first
     await tasks.aclose()
 
 

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from holdfast.codec import Limits, check_name
 from holdfast.commands import Command, Configure, Fences, Names, Seal, Survey, Together
+from holdfast.commands.sizes import brought, may_bring
 from holdfast.errors import NotAllowed
 from holdfast.records import Kind, Receipt, Settings
 from holdfast.server.audit import acts_of, is_told, recorded, tell
@@ -20,7 +21,6 @@ from holdfast.server.auth.hidden_leases import hide_ids, hide_ids_in_error
 from holdfast.server.auth.permissions import Need, needs_of
 from holdfast.server.effects import last_failures
 from holdfast.server.load.answer_memory import Share
-from holdfast.server.load.answer_sizes import brought, may_bring
 from holdfast.server.namespaces.admission import Tenants
 from holdfast.server.namespaces.answers import error_outside, outside
 from holdfast.server.namespaces.commands import inside

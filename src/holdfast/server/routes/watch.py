@@ -10,13 +10,13 @@ from msgspec import Struct, json
 
 from holdfast.commands import Changes, Page
 from holdfast.commands.events import OLDEST
+from holdfast.commands.sizes import brought
 from holdfast.commands.topics import watch_topic
 from holdfast.records import Event
 from holdfast.server.asgi import PIECE_BYTES, STATUS, Receive, Scope, Send, header, send_in_time, send_pieces
 from holdfast.server.auth.callers import caller_of, who_asks
 from holdfast.server.auth.guarded_store import Reach
 from holdfast.server.load.answer_memory import Memory, Share
-from holdfast.server.load.answer_sizes import brought
 from holdfast.server.long_requests import Lasting
 from holdfast.server.namespaces.admission import Tenants
 from holdfast.stores import AsyncStore

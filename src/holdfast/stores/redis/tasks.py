@@ -1,16 +1,17 @@
-"""The Redis store for tasks: the tasks of one event loop share a connection and pipeline their requests."""
+"""The Redis store for tasks: the tasks of one event loop share connections and pipeline their requests."""
 
 import asyncio
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 import redis.asyncio
 import redis.exceptions as theirs
 
 from holdfast.clock import Clock
 from holdfast.commands import Command
+from holdfast.commands.sizes import is_large, may_bring
 from holdfast.stores._async.networked import execute
 from holdfast.stores.async_face import AsyncFace
 from holdfast.stores.per_loop import PerLoop
@@ -28,19 +29,26 @@ if TYPE_CHECKING:
 
 R = TypeVar("R")
 
+APART_BYTES: Final = 4 * 2**20
+"""A reply that may be longer than this has a connection of its own, so that no small one arrives behind it."""
+
 
 class RedisTasks(AsyncFace["RedisStore"]):
     """The async face of a Redis store."""
 
     def __init__(self, store: "RedisStore", address: Address) -> None:
         super().__init__(store)
-        self.pipes: PerLoop[Pipe] = PerLoop(partial(Pipe, address, store.clock), Pipe.close, Pipe.abandon)
+        self.pipes: PerLoop[Pipes] = PerLoop(partial(Pipes, address, store.clock), Pipes.close, Pipes.abandon)
 
     async def execute(self, command: Command[R]) -> R:
-        return await execute(self.store, self._send, command)
+        is_apart = is_large(command, self.limits) or may_bring(command, self.limits) > APART_BYTES
+        return await execute(self.store, self._send_apart if is_apart else self._send, command)
 
     def _send(self, name: str, arguments: Words) -> "asyncio.Future[Any]":
-        return self.pipes.get().run(name, arguments)
+        return self.pipes.get().small.run(name, arguments)
+
+    def _send_apart(self, name: str, arguments: Words) -> "asyncio.Future[Any]":
+        return self.pipes.get().large.run(name, arguments)
 
     async def wait(self, mark: Mark, timeout_s: float, due_in_s: float | None = None, poll_s: float | None = None) -> None:
         await self.waiters.wait_async(mark, timeout_s, due_in_s, poll_s)
@@ -71,8 +79,23 @@ class _Asked(Asked):
             self.future.set_exception(error)
 
 
+class Pipes:
+    """The connections of one event loop: one for small commands, and one for large ones and long answers, which would delay the others."""
+
+    def __init__(self, address: Address, clock: Clock | None) -> None:
+        self.small = Pipe(address, clock)
+        self.large = Pipe(address, clock)
+
+    async def close(self) -> None:
+        await self.small.close()
+        await self.large.close()
+
+    def abandon(self) -> None:
+        """Do nothing: the library cannot close a connection whose loop is closed. Forgetting it does."""
+
+
 class Pipe:
-    """One connection of one event loop. Redis does one thing at a time, so its tasks lose nothing by sharing it.
+    """One connection, opened when it is first used. Redis does one thing at a time, so tasks lose nothing by sharing it.
 
     While the replies to what was sent are on their way, what is asked gathers, and goes out as one.
     """
@@ -99,9 +122,6 @@ class Pipe:
         self._fail(self._gathered)
         with suppress(theirs.RedisError):
             await self._connection.disconnect()
-
-    def abandon(self) -> None:
-        """Do nothing: the library cannot close a connection whose loop is closed. Forgetting it does."""
 
     async def _work(self) -> None:
         """Send and read until nothing is asked any more."""
