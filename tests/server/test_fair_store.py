@@ -5,13 +5,15 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from msgspec import Raw
 
-from holdfast.commands import Browse, Command, Count, Filter, Put, Together
+from holdfast.commands import Browse, Command, Count, Filter, Item, Put, Together
 from holdfast.commands.request import Request, current
+from holdfast.commands.sizes import LONG_BYTES
 from holdfast.server.layers import fair as fair_layer
 from holdfast.server.layers.fair import REFUSALS, Fair
-from holdfast.server.load.body_budget import CREDIT_S, REST, Budget
-from holdfast.server.load.fair_store import ACTIVE_S, LARGE_PLACES, PLACES, ROUND, Active, FairStore, Rounds
+from holdfast.server.load.body_budget import CREDIT_S, Budget
+from holdfast.server.load.fair_store import ACTIVE_S, LARGE_PLACES, PLACES, REST_OF_READER, ROUND, UNNOTICED_S, Active, FairStore, Rounds
 from holdfast.stores.http.problems import WireError
 from holdfast.stores.memory import MemoryStore
 from holdfast.stores.memory.store import AsyncMemoryStore
@@ -160,36 +162,55 @@ def test_a_step_has_ten_filters_at_most() -> None:
 
 @pytest.mark.anyio
 async def test_whoever_kept_small_commands_waiting_with_a_large_read_rests_for_long(asking: Asking) -> None:
-    asking.gate.spend["eager"] = lambda: asking.pass_s(0.5)
+    asking.gate.spend["eager"] = lambda: asking.pass_s(0.11)
     await asking.ask("other", SMALL)
     (first,) = await asking.ask("eager", LARGE)
     assert first.done()
     (second,) = await asking.ask("eager", LARGE)
     with pytest.raises(WireError, match="delayed other callers") as refused:
         await second
-    assert refused.value.headers[0] == (b"retry-after", b"29")
-    asking.pass_s(0.49 * REST - CREDIT_S)
+    assert refused.value.headers[0] == (b"retry-after", b"20")
+    asking.pass_s(0.1 * REST_OF_READER - CREDIT_S)
     asking.active.see("other")
     await asking.ask("eager", LARGE)
     assert asking.gate.came.count("eager") == 2
 
 
 @pytest.mark.anyio
-async def test_a_large_read_beside_which_small_commands_are_answered_costs_no_rest(asking: Asking) -> None:
+@pytest.mark.parametrize(("times", "pause_s", "rests"), [(50, UNNOTICED_S, False), (1, 0.5, True)])
+async def test_a_large_read_costs_no_rest_only_if_small_commands_are_answered_all_the_time_beside_it(
+    asking: Asking, times: int, pause_s: float, *, rests: bool
+) -> None:
     asking.gate.spend["quick"] = lambda: None
     await asking.ask("other", SMALL)
     eager = await asking.ask("eager", LARGE)
-    asking.pass_s(0.5)
-    await asking.ask("quick", SMALL)
+    for _ in range(times):
+        asking.pass_s(pause_s)
+        await asking.ask("quick", SMALL)
     asking.gate.is_open.set()
     await asyncio.gather(*eager)
-    await asyncio.gather(*await asking.ask("eager", LARGE))
-    assert asking.gate.came.count("eager") == 2
+    (again,) = await asyncio.gather(*await asking.ask("eager", LARGE), return_exceptions=True)
+    assert isinstance(again, WireError) == rests
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(("size", "rests"), [(LONG_BYTES, True), (10, False)])
+async def test_whoever_kept_others_waiting_with_a_long_answer_rests_and_may_read_a_little(
+    asking: Asking, size: int, *, rests: bool
+) -> None:
+    asking.gate.store.execute(Put("jobs", [Item(name, Raw(b'"%s"' % (b"x" * (size - 2)))) for name in "ab"]))
+    asking.gate.spend["eager"] = lambda: asking.pass_s(0.11)
+    await asking.ask("other", SMALL)
+    await asyncio.gather(*await asking.ask("eager", Browse("jobs", limit=2)))
+    (again,) = await asyncio.gather(*await asking.ask("eager", Browse("jobs", limit=2)), return_exceptions=True)
+    assert isinstance(again, WireError) == rests
+    (little,) = await asyncio.gather(*await asking.ask("eager", SMALL))
+    assert len(little.messages) == 1
 
 
 @pytest.mark.anyio
 async def test_a_large_read_that_keeps_others_waiting_now_and_then_costs_no_rest(asking: Asking) -> None:
-    asking.gate.spend["seldom"] = lambda: asking.pass_s(0.2)
+    asking.gate.spend["seldom"] = lambda: asking.pass_s(UNNOTICED_S + CREDIT_S / REST_OF_READER)
     await asking.ask("other", SMALL)
     for number in range(5):
         asking.active.see("other")

@@ -16,6 +16,7 @@ from holdfast.server.asgi import BODY, CLOSE, READ, ClientLeft, Receive, Scope, 
 from holdfast.server.auth.browsers import is_json
 from holdfast.server.auth.callers import caller_of, who_asks
 from holdfast.server.load.body_budget import Budget, Room
+from holdfast.server.load.loop_time import charge_to, measured
 from holdfast.stores.http.problems import WireError
 
 T = TypeVar("T")
@@ -31,6 +32,9 @@ SENDERS: Final[tuple[Verb, ...]] = ("put", "write", "hold", "manage")
 
 BODY_S: Final = 30.0
 DEPTH: Final = 100
+
+SHORT_BYTES: Final = 4 * 1024
+"""A body longer than this waits while its caller rests, and the caller rests for what is done with it on the event loop."""
 
 LARGE_BYTES: Final = 128 * 1024
 """A body longer than this is looked through and decoded in a thread, when it is its caller's turn."""
@@ -76,7 +80,7 @@ class Bodies:
         """The body, refused as soon as it is too long, whatever its length was said to be."""
         _check_headers(scope)
         whole: bytes | None = scope.pop(BODY, None)  # Nearly always; who waits long must not keep it.
-        if whole is None or len(whole) > LARGE_BYTES:
+        if whole is None or len(whole) > SHORT_BYTES:
             return await self._decoded_long(scope, receive, partial(_decode_long, decode, shape), whole)
         if len(whole) > self._most_bytes:
             raise _too_large(self._most_bytes)
@@ -94,9 +98,12 @@ class Bodies:
                 whole = await _read(scope, receive, room, most_bytes)
             elif len(whole) > most_bytes:
                 raise _too_large(most_bytes)
+            room.grow_to(len(whole))
             scope[READ] = True
+            if len(whole) > SHORT_BYTES:
+                charge_to(self._budget, whose)
             if len(whole) <= LARGE_BYTES:
-                return decode(whole)
+                return measured(partial(decode, whole))
             async with self._budget.turn(whose):
                 doing = _Decoding(whole, decode)
                 try:
@@ -136,7 +143,7 @@ def _check_headers(scope: Scope) -> None:
 def is_said_long(scope: Scope) -> bool:
     """Whether the head says of the body that it is long, or does not say how long it is."""
     said = header(scope, b"content-length")
-    return said is None or len(said) > len(str(LARGE_BYTES)) or not said.isdigit() or int(said) > LARGE_BYTES
+    return said is None or len(said) > len(str(LARGE_BYTES)) or not said.isdigit() or int(said) > SHORT_BYTES
 
 
 async def _read(scope: Scope, receive: Receive, room: Room, most_bytes: int) -> bytes:

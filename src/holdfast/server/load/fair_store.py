@@ -2,19 +2,19 @@
 
 import asyncio
 from collections import Counter, deque
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from functools import partial
 from typing import Final, TypeVar
 
 from holdfast.codec import Limits
 from holdfast.commands import Command
-from holdfast.commands.request import current
+from holdfast.commands.request import Request, current
+from holdfast.commands.sizes import LONG_BYTES, brought, is_large, may_be_long
 from holdfast.commands.together import only_reads
-from holdfast.server.load.body_budget import CREDIT_S, REST, Budget
+from holdfast.server.load.body_budget import CREDIT_S, Budget
 from holdfast.stores import AsyncStore, Guarantees
 from holdfast.stores.async_batches import REST as REST_OF_WRITER
-from holdfast.stores.async_files import is_large
 from holdfast.stores.waiting.waiters import Mark, Waiters
 
 R = TypeVar("R")
@@ -30,6 +30,9 @@ ROUND: Final = 8
 
 UNNOTICED_S: Final = 0.01
 """Who keeps others waiting for less than this need not rest for it."""
+
+REST_OF_READER: Final = 400
+"""So many times as long as a read kept small commands waiting, its caller's next is held back: few of them may meet one."""
 
 REST_BESIDE: Final = 10
 """So many times as long as a large read took, though small commands went on beside it, its caller's next is held back."""
@@ -175,6 +178,54 @@ class Turns:
             del self._lines[whose]
 
 
+class Delays:
+    """Measures for how long small commands are at the store and none is answered: so long it did nothing else, as Redis does."""
+
+    def __init__(self, now: Callable[[], float]) -> None:
+        self._now = now
+        self._waiting = 0
+        self._since = now()
+        self._suspects: set[Suspect] = set()
+
+    def small_begins(self) -> None:
+        """Count a small command that is at the store."""
+        if not self._waiting:
+            self._since = self._now()
+        self._waiting += 1
+
+    def small_ends(self) -> None:
+        """It was answered, or given up."""
+        if self._suspects:
+            self._note()
+        self._waiting -= 1
+        self._since = self._now()
+
+    @contextmanager
+    def suspected(self) -> "Iterator[Suspect]":
+        """What runs in the block may be what small commands wait for."""
+        suspect = Suspect(self._now())
+        self._suspects.add(suspect)
+        try:
+            yield suspect
+        finally:
+            self._note()
+            self._suspects.remove(suspect)
+
+    def _note(self) -> None:
+        now = self._now()
+        for suspect in self._suspects if self._waiting else ():
+            suspect.delayed_s += max(0.0, now - max(self._since, suspect.noted_at) - UNNOTICED_S)
+            suspect.noted_at = now
+
+
+class Suspect:
+    """What may have kept small commands waiting, and for how long it did."""
+
+    def __init__(self, began_at: float) -> None:
+        self.noted_at = began_at
+        self.delayed_s = 0.0
+
+
 class FairStore:
     """An `AsyncStore` in which no caller's commands wait for more than their part of another's."""
 
@@ -182,7 +233,7 @@ class FairStore:
         self._store = store
         self._budget = budget
         self._now = now
-        self._small_done_at = now()
+        self._delays = Delays(now)
         self._small = Turns(PLACES, active)
         self._large = Turns(LARGE_PLACES, active)
         self.url: str = store.url
@@ -194,36 +245,42 @@ class FairStore:
         return self._store.guarantees
 
     async def execute(self, command: Command[R]) -> R:
-        if is_large(command, self.limits):
-            return await self._execute_large(command)
         request = current.get()
+        if is_large(command, self.limits):
+            async with self._budget.turn(request.whose, partial(self._large.place, request.whose)):
+                return await self._execute_apart(command, request, is_large=True)
+        if may_be_long(command, self.limits):
+            await self._budget.rest(request.whose)
+            async with self._small.place(request.whose):
+                return await self._execute_apart(command, request, is_large=False)
         if not self._small.enter(request.whose):
             await self._small.wait(request.whose)
         request.begin()
+        self._delays.small_begins()
         try:
             return await self._store.execute(command)
         finally:
+            self._delays.small_ends()
             self._small.leave(request.whose)
-            self._small_done_at = self._now()
 
-    async def _execute_large(self, command: Command[R]) -> R:
-        request = current.get()
-        async with self._budget.turn(request.whose, partial(self._large.place, request.whose)):
-            request.begin()
-            began = self._now()
-            try:
-                return await self._store.execute(command)
-            finally:
-                reads = only_reads(command)
-                waited_s = self._waited_s(began) - UNNOTICED_S
-                if waited_s > 0:
-                    self._budget.charge(request.whose, waited_s, REST if reads else REST_OF_WRITER, CREDIT_S)
-                elif reads:
-                    self._budget.charge(request.whose, self._now() - began, REST_BESIDE, CREDIT_BESIDE_S)
+    async def _execute_apart(self, command: Command[R], request: Request, *, is_large: bool) -> R:
+        """Execute what may keep others waiting; its caller rests for it if it is large, or has a long answer."""
+        request.begin()
+        began = self._now()
+        answer: R | None = None
+        try:
+            with self._delays.suspected() as suspect:
+                answer = await self._store.execute(command)
+            return answer
+        finally:
+            if is_large or brought(answer) > LONG_BYTES:
+                self._charge(request.whose, suspect.delayed_s, self._now() - began, reads=only_reads(command))
 
-    def _waited_s(self, began: float) -> float:
-        """For how long small commands have waited, and none was answered: so long the store did nothing else, as Redis does."""
-        return self._now() - max(began, self._small_done_at) if self._small.count else 0.0
+    def _charge(self, whose: str, delayed_s: float, took_s: float, *, reads: bool) -> None:
+        if delayed_s > 0:
+            self._budget.charge(whose, delayed_s, REST_OF_READER if reads else REST_OF_WRITER, CREDIT_S)
+        elif reads:
+            self._budget.charge(whose, took_s, REST_BESIDE, CREDIT_BESIDE_S)
 
     def mark(self, topic: str) -> Mark:
         return self._store.mark(topic)

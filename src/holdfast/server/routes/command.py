@@ -10,18 +10,19 @@ from msgspec import json
 from holdfast._async.flows.claiming import claim as claim_patiently
 from holdfast.codec import check_duration
 from holdfast.commands import Claim, Claimed, Command, Together
+from holdfast.commands.sizes import is_large
 from holdfast.commands.together import only_reads
 from holdfast.server.asgi import JSON_TYPE, ClientLeft, Receive, Scope, Send, answer
 from holdfast.server.auth.callers import caller_of, who_asks
 from holdfast.server.auth.guarded_store import Reach
 from holdfast.server.load.answer_memory import Memory, Share
+from holdfast.server.load.loop_time import metered
 from holdfast.server.load.standstill import Stalls
 from holdfast.server.long_requests import Lasting, cancel_when_gone
 from holdfast.server.metrics import Metrics
 from holdfast.server.namespaces.admission import Tenants
 from holdfast.server.request_bodies import BATCH, STEP, Bodies
 from holdfast.stores import AsyncStore
-from holdfast.stores.async_files import is_large
 from holdfast.stores.http.protocol import WAIT_MAX_S, WALL_OFFSET
 
 POLL_S: Final = 30.0
@@ -59,6 +60,9 @@ class CommandRoute:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         begun = self._stalls.begin()
         command = await self._bodies.decoded(scope, receive, self._decode, self._shape)
+        await metered(self._answer(scope, receive, send, command, begun))
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send, command: Command[Any], begun: float) -> None:
         caller = caller_of(scope)
         share = Share(self._memory, who_asks(caller))
         store = Reach(self._store, caller, self._tenants, share)
@@ -81,7 +85,7 @@ class CommandRoute:
         """Execute it; what only reads, and much, ends when its client leaves."""
         if not only_reads(command) or not is_large(command, store.limits):
             return await store.execute(command)
-        task = asyncio.create_task(store.execute(command))
+        task = asyncio.create_task(metered(store.execute(command)))
         watch = asyncio.create_task(cancel_when_gone(receive, task))
         try:
             await asyncio.wait([task])
