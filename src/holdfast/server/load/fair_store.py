@@ -222,8 +222,8 @@ class Suspect:
     """What may have kept small commands waiting, and for how long it did."""
 
     def __init__(self, began_at: float) -> None:
-        self.noted_at = began_at
-        self.delayed_s = 0.0
+        self.noted_at: float = began_at
+        self.delayed_s: float = 0.0
 
 
 class FairStore:

@@ -1,7 +1,7 @@
 """Measures how long a request keeps the event loop busy in one go; its caller rests for it.
 
 While the loop runs one request, all others wait: decoding a step of a thousand commands, or encoding an answer of 16 MiB, takes
-milliseconds. The time is that of the processor, so nobody pays for a machine that is busy with something else.
+milliseconds. Processor time is measured, so that no caller is charged for other work on the machine.
 """
 
 import time
@@ -22,7 +22,7 @@ REST_OF_LOOP: Final = 50
 CREDIT_S: Final = 1.0
 
 _charge: ContextVar[Callable[[float], None] | None] = ContextVar("holdfast_loop_time", default=None)
-"""What is told of the steps of the request at hand that took long; None for a short request, which need not be measured."""
+"""What is told of the steps of the request at hand that took long; None for a short request, which is not measured."""
 
 
 def charge_to(budget: Budget, whose: str) -> None:

@@ -83,8 +83,8 @@ class Pipes:
     """The connections of one event loop: one for small commands, and one for large ones and long answers, which would delay the others."""
 
     def __init__(self, address: Address, clock: Clock | None) -> None:
-        self.small = Pipe(address, clock)
-        self.large = Pipe(address, clock)
+        self.small: Pipe = Pipe(address, clock)
+        self.large: Pipe = Pipe(address, clock)
 
     async def close(self) -> None:
         await self.small.close()
