@@ -1,14 +1,17 @@
-"""Print what a change costs: files that name a field of a message, places of a command, methods of a transaction, lines by hand.
+"""Print what a change costs: files that name a field, places of a command, implementations of an operation, methods, lines by hand.
 
-A command has its place where it is defined, listed and executed, in `commands` and `stores`; its callers are not counted.
+A command has its place where it is defined, listed and executed, in `commands` and `stores`; its callers and prose are not counted.
+An operation is implemented wherever a function, a statement or a script of its name says what becomes of messages.
 
 Counted in the library without `testing`, and without what is generated: Python, SQL and Lua.
 """
 
+import ast
 import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Final
 
 from holdfast.commands import Transaction
 
@@ -16,8 +19,13 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from tools.sizes import hand_written
 
-FIELDS = ("priority", "max_attempts", "metadata", "expired_to", "start_by")
-COMMANDS = ("Length", "Look", "Survey", "Count")
+FIELDS: Final = ("priority", "max_attempts", "metadata", "expired_to", "start_by", "labels")
+COMMANDS: Final = ("Length", "Look", "Survey", "Count")
+OPERATIONS: Final = {"put": "put", "claim": "claim", "settle": "settle|ack"}
+"""Each with what its functions, statements and scripts are called."""
+
+PLACES: Final = 8
+"""The most that a command may have; a test says so."""
 
 
 def library(root: Path) -> dict[Path, str]:
@@ -34,7 +42,41 @@ def naming(texts: dict[Path, str], word: str) -> list[Path]:
 
 def places(texts: dict[Path, str], command: str) -> list[Path]:
     """The files in which a command is defined, listed or executed."""
-    return [path for path in naming(texts, command) if path.parts[2] in ("commands", "stores")]
+    found = re.compile(rf"\b({command}|(answer|plan|check|write|recall|fast)_{command.lower()})\b")
+    inside = {path: text for path, text in texts.items() if path.parts[2] in ("commands", "stores")}
+    return [path for path, text in inside.items() if path.stem == command.lower() or found.search(without_prose(path, text))]
+
+
+def without_prose(path: Path, text: str) -> str:
+    """The text without comments and docstrings."""
+    if path.suffix != ".py":
+        return re.sub(r"--.*", "", text)
+    lines = text.splitlines()
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+            end = node.end_lineno or node.lineno
+            lines[node.lineno - 1 : end] = [""] * (end - node.lineno + 1)
+    return re.sub(r"(^|\s)#.*", "", "\n".join(lines))
+
+
+def implementations(texts: dict[Path, str], operation: str) -> list[str]:
+    """The texts that say what an operation does: its rules, and in each store files, statements or functions of its name."""
+    found = [f"{path.as_posix()}{part}" for path, text in texts.items() for part in _parts(path, text, OPERATIONS[operation])]
+    return [f"src/holdfast/commands {operation}", *found]
+
+
+def _parts(path: Path, text: str, word: str) -> list[str]:
+    """The parts of a file that implement it, the empty name for all of a file."""
+    folder = "/".join(path.parts[3:-1])
+    if folder in ("redis/lua", "redis/lua/fast", "postgres/functions"):
+        return [""] if re.fullmatch(rf"(fast_)?({word})", path.stem) else []
+    if folder == "sqlite":
+        # A put and a settlement are one statement each; a claim is a function that takes several.
+        kind = ".py" if word == "claim" else ".sql"
+        begins = r"def _" if kind == ".py" else r"-- name: "
+        return [f" {name}" for name in re.findall(rf"^{begins}((?:{word})\w*)", text, re.MULTILINE)] if path.suffix == kind else []
+    is_fast = path.as_posix().endswith(("memory/fast/queue.py", "lmdb/fast.py"))
+    return [f" {name}" for name in re.findall(rf"^ +def _?({word})\(", text, re.MULTILINE)] if is_fast else []
 
 
 def methods(kind: type) -> int:
@@ -49,6 +91,8 @@ def report(root: Path) -> Iterator[str]:
         yield f"field {field:<16} {len(naming(texts, field)):>6} files"
     for command in COMMANDS:
         yield f"command {command:<14} {len(places(texts, command)):>6} places"
+    for operation in OPERATIONS:
+        yield f"operation {operation:<12} {len(implementations(texts, operation)):>6} implementations"
     yield f"{'methods of Transaction':<22} {methods(Transaction):>6}"
     yield f"{'lines by hand':<22} {sum(len(text.splitlines()) for text in texts.values()):>6}"
 

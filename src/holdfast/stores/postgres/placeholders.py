@@ -2,7 +2,9 @@
 
 import re
 from importlib.resources import files
+from typing import get_args
 
+from holdfast.commands import AnyCommand
 from holdfast.commands.allowance import ANSWER_BYTES
 from holdfast.commands.claiming import SWEEP
 from holdfast.commands.events import RETAINED, RETAINED_S, RETRY_S
@@ -51,6 +53,9 @@ KEPT_COLUMNS: tuple[str, ...] = tuple(name for name in KEPT if name in COLUMNS)
 KNOWN: tuple[str, ...] = tuple(name for name in dict.fromkeys((*COLUMNS, *Item.__struct_fields__)) if name in COLUMNS or name not in KEPT)
 """The fields of items and messages that are not kept in `extra`."""
 
+READINGS: tuple[str, ...] = tuple(command.__name__ for command in get_args(AnyCommand) if command.reads_only)
+"""The commands that only read: the function `answer_` and the name of each returns its answer."""
+
 PLACEHOLDERS: dict[str, str] = {
     "settings": f"set search_path from current {set_in_function(SETTINGS)}",
     "by_index": set_in_function(BY_INDEX),
@@ -58,6 +63,8 @@ PLACEHOLDERS: dict[str, str] = {
     "kept_columns": ", ".join(KEPT_COLUMNS),
     "kept_values": ", ".join(f"r.{name}" for name in KEPT_COLUMNS).replace("r.priority", "coalesce(r.priority, 0)"),
     "known_fields": ",".join(KNOWN),
+    "readings": ",".join(READINGS),
+    "answers": " ".join(f"when '{name}' then answer_{name.lower()}(c, now, used)" for name in READINGS),
     "everyone": str(ALL),
     "sweep": str(SWEEP),
     "never": str(NEVER),

@@ -53,7 +53,8 @@ select quote_ident(%(schema)s), current_user, (select has_schema_privilege(oid, 
 
 UNDIGESTED = (
     *("acquire", "begin_anew", "check_claim", "check_command", "claim", "claim_in_session", "cluster", "describe_lease", "get"),
-    *("put", "put_in_session", "read_browse", "read_changes", "read_part", "read_read", "refuse_change"),
+    *("put", "put_in_session", "read_browse", "read_changes", "read_count", "read_fences", "read_length", "read_look", "read_names"),
+    *("read_part", "read_read", "read_survey", "refuse_change"),
     *("release", "renew", "settle", "settle_in_session", "unseal", "write"),
 )
 """Functions of releases that named theirs without a digest, which have none of that name today."""

@@ -80,7 +80,7 @@ language sql stable as $$
   end::text
 $$;
 
-create or replace function read_browsed(c jsonb, now bigint, used bigint) returns text
+create or replace function answer_browse(c jsonb, now bigint, used bigint) returns text
 language plpgsql stable as $$
 declare
   of_queue text := c ->> 'queue';
@@ -121,7 +121,7 @@ begin
 end
 $$;
 
-create or replace function read_count(c jsonb, now bigint) returns text
+create or replace function answer_count(c jsonb, now bigint, used bigint) returns text
 language plpgsql stable as $$
 begin
   return (

@@ -1,6 +1,6 @@
 -- Survey, Fences, BeginImport, Import, EndImport, Seal: moving everything to another store.
 
-create or replace function read_survey(now bigint) returns text
+create or replace function answer_survey(c jsonb, now bigint, used bigint) returns text
 language plpgsql stable as $$
 begin
   return '{"now":' || now || ',"latest":' || latest()
@@ -12,7 +12,7 @@ begin
 end
 $$;
 
-create or replace function read_fences(c jsonb) returns text
+create or replace function answer_fences(c jsonb, now bigint, used bigint) returns text
 language plpgsql stable as $$
 begin
   return '[' || coalesce((

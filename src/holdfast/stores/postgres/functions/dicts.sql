@@ -24,7 +24,7 @@ language sql immutable as $$
 $$;
 
 -- The index is exact where a watch goes on from it; anybody else is told the newest number at hand, which costs nothing.
-create or replace function read_entries(c jsonb, now bigint, used bigint) returns text
+create or replace function answer_read(c jsonb, now bigint, used bigint) returns text
 language plpgsql stable {by_index} as $$
 declare
   of_dict text := c ->> 'dict';
@@ -67,7 +67,7 @@ begin
 end
 $$;
 
-create or replace function read_length(c jsonb, now bigint) returns text
+create or replace function answer_length(c jsonb, now bigint, used bigint) returns text
 language plpgsql stable as $$
 begin
   return (

@@ -33,7 +33,7 @@ begin
   perform lock_entries(parts) where types && '{Write,Acquire}';
   perform lock_leases(parts) where types && '{Write,Acquire,Renew,Release}';
   now := clock_us();
-  if types && '{Browse,Count,Read,Length,Look,Names,Changes,Survey,Fences}' then
+  if types && '{{readings}}' then
     answers := read_parts(parts, is_step, now);
     used := (select coalesce(sum(octet_length(a.answer)), 0) from unnest(answers) as a (answer));
   end if;

@@ -96,7 +96,7 @@ declare
   page text;
 begin
   if cardinality(keys) <> 1 then
-    return read_entries(jsonb_build_object('dict', of_dict, 'keys', keys), now, 0);
+    return answer_read(jsonb_build_object('dict', of_dict, 'keys', keys), now, 0);
   end if;
   select entry_json(e) into page from entries as e where e.dict = of_dict and e.key = keys[1] and is_there(e, now);
   return '{"entries":[' || coalesce(page, '') || '],"index":' || latest() || '}';

@@ -169,7 +169,7 @@ begin
 end
 $$;
 
-create or replace function read_look(c jsonb, now bigint) returns text
+create or replace function answer_look(c jsonb, now bigint, used bigint) returns text
 language plpgsql stable as $$
 begin
   return (

@@ -61,6 +61,12 @@ begin
 end
 $$;
 
+-- Its events are read when everything else has been: see read_parts.
+create or replace function answer_changes(c jsonb, now bigint, used bigint) returns text
+language sql immutable as $$
+  select null::text
+$$;
+
 -- The events after a number: as many as there are by now, or, where this reader has taken its turn, as many as that snapshot shows.
 create or replace function read_events(c jsonb, taken pg_snapshot, used bigint) returns text
 language plpgsql as $$

@@ -100,7 +100,7 @@ begin
 end
 $$;
 
-create or replace function read_names(c jsonb) returns text
+create or replace function answer_names(c jsonb, now bigint, used bigint) returns text
 language plpgsql stable as $$
 declare
   prefix text := coalesce(c ->> 'prefix', '');

@@ -1,0 +1,27 @@
+"""What a change of the engine may cost at most."""
+
+from pathlib import Path
+
+import pytest
+
+from tools import costs
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.parametrize("command", costs.COMMANDS)
+def test_a_command_has_few_places(command: str) -> None:
+    found = costs.places(costs.library(ROOT), command)
+    assert 3 < len(found) <= costs.PLACES, found
+
+
+@pytest.mark.parametrize("operation", costs.OPERATIONS)
+def test_each_store_that_executes_an_operation_is_counted(operation: str) -> None:
+    found = costs.implementations(costs.library(ROOT), operation)
+    assert {name.split("/")[3] for name in found[1:]} == {"lmdb", "memory", "postgres", "redis", "sqlite"}, found
+
+
+def test_prose_is_no_place(tmp_path: Path) -> None:
+    text = '"""Count them."""\n\n\ndef size() -> int:\n    """Count all."""\n    return 1  # Count once.\n'
+    assert "Count" not in costs.without_prose(tmp_path / "a.py", text)
+    assert "Count" not in costs.without_prose(tmp_path / "a.sql", "-- Count them.\nselect 1")
