@@ -24,6 +24,9 @@ class FakeClock:
     def now_us(self) -> int:
         return self._now_us
 
+    def now_ns(self) -> int:
+        return 1000 * self.now_us()
+
     def wall_offset_us(self) -> int:
         """What the wall clock shows beyond store time."""
         return self._wall_offset_us

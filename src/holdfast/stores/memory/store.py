@@ -57,8 +57,7 @@ class MemoryStore(StoreDefaults):
         self._tables = Tables(limits, by_reference=by_reference, keeps_events=keeps_events)
         self._log = self._tables.log
         self._is_closed = False
-        now_ns = getattr(self.clock, "now_ns", None) or (lambda: 1000 * self._now_us())
-        self._ground = Ground(self._tables, guarded_by(self._lock), now_ns, self.waiters, self._tidy, self._release)
+        self._ground = Ground(self._tables, guarded_by(self._lock), self.clock.now_ns, self.waiters, self._tidy, self._release)
         self._fast: FastCommands = fast_commands(self._ground)
         forks.look_after(self)
 
