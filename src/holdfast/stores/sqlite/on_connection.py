@@ -9,12 +9,11 @@ from urllib.parse import quote
 from holdfast.clock import HOST, AnchoredClock
 from holdfast.codec import Limits
 from holdfast.commands import Command
-from holdfast.errors import StoreError
-from holdfast.stores import AsyncStore, Executor, Guarantees, StoreDefaults
+from holdfast.stores import Executor, Guarantees
 from holdfast.stores.files.store import TURN_S
 from holdfast.stores.files.turns import Turns
 from holdfast.stores.files.wakeups import Wakeups
-from holdfast.stores.renewals import DirectRenewer
+from holdfast.stores.on_connection import OnConnection
 from holdfast.stores.sqlite.caller_transaction import CallersTransaction, commits_each, cursor_of, path_of, roll_back, run, run_within
 from holdfast.stores.sqlite.file import UNREADABLE, check_library, migrate, read_anchor, translate
 from holdfast.stores.sqlite.transaction import SqliteTransaction
@@ -26,13 +25,13 @@ THIS_PROGRAM = token_hex(8)
 """Opens a file once, as often as it lends us connections: it is not known when the caller commits what we do there."""
 
 
-class BorrowedStore(StoreDefaults):
+class BorrowedStore(OnConnection):
     """Commands inside the open transaction of a connection, which they never commit; on an idle connection each commits for itself.
 
     Waiters elsewhere hear of an idle connection's commands at once, and of a transaction's at their next poll after its commit.
     """
 
-    is_on_connection = True
+    only_threads = "a sqlite3 connection belongs to its thread: use it there, or connect to the file"
 
     def __init__(self, connection: sqlite3.Connection, *, limits: Limits = Limits()) -> None:
         check_library()
@@ -108,13 +107,6 @@ class BorrowedStore(StoreDefaults):
         if connection is not self.connection:
             raise ValueError("the store runs on your connection, and connection= is a different one: leave it out, or connect to the file")
         return self if commits_each(connection) else CallersTransaction(connection, self.path, self.limits, self._transaction)
-
-    def for_tasks(self) -> AsyncStore:
-        message = "a sqlite3 connection belongs to its thread: use it there, or connect to the file"
-        raise StoreError(message)
-
-    def for_renewals(self) -> DirectRenewer:
-        return DirectRenewer(self)
 
     def close(self) -> None:
         """End waits; the connection stays the caller's."""
