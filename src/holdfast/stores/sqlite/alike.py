@@ -8,13 +8,13 @@ from itertools import groupby
 from typing import Any, Final, Protocol
 
 from holdfast.commands import Claim, Claimed, Command, Held, Put, Puts, Settle
-from holdfast.commands.endings import told
+from holdfast.commands.endings import promote_keys, told
 from holdfast.commands.topics import queue_topic
 from holdfast.commands.transaction import Draft
 from holdfast.records import NEVER, end_of
 from holdfast.stores.group_commit import Job
-from holdfast.stores.sqlite.native import DONE, NativeTransaction, has_odd, is_plain, leased, put_many, taken_from
-from holdfast.stores.sqlite.queues import HAS_OVERDUE, MAXSIZE, PAUSED, as_json
+from holdfast.stores.sqlite.native import DONE, NativeTransaction, has_odd, is_plain, leased, put_many, settle_many
+from holdfast.stores.sqlite.queues import HAS_OVERDUE, MAXSIZE, PAUSED
 from holdfast.stores.sqlite.rows import is_large
 from holdfast.stores.sqlite.statements import SQL
 
@@ -117,17 +117,18 @@ def _claim(tx: SharedTransaction, queue: str, jobs: list[Job]) -> list[Job]:
 
 
 def _settle(tx: SharedTransaction, queue: str, jobs: list[Job]) -> list[Job]:
-    """Those of messages without a key and of ordinary size; of two with one receipt, the first."""
+    """Those that still hold something; of two with one receipt, the first."""
     commands: list[Any] = [job.command for job in jobs]
     claims = [(command.receipts[0].id, command.receipts[0].token) for command in commands]
-    gone = set(tx.sql.execute(SQL["settle_each"], (as_json(claims), queue, tx.now)).fetchall())
-    done = [(job, claim) for job, claim in zip(jobs, claims, strict=True) if taken_from(gone, claim)]
+    gone = settle_many(tx, queue, claims)
+    done = {claim: job for claim, job in reversed(list(zip(claims, jobs, strict=True))) if claim in gone}
     if done:
         topic = queue_topic(queue)
-        tx.append([Draft(topic, "settled", told([message_id], [None], DONE)) for _, (message_id, _) in done])
-    for job, _ in done:
+        tx.append([Draft(topic, "settled", told([claim[0]], [gone[claim]], DONE)) for claim in reversed(done)])
+        promote_keys(tx, queue, [key for key in gone.values() if key is not None])
+    for job in done.values():
         job.answer, job.error = Held([True]), None
-    return [job for job, _ in done]
+    return list(done.values())
 
 
 _TOGETHER: Final[dict[type, Callable[[SharedTransaction, str, list[Job]], list[Job]]]] = {Put: _put, Claim: _claim, Settle: _settle}

@@ -64,10 +64,7 @@ def _put(tx: NativeTransaction, command: Put) -> Puts | None:
 def _put_one(tx: NativeTransaction, queue: str, item: Item) -> bool:
     if is_large(item.value) or not _is_item(item):
         return False
-    if is_plain(item):
-        done = tx.sql.execute(SQL["put_plain"], (queue, item.id, item.priority, tx.now, tx.now, bindable(item.value)))
-    else:
-        done = tx.sql.execute(SQL["put"], _row(tx, queue, item))
+    done = tx.sql.execute(SQL["put"], _row(tx, queue, item))
     return bool(done.rowcount == 1)
 
 
@@ -156,9 +153,17 @@ def _settle(tx: NativeTransaction, command: Settle) -> Held | None:
     if not receipts or command.all_or_none or any(receipt.queue != receipts[0].queue for receipt in receipts):
         return None
     queue = receipts[0].queue
-    wanted = as_json([(receipt.id, receipt.token) for receipt in receipts])
-    gone = tx.sql.execute(SQL["settle"], (wanted, queue, tx.now)).fetchall()
+    gone = settle_many(tx, queue, [(receipt.id, receipt.token) for receipt in receipts])
     return _tell_settled(tx, queue, receipts, gone) if gone else None
+
+
+def settle_many(tx: NativeTransaction, queue: str, claims: Sequence[tuple[str, int]]) -> dict[tuple[str, int], str | None]:
+    """Remove what these claims, by id and token, still hold; return which of them did, with the key of each."""
+    rows = tx.sql.execute(SQL["settle"], (as_json(claims), queue, tx.now)).fetchall()
+    apart = [number for number, _, _, _, is_apart in rows if is_apart]
+    if apart:
+        tx.sql.execute(SQL["drop_values"], (as_json(apart),))
+    return {(message_id, token): key for _, message_id, token, key, _ in rows}
 
 
 def _settle_one(tx: NativeTransaction, receipt: Receipt) -> Held | None:
@@ -179,23 +184,9 @@ def _settle_one(tx: NativeTransaction, receipt: Receipt) -> Held | None:
     return Held([True])
 
 
-def _tell_settled(tx: NativeTransaction, queue: str, receipts: Sequence[Receipt], gone: list[tuple[Any, ...]]) -> Held:
-    apart = [number for number, _, _, _, is_apart in gone if is_apart]
-    if apart:
-        tx.sql.execute(SQL["drop_values"], (as_json(apart),))
-    keys = {message_id: key for _, message_id, _, key, _ in gone}
-    done = list(dict.fromkeys(receipt.id for receipt in receipts if receipt.id in keys))
-    tx.tell(queue_topic(queue), "settled", told(done, [keys[message_id] for message_id in done], DONE))
-    promote_keys(tx, queue, [key for key in keys.values() if key is not None])
-    if len(gone) == len(receipts):
-        return Held([True] * len(receipts))
-    tokens = {(message_id, token) for _, message_id, token, _, _ in gone}
-    return Held([taken_from(tokens, (receipt.id, receipt.token)) for receipt in receipts])
-
-
-def taken_from(tokens: set[tuple[str, int]], claim: tuple[str, int]) -> bool:
-    """Whether it is there; the first to ask has it."""
-    if claim not in tokens:
-        return False
-    tokens.remove(claim)
-    return True
+def _tell_settled(tx: NativeTransaction, queue: str, receipts: Sequence[Receipt], gone: dict[tuple[str, int], str | None]) -> Held:
+    claims = [(receipt.id, receipt.token) for receipt in receipts]
+    done = [claim for claim in claims if claim in gone]
+    tx.tell(queue_topic(queue), "settled", told([message_id for message_id, _ in done], [gone[claim] for claim in done], DONE))
+    promote_keys(tx, queue, [key for key in gone.values() if key is not None])
+    return Held([claim in gone for claim in claims])

@@ -27,18 +27,9 @@ update holdfast_names
 set size = size + ?
 where kind = 'queue' and name = ? and maxsize is not null
 
--- name: put_plain
--- As put, for what carries nothing but a value: binding a null costs Python as much as binding it is worth.
-insert into holdfast_messages (
-  queue, id, state, priority, position, attempts, failures, holder, token, since, until, expired_to, created_at, endings, value
-)
-select ?1, ?2, 'ready', ?3, ?4, 0, 0, '', 0, 0, 0, 'place', ?5, 0, ?6
-where exists (select 1 from holdfast_names where kind = 'queue' and name = ?1 and maxsize is null)
-on conflict (queue, id) do nothing
-
 -- name: put_each
--- As put_plain, for several into a queue of which that is known: each is an id, a priority and where its value is in ?3, which has all of
--- them. A statement a message costs half as much again, and comes back to Python for each.
+-- As put, for several that carry no more than a value, into a queue that is known to take them: each is an id, a priority and where its
+-- value is in ?3, which has all of them. A statement a message costs half as much again, and comes back to Python for each.
 insert into holdfast_messages (
   queue, id, state, priority, position, attempts, failures, holder, token, since, until, expired_to, created_at, endings, value
 )
@@ -198,17 +189,6 @@ where n in (
   where m.state = 'leased' and m.token = json_extract(wanted.value, '$[1]') and m.until > ?3
 )
 returning n, id, token, key, value is null
-
--- name: settle_each
--- As settle_plain, for claims of several commands.
-delete from holdfast_messages
-where n in (
-  select m.n
-  from json_each(?1) as wanted
-  cross join holdfast_messages as m on m.queue = ?2 and m.id = json_extract(wanted.value, '$[0]')
-  where m.state = 'leased' and m.token = json_extract(wanted.value, '$[1]') and m.until > ?3 and m.key is null and m.value is not null
-)
-returning id, token
 
 -- name: remove_one
 delete from holdfast_messages
