@@ -16,8 +16,10 @@ def broken(find: str, instead: str) -> Iterator[None]:
     def read(name: str) -> str:
         text, count = pattern.subn(instead, whole(name))
         found.append(count)
-        is_fast_path = name.startswith("fast/") and f"function fast_{name[5:]}" in text
-        return text if count or not is_fast_path else f"-- @include begin\nlocal function fast_{name[5:]}() end"
+        is_fast_path = name.startswith("fast/") and (scripts._FOLDER / f"{name[5:]}.lua").is_file()
+        parts = re.findall(r"-- @include (fast/\w+)", text)
+        is_broken = count or any(pattern.search(whole(part)) for part in parts)
+        return text if is_broken or not is_fast_path else "-- @include begin"
 
     scripts.script.cache_clear()
     try:

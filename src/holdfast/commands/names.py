@@ -5,6 +5,7 @@ so a field that holds a name is declared once.
 """
 
 from collections.abc import Sequence
+from operator import is_
 from typing import Any, Literal, Protocol, TypeVar
 
 from msgspec import Struct
@@ -51,12 +52,15 @@ class Renamer(Protocol):
 
 def renamed(struct: S, **fields: Any) -> S:
     """The struct with these fields; itself where nothing changes."""
-    return struct if all(getattr(struct, name) is value for name, value in fields.items()) else replace(struct, **fields)
+    for name, value in fields.items():
+        if getattr(struct, name) is not value:
+            return replace(struct, **fields)
+    return struct
 
 
 def all_renamed(structs: Sequence[S], others: list[S]) -> Sequence[S]:
     """The others; the same sequence where nothing changed."""
-    return structs if all(one is other for one, other in zip(structs, others, strict=True)) else others
+    return structs if all(map(is_, structs, others)) else others
 
 
 def later(names: Renamer, queue: str | None) -> str | None:

@@ -218,8 +218,11 @@ class Put(Command[Puts], frozen=True):
     def named(self, names: Renamer) -> Self:
         queue = names.object("queue", self.queue, self.verb)
         recent = None if self.recent is None else names.object("dict", self.recent, "write")
-        items = [item if item.dead_letter is None else renamed(item, dead_letter=names.later(item.dead_letter)) for item in self.items]
-        return renamed(self, queue=queue, items=all_renamed(self.items, items), recent=recent)
+        items = self.items
+        if any(item.dead_letter for item in items):
+            others = [item if item.dead_letter is None else renamed(item, dead_letter=names.later(item.dead_letter)) for item in items]
+            items = all_renamed(items, others)
+        return renamed(self, queue=queue, items=items, recent=recent)
 
     def measure(self, limits: Limits) -> int:
         size = 0

@@ -1,6 +1,7 @@
 """Extending and ending claims that are still held."""
 
 from collections.abc import Collection, Iterator, Sequence
+from operator import is_
 from typing import Any, ClassVar, Literal, Self
 
 from msgspec import Struct
@@ -11,7 +12,7 @@ from holdfast.codec.fields import ALL_OR_NONE, COUNTS, DELAY_S, EXTENSION_S, MAX
 from holdfast.commands.argument_checks import RETURNS, check_choice
 from holdfast.commands.command import Command, Resource
 from holdfast.commands.endings import Budget, Endings, announce, by_queue, event, plan_endings, promote
-from holdfast.commands.names import Renamer, Verb, all_renamed, later, renamed
+from holdfast.commands.names import Renamer, Verb, later, renamed
 from holdfast.commands.plain import is_plain
 from holdfast.commands.refusal_errors import claims_lost
 from holdfast.commands.transaction import Transaction
@@ -200,4 +201,6 @@ def touched(receipts: Sequence[Receipt]) -> Iterator[tuple[Resource, bool]]:
 
 def _receipts(command: Extend | Settle, names: Renamer) -> Sequence[Receipt]:
     queues = {queue: names.object("queue", queue, command.verb) for queue in {receipt.queue for receipt in command.receipts}}
-    return all_renamed(command.receipts, [renamed(receipt, queue=queues[receipt.queue]) for receipt in command.receipts])
+    if all(map(is_, queues.keys(), queues.values())):
+        return command.receipts
+    return [renamed(receipt, queue=queues[receipt.queue]) for receipt in command.receipts]

@@ -9,13 +9,15 @@ from holdfast.commands import Browse, Browsed, Claim, Claimed, Count, Extend, He
 from holdfast.commands.moving import cursor
 from holdfast.commands.putting import KEPT
 from holdfast.records import Message, seconds_in
-from holdfast.stores.redis.plans import Fields, Plan, Plans, Stated, given, text
+from holdfast.stores.redis.plans import Fields, Plan, Plans, Repeated, Stated, given
 from holdfast.stores.redis.records import KeptClaim, KeptMessage, message_of
 
 _OPTIONS: Final = [name for name in Item.__struct_fields__ if name not in ("id", "value")]
 _read_options = attrgetter(*_OPTIONS)
 _NO_OPTIONS: Final = _read_options(Item("none", Raw(b"null")))
 _kept = Stated(Item, KEPT)
+_facts_of_claim = Repeated(Claim).of
+_facts_of_claims: Final = {kind: Repeated(kind, "receipts").of for kind in (Extend, Settle)}
 _others = Stated(Item, [name for name in _OPTIONS if name not in KEPT])
 """The options that say how a message is put, and are not kept in it."""
 
@@ -23,24 +25,19 @@ _others = Stated(Item, [name for name in _OPTIONS if name not in KEPT])
 def _put(command: Put) -> Fields:
     items = command.items
     options = list(map(_read_options, items))
-    are_shared = options[1:] == options[:-1]
+    are_shared = options.count(options[0]) == len(options) if options else True
+    pairs = zip(items[:1], options, strict=False) if are_shared else zip(items, options, strict=True)
     return {
         "queue": command.queue,
         "ids": [item.id for item in items],
-        "values": [text(item.value) for item in items],
-        "options": [_options(item) for item in (items[:1] if are_shared else items)],
+        "values": [str(item.value, "utf-8") for item in items],
+        "options": [{} if said == _NO_OPTIONS else {**_others.of(item), "kept": _kept.of(item)} for item, said in pairs],
         **({} if command.recent is None else {"recent": command.recent}),
     }
 
 
-def _options(item: Item) -> Fields:
-    if _read_options(item) == _NO_OPTIONS:
-        return {}
-    return {**_others.of(item), "kept": _kept.of(item)}
-
-
 def _claim(command: Claim) -> Fields:
-    fields = given(command)
+    fields = _facts_of_claim(command)
     if command.expired_to == "place":
         del fields["expired_to"]  # What is kept leaves out defaults.
     return fields
@@ -50,12 +47,11 @@ def _of_claims(command: Extend | Settle) -> Fields:
     """A command on claims: a queue that all share is sent once."""
     receipts = command.receipts
     queues = [receipt.queue for receipt in receipts]
-    return {
-        **given(command, "receipts"),
-        "queues": queues[:1] if queues[1:] == queues[:-1] else queues,
-        "ids": [receipt.id for receipt in receipts],
-        "tokens": [receipt.token for receipt in receipts],
-    }
+    fields = _facts_of_claims[type(command)](command)
+    fields["queues"] = queues[:1] if queues and queues.count(queues[0]) == len(queues) else queues
+    fields["ids"] = [receipt.id for receipt in receipts]
+    fields["tokens"] = [receipt.token for receipt in receipts]
+    return fields
 
 
 def _of_which(command: Browse | Move) -> Fields:

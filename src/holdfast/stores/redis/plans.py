@@ -57,12 +57,30 @@ def given(struct: Struct, *but: str) -> Fields:
 
     Durations, whose names end in `_s`, are sent without that ending, in microseconds.
     """
+    sent = _sent_fields(type(struct), but)
+    return _given(sent, [getattr(struct, name) for name, _, _ in sent])
+
+
+def _given(sent: Sequence[tuple[str, str, bool]], contents: Sequence[Any]) -> Fields:
     fields: Fields = {}
-    for name, sent, is_duration in _sent_fields(type(struct), but):
-        content = getattr(struct, name)
+    for (_, name, is_duration), content in zip(sent, contents, strict=True):
         if content is not None and content is not False:
-            fields[sent] = moment_in(content) if is_duration else text(content) if type(content) is Raw else content
+            fields[name] = moment_in(content) if is_duration else text(content) if type(content) is Raw else content
     return fields
+
+
+class Repeated:
+    """The fields of a kind of command, but for some, as `given` sends them: commands repeat each other, so each form is worked out once."""
+
+    def __init__(self, kind: type[Command[Any]], *but: str) -> None:
+        sent = _sent_fields(kind, but)
+        read = attrgetter(*(name for name, _, _ in sent))
+
+        @lru_cache(maxsize=256)
+        def work_out(contents: tuple[Any, ...]) -> Fields:
+            return _given(sent, contents)
+
+        self.of: Callable[[Command[Any]], Fields] = lambda command: work_out(read(command)).copy()
 
 
 class Stated:

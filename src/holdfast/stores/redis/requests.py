@@ -19,6 +19,7 @@ R = TypeVar("R")
 Words = Sequence[str | bytes]
 """A command and its arguments. Numbers are texts: on one, hiredis crashes the process if a signal arrives at that moment (3.5.0)."""
 
+_encode = msgpack.Encoder().encode
 _decode_parts = msgpack.Decoder(list[Raw]).decode
 
 
@@ -46,12 +47,12 @@ class Asked:
 
 def request_for(command: Command[Any], prefix: str) -> Request:
     """The command as it is sent to the store under this prefix."""
-    keys = [prefix, *[key_of(prefix, *one) for one in objects_of(command)]]
     plan = PLANS[type(command)]
     fields = plan.fields(command)
     if command.plain(*plan.fast_also):
         fields["fast"] = True
-    return Request(type(command).__name__, keys, msgpack.encode(fields))
+    keys = [prefix, *[key_of(prefix, *one) for one in objects_of(command)]]
+    return Request(type(command).__name__, keys, _encode(fields))
 
 
 def answer_to(command: Command[R], reply: bytes) -> R:

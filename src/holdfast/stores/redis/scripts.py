@@ -32,6 +32,7 @@ CONSTANTS: Final[dict[str, int | str]] = {
 """What scripts and commands both know: `{{NAME}}` in a file stands for it."""
 
 _INCLUDE = re.compile(r"^-- @include (.+)$", re.MULTILINE)
+_INCLUDE_HERE = re.compile(r"^ +-- @include (.+)$", re.MULTILINE)
 _CONSTANT = re.compile(r"{{(\w+)}}")
 _FOLDER = files("holdfast.stores.redis") / "lua"
 
@@ -54,11 +55,14 @@ def script(command: str) -> Script:
 
 
 def _fast_path(name: str, seen: dict[str, None]) -> list[str]:
-    """The fast path of a command that has one. It returns nil, with nothing written, where the full rules must decide."""
+    """The fast path of a command that has one. It ends without an answer, and with nothing written, where the full rules must decide.
+
+    It is no function, and includes where they are needed the functions that not every call needs: each costs as much as a small command.
+    """
     if not (_FOLDER / "fast" / f"{name}.lua").is_file():
         return []
-    call = f"if command.fast then\n  local answer = fast_{name}()\n  if answer then\n    return answer\n  end\nend"
-    return [*_with_includes(f"fast/{name}", seen), call]
+    *parts, text = _with_includes(f"fast/{name}", seen)
+    return [*parts, f"if command.fast then\n{text}\nend"]
 
 
 def _with_includes(name: str, seen: dict[str, None]) -> list[str]:
@@ -69,6 +73,8 @@ def _with_includes(name: str, seen: dict[str, None]) -> list[str]:
     text = _read(name)
     included = [part for line in _INCLUDE.findall(text) for part in line.split()]
     pieces = [piece for part in included for piece in _with_includes(part, seen)]
+    # Included where it stands: only this branch makes its functions, and others include it for themselves.
+    text = _INCLUDE_HERE.sub(lambda found: "\n".join(_with_includes(found[1], {**seen})), text)
     # A command shares nothing but its entry in `commands`, and Lua allows 200 local names at a time.
     return [*pieces, f"do\n{text}\nend" if _is_command(name) else text]
 

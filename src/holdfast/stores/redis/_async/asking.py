@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 import redis.exceptions as theirs
+from hiredis import pack_command
 
 from holdfast.stores.redis.requests import Asked, Words
 from holdfast.stores.redis.scripts import script
@@ -15,10 +16,6 @@ class AsyncWire(Protocol):
     async def connect(self) -> None: ...
 
     async def disconnect(self) -> None: ...
-
-    def pack_command(self, *words: str | bytes) -> list[bytes]: ...
-
-    def pack_commands(self, commands: Sequence[Words]) -> list[bytes]: ...
 
     async def send_packed_command(self, command: list[bytes]) -> None: ...
 
@@ -60,8 +57,9 @@ async def _run_known(connection: AsyncWire, scripts: Sequence[Asked]) -> list[As
 
 
 async def _send(connection: AsyncWire, commands: Sequence[Words]) -> None:
-    packed = connection.pack_command(*commands[0]) if len(commands) == 1 else connection.pack_commands(commands)
-    await connection.send_packed_command(packed)
+    # Packed without the library, which looks at every word for types that ours never have.
+    packed = [pack_command(tuple(words)) for words in commands]  # type: ignore[arg-type] # its stub has tuples of one word only
+    await connection.send_packed_command(packed if len(packed) == 1 else [b"".join(packed)])
 
 
 async def _reply(connection: AsyncWire) -> Any:

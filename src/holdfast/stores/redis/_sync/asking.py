@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 import redis.exceptions as theirs
+from hiredis import pack_command
 
 from holdfast.stores.redis.requests import Asked, Words
 from holdfast.stores.redis.scripts import script
@@ -16,10 +17,6 @@ class Wire(Protocol):
     def connect(self) -> None: ...
 
     def disconnect(self) -> None: ...
-
-    def pack_command(self, *words: str | bytes) -> list[bytes]: ...
-
-    def pack_commands(self, commands: Sequence[Words]) -> list[bytes]: ...
 
     def send_packed_command(self, command: list[bytes]) -> None: ...
 
@@ -61,8 +58,9 @@ def _run_known(connection: Wire, scripts: Sequence[Asked]) -> list[Asked]:
 
 
 def _send(connection: Wire, commands: Sequence[Words]) -> None:
-    packed = connection.pack_command(*commands[0]) if len(commands) == 1 else connection.pack_commands(commands)
-    connection.send_packed_command(packed)
+    # Packed without the library, which looks at every word for types that ours never have.
+    packed = [pack_command(tuple(words)) for words in commands]  # type: ignore[arg-type] # its stub has tuples of one word only
+    connection.send_packed_command(packed if len(packed) == 1 else [b"".join(packed)])
 
 
 def _reply(connection: Wire) -> Any:

@@ -3,6 +3,7 @@
 -- KEYS  1 the store  2 the dict
 -- ARGV  1 the command: dict and keys, or from (a bound of ZRANGEBYLEX), prefix, limit  2 ''  3 the moment, in tests  4 the offset of the wall clock, in tests
 -- Answers entries, the newest event's number, and whether the limit or the answer's cut them off.
+-- @include answer_size
 -- @include dict
 
 local read = {}

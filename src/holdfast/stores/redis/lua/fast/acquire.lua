@@ -27,15 +27,15 @@ local function tell_acquired(dict, key, number, number_text, floor)
   end
 end
 
-local function fast_acquire()
+repeat
   local dict, key = command.dict, command.key
   local number, held, ends_at, floor = read_one(dict, key)
   if not command.lease or not number or number % TIDY == 0 or (held and (ends_at <= now or ends_at >= NEVER)) then
-    return nil
+    break
   end
   local entry = dict and read_entry(key) or nil
   if dict and command.default and not entry then
-    return nil
+    break
   end
   local record = held
   if not held then
@@ -49,7 +49,7 @@ local function fast_acquire()
     answer = answer .. cmsgpack.pack("entry", entry)
   end
   if not keep_answer(answer) then
-    return nil
+    break
   end
   if not held then
     local number_text = text(number)
@@ -59,4 +59,4 @@ local function fast_acquire()
     give_hints({ WAKE .. (dict and "watch:dict:" .. dict or "watch:lease::" .. key) }, { ALL })
   end
   return answer
-end
+until true

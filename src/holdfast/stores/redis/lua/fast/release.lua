@@ -3,15 +3,15 @@
 
 local HELD = MAP_OF_1 .. "\164held\145" .. TRUE
 
-local function fast_release()
+repeat
   local name = command.names[1]
   local dict, key, id = name[1] ~= "" and name[1] or nil, name[2], LEASE_ID .. pack_text(name[3])
   local number, record, ends_at, floor = read_one(dict, key)
   if not number or number % TIDY == 0 or not record or ends_at <= now or string.sub(record, -#id) ~= id then
-    return nil
+    break
   end
   if not keep_answer(HELD) then
-    return nil
+    break
   end
   local number_text, holder = text(number), string.sub(record, HOLDER_AT, -#id - 1)
   write_event(KEYS[2], number, number_text, "released", MAP_OF_2 .. "\163key" .. pack_text(key) .. holder)
@@ -27,4 +27,4 @@ local function fast_release()
   local watchers = dict and "watch:dict:" .. dict or "watch:lease::" .. key
   give_hints({ WAKE .. watchers, WAKE .. "lease:" .. (dict or "") .. ":" .. key }, { ALL, 1 })
   return HELD
-end
+until true

@@ -69,27 +69,13 @@ local function text(number)
   return string.format("%.0f", number)
 end
 
---- How much of an answer the fields of a hash take.
-local function size_of(key, fields)
-  local size = 0
-  for _, field in ipairs(fields) do
-    size = size + call("HSTRLEN", key, field)
-  end
-  return size
-end
-
---- Let later steps know the moment of this one.
-local function keep_moment()
+--- Write one event to the log of an object: a stream whose ids are the events' numbers, given as text; its facts are packed.
+--
+-- A number is nearly always the moment itself; only another one says when it was. Later steps are let know the moment of this one.
+local function write_event(key, number, id, event, data)
   if not ARGV[3] and now >= seen + TICK then
     call("SET", seen_key, text(now))
   end
-end
-
---- Write one event to the log of an object: a stream whose ids are the events' numbers, given as text; its facts are packed.
---
--- A number is nearly always the moment itself; only another one says when it was.
-local function write_event(key, number, id, event, data)
-  keep_moment()
   if number == now then
     call("XADD", key .. ":events", id, "event", event, "data", data)
   else

@@ -18,6 +18,7 @@
 -- a message of which nothing is to be known but how it was put, and which a claim may hand out as it is.
 --
 -- A message is loaded once and changed in place: see queue.lua.
+-- @include answer_size
 -- @include objects
 -- @include message_record
 
