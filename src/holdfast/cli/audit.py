@@ -7,7 +7,7 @@ import typer
 from msgspec import json
 
 from holdfast.cli.opening import AsJson, StoreUrl, opened, seconds_of
-from holdfast.cli.showing import moment, shown
+from holdfast.cli.showing import moment, print_result, shown
 from holdfast.server.audit import Audited, audit_page, id_at, read_audit
 from holdfast.stores import Store
 
@@ -21,11 +21,8 @@ def audit(
     """Show the acts of administrators, oldest first."""
     with opened(url) as store:
         records = _read(store, id_at(time.time() - seconds_of(since)))
-    if as_json:
-        typer.echo(json.encode(records).decode())
-        return
     rows = [(moment(each.at), each.who, each.where, each.namespace, each.act, each.what, _facts(each)) for each in records]
-    typer.echo(shown(("when", "who", "from", "namespace", "did", "to", "more"), rows))
+    print_result(records, shown(("when", "who", "from", "namespace", "did", "to", "more"), rows), as_json=as_json)
 
 
 def _read(store: Store, after: str) -> list[Audited]:

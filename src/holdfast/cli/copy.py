@@ -6,6 +6,7 @@ import typer
 
 from holdfast.cli.commands import INTERRUPTED
 from holdfast.cli.owner import act_as_owner_of
+from holdfast.cli.showing import print_result
 from holdfast.wording import counted
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ def copy(
     except KeyboardInterrupt:
         typer.echo("Interrupted: the source is as it was. Call it again to go on from here.", err=True)
         raise typer.Exit(INTERRUPTED) from None
-    typer.echo(as_text(result, as_json=as_json))
+    print_result(result, as_text(result), as_json=as_json)
 
 
 def refuse_what_is_lost(target: str | None) -> None:
@@ -57,12 +58,10 @@ def refuse_what_is_lost(target: str | None) -> None:
 
 def take_back(source: str, target: str | None, *, force: bool, as_json: bool) -> None:
     """Undo a copy, and say what became of it."""
-    from msgspec import json
-
     from holdfast import undo_copy
 
     undone = undo_copy(source, target, force=force)
-    typer.echo(json.encode(undone).decode() if as_json else as_sentences(undone))
+    print_result(undone, as_sentences(undone), as_json=as_json)
 
 
 def as_sentences(undone: "CopyUndone") -> str:
@@ -102,12 +101,8 @@ def show(bar: "Progress", task: "TaskID", progress: "CopyProgress") -> None:
     bar.update(task, description=escape(progress.what), completed=progress.done, total=progress.total)
 
 
-def as_text(result: "CopyResult", *, as_json: bool) -> str:
-    """The result for a script, or for a person."""
-    from msgspec import json
-
-    if as_json:
-        return json.encode(result).decode()
+def as_text(result: "CopyResult") -> str:
+    """The result for a person."""
     messages, queues = counted(result.messages, "message"), counted(result.queues, "queue")
     entries, dicts = counted(result.entries, "entry", "entries"), counted(result.dicts, "dict")
     return (

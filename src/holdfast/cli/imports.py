@@ -7,6 +7,7 @@ import typer
 
 from holdfast.cli.opening import AsJson, StoreUrl
 from holdfast.cli.owner import act_as_owner_of
+from holdfast.cli.showing import print_result
 from holdfast.wording import counted
 
 imports: typer.Typer = typer.Typer(name="import", no_args_is_help=True, help="Take in what other libraries wrote.")
@@ -29,16 +30,11 @@ def localqueue(
 
     Stop localqueue's workers first: a message that is leased is refused. After an interruption it continues when it is called again.
     """
-    from msgspec import json
-
     from holdfast.client import client_for
     from holdfast.surfaces.localqueue.legacy_import import import_localqueue
 
     act_as_owner_of(file, url)
     with client_for(url) as client:
         imported = import_localqueue(file, client, merge=merge)
-    if as_json:
-        typer.echo(json.encode(imported).decode())
-    else:
-        counts = f"{counted(imported.messages, 'message')} and {counted(imported.entries, 'record')}"
-        typer.echo(f"Imported {counts} from {imported.source} to {imported.target}.")
+    counts = f"{counted(imported.messages, 'message')} and {counted(imported.entries, 'record')}"
+    print_result(imported, f"Imported {counts} from {imported.source} to {imported.target}.", as_json=as_json)

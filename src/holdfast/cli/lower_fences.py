@@ -3,10 +3,10 @@
 from typing import Annotated
 
 import typer
-from msgspec import json
 from msgspec.structs import replace
 
 from holdfast.cli.opening import AsJson, StoreUrl, opened, this_user
+from holdfast.cli.showing import print_result
 from holdfast.commands import LowerFences, Together
 from holdfast.server.audit import acts_of, recorded
 from holdfast.server.namespaces.names import DEFAULT_NAME, Namespace
@@ -31,9 +31,7 @@ def lower_fences(
         while lowered == command.limit:
             lowered = store.execute(command)
             count += lowered
-    if as_json:
-        typer.echo(json.encode({"dict": name, "lowered": count}).decode())
-    elif count:
-        typer.echo(f"Lowered {counted(count, 'fence')} of dict {name!r} to the newest token. Holders of these keys acquire them again.")
-    else:
-        typer.echo(f"No fence of dict {name!r} stands above the newest token; nothing was changed.")
+    text = f"No fence of dict {name!r} stands above the newest token; nothing was changed."
+    if count:
+        text = f"Lowered {counted(count, 'fence')} of dict {name!r} to the newest token. Holders of these keys acquire them again."
+    print_result({"dict": name, "lowered": count}, text, as_json=as_json)

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from typing import Annotated, Any, Final
 
 import typer
-from msgspec import json, to_builtins
+from msgspec import to_builtins
 from msgspec.structs import fields, replace
 
 from holdfast._sync.flows.naming import all_named
 from holdfast.cli.opening import AsJson, StoreUrl, opened, this_user
-from holdfast.cli.showing import shown
+from holdfast.cli.showing import print_result, shown
 from holdfast.records import Kind
 from holdfast.server.auth.scopes import ANY
 from holdfast.server.namespaces import usage
@@ -45,7 +45,7 @@ def quota(
         if changes:
             set_quota(store, name, kept, by=this_user())
     told = {"namespace": name, **_told(kept)}
-    typer.echo(json.encode(told).decode() if as_json else shown(("namespace", *_WHAT), [(name, *_cells(kept))]))
+    print_result(told, shown(("namespace", *_WHAT), [(name, *_cells(kept))]), as_json=as_json)
 
 
 @namespace.command("list")
@@ -66,11 +66,10 @@ def list_(
     rest = quotas.get(ANY, UNLIMITED)
     counted = ("queues", "dicts", "bytes") if count_bytes else ("queues", "dicts")
     rows = [(name, dict.fromkeys(counted, 0) | used.get(name, {}), quotas.get(name, rest)) for name in names]
-    if as_json:
-        typer.echo(json.encode([{"namespace": name, "used": has, "quota": _told(kept)} for name, has, kept in rows]).decode())
-        return
+    told = [{"namespace": name, "used": has, "quota": _told(kept)} for name, has, kept in rows]
     heads = ("namespace", *(f"has {what}" for what in counted), *(f"quota: {what}" for what in _WHAT))
-    typer.echo(shown(heads, [(name, *(f"{count:,}" for count in has.values()), *_cells(kept)) for name, has, kept in rows]))
+    cells = [(name, *(f"{count:,}" for count in has.values()), *_cells(kept)) for name, has, kept in rows]
+    print_result(told, shown(heads, cells), as_json=as_json)
 
 
 def amount_of(text: str, what: str) -> int | None:

@@ -3,9 +3,10 @@
 from typing import Annotated
 
 import typer
-from msgspec import Struct, json
+from msgspec import Struct
 
 from holdfast.cli.opening import AsJson, opened
+from holdfast.cli.showing import print_result
 
 
 class Pruned(Struct, frozen=True):
@@ -30,7 +31,4 @@ def prune_functions(
         from holdfast.stores.postgres.store import prune_functions_at
 
         pruned = Pruned(store.url, prune_functions_at(url))
-    if as_json:
-        typer.echo(json.encode(pruned).decode())
-        return
-    typer.echo(f"{pruned.removed} functions of other releases were removed from {pruned.url}.")
+    print_result(pruned, f"{pruned.removed} functions of other releases were removed from {pruned.url}.", as_json=as_json)

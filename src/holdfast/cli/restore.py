@@ -3,10 +3,11 @@
 from typing import Annotated
 
 import typer
-from msgspec import Struct, json
+from msgspec import Struct
 
 from holdfast._sync.flows.copying import raise_numbers
 from holdfast.cli.opening import AsJson, opened
+from holdfast.cli.showing import print_result
 
 
 class Restored(Struct, frozen=True):
@@ -31,10 +32,9 @@ def restore(
     """
     with opened(url) as store:
         restored = Restored(store.url, *raise_numbers(store, above))
-    if as_json:
-        typer.echo(json.encode(restored).decode())
-        return
-    typer.echo(
+    print_result(
+        restored,
         f"Tokens, revisions and events of {restored.url} continue above {restored.after}; the newest was {restored.before}.\n"
-        "Every watch that continues from an earlier index gets Compacted and begins anew. Messages, entries and leases are as they were."
+        "Every watch that continues from an earlier index gets Compacted and starts again. Messages, entries and leases are as they were.",
+        as_json=as_json,
     )

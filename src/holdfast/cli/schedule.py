@@ -9,7 +9,7 @@ import typer
 from msgspec import DecodeError, json, to_builtins
 
 from holdfast.cli.opening import AsJson, StoreUrl, reached
-from holdfast.cli.showing import moment, shown
+from holdfast.cli.showing import moment, print_result, shown
 from holdfast.errors import ScheduleMissing
 
 if TYPE_CHECKING:
@@ -29,11 +29,8 @@ def list_(
 
     with _client(url) as client:
         found = Schedule.list(prefix, client=client)
-    if as_json:
-        typer.echo(json.encode(found).decode())
-        return
     rows = [(each.name, each.rule, each.tz, each.queue, _state(each), _shown(each.last_run), _shown(each.next_run)) for each in found]
-    typer.echo(shown(("name", "rule", "time zone", "queue", "state", "last run", "next run"), rows))
+    print_result(found, shown(("name", "rule", "time zone", "queue", "state", "last run", "next run"), rows), as_json=as_json)
 
 
 @schedule.command()
@@ -43,11 +40,11 @@ def show(name: Name, *, url: StoreUrl = None, as_json: AsJson = False) -> None:
 
     with _client(url) as client:
         found = Schedule.from_name(name, client=client).status()
-    if as_json:
-        typer.echo(json.encode(found).decode())
-        return
-    for field, value in to_builtins(found).items():
-        typer.echo(f"{field.replace('_', ' '):<14}{', '.join(value) or 'nobody' if isinstance(value, list | tuple) else value}")
+    lines = [
+        f"{field.replace('_', ' '):<14}{', '.join(value) or 'nobody' if isinstance(value, list | tuple) else value}"
+        for field, value in to_builtins(found).items()
+    ]
+    print_result(found, "\n".join(lines), as_json=as_json)
 
 
 @schedule.command()
@@ -78,7 +75,7 @@ def add(
         made = Schedule(name, rule, (queue, decoded), client=client, **options)
         made.save()
         found = made.status()
-    typer.echo(json.encode(found).decode() if as_json else f"Schedule {name} is saved; it runs next at {_shown(found.next_run)}.")
+    print_result(found, f"Schedule {name} is saved; it runs next at {_shown(found.next_run)}.", as_json=as_json)
 
 
 @schedule.command()
@@ -89,7 +86,7 @@ def delete(name: Name, *, url: StoreUrl = None, as_json: AsJson = False) -> None
     with _client(url) as client:
         if not Schedule.from_name(name, client=client).delete():
             raise ScheduleMissing(f"there is no schedule {name!r}: `holdfast schedule list` shows those there are")
-    typer.echo(json.encode({"deleted": name}).decode() if as_json else f"Schedule {name} is removed.")
+    print_result({"deleted": name}, f"Schedule {name} is removed.", as_json=as_json)
 
 
 @schedule.command()
@@ -105,7 +102,7 @@ def pause(
 
     with _client(url) as client:
         Schedule.from_name(name, client=client).pause(reason)
-    typer.echo(json.encode({"paused": name, "reason": reason}).decode() if as_json else f"Schedule {name} is paused.")
+    print_result({"paused": name, "reason": reason}, f"Schedule {name} is paused.", as_json=as_json)
 
 
 @schedule.command()
@@ -117,7 +114,7 @@ def resume(name: Name, *, url: StoreUrl = None, as_json: AsJson = False) -> None
         handle = Schedule.from_name(name, client=client)
         handle.resume()
         found = handle.status()
-    typer.echo(json.encode(found).decode() if as_json else f"Schedule {name} runs next at {_shown(found.next_run)}.")
+    print_result(found, f"Schedule {name} runs next at {_shown(found.next_run)}.", as_json=as_json)
 
 
 @schedule.command("run-now")
@@ -127,7 +124,7 @@ def run_now(name: Name, *, url: StoreUrl = None, as_json: AsJson = False) -> Non
 
     with _client(url) as client:
         job = Schedule.from_name(name, client=client).run_now()
-    typer.echo(json.encode({"queue": job.queue, "id": job.id}).decode() if as_json else f"Put job {job.id} to queue {job.queue}.")
+    print_result({"queue": job.queue, "id": job.id}, f"Put job {job.id} to queue {job.queue}.", as_json=as_json)
 
 
 @schedule.command("next")
@@ -144,7 +141,7 @@ def next_(
     from holdfast.schedules.definition import entry_for, runs_from
 
     runs = runs_from(entry_for(rule, "none", None, {"tz": tz}), time.time_ns() // 1_000, count)
-    typer.echo(json.encode(runs).decode() if as_json else "\n".join(map(_shown, runs)))
+    print_result(runs, "\n".join(map(_shown, runs)), as_json=as_json)
 
 
 @schedule.command()

@@ -1,7 +1,15 @@
-"""Plain tables for people; whatever a cell holds, it stays one line and sends nothing to the terminal."""
+"""Results of commands: JSON for scripts, and plain tables for people, whose cells stay one line and send nothing to the terminal."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
+
+import typer
+from msgspec import json
+
+
+def print_result(value: object, text: str, *, as_json: bool) -> None:
+    """Print a result as JSON, or as text."""
+    typer.echo(json.encode(value).decode() if as_json else text)
 
 
 def shown(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -6,7 +6,7 @@ import typer
 from msgspec import json, to_builtins
 
 from holdfast.cli.opening import AsJson, StoreUrl, opened, seconds_of, this_user
-from holdfast.cli.showing import moment, shown
+from holdfast.cli.showing import moment, print_result, shown
 from holdfast.errors import HoldfastError
 from holdfast.server.auth.scope_presets import worker_grants
 from holdfast.server.auth.scopes import ADMIN, ANY
@@ -55,9 +55,7 @@ def list_(*, url: StoreUrl = None, as_json: AsJson = False) -> None:
     """List the valid tokens, and when each was last used, to ten minutes."""
     with opened(url) as store:
         tokens, uses = list_tokens(store), last_uses(store)
-    if as_json:
-        typer.echo(json.encode([_told(each) | {"last_used_at": uses.get(each.id)} for each in tokens]).decode())
-        return
+    told = [_told(each) | {"last_used_at": uses.get(each.id)} for each in tokens]
     rows = [
         (
             each.id,
@@ -68,7 +66,7 @@ def list_(*, url: StoreUrl = None, as_json: AsJson = False) -> None:
         )
         for each in tokens
     ]
-    typer.echo(shown(("id", "name", "namespaces", "scopes", "made", "expires", "last used"), rows))
+    print_result(told, shown(("id", "name", "namespaces", "scopes", "made", "expires", "last used"), rows), as_json=as_json)
 
 
 @token.command()
@@ -79,7 +77,7 @@ def revoke(
     with opened(url) as store:
         if not revoke_token(store, token_id, by=this_user()):
             raise HoldfastError("there is no token with this id: `holdfast token list` shows those there are")
-    typer.echo(json.encode({"revoked": token_id}).decode() if as_json else f"Token {token_id} is revoked.")
+    print_result({"revoked": token_id}, f"Token {token_id} is revoked.", as_json=as_json)
 
 
 def _told(each: Token) -> dict[str, Any]:
