@@ -154,6 +154,39 @@ class Explanation(Struct, frozen=True):
         return self.sentence
 
 
+JobState = Literal["waiting", "delayed", "running", "retrying", "done", "dead", "cancelled", "gone"]
+
+
+class JobStatus(Struct, frozen=True):
+    """How a job is at one moment.
+
+    `state` is `waiting`, `delayed`, `running`, `retrying` (it failed and is delayed), `done`, `dead`, `cancelled` or `gone`: it has ended
+    and its worker kept no result, the result has expired, or it never was. Of a job that has ended only the state and the error are
+    known, unless it is a dead letter of its queue.
+    """
+
+    state: JobState
+    queue: str
+    id: str
+    task: str | None = None
+    """The task that it names."""
+    attempts: int = 0
+    """How often it was handed out."""
+    failures: int = 0
+    enqueued_at: datetime | None = None
+    started_at: datetime | None = None
+    """When it was last handed out."""
+    finished_at: datetime | None = None
+    """When it became a dead letter."""
+    due_at: datetime | None = None
+    worker: str | None = None
+    """Who runs it."""
+    progress: Any = None
+    """What its handler reported last."""
+    error: str | None = None
+    """With what it failed last, or was given back."""
+
+
 def wall_time(moment: int | None, wall_offset_us: int) -> datetime | None:
     """Give a moment of the store's clock as people know it; None for none, and for the end of a lease without end."""
     return None if moment is None or moment >= NEVER else datetime.fromtimestamp((moment + wall_offset_us) / 1_000_000, UTC)

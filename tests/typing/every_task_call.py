@@ -4,7 +4,7 @@ import sqlite3
 from dataclasses import dataclass
 from typing import Any, assert_type
 
-from holdfast import Bound, Call, Consumer, ControlPlaneClient, Job, JobContext, Task, Tasks, TaskWorker, aio, current_job
+from holdfast import Bound, Call, Consumer, ControlPlaneClient, Job, JobContext, JobStatus, Task, Tasks, TaskWorker, aio, current_job
 
 
 @dataclass
@@ -39,6 +39,8 @@ def tasks() -> None:
     assert_type(post.using(delay_s=60.0, priority=5, key=("mail", "ann"), timeout_s=1.0).put("ann"), Job[int])
     assert_type(post.using(connection=sqlite3.connect("app.db")).put_many([post.args("ann")]), list[Job[int]])
     assert_type(post.job("id").result(), int)
+    assert_type(post.job("id").status(), JobStatus)
+    assert_type(post.job("id").retry(), bool)
     assert_type((post.name, post.queue, post.client), tuple[str, str, ControlPlaneClient])
     assert_type(post.function("ann"), int)
     assert_type(post.options.max_attempts, int | None)

@@ -103,8 +103,7 @@ class Table(Struct, frozen=True):
 
     def find(self, message: Message) -> Options | None:
         """How to run a message; None if no function here is for it."""
-        named = named_in(message.metadata)
-        if named.task is None:
+        if message.metadata is None or (named := named_in(message.metadata)).task is None:
             return self.consumers.get(message.queue)
         options = self.tasks.get(named.task)
         return None if options is None or (named.v is not None and named.v not in options.versions) else options

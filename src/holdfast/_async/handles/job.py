@@ -4,12 +4,14 @@ import math
 from typing import Any, ClassVar, Generic, Literal, TypeVar, Unpack, overload
 
 from holdfast._async.flows.awaiting import result
+from holdfast._async.flows.job_status import job_status, retry
 from holdfast._async.flows.working.cancelling import cancel
 from holdfast.aio_attribute import Twin
 from holdfast.arguments.options import show_options
 from holdfast.arguments.where import StoreHandle, Where
 from holdfast.codec import JSON, Codec, check_name, codec_for, encode_key
 from holdfast.commands import Read
+from holdfast.results import JobStatus
 from holdfast.workers.orders import progress_of
 
 R = TypeVar("R")
@@ -43,6 +45,14 @@ class AsyncJob(StoreHandle, Generic[R]):
         wait_s = math.inf if timeout_s is None else timeout_s
         found: R = await result(self._reach().async_store, self.queue, self.id, self._codec, wait_s)
         return found
+
+    async def status(self) -> JobStatus:
+        """How it is at this moment: waiting, running or ended, how often it was tried, who runs it, what it reported."""
+        return await job_status(self._reach().async_store, self.queue, self.id)
+
+    async def retry(self) -> bool:
+        """Give a dead letter another chance, with fresh attempts; False if it is not dead, or not in its queue any more."""
+        return await retry(self._reach().async_store, self.queue, self.id)
 
     async def progress(self) -> Any:
         """What the handler reported last, None if it did not."""

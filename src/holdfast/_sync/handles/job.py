@@ -5,12 +5,14 @@ import math
 from typing import Any, ClassVar, Generic, Literal, TypeVar, Unpack, overload
 
 from holdfast._sync.flows.awaiting import result
+from holdfast._sync.flows.job_status import job_status, retry
 from holdfast._sync.flows.working.cancelling import cancel
 from holdfast.aio_attribute import Twin
 from holdfast.arguments.options import show_options
 from holdfast.arguments.where import StoreHandle, Where
 from holdfast.codec import JSON, Codec, check_name, codec_for, encode_key
 from holdfast.commands import Read
+from holdfast.results import JobStatus
 from holdfast.workers.orders import progress_of
 
 R = TypeVar("R")
@@ -44,6 +46,14 @@ class Job(StoreHandle, Generic[R]):
         wait_s = math.inf if timeout_s is None else timeout_s
         found: R = result(self._reach().store, self.queue, self.id, self._codec, wait_s)
         return found
+
+    def status(self) -> JobStatus:
+        """How it is at this moment: waiting, running or ended, how often it was tried, who runs it, what it reported."""
+        return job_status(self._reach().store, self.queue, self.id)
+
+    def retry(self) -> bool:
+        """Give a dead letter another chance, with fresh attempts; False if it is not dead, or not in its queue any more."""
+        return retry(self._reach().store, self.queue, self.id)
 
     def progress(self) -> Any:
         """What the handler reported last, None if it did not."""
