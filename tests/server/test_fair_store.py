@@ -220,6 +220,16 @@ async def test_a_large_read_that_keeps_others_waiting_now_and_then_costs_no_rest
 
 
 @pytest.mark.anyio
+async def test_a_write_of_few_items_rests_little_for_what_others_waited_beside_it(asking: Asking) -> None:
+    asking.gate.spend["writer"] = lambda: asking.pass_s(1.0)
+    await asking.ask("other", SMALL)
+    for number in range(20):
+        asking.active.see("other")
+        (written,) = await asking.ask("writer", Put("jobs", [item(f"{number}-{each}") for each in range(101)]))
+        assert written.done(), number
+
+
+@pytest.mark.anyio
 async def test_those_in_line_behind_a_large_read_rest_too(asking: Asking) -> None:
     asking.gate.spend["eager"] = lambda: asking.pass_s(0.5)
     await asking.ask("other", SMALL)

@@ -5,7 +5,7 @@ from collections import Counter, deque
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from functools import partial
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from holdfast.codec import Limits
 from holdfast.commands import Command
@@ -33,6 +33,9 @@ UNNOTICED_S: Final = 0.01
 
 REST_OF_READER: Final = 400
 """So many times as long as a read kept small commands waiting, its caller's next is held back: few of them may meet one."""
+
+WRITE_S: Final = 0.00005
+"""A write is blamed for no more than this for each of its items: what others waited for beside it is not its fault."""
 
 REST_BESIDE: Final = 10
 """So many times as long as a large read took, though small commands went on beside it, its caller's next is held back."""
@@ -274,9 +277,12 @@ class FairStore:
             return answer
         finally:
             if is_large or brought(answer) > LONG_BYTES:
-                self._charge(request.whose, suspect.delayed_s, self._now() - began, reads=only_reads(command))
+                self._charge(command, request.whose, suspect.delayed_s, self._now() - began)
 
-    def _charge(self, whose: str, delayed_s: float, took_s: float, *, reads: bool) -> None:
+    def _charge(self, command: Command[Any], whose: str, delayed_s: float, took_s: float) -> None:
+        reads = only_reads(command)
+        if not reads:
+            delayed_s = min(delayed_s, command.measure(self.limits) * WRITE_S)
         if delayed_s > 0:
             self._budget.charge(whose, delayed_s, REST_OF_READER if reads else REST_OF_WRITER, CREDIT_S)
         elif reads:
