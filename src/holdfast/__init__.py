@@ -25,6 +25,7 @@ from holdfast.errors import (
     NotAllowed,
     OutcomeUnknown,
     QueueFull,
+    RateLimited,
     Refused,
     ResultMissing,
     ResultNotKept,
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from holdfast._sync.handles.election import Election
     from holdfast._sync.handles.job import Job
     from holdfast._sync.handles.leases import DictLease, DictLock
+    from holdfast._sync.handles.limiter import Limiter
     from holdfast._sync.handles.lock import Lock
     from holdfast._sync.handles.mapping import Dict
     from holdfast._sync.handles.once import Once, once
@@ -63,6 +65,7 @@ if TYPE_CHECKING:
     from holdfast.arguments.put_options import PutOptions
     from holdfast.backoff import Backoff
     from holdfast.client import ControlPlaneClient
+    from holdfast.rates import Rate
     from holdfast.results import (
         MISSING,
         CopyProgress,
@@ -132,6 +135,7 @@ __all__ = [
     "LeaseHeld",
     "LeaseHolder",
     "LeaseLost",
+    "Limiter",
     "Lock",
     "LockTimeout",
     "MessageId",
@@ -149,6 +153,8 @@ __all__ = [
     "QueueMessage",
     "QueueResponse",
     "QueueWorkItem",
+    "Rate",
+    "RateLimited",
     "Refused",
     "ResultMissing",
     "ResultNotKept",
@@ -198,6 +204,8 @@ _LAZY = {
     "Election": "holdfast._sync.handles.election",
     "DictLease": "holdfast._sync.handles.leases",
     "DictLock": "holdfast._sync.handles.leases",
+    "Limiter": "holdfast._sync.handles.limiter",
+    "Rate": "holdfast.rates",
     "Lock": "holdfast._sync.handles.lock",
     "Dict": "holdfast._sync.handles.mapping",
     "Job": "holdfast._sync.handles.job",

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from holdfast._async.handles.job import AsyncJob as Job
     from holdfast._async.handles.leases import AsyncDictLease as DictLease
     from holdfast._async.handles.leases import AsyncDictLock as DictLock
+    from holdfast._async.handles.limiter import AsyncLimiter as Limiter
     from holdfast._async.handles.lock import AsyncLock as Lock
     from holdfast._async.handles.mapping import AsyncDict as Dict
     from holdfast._async.handles.once import AsyncOnce as Once
@@ -39,6 +40,7 @@ __all__ = [
     "DictLock",
     "Election",
     "Job",
+    "Limiter",
     "Lock",
     "Once",
     "Queue",

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from holdfast._async.handles.election import AsyncElection
     from holdfast._async.handles.job import AsyncJob
     from holdfast._async.handles.leases import AsyncHeldLease
+    from holdfast._async.handles.limiter import AsyncLimiter
     from holdfast._async.handles.lock import AsyncLock
     from holdfast._async.handles.mapping import AsyncDict
     from holdfast._async.handles.once import AsyncOnce
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from holdfast._sync.handles.election import Election
     from holdfast._sync.handles.job import Job
     from holdfast._sync.handles.leases import HeldLease
+    from holdfast._sync.handles.limiter import Limiter
     from holdfast._sync.handles.lock import Lock
     from holdfast._sync.handles.mapping import Dict
     from holdfast._sync.handles.once import Once
@@ -100,6 +102,10 @@ class Twin:
     def __get__(self, handle: None, owner: "type[Lock | AsyncLock]") -> "type[AsyncLock]": ...
     @overload
     def __get__(self, handle: "Lock | AsyncLock", owner: type) -> "AsyncLock": ...
+    @overload
+    def __get__(self, handle: None, owner: "type[Limiter | AsyncLimiter]") -> "type[AsyncLimiter]": ...
+    @overload
+    def __get__(self, handle: "Limiter | AsyncLimiter", owner: type) -> "AsyncLimiter": ...
     @overload
     def __get__(self, handle: None, owner: "type[Election | AsyncElection]") -> "type[AsyncElection]": ...
     @overload

@@ -75,6 +75,14 @@ class IdTaken(Refused):
     """A put with `if_id="reject"` met a message under the same id that has another value."""
 
 
+class RateLimited(Refused, TimeoutError):
+    """The rate of a limiter is used up for longer than the caller would wait; nothing was used."""
+
+    def __init__(self, message: str, due_in_s: float = 0.0) -> None:
+        super().__init__(message)
+        self.due_in_s = due_in_s
+
+
 class Compacted(HoldfastError):
     """The events asked for are gone (or were never in this store): take a fresh snapshot."""
 

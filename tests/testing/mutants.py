@@ -11,8 +11,9 @@ from msgspec.structs import replace
 from holdfast import records
 from holdfast.codec.fields import JsonObject, Text, Whole
 from holdfast.commands import ALL, Claimed, Filter, copying, endings, events, putting, settling
+from holdfast.commands.change import Change
 from holdfast.commands.claiming import Claim, ClaimPlan
-from holdfast.commands.dicts import Change, Write
+from holdfast.commands.dicts import Write
 from holdfast.commands.endings import Budget, Endings
 from holdfast.commands.fences import LowerFences
 from holdfast.commands.leases import Acquire, LeaseName, Release

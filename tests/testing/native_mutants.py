@@ -14,6 +14,18 @@ class TextMutant(Struct, frozen=True):
 
 SQL = [
     TextMutant(
+        "knows no rate",
+        r"case when due_in\([^)]*\) > 0 then 'rate'",
+        "case when false then 'rate'",
+        "test_of_many_at_once_no_more_than_the_burst_come_through",
+    ),
+    TextMutant(
+        "forgets the rate that was left",
+        r"select greatest\(until, now\) \+",
+        "select now +",
+        "test_no_window_has_more_than_its_rate_and_little_is_left_unused",
+    ),
+    TextMutant(
         "revives the dead on a signal",
         r"where m.state = 'ready' and m.position > now",
         "where m.position > now or m.state = 'dead'",
@@ -140,6 +152,12 @@ SQL = [
 ]
 
 LUA = [
+    TextMutant(
+        "forgets the rate that was left",
+        r"math.max\(entry and entry.expires_at or now, now\) \+",
+        "now +",
+        "test_no_window_has_more_than_its_rate_and_little_is_left_unused",
+    ),
     TextMutant("forgets progress", r"if command.progress then", "if false then", "test_failures_before_progress_do_not_count"),
     TextMutant(
         "leaves a delay on a signal",

@@ -4,6 +4,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from holdfast.commands.change import Change
 from holdfast.commands.moving import Move
 from holdfast.commands.placement import Placement
 from holdfast.commands.recent import Recent
@@ -24,6 +25,28 @@ def to_the_dead(original: Any, move: Any, tx: Any) -> Any:
 
 
 PUT_MUTANTS = [
+    Mutant("knows no rate", Change, "due_in", lambda *_: 0, "test_a_burst_comes_at_once_and_then_one_in_each_interval"),
+    Mutant(
+        "forgets the rate that was left",
+        Change,
+        "used_up_until",
+        lambda original, change, until, now: original(change, None, now),
+        "test_no_window_has_more_than_its_rate_and_little_is_left_unused",
+    ),
+    Mutant(
+        "wastes the rate",
+        Change,
+        "due_in",
+        lambda original, change, until, now: original(change, until, now) + change.interval_us // 20 * (until is not None),
+        "test_no_window_has_more_than_its_rate_and_little_is_left_unused",
+    ),
+    Mutant(
+        "looks at the rate before it has the entry",
+        PlainStore,
+        "execute",
+        look_first_write_later,
+        "test_of_many_at_once_no_more_than_the_burst_come_through",
+    ),
     Mutant("revives the dead on a signal", Move, "check", to_the_dead, "test_a_signal_leaves_all_others_as_they_are"),
     Mutant(
         "forgets progress",

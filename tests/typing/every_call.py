@@ -26,6 +26,7 @@ from holdfast import (
     JobContext,
     LeaseHeld,
     LeaseHolder,
+    Limiter,
     Lock,
     MessageId,
     Once,
@@ -35,6 +36,7 @@ from holdfast import (
     QueueMessage,
     QueueResponse,
     QueueWorkItem,
+    Rate,
     Refused,
     Schedule,
     ScheduleStatus,
@@ -252,6 +254,10 @@ def leases(shared: Dict[Job]) -> None:
 
 
 def locks(client: ControlPlaneClient) -> None:
+    limiter = Limiter("api", Rate(60, per_s=60.0, burst=10), client=client)
+    limiter.acquire(key=("tenant", 7), cost=3, timeout_s=1.0)
+    assert_type(limiter.aio, aio.Limiter)
+    assert_type(limiter.rate.interval_us, int)
     lock = Lock("backup", holder="h", lease_s=30.0, wait_timeout_s=1.0, max_hold_s=60.0, client=client)
     with lock as held:
         assert_type(held.token, int)

@@ -254,6 +254,11 @@ AT_LATEST_S: Final = Seconds("at_latest_s", optional=True)
 UNIQUE_FOR_S: Final = Seconds("unique_for_s", zero=False, optional=True)
 LEASE_S: Final = Seconds("lease_s", zero=False, optional=True)
 EXTENSION_S: Final = Seconds("lease_s", optional=True)
+LONGEST_BURST_US: Final = 10**15
+"""Thirty years: added to the present it is still a whole number that a float holds, as Lua's are."""
+INTERVAL_US: Final = Whole("interval_us", 0, LONGEST_BURST_US)
+BURST: Final = Whole("burst", 1, _INT32)
+COST: Final = Whole("cost", 1, _INT32)
 TTL_S: Final = Seconds("ttl_s", zero=False, optional=True)
 KEEP_S: Final = Seconds("keep_s")
 OLDER_THAN_S: Final = Seconds("older_than_s", optional=True)

@@ -1,9 +1,10 @@
 """All commands of a store."""
 
+from holdfast.commands.change import Change, Written
 from holdfast.commands.claiming import Claim, Claimed
 from holdfast.commands.command import Command, run
 from holdfast.commands.copying import BeginImport, Copying, EndImport, Fences, Import, Seal, Survey, Surveyed
-from holdfast.commands.dicts import Change, Entries, Length, Read, Write, Written
+from holdfast.commands.dicts import Entries, Length, Read, Write
 from holdfast.commands.events import Changes, Page, Prune
 from holdfast.commands.fences import LowerFences
 from holdfast.commands.leases import Acquire, Acquired, LeaseName, Release, Released, Renew, Renewed

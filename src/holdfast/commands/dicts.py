@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Self
 
 from msgspec import Raw, Struct, json
 from msgspec.structs import replace
@@ -13,30 +13,23 @@ from holdfast.codec.fields import (
     ALL_OR_NONE,
     ANCHOR,
     BY,
-    FENCE,
     KEYS,
-    LEASE,
     LIMIT,
     PREFIX,
-    REVISION,
-    TTL_S,
     Field,
     check_fields,
 )
-from holdfast.commands.argument_checks import check_choice, check_key
+from holdfast.commands.change import NULL, Change, Written
 from holdfast.commands.command import COUNTED, Command, Resource
 from holdfast.commands.names import Renamer, Verb, renamed
 from holdfast.commands.plain import is_plain
-from holdfast.commands.refusal_errors import fence_too_high, no_number, not_written, out_of_range
+from holdfast.commands.refusal_errors import fence_too_high, no_number, no_rate, not_written, out_of_range
 from holdfast.commands.topics import dict_topic
 from holdfast.commands.transaction import Draft, Transaction
-from holdfast.records import NO_VALUE, Entry, Lease, MaybeRaw, Settings, moment_in
+from holdfast.records import NO_VALUE, Entry, Lease, Settings, moment_in, seconds_in
 
-NULL = Raw(b"null")
-CHANGES = ("put", "delete", "increment", "compare")
 FEW = 50
 """How many entries that were asked for by key are read at once."""
-EXPECTATIONS = ("any", "absent", "present", "value", "null", "revision")
 
 
 class Entries(Struct, frozen=True, gc=False, omit_defaults=True):
@@ -128,74 +121,6 @@ class Length(Command[int], frozen=True):
         return plan
 
 
-class Change(Struct, frozen=True, gc=False, omit_defaults=True, forbid_unknown_fields=True):
-    """What to do with one key, and on which conditions."""
-
-    checked: ClassVar[tuple[Field, ...]] = (BY, REVISION, LEASE, FENCE, TTL_S)
-
-    plain_fields: ClassVar[tuple[str, ...]] = (*("key", "do", "value", "by", "expect", "expected", "revision", "lease", "fence", "ttl_s"),)
-
-    key: str
-    do: Literal["put", "delete", "increment", "compare"] = "put"
-    value: MaybeRaw = None
-    by: int | float = 0
-    expect: Literal["any", "absent", "present", "value", "null", "revision"] = "any"
-    """`null` is a missing key or a stored null."""
-    expected: MaybeRaw = None
-    revision: int = 0
-    lease: str | None = None
-    """The id of the lease on this key that must be held."""
-    fence: int | None = None
-    """The token of a claim or a lease of this store: refused once a higher one has written the key under a fence."""
-    ttl_s: float | None = None
-
-    def __post_init__(self) -> None:
-        check_key(self.key)
-        if self.do not in CHANGES or self.expect not in EXPECTATIONS:
-            check_choice(self.do, CHANGES, "do")
-            check_choice(self.expect, EXPECTATIONS, "expect")
-        if self._has_options():
-            check_fields(self, self.checked)
-        if self.do == "put" and self.value is None:
-            message = f"a put of key {self.key} needs a value"
-            raise ValueError(message)
-        if self.expect == "value" and self.expected is None:
-            message = f"key {self.key} is compared with a value, but none was given"
-            raise ValueError(message)
-
-    def _has_options(self) -> bool:
-        by, revision = self.by, self.revision
-        are_plain = type(by) is int and by == 0 and type(revision) is int and revision == 0
-        return not are_plain or self.fence is not None or self.ttl_s is not None or self.lease is not None
-
-    def meets(self, entry: Entry | None) -> bool:
-        match self.expect:
-            case "any":
-                return True
-            case "absent":
-                return entry is None
-            case "present":
-                return entry is not None
-            case "null":
-                return entry is None or entry.value == NULL
-            case "value":
-                return entry is not None and entry.value == self.expected
-            case "revision":
-                return (entry.revision if entry else 0) == self.revision
-
-
-class Written(Struct, frozen=True, gc=False, omit_defaults=True):
-    """What became of one change: the entry now in force, or the one a delete removed."""
-
-    entry: Entry | None = None
-    because: Literal["", "compare", "lease", "fence"] = ""
-    """What stood in the way, nothing if it was written."""
-
-    @property
-    def written(self) -> bool:
-        return not self.because
-
-
 class Write(Command[list[Written]], frozen=True):
     """Change entries of a dict, each on its own conditions."""
 
@@ -277,8 +202,19 @@ class Write(Command[list[Written]], frozen=True):
             return Written(entry, because="compare")
         if change.do in ("delete", "compare"):
             return Written(entry)
+        if change.do == "pace":
+            return self._paced(change, known, entry, tx.now)
         expires_at = None if change.ttl_s is None else tx.now + moment_in(change.ttl_s)
         return Written(Entry(self.dict, change.key, self._value(change, entry), 0, fence_after(change, known), expires_at))
+
+    def _paced(self, change: Change, known: Entry | None, entry: Entry | None, now: int) -> Written:
+        if entry is not None and entry.expires_at is None:
+            raise no_rate(self.dict, change.key)
+        until = None if entry is None else entry.expires_at
+        due_in = change.due_in(until, now)
+        if due_in > 0:
+            return Written(entry, "rate", seconds_in(due_in))
+        return Written(Entry(self.dict, change.key, NULL, 0, fence_after(change, known), change.used_up_until(until, now)))
 
     def _value(self, change: Change, entry: Entry | None) -> Raw:
         if change.do == "put":

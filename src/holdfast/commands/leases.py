@@ -9,8 +9,9 @@ from msgspec.structs import replace
 from holdfast.codec import Limits, check_batch, check_name, check_value_size
 from holdfast.codec.fields import ALL_OR_NONE, HOLDER, LEASE_S, Field, check_fields, key_text, name_text
 from holdfast.commands.argument_checks import check_key
+from holdfast.commands.change import Change
 from holdfast.commands.command import Command, Resource
-from holdfast.commands.dicts import Change, Write, living
+from holdfast.commands.dicts import Write, living
 from holdfast.commands.names import Renamer, Verb, all_renamed, renamed
 from holdfast.commands.plain import is_plain
 from holdfast.commands.refusal_errors import lease_held, lease_lost

@@ -4,7 +4,8 @@ from collections.abc import Collection
 
 from msgspec import Raw, Struct, json
 
-from holdfast.commands.dicts import Change, Write, WritePlan, living
+from holdfast.commands.change import Change
+from holdfast.commands.dicts import Write, WritePlan, living
 from holdfast.commands.transaction import Transaction
 
 

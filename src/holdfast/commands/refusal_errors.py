@@ -54,7 +54,8 @@ def not_written(dict: str, key: str, because: str, lease: str | None) -> LeaseLo
     """A condition of a change was not met."""
     if because == "lease":
         return LeaseLost(f"lease {lease} on key {key} of dict {dict!r} is no longer held; nothing was written")
-    reason = "a higher token has written it" if because == "fence" else "it is not as expected"
+    reasons = {"fence": "a higher token has written it", "rate": "its rate is used up"}
+    reason = reasons.get(because, "it is not as expected")
     return Refused(f"key {key} of dict {dict!r}: {reason}; nothing was written")
 
 
@@ -69,6 +70,11 @@ def fence_too_high(dict: str, key: str, fence: int, newest: int) -> Refused:
 def no_number(dict: str, key: str) -> Refused:
     """An increment met something else."""
     return Refused(f"key {key} of dict {dict!r} is not a number and cannot be incremented; nothing was written")
+
+
+def no_rate(dict: str, key: str) -> Refused:
+    """A change that paces met an entry that has no end, so something else."""
+    return Refused(f"key {key} of dict {dict!r} has a value and does not pace; nothing was written: use another key")
 
 
 def out_of_range(dict: str, key: str) -> Refused:

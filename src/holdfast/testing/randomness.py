@@ -204,7 +204,7 @@ def write(world: World) -> Write:
 def change(world: World, key: str) -> Change:
     chance = world.chance
     values = [Raw(json.encode(value)) for value in (None, 1, 2, 2.5, "text")]
-    do: Any = chance.choice(("put", "put", "put", "delete", "increment", "compare"))
+    do: Any = chance.choice(("put", "put", "put", "delete", "increment", "compare", "pace"))
     expect: Any = chance.choice(("any", "any", "any", "absent", "present", "value", "null", "revision"))
     leases = [lease.lease_id for lease in world.leases[-4:] if lease.key == key]
     return Change(
@@ -217,7 +217,8 @@ def change(world: World, key: str) -> Change:
         revision=chance.choice((0, world.number())) if expect == "revision" else 0,
         lease=chance.choice(leases) if leases and chance.random() < 0.3 else None,
         fence=world.fence() if chance.random() < 0.3 else None,
-        ttl_s=chance.choice((None, None, None, 4)),
+        ttl_s=chance.choice((None, None, None, 4)) if do != "pace" else None,
+        **({"interval_us": chance.choice((333_333, 2_000_000)), "burst": 3, "cost": chance.choice((1, 1, 3))} if do == "pace" else {}),
     )
 
 

@@ -56,6 +56,9 @@ KINDS: Final = {
     "key_in_flight": Kind(errors.KeyInFlight, 409),
     "refused": Kind(errors.Refused, 409, ("step",), lambda detail, fields: errors.Refused(detail, fields.get("step"))),
     "id_taken": Kind(errors.IdTaken, 409, ("step",), lambda detail, fields: errors.IdTaken(detail, fields.get("step"))),
+    "rate_limited": Kind(
+        errors.RateLimited, 409, ("due_in_s",), lambda detail, fields: errors.RateLimited(detail, fields.get("due_in_s", 0.0))
+    ),
     "compacted": Kind(errors.Compacted, 410, ("oldest",), lambda detail, fields: errors.Compacted(detail, fields.get("oldest", 0))),
     "closed": Kind(errors.Closed, 503),
     "not_allowed": Kind(errors.NotAllowed, 403),

@@ -38,6 +38,7 @@ REFUSALS: dict[str, Callable[..., HoldfastError]] = {
     "lease_in_transaction": refusal_errors.lease_in_transaction,
     "lease_lost": refusal_errors.lease_lost,
     "not_written": refusal_errors.not_written,
+    "no_rate": refusal_errors.no_rate,
     "no_number": refusal_errors.no_number,
     "out_of_range": refusal_errors.out_of_range,
     "fence_too_high": refusal_errors.fence_too_high,

@@ -66,6 +66,7 @@ class _Outcome(Struct, frozen=True):
 
     entry: KeptEntry | bool
     because: str
+    due_in: int | None = None
 
 
 class _Granted(Struct, frozen=True):
@@ -106,7 +107,10 @@ def _entries(command: Read, reply: bytes) -> Entries:
 def _written(command: Write, reply: bytes) -> list[Written]:
     outcomes = _decode_outcomes(reply)
     kept = [one.entry.entry(command.dict) if isinstance(one.entry, KeptEntry) else None for one in outcomes]
-    return [Written(entry, one.because) for entry, one in zip(kept, outcomes, strict=True)]  # type: ignore[arg-type]
+    return [
+        Written(entry, one.because, None if one.due_in is None else seconds_in(one.due_in))  # type: ignore[arg-type]
+        for entry, one in zip(kept, outcomes, strict=True)
+    ]
 
 
 def _leases(command: Renew, reply: bytes) -> Renewed:

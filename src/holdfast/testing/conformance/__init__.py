@@ -30,6 +30,7 @@ from holdfast.testing.conformance.leases import LeaseConformance
 from holdfast.testing.conformance.line import LineConformance
 from holdfast.testing.conformance.looking import LookConformance
 from holdfast.testing.conformance.puts import PutConformance
+from holdfast.testing.conformance.rates import RateConformance
 from holdfast.testing.conformance.redrive import RedriveConformance
 from holdfast.testing.conformance.retries import RetryConformance
 from holdfast.testing.conformance.returning import ReturnConformance
@@ -64,6 +65,7 @@ class StoreConformance(
     LookConformance,
     BatchConformance,
     DictConformance,
+    RateConformance,
     FenceConformance,
     LeaseConformance,
     EventConformance,

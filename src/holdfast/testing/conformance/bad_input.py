@@ -122,6 +122,9 @@ TABLE: list[tuple[str, Callable[[Any], Any], tuple[Any, ...]]] = [
     ("a signal to nobody", lambda _: Move(JOBS, "due"), ("",)),
     ("an unknown state", lambda _: Browse(JOBS, state="done"), ("",)),  # type: ignore[arg-type]
     ("an unknown change", lambda _: Change("a", do="append", value=raw(1)), ("",)),  # type: ignore[arg-type]
+    ("a rate without an interval", lambda _: Change("a", "pace"), ("",)),
+    ("more at once than a burst", lambda _: Change("a", "pace", interval_us=1, burst=2, cost=3), ("",)),
+    ("a rate with an end", lambda _: Change("a", "pace", interval_us=1, ttl_s=1), ("",)),
     ("an unknown expectation", lambda _: Change("a", value=raw(1), expect="newer"), ("",)),  # type: ignore[arg-type]
     ("an unknown kind", lambda _: Configure("stack", JOBS), ("",)),  # type: ignore[arg-type]
     ("a put without a value", lambda _: Change("a"), ("",)),

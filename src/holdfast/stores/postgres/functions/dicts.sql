@@ -13,9 +13,10 @@ language sql stable as $$
 $$;
 
 -- What became of a change: the entry in force, or the one that a delete removed.
-create or replace function written_json(e entries, is_told boolean, because text) returns text
+create or replace function written_json(e entries, is_told boolean, because text, due_in bigint default null) returns text
 language sql stable as $$
-  select '{' || case when is_told then '"entry":' || entry_json(e) || ',' else '' end || '"because":"' || because || '"}'
+  select '{' || case when is_told then '"entry":' || entry_json(e) || ',' else '' end || '"because":"' || because || '"'
+    || coalesce(',"due_in_s":' || due_in / 1000000::double precision, '') || '}'
 $$;
 
 create or replace function is_there(e entries, now bigint) returns boolean
@@ -103,16 +104,18 @@ begin
       part.e, part.is_there, part.lease is null or part.is_held, part.fence,
       coalesce(part.c ->> 'expect', 'any'), vals[(part.c -> 'expected')::integer], (part.c ->> 'revision')::bigint
     );
-    if changed.because <> '' then
-      null;
-    elsif part.act in ('put', 'increment') then
+    if changed.because = '' and part.act = 'pace' then
+      changed.because := what_paces(of_dict, part.c, part.e, part.is_there, now);
+    end if;
+    if changed.because = '' and part.act in ('put', 'increment', 'pace') then
       changed.entry.value := case part.act
         when 'put' then vals[(part.c -> 'value')::integer]
+        when 'pace' then 'null'
         else incremented(of_dict, part.c ->> 'key', vals[(part.c -> 'by')::integer], case when part.is_there then (part.e).value else '0' end)
       end;
       changed.entry.fence := greatest(part.fence, (part.e).fence);
-      changed.entry.expires_at := now + moment_in((part.c ->> 'ttl_s')::double precision);
-    elsif part.act = 'delete' then
+      changed.entry.expires_at := ends_at(part.c, (part.e).expires_at, now);
+    elsif changed.because = '' and part.act = 'delete' then
       changed.entry.fence := greatest(part.fence, (part.e).fence);
     end if;
     changes := changes || changed;
@@ -135,6 +138,38 @@ begin
   if of_fence > newest then
     perform refuse('fence_too_high', jsonb_build_array(of_dict, of_key, of_fence, newest));
   end if;
+end
+$$;
+
+-- When the time that all units of a rate took is over, if this change is let through.
+create or replace function used_up_until(changed jsonb, until bigint, now bigint) returns bigint
+language sql immutable as $$
+  select greatest(until, now) + coalesce((changed ->> 'cost')::bigint, 1) * (changed ->> 'interval_us')::bigint
+$$;
+
+-- When the entry that a change writes ends, if it does.
+create or replace function ends_at(changed jsonb, until bigint, now bigint) returns bigint
+language sql immutable as $$
+  select case changed ->> 'do'
+    when 'pace' then used_up_until(changed, until, now)
+    else now + moment_in((changed ->> 'ttl_s')::double precision)
+  end
+$$;
+
+-- How many microseconds a change comes too early for its rate, 0 or less if it does not.
+create or replace function due_in(changed jsonb, until bigint, now bigint) returns bigint
+language sql immutable as $$
+  select used_up_until(changed, until, now) - coalesce((changed ->> 'burst')::bigint, 1) * (changed ->> 'interval_us')::bigint - now
+$$;
+
+-- Whether its rate stands in the way of a change.
+create or replace function what_paces(of_dict text, changed jsonb, e entries, is_there boolean, now bigint) returns text
+language plpgsql as $$
+begin
+  if is_there and e.expires_at is null then
+    perform refuse('no_rate', jsonb_build_array(of_dict, e.key));
+  end if;
+  return case when due_in(changed, e.expires_at, now) > 0 then 'rate' else '' end;
 end
 $$;
 
@@ -197,7 +232,7 @@ declare
   answers text[] := '{}';
 begin
   for changed in select * from jsonb_populate_recordset(null::change, p) loop
-    if changed.because = '' and changed.act in ('put', 'increment') then
+    if changed.because = '' and changed.act in ('put', 'increment', 'pace') then
       changed.entry.revision := append(
         topic, 'written', told_of_entry(changed.key, (changed.entry).value), now
       );
@@ -215,14 +250,15 @@ begin
       set value = null, expires_at = null, fence = (changed.entry).fence
       where dict = of_dict and key = changed.key;
     end if;
-    answers := answers || written_json(changed.entry, changed.was_there, changed.because);
+    answers := answers || written_json(changed.entry, changed.was_there, changed.because, case when changed.because = 'rate'
+      then due_in(c -> 'changes' -> (changed.o - 1), (changed.entry).expires_at, now) end);
   end loop;
   -- Rows that were only there to be locked.
   delete from entries as e
   using jsonb_array_elements(c -> 'changes') as x
   cross join lateral (select h.ctid from entries as h where h.dict = of_dict and h.key = x ->> 'key' limit 1) as h
   where e.ctid = h.ctid and e.value is null and e.fence = 0;
-  if exists (select from jsonb_populate_recordset(null::change, p) as x where x.because = '' and (x.act in ('put', 'increment') or (x.act = 'delete' and x.was_there))) then
+  if exists (select from jsonb_populate_recordset(null::change, p) as x where x.because = '' and (x.act in ('put', 'increment', 'pace') or (x.act = 'delete' and x.was_there))) then
     insert into names (kind, name, created_at) values ('dict', of_dict, now) on conflict do nothing;
   end if;
   return '[' || array_to_string(answers, ',') || ']';

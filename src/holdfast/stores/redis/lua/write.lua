@@ -1,9 +1,11 @@
 --- Write: change entries of a dict, each on its own conditions.
 --
 -- KEYS  1 the store  2 the dict
--- ARGV  1 the command: dict, all_or_none, changes, each with key, do, value, by (as text), expect, expected, revision, lease, fence, ttl
+-- ARGV  1 the command: dict, all_or_none, changes, each with key, do, value, by (as text), expect, expected, revision, lease, fence, ttl, interval_us,
+--         burst, cost
 --       2 its id, or ''  3 the moment, in tests  4 the offset of the wall clock, in tests
--- Answers a list of {entry, because}: the entry now in force, or the one a delete removed, and what stood in the way.
+-- Answers a list of {entry, because, due_in}: the entry now in force, or the one a delete removed, what stood in the way, and when a change
+-- that came too early may be made.
 -- @include writing
 
 local write = {}
@@ -32,7 +34,7 @@ function write.write(command, plan)
   -- A table without fields would be packed as a list.
   local answer = {}
   for i, one in ipairs(plan) do
-    answer[i] = { entry = one.entry or false, because = one.because or "" }
+    answer[i] = { entry = one.entry or false, because = one.because or "", due_in = one.due_in }
   end
   return answer
 end
