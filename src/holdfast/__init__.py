@@ -83,6 +83,7 @@ if TYPE_CHECKING:
         Stats,
         WatchEvent,
     )
+    from holdfast.schedules.declared import TaskSchedule
     from holdfast.schedules.definition import ScheduleOptions, ScheduleStatus
     from holdfast.schedules.rules import Every
     from holdfast.steps import Step
@@ -176,6 +177,7 @@ __all__ = [
     "Task",
     "TaskDefaults",
     "TaskOptions",
+    "TaskSchedule",
     "TaskWorker",
     "Tasks",
     "TimeLimitExceeded",
@@ -232,6 +234,7 @@ _LAZY = {
     "PutOptions": "holdfast.arguments.put_options",
     "Every": "holdfast.schedules.rules",
     "Schedule": "holdfast._sync.handles.schedule",
+    "TaskSchedule": "holdfast.schedules.declared",
     "ScheduleOptions": "holdfast.schedules.definition",
     "ScheduleStatus": "holdfast.schedules.definition",
     "Step": "holdfast.steps",

@@ -4,7 +4,24 @@ import sqlite3
 from dataclasses import dataclass
 from typing import Any, assert_type
 
-from holdfast import Bound, Call, Consumer, ControlPlaneClient, Job, JobContext, JobStatus, Task, Tasks, TaskWorker, aio, current_job
+from holdfast import (
+    Bound,
+    Call,
+    Consumer,
+    ControlPlaneClient,
+    Every,
+    Job,
+    JobContext,
+    JobStatus,
+    Schedule,
+    Task,
+    Tasks,
+    TaskSchedule,
+    TaskWorker,
+    aio,
+    current_job,
+)
+from holdfast.commands import Item
 
 
 @dataclass
@@ -52,6 +69,10 @@ def tasks() -> None:
     assert_type(app.worker(queues=["default"], concurrency=8), TaskWorker)
     assert_type((app.name, app.queue, app.queues, app.client), tuple[str, str, list[str], ControlPlaneClient])
     assert_type(app.tasks, list[Task[..., Any, Any]])
+    assert_type(app.schedule("@daily", post, "ann", text="x").options(tz="Europe/Vienna", name="daily"), TaskSchedule)
+    assert_type(app.schedule(Every(hours=6), render, page=3).entry.queue, str)
+    assert_type(app.schedules, list[Schedule])
+    assert_type(post.message(post.args("ann")), Item)
     assert_type(current_job(), JobContext | None)
     app.run(until_empty=True, concurrency=2)
 

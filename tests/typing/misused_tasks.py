@@ -27,3 +27,4 @@ def wrong(send: Task[[str], int, int], render: Task[[int], str, str]) -> None:
 send.put("ann", txt="hi")  # type: ignore[call-arg]
 send.put_many([render.args(3)])  # type: ignore[list-item]
 app.task(concurency=3)  # type: ignore[call-overload]
+app.schedule("@daily", send, 7)  # type: ignore[arg-type]

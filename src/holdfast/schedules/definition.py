@@ -9,6 +9,7 @@ from msgspec import Struct, json
 from holdfast.arguments.options import refuse_unknown
 from holdfast.arguments.put_options import make_item
 from holdfast.codec import JSON, check_name
+from holdfast.commands import Item
 from holdfast.commands.argument_checks import check_choice
 from holdfast.schedules.entries import CATCH_UPS, OVERLAPS, CatchUp, Overlap, ScheduleEntry
 from holdfast.schedules.rules import Every, rule_of
@@ -17,8 +18,8 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 PUT_OPTIONS = ("priority", "max_attempts", "dead_letter_queue", "start_within_s", "metadata", "labels")
 
 
-class ScheduleOptions(TypedDict, total=False):
-    """The options of a schedule."""
+class RunOptions(TypedDict, total=False):
+    """When a schedule runs."""
 
     tz: str
     """The time zone of the rule, by default UTC."""
@@ -34,6 +35,11 @@ class ScheduleOptions(TypedDict, total=False):
     """The moment, with time zone, before which it does not run."""
     ends_at: datetime | None
     """The moment, with time zone, after which it does not run."""
+
+
+class ScheduleOptions(RunOptions, total=False):
+    """The options of a schedule: when it runs, and how its runs are put."""
+
     priority: int
     """As for `Queue.put`, as are those below."""
     max_attempts: int | None
@@ -78,6 +84,12 @@ def entry_for(rule: str | Every, queue: str, value: Any, options: ScheduleOption
     given: dict[str, Any] = dict(options)
     # Refuses what a put would refuse, today and not at the first run.
     item = make_item(value, JSON, {name: given.pop(name) for name in PUT_OPTIONS if name in given})
+    return entry_of_item(rule, queue, item, given)
+
+
+def entry_of_item(rule: str | Every, queue: str, item: Item, options: Mapping[str, Any]) -> ScheduleEntry:
+    """The entry of a schedule that puts this item; the options are those about time."""
+    given = dict(options)
     fields: dict[str, Any] = {"dead_letter": item.dead_letter, "priority": item.priority, "max_attempts": item.max_attempts}
     fields |= {"start_within_s": item.start_within_s, "labels": list(item.labels)}
     fields |= {"metadata": None if item.metadata is None else json.decode(item.metadata)}

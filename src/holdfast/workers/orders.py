@@ -14,6 +14,7 @@ from holdfast.codec.fields import HELD_S, MAX_ATTEMPTS, MAX_HOLD_S, RENEW_INTERV
 from holdfast.commands.argument_checks import RETURNS, check_budget, check_choice
 from holdfast.holding.hold import this_process
 from holdfast.records import Message, ReturnTo
+from holdfast.schedules.entries import ScheduleEntry
 from holdfast.wording import counted
 from holdfast.workers.execution import Kind
 from holdfast.workers.handlers.definitions import name_of
@@ -142,6 +143,8 @@ class Orders(Struct, frozen=True, kw_only=True):
     heartbeat_s: float | None = 10.0
     poll_interval_s: float = 1.0
     schedules: bool = True
+    declared: Mapping[str, ScheduleEntry] = {}
+    """The schedules that its code declares."""
 
     def __post_init__(self) -> None:
         check_name(self.queue, "queue")

@@ -6,6 +6,7 @@ import pytest
 
 from holdfast import JobContext
 from holdfast._async.handles.schedule import AsyncSchedule
+from holdfast._async.handles.tasks import AsyncTasks
 from holdfast._async.handles.worker import AsyncWorker
 from holdfast.client import ControlPlaneClient
 from holdfast.testing.clock import FakeClock
@@ -50,3 +51,38 @@ async def test_one_that_is_told_so_puts_none(client: ControlPlaneClient, clock: 
     clock.advance(60.0)
     await AsyncWorker(handle, "jobs", client=client, schedules=False).run(until_empty=True)
     assert (await AsyncSchedule.from_name("report", client=client).status()).runs == 0
+
+
+async def test_a_task_is_run_by_the_schedule_that_its_code_declares(client: ControlPlaneClient, clock: FakeClock) -> None:
+    gate, seen, app = AsyncGate(), list[object](), AsyncTasks("shop", client=client)
+
+    @app.task(name="report", max_attempts=2, results=False)
+    async def report(kind: str, *, pages: int = 1) -> None:
+        seen.append((kind, pages))
+        gate.open()
+
+    app.schedule("every 60 s", report, "daily", pages=3).options(name="nightly", overlap="queue")
+    for schedule in app.schedules:
+        await schedule.save()
+    async with app.worker():
+        clock.advance(60.0)
+        await gate.wait()
+    assert seen == [("daily", 3)]
+    status = await AsyncSchedule.from_name("nightly", client=client).status()
+    assert (status.source, status.runs, status.overlap, status.is_orphan) == ("shop", 1, "queue", False)
+
+
+async def test_two_schedules_of_one_name_and_rules_that_make_no_sense_are_refused(client: ControlPlaneClient) -> None:
+    app = AsyncTasks(client=client)
+
+    @app.task(name="report")
+    async def report(kind: str) -> None: ...
+
+    with pytest.raises(ValueError, match="cron expression"):
+        app.schedule("never", report, "daily")
+    with pytest.raises(TypeError):
+        app.schedule("* * * * *", report, 1)  # type: ignore[arg-type]
+    app.schedule("* * * * *", report, "a")
+    app.schedule("* * * * *", report, "b")
+    with pytest.raises(ValueError, match="two schedules are named 'report'"):
+        app.worker()

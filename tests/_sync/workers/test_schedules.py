@@ -3,8 +3,11 @@
 
 from datetime import UTC, datetime
 
+import pytest
+
 from holdfast import JobContext
 from holdfast._sync.handles.schedule import Schedule
+from holdfast._sync.handles.tasks import Tasks
 from holdfast._sync.handles.worker import Worker
 from holdfast.client import ControlPlaneClient
 from holdfast.testing.clock import FakeClock
@@ -47,3 +50,38 @@ def test_one_that_is_told_so_puts_none(client: ControlPlaneClient, clock: FakeCl
     clock.advance(60.0)
     Worker(handle, "jobs", client=client, schedules=False).run(until_empty=True)
     assert (Schedule.from_name("report", client=client).status()).runs == 0
+
+
+def test_a_task_is_run_by_the_schedule_that_its_code_declares(client: ControlPlaneClient, clock: FakeClock) -> None:
+    gate, seen, app = Gate(), list[object](), Tasks("shop", client=client)
+
+    @app.task(name="report", max_attempts=2, results=False)
+    def report(kind: str, *, pages: int = 1) -> None:
+        seen.append((kind, pages))
+        gate.open()
+
+    app.schedule("every 60 s", report, "daily", pages=3).options(name="nightly", overlap="queue")
+    for schedule in app.schedules:
+        schedule.save()
+    with app.worker():
+        clock.advance(60.0)
+        gate.wait()
+    assert seen == [("daily", 3)]
+    status = Schedule.from_name("nightly", client=client).status()
+    assert (status.source, status.runs, status.overlap, status.is_orphan) == ("shop", 1, "queue", False)
+
+
+def test_two_schedules_of_one_name_and_rules_that_make_no_sense_are_refused(client: ControlPlaneClient) -> None:
+    app = Tasks(client=client)
+
+    @app.task(name="report")
+    def report(kind: str) -> None: ...
+
+    with pytest.raises(ValueError, match="cron expression"):
+        app.schedule("never", report, "daily")
+    with pytest.raises(TypeError):
+        app.schedule("* * * * *", report, 1)  # type: ignore[arg-type]
+    app.schedule("* * * * *", report, "a")
+    app.schedule("* * * * *", report, "b")
+    with pytest.raises(ValueError, match="two schedules are named 'report'"):
+        app.worker()

@@ -5,14 +5,17 @@ from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, ClassVar, Concatenate, ParamSpec, Protocol, TypeVar, Unpack, overload
 
 from holdfast._async.handles.consumer import AsyncConsumer
+from holdfast._async.handles.schedule import AsyncSchedule
 from holdfast._async.handles.task import AsyncTask
 from holdfast._async.handles.worker import AsyncTaskWorker
 from holdfast.aio_attribute import Twin
 from holdfast.arguments.options import refuse_unknown, show_options
-from holdfast.arguments.where import JobHandle
+from holdfast.arguments.where import JobHandle, Where
 from holdfast.client import ControlPlaneClient
 from holdfast.codec import check_name
 from holdfast.holding.hold import this_process
+from holdfast.schedules.declared import TaskSchedule, declared_entries
+from holdfast.schedules.rules import Every
 from holdfast.workers.handlers.definitions import is_same, name_of, refuse_two
 from holdfast.workers.handlers.jobs import JobContext
 from holdfast.workers.options import ConsumerOptions, ProcessOptions
@@ -77,6 +80,7 @@ class AsyncTasks(JobHandle):
         self._base_url = base_url
         self._tasks: dict[str, AsyncTask[..., Any, Any]] = {}
         self._consumers: dict[str, AsyncConsumer[Any, Any, Any]] = {}
+        self._schedules: list[TaskSchedule] = []
 
     @overload
     def task(
@@ -129,6 +133,24 @@ class AsyncTasks(JobHandle):
 
         return made
 
+    def schedule(self, rule: str | Every, task: AsyncTask[P, Any, Any], /, *args: P.args, **kwargs: P.kwargs) -> TaskSchedule:
+        """Put a job of the task with these arguments by a rule: `app.schedule("0 3 * * *", report, kind="daily")`.
+
+        Workers of these tasks save the schedule when they start, under the name of the task, and put what is due. What it returns takes the
+        options of a schedule: `app.schedule(…).options(tz="Europe/Vienna", name="report in Vienna")`.
+        """
+        item = task.message(task.args(*args, **kwargs))
+        declared = TaskSchedule(task.name, rule, task.queue, item, self.name)
+        self._schedules.append(declared)
+        return declared
+
+    @property
+    def schedules(self) -> builtins.list[AsyncSchedule]:
+        """The schedules of its tasks, as they are declared; saving one is what a worker does."""
+        entries = declared_entries(self._schedules)
+        where: Where = {"client": self._client, "base_url": self._base_url}
+        return [AsyncSchedule.of_entry(name, entry, **where) for name, entry in entries.items()]
+
     @property
     def tasks(self) -> builtins.list[AsyncTask[..., Any, Any]]:
         """Every task, each once."""
@@ -152,7 +174,7 @@ class AsyncTasks(JobHandle):
             {queue: consumer.options for queue, consumer in self._consumers.items()},
             {name: task.options for name, task in self._tasks.items()},
         )
-        fields: dict[str, Any] = {"name": this_process(), **options}
+        fields: dict[str, Any] = {"name": this_process(), "declared": declared_entries(self._schedules), **options}
         return AsyncTaskWorker(Orders(queue=chosen[0], table=table, **fields), client=self._client, base_url=self._base_url)
 
     async def run(

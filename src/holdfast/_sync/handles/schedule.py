@@ -61,6 +61,13 @@ class Schedule(StoreHandle):
         vars(handle).update(name=check_name(name, "schedule"), _entry=None)
         return handle
 
+    @classmethod
+    def of_entry(cls, name: str, entry: ScheduleEntry, **where: Unpack[Where]) -> Self:
+        """Make a handle of one that is defined, and perhaps not saved."""
+        handle = cls.from_name(name, **where)
+        handle._entry = entry  # noqa: SLF001 - of this class
+        return handle
+
     def save(self) -> None:
         """Store it, or change the stored one: its counts stay, and that it is paused. With another rule it begins after now.
 
@@ -69,7 +76,8 @@ class Schedule(StoreHandle):
         if self._entry is None:
             raise ValueError(f"this handle of schedule {self.name!r} was made from its name and has no rule: make one with a rule to save")
         store = self._reach().store
-        save(store, self.name, self._entry, now_of(store))
+        now = now_of(store)
+        save(store, self.name, replace(self._entry, seen_at=None if self._entry.source is None else now), now)
 
     def delete(self) -> bool:
         """Remove it; False if there is none."""

@@ -13,7 +13,7 @@ from holdfast.arguments.put_options import PutOptions
 from holdfast.arguments.where import JobHandle
 from holdfast.client import ControlPlaneClient
 from holdfast.codec import Codec
-from holdfast.commands import Put
+from holdfast.commands import Item, Put
 from holdfast.stores.caller_transaction import Connection
 from holdfast.workers.calls import Call, Messages
 from holdfast.workers.handlers.jobs import JobContext, current_job
@@ -90,6 +90,10 @@ class Task(JobHandle, Generic[P, R, C]):
     def args(self, *args: P.args, **kwargs: P.kwargs) -> Call[R]:
         """A call of the function with these arguments, to be put later."""
         return Call(self.name, self._messages.arguments.bind(*args, **kwargs))
+
+    def message(self, call: Call[R]) -> Item:
+        """The message that a put of this call makes."""
+        return self._messages.item(call.of(self.name), {})
 
     def using(self, **options: Unpack[UsingOptions]) -> "Bound[P, R]":
         """The task with options for its puts: `send.using(delay_s=60.0).put("ann")`."""

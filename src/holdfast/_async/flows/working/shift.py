@@ -114,7 +114,7 @@ class AsyncShift:
             await hear_cancellations(self._store, self._crew, bell, self._cancelled)
 
         listener = AsyncSide(hear, "holdfast-cancellations")
-        ticker = AsyncTicker(self._store, self.incarnation)
+        ticker = AsyncTicker(self._store, self.incarnation, self.orders.declared)
         schedules = AsyncSide(ticker.run, "holdfast-schedules") if self.orders.schedules else None
         place = without_password(self._store.url) or "the default store"
         _log.info("worker %s begins: %s on %s", self.orders.name, self.orders.summary, place)

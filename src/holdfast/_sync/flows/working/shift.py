@@ -115,7 +115,7 @@ class Shift:
             hear_cancellations(self._store, self._crew, bell, self._cancelled)
 
         listener = Side(hear, "holdfast-cancellations")
-        ticker = Ticker(self._store, self.incarnation)
+        ticker = Ticker(self._store, self.incarnation, self.orders.declared)
         schedules = Side(ticker.run, "holdfast-schedules") if self.orders.schedules else None
         place = without_password(self._store.url) or "the default store"
         _log.info("worker %s begins: %s on %s", self.orders.name, self.orders.summary, place)
