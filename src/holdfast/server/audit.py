@@ -21,7 +21,7 @@ AUDIT_PAGE: Final = 1_000
 _log = logging.getLogger("holdfast.audit")
 
 ADMINISTRATIVE: Final = (Configure, Clear, LowerFences, Move, Prune, Together)
-MOVES: Final = {"ready": "redrive", "dead": "bury", "gone": "purge"}
+MOVES: Final = {"ready": "redrive", "dead": "bury", "gone": "purge", "due": "signal"}
 
 
 class Actor(Struct, frozen=True):

@@ -13,7 +13,7 @@ from holdfast.stores import AsyncStore
 
 Op = Literal["put", "claimed", "done", "ready", "dead", "removed"]
 
-MOVES: dict[str, Op] = {"ready": "ready", "dead": "dead", "gone": "removed"}
+MOVES: dict[str, Op] = {"ready": "ready", "dead": "dead", "gone": "removed", "due": "ready"}
 
 
 class Effect(NamedTuple):
