@@ -59,6 +59,7 @@ ROWS = [
     Row("POST /v1/renew", {"names": [[None, "k", "l"], ["d", "k", "l"]], "lease_s": 1}, ("lease:k:hold", "dict:d:hold")),
     Row("POST /v1/release", {"names": [[None, "k", "l"]]}, ("lease:k:hold",)),
     Row("POST /v1/look", {"dict": "d", "keys": ["k"]}, ("dict:d:read",)),
+    Row("POST /v1/look", {"dict": "d", "keys": []}, ("dict:d:read",)),
     Row("POST /v1/look", {"dict": None, "keys": ["k"]}, ("lease:k:read",)),
     Row("POST /v1/configure", lambda: {"kind": "queue", "name": "q", "maxsize": next(NUMBERS)}, ("queue:q:manage",)),
     Row("POST /v1/configure", {"kind": "queue", "name": "dead"}, ("queue:dead:read|claim|put|hold|write|manage",)),

@@ -37,9 +37,10 @@ class Look(Command[Looked], frozen=True):
             check_key(key)
 
     def named(self, names: Renamer) -> Self:
-        found = [names.lease(self.dict, key, self.verb) for key in self.keys]
-        keys = [key for _, key in found]
-        return self if not found else renamed(self, dict=found[0][0], keys=self.keys if keys == list(self.keys) else keys)
+        # Also where no key is asked for: who may not read the dict is told nothing.
+        name = None if self.dict is None else names.object("dict", self.dict, self.verb)
+        keys = [names.lease(self.dict, key, self.verb)[1] for key in self.keys]
+        return renamed(self, dict=name, keys=self.keys if keys == list(self.keys) else keys)
 
     def measure(self, limits: Limits) -> int:
         return check_batch(len(self.keys), 0, limits)
