@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import TypeVar
 
 from msgspec import Struct, json
+from msgspec.structs import replace
 
 from holdfast.commands import Copying, Fenced
 from holdfast.commands.transaction import Cursor
@@ -77,6 +78,11 @@ class Page(Struct, frozen=True):
         """The records without entries that expired before they were read."""
         keys = {one.key for one in there}
         return [one for one in self.records if not isinstance(one, Entry) or one.expires_at is None or one.key in keys]
+
+
+def without_fences(records: Sequence[Record]) -> list[Record]:
+    """The records without the fences of entries: these are records of their own, and a store may show them in its entries or not."""
+    return [replace(one, fence=0) if isinstance(one, Entry) else one for one in records]
 
 
 def in_portions(records: Sequence[R]) -> Iterator[Sequence[R]]:

@@ -10,7 +10,7 @@ from holdfast.commands import BeginImport, Browse, Copying, Count, EndImport, Fe
 from holdfast.commands.checksums import checksum_of
 from holdfast.commands.copying import Surveyed
 from holdfast.commands.moving import cursor
-from holdfast.copy_pages import PAGE, STATES, Page, Place, Record, in_portions
+from holdfast.copy_pages import PAGE, STATES, Page, Place, Record, in_portions, without_fences
 from holdfast.errors import Refused, StoreCorrupted, StoreMoved
 from holdfast.records import Kind, Settings
 from holdfast.results import CopyProgress
@@ -179,7 +179,7 @@ async def copy_page(target: AsyncStore, copying: Copying, found: Page) -> Copyin
     )
     after = await target.execute(command)
     there = await _read_back(target, page)
-    if checksum_of(page.lasting(there)) != checksum_of(there):
+    if checksum_of(without_fences(page.lasting(there))) != checksum_of(without_fences(there)):
         raise StoreCorrupted(
             f"the copy of {page.place.name!r} differs in the target: is the target already in use? "
             "The source was not changed; empty the target, and copy again"
