@@ -48,7 +48,7 @@ def postgres(find: str, instead: str) -> Iterator[Opens]:
 
 FAULTS: dict[str, Callable[[Path], AbstractContextManager[Opens]]] = {
     "a dropped field": lambda _: redis(
-        r"local kept = options\.kept\n", "local kept = options.kept\n  if kept then kept.max_attempts = nil end\n"
+        r"  for field, content in pairs\(kept\) do\n", "  kept.max_attempts = nil\n  for field, content in pairs(kept) do\n"
     ),
     "a wrong order": lambda _: postgres(r"f\.priority desc, f\.position, f\.n", "f.priority desc, f.position desc, f.n"),
     "a missed wake-up": lambda folder: lmdb(folder, "_put", "wake", lambda *_: None),
