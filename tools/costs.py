@@ -70,7 +70,7 @@ def _parts(path: Path, text: str, word: str) -> list[str]:
     folder = "/".join(path.parts[3:-1])
     if folder in ("redis/lua", "redis/lua/fast", "postgres/functions"):
         return [""] if re.fullmatch(rf"(fast_)?({word})", path.stem) else []
-    if folder == "sqlite":
+    if folder in ("sqlite", "sqlite/fast"):
         # A put and a settlement are one statement each; a claim is a function that takes several.
         kind = ".py" if word == "claim" else ".sql"
         begins = r"def _" if kind == ".py" else r"-- name: "

@@ -15,7 +15,7 @@ from holdfast.stores.lmdb.transaction import LmdbTransaction
 from holdfast.stores.memory import MemoryStore
 from holdfast.stores.postgres.calls import Calls
 from holdfast.stores.redis import requests
-from holdfast.stores.sqlite import native
+from holdfast.stores.sqlite.fast import commands as fast
 from holdfast.testing.differential import Opens, run
 from tests.conformance.factories import LmdbFactory, MemoryFactory, PostgresFactory, RedisFactory, SqliteFactory
 from tests.conformance.plain import switch_off
@@ -72,7 +72,7 @@ def memory(paths: Paths, monkeypatch: pytest.MonkeyPatch) -> Makes:
 
 @pytest.fixture
 def sqlite(paths: Paths, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Makes:
-    monkeypatch.setattr(native, "answer", counted(paths, native.answer))
+    monkeypatch.setattr(fast, "answer", counted(paths, fast.answer))
     return lambda seed: SqliteFactory(folder(tmp_path, seed))
 
 

@@ -10,9 +10,9 @@ from holdfast.commands.allowance import Allowance
 from holdfast.commands.command import by_halves
 from holdfast.commands.request import NOBODY, current
 from holdfast.records import Kind, Lease, Message, Settings
-from holdfast.stores.sqlite import native
 from holdfast.stores.sqlite.copying import Copies
 from holdfast.stores.sqlite.dicts import Entries
+from holdfast.stores.sqlite.fast import commands as fast
 from holdfast.stores.sqlite.file import LATEST
 from holdfast.stores.sqlite.queues import Messages, read_settings
 from holdfast.stores.sqlite.statements import SQL
@@ -90,7 +90,7 @@ def _run(tx: SqliteTransaction, command: Command[Any]) -> Any:
 
 
 def _carry_out(tx: SqliteTransaction, command: Command[Any]) -> Any:
-    answer = native.answer(tx, command)
+    answer = fast.answer(tx, command)
     if answer is not None:
         return answer
     tx.reserved = {}

@@ -8,7 +8,7 @@ from holdfast.commands import Prune
 from holdfast.errors import OutcomeUnknown, StoreFull, StoreUnavailable
 from holdfast.stores.files import Durability
 from holdfast.stores.group_commit import Job, attempt, call_done, fail_all
-from holdfast.stores.sqlite.alike import carry_out_alike
+from holdfast.stores.sqlite.fast.commits import carry_out_alike
 from holdfast.stores.sqlite.file import UNREADABLE, open_connection, translate
 from holdfast.stores.sqlite.transaction import SqliteTransaction
 

@@ -13,7 +13,7 @@ from holdfast.commands.topics import queue_topic
 from holdfast.commands.transaction import Draft
 from holdfast.records import NEVER, end_of
 from holdfast.stores.group_commit import Job
-from holdfast.stores.sqlite.native import DONE, NativeTransaction, has_odd, is_plain, leased, put_many, settle_many
+from holdfast.stores.sqlite.fast.commands import DONE, NativeTransaction, has_odd, is_plain, leased, put_many, settle_many
 from holdfast.stores.sqlite.queues import HAS_OVERDUE, MAXSIZE, PAUSED
 from holdfast.stores.sqlite.rows import is_large
 from holdfast.stores.sqlite.statements import SQL
