@@ -116,7 +116,7 @@ def one_by_one(original: Any, store: Any, command: Any) -> Any:
 def look_first_write_later(_: Any, store: Any, command: Any) -> Any:
     tx = Tx(store._tables, store._now_us(), 0)
     plan = command.check(tx)
-    time.sleep(0.0001)
+    time.sleep(0.005)  # Long enough for others to look, too, on a busy machine.
     with store._lock:
         return command.write(tx, plan)
 
