@@ -165,6 +165,8 @@ def interrupted(store: LmdbStore, after_s: float) -> bool:
     return False
 
 
+# An interrupt that comes while Python forgets a weak reference cannot be raised: Python only tells of it.
+@pytest.mark.filterwarnings("ignore:Exception ignored in:pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.usefixtures("interrupts")
 def test_interrupts_at_any_moment_leave_the_store_usable_and_what_was_claimed_is_given_back(tmp_path: Path) -> None:
     store = LmdbStore(tmp_path / "store", durability="process")

@@ -193,7 +193,7 @@ def test_loops_of_several_threads_each_close_their_own() -> None:
 def test_a_program_ends_without_a_warning_however_its_loop_ended() -> None:
     program = """
 import asyncio
-from test_loops import get, resources
+from test_per_loop import get, resources
 per_loop = resources()
 asyncio.run(get(per_loop))
 left = asyncio.new_event_loop(); left.run_until_complete(get(per_loop)); left.close()

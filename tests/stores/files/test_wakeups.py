@@ -138,9 +138,10 @@ wakeups = Wakeups(path, hear)
 
 def test_what_is_not_a_hint_is_ignored(database: Path, here: Listening) -> None:
     here.wakeups.listen()
-    noise = random.Random(7)
+    noise, folder = random.Random(7), os.open(f"{database}-wake", os.O_RDONLY | os.O_DIRECTORY)
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as stranger:
-        stranger.connect(f"{database}-wake/{sockets(database)[0]}")
+        # By a descriptor: the path itself may be too long for a socket.
+        stranger.connect(f"/proc/self/fd/{folder}/{sockets(database)[0]}")
         for size in range(200):
             stranger.send(noise.randbytes(size))
         stranger.send(b"\x91\x92\xa2\xff\xfe\x01")
@@ -149,6 +150,7 @@ def test_what_is_not_a_hint_is_ignored(database: Path, here: Listening) -> None:
             other.ask("wakeups.post([('sound', 1)])")
             while (hint := here.heard.get()) != ("sound", 1):
                 assert hint == (EVERYTHING, 1)
+    os.close(folder)
 
 
 def test_a_callback_that_fails_is_logged_and_the_next_hint_heard(database: Path, here: Listening, caplog: pytest.LogCaptureFixture) -> None:

@@ -26,6 +26,7 @@ OF_FLOWS: set[type[Exception]] = {
     errors.JobCancelled,
     errors.ResultMissing,
     errors.ResultNotKept,
+    errors.ScheduleMissing,
     errors.TimeLimitExceeded,
     errors.WorkerStopping,
     errors.ExecutionUnknown,
