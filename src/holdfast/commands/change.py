@@ -104,7 +104,7 @@ class Written(Struct, frozen=True, gc=False, omit_defaults=True):
     because: Literal["", "compare", "lease", "fence", "rate"] = ""
     """What stood in the way, nothing if it was written."""
     due_in_s: float | None = None
-    """When a change that came too early for its rate may be made, if nobody else makes one."""
+    """When a change that came too early for its rate may be made, if no other is made before."""
 
     @property
     def written(self) -> bool:

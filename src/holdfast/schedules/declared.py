@@ -25,7 +25,7 @@ class TaskSchedule:
     """A schedule of a task: what `Tasks.schedule` gives."""
 
     def __init__(self, name: str, rule: str | Every, queue: str, item: Item, source: str) -> None:
-        self.name = name
+        self.name: str = name
         self._rule = rule
         self._queue = queue
         self._item = item
