@@ -33,6 +33,7 @@ from holdfast.commands import (
     Read,
     Release,
     Renew,
+    Resize,
     Seal,
     Settle,
     Write,
@@ -93,6 +94,7 @@ COMMANDS: list[Any] = [
     Write("d", [Change("k", value=ONE)]),
     Acquire("d", "k", "me", "mine", 1.0),
     Renew([LeaseName(None, "k", "mine")], 1.0),
+    Resize("k", 4),
     Release([LeaseName(None, "k", "mine")]),
     Configure("queue", "q"),
     Clear("queue", "other"),
@@ -105,6 +107,9 @@ COMMANDS: list[Any] = [
     Import("s", "", "p", ""),
     Seal("memory://", NUMBERS),
 ]
+SHARE = Acquire(None, "k", "me", "mine", 1.0, capacity=2**20)
+BASES = {"capacity": SHARE, "weight": SHARE, "in_line_s": SHARE, "max_waiters": replace(SHARE, in_line_s=1.0)}
+"""The command in which a field that means something only beside others is tried."""
 PARTS: list[tuple[Any, Callable[[Any], Command[Any]], tuple[str | int, ...]]] = [
     (Item("a", ONE, key="k", if_ready="postpone"), lambda item: Put("q", [item]), ("items", 0)),
     (Receipt("q", "a", 1), lambda receipt: Settle([receipt]), ("receipts", 0)),
@@ -120,10 +125,14 @@ RECORDED: list[tuple[Any, str]] = [
 ]
 
 
+def base_for(command: Any, field: Field) -> Any:
+    return BASES.get(field.name, command) if isinstance(command, Acquire) else command
+
+
 def cases() -> Iterator[Case]:
     """Every declared field of everything that is sent."""
     for command in COMMANDS:
-        yield from (Case(command, field, lambda whole: whole) for field in command.checked)
+        yield from (Case(base_for(command, field), field, lambda whole: whole) for field in command.checked)
     for part, asked, path in PARTS:
         yield from (Case(part, field, asked, path) for field in part.checked)
     yield from (Case(Surveyed(0, 0, 0), field, survey, ("survey",)) for field in SURVEYED)

@@ -20,6 +20,7 @@ from holdfast.errors import (
     KeyInFlight,
     LeaseHeld,
     LeaseLost,
+    LineFull,
     LockTimeout,
     MissingExtra,
     NotAllowed,
@@ -56,7 +57,9 @@ if TYPE_CHECKING:
     from holdfast._sync.handles.mapping import Dict
     from holdfast._sync.handles.once import Once, once
     from holdfast._sync.handles.queue import Queue
+    from holdfast._sync.handles.rwlock import RWLock
     from holdfast._sync.handles.schedule import Schedule
+    from holdfast._sync.handles.semaphore import Semaphore
     from holdfast._sync.handles.task import Bound, Task, UsingOptions
     from holdfast._sync.handles.tasks import Tasks
     from holdfast._sync.handles.together import Together
@@ -86,6 +89,7 @@ if TYPE_CHECKING:
     from holdfast.schedules.declared import TaskSchedule
     from holdfast.schedules.definition import ScheduleOptions, ScheduleStatus
     from holdfast.schedules.rules import Every
+    from holdfast.sql_fence import Fence, fence
     from holdfast.steps import Step
     from holdfast.workers.calls import Call
     from holdfast.workers.handlers.jobs import JobContext, current_job
@@ -124,6 +128,7 @@ __all__ = [
     "ExecutionRunning",
     "ExecutionUnknown",
     "Explanation",
+    "Fence",
     "HoldfastError",
     "IdTaken",
     "Job",
@@ -137,6 +142,7 @@ __all__ = [
     "LeaseHolder",
     "LeaseLost",
     "Limiter",
+    "LineFull",
     "Lock",
     "LockTimeout",
     "MessageId",
@@ -154,6 +160,7 @@ __all__ = [
     "QueueMessage",
     "QueueResponse",
     "QueueWorkItem",
+    "RWLock",
     "Rate",
     "RateLimited",
     "Refused",
@@ -165,6 +172,7 @@ __all__ = [
     "ScheduleOptions",
     "ScheduleStatus",
     "SchemaTooNew",
+    "Semaphore",
     "Snooze",
     "Stats",
     "Step",
@@ -194,6 +202,7 @@ __all__ = [
     "connect",
     "copy",
     "current_job",
+    "fence",
     "once",
     "undo_copy",
     "worker",
@@ -212,6 +221,8 @@ _LAZY = {
     "Dict": "holdfast._sync.handles.mapping",
     "Job": "holdfast._sync.handles.job",
     "Queue": "holdfast._sync.handles.queue",
+    "RWLock": "holdfast._sync.handles.rwlock",
+    "Semaphore": "holdfast._sync.handles.semaphore",
     "Together": "holdfast._sync.handles.together",
     "ControlPlaneClient": "holdfast.client",
     "copy": "holdfast._sync.handles.copying",
@@ -238,6 +249,8 @@ _LAZY = {
     "ScheduleOptions": "holdfast.schedules.definition",
     "ScheduleStatus": "holdfast.schedules.definition",
     "Step": "holdfast.steps",
+    "Fence": "holdfast.sql_fence",
+    "fence": "holdfast.sql_fence",
     "Worker": "holdfast._sync.handles.worker",
     "worker": "holdfast._sync.handles.worker",
     "Backoff": "holdfast.backoff",

@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from holdfast._async.handles.once import AsyncOnce as Once
     from holdfast._async.handles.once import once
     from holdfast._async.handles.queue import AsyncQueue as Queue
+    from holdfast._async.handles.rwlock import AsyncRWLock as RWLock
     from holdfast._async.handles.schedule import AsyncSchedule as Schedule
+    from holdfast._async.handles.semaphore import AsyncSemaphore as Semaphore
     from holdfast._async.handles.task import AsyncBound as Bound
     from holdfast._async.handles.task import AsyncTask as Task
     from holdfast._async.handles.task import AsyncUsingOptions as UsingOptions
@@ -47,7 +49,9 @@ __all__ = [
     "QueueClaim",
     "QueueClaimContext",
     "QueueWorkItem",
+    "RWLock",
     "Schedule",
+    "Semaphore",
     "Task",
     "TaskWorker",
     "Tasks",

@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from holdfast._async.handles.mapping import AsyncDict
     from holdfast._async.handles.once import AsyncOnce
     from holdfast._async.handles.queue import AsyncQueue
+    from holdfast._async.handles.rwlock import AsyncRWLock
     from holdfast._async.handles.schedule import AsyncSchedule
+    from holdfast._async.handles.semaphore import AsyncSemaphore
     from holdfast._async.handles.task import AsyncTask
     from holdfast._async.handles.tasks import AsyncTasks
     from holdfast._async.handles.work import AsyncQueueWorkItem
@@ -29,7 +31,9 @@ if TYPE_CHECKING:
     from holdfast._sync.handles.mapping import Dict
     from holdfast._sync.handles.once import Once
     from holdfast._sync.handles.queue import Queue
+    from holdfast._sync.handles.rwlock import RWLock
     from holdfast._sync.handles.schedule import Schedule
+    from holdfast._sync.handles.semaphore import Semaphore
     from holdfast._sync.handles.task import Task
     from holdfast._sync.handles.tasks import Tasks
     from holdfast._sync.handles.work import QueueWorkItem
@@ -110,6 +114,14 @@ class Twin:
     def __get__(self, handle: None, owner: "type[Election | AsyncElection]") -> "type[AsyncElection]": ...
     @overload
     def __get__(self, handle: "Election | AsyncElection", owner: type) -> "AsyncElection": ...
+    @overload
+    def __get__(self, handle: None, owner: "type[Semaphore | AsyncSemaphore]") -> "type[AsyncSemaphore]": ...
+    @overload
+    def __get__(self, handle: "Semaphore | AsyncSemaphore", owner: type) -> "AsyncSemaphore": ...
+    @overload
+    def __get__(self, handle: None, owner: "type[RWLock | AsyncRWLock]") -> "type[AsyncRWLock]": ...
+    @overload
+    def __get__(self, handle: "RWLock | AsyncRWLock", owner: type) -> "AsyncRWLock": ...
     @overload
     def __get__(self, handle: None, owner: "type[Once | AsyncOnce]") -> "type[AsyncOnce]": ...
     @overload

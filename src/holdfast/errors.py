@@ -42,13 +42,21 @@ class LeaseLost(HoldfastError):
 
 
 class LeaseHeld(HoldfastError):
-    """Another holder has the lease."""
+    """Another holder has the lease, or, of one with capacity, too many others have it or stand in line for it.
 
-    def __init__(self, message: str, lease: Lease | None = None, expires_in_s: float | None = None) -> None:
+    `holders` are those of a lease with capacity, at most 100, by when they end; `expires_in_s` is when the first of all in the way ends.
+    """
+
+    def __init__(self, message: str, lease: Lease | None = None, expires_in_s: float | None = None, holders: Sequence[Lease] = ()) -> None:
         super().__init__(message)
         self.lease = lease
         self.holder: str | None = lease.holder if lease else None
         self.expires_in_s = expires_in_s
+        self.holders: list[Lease] = list(holders)
+
+
+class LineFull(LeaseHeld):
+    """As many wait in line for the lease as may."""
 
 
 class LockTimeout(HoldfastError, TimeoutError):

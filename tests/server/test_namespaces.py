@@ -38,6 +38,7 @@ from holdfast.commands import (
     Read,
     Release,
     Renew,
+    Resize,
     Seal,
     Settle,
     Survey,
@@ -124,6 +125,12 @@ def commands(name: str, other: str, key: str) -> list[Command[Any]]:
         Look(name, ["k"]),
         Release([lease], all_or_none=True),
         Release([lease], all_or_none=True),
+        Acquire(None, key, "me", "l", 60.0, capacity=1),
+        Acquire(None, key, "you", "m", 60.0, capacity=1, in_line_s=5.0),
+        Acquire(None, key, "you", "n", 60.0, capacity=1, all_or_none=True),
+        Look(None, [key]),
+        Resize(key, 2),
+        Resize(key, None),
         Names("queue"),
         Names("dict", prefix=name[:1], after="A"),
         Changes(f"queue:{name}"),
@@ -227,7 +234,7 @@ def test_what_the_server_keeps_is_under_no_name_that_a_caller_can_say(acme: Http
     assert names == {" acme/jobs", " acme/dead", AUDIT}
 
 
-LEASES = Acquire | Renew | Release | Look | Changes
+LEASES = Acquire | Renew | Release | Resize | Look | Changes
 
 
 def says(command: Command[Any], name: str) -> bool:
@@ -247,7 +254,7 @@ def test_nobody_may_say_a_name_of_the_servers_own(served: Served, inner: Store, 
         for command in [*saying, Names("queue", prefix=name)]:
             with pytest.raises(NotAllowed, match="begins with a space"):
                 store.execute(command)
-        for topic in (f"dict:{name}", f"watch:dict:{name}", f"key:{name}:k", f"lease::{name}", f"lease:{name}:k", f"room:{name}"):
+        for topic in (f"dict:{name}", f"watch:dict:{name}", f"key:{name}:k", f"lease::{name}", f"lease:{name}:k", f"line:l:{name}"):
             reply = urllib3.request(
                 "POST", f"{store.url}/v1/wait", json={"topics": [[topic]]}, headers=store.address.headers(), retries=False
             )

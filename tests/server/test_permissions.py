@@ -58,6 +58,7 @@ ROWS = [
     Row("POST /v1/acquire", {"dict": None, "key": '["lock","k"]', "holder": "h", "lease_id": "l", "lease_s": 1}, ("lease:k:hold",)),
     Row("POST /v1/renew", {"names": [[None, "k", "l"], ["d", "k", "l"]], "lease_s": 1}, ("lease:k:hold", "dict:d:hold")),
     Row("POST /v1/release", {"names": [[None, "k", "l"]]}, ("lease:k:hold",)),
+    Row("POST /v1/resize", {"key": '["semaphore","k"]', "capacity": 4}, ("lease:k:manage",)),
     Row("POST /v1/look", {"dict": "d", "keys": ["k"]}, ("dict:d:read",)),
     Row("POST /v1/look", {"dict": "d", "keys": []}, ("dict:d:read",)),
     Row("POST /v1/look", {"dict": None, "keys": ["k"]}, ("lease:k:read",)),

@@ -9,8 +9,9 @@ from holdfast.testing.conformance import THEMES
 from tests.testing.controls import Mutant, PlainFactory, failures, run
 from tests.testing.mutants import MUTANTS
 from tests.testing.put_mutants import PUT_MUTANTS
+from tests.testing.share_mutants import SHARE_MUTANTS
 
-ALL = (*MUTANTS, *PUT_MUTANTS)
+ALL = (*MUTANTS, *PUT_MUTANTS, *SHARE_MUTANTS)
 
 
 @pytest.mark.parametrize("mutant", ALL, ids=lambda mutant: mutant.name.replace(" ", "-"))

@@ -2,7 +2,7 @@
 
 import math
 import sqlite3
-from collections.abc import AsyncGenerator, Generator, Iterator
+from collections.abc import AsyncGenerator, Generator, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, assert_type
@@ -23,6 +23,7 @@ from holdfast import (
     Election,
     Every,
     Explanation,
+    Fence,
     JobContext,
     LeaseHeld,
     LeaseHolder,
@@ -38,8 +39,10 @@ from holdfast import (
     QueueWorkItem,
     Rate,
     Refused,
+    RWLock,
     Schedule,
     ScheduleStatus,
+    Semaphore,
     Stats,
     StoreMoved,
     Together,
@@ -50,6 +53,7 @@ from holdfast import (
     aio,
     connect,
     copy,
+    fence,
     once,
     undo_copy,
     worker,
@@ -266,6 +270,23 @@ def locks(client: ControlPlaneClient) -> None:
     assert_type(lock.acquire(wait_timeout_s=1.0), DictLock[Any])
     assert_type(lock.try_acquire(), DictLock[Any] | None)
     assert_type(lock.holding(), LeaseHolder | None)
+    Lock("backup", fair=True, in_line_s=5.0, max_waiters=10, client=client)
+
+
+def shared_leases(client: ControlPlaneClient) -> None:
+    semaphore = Semaphore("gpu", 4, weight=2, lease_s=30.0, wait_timeout_s=1.0, in_line_s=5.0, max_waiters=10, client=client)
+    assert_type(semaphore.aio, aio.Semaphore)
+    assert_type(semaphore.acquire(wait_timeout_s=1.0), DictLock[Any])
+    assert_type(semaphore.try_acquire(), DictLock[Any] | None)
+    assert_type(semaphore.holders(), Sequence[LeaseHolder])
+    assert_type(semaphore.resize(8), int)
+    rwlock = RWLock("index", lease_s=30.0, wait_timeout_s=1.0, in_line_s=5.0, max_waiters=10, client=client)
+    assert_type(rwlock.aio, aio.RWLock)
+    assert_type(rwlock.holders(), Sequence[LeaseHolder])
+    with rwlock.reading() as reader, rwlock.writing() as writer:
+        assert_type(reader, DictLock[Any])
+        assert_type(writer, DictLock[Any])
+    assert_type(fence(reader.token, "token", placeholder="?"), Fence)
 
 
 def elections(client: ControlPlaneClient) -> None:

@@ -1,5 +1,6 @@
 """All commands of a store."""
 
+from holdfast.commands.acquired import Acquired
 from holdfast.commands.change import Change, Written
 from holdfast.commands.claiming import Claim, Claimed
 from holdfast.commands.command import Command, run
@@ -7,11 +8,12 @@ from holdfast.commands.copying import BeginImport, Copying, EndImport, Fences, I
 from holdfast.commands.dicts import Entries, Length, Read, Write
 from holdfast.commands.events import Changes, Page, Prune
 from holdfast.commands.fences import LowerFences
-from holdfast.commands.leases import Acquire, Acquired, LeaseName, Release, Released, Renew, Renewed
+from holdfast.commands.leases import Acquire, LeaseName, Release, Released, Renew, Renewed
 from holdfast.commands.looking import Look, Looked
 from holdfast.commands.moving import Browse, Browsed, Count, Move, Moved
 from holdfast.commands.objects import Clear, Configure, Named, Names
 from holdfast.commands.putting import Item, Put, Puts
+from holdfast.commands.resizing import Resize, Resized
 from holdfast.commands.settling import Extend, Held, Settle
 from holdfast.commands.together import AnyCommand, Together, decode_command, encode_command
 from holdfast.commands.transaction import ALL, Fenced, Filter, Stats, Transaction
@@ -60,6 +62,8 @@ __all__ = [
     "Released",
     "Renew",
     "Renewed",
+    "Resize",
+    "Resized",
     "Seal",
     "Settle",
     "Stats",

@@ -20,6 +20,7 @@ from holdfast.commands.endings import by_queue, resize
 from holdfast.commands.imported import SURVEYED, check_records
 from holdfast.commands.names import Renamer, Verb, all_renamed, later, renamed
 from holdfast.commands.refusal_errors import both_have, no_copy, not_empty, other_copy, other_place, written_meanwhile
+from holdfast.commands.shares import held_of
 from holdfast.commands.transaction import Fenced, Transaction
 from holdfast.records import NEVER, NO_VALUE, Ending, Entry, Lease, Message, Settings
 
@@ -335,7 +336,7 @@ class Seal(Command[None], frozen=True):
 
 def held_leases(tx: Transaction, limit: int) -> list[Lease]:
     """Leases that somebody holds, of any dict or none."""
-    return list(islice((lease for lease in tx.scan_leases(None) if lease.held_at(tx.now)), limit))
+    return list(islice((held for lease in tx.scan_leases(None) for held in held_of(tx, lease, limit)), limit))
 
 
 def by_dict(entries: Sequence[Entry]) -> dict[str, list[Entry]]:

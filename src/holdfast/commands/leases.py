@@ -1,23 +1,44 @@
 """Acquiring, renewing and releasing leases, for locks and elections."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any, ClassVar, Self
+from itertools import groupby
+from typing import Any, ClassVar, Final, Self
 
 from msgspec import Struct, json
 from msgspec.structs import replace
 
 from holdfast.codec import Limits, check_batch, check_name, check_value_size
-from holdfast.codec.fields import ALL_OR_NONE, HOLDER, LEASE_S, Field, check_fields, key_text, name_text
+from holdfast.codec.fields import (
+    ALL_OR_NONE,
+    CAPACITY,
+    HOLDER,
+    IN_LINE_S,
+    LEASE_S,
+    MAX_WAITERS,
+    WEIGHT,
+    Field,
+    check_fields,
+    key_text,
+    name_text,
+)
+from holdfast.commands.acquired import Acquired, ends_in_s
 from holdfast.commands.argument_checks import check_key
 from holdfast.commands.change import Change
 from holdfast.commands.command import Command, Resource
 from holdfast.commands.dicts import Write, living
 from holdfast.commands.names import Renamer, Verb, all_renamed, renamed
 from holdfast.commands.plain import is_plain
-from holdfast.commands.refusal_errors import lease_held, lease_lost
+from holdfast.commands.refusal_errors import lease_held, lease_lost, other_capacity
+from holdfast.commands.shares import SharePlan, Swept, check_share, end_shares, recall_share, write_share
 from holdfast.commands.topics import lease_topic, log_topic
 from holdfast.commands.transaction import Draft, Transaction
-from holdfast.records import NEVER, Entry, Lease, MaybeRaw, end_of, seconds_in
+from holdfast.records import Entry, Lease, MaybeRaw, end_of, seconds_in
+from holdfast.share_records import Share, Shared
+
+ONE: Final = 1
+
+PLAIN: Final[tuple[Field, ...]] = (HOLDER, LEASE_S, ALL_OR_NONE)
+"""The fields of a plain `Acquire`."""
 
 
 class LeaseName(Struct, frozen=True, gc=False, array_like=True):
@@ -33,14 +54,6 @@ class LeaseName(Struct, frozen=True, gc=False, array_like=True):
         check_fields(self, self.checked)
 
 
-class Acquired(Struct, frozen=True, gc=False, omit_defaults=True):
-    """The lease in force, in how many seconds it ends, and the entry under its key at that moment."""
-
-    lease: Lease
-    ends_in_s: float | None = None
-    entry: Entry | None = None
-
-
 class Acquire(Command[Acquired], frozen=True):
     """Take a lease unless it is held; the answer is whichever lease holds afterwards.
 
@@ -49,7 +62,7 @@ class Acquire(Command[Acquired], frozen=True):
 
     verb: ClassVar[Verb] = "hold"
     answer_type: ClassVar[Any] = Acquired
-    checked: ClassVar[tuple[Field, ...]] = (HOLDER, LEASE_S, ALL_OR_NONE)
+    checked: ClassVar[tuple[Field, ...]] = (*PLAIN, CAPACITY, WEIGHT, IN_LINE_S, MAX_WAITERS)
 
     plain_fields: ClassVar[tuple[str, ...]] = ("id", "dict", "key", "holder", "lease_id", "lease_s")
 
@@ -61,13 +74,39 @@ class Acquire(Command[Acquired], frozen=True):
     default: MaybeRaw = None
     """Stored under the key, when the lease is granted and the key is absent."""
     all_or_none: bool = False
+    capacity: int | None = None
+    """How much there is of it, for a name with no dict: all users of the name say the same."""
+    weight: int = 1
+    """How much of the capacity is asked for."""
+    in_line_s: float | None = None
+    """A caller that is not granted it has a place in the line for so long, and keeps it by asking again under the same `lease_id`."""
+    max_waiters: int | None = None
+    """With so many in the line, one more gets no place: that raises `LineFull`."""
 
     def __post_init__(self) -> None:
         if self.dict is not None:
             check_name(self.dict, "dict")
         check_key(self.key)
         check_name(self.lease_id, "lease")
-        check_fields(self, self.checked)
+        if self.capacity is None and self.in_line_s is None and self.max_waiters is None and self.weight is ONE:
+            check_fields(self, PLAIN)  # Every lock pays for this.
+        else:
+            check_fields(self, self.checked)
+            self._check_capacity()
+
+    def _check_capacity(self) -> None:
+        if self.capacity is None and self.weight == 1 and self.in_line_s is None and self.max_waiters is None:
+            return
+        if self.capacity is None:
+            raise ValueError("weight, in_line_s and max_waiters are for a lease with capacity: give capacity, too")
+        if self.dict is not None or self.default is not None:
+            raise ValueError("a lease on a key of a dict has no capacity: leave dict and default out, and name the lease by its key")
+        if self.weight > self.capacity:
+            raise ValueError(f"weight must be at most the capacity of {self.capacity:,}, not {self.weight:,}")
+        if self.max_waiters is not None and self.in_line_s is None:
+            raise ValueError("max_waiters limits the line: give in_line_s, too")
+        if self.in_line_s is not None and ":" in self.lease_id:
+            raise ValueError(f"the lease_id of a place in line has no colon, as {self.lease_id!r} has")
 
     def named(self, names: Renamer) -> Self:
         if self.default is not None:
@@ -87,8 +126,15 @@ class Acquire(Command[Acquired], frozen=True):
     def strictly(self) -> "Acquire":
         return replace(self, all_or_none=True)
 
-    def check(self, tx: Transaction) -> "AcquirePlan":
+    def check(self, tx: Transaction) -> "AcquirePlan | SharePlan":
+        if self.capacity is not None:
+            return check_share(self, self.capacity, tx)
         current = tx.leases([(self.dict, self.key)]).get((self.dict, self.key))
+        if isinstance(current, Shared):
+            swept = Swept.of(tx, current)
+            if not swept.shared.is_released:
+                raise other_capacity(self.key, current.capacity, None)
+            return AcquirePlan(None, None, None, None, swept)
         held = current if current is not None and current.held_at(tx.now) else None
         if self.all_or_none and held is not None and held.lease_id != self.lease_id:
             raise lease_held(held, seconds_in(held.until - tx.now))
@@ -104,9 +150,13 @@ class Acquire(Command[Acquired], frozen=True):
             return None
         return Write(self.dict, [Change(self.key, value=self.default, expect="absent")])
 
-    def write(self, tx: Transaction, plan: "AcquirePlan") -> Acquired:
+    def write(self, tx: Transaction, plan: "AcquirePlan | SharePlan") -> Acquired:
+        if isinstance(plan, SharePlan):
+            return write_share(self, tx, plan)
         if plan.held is not None:
-            return Acquired(plan.held, ends_in_s(tx, plan.held), plan.entry)
+            return Acquired(plan.held, ends_in_s(tx.now, plan.held.until), plan.entry)
+        if plan.swept is not None:
+            plan.swept.write(tx)
         topic = log_topic(self.dict, self.key)
         # With its holder: in the log of a dict an entry expires too.
         drafts = [Draft(topic, "expired", {"key": self.key, "holder": plan.before.holder})] if plan.before else []
@@ -117,11 +167,11 @@ class Acquire(Command[Acquired], frozen=True):
         write, entry = self._write_default(), plan.entry
         if write is not None and plan.default is not None:
             entry = write.write(tx, plan.default)[0].entry
-        return Acquired(lease, ends_in_s(tx, lease), entry)
+        return Acquired(lease, ends_in_s(tx.now, lease.until), entry)
 
     def undo(self, answer: Acquired) -> list[Command[Any]]:
         """Release what was granted, and before that delete the default that was stored with it, unless it was changed since."""
-        if answer.lease.lease_id != self.lease_id:
+        if answer.lease.lease_id != self.lease_id and answer.place is None:
             return []
         release, entry = Release([LeaseName(self.dict, self.key, self.lease_id)]), answer.entry
         if self.dict is None or entry is None or entry.value != self.default or entry.revision < answer.lease.token:
@@ -130,8 +180,14 @@ class Acquire(Command[Acquired], frozen=True):
 
     def recall(self, tx: Transaction, note: bytes) -> Acquired:
         """The lease in force, or, when there is none any more, the answer as it was: a repetition never takes a lease."""
-        plan = replace(self, all_or_none=False).check(tx)
-        return self.write(tx, plan) if plan.held is not None else json.decode(note, type=Acquired)
+        answer = json.decode(note, type=Acquired)
+        if self.capacity is not None:
+            return recall_share(self, tx, answer)
+        held = tx.leases([(self.dict, self.key)]).get((self.dict, self.key))
+        if held is None or not held.held_at(tx.now) or isinstance(held, Shared):
+            return answer
+        entry = None if self.dict is None else living(tx, self.dict, [self.key]).get(self.key)
+        return Acquired(held, ends_in_s(tx.now, held.until), entry)
 
 
 class AcquirePlan(Struct):
@@ -141,6 +197,8 @@ class AcquirePlan(Struct):
     before: Lease | None
     entry: Entry | None
     default: Any
+    swept: Swept | None = None
+    """What is left of a name with capacity that is no longer in use."""
 
 
 class Renewed(Struct, frozen=True, gc=False):
@@ -181,16 +239,19 @@ class Renew(Command[Renewed], frozen=True):
     def strictly(self) -> "Renew":
         return replace(self, all_or_none=True)
 
-    def check(self, tx: Transaction) -> list[Lease | None]:
+    def check(self, tx: Transaction) -> list[Lease | Share | None]:
         return check_held(tx, self.names, all_or_none=self.all_or_none)
 
-    def write(self, tx: Transaction, plan: list[Lease | None]) -> Renewed:
+    def write(self, tx: Transaction, plan: list[Lease | Share | None]) -> Renewed:
         until = end_of(tx.now, self.lease_s)
-        renewed = [None if lease is None else replace(lease, until=until) for lease in plan]
-        held = [lease for lease in renewed if lease is not None]
-        if held:
-            tx.save_leases(held)
-        return Renewed(renewed)
+        renewed = [replace(held, until=until) if held is not None and held.token else None for held in plan]
+        leases = [held for held in renewed if isinstance(held, Lease)]
+        shares = [held for held in renewed if isinstance(held, Share)]
+        if leases:
+            tx.save_leases(leases)
+        if shares:
+            tx.save_shares(shares)
+        return Renewed([held.lease if isinstance(held, Share) else held for held in renewed])
 
 
 class Released(Struct, frozen=True, gc=False):
@@ -200,7 +261,7 @@ class Released(Struct, frozen=True, gc=False):
 
 
 class Release(Command[Released], frozen=True):
-    """Give leases back, those that are still held."""
+    """Give leases back, those that are still held, and places in the line for one."""
 
     verb: ClassVar[Verb] = "hold"
     answer_type: ClassVar[Any] = Released
@@ -230,14 +291,21 @@ class Release(Command[Released], frozen=True):
     def strictly(self) -> "Release":
         return replace(self, all_or_none=True)
 
-    def check(self, tx: Transaction) -> list[Lease | None]:
+    def check(self, tx: Transaction) -> list[Lease | Share | None]:
         return check_held(tx, self.names, all_or_none=self.all_or_none)
 
-    def write(self, tx: Transaction, plan: list[Lease | None]) -> Released:
-        held = [lease for lease in plan if lease is not None]
-        if held:
+    def write(self, tx: Transaction, plan: list[Lease | Share | None]) -> Released:
+        held = [one for one in plan if type(one) is Lease]
+        if held and len(held) == len(plan):
             end_leases(tx, held)
-        return Released([lease is not None for lease in plan])
+            return Released([True] * len(plan))
+        for kind, ended in groupby([one for one in plan if one is not None], type):
+            if kind is Lease:
+                end_leases(tx, list(ended))  # type: ignore[arg-type]
+            else:
+                for share in ended:
+                    end_shares(tx, [share])  # type: ignore[list-item]
+        return Released([is_held(one) for one in plan])
 
 
 def end_leases(tx: Transaction, leases: Sequence[Lease]) -> None:
@@ -248,16 +316,23 @@ def end_leases(tx: Transaction, leases: Sequence[Lease]) -> None:
         tx.wake(lease_topic(lease.dict, lease.key), 1)
 
 
-def check_held(tx: Transaction, names: Sequence[LeaseName], *, all_or_none: bool) -> list[Lease | None]:
-    """The lease that each name still holds."""
+def check_held(tx: Transaction, names: Sequence[LeaseName], *, all_or_none: bool) -> list[Lease | Share | None]:
+    """What each name still holds: a lease, a share of one with capacity, or only a place in the line for one."""
     found = tx.leases([(name.dict, name.key) for name in names])
-    leases = list[Lease | None]()
+    leases = list[Lease | Share | None]()
     for name in names:
-        lease = found.get((name.dict, name.key))
-        leases.append(lease if lease is not None and lease.lease_id == name.lease_id and lease.held_at(tx.now) else None)
-        if all_or_none and leases[-1] is None:
+        held: Lease | Share | None = found.get((name.dict, name.key))
+        if isinstance(held, Shared):
+            held = tx.shares(name.key, [name.lease_id]).get(name.lease_id)
+        leases.append(held if held is not None and held.lease_id == name.lease_id and held.until > tx.now else None)
+        if all_or_none and not is_held(leases[-1]):
             raise lease_lost(name.dict, name.key, name.lease_id)
     return leases
+
+
+def is_held(held: Lease | Share | None) -> bool:
+    """Whether it is more than a place in the line."""
+    return held is not None and held.token > 0
 
 
 def touched(names: Sequence[LeaseName]) -> Iterator[tuple[Resource, bool]]:
@@ -265,11 +340,6 @@ def touched(names: Sequence[LeaseName]) -> Iterator[tuple[Resource, bool]]:
     for name in names:
         yield ("dict", name.dict), False
         yield ("lease", name.dict, name.key), True
-
-
-def ends_in_s(tx: Transaction, lease: Lease) -> float | None:
-    """How long the lease still runs, None for ever."""
-    return None if lease.until >= NEVER else seconds_in(lease.until - tx.now)
 
 
 def _lease_names(command: Renew | Release, names: Renamer) -> Sequence[LeaseName]:

@@ -6,11 +6,14 @@ from typing import Any, ClassVar, Self
 from msgspec import Struct
 
 from holdfast.codec import Limits, check_batch, check_name
+from holdfast.commands.acquired import Acquired, ends_in_s
 from holdfast.commands.argument_checks import check_key
 from holdfast.commands.command import Command
-from holdfast.commands.leases import Acquired, ends_in_s
 from holdfast.commands.names import Renamer, Verb, renamed
+from holdfast.commands.shares import HOLDERS, seen
 from holdfast.commands.transaction import Transaction
+from holdfast.records import Lease
+from holdfast.share_records import Shared
 
 
 class Looked(Struct, frozen=True, gc=False):
@@ -21,7 +24,10 @@ class Looked(Struct, frozen=True, gc=False):
 
 
 class Look(Command[Looked], frozen=True):
-    """Who holds the leases on keys of a dict, or with no dict on names of their own."""
+    """Who holds the leases on keys of a dict, or with no dict on names of their own; of one with capacity, several holders.
+
+    At most 100 of those are told for all keys together, and at least one for each.
+    """
 
     verb: ClassVar[Verb] = "read"
     reads_only: ClassVar[bool] = True
@@ -48,9 +54,15 @@ class Look(Command[Looked], frozen=True):
     def check(self, tx: Transaction) -> Looked:
         found = tx.leases([(self.dict, key) for key in self.keys])
         leases = [found.get((self.dict, key)) for key in self.keys]
-        held = [Acquired(lease, ends_in_s(tx, lease)) if lease is not None and lease.held_at(tx.now) else None for lease in leases]
-        return Looked(held, tx.latest())
+        shown = max(HOLDERS // max(len(leases), 1), 1)
+        return Looked([_seen(tx, lease, shown) for lease in leases], tx.latest())
 
     def write(self, tx: Transaction, plan: Looked) -> Looked:
         del tx
         return plan
+
+
+def _seen(tx: Transaction, lease: Lease | None, shown: int) -> Acquired | None:
+    if isinstance(lease, Shared):
+        return seen(tx, lease, shown)
+    return Acquired(lease, ends_in_s(tx.now, lease.until)) if lease is not None and lease.held_at(tx.now) else None

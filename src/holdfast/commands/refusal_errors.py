@@ -1,9 +1,13 @@
 """The errors of refused steps; every store raises the same."""
 
 from collections.abc import Sequence
+from typing import Final
 
-from holdfast.errors import ClaimLost, Compacted, IdTaken, KeyInFlight, LeaseHeld, LeaseLost, QueueFull, Refused, StoreMoved
+from holdfast.errors import ClaimLost, Compacted, IdTaken, KeyInFlight, LeaseHeld, LeaseLost, LineFull, QueueFull, Refused, StoreMoved
 from holdfast.records import Lease, Receipt
+
+NAMED: Final = 3
+"""So many holders stand in a message."""
 
 
 def queue_full(queue: str, used: int, maxsize: int, wanted: int) -> QueueFull:
@@ -38,6 +42,47 @@ def claims_lost(lost: Sequence[Receipt], of: int) -> ClaimLost:
 def lease_held(lease: Lease, ends_in_s: float | None) -> LeaseHeld:
     """Another holder has the lease."""
     return LeaseHeld(f"{describe(lease.dict, lease.key)} is held by {lease.holder!r}; nothing was changed", lease, ends_in_s)
+
+
+def shares_held(key: str, lease: Lease, ends_in_s: float | None, holders: Sequence[Lease]) -> LeaseHeld:
+    """Others have too much of the capacity, or stand in line before."""
+    what = f"is held by {_named(holders)}" if holders else f"is to be had by {lease.holder!r}, who is before you in line"
+    return LeaseHeld(f"{describe(None, key)} {what}; nothing was changed", lease, ends_in_s, holders)
+
+
+def line_full(key: str, waiting: int, lease: Lease, ends_in_s: float | None, holders: Sequence[Lease]) -> LineFull:
+    """As many wait as may."""
+    message = f"{describe(None, key)} has {waiting} waiting in line, as many as may; nothing was changed: try again later"
+    return LineFull(message, lease, ends_in_s, holders)
+
+
+def other_capacity(key: str, capacity: int, asked: int | None) -> Refused:
+    """A name with capacity was asked for with another one, or as a plain lease."""
+    if asked is None:
+        kind = "and was asked for as a plain lease; nothing was changed: ask for it with its capacity everywhere (a lock: fair=True)"
+    else:
+        kind = f"not {asked}; nothing was changed: use one capacity everywhere, or resize it"
+    return Refused(f"{describe(None, key)} has capacity {capacity}, {kind}")
+
+
+def plain_lease(lease: Lease) -> Refused:
+    """A plain lease was asked for with a capacity."""
+    return Refused(
+        f"{describe(None, lease.key)} is held by {lease.holder!r} as a plain lease, and was asked for with a capacity; nothing was "
+        "changed: ask for it in one way everywhere (a lock: fair=True), or wait until it is free"
+    )
+
+
+def too_heavy(key: str, weight: int, capacity: int) -> Refused:
+    """More was asked for than there is, since the capacity was set to less."""
+    return Refused(
+        f"{describe(None, key)} was resized to capacity {capacity}, less than the weight {weight}; nothing was changed: resize it"
+    )
+
+
+def _named(holders: Sequence[Lease]) -> str:
+    names, more = ", ".join(repr(lease.holder) for lease in holders[:NAMED]), len(holders) - NAMED
+    return f"{names} and {more} more" if more > 0 else names
 
 
 def lease_in_transaction(dict: str | None, key: str) -> LeaseHeld:

@@ -24,7 +24,7 @@ KIB: Final = 2**10
 LONG_BYTES: Final = 2**20
 """An answer of more bytes than this is long: it takes a while to be read, decoded and encoded."""
 
-EACH: Final[dict[type[Command[Any]], int]] = {Names: KIB, Look: KIB, Fences: KIB}
+EACH: Final[dict[type[Command[Any]], int]] = {Names: KIB, Look: 2 * KIB, Fences: KIB}
 """What each thing that these are about may bring."""
 
 VALUES: Final = (Browse, Read, Claim, Changes, Write)

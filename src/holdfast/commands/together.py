@@ -19,6 +19,7 @@ from holdfast.commands.names import Renamer, Verb, all_renamed, renamed
 from holdfast.commands.objects import Clear, Configure, Names
 from holdfast.commands.putting import Put
 from holdfast.commands.request import current
+from holdfast.commands.resizing import Resize
 from holdfast.commands.settling import Extend, Settle
 from holdfast.commands.transaction import Transaction
 
@@ -37,6 +38,7 @@ Step = (
     | Acquire
     | Renew
     | Release
+    | Resize
     | Look
     | Configure
     | Clear

@@ -39,6 +39,11 @@ def lease_topic(name: str | None, key: str) -> str:
     return f"lease:{'' if name is None else name}:{key}"
 
 
+def line_topic(key: str, lease_id: str) -> str:
+    """The waiter in line for a lease under this id may be granted it."""
+    return f"line:{lease_id}:{key}"
+
+
 def log_topic(name: str | None, key: str) -> str:
     """Where the events of a lease are written: its dict's log, or one of its own."""
     return f"lease::{key}" if name is None else dict_topic(name)

@@ -11,6 +11,7 @@ from msgspec import Raw, Struct, json
 
 from holdfast.codec.fields import ERROR_CONTAINS, KEY_PREFIX, LABEL, OLDER_THAN_S, Field, check_fields
 from holdfast.records import Entry, Event, Kind, Lease, Message, ReturnTo, Settings, State, seconds_in
+from holdfast.share_records import Share
 
 if TYPE_CHECKING:
     from holdfast.commands.allowance import Allowance
@@ -224,7 +225,7 @@ class DictTransaction(Protocol):
         ...
 
     def leases(self, keys: Collection[tuple[str | None, str]]) -> dict[tuple[str | None, str], Lease]:
-        """The last lease of each (dict, key), ended or not."""
+        """The last lease of each (dict, key), ended or not; of a name with capacity what stands for it."""
         ...
 
     def scan_leases(self, name: str | None) -> Iterator[Lease]:
@@ -233,6 +234,22 @@ class DictTransaction(Protocol):
 
     def save_leases(self, leases: Sequence[Lease]) -> None:
         """Save leases; nothing is kept of those that were released."""
+        ...
+
+    def shares(self, key: str, lease_ids: Collection[str]) -> dict[str, Share]:
+        """The grants and places in line under these ids, ended or not, of a name with capacity."""
+        ...
+
+    def shares_by_end(self, key: str, *, waits: bool, after: int, limit: int) -> list[Share]:
+        """The grants, or the places in line, that end after a moment, by end and id."""
+        ...
+
+    def line_for(self, key: str, limit: int) -> Iterable[Share]:
+        """The places in line, the first first, ended or not."""
+        ...
+
+    def save_shares(self, shares: Sequence[Share]) -> None:
+        """Save shares; nothing is kept of those that were released."""
         ...
 
 

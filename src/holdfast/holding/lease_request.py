@@ -1,13 +1,14 @@
 """The terms of a lease request."""
 
 from collections.abc import Callable
-from typing import Any, TypedDict
+from typing import Any, Final, TypedDict
 
 from msgspec import Raw, Struct
+from msgspec.structs import replace
 
 from holdfast.arguments.where import Where
 from holdfast.codec import JSON, Codec, check_name
-from holdfast.codec.fields import AUTO_RENEW, HELD_S, MAX_HOLD_S, RENEW_INTERVAL_S, check_fields
+from holdfast.codec.fields import AUTO_RENEW, CAPACITY, HELD_S, MAX_HOLD_S, MAX_WAITERS, PLACE_S, RENEW_INTERVAL_S, WEIGHT, check_fields
 from holdfast.commands import Acquire, LeaseName
 from holdfast.holding.hold import Hold, interval_of
 from holdfast.records import Lease
@@ -28,6 +29,24 @@ class LeaseOptions(HoldOptions, Where, total=False):
     """The options that locks, elections and leases on keys share."""
 
 
+IN_LINE_S: Final = 10.0
+"""How long a waiter's place in line outlasts its last question; it asks every third of that."""
+
+
+class Sharing(Struct, frozen=True):
+    """How much of a name with capacity is asked for, and how to wait for it."""
+
+    capacity: int
+    weight: int = 1
+    in_line_s: float = IN_LINE_S
+    max_waiters: int | None = None
+
+    def __post_init__(self) -> None:
+        check_fields(self, (CAPACITY, WEIGHT, PLACE_S, MAX_WAITERS))
+        if self.weight > self.capacity:
+            raise ValueError(f"weight must be at most the capacity of {self.capacity:,}, not {self.weight:,}")
+
+
 class Terms(Struct, frozen=True):
     """What is asked for: which key, for whom, for how long, and how it is to be held."""
 
@@ -45,6 +64,8 @@ class Terms(Struct, frozen=True):
     max_hold_s: float | None = None
     label: str = ""
     """What messages call it, if not the lease on its key."""
+    sharing: Sharing | None = None
+    """Of a name with capacity."""
 
     def __post_init__(self) -> None:
         check_name(self.holder, "holder")
@@ -52,9 +73,13 @@ class Terms(Struct, frozen=True):
         # Now: once the lease is taken it is too late to refuse.
         interval_of(self.lease_s, self.renew_interval_s)
 
-    def ask(self, lease_id: str) -> Acquire:
-        """The command that asks for it."""
-        return Acquire(self.dict, self.key, self.holder, lease_id, self.lease_s, self.default)
+    def ask(self, lease_id: str, *, waits: bool) -> Acquire:
+        """The command that asks for it; who waits has a place in line, where there is one."""
+        if self.sharing is None:
+            return Acquire(self.dict, self.key, self.holder, lease_id, self.lease_s, self.default)
+        of = self.sharing
+        command = Acquire(None, self.key, self.holder, lease_id, self.lease_s, capacity=of.capacity, weight=of.weight)
+        return replace(command, in_line_s=of.in_line_s, max_waiters=of.max_waiters) if waits else command
 
     def hold(self, lease: Lease, started: float, now: Callable[[], float]) -> Hold:
         """What its holder knows once it is granted."""

@@ -17,14 +17,15 @@ from msgspec import Raw, Struct, json
 from msgspec.structs import replace
 
 from holdfast.clock import Clock
-from holdfast.commands import AnyCommand, Browse, Changes, Command, Count, Extend, Names, Prune, Read, Settle, Together, Write
+from holdfast.commands import AnyCommand, Browse, Changes, Command, Count, Extend, Look, Names, Prune, Read, Settle, Together, Write
 from holdfast.commands.topics import queue_topic
 from holdfast.errors import HoldfastError
 from holdfast.records import Receipt, State
 from holdfast.stores import Store
 from holdfast.stores.memory import MemoryStore
 from holdfast.testing.clock import FakeClock
-from holdfast.testing.randomness import BEYOND, BUSY, DICTS, GRAVE, MAKERS, PLAIN, QUEUES, RECENT, TOPICS, World, named
+from holdfast.testing.random_leases import DICTS, LEASES
+from holdfast.testing.randomness import BEYOND, BUSY, GRAVE, MAKERS, PLAIN, QUEUES, RECENT, TOPICS, World, named
 
 STATES: tuple[State, ...] = ("ready", "leased", "dead", "buffered")
 NUMBERS = frozenset({"token", "revision", "index"})
@@ -315,6 +316,8 @@ def _everything(store: Store) -> dict[str, Any]:
         seen[f"entries of {name}"] = _plain(store.execute(Read(name)).entries)
     for kind in ("queue", "dict"):
         seen[f"every {kind}"] = _plain(store.execute(Names(kind)).settings)
+    looked = store.execute(Look(None, LEASES)).leases
+    seen["holders"] = [None if one is None else [(lease.holder, lease.until) for lease in one.holders or [one.lease]] for one in looked]
     for topic in TOPICS:
         events = store.execute(Changes(topic, limit=10_000)).events
         # When a store notices that an entry is past its time is its own affair.

@@ -8,7 +8,6 @@ from msgspec import Raw, json
 from msgspec.structs import replace
 
 from holdfast.commands import (
-    Acquire,
     AnyCommand,
     Change,
     Changes,
@@ -22,22 +21,20 @@ from holdfast.commands import (
     Move,
     Prune,
     Put,
-    Release,
-    Renew,
     Settle,
     Together,
     Write,
 )
-from holdfast.commands.leases import Acquired
+from holdfast.commands.acquired import Acquired
 from holdfast.records import Receipt, ReturnTo
 from holdfast.testing.clock import START_US
 from holdfast.testing.random_items import KEYS, item, plain_item
+from holdfast.testing.random_leases import DICTS, SHARED, acquire, release, renew, resize, share
 
 QUEUES = ("one", "two")
 GRAVE = "graves"
 BUSY = "busy"
 """A queue that nobody limits or pauses: there the commonest commands find what they look for."""
-DICTS = ("config", "state")
 RECENT = ("one-recent", "two-recent")
 """The dicts that remember which keys of the queues were put not long ago."""
 ENTRIES = ("a", "b", "ab", "ü")
@@ -52,7 +49,10 @@ SIZES = (1, 1, 1, 1, 1, 1, 1, 1, 1, 3)
 
 FILTERS = (Filter(), Filter(), Filter(older_than_s=3), Filter(error_contains="roke"), Filter(key_prefix='"'), Filter(label="red"))
 
-TOPICS = ("queue:one", "queue:two", f"queue:{GRAVE}", f"queue:{BUSY}", "dict:config", "dict:state", "lease::a", "lease::b")
+TOPICS = (
+    *("queue:one", "queue:two", f"queue:{GRAVE}", f"queue:{BUSY}", "dict:config", "dict:state"),
+    *("lease::a", "lease::b", f"lease::{SHARED}"),
+)
 
 
 class World:
@@ -65,6 +65,7 @@ class World:
         self.receipts: list[Receipt] = []
         self.unsettled: list[Receipt] = []
         self.leases: list[LeaseName] = []
+        self.waiting: list[str] = []
         self.ids: list[str] = []
         self.numbers: list[int] = [1]
         self.made: int = 0
@@ -222,28 +223,6 @@ def change(world: World, key: str) -> Change:
     )
 
 
-def acquire(world: World) -> Acquire:
-    chance = world.chance
-    known = [lease.lease_id for lease in world.leases[-3:]]
-    return Acquire(
-        chance.choice((None, *DICTS)),
-        chance.choice(("a", "b")),
-        chance.choice(("ann", "bob")),
-        chance.choice(known) if known and chance.random() < 0.2 else world.name(),
-        chance.choice((None, 2, 8, 30)),
-        default=chance.choice((None, None, Raw(b'"default"'))),
-        all_or_none=chance.random() < 0.2,
-    )
-
-
-def renew(world: World) -> Renew:
-    return Renew(distinct(world.some(world.leases)), world.chance.choice((None, 5, 30)), all_or_none=world.chance.random() < 0.2)
-
-
-def release(world: World) -> Release:
-    return Release(distinct(world.some(world.leases)), all_or_none=world.chance.random() < 0.2)
-
-
 def configure(world: World) -> Configure:
     chance = world.chance
     if chance.random() < 0.2:
@@ -260,7 +239,8 @@ def clear(world: World) -> Clear:
 
 def together(world: World) -> AnyCommand:
     makers = [
-        world.chance.choice((put, claim, settle, write, acquire, release, extend, move)) for _ in range(world.chance.choice((2, 2, 3)))
+        world.chance.choice((put, claim, settle, write, acquire, share, release, extend, move))
+        for _ in range(world.chance.choice((2, 2, 3)))
     ]
     commands = [make(world) for make in makers]
     try:
@@ -279,10 +259,6 @@ def prune(world: World) -> Prune:
     return Prune(keep=world.chance.choice((3, 50)), keep_s=world.chance.choice((0, 3_600)))
 
 
-def distinct(names: list[LeaseName]) -> list[LeaseName]:
-    return list(dict.fromkeys(names))
-
-
 MAKERS: dict[str, tuple[Callable[[World], AnyCommand], int]] = {
     "put": (put, 32),
     "claim": (claim, 20),
@@ -292,8 +268,10 @@ MAKERS: dict[str, tuple[Callable[[World], AnyCommand], int]] = {
     "redrive": (redrive, 10),
     "write": (write, 14),
     "acquire": (acquire, 7),
-    "renew": (renew, 2),
-    "release": (release, 3),
+    "share": (share, 6),
+    "resize": (resize, 1),
+    "renew": (renew, 3),
+    "release": (release, 5),
     "configure": (configure, 2),
     "clear": (clear, 1),
     "together": (together, 8),

@@ -83,7 +83,7 @@ def test_a_lease_without_end_never_expires_and_neither_does_its_log(store: Redis
 
 def test_a_text_of_any_length_is_kept_whole(store: RedisStore, way: Way, monkeypatch: pytest.MonkeyPatch) -> None:
     """Holders are limited before they come here; the record must not depend on it."""
-    monkeypatch.setattr(Acquire, "checked", ())
+    monkeypatch.setattr("holdfast.commands.leases.PLAIN", ())
     holder = "x" * 65_540
     assert way(store, Acquire(None, "leader", holder, "mine", LEASE_S)).lease.holder == holder
     (found,) = store.execute(Look(None, ["leader"])).leases
@@ -96,7 +96,7 @@ def test_a_text_of_any_length_is_kept_whole(store: RedisStore, way: Way, monkeyp
 def test_control_a_length_of_two_bytes_would_leave_a_record_that_nobody_can_read(
     store: RedisStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Acquire, "checked", ())
+    monkeypatch.setattr("holdfast.commands.leases.PLAIN", ())
     with broken(r"#words < 65536", "true"):
         store.execute(Acquire(None, "leader", "x" * 65_540, "mine", LEASE_S))
         with pytest.raises(StoreError, match="returned an error"):

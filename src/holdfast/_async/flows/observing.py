@@ -45,6 +45,14 @@ async def observe(store: AsyncStore, key: str, poll_s: float = POLL_S) -> AsyncG
                 await store.wait(mark, math.inf, None, poll_s)
 
 
+async def holders_of(store: AsyncStore, key: str) -> list[LeaseHolder]:
+    """Who holds a name with capacity, at most 100, by when their leases end."""
+    (found,) = (await store.execute(Look(None, [key]))).leases
+    offset_us = store.wall_offset_us()
+    leases = [] if found is None else found.holders or [found.lease]
+    return [LeaseHolder(lease.holder, lease.token, wall_time(lease.since, offset_us)) for lease in leases]
+
+
 async def holder_of(store: AsyncStore, key: str) -> tuple[LeaseHolder | None, int]:
     """Who holds a lease with no dict, and the number of the newest event at that moment."""
     looked = await store.execute(Look(None, [key]))

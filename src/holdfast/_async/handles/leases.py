@@ -157,11 +157,19 @@ async def take(
     acquired, lease = await try_take(client, terms, timeout_s, poll_s, lease_id)
     if lease is not None:
         return lease
-    ends = "" if acquired.ends_in_s is None else f" for {acquired.ends_in_s:.3g} seconds more"
-    held = f"{terms.describe()} is held by {acquired.lease.holder!r}{ends}"
+    held = f"{terms.describe()} {_in_the_way(acquired)}"
     if timeout_s is None:
-        raise LeaseHeld(f"{held}: try again later, or wait for it", acquired.lease, acquired.ends_in_s)
+        raise LeaseHeld(f"{held}: try again later, or wait for it", acquired.lease, acquired.ends_in_s, acquired.holders)
     raise LockTimeout(f"{held}, and did not become free within {timeout_s:.3g} seconds")
+
+
+def _in_the_way(acquired: Acquired) -> str:
+    """Who has what was asked for, and for how long."""
+    ends = "" if acquired.ends_in_s is None else f" for {acquired.ends_in_s:.3g} seconds more"
+    if acquired.place is not None and not acquired.holders:
+        return f"is next for {acquired.lease.holder!r}, who is before you in line{ends}"
+    others = f" and {len(acquired.holders) - 1} more" if len(acquired.holders) > 1 else ""
+    return f"is held by {acquired.lease.holder!r}{others}{ends}"
 
 
 async def try_take(
@@ -169,7 +177,7 @@ async def try_take(
 ) -> tuple[Acquired, AsyncHeldLease[Any] | None]:
     """Take a lease if it is free, or becomes so in time; None if not."""
     keepalive = client.keepalive
-    command = terms.ask(lease_id or new_id())
+    command = terms.ask(lease_id or new_id(), waits=bool(timeout_s))
     try:
         acquired, started = await acquire(client.async_store, command, timeout_s, poll_s, keepalive.now)
         if acquired.lease.lease_id != command.lease_id:

@@ -9,7 +9,8 @@ from holdfast._async.handles.leases import AsyncHeldLease, take, try_take
 from holdfast._async.handles.named import AsyncNamedLease
 from holdfast.aio_attribute import Twin
 from holdfast.arguments.options import show_options
-from holdfast.holding.lease_request import LeaseOptions
+from holdfast.codec.fields import FAIR
+from holdfast.holding.lease_request import IN_LINE_S, LeaseOptions, Sharing
 from holdfast.results import LeaseHolder
 
 
@@ -21,6 +22,10 @@ class AsyncLock(AsyncNamedLease):
     lost it without knowing. So pass `held.token` on to what the lock protects, and let that refuse smaller ones. When it is lost, a task's
     body is cancelled, and leaving raises `LeaseLost`. Threads and tasks may share one handle, and another thread or task than the one that
     entered may leave it. It is not reentrant.
+
+    Of those who wait, anyone may be next. With `fair=True` they stand in a line, first come, first served: all users of the name
+    must say so, else `Refused` is raised. A waiter that dies delays those behind it by `in_line_s` at most. If `max_waiters` stand in the
+    line, one more gets `LineFull`.
     """
 
     aio: ClassVar[Twin] = Twin()
@@ -32,10 +37,15 @@ class AsyncLock(AsyncNamedLease):
         lease_s: float = 60.0,
         wait_timeout_s: float | None = None,
         poll_interval_s: float = POLL_S,
+        fair: bool = False,
+        in_line_s: float = IN_LINE_S,
+        max_waiters: int | None = None,
         **options: Unpack[LeaseOptions],
     ) -> None:
         wait_s = math.inf if wait_timeout_s is None else wait_timeout_s
-        super().__init__("lock", name, lease_s, wait_s, poll_interval_s, **options)
+        # Made in any case: what makes no sense is refused, whether it is used or not.
+        line = Sharing(1, 1, in_line_s, max_waiters)
+        super().__init__("lock", name, lease_s, wait_s, poll_interval_s, sharing=line if FAIR.check(fair) else None, **options)
 
     async def acquire(self, *, wait_timeout_s: float | None = None) -> AsyncHeldLease[Any]:
         """Wait for the lock, and hold it until the lease that is returned is released.

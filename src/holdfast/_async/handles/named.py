@@ -1,4 +1,4 @@
-"""Base of locks and elections: a lease by name, entered and left as a context."""
+"""Base of locks, semaphores and elections: a lease by name, entered and left as a context."""
 
 from types import TracebackType
 from typing import Any, Literal, Unpack
@@ -7,7 +7,7 @@ from holdfast._async.handles.leases import AsyncHeldLease, AsyncLeaseContext
 from holdfast.arguments.where import StoreHandle, Where
 from holdfast.codec import JSON, check_name, encode_key
 from holdfast.holding.hold import this_process
-from holdfast.holding.lease_request import Terms
+from holdfast.holding.lease_request import Sharing, Terms
 from holdfast.holding.with_block import AsyncBody, Entered
 
 
@@ -19,7 +19,7 @@ class AsyncNamedLease(StoreHandle):
 
     def __init__(
         self,
-        kind: Literal["lock", "election"],
+        kind: Literal["lock", "election", "semaphore", "rwlock"],
         name: str,
         lease_s: float,
         wait_s: float,
@@ -28,6 +28,7 @@ class AsyncNamedLease(StoreHandle):
         holder: str | None = None,
         renew_interval_s: float | None = None,
         max_hold_s: float | None = None,
+        sharing: Sharing | None = None,
         **where: Unpack[Where],
     ) -> None:
         super().__init__(JSON, **where)
@@ -42,6 +43,7 @@ class AsyncNamedLease(StoreHandle):
             renew_interval_s=renew_interval_s,
             max_hold_s=max_hold_s,
             label=f"{kind} {name!r}",
+            sharing=sharing,
         )
         self._wait_s = wait_s
         self._poll_s = poll_s

@@ -5,8 +5,8 @@ import time
 from collections.abc import Callable
 
 from holdfast.codec.fields import POLL_INTERVAL_S, WAIT_TIMEOUT_S
-from holdfast.commands import Acquire, Acquired
-from holdfast.commands.topics import lease_topic
+from holdfast.commands import Acquire, Acquired, LeaseName, Release
+from holdfast.commands.topics import lease_topic, line_topic
 from holdfast.stores import Store
 
 POLL_S = 1.0
@@ -21,11 +21,15 @@ def acquire(
     Returns the lease in force at the end, whosever it is, and the moment on the clock `now` before it was asked for.
     """
     timeout_s, poll_s = WAIT_TIMEOUT_S.check(timeout_s), POLL_INTERVAL_S.check(poll_s)
+    topic = lease_topic(command.dict, command.key)
+    if command.in_line_s is not None:
+        # Asking again keeps the place.
+        topic, poll_s = line_topic(command.key, command.lease_id), min(poll_s, command.in_line_s / 3)
     if timeout_s is None:
         started = now()
         return store.execute(command), started
     deadline = time.monotonic() + timeout_s
-    with store.mark(lease_topic(command.dict, command.key)) as mark:
+    with store.mark(topic) as mark:
         while True:
             started = now()
             acquired = store.execute(command)
@@ -34,5 +38,7 @@ def acquire(
                 return acquired, started
             remaining_s = deadline - time.monotonic()
             if remaining_s <= 0:
+                if acquired.place is not None:
+                    store.execute(Release([LeaseName(None, command.key, command.lease_id)]))
                 return acquired, started
             store.wait(mark, remaining_s, acquired.ends_in_s, poll_s)

@@ -46,6 +46,14 @@ def observe(store: Store, key: str, poll_s: float = POLL_S) -> Generator[LeaseHo
                 store.wait(mark, math.inf, None, poll_s)
 
 
+def holders_of(store: Store, key: str) -> list[LeaseHolder]:
+    """Who holds a name with capacity, at most 100, by when their leases end."""
+    (found,) = (store.execute(Look(None, [key]))).leases
+    offset_us = store.wall_offset_us()
+    leases = [] if found is None else found.holders or [found.lease]
+    return [LeaseHolder(lease.holder, lease.token, wall_time(lease.since, offset_us)) for lease in leases]
+
+
 def holder_of(store: Store, key: str) -> tuple[LeaseHolder | None, int]:
     """Who holds a lease with no dict, and the number of the newest event at that moment."""
     looked = store.execute(Look(None, [key]))

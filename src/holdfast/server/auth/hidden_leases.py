@@ -19,16 +19,20 @@ def hide_ids_in_error(error: Exception) -> None:
     """Let the error not tell the id of the lease that was in the way."""
     if isinstance(error, LeaseHeld) and error.lease is not None:
         error.lease = error.lease.without_id()
+        error.holders = [lease.without_id() for lease in error.holders]
 
 
 def _acquired(command: Acquire, answer: Acquired) -> Acquired:
-    return answer if answer.lease.lease_id == command.lease_id else replace(answer, lease=answer.lease.without_id())
+    return answer if answer.lease.lease_id == command.lease_id else _hidden(answer)
 
 
 def _looked(command: Look, answer: Looked) -> Looked:
     del command
-    leases = [None if found is None else replace(found, lease=found.lease.without_id()) for found in answer.leases]
-    return replace(answer, leases=leases)
+    return replace(answer, leases=[None if found is None else _hidden(found) for found in answer.leases])
+
+
+def _hidden(answer: Acquired) -> Acquired:
+    return replace(answer, lease=answer.lease.without_id(), holders=[lease.without_id() for lease in answer.holders])
 
 
 def _together(command: Together, answers: list[Any]) -> list[Any]:

@@ -26,7 +26,7 @@ class Need(Struct, frozen=True):
         return "admin" if self.verb == "admin" else f"{self.kind}:{self.name}:{self.verb}"
 
 
-_NAMED_LEASE = re.compile(r'\["(?:lock|election)",(".*")\]', re.DOTALL)
+_NAMED_LEASE = re.compile(r'\["(?:lock|election|semaphore|rwlock)",(".*")\]', re.DOTALL)
 
 AUDIT: Final = Need("server", "audit", "read")
 METRICS: Final = Need("server", "metrics", "read")
@@ -93,13 +93,15 @@ def about(topic: str) -> Subject | None:
         return Subject("dict", name)
     if kind == "lease" and name.startswith(":"):
         return Subject("lease", lease_name(name[1:]))
+    if kind == "line" and ":" in name:
+        return Subject("lease", lease_name(name.partition(":")[2]))
     if kind in ("key", "lease") and ":" in name[1:]:
         return Subject("queue" if kind == "key" else "dict", None, name)
     return None
 
 
 def lease_name(key: str) -> str:
-    """What a scope calls a lease that is of no dict: a lock or an election by its name, any other by its key."""
+    """What a scope calls a lease that is of no dict: a lock, a semaphore or an election by its name, any other by its key."""
     found = _NAMED_LEASE.fullmatch(key)
     if found is None:
         return key

@@ -14,7 +14,7 @@ ADMIN: Final = "admin"
 VERBS: Final[dict[str, frozenset[str]]] = {
     "queue": frozenset({"read", "put", "claim", "manage"}),
     "dict": frozenset({"read", "write", "hold", "manage"}),
-    "lease": frozenset({"read", "hold"}),
+    "lease": frozenset({"read", "hold", "manage"}),
     "server": frozenset({"read"}),
     ANY: frozenset(get_args(Verb)) - {ADMIN},
 }

@@ -27,6 +27,7 @@ def error_outside(error: Exception, namespace: Namespace) -> None:
         error.lost = [outside(receipt, namespace) for receipt in error.lost]
     if isinstance(error, LeaseHeld):
         error.lease = outside(error.lease, namespace)
+        error.holders = _list(error.holders, namespace)
 
 
 def _list(answers: list[Any], namespace: Namespace) -> list[Any]:
@@ -98,7 +99,8 @@ def _lease(lease: Lease, namespace: Namespace) -> Lease:
 
 
 def _acquired(answer: Acquired, namespace: Namespace) -> Acquired:
-    return replace(answer, lease=outside(answer.lease, namespace), entry=outside(answer.entry, namespace))
+    holders = _list(answer.holders, namespace)
+    return replace(answer, lease=outside(answer.lease, namespace), entry=outside(answer.entry, namespace), holders=holders)
 
 
 def _leases(answer: Renewed | Looked, namespace: Namespace) -> Any:

@@ -112,4 +112,7 @@ def _rename(topic: str, turn: Callable[[str], str]) -> str:
         return f"watch:{_rename(rest, turn)}"
     if kind == "lease" and rest.startswith(":"):
         return f"lease::{turn(rest[1:])}"
+    if kind == "line":
+        lease_id, _, key = rest.partition(":")
+        return f"line:{lease_id}:{turn(key)}"
     return f"{kind}:{turn(rest)}"

@@ -42,14 +42,19 @@ def _claim_lost(detail: str, fields: dict[str, Any]) -> Exception:
     return errors.ClaimLost(detail, convert(fields.get("lost", []), list[Receipt]))
 
 
-def _lease_held(detail: str, fields: dict[str, Any]) -> Exception:
-    return errors.LeaseHeld(detail, convert(fields.get("lease"), Lease | None), convert(fields.get("expires_in_s"), float | None))
+def _held(kind: type[errors.LeaseHeld]) -> "Callable[[str, dict[str, Any]], Exception]":
+    def rebuild(detail: str, fields: dict[str, Any]) -> Exception:
+        lease, expires_in_s = convert(fields.get("lease"), Lease | None), convert(fields.get("expires_in_s"), float | None)
+        return kind(detail, lease, expires_in_s, convert(fields.get("holders", []), list[Lease]))
+
+    return rebuild
 
 
 KINDS: Final = {
     "claim_lost": Kind(errors.ClaimLost, 409, ("lost",), _claim_lost),
     "lease_lost": Kind(errors.LeaseLost, 409),
-    "lease_held": Kind(errors.LeaseHeld, 409, ("lease", "expires_in_s"), _lease_held),
+    "lease_held": Kind(errors.LeaseHeld, 409, ("lease", "expires_in_s", "holders"), _held(errors.LeaseHeld)),
+    "line_full": Kind(errors.LineFull, 409, ("lease", "expires_in_s", "holders"), _held(errors.LineFull)),
     "lock_timeout": Kind(errors.LockTimeout, 408),
     "took_too_long": Kind(errors.TookTooLong, 408),
     "queue_full": Kind(errors.QueueFull, 409),

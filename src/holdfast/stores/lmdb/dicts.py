@@ -7,6 +7,7 @@ from struct import Struct as Form
 from msgspec import Raw, msgpack
 
 from holdfast.records import NEVER, NO_VALUE, Entry, Lease
+from holdfast.share_records import Share, Shared
 from holdfast.stores.lmdb.layout import NUMBER, items_within, moment_in_key, moment_start, scope, text_key
 from holdfast.stores.lmdb.step import Step
 
@@ -15,6 +16,16 @@ _HEAD = Form(">qqq")
 
 _encode = msgpack.Encoder().encode
 _read_lease: Callable[[bytes], Lease] = msgpack.Decoder(Lease).decode
+_read_shared: Callable[[bytes], Shared] = msgpack.Decoder(Shared).decode
+_read_share: Callable[[bytes], Share] = msgpack.Decoder(Share).decode
+
+_PLAIN = 0x80 + len(Lease.__struct_fields__)
+"""How a lease begins: a map of all of its fields. What stands for a name with capacity has more."""
+
+
+def read_lease(encoded: bytes) -> Lease:
+    """A lease, or what stands for a name with capacity."""
+    return _read_lease(encoded) if encoded[0] == _PLAIN else _read_shared(encoded)
 
 
 class Dicts(Step):
@@ -99,7 +110,7 @@ class Dicts(Step):
         for name, key in keys:
             encoded = self.txn.get(text_key(scope(name), key), db=self.tables.leases)
             if encoded is not None:
-                found[name, key] = _read_lease(encoded)
+                found[name, key] = read_lease(encoded)
         return found
 
     def save_leases(self, leases: Sequence[Lease]) -> None:
@@ -116,7 +127,57 @@ class Dicts(Step):
 
     def scan_leases(self, name: str | None) -> Iterator[Lease]:
         within = items_within(self.txn.cursor(self.tables.leases), b"" if name is None else scope(name))
-        return (_read_lease(encoded) for _, encoded in within)
+        return (read_lease(encoded) for _, encoded in within)
+
+    def shares(self, key: str, lease_ids: Collection[str]) -> dict[str, Share]:
+        found = ((lease_id, self.txn.get(_share_key(key, lease_id), db=self.tables.shares)) for lease_id in lease_ids)
+        return {lease_id: _read_share(encoded) for lease_id, encoded in found if encoded is not None}
+
+    def shares_by_end(self, key: str, *, waits: bool, after: int, limit: int) -> list[Share]:
+        start = _ends_start(key, waits=waits)
+        behind = start + moment_start(after + 1)
+        ends = items_within(self.txn.cursor(self.tables.share_ends), start, behind)
+        ids = [place[len(behind) :].decode() for place, _ in islice(ends, limit)]
+        found = self.shares(key, ids)
+        return [found[lease_id] for lease_id in ids]
+
+    def line_for(self, key: str, limit: int) -> list[Share]:
+        places = items_within(self.txn.cursor(self.tables.share_lines), scope(key))
+        ids = [lease_id.decode() for _, lease_id in islice(places, limit)]
+        found = self.shares(key, ids)
+        return [found[lease_id] for lease_id in ids]
+
+    def save_shares(self, shares: Sequence[Share]) -> None:
+        for share in shares:
+            self._delete_share(share.key, share.lease_id)
+            if share.is_released:
+                continue
+            self.txn.put(_share_key(share.key, share.lease_id), _encode(share), db=self.tables.shares)
+            self.txn.put(_end_key(share), b"", db=self.tables.share_ends)
+            if share.place:
+                self.txn.put(scope(share.key) + NUMBER.pack(share.place), share.lease_id.encode(), db=self.tables.share_lines)
+        self._note_moment()
+
+    def _delete_share(self, key: str, lease_id: str) -> None:
+        share = self.shares(key, [lease_id]).get(lease_id)
+        if share is None:
+            return
+        self.txn.delete(_share_key(key, lease_id), db=self.tables.shares)
+        self.txn.delete(_end_key(share), db=self.tables.share_ends)
+        if share.place:
+            self.txn.delete(scope(key) + NUMBER.pack(share.place), db=self.tables.share_lines)
+
+
+def _share_key(key: str, lease_id: str) -> bytes:
+    return text_key(scope(key), lease_id)
+
+
+def _ends_start(key: str, *, waits: bool) -> bytes:
+    return scope(key) + bytes([waits])
+
+
+def _end_key(share: Share) -> bytes:
+    return _ends_start(share.key, waits=bool(share.place)) + moment_start(share.until) + share.lease_id.encode()
 
 
 def fence_of(encoded: bytes) -> int:

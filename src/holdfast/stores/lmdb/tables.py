@@ -36,7 +36,13 @@ class Tables(Struct, frozen=True, gc=False):
     ends: Handle
     """End, scope and key: the name of the dict; only of entries with an end."""
     leases: Handle
-    """Scope and key: a lease."""
+    """Scope and key: a lease, or what stands for a name with capacity."""
+    shares: Handle
+    """Scope of such a name, and id: a grant, or a place in line for one."""
+    share_ends: Handle
+    """Scope of the name, whether it waits, end, id: nothing."""
+    share_lines: Handle
+    """Scope of the name, place in line: id."""
     events: Handle
     """Number: moment, topic, name, data."""
     topics: Handle

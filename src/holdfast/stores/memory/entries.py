@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from holdfast.commands.transaction import Fenced
 from holdfast.records import NO_VALUE, Entry, Lease
+from holdfast.share_records import Share
 from holdfast.stores.memory.tables import Tables
 from holdfast.stores.memory.undo import Undo
 
@@ -76,6 +77,21 @@ class Entries:
         if name is None:
             return (lease for of_dict in tables.values() for lease in of_dict.values())
         return iter(sorted(tables.get(name, {}).values(), key=lambda lease: lease.key))
+
+    def shares(self, key: str, lease_ids: Collection[str]) -> dict[str, Share]:
+        found = self.tables.shares.by_id
+        return {lease_id: found[key, lease_id] for lease_id in lease_ids if (key, lease_id) in found}
+
+    def shares_by_end(self, key: str, *, waits: bool, after: int, limit: int) -> list[Share]:
+        return self.tables.shares.by_end(key, after, limit, waits=waits)
+
+    def line_for(self, key: str, limit: int) -> Iterator[Share]:
+        return self.tables.shares.line(key, limit)
+
+    def save_shares(self, shares: Sequence[Share]) -> None:
+        for share in shares:
+            self.undo.note(self.tables.shares.by_id, (share.key, share.lease_id))
+            self.tables.shares.save(share)
 
     def _note_entry(self, name: str, key: str) -> None:
         """Say that this entry is about to change."""

@@ -7,6 +7,7 @@ from holdfast.stores.memory.browsing import Browsing
 from holdfast.stores.memory.dicts import Dicts
 from holdfast.stores.memory.log import Answers, Log
 from holdfast.stores.memory.queue import MemoryQueue
+from holdfast.stores.memory.shares import Shares
 
 
 class Tables:
@@ -23,6 +24,7 @@ class Tables:
         self.dicts: Dicts = Dicts()
         self.leases: dict[str | None, dict[str, Lease]] = {}
         """The last lease of each key, by dict."""
+        self.shares: Shares = Shares()
         self.browsing: Browsing = Browsing()
         self.log: Log = Log(by_reference=by_reference, keeps=keeps_events)
         self.answers: Answers = Answers()

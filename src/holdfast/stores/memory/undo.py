@@ -59,6 +59,7 @@ class Undo:
         tables.moved_to = self._moved_to
         tables.log.cut(self._latest)
         tables.dicts.rebuild()
+        tables.shares.rebuild()
         tables.browsing.forget()
         rebuild(tables, self.queues)
 

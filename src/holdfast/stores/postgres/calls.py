@@ -9,7 +9,7 @@ from msgspec.structs import fields
 
 from holdfast.commands import Acquire, Acquired, Command, Configure, Import, Put, Together, Write, encode_command
 from holdfast.commands.together import only_reads
-from holdfast.errors import LeaseHeld
+from holdfast.errors import LeaseHeld, LineFull
 from holdfast.ids import new_id
 from holdfast.records import Lease, Message
 from holdfast.stores.postgres.fast import FastCalls, item_options, text_of
@@ -155,7 +155,7 @@ def _change_apart(change: Any, place: Callable[[Raw | None], Raw | None]) -> Any
 
 def answer_held(command: Command[R], held: LeaseHeld) -> R:
     """The answer to an acquire that met an open transaction, which cannot be read: a lease that is not the caller's."""
-    if not isinstance(command, Acquire) or command.all_or_none:
+    if not isinstance(command, Acquire) or command.all_or_none or isinstance(held, LineFull):
         raise held
     lease = Lease(command.dict, command.key, holder="", lease_id="", token=0, since=0, until=0)
     found: Any = Acquired(lease, ends_in_s=OPEN_S)

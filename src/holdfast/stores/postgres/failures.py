@@ -28,6 +28,11 @@ UNDONE = (
 REFUSED = "HF001"
 """The state of every refusal: its message names one of those below, and its detail has the facts as a JSON array."""
 
+
+def _shares(lease: Any, ends_in_s: float | None, holders: Any) -> tuple[Lease, float | None, list[Lease]]:
+    return convert(lease, Lease), ends_in_s, convert(holders, list[Lease])
+
+
 REFUSALS: dict[str, Callable[..., HoldfastError]] = {
     "queue_full": refusal_errors.queue_full,
     "key_in_flight": lambda queue, key, held: refusal_errors.key_in_flight(queue, key, held=held),
@@ -35,6 +40,11 @@ REFUSALS: dict[str, Callable[..., HoldfastError]] = {
     "id_taken": refusal_errors.id_taken,
     "claims_lost": lambda lost, of: refusal_errors.claims_lost(convert(lost, list[Receipt]), of),
     "lease_held": lambda lease, ends_in_s: refusal_errors.lease_held(convert(lease, Lease), ends_in_s),
+    "shares_held": lambda key, lease, ends_in_s, holders: refusal_errors.shares_held(key, *_shares(lease, ends_in_s, holders)),
+    "line_full": lambda key, waiting, *rest: refusal_errors.line_full(key, waiting, *_shares(*rest)),
+    "other_capacity": refusal_errors.other_capacity,
+    "plain_lease": lambda lease: refusal_errors.plain_lease(convert(lease, Lease)),
+    "too_heavy": refusal_errors.too_heavy,
     "lease_in_transaction": refusal_errors.lease_in_transaction,
     "lease_lost": refusal_errors.lease_lost,
     "not_written": refusal_errors.not_written,

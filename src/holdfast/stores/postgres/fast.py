@@ -10,7 +10,7 @@ from holdfast.commands import Acquire, Change, Claim, Command, Item, LeaseName, 
 from holdfast.commands.plain import uses_only
 from holdfast.stores.postgres.statements import Call, as_array, function, with_fields
 
-ALSO: dict[type[Command[Any]], tuple[str, ...]] = {Claim: ("take",)}
+ALSO: dict[type[Command[Any]], tuple[str, ...]] = {Claim: ("take",), Acquire: ("capacity", "weight", "in_line_s", "max_waiters")}
 """What the functions know besides the plain fields."""
 
 OPTIONS: dict[str, Any] = {field.name: field.default for field in fields(Item) if field.name not in ("id", "value")}
@@ -26,6 +26,7 @@ class FastCalls:
         self._settle = function("fast_settle", 5, schema)
         self._return = function("fast_return", 6, schema)
         self._acquire = function("fast_acquire", 6, schema)
+        self._share = function("fast_share", 9, schema)
         self._renew = function("fast_renew", 4, schema)
         self._release = function("fast_release", 4, schema)
         self._write = function("fast_write", 11, schema)
@@ -51,7 +52,8 @@ class FastCalls:
         # What was perhaps made before is answered by the general function, which looks for the answer. So is what its caller named:
         # a single command that changes nothing writes no event which a second of its id would meet, and would be carried out again.
         is_first = command.reads_only or not (again or command.id)
-        return self._single[kind](command, command_id) if is_first and kind in self._single and command.plain() else None
+        is_fast = is_first and kind in self._single and command.plain(*ALSO.get(kind, ()))
+        return self._single[kind](command, command_id) if is_fast else None
 
     def _put_call(self, command: Put, command_id: str, again: bool) -> Call:  # noqa: FBT001 - as `call` says
         items = command.items
@@ -73,6 +75,9 @@ class FastCalls:
         return self._return.call(*claims, encode_command(with_fields(command, id="", receipts=())).decode())
 
     def _acquire_call(self, command: Acquire, command_id: str) -> Call:
+        if command.capacity is not None:
+            asked = (command.key, command.holder, command.lease_id, command.lease_s)
+            return self._share.call(command_id, *asked, command.capacity, command.weight, command.in_line_s, command.max_waiters)
         return self._acquire.call(command_id, command.dict or "", command.key, command.holder, command.lease_id, command.lease_s)
 
 

@@ -11,6 +11,7 @@ from holdfast.commands.events import RETAINED, RETAINED_S, RETRY_S
 from holdfast.commands.putting import KEPT, Item
 from holdfast.commands.transaction import ALL
 from holdfast.records import HISTORY, NEVER, Message
+from holdfast.share_records import SHARED_HOLDER
 
 SETTINGS: dict[str, str] = {
     "plan_cache_mode": "force_generic_plan",
@@ -68,6 +69,7 @@ PLACEHOLDERS: dict[str, str] = {
     "everyone": str(ALL),
     "sweep": str(SWEEP),
     "never": str(NEVER),
+    "shared_holder": SHARED_HOLDER,
     "answer_bytes": str(ANSWER_BYTES),
     "history": str(HISTORY),
     "retained": str(RETAINED),

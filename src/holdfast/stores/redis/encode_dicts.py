@@ -18,12 +18,17 @@ from holdfast.commands import (
     Released,
     Renew,
     Renewed,
+    Resize,
+    Resized,
     Write,
     Written,
 )
 from holdfast.records import seconds_in
 from holdfast.stores.redis.plans import Fields, Plan, Plans, given
 from holdfast.stores.redis.records import KeptEntry, KeptLease
+
+OF_CAPACITY: Final = ("capacity", "weight", "in_line_s", "max_waiters")
+"""What is said only of a lease with capacity."""
 
 
 def start_of(prefix: str, after: str | None) -> str:
@@ -47,6 +52,10 @@ def _change(change: Change) -> Fields:
     if change.do == "increment":
         fields["by"] = json.encode(change.by).decode()  # Exactly as it was given.
     return fields
+
+
+def _acquire(command: Acquire) -> Fields:
+    return given(command, *OF_CAPACITY) if command.capacity is None else given(command)
 
 
 def _of_leases(command: Renew | Release) -> Fields:
@@ -75,10 +84,13 @@ class _Granted(Struct, frozen=True):
     lease: KeptLease
     ends_in: int | None = None
     entry: KeptEntry | None = None
+    holders: list[KeptLease] = []
+    place: int | None = None
 
     def acquired(self, name: str | None, key: str) -> Acquired:
         entry = None if self.entry is None or name is None else self.entry.entry(name)
-        return Acquired(self.lease.on(name, key), None if self.ends_in is None else seconds_in(self.ends_in), entry)
+        ends_in_s = None if self.ends_in is None else seconds_in(self.ends_in)
+        return Acquired(self.lease.on(name, key), ends_in_s, entry, [one.on(name, key) for one in self.holders], self.place)
 
 
 class _Renewed(Struct, frozen=True):
@@ -95,6 +107,7 @@ _decode_outcomes = msgpack.Decoder(list[_Outcome]).decode
 _decode_granted = msgpack.Decoder(_Granted).decode
 _decode_renewed = msgpack.Decoder(_Renewed).decode
 _decode_released = msgpack.Decoder(Released).decode
+_decode_resized = msgpack.Decoder(Resized).decode
 _decode_looked = msgpack.Decoder(_Looked).decode
 _decode_int = msgpack.Decoder(int).decode
 
@@ -129,8 +142,9 @@ PLANS: Final[Plans] = {
     Length: Plan(given, lambda _, reply: _decode_int(reply)),
     Write: Plan(_write, _written),
     LowerFences: Plan(given, lambda _, reply: _decode_int(reply)),
-    Acquire: Plan(given, lambda command, reply: _decode_granted(reply).acquired(command.dict, command.key), ("default",)),
+    Acquire: Plan(_acquire, lambda command, reply: _decode_granted(reply).acquired(command.dict, command.key), ("default",)),
     Renew: Plan(_of_leases, _leases),
     Release: Plan(_of_leases, lambda _, reply: _decode_released(reply)),
+    Resize: Plan(given, lambda _, reply: _decode_resized(reply)),
     Look: Plan(given, _looked),
 }

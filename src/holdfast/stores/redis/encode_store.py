@@ -11,7 +11,7 @@ from holdfast.stores.redis.plans import Fields, Object, Plan, Plans, given
 
 FACTS = (
     *("ids", "keys", "updated", "updated_keys", "started", "to", "dead_letter"),
-    *("paused", "maxsize", "count", "dropped", "key", "value", "holder"),
+    *("paused", "maxsize", "count", "dropped", "key", "value", "holder", "weight", "capacity"),
 )
 """What an event may tell, in the order in which it is told."""
 FLAGS = frozenset({"started", "paused", "dropped"})

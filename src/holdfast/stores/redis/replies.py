@@ -18,6 +18,11 @@ def _lease_held(facts: dict[str, Any]) -> HoldfastError:
     return refusal_errors.lease_held(convert(facts["lease"], KeptLease).lease(), seconds_in(facts["ends_in"]))
 
 
+def _shares(facts: dict[str, Any]) -> tuple[Any, ...]:
+    lease, *holders = (convert(one, KeptLease).lease() for one in (facts["lease"], *facts.get("holders", ())))
+    return lease, None if facts.get("ends_in") is None else seconds_in(facts["ends_in"]), holders
+
+
 REFUSALS: dict[str, Callable[[dict[str, Any]], HoldfastError]] = {
     "QueueFull": lambda facts: refusal_errors.queue_full(**facts),
     "KeyInFlight": lambda facts: refusal_errors.key_in_flight(**facts),
@@ -25,6 +30,11 @@ REFUSALS: dict[str, Callable[[dict[str, Any]], HoldfastError]] = {
     "IdTaken": lambda facts: refusal_errors.id_taken(**facts),
     "ClaimLost": lambda facts: refusal_errors.claims_lost([Receipt(*receipt) for receipt in facts["lost"]], facts["of"]),
     "LeaseHeld": _lease_held,
+    "SharesHeld": lambda facts: refusal_errors.shares_held(facts["key"], *_shares(facts)),
+    "LineFull": lambda facts: refusal_errors.line_full(facts["key"], facts["waiting"], *_shares(facts)),
+    "OtherCapacity": lambda facts: refusal_errors.other_capacity(facts["key"], facts["capacity"], facts.get("asked")),
+    "PlainLease": lambda facts: refusal_errors.plain_lease(convert(facts["lease"], KeptLease).lease()),
+    "TooHeavy": lambda facts: refusal_errors.too_heavy(**facts),
     "LeaseLost": lambda facts: refusal_errors.lease_lost(facts.get("dict"), facts["key"], facts["lease_id"]),
     "NotWritten": lambda facts: refusal_errors.not_written(facts["dict"], facts["key"], facts["because"], facts.get("lease")),
     "FenceTooHigh": lambda facts: refusal_errors.fence_too_high(**facts),

@@ -13,19 +13,25 @@ from holdfast.commands.allowance import ANSWER_BYTES
 from holdfast.commands.claiming import SWEEP
 from holdfast.commands.events import RETAINED, RETAINED_S, RETRY_S
 from holdfast.commands.placement import UPDATED
+from holdfast.commands.shares import HOLDERS, LINE, SWEPT
 from holdfast.commands.transaction import ALL
 from holdfast.records import HISTORY, NEVER
+from holdfast.share_records import SHARED_HOLDER
 
 CONSTANTS: Final[dict[str, int | str]] = {
     "ALL": ALL,
     "ANSWER_BYTES": ANSWER_BYTES,
     "HISTORY": HISTORY,
+    "HOLDERS": HOLDERS,
+    "LINE": LINE,
     "LAST": TOKEN.most,
     "NEVER": NEVER,
     "RETAINED": RETAINED,
     "RETAINED_S": round(RETAINED_S),
     "RETRY_S": round(RETRY_S),
+    "SHARED_HOLDER": SHARED_HOLDER,
     "SWEEP": SWEEP,
+    "SWEPT": SWEPT,
     "TOP": PRIORITY.most,
     "UPDATED": ", ".join(f'"{name}"' for name in UPDATED),
 }

@@ -4,10 +4,12 @@ from collections.abc import Collection, Iterator, Sequence
 from sqlite3 import Cursor as SqlCursor
 from typing import Any
 
-from msgspec import Raw
+from msgspec import Raw, json
+from msgspec.structs import astuple
 
 from holdfast.commands.transaction import Fenced
 from holdfast.records import NO_VALUE, Entry, Lease
+from holdfast.share_records import Share, Shared
 from holdfast.stores.sqlite.queues import apart, as_json
 from holdfast.stores.sqlite.rows import bindable
 from holdfast.stores.sqlite.statements import SQL
@@ -61,14 +63,34 @@ class Entries:
     def save_leases(self, leases: Sequence[Lease]) -> None:
         held = [lease for lease in leases if not lease.is_released]
         if held:
-            rows = [(lease.dict or "", lease.key, lease.holder, lease.lease_id, lease.token, lease.since, lease.until) for lease in held]
-            self.sql.executemany(SQL["save_lease"], rows)
+            shared = [_shared_row(lease) for lease in held if isinstance(lease, Shared)]
+            if shared:
+                self.sql.executemany(SQL["save_shared"], shared)
+            if len(shared) < len(held):
+                self.sql.executemany(SQL["save_lease"], [_lease_row(lease) for lease in held if not isinstance(lease, Shared)])
         if len(held) < len(leases):
             self.sql.executemany(SQL["delete_lease"], [(lease.dict or "", lease.key) for lease in leases if lease.is_released])
 
     def scan_leases(self, name: str | None) -> Iterator[Lease]:
         rows = apart(self.sql)
         return map(read_lease, rows.execute(SQL["all_leases"]) if name is None else rows.execute(SQL["dict_leases"], (name,)))
+
+    def shares(self, key: str, lease_ids: Collection[str]) -> dict[str, Share]:
+        rows = self.sql.execute(SQL["shares"], (key, as_json(list(lease_ids))))
+        return {share.lease_id: share for share in (Share(*row) for row in rows)}
+
+    def shares_by_end(self, key: str, *, waits: bool, after: int, limit: int) -> list[Share]:
+        return [Share(*row) for row in self.sql.execute(SQL["shares_by_end"], (key, waits, after, limit))]
+
+    def line_for(self, key: str, limit: int) -> Iterator[Share]:
+        return (Share(*row) for row in apart(self.sql).execute(SQL["line_for"], (key, limit)))
+
+    def save_shares(self, shares: Sequence[Share]) -> None:
+        kept = [astuple(share) for share in shares if not share.is_released]
+        if kept:
+            self.sql.executemany(SQL["save_share"], kept)
+        if len(kept) < len(shares):
+            self.sql.executemany(SQL["delete_share"], [(share.key, share.lease_id) for share in shares if share.is_released])
 
 
 def read_entry(row: tuple[Any, ...]) -> Entry:
@@ -79,5 +101,13 @@ def read_entry(row: tuple[Any, ...]) -> Entry:
 
 def read_lease(row: tuple[Any, ...]) -> Lease:
     """The lease of a row."""
-    name, *rest = row
-    return Lease(name or None, *rest)
+    name, *rest, shared = row
+    return Lease(name or None, *rest) if shared is None else Shared(None, *rest, *json.decode(shared))
+
+
+def _lease_row(lease: Lease) -> tuple[Any, ...]:
+    return (lease.dict or "", lease.key, lease.holder, lease.lease_id, lease.token, lease.since, lease.until)
+
+
+def _shared_row(shared: Shared) -> tuple[Any, ...]:
+    return (*_lease_row(shared), as_json(astuple(shared)[len(Lease.__struct_fields__) :]))

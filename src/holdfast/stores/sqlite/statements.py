@@ -1,4 +1,4 @@
-"""The SQL of `statements.sql`, by name."""
+"""The SQL of `statements.sql` and `shares.sql`, by name."""
 
 from importlib.resources import files
 
@@ -23,7 +23,8 @@ PARTS = {
 
 def _load() -> dict[str, str]:
     statements = {}
-    for section in (files(__package__) / "statements.sql").read_text("utf-8").split("-- name: ")[1:]:
+    texts = [(files(__package__) / f"{name}.sql").read_text("utf-8") for name in ("statements", "shares")]
+    for section in "\n".join(texts).split("-- name: ")[1:]:
         name, _, text = section.partition("\n")
         text = text.strip().replace("{filter}", FILTER.replace("{since}", "m.dead_at" if name == "browse_dead" else "m.created_at"))
         for part, columns in PARTS.items():

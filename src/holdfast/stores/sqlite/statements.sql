@@ -322,7 +322,7 @@ delete from holdfast_entries
 where dict = ? and fence = 0
 
 -- name: leases
-select l.dict, l.key, l.holder, l.lease_id, l.token, l.since, l.until
+select l.dict, l.key, l.holder, l.lease_id, l.token, l.since, l.until, l.shared
 from json_each(?) as wanted
 cross join holdfast_leases as l
   on l.dict = json_extract(wanted.value, '$[0]') and l.key = json_extract(wanted.value, '$[1]')
@@ -338,7 +338,7 @@ delete from holdfast_leases
 where dict = ? and key = ?
 
 -- name: dict_leases
-select dict, key, holder, lease_id, token, since, until
+select dict, key, holder, lease_id, token, since, until, shared
 from holdfast_leases
 where dict = ?
 order by key
@@ -518,7 +518,7 @@ select coalesce(max(n), 0) + 1
 from holdfast_messages
 
 -- name: all_leases
-select dict, key, holder, lease_id, token, since, until
+select dict, key, holder, lease_id, token, since, until, shared
 from holdfast_leases
 
 -- name: fenced

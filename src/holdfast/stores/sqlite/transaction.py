@@ -10,6 +10,7 @@ from holdfast.commands.allowance import Allowance
 from holdfast.commands.command import by_halves
 from holdfast.commands.request import NOBODY, current
 from holdfast.records import Kind, Lease, Message, Settings
+from holdfast.share_records import Share
 from holdfast.stores.sqlite.copying import Copies
 from holdfast.stores.sqlite.dicts import Entries
 from holdfast.stores.sqlite.fast import commands as fast
@@ -63,6 +64,10 @@ class SqliteTransaction(Messages, Entries, Copies):
     def save_leases(self, leases: Sequence[Lease]) -> None:
         self.has_renewed = True
         super().save_leases(leases)
+
+    def save_shares(self, shares: Sequence[Share]) -> None:
+        self.has_renewed = True
+        super().save_shares(shares)
 
     def note_time(self) -> None:
         """Remember this moment, as an event would."""

@@ -3,10 +3,10 @@
 `holdfast.surfaces.sentinel.aio` has the same for tasks, on psycopg's async connections.
 """
 
+from holdfast.sql_fence import Fence, fence
 from holdfast.surfaces.sentinel._sync.calls import acquire, heartbeat, init_db, release
 from holdfast.surfaces.sentinel._sync.lease import Lease, lease
 from holdfast.surfaces.sentinel._sync.once import Sentinel
-from holdfast.surfaces.sentinel.fencing import Fence, fence
 from holdfast.surfaces.sentinel.results import AcquireResult, HeartbeatResult, OnceResult, ReleaseResult
 
 __all__ = [

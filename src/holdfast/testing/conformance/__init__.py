@@ -35,6 +35,7 @@ from holdfast.testing.conformance.redrive import RedriveConformance
 from holdfast.testing.conformance.retries import RetryConformance
 from holdfast.testing.conformance.returning import ReturnConformance
 from holdfast.testing.conformance.room import RoomConformance
+from holdfast.testing.conformance.shares import ShareConformance
 from holdfast.testing.conformance.signals import SignalConformance
 from holdfast.testing.conformance.together import TogetherConformance
 from holdfast.testing.conformance.waiting import WaitingConformance
@@ -68,6 +69,7 @@ class StoreConformance(
     RateConformance,
     FenceConformance,
     LeaseConformance,
+    ShareConformance,
     EventConformance,
     TogetherConformance,
     RetryConformance,

@@ -6,8 +6,13 @@ begin
   return '{"now":' || now || ',"latest":' || latest()
     || ',"next_n":' || (select last_value + is_called::integer from messages_n_seq)
     || ',"held":[' || coalesce((
-      select string_agg(lease_json(l), ',')
-      from (select * from leases as held where held.until > now order by held.dict, held.key limit 3) as l
+      select string_agg(h.held, ',')
+      from (
+        (select lease_json(l) as held from leases as l where l.until > now and l.capacity is null order by l.dict, l.key limit 3)
+        union all
+        (select share_json(s) from shares as s where s.until > now and s.token > 0 order by s.key, s.lease_id limit 3)
+        limit 3
+      ) as h
     ), '') || ']}';
 end
 $$;
@@ -57,7 +62,8 @@ begin
   elsif running is not null then
     perform refuse('other_copy', jsonb_build_array(running ->> 'source', c ->> 'source'));
   end if;
-  is_empty := not exists (select from names) and not exists (select from leases where until > now);
+  is_empty := not exists (select from names) and not exists (select from leases where until > now and capacity is null)
+    and not exists (select from shares where until > now and token > 0);
   if not is_empty and not coalesce((c ->> 'merge')::boolean, false) then
     perform refuse('not_empty');
   end if;

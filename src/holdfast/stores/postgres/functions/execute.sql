@@ -31,7 +31,7 @@ begin
   perform lock_recent(parts) where types && '{Put}';
   perform lock_messages(parts) where types && '{Put,Claim,Settle,Extend,Move}';
   perform lock_entries(parts) where types && '{Write,Acquire}';
-  perform lock_leases(parts) where types && '{Write,Acquire,Renew,Release}';
+  perform lock_leases(parts) where types && '{Write,Acquire,Renew,Release,Resize}';
   now := clock_us();
   if types && '{{readings}}' then
     answers := read_parts(parts, is_step, now);
@@ -172,25 +172,18 @@ language plpgsql as $$
 declare
   wanted record;
 begin
-  -- A caller's own transaction may have acquired, renewed or released it and stay open for long: whoever else wants it is told so soon,
-  -- and does not wait.
   for wanted in
-    select coalesce(c ->> 'dict', '') as dict, c ->> 'key' as key from unnest(parts) as p (c) where c ->> 'type' = 'Acquire' order by 1, 2
+    select coalesce(c ->> 'dict', '') as dict, c ->> 'key' as key
+    from unnest(parts) as p (c)
+    where c ->> 'type' in ('Acquire', 'Resize')
+    order by 1, 2
   loop
-    if not pg_try_advisory_xact_lock(object_lock('lease:' || wanted.dict, wanted.key)) or is_used(wanted.dict, wanted.key) then
-      perform lock_lease_soon(wanted.dict, wanted.key);
-    end if;
+    perform lock_to_take(wanted.dict, wanted.key);
   end loop;
-  insert into leases (dict, key)
-  select distinct coalesce(c ->> 'dict', ''), c ->> 'key'
-  from unnest(parts) as p (c)
-  where c ->> 'type' = 'Acquire'
-  order by 1, 2
-  on conflict do nothing;
   for wanted in
     select coalesce(c ->> 'dict', '') as dict, c ->> 'key' as key, null as lease_id, 'take' as act
     from unnest(parts) as p (c)
-    where c ->> 'type' = 'Acquire'
+    where c ->> 'type' in ('Acquire', 'Resize')
     union
     -- Not what is somebody else's by now: its holder must not wait for us.
     select coalesce(n ->> 0, ''), n ->> 1, n ->> 2, c ->> 'type'
@@ -206,13 +199,30 @@ begin
       perform from leases where dict = wanted.dict and key = wanted.key and lease_id = wanted.lease_id for key share;
     elsif wanted.act = 'Renew' then
       perform from leases where dict = wanted.dict and key = wanted.key and lease_id = wanted.lease_id for no key update;
+      perform from shares where wanted.dict = '' and key = wanted.key and lease_id = wanted.lease_id for no key update;
     else
       perform
       from leases
-      where dict = wanted.dict and key = wanted.key and (wanted.lease_id is null or lease_id = wanted.lease_id)
+      where dict = wanted.dict and key = wanted.key
+        and (wanted.lease_id is null or lease_id = wanted.lease_id or capacity is not null)
       for update;
+      perform from shares where wanted.dict = '' and key = wanted.key and lease_id = wanted.lease_id for update;
     end if;
   end loop;
+end
+$$;
+
+-- Let nobody else take the lease, and make its row if there is none.
+create or replace function lock_to_take(of_dict text, of_key text) returns void
+language plpgsql as $$
+begin
+  -- A caller's own transaction may have acquired, renewed or released it and stay open for long: whoever else wants it is told so soon,
+  -- and does not wait.
+  if not pg_try_advisory_xact_lock(object_lock('lease:' || of_dict, of_key)) or is_used(of_dict, of_key) then
+    perform lock_lease_soon(of_dict, of_key);
+  end if;
+  insert into leases (dict, key) values (of_dict, of_key) on conflict do nothing;
+  perform from leases where dict = of_dict and key = of_key for update;
 end
 $$;
 
@@ -267,6 +277,7 @@ begin
     when 'Acquire' then check_acquire(c, now, whole)
     when 'Renew' then check_leases(c, now, whole)
     when 'Release' then check_leases(c, now, whole)
+    when 'Resize' then check_resize(c, now)
     when 'Configure' then check_configure(c, now)
   end;
 end
@@ -301,6 +312,7 @@ begin
     when 'Acquire' then write_acquire(c, vals, plan, now)
     when 'Renew' then write_renew(c, plan, now)
     when 'Release' then write_release(c, plan, now)
+    when 'Resize' then write_resize(c, plan, now)
     when 'Configure' then write_configure(c, plan, now)
     when 'Clear' then write_clear(c, now)
     when 'Prune' then write_prune(c, now)

@@ -19,7 +19,7 @@ begin
   is_won := pg_try_advisory_xact_lock(object_lock('lease:' || of_dict, of_key));
   select * into current from leases where dict = of_dict and key = of_key;
   now := clock_us();
-  if current.until > now then
+  if current.until > now and current.capacity is null then
     -- Nobody is waited for: whoever is about to end it wakes others with his commit.
     return acquired_json(current, now);
   end if;
@@ -50,6 +50,12 @@ begin
   set until = end_of(clock_us(), lease_s)
   where l.dict = of_dict and l.key = of_key and l.lease_id = of_id and l.until > clock_us()
   returning lease_json(l) into renewed;
+  if renewed is null and of_dict = '' then
+    update shares as s
+    set until = end_of(clock_us(), lease_s)
+    where s.key = of_key and s.lease_id = of_id and s.token > 0 and s.until > clock_us()
+    returning share_json(s) into renewed;
+  end if;
   return '{"leases":[' || coalesce(renewed, 'null') || ']}';
 end
 $$;
@@ -73,12 +79,34 @@ begin
   from gone
   returning at into now;
   if now is null then
-    return '{"held":[false]}';
+    return coalesce(case of_dict when '' then release_share(command_id, of_key, of_id) end, '{"held":[false]}');
   end if;
   -- Those who wait and those who watch, with one look at who does.
   perform hint(topic, 1)
   from listeners
   where topic in ('lease:' || of_dict || ':' || of_key, 'watch:' || log_topic(of_dict, of_key)) and until > clock_timestamp();
   return remember(command_id, now, '{"held":[true]}');
+end
+$$;
+
+-- Give a share back, or a place in line; null where the name has no capacity.
+create or replace function release_share(command_id text, of_key text, of_id text) returns text
+language plpgsql as $$
+declare
+  now bigint;
+  held boolean;
+begin
+  perform from leases where dict = '' and key = of_key and capacity is not null for update;
+  if not found then
+    return null;
+  end if;
+  perform from shares where key = of_key and lease_id = of_id for update;
+  now := clock_us();
+  select s.token > 0 into held from shares as s where s.key = of_key and s.lease_id = of_id and s.until > now;
+  if held is null then
+    return null;
+  end if;
+  perform end_share(of_key, of_id, now);
+  return remember(command_id, now, '{"held":[' || held || ']}');
 end
 $$;

@@ -28,8 +28,22 @@ language plpgsql as $$
 declare
   of_dict text := coalesce(c ->> 'dict', '');
   current leases;
+  ended shares[];
 begin
+  if c -> 'capacity' is not null then
+    return check_share(
+      c ->> 'key', c ->> 'holder', c ->> 'lease_id', (c ->> 'lease_s')::double precision, (c ->> 'capacity')::bigint,
+      coalesce((c ->> 'weight')::bigint, 1), (c ->> 'in_line_s')::double precision, (c ->> 'max_waiters')::bigint, now, whole
+    );
+  end if;
   select * into current from leases where dict = of_dict and key = c ->> 'key';
+  if current.capacity is not null then
+    ended := ended_shares(current.key, null, now);
+    if is_kept(without_shares(current, ended)) then
+      perform refuse('other_capacity', jsonb_build_array(current.key, current.capacity, null));
+    end if;
+    return jsonb_build_object('ended', to_jsonb(ended));
+  end if;
   if whole and current.until > now and current.lease_id <> c ->> 'lease_id' then
     perform refuse('lease_held', jsonb_build_array(lease_json(current)::jsonb, ends_in_s(current, now)::jsonb));
   end if;
@@ -44,6 +58,13 @@ declare
   current leases := jsonb_populate_record(null::leases, p);
   topic text := log_topic(of_dict, c ->> 'key');
 begin
+  if c -> 'capacity' is not null then
+    return write_share(p, now);
+  end if;
+  if p -> 'ended' is not null then
+    -- What is left of a name with capacity that nobody uses any more.
+    perform forget_shares(c ->> 'key', array(select e from jsonb_populate_recordset(null::shares, p -> 'ended') as e), now);
+  end if;
   if current.until > now then
     -- What was only there to be locked.
     delete from entries where dict = of_dict and key = c ->> 'key' and value is null and fence = 0;
@@ -61,7 +82,8 @@ begin
   current.until := end_of(now, (c ->> 'lease_s')::double precision);
   current.token := append(topic, 'acquired', told_of_lease(current.key, current.holder), now);
   update leases
-  set holder = current.holder, lease_id = current.lease_id, token = current.token, since = current.since, until = current.until
+  set holder = current.holder, lease_id = current.lease_id, token = current.token, since = current.since, until = current.until,
+    capacity = null, used = null, waiting = null, last = null, resized = null
   where dict = of_dict and key = current.key;
   if of_dict <> '' and c -> 'default' is not null then
     perform write_default(of_dict, current.key, vals[(c -> 'default')::integer], now);
@@ -105,25 +127,36 @@ language plpgsql as $$
 begin
   return (
     select coalesce((
-      select acquired_json(l, now) from leases as l where l.dict = coalesce(c ->> 'dict', '') and l.key = c ->> 'key' and l.until > now
+      select acquired_json(l, now)
+      from leases as l
+      where l.dict = coalesce(c ->> 'dict', '') and l.key = c ->> 'key' and l.until > now and l.capacity is null
+        and c -> 'capacity' is null
+    ), (
+      select granted_json(s, now)
+      from shares as s
+      where c -> 'capacity' is not null and s.key = c ->> 'key' and s.lease_id = c ->> 'lease_id' and s.token > 0 and s.until > now
     ), note)
   );
 end
 $$;
 
--- The names in the order asked, each with its lease where that is still held; the rows were locked before.
+-- The names in the order asked, each with its lease where that is still held, its share, or its place in line for one; the rows were locked before.
 create or replace function check_leases(c jsonb, now bigint, whole boolean) returns jsonb
 language plpgsql as $$
 declare
   answer jsonb;
   lost jsonb;
 begin
-  select coalesce(jsonb_agg(to_jsonb(l) order by n.o), '[]'), (array_agg(n.name order by n.o) filter (where l.lease_id is null))[1]
+  select coalesce(jsonb_agg(coalesce(to_jsonb(l), to_jsonb(s)) order by n.o), '[]'),
+    (array_agg(n.name order by n.o) filter (where l.lease_id is null and coalesce(s.token, 0) = 0))[1]
   into answer, lost
   from jsonb_array_elements(c -> 'names') with ordinality as n (name, o)
   left join lateral (
     select * from leases as l where l.dict = coalesce(n.name ->> 0, '') and l.key = n.name ->> 1 limit 1
-  ) as l on l.lease_id = n.name ->> 2 and l.until > now;
+  ) as l on l.lease_id = n.name ->> 2 and l.until > now
+  left join lateral (
+    select * from shares as s where n.name ->> 0 is null and s.key = n.name ->> 1 and s.lease_id = n.name ->> 2 limit 1
+  ) as s on s.until > now;
   if whole and lost is not null then
     perform refuse('lease_lost', lost);
   end if;
@@ -142,7 +175,14 @@ begin
   from jsonb_array_elements(p) as h
   cross join lateral (select r.ctid from leases as r where r.dict = h ->> 'dict' and r.key = h ->> 'key' limit 1) as r
   where l.ctid = r.ctid;
-  select string_agg(case when h.l = 'null' then 'null' else lease_json(jsonb_populate_record(null::leases, h.l || jsonb_build_object('until', ends_at))) end, ',' order by h.o)
+  update shares as s
+  set until = ends_at
+  from jsonb_array_elements(p) as h
+  cross join lateral (
+    select r.ctid from shares as r where r.key = h ->> 'key' and r.lease_id = h ->> 'lease_id' and r.token > 0 limit 1
+  ) as r
+  where h ? 'weight' and s.ctid = r.ctid;
+  select string_agg(case when h.l = 'null' or h.l -> 'token' = '0' then 'null' else lease_json(jsonb_populate_record(null::leases, h.l || jsonb_build_object('until', ends_at))) end, ',' order by h.o)
   into answer
   from jsonb_array_elements(p) with ordinality as h (l, o);
   return '{"leases":[' || coalesce(answer, '') || ']}';
@@ -156,15 +196,19 @@ declare
   answer text;
 begin
   for held in
-    select (h.l).dict, (h.l).key, (h.l).holder
+    select (h.l).dict, (h.l).key, (h.l).holder, (h.l).lease_id
     from (select jsonb_populate_record(null::leases, h.l) as l, h.o from jsonb_array_elements(p) with ordinality as h (l, o) where h.l <> 'null') as h
     order by h.o
   loop
+    if held.dict is null then
+      perform end_share(held.key, held.lease_id, now);
+      continue;
+    end if;
     perform append(log_topic(held.dict, held.key), 'released', told_of_lease(held.key, held.holder), now);
     delete from leases where dict = held.dict and key = held.key;
     perform wake('lease:' || held.dict || ':' || held.key, 1);
   end loop;
-  select string_agg((h.l <> 'null')::text, ',' order by h.o) into answer from jsonb_array_elements(p) with ordinality as h (l, o);
+  select string_agg((h.l <> 'null' and h.l -> 'token' <> '0')::text, ',' order by h.o) into answer from jsonb_array_elements(p) with ordinality as h (l, o);
   return '{"held":[' || coalesce(answer, '') || ']}';
 end
 $$;
@@ -174,10 +218,31 @@ language plpgsql stable as $$
 begin
   return (
     select '{"leases":[' || coalesce(string_agg(
-      case when l.until > now then '{"lease":' || lease_json(l) || ',"ends_in_s":' || ends_in_s(l, now) || '}' else 'null' end, ',' order by k.o
+      case
+        when l.capacity is not null then seen_shares(l.key, now, greatest(100 / jsonb_array_length(c -> 'keys'), 1))
+        when l.until > now then '{"lease":' || lease_json(l) || ',"ends_in_s":' || ends_in_s(l, now) || '}'
+        else 'null'
+      end, ',' order by k.o
     ), '') || ']}'
     from unnest(texts(c -> 'keys')) with ordinality as k (key, o)
     left join lateral (select * from leases as l where l.dict = coalesce(c ->> 'dict', '') and l.key = k.key limit 1) as l on true
+  );
+end
+$$;
+
+-- Who holds a name with capacity, so many at most.
+create or replace function seen_shares(of_key text, now bigint, most integer) returns text
+language plpgsql stable as $$
+begin
+  return (
+    select coalesce(
+      '{"lease":' || (array_agg(share_json(h) order by h.until, h.lease_id))[1] || ',"ends_in_s":' || share_ends_in_s(min(h.until), now)
+        || ',"holders":[' || string_agg(share_json(h), ',' order by h.until, h.lease_id) || ']}',
+      'null'
+    )
+    from (
+      select * from shares as s where s.key = of_key and (s.place > 0) = false and s.until > now order by s.until, s.lease_id limit most
+    ) as h
   );
 end
 $$;

@@ -220,6 +220,10 @@ begin
     from unnest(topics) as t, regexp_match(t, '^(?:watch:)?(queue|room|dict):(.*)$') as m
     where m is not null
     union
+    select 'lease', '', m[1]
+    from unnest(topics) as t, regexp_match(t, '^line:[^:]*:(.*)$') as m
+    where m is not null
+    union
     -- The name of a queue or dict may have colons, as its keys have: it ends before one of the first eight of them. A name with more is not
     -- looked at: each takes a lock, and the whole server has a limit of those.
     select k.kind, array_to_string(p.parts[:n], ':'), array_to_string(p.parts[n + 1:], ':')

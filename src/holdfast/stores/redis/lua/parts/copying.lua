@@ -7,7 +7,7 @@
 --   target_at the newest number there when the copy was complete
 -- @include queue
 -- @include dict
--- @include leases
+-- @include shares
 
 local COPYING = store .. ":copying"
 
@@ -18,7 +18,11 @@ end
 
 local function keep_held(found, limit, dict, key, packed)
   local lease = packed and cmsgpack.unpack(packed)
-  if lease and #found < limit and lease["until"] > now then
+  if lease and lease.capacity then
+    for _, share in ipairs(shares.by_end(key, "g", now, limit - #found)) do
+      found[#found + 1] = shown(nil, key, share)
+    end
+  elseif lease and #found < limit and lease["until"] > now then
     found[#found + 1] = shown(dict, key, lease)
   end
 end

@@ -1,6 +1,7 @@
 --- How a lease is kept: a packed map whose fields are always in one place, so that the fast paths read and change it without unpacking it.
 --
--- Token, since and until, each of eight bytes; then "holder" and the holder; at the end "lease_id" and the id.
+-- Token, since and until, each of eight bytes; then "holder" and the holder; at the end "lease_id" and the id. What stands for a name with
+-- capacity has five fields more, before that.
 -- @include begin
 
 local LEASE = ">c8I8c7I8c7I8"
@@ -16,9 +17,16 @@ local function pack_text(words)
 end
 
 local function pack_lease(lease)
-  return struct.pack(LEASE, LEASE_HEAD, lease.token, SINCE, lease.since, ENDS, lease["until"])
+  local head, more = LEASE_HEAD, ""
+  if lease.capacity then
+    head = "\138" .. string.sub(LEASE_HEAD, 2)
+    more = cmsgpack.pack("capacity", lease.capacity, "used", lease.used, "waiting", lease.waiting, "last", lease.last)
+      .. cmsgpack.pack("resized", lease.resized)
+  end
+  return struct.pack(LEASE, head, lease.token, SINCE, lease.since, ENDS, lease["until"])
     .. "\166holder"
     .. pack_text(lease.holder)
+    .. more
     .. LEASE_ID
     .. pack_text(lease.lease_id)
 end

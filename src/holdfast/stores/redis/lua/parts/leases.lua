@@ -58,37 +58,66 @@ local function end_lease(dict, key)
   wake("lease:" .. (dict or "") .. ":" .. key, 1)
 end
 
-local function write_lease(one)
-  local lease, key = one.lease, one.home.key
-  if not one.home.is_alone then
-    if lease then
-      call("HSET", key .. ":leases", one.key, pack_lease(lease))
-    else
-      call("HDEL", key .. ":leases", one.key)
-    end
-    return
-  end
-  local span_s, log_s = 0, RETAINED_S
-  if lease then
-    call("SET", key, pack_lease(lease))
-    span_s, log_s = math.ceil((lease["until"] - now) / 1000000), LOG_S
-  else
-    call("DEL", key)
-  end
-  for part, seconds in pairs({ [""] = RETAINED_S, [":events"] = log_s, [":floor"] = log_s }) do
-    if lease and lease["until"] >= NEVER then
-      call("PERSIST", key .. part)
-    else
-      call("EXPIRE", key .. part, seconds + span_s)
-    end
-  end
-end
+do
+  local PARTS = { "", ":shares", ":ends", ":line", ":events", ":floor" } -- of a name with capacity
 
-writers[#writers + 1] = function()
-  for _, of_dict in pairs(leases) do
-    for _, one in pairs(of_dict) do
-      if one.is_changed then
-        write_lease(one)
+  --- Save what stands for a name with capacity, and keep all of it some days longer than the share that was granted or renewed, if one was,
+  -- ends at `ends_at`.
+  local function write_shared(lease, key)
+    call("SET", key, pack_lease(lease), "KEEPTTL")
+    local ends_at, ttl = lease.ends_at or now, lease.is_new and 0 or call("TTL", key)
+    local span_s = math.ceil((ends_at - now) / 1000000)
+    if ttl < 0 then
+      return -- It is kept for good: a share has no end.
+    elseif lease.resized or ends_at >= NEVER then
+      for _, part in ipairs(PARTS) do
+        call("PERSIST", key .. part)
+      end
+    elseif ttl < RETAINED_S + span_s then
+      for _, part in ipairs(PARTS) do
+        call("EXPIRE", key .. part, LOG_S + span_s)
+      end
+    elseif lease.has_ticket then
+      call("EXPIRE", key .. ":line", ttl)
+    end
+  end
+
+  local function write_lease(one)
+    local lease, key = one.lease, one.home.key
+    if not one.home.is_alone then
+      if lease then
+        call("HSET", key .. ":leases", one.key, pack_lease(lease))
+      else
+        call("HDEL", key .. ":leases", one.key)
+      end
+      return
+    end
+    if lease and lease.capacity then
+      write_shared(lease, key)
+      return
+    end
+    local span_s, log_s = 0, RETAINED_S
+    if lease then
+      call("SET", key, pack_lease(lease))
+      span_s, log_s = math.ceil((lease["until"] - now) / 1000000), LOG_S
+    else
+      call("DEL", key)
+    end
+    for part, seconds in pairs({ [""] = RETAINED_S, [":events"] = log_s, [":floor"] = log_s }) do
+      if lease and lease["until"] >= NEVER then
+        call("PERSIST", key .. part)
+      else
+        call("EXPIRE", key .. part, seconds + span_s)
+      end
+    end
+  end
+
+  writers[#writers + 1] = function()
+    for _, of_dict in pairs(leases) do
+      for _, one in pairs(of_dict) do
+        if one.is_changed then
+          write_lease(one)
+        end
       end
     end
   end
@@ -105,19 +134,4 @@ local function shown(dict, key, lease)
     since = lease.since,
     ["until"] = lease["until"],
   }
-end
-
---- The lease that each of the names {dict or '', key, lease_id} still holds, false where it is lost.
---
--- A dict has a name, so '' stands for none.
-local function held_leases(command)
-  local held = {}
-  for i, name in ipairs(command.names) do
-    local dict = name[1] ~= "" and name[1] or nil
-    held[i] = held_lease(dict, name[2], name[3]) or false
-    if command.all_or_none and not held[i] then
-      refuse("LeaseLost", { dict = dict, key = name[2], lease_id = name[3] })
-    end
-  end
-  return held
 end

@@ -1,4 +1,4 @@
-"""The condition that keeps a stale worker from writing to a table of the user's own."""
+"""SQL that keeps a stale holder from writing to a table of the user's own."""
 
 import re
 
@@ -18,7 +18,10 @@ class Fence(Struct, frozen=True):
 
 
 def fence(fencing_token: int, column: str = "fencing_token", placeholder: str = "%s") -> Fence:
-    """Make the SQL that fences an update; `placeholder` is `?` with `sqlite3`. A row that was never fenced passes."""
+    """Make the SQL that fences an update of your own table by the token of a claim or a lease.
+
+    `placeholder` is `?` with `sqlite3`. A row that was never fenced passes.
+    """
     if not _COLUMN.fullmatch(column):
         raise ValueError(f"{column!r} is not the name of a column")
     if placeholder not in {"%s", "?"}:

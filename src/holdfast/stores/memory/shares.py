@@ -1,0 +1,64 @@
+"""The shares of names with capacity, in memory."""
+
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Iterator
+
+from holdfast.share_records import Share
+
+Order = list[tuple[int, str]]
+"""Sorted by a moment or a place, with ids."""
+
+LAST = "\U0010ffff"
+"""Behind every id."""
+
+
+class Shares:
+    """Those of all names, in the orders in which they are read."""
+
+    def __init__(self) -> None:
+        self.by_id: dict[tuple[str, str], Share] = {}
+        """By name and id."""
+        self._orders: dict[tuple[str, str], Order] = {}
+        """By name: `grants` and `tickets` by their end, and the `line`."""
+
+    def save(self, share: Share) -> None:
+        """Keep it, unless it was released, in place of what was under its id."""
+        self._delete(share.key, share.lease_id)
+        if not share.is_released:
+            self.by_id[share.key, share.lease_id] = share
+            self._enter(share)
+
+    def _delete(self, key: str, lease_id: str) -> None:
+        share = self.by_id.pop((key, lease_id), None)
+        for order, entry in _places(share) if share is not None else ():
+            entries = self._orders[key, order]
+            del entries[bisect_left(entries, entry)]
+            if not entries:
+                del self._orders[key, order]
+
+    def by_end(self, key: str, after: int, limit: int, *, waits: bool) -> list[Share]:
+        """Those that end after a moment, the first first."""
+        entries = self._orders.get((key, "tickets" if waits else "grants"), [])
+        start = bisect_right(entries, (after, LAST))
+        return [self.by_id[key, lease_id] for _, lease_id in entries[start : start + limit]]
+
+    def line(self, key: str, limit: int) -> Iterator[Share]:
+        """Those who wait, the first first."""
+        return (self.by_id[key, lease_id] for _, lease_id in self._orders.get((key, "line"), [])[:limit])
+
+    def rebuild(self) -> None:
+        """Rebuild the orders."""
+        self._orders = {}
+        for share in self.by_id.values():
+            self._enter(share)
+
+    def _enter(self, share: Share) -> None:
+        for order, entry in _places(share):
+            insort(self._orders.setdefault((share.key, order), []), entry)
+
+
+def _places(share: Share) -> list[tuple[str, tuple[int, str]]]:
+    """Where it stands in each order."""
+    if not share.place:
+        return [("grants", (share.until, share.lease_id))]
+    return [("tickets", (share.until, share.lease_id)), ("line", (share.place, share.lease_id))]
