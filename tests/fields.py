@@ -19,9 +19,11 @@ from holdfast.commands import (
     Clear,
     Command,
     Configure,
+    Count,
     Extend,
     Fences,
     Filter,
+    Groups,
     Import,
     Item,
     LeaseName,
@@ -38,10 +40,11 @@ from holdfast.commands import (
     Settle,
     Write,
 )
-from holdfast.commands.copying import Surveyed
 from holdfast.commands.imported import RECORDS, SURVEYED
 from holdfast.commands.moving import CURSORS
+from holdfast.commands.surveying import Surveyed
 from holdfast.commands.transaction import Fenced
+from holdfast.policy_records import Lane
 from holdfast.records import Ending, Entry, Message, Receipt, Settings
 
 ONE = Raw(b"1")
@@ -100,6 +103,8 @@ COMMANDS: list[Any] = [
     Clear("queue", "other"),
     LowerFences("d"),
     Names("queue"),
+    Count("q"),
+    Groups("q"),
     Changes("queue:q"),
     Prune(),
     Fences(),
@@ -122,10 +127,15 @@ RECORDED: list[tuple[Any, str]] = [
     (Message("q", "a", ONE), "messages"),
     (Fenced("d", "k", 1), "fences"),
     (Entry("d", "k", ONE, 1), "entries"),
+    (Lane("q", "g"), "lanes"),
 ]
 
 
 def base_for(command: Any, field: Field) -> Any:
+    if isinstance(command, Configure) and field.name in ("weight", "forget"):
+        return replace(command, group="g")
+    if isinstance(command, Clear) and field.name == "prefix":
+        return replace(command, kind="dict")
     return BASES.get(field.name, command) if isinstance(command, Acquire) else command
 
 

@@ -5,18 +5,18 @@ codec made it; nothing here looks inside one.
 """
 
 import hashlib
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar, Final, Literal
 from urllib.parse import quote, unquote
 
-from msgspec import Raw, Struct, json
+from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from holdfast.codec.fields import TOKEN, Field, check_fields, name_text
 from holdfast.codec.limits import SHORT
-from holdfast.codec.metadata import readable_metadata
+from holdfast.codec.metadata import with_letter
+from holdfast.policy_records import Policy
 
-State = Literal["ready", "leased", "dead", "buffered"]
+State = Literal["ready", "leased", "dead", "buffered", "done"]
 ReturnTo = Literal["back", "place", "front"]
 Kind = Literal["queue", "dict"]
 
@@ -97,6 +97,17 @@ class Message(Struct, frozen=True, gc=False, omit_defaults=True):
     history: tuple[Ending, ...] = ()
     metadata: MaybeRaw = None
     labels: tuple[str, ...] = ()
+    group: str | None = None
+    lane: str | None = None
+    """The lane in which it stands: its group, or "" without one. None in a queue that has one line for all."""
+    level: int = 0
+    """Orders messages of one lane, the highest first; then `rank` and `n` do."""
+    rank: int | None = None
+    """Its place in the lane; None while it is out of line because it is not due."""
+    tied: int = 0
+    """What the end of its claim has to do, as bits of `policy_records`."""
+    ended_at: int | None = None
+    trace: str | None = None
 
     @property
     def receipt(self) -> "Receipt":
@@ -194,14 +205,6 @@ class Message(Struct, frozen=True, gc=False, omit_defaults=True):
         }
 
 
-def with_letter(metadata: Raw | None, report: Mapping[str, object], message_id: str) -> Raw:
-    """A dead letter's metadata: what was put beside the value, readable or not, and the report on where it comes from and why."""
-    known: dict[str, object] = {}
-    if metadata:
-        known |= json.decode(readable_metadata(metadata, report["queue"], message_id), type=dict[str, Raw])
-    return Raw(json.encode(known | {"dead_letter": report}, order="sorted"))
-
-
 LAST_TOKEN: Final = TOKEN.most
 
 
@@ -248,6 +251,20 @@ class Settings(Struct, frozen=True, gc=False, omit_defaults=True):
     size: int = 0
     """How many messages are ready; kept only where there is a `maxsize`."""
     created_at: int = 0
+    policy: Policy | None = None
+    """None where nothing of it was ever set."""
+    live: int = 0
+    """How many messages are claimed, of those that were claimed under the queue's limit."""
+    tat: int = 0
+    """When the queue's rate is wholly free."""
+    last: int = 0
+    """The token of the last claim under that rate."""
+    throttled_until: int = 0
+
+    @property
+    def is_ruled(self) -> bool:
+        """Whether a claim has to look at more than the line."""
+        return self.throttled_until > 0 or (self.policy is not None and self.policy.rules_claims)
 
 
 class Entry(Struct, frozen=True, gc=False, omit_defaults=True):

@@ -6,7 +6,7 @@ from typing import Any, Final, Literal, Self, final
 from msgspec import Struct
 
 from holdfast.codec.texts import MessageId
-from holdfast.commands.transaction import Stats
+from holdfast.commands.stats import Stats
 from holdfast.records import NEVER, Ending, State
 
 __all__ = [

@@ -1,6 +1,7 @@
 """The metadata of a message: a JSON object, stored as received."""
 
 import logging
+from collections.abc import Mapping
 from typing import Any, Final
 
 from msgspec import Raw, json
@@ -36,3 +37,11 @@ def readable_metadata(metadata: Raw, queue: object, message_id: str) -> Raw:
         return metadata
     logger.warning("the metadata of message %r of queue %r cannot be read; it is kept as text under %r", message_id, queue, UNREADABLE)
     return Raw(json.encode(facts))
+
+
+def with_letter(metadata: Raw | None, report: Mapping[str, object], message_id: str) -> Raw:
+    """A dead letter's metadata: what was put beside the value, readable or not, and the report on where it comes from and why."""
+    known: dict[str, object] = {}
+    if metadata:
+        known |= json.decode(readable_metadata(metadata, report["queue"], message_id), type=dict[str, Raw])
+    return Raw(json.encode(known | {"dead_letter": report}, order="sorted"))

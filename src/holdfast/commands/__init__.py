@@ -4,19 +4,23 @@ from holdfast.commands.acquired import Acquired
 from holdfast.commands.change import Change, Written
 from holdfast.commands.claiming import Claim, Claimed
 from holdfast.commands.command import Command, run
-from holdfast.commands.copying import BeginImport, Copying, EndImport, Fences, Import, Seal, Survey, Surveyed
+from holdfast.commands.configuring import Configure
+from holdfast.commands.copying import BeginImport, Copying, EndImport, Import, Seal
 from holdfast.commands.dicts import Entries, Length, Read, Write
 from holdfast.commands.events import Changes, Page, Prune
 from holdfast.commands.fences import LowerFences
+from holdfast.commands.groups import Grouped, Groups
 from holdfast.commands.leases import Acquire, LeaseName, Release, Released, Renew, Renewed
 from holdfast.commands.looking import Look, Looked
 from holdfast.commands.moving import Browse, Browsed, Count, Move, Moved
-from holdfast.commands.objects import Clear, Configure, Named, Names
+from holdfast.commands.objects import Clear, Named, Names
 from holdfast.commands.putting import Item, Put, Puts
 from holdfast.commands.resizing import Resize, Resized
 from holdfast.commands.settling import Extend, Held, Settle
+from holdfast.commands.stats import Stats
+from holdfast.commands.surveying import Fences, Survey, Surveyed
 from holdfast.commands.together import AnyCommand, Together, decode_command, encode_command
-from holdfast.commands.transaction import ALL, Fenced, Filter, Stats, Transaction
+from holdfast.commands.transaction import ALL, Fenced, Filter, Transaction
 
 __all__ = [
     "ALL",
@@ -41,6 +45,8 @@ __all__ = [
     "Fenced",
     "Fences",
     "Filter",
+    "Grouped",
+    "Groups",
     "Held",
     "Import",
     "Item",

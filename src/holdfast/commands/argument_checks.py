@@ -6,7 +6,7 @@ from holdfast.codec import Limits, check_name
 from holdfast.codec.fields import MAX_ATTEMPTS
 
 RETURNS = ("back", "place", "front")
-STATES = ("ready", "leased", "dead", "buffered")
+STATES = ("ready", "leased", "dead", "buffered", "done")
 KINDS = ("queue", "dict")
 
 KEY_LIMITS = Limits(name_bytes=Limits().key_bytes)

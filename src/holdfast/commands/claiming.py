@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Self
 from msgspec import Struct, json
 
 from holdfast.codec import DURATION_MAX_S, Limits, check_batch, check_name
-from holdfast.codec.fields import CLAIM_KEY, HOLDER, LEASE_S, LIMIT, MAX_ATTEMPTS, TAKE, Field, check_fields
+from holdfast.codec.fields import BY_POLICY, CLAIM_KEY, HOLDER, LEASE_S, LIMIT, MAX_ATTEMPTS, TAKE, Field, check_fields
 from holdfast.codec.limits import SHORT
 from holdfast.commands.argument_checks import RETURNS, check_choice, check_queue
 from holdfast.commands.command import Command, Resource
@@ -27,6 +27,8 @@ class Claimed(Struct, frozen=True, gc=False, omit_defaults=True):
 
     messages: list[Message]
     due_in_s: float | None = None
+    careful: bool = False
+    """Whether a limit, a rate or a strict order makes it wrong to claim more than is worked on now."""
 
 
 class Claim(Command[Claimed], frozen=True):
@@ -34,14 +36,16 @@ class Claim(Command[Claimed], frozen=True):
 
     verb: ClassVar[Verb] = "claim"
     answer_type: ClassVar[Any] = Claimed
-    checked: ClassVar[tuple[Field, ...]] = (HOLDER, LEASE_S, LIMIT, CLAIM_KEY, TAKE, MAX_ATTEMPTS)
+    checked: ClassVar[tuple[Field, ...]] = (HOLDER, LEASE_S, LIMIT, CLAIM_KEY, TAKE, MAX_ATTEMPTS, BY_POLICY)
 
-    plain_fields: ClassVar[tuple[str, ...]] = ("id", "queue", "holder", "lease_s", "limit", "expired_to", "max_attempts", "dead_letter")
+    plain_fields: ClassVar[tuple[str, ...]] = (
+        *("id", "queue", "holder", "lease_s", "limit", "expired_to", "max_attempts", "dead_letter", "by_policy"),
+    )
 
     queue: str
     holder: str = ""
     lease_s: float | None = None
-    """None is a lease without end."""
+    """None is as the queue's policy says, else a lease without end."""
     limit: int = 1
     key: str | None = None
     take: bool = False
@@ -49,6 +53,8 @@ class Claim(Command[Claimed], frozen=True):
     """Where the messages go if this lease ends before they are settled."""
     max_attempts: int | None = None
     dead_letter: str | None = None
+    by_policy: bool = False
+    """Whether the `lease_s` of the queue's policy, where it has one, counts instead of this claim's."""
 
     def __post_init__(self) -> None:
         check_queue(self.queue)
@@ -59,6 +65,7 @@ class Claim(Command[Claimed], frozen=True):
         # Every claim pays for this, so what is plain is passed without a call.
         lease_s, limit, holder = self.lease_s, self.limit, self.holder
         is_plain = type(limit) is int and limit == 1 and type(self.take) is bool and self.max_attempts is None and self.key is None
+        is_plain = is_plain and type(self.by_policy) is bool
         if (
             not is_plain
             or type(holder) is not str

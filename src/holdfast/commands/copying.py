@@ -6,26 +6,23 @@ records accordingly, and the target takes them in as they come.
 """
 
 from collections.abc import Iterator, Sequence
-from itertools import islice
 from typing import Any, ClassVar, Self
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from holdfast.codec import Limits, check_batch
-from holdfast.codec.fields import AFTER_FENCE, LIMIT, MERGE, SEALED_AT, SOURCE, TARGET_AT, Field, check_fields, place_text
+from holdfast.codec.fields import MERGE, SEALED_AT, SOURCE, TARGET_AT, Field, check_fields, place_text
 from holdfast.commands.command import Command, Resource
 from holdfast.commands.dicts import living
 from holdfast.commands.endings import by_queue, resize
 from holdfast.commands.imported import SURVEYED, check_records
 from holdfast.commands.names import Renamer, Verb, all_renamed, later, renamed
 from holdfast.commands.refusal_errors import both_have, no_copy, not_empty, other_copy, other_place, written_meanwhile
-from holdfast.commands.shares import held_of
+from holdfast.commands.surveying import Surveyed, held_leases
 from holdfast.commands.transaction import Fenced, Transaction
-from holdfast.records import NEVER, NO_VALUE, Ending, Entry, Lease, Message, Settings
-
-SHOWN = 3
-"""So many of the leases that stand in a copy's way are named."""
+from holdfast.policy_records import Lane
+from holdfast.records import NEVER, NO_VALUE, Ending, Entry, Message, Settings
 
 
 class Copying(Struct, frozen=True, gc=False, omit_defaults=True):
@@ -71,66 +68,6 @@ class Copying(Struct, frozen=True, gc=False, omit_defaults=True):
 
     def _moment(self, moment: int | None) -> int | None:
         return None if moment is None else moment + self.offset
-
-
-class Surveyed(Struct, frozen=True, gc=False, omit_defaults=True):
-    """A store as a whole, at one moment."""
-
-    now: int
-    latest: int
-    """The newest event's number."""
-    next_n: int
-    """Above every number that orders messages."""
-    held: list[Lease] = []
-    """Leases that live, up to a few."""
-
-
-class Survey(Command[Surveyed], frozen=True):
-    """Ask what a copy of this store must know before it begins."""
-
-    verb: ClassVar[Verb] = "admin"
-    reads_only: ClassVar[bool] = True
-    answer_type: ClassVar[Any] = Surveyed
-
-    def named(self, names: Renamer) -> Self:
-        names.whole("copy")
-        return self
-
-    def check(self, tx: Transaction) -> Surveyed:
-        return Surveyed(tx.now, tx.latest(), tx.next_n(), held_leases(tx, SHOWN))
-
-    def write(self, tx: Transaction, plan: Surveyed) -> Surveyed:
-        del tx
-        return plan
-
-
-class Fences(Command[list[Fenced]], frozen=True):
-    """List the fences of keys, deleted ones too, by dict and key, page by page: a stale holder must stay refused after a move."""
-
-    verb: ClassVar[Verb] = "admin"
-    reads_only: ClassVar[bool] = True
-    answer_type: ClassVar[Any] = list[Fenced]
-    checked: ClassVar[tuple[Field, ...]] = (AFTER_FENCE, LIMIT)
-
-    after: tuple[str, str] = ("", "")
-    limit: int = 1_000
-
-    def __post_init__(self) -> None:
-        check_fields(self, self.checked)
-
-    def measure(self, limits: Limits) -> int:
-        return check_batch(self.limit, 0, limits)
-
-    def named(self, names: Renamer) -> Self:
-        names.whole("copy")
-        return self
-
-    def check(self, tx: Transaction) -> list[Fenced]:
-        return list(islice(tx.fenced(self.after), self.limit))
-
-    def write(self, tx: Transaction, plan: list[Fenced]) -> list[Fenced]:
-        del tx
-        return plan
 
 
 class BeginImport(Command[Copying], frozen=True):
@@ -194,31 +131,35 @@ class Import(Command[Copying], frozen=True):
     messages: Sequence[Message] = ()
     fences: Sequence[Fenced] = ()
     entries: Sequence[Entry] = ()
+    lanes: Sequence[Lane] = ()
+    """Groups with settings, a rate or a throttle of their own."""
 
     def __post_init__(self) -> None:
         check_fields(self, self.checked)
-        for records in (self.settings, self.messages, self.fences, self.entries):
+        for records in (self.settings, self.messages, self.fences, self.entries, self.lanes):
             check_records(records)
 
     def named(self, names: Renamer) -> Self:
         names.whole("copy")
-        settings = [renamed(one, name=names.object(one.kind, one.name, self.verb)) for one in self.settings]
+        settings = [_renamed_settings(one, names, self.verb) for one in self.settings]
         messages = [
             renamed(one, queue=names.object("queue", one.queue, self.verb), dead_letter=later(names, one.dead_letter))
             for one in self.messages
         ]
         fences = [renamed(one, dict=names.object("dict", one.dict, self.verb)) for one in self.fences]
         entries = [renamed(one, dict=names.object("dict", one.dict, self.verb)) for one in self.entries]
+        lanes = [renamed(one, queue=names.object("queue", one.queue, self.verb)) for one in self.lanes]
         return renamed(
             self,
             settings=all_renamed(self.settings, settings),
             messages=all_renamed(self.messages, messages),
             fences=all_renamed(self.fences, fences),
             entries=all_renamed(self.entries, entries),
+            lanes=all_renamed(self.lanes, lanes),
         )
 
     def measure(self, limits: Limits) -> int:
-        count = len(self.settings) + len(self.messages) + len(self.fences) + len(self.entries)
+        count = len(self.settings) + len(self.messages) + len(self.fences) + len(self.entries) + len(self.lanes)
         values = [*(message.value for message in self.messages), *(entry.value for entry in self.entries)]
         return check_batch(count, sum(len(memoryview(value)) for value in values), limits)
 
@@ -334,9 +275,11 @@ class Seal(Command[None], frozen=True):
         tx.seal(self.to, self.target_at)
 
 
-def held_leases(tx: Transaction, limit: int) -> list[Lease]:
-    """Leases that somebody holds, of any dict or none."""
-    return list(islice((held for lease in tx.scan_leases(None) for held in held_of(tx, lease, limit)), limit))
+def _renamed_settings(settings: Settings, names: Renamer, verb: Verb) -> Settings:
+    policy = settings.policy
+    if policy is not None:
+        policy = renamed(policy, dead_letter=later(names, policy.dead_letter))
+    return renamed(settings, name=names.object(settings.kind, settings.name, verb), policy=policy)
 
 
 def by_dict(entries: Sequence[Entry]) -> dict[str, list[Entry]]:

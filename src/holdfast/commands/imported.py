@@ -6,12 +6,14 @@ from typing import Final
 from msgspec import Struct
 
 from holdfast.codec.fields import (
+    GROUP,
     HOLDER,
     MAX_ATTEMPTS,
     MAXSIZE,
     PRIORITY,
     REVISION,
     TOKEN,
+    TRACE,
     Field,
     Whole,
     check_fields,
@@ -22,6 +24,7 @@ from holdfast.codec.fields import (
     number,
 )
 from holdfast.commands.transaction import Fenced
+from holdfast.policy_records import Lane
 from holdfast.records import Ending, Entry, Message, Settings
 
 _COUNT: Final = 2**31 - 1
@@ -29,7 +32,8 @@ _RAISED: Final = 2**52
 """The target counts on from here, and what it gives out must stay below 2^53."""
 
 SURVEYED: Final[tuple[Field, ...]] = (moment("now"), Whole("latest", 0, _RAISED), Whole("next_n", 0, _RAISED))
-SETTINGS: Final[tuple[Field, ...]] = (name_text("name"), MAXSIZE, Whole("size", 0, _COUNT), moment("created_at"))
+GATE: Final[tuple[Field, ...]] = (Whole("live", 0, _COUNT), moment("tat"), number("last"), moment("throttled_until"))
+SETTINGS: Final[tuple[Field, ...]] = (name_text("name"), MAXSIZE, Whole("size", 0, _COUNT), moment("created_at"), *GATE)
 MESSAGE: Final[tuple[Field, ...]] = (
     name_text("queue"),
     name_text("id"),
@@ -50,16 +54,36 @@ MESSAGE: Final[tuple[Field, ...]] = (
     moment("dead_at", optional=True),
     error_text("last_error"),
     Whole("endings", 0, _COUNT),
+    GROUP,
+    name_text("lane", optional=True),
+    Whole("level", PRIORITY.least, PRIORITY.most),
+    Whole("rank", -TOKEN.most, TOKEN.most, optional=True),
+    Whole("tied", 0, 15),
+    moment("ended_at", optional=True),
+    TRACE,
 )
 ENDING: Final[tuple[Field, ...]] = (HOLDER, TOKEN, moment("since"), moment("until"), error_text("error"))
 ENTRY: Final[tuple[Field, ...]] = (name_text("dict"), key_text("key"), REVISION, number("fence"), moment("expires_at", optional=True))
 FENCED: Final[tuple[Field, ...]] = (name_text("dict"), key_text("key"), number("fence"))
+LANE: Final[tuple[Field, ...]] = (
+    *(name_text("queue"), name_text("name"), number("turn"), Whole("credit", 0, _COUNT), moment("wakes", optional=True)),
+    *GATE,
+)
 
 
-RECORDS: Final[dict[type[Struct], tuple[Field, ...]]] = {Settings: SETTINGS, Message: MESSAGE, Ending: ENDING, Entry: ENTRY, Fenced: FENCED}
+RECORDS: Final[dict[type[Struct], tuple[Field, ...]]] = {
+    Settings: SETTINGS,
+    Message: MESSAGE,
+    Ending: ENDING,
+    Entry: ENTRY,
+    Fenced: FENCED,
+    Lane: LANE,
+}
 
 
-def check_records(records: Sequence[Settings] | Sequence[Message] | Sequence[Ending] | Sequence[Fenced] | Sequence[Entry]) -> None:
+def check_records(
+    records: Sequence[Settings] | Sequence[Message] | Sequence[Ending] | Sequence[Fenced] | Sequence[Entry] | Sequence[Lane],
+) -> None:
     """Refuse records with a field that some store could not keep."""
     for record in records:
         check_fields(record, RECORDS[type(record)])

@@ -7,13 +7,29 @@ from msgspec import Struct
 from msgspec.structs import force_setattr, replace
 
 from holdfast.codec import Limits, check_batch, check_name, keepable
-from holdfast.codec.fields import DELAY_S, IDS, KEYS, LIMIT, PRIORITY, SPACING_S, Field, Row, Whole, check_fields, key_text, moment, number
+from holdfast.codec.fields import (
+    DELAY_S,
+    GROUP,
+    IDS,
+    KEYS,
+    LIMIT,
+    PRIORITY,
+    SPACING_S,
+    Field,
+    Row,
+    Whole,
+    check_fields,
+    key_text,
+    moment,
+    number,
+)
 from holdfast.commands.argument_checks import STATES, check_choice
 from holdfast.commands.claiming import with_values
 from holdfast.commands.command import COUNTED, Command, Resource
 from holdfast.commands.endings import Endings, announce, create_queue, event, promote, resize
 from holdfast.commands.names import Renamer, Verb, renamed
-from holdfast.commands.transaction import Cursor, Draft, Filter, Stats, Transaction
+from holdfast.commands.stats import Stats
+from holdfast.commands.transaction import Cursor, Draft, Filter, Transaction
 from holdfast.records import ERROR_CHARACTERS, Message, State, moment_in
 
 Taken = Literal["key", "id"]
@@ -26,6 +42,7 @@ CURSORS: dict[State, Field] = {
     "leased": Row("after", (_MOMENT, _N)),
     "dead": Row("after", (_MOMENT, _N)),
     "buffered": Row("after", (key_text("after"), _N)),
+    "done": Row("after", (_MOMENT, _N)),
 }
 """What `cursor` makes of a message in each state."""
 
@@ -111,6 +128,8 @@ def cursor(message: Message) -> Cursor:
             return (message.dead_at or 0, message.n)
         case "buffered":
             return (message.key or "", message.n)
+        case "done":
+            return (message.ended_at or 0, message.n)
 
 
 class Count(Command[Stats], frozen=True):
@@ -119,11 +138,15 @@ class Count(Command[Stats], frozen=True):
     verb: ClassVar[Verb] = "read"
     reads_only: ClassVar[bool] = True
     answer_type: ClassVar[Any] = Stats
+    checked: ClassVar[tuple[Field, ...]] = (GROUP,)
 
     queue: str
+    group: str | None = None
+    """Only the messages of one group; "" stands for those without."""
 
     def __post_init__(self) -> None:
         check_name(self.queue, "queue")
+        check_fields(self, self.checked)
 
     def named(self, names: Renamer) -> Self:
         return renamed(self, queue=names.object("queue", self.queue, self.verb))

@@ -1,84 +1,43 @@
-"""Queues and dicts as a whole: create, pause, limit, empty, remove, list."""
+"""Queues and dicts as a whole: empty, remove, list."""
 
 from collections.abc import Iterator
 from typing import Any, ClassVar, Self
 
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import Struct
 from msgspec.structs import replace
 
 from holdfast.codec import Limits, check_batch, check_name
-from holdfast.codec.fields import AFTER_NAME, DROP, EXACT, LIMIT, MAXSIZE, NAME_PREFIX, PAUSED, Field, check_fields
+from holdfast.codec.fields import AFTER_NAME, CLEARED_PREFIX, DROP, EXACT, LIMIT, NAME_PREFIX, Field, check_fields
 from holdfast.commands.argument_checks import KINDS, check_choice
 from holdfast.commands.command import Command, Resource
 from holdfast.commands.leases import end_leases
 from holdfast.commands.names import Renamer, Verb, renamed
-from holdfast.commands.topics import dict_topic, queue_topic, room_topic
+from holdfast.commands.topics import TOPICS, room_topic
 from holdfast.commands.transaction import ALL, Draft, Transaction
-from holdfast.records import Kind, Lease, Settings
-
-TOPICS = {"queue": queue_topic, "dict": dict_topic}
-
-
-class Configure(Command[Settings], frozen=True):
-    """Create a queue or a dict, or change its settings; what is not given stays."""
-
-    verb: ClassVar[Verb] = "manage"
-    answer_type: ClassVar[Any] = Settings
-    checked: ClassVar[tuple[Field, ...]] = (PAUSED, MAXSIZE)
-
-    kind: Kind
-    name: str
-    paused: bool | UnsetType = UNSET
-    maxsize: int | UnsetType | None = UNSET
-
-    def __post_init__(self) -> None:
-        check_choice(self.kind, KINDS, "kind")
-        check_name(self.name, self.kind)
-        check_fields(self, self.checked)
-
-    def named(self, names: Renamer) -> Self:
-        return renamed(self, name=names.object(self.kind, self.name, self.verb))
-
-    def touches(self) -> Iterator[tuple[Resource, bool]]:
-        yield (self.kind, self.name), True
-
-    def check(self, tx: Transaction) -> tuple[Settings | None, Settings]:
-        before = tx.settings(self.kind, self.name)
-        after = before or Settings(self.kind, self.name, created_at=tx.now)
-        if self.paused is not UNSET:
-            after = replace(after, paused=self.paused)
-        if self.maxsize is not UNSET and self.maxsize != after.maxsize:
-            after = replace(after, maxsize=self.maxsize, size=tx.tally(self.name).ready if self.maxsize is not None else 0)
-        return before, after
-
-    def write(self, tx: Transaction, plan: tuple[Settings | None, Settings]) -> Settings:
-        before, after = plan
-        if before == after:
-            return after
-        data = {"paused": after.paused, "maxsize": after.maxsize} if self.kind == "queue" else {}
-        tx.append([Draft(TOPICS[self.kind](self.name), "configured", data)])
-        tx.save_settings(after)
-        if self.kind == "queue":
-            tx.wake(queue_topic(self.name), ALL)
-            tx.wake(room_topic(self.name), ALL)
-        return after
+from holdfast.records import Entry, Kind, Lease, Settings
 
 
 class Clear(Command[int], frozen=True):
-    """Empty a queue or a dict in one step, or with `drop` remove it with all its leases; return how much was in it."""
+    """Empty a queue or a dict in one step, or with `drop` remove it with all its leases; return how much was in it.
+
+    With `prefix` only the entries of a dict whose key text begins with it are removed.
+    """
 
     verb: ClassVar[Verb] = "manage"
     answer_type: ClassVar[Any] = int
-    checked: ClassVar[tuple[Field, ...]] = (DROP,)
+    checked: ClassVar[tuple[Field, ...]] = (DROP, CLEARED_PREFIX)
 
     kind: Kind
     name: str
     drop: bool = False
+    prefix: str | None = None
 
     def __post_init__(self) -> None:
         check_choice(self.kind, KINDS, "kind")
         check_name(self.name, self.kind)
         check_fields(self, self.checked)
+        if self.prefix is not None and (self.kind != "dict" or self.drop):
+            raise ValueError("prefix is about the entries of a dict that stays: give kind='dict', without drop")
 
     def named(self, names: Renamer) -> Self:
         return renamed(self, name=names.object(self.kind, self.name, self.verb))
@@ -96,6 +55,8 @@ class Clear(Command[int], frozen=True):
             return 0
         if leases:
             end_leases(tx, leases)
+        if self.prefix is not None:
+            return self._clear_prefix(tx, self.prefix)
         count = tx.clear(self.kind, self.name, drop=self.drop)
         tx.append([Draft(TOPICS[self.kind](self.name), "cleared", {"count": count, "dropped": self.drop})])
         if not self.drop and settings is not None and settings.maxsize is not None:
@@ -103,6 +64,12 @@ class Clear(Command[int], frozen=True):
         if self.kind == "queue":
             tx.wake(room_topic(self.name), ALL)
         return count
+
+    def _clear_prefix(self, tx: Transaction, prefix: str) -> int:
+        entries: list[Entry] = list(tx.scan(self.name, prefix, None, ALL))
+        tx.append([Draft(TOPICS[self.kind](self.name), "cleared", {"count": len(entries), "dropped": False, "prefix": prefix})])
+        tx.save_entries([entry.deleted() for entry in entries])
+        return len(entries)
 
 
 class Named(Struct, frozen=True, gc=False, omit_defaults=True):

@@ -105,6 +105,7 @@ class Item(Struct, frozen=True, gc=False, omit_defaults=True, forbid_unknown_fie
     unique_for_s: float | None = None
     """So long after the put that creates the message `if_recent` decides about other puts of the key, once the message is gone."""
     if_recent: IfRecent = KEEP
+    group: str | None = None
 
     def __post_init__(self) -> None:
         # Every put pays for this, so what is short, plain or left out is passed without a call.
@@ -129,6 +130,7 @@ class Item(Struct, frozen=True, gc=False, omit_defaults=True, forbid_unknown_fie
             and self.at_latest_s is None
             and self.unique_for_s is None
             and self.if_recent is KEEP
+            and self.group is None
         ):
             self._check_options()
 
@@ -139,6 +141,8 @@ class Item(Struct, frozen=True, gc=False, omit_defaults=True, forbid_unknown_fie
 
     def _check_options(self) -> None:
         check_fields(self, self.checked)
+        if self.group is not None:
+            check_name(self.group, "group")
         check_choice(self.if_id, POLICIES_ID, "if_id")
         check_choice(self.if_recent, POLICIES_RECENT, "if_recent")
         if self.at_latest_s is not None and self.if_ready != "postpone":

@@ -4,11 +4,22 @@ from collections.abc import Collection, Iterator, Sequence
 from operator import is_
 from typing import Any, ClassVar, Literal, Self
 
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import force_setattr, replace
 
 from holdfast.codec import Limits, check_batch, check_name, keepable
-from holdfast.codec.fields import ALL_OR_NONE, COUNTS, DELAY_S, EXTENSION_S, MAX_ATTEMPTS, PROGRESS, Field, check_fields
+from holdfast.codec.fields import (
+    ALL_OR_NONE,
+    COUNTS,
+    DELAY_S,
+    EXTENSION_S,
+    MAX_ATTEMPTS,
+    PROGRESS,
+    TRACE_BYTES,
+    UNSTARTED,
+    Field,
+    check_fields,
+)
 from holdfast.commands.argument_checks import RETURNS, check_choice
 from holdfast.commands.command import Command, Resource
 from holdfast.commands.endings import Budget, Endings, announce, by_queue, event, plan_endings, promote
@@ -77,7 +88,7 @@ class Settle(Command[Held], frozen=True):
 
     verb: ClassVar[Verb] = "claim"
     answer_type: ClassVar[Any] = Held
-    checked: ClassVar[tuple[Field, ...]] = (DELAY_S, COUNTS, MAX_ATTEMPTS, ALL_OR_NONE)
+    checked: ClassVar[tuple[Field, ...]] = (DELAY_S, COUNTS, MAX_ATTEMPTS, ALL_OR_NONE, UNSTARTED)
 
     plain_fields: ClassVar[tuple[str, ...]] = (
         *("id", "receipts", "to", "return_to", "delay_s", "error", "counts", "max_attempts", "dead_letter", "all_or_none"),
@@ -86,7 +97,8 @@ class Settle(Command[Held], frozen=True):
     receipts: Sequence[Receipt]
     to: Literal["done", "ready", "dead"] = "done"
     return_to: ReturnTo = "back"
-    delay_s: float = 0.0
+    delay_s: float | UnsetType = UNSET
+    """Left out it is what the queue's policy says of a failure, else 0."""
     error: str | None = None
     """Cut to 4,000 characters, with U+FFFD for what not every store can keep: the character 0 and lone surrogates."""
     counts: bool = False
@@ -94,6 +106,10 @@ class Settle(Command[Held], frozen=True):
     max_attempts: int | None = None
     dead_letter: str | None = None
     all_or_none: bool = False
+    unstarted: bool = False
+    """Whether no work was begun: then what the claim used of a rate is given back, where nothing was claimed under it since."""
+    trace: str | None = None
+    """A traceback, kept beside the error; its end is kept where it is longer than 16 KiB."""
 
     def __post_init__(self) -> None:
         if self.to not in ENDINGS or self.return_to not in RETURNS:
@@ -103,10 +119,12 @@ class Settle(Command[Held], frozen=True):
             check_name(self.dead_letter, "dead-letter queue")
         # Every settling pays for this, so what is plain is passed without a call.
         are_flags = type(self.counts) is bool and type(self.all_or_none) is bool
-        if not are_flags or type(self.delay_s) is not float or self.delay_s != 0 or self.max_attempts is not None:
+        if not are_flags or self.delay_s is not UNSET or self.max_attempts is not None or self.unstarted is not False:
             check_fields(self, self.checked)
         if self.error is not None:
             force_setattr(self, "error", keepable(self.error[:ERROR_CHARACTERS]))
+        if self.trace is not None:
+            force_setattr(self, "trace", end_of_text(self.trace))
 
     def named(self, names: Renamer) -> Self:
         return renamed(self, receipts=_receipts(self, names), dead_letter=later(names, self.dead_letter))
@@ -145,7 +163,7 @@ class Settle(Command[Held], frozen=True):
                 endings.bury(tx, message, budget.burial_place(message), ending, failed=self.counts)
             else:
                 ending = message.ending(tx.now, "failed" if self.counts else "released", self.error)
-                position = endings.position(tx, message, self.return_to, tx.now, moment_in(self.delay_s))
+                position = endings.position(tx, message, self.return_to, tx.now, moment_in(self.delay_s or 0.0))
                 endings.release(message, position, ending, failed=self.counts)
         return endings
 
@@ -190,6 +208,12 @@ def _held(tx: Transaction, receipts: Collection[Receipt]) -> list[Message | None
         is_held = message is not None and message.token == receipt.token and message.held_at(now)
         held.append(message if is_held else None)
     return held
+
+
+def end_of_text(trace: str) -> str:
+    """As much of a traceback as is kept: its end says most."""
+    kept = keepable(trace).encode()[-TRACE_BYTES:]
+    return kept.decode(errors="ignore")
 
 
 def touched(receipts: Sequence[Receipt]) -> Iterator[tuple[Resource, bool]]:

@@ -5,12 +5,12 @@ from typing import Any, Final
 from holdfast.codec import Limits
 from holdfast.commands.claiming import Claim, Claimed
 from holdfast.commands.command import Command
-from holdfast.commands.copying import Fences
 from holdfast.commands.dicts import Entries, Read, Write
 from holdfast.commands.events import Changes, Page
 from holdfast.commands.looking import Look
 from holdfast.commands.moving import Browse, Browsed
 from holdfast.commands.objects import Names
+from holdfast.commands.surveying import Fences
 from holdfast.commands.together import Together, only_reads
 
 LARGE: Final = 100

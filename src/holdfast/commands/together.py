@@ -8,19 +8,22 @@ from msgspec import json
 from holdfast.codec import Limits
 from holdfast.commands.claiming import Claim
 from holdfast.commands.command import Command, Resource
-from holdfast.commands.copying import BeginImport, EndImport, Fences, Import, Seal, Survey
+from holdfast.commands.configuring import Configure
+from holdfast.commands.copying import BeginImport, EndImport, Import, Seal
 from holdfast.commands.dicts import Length, Read, Write
 from holdfast.commands.events import Changes, Prune
 from holdfast.commands.fences import LowerFences
+from holdfast.commands.groups import Groups
 from holdfast.commands.leases import Acquire, Release, Renew
 from holdfast.commands.looking import Look
 from holdfast.commands.moving import Browse, Count, Move
 from holdfast.commands.names import Renamer, Verb, all_renamed, renamed
-from holdfast.commands.objects import Clear, Configure, Names
+from holdfast.commands.objects import Clear, Names
 from holdfast.commands.putting import Put
 from holdfast.commands.request import current
 from holdfast.commands.resizing import Resize
 from holdfast.commands.settling import Extend, Settle
+from holdfast.commands.surveying import Fences, Survey
 from holdfast.commands.transaction import Transaction
 
 Step = (
@@ -43,6 +46,7 @@ Step = (
     | Configure
     | Clear
     | Names
+    | Groups
     | Changes
     | Prune
 )

@@ -1,5 +1,6 @@
 """The topics that can be waited for and watched."""
 
+from collections.abc import Callable
 from typing import Final
 
 from holdfast.codec import Limits, check_name
@@ -57,3 +58,7 @@ def worker_topic(incarnation: str) -> str:
 def watch_topic(topic: str) -> str:
     """An event was written to the topic."""
     return f"watch:{topic}"
+
+
+TOPICS: Final[dict[str, Callable[[str], str]]] = {"queue": queue_topic, "dict": dict_topic}
+"""The topic of a queue or a dict, by kind."""

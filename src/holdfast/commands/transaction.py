@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from msgspec import Raw, Struct, json
 
-from holdfast.codec.fields import ERROR_CONTAINS, KEY_PREFIX, LABEL, OLDER_THAN_S, Field, check_fields
-from holdfast.records import Entry, Event, Kind, Lease, Message, ReturnTo, Settings, State, seconds_in
+from holdfast.codec.fields import ERROR_CONTAINS, GROUP, KEY_PREFIX, LABEL, OLDER_THAN_S, Field, check_fields
+from holdfast.commands.stats import Tally
+from holdfast.records import Entry, Event, Kind, Lease, Message, ReturnTo, Settings, State
 from holdfast.share_records import Share
 
 if TYPE_CHECKING:
@@ -39,71 +40,18 @@ class Draft(Struct, frozen=True, gc=False):
 class Filter(Struct, frozen=True, gc=False, omit_defaults=True):
     """Which messages of one state are meant; what is left out does not narrow."""
 
-    checked: ClassVar[tuple[Field, ...]] = (OLDER_THAN_S, ERROR_CONTAINS, KEY_PREFIX, LABEL)
+    checked: ClassVar[tuple[Field, ...]] = (OLDER_THAN_S, ERROR_CONTAINS, KEY_PREFIX, LABEL, GROUP)
 
     older_than_s: float | None = None
     """Since its burial for a dead letter, since it was put for any other."""
     error_contains: str | None = None
     key_prefix: str | None = None
     label: str | None = None
+    group: str | None = None
+    """"" stands for messages without a group."""
 
     def __post_init__(self) -> None:
         check_fields(self, self.checked)
-
-
-class Stats(Struct, frozen=True, gc=False):
-    """Sizes, ages and holders of a queue at one moment."""
-
-    ready: int = 0
-    delayed: int = 0
-    buffered: int = 0
-    leased: int = 0
-    dead: int = 0
-    oldest_ready_s: float | None = None
-    oldest_leased_s: float | None = None
-    average_leased_s: float | None = None
-    oldest_dead_s: float | None = None
-    holders: dict[str, int] = {}
-
-    @property
-    def total(self) -> int:
-        return self.ready + self.delayed + self.buffered + self.leased + self.dead
-
-
-class Tally(Struct, frozen=True, gc=False):
-    """How many messages of a queue are in each state, and since when."""
-
-    ready: int = 0
-    delayed: int = 0
-    """Those of the ready ones that are not due yet."""
-    first_position: int | None = None
-    """Of the ready ones."""
-    buffered: int = 0
-    leased: int = 0
-    """While their leases last."""
-    ended: int = 0
-    """Leased ones whose lease has ended: the next claim finds them."""
-    first_since: int | None = None
-    mean_since: float | None = None
-    """Of leases that last."""
-    dead: int = 0
-    first_dead_at: int | None = None
-    holders: dict[str, int] = {}
-
-    def stats(self, now: int) -> Stats:
-        """The same as people ask for it: what is not held counts as ready, and moments are ages."""
-        return Stats(
-            ready=self.ready - self.delayed + self.ended,
-            delayed=self.delayed,
-            buffered=self.buffered,
-            leased=self.leased,
-            dead=self.dead,
-            oldest_ready_s=None if self.first_position is None or self.first_position > now else seconds_in(now - self.first_position),
-            oldest_leased_s=None if self.first_since is None else seconds_in(now - self.first_since),
-            average_leased_s=None if self.mean_since is None else (now - self.mean_since) / 1_000_000,
-            oldest_dead_s=None if self.first_dead_at is None else seconds_in(now - self.first_dead_at),
-            holders=self.holders,
-        )
 
 
 class Fenced(Struct, frozen=True, gc=False, array_like=True):

@@ -13,7 +13,7 @@ from typing import Final
 from holdfast.callbacks import call_each_once
 from holdfast.clock import boot_us
 from holdfast.codec import check_name
-from holdfast.codec.fields import RENEW_INTERVAL_S
+from holdfast.codec.call_fields import RENEW_INTERVAL_S
 from holdfast.commands import LeaseName
 from holdfast.errors import ClaimLost, LeaseLost
 from holdfast.records import Receipt

@@ -8,7 +8,8 @@ from msgspec.structs import replace
 
 from holdfast.arguments.where import Where
 from holdfast.codec import JSON, Codec, check_name
-from holdfast.codec.fields import AUTO_RENEW, CAPACITY, HELD_S, MAX_HOLD_S, MAX_WAITERS, PLACE_S, RENEW_INTERVAL_S, WEIGHT, check_fields
+from holdfast.codec.call_fields import AUTO_RENEW, HELD_S, MAX_HOLD_S, PLACE_S, RENEW_INTERVAL_S
+from holdfast.codec.fields import CAPACITY, MAX_WAITERS, WEIGHT, check_fields
 from holdfast.commands import Acquire, LeaseName
 from holdfast.holding.hold import Hold, interval_of
 from holdfast.records import Lease

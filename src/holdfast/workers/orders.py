@@ -10,7 +10,8 @@ from holdfast.arguments.options import refuse_unknown
 from holdfast.arguments.where import Where
 from holdfast.backoff import Backoff
 from holdfast.codec import JSON, Codec, check_name, codec_for
-from holdfast.codec.fields import HELD_S, MAX_ATTEMPTS, MAX_HOLD_S, RENEW_INTERVAL_S, Field, Flag, Seconds, Whole, check_fields
+from holdfast.codec.call_fields import HELD_S, MAX_HOLD_S, RENEW_INTERVAL_S
+from holdfast.codec.fields import MAX_ATTEMPTS, Field, Flag, Seconds, Whole, check_fields
 from holdfast.commands.argument_checks import RETURNS, check_budget, check_choice
 from holdfast.holding.hold import this_process
 from holdfast.records import Message, ReturnTo

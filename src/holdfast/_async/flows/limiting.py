@@ -3,7 +3,8 @@
 import time
 
 from holdfast.blocking_calls import async_sleep
-from holdfast.codec.fields import COST, TIMEOUT_S
+from holdfast.codec.call_fields import TIMEOUT_S
+from holdfast.codec.fields import COST
 from holdfast.commands import Change, Write
 from holdfast.errors import RateLimited
 from holdfast.rates import Rate

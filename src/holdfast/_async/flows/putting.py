@@ -9,7 +9,7 @@ from msgspec import Raw, Struct
 from holdfast._async.flows.naming import entries_of
 from holdfast.client import ControlPlaneClient
 from holdfast.codec import encode_key
-from holdfast.codec.fields import POLL_INTERVAL_S, TIMEOUT_S
+from holdfast.codec.call_fields import POLL_INTERVAL_S, TIMEOUT_S
 from holdfast.commands import Change, Count, Names, Put, Puts, Stats, Together, Write
 from holdfast.commands.topics import queue_topic, room_topic, watch_topic
 from holdfast.errors import QueueFull, Refused

@@ -5,7 +5,7 @@ import time
 from collections.abc import AsyncGenerator
 from typing import Any
 
-from holdfast.codec.fields import LAST_INDEX, POLL_INTERVAL_S, SNAPSHOT, TIMEOUT_S
+from holdfast.codec.call_fields import LAST_INDEX, POLL_INTERVAL_S, SNAPSHOT, TIMEOUT_S
 from holdfast.commands import Changes
 from holdfast.commands.events import OLDEST
 from holdfast.commands.topics import watch_topic

@@ -11,7 +11,7 @@ from holdfast._async.flows.settling import settle
 from holdfast._async.handles.claims import AsyncQueueClaim
 from holdfast.client import ControlPlaneClient
 from holdfast.codec import Codec
-from holdfast.codec.fields import ACK_ON_SUCCESS, AUTO_RENEW, HELD_S, MAX_HOLD_S, POLL_INTERVAL_S, RELEASE_ON_ERROR, TIMEOUT_S
+from holdfast.codec.call_fields import ACK_ON_SUCCESS, AUTO_RENEW, HELD_S, MAX_HOLD_S, POLL_INTERVAL_S, RELEASE_ON_ERROR, TIMEOUT_S
 from holdfast.commands import Claim
 from holdfast.holding.hold import Hold, interval_of
 from holdfast.records import Message

@@ -14,7 +14,7 @@ from holdfast.arguments.options import show_options
 from holdfast.arguments.where import Where
 from holdfast.client import ControlPlaneClient
 from holdfast.codec import encode_key
-from holdfast.codec.fields import HELD_S, STRICT
+from holdfast.codec.call_fields import HELD_S, STRICT
 from holdfast.commands import Claim
 from holdfast.holding.hold import Hold, claimer_of
 from holdfast.records import ReturnTo

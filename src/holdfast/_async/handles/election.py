@@ -10,7 +10,7 @@ from holdfast._async.handles.leases import AsyncHeldLease, release, take
 from holdfast._async.handles.named import AsyncNamedLease
 from holdfast.aio_attribute import Twin
 from holdfast.arguments.options import show_options
-from holdfast.codec.fields import POLL_INTERVAL_S
+from holdfast.codec.call_fields import POLL_INTERVAL_S
 from holdfast.holding.lease_request import LeaseOptions
 from holdfast.results import DictResponse, LeaseHolder
 

@@ -11,7 +11,7 @@ from holdfast.arguments.options import show_options
 from holdfast.arguments.where import StoreHandle, Where
 from holdfast.client import ControlPlaneClient
 from holdfast.codec import JSON, Codec, check_name, encode_key
-from holdfast.codec.fields import HELD_S
+from holdfast.codec.call_fields import HELD_S
 from holdfast.commands import LeaseName, Look, Read
 from holdfast.holding.hold import this_process
 from holdfast.holding.lease_request import HoldOptions, LeaseOptions, Terms

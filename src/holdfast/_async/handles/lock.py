@@ -9,7 +9,7 @@ from holdfast._async.handles.leases import AsyncHeldLease, take, try_take
 from holdfast._async.handles.named import AsyncNamedLease
 from holdfast.aio_attribute import Twin
 from holdfast.arguments.options import show_options
-from holdfast.codec.fields import FAIR
+from holdfast.codec.call_fields import FAIR
 from holdfast.holding.lease_request import IN_LINE_S, LeaseOptions, Sharing
 from holdfast.results import LeaseHolder
 

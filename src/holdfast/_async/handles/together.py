@@ -11,7 +11,7 @@ from holdfast.arguments.options import show_options
 from holdfast.arguments.put_options import PutOptions, make_item
 from holdfast.client import ControlPlaneClient
 from holdfast.codec import Codec, encode_key
-from holdfast.codec.fields import HELD_S
+from holdfast.codec.call_fields import HELD_S
 from holdfast.commands import Acquire, Change, Item, LeaseName, Put, Puts, Release, Renew, Settle, Write, Written
 from holdfast.commands import Together as TogetherCommand
 from holdfast.errors import ClaimLost

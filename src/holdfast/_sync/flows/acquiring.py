@@ -4,7 +4,7 @@
 import time
 from collections.abc import Callable
 
-from holdfast.codec.fields import POLL_INTERVAL_S, WAIT_TIMEOUT_S
+from holdfast.codec.call_fields import POLL_INTERVAL_S, WAIT_TIMEOUT_S
 from holdfast.commands import Acquire, Acquired, LeaseName, Release
 from holdfast.commands.topics import lease_topic, line_topic
 from holdfast.stores import Store

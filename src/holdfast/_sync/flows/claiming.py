@@ -4,7 +4,7 @@
 import time
 from collections.abc import Callable
 
-from holdfast.codec.fields import POLL_INTERVAL_S, TIMEOUT_S
+from holdfast.codec.call_fields import POLL_INTERVAL_S, TIMEOUT_S
 from holdfast.commands import Claim, Claimed
 from holdfast.commands.topics import key_topic, queue_topic
 from holdfast.errors import HoldfastError

@@ -5,7 +5,7 @@ from typing import Any
 
 from holdfast.arguments.named_claims import Claims, NamedClaims
 from holdfast.client import ControlPlaneClient
-from holdfast.codec.fields import RENEWED_S
+from holdfast.codec.call_fields import RENEWED_S
 from holdfast.commands import Extend, Settle
 from holdfast.results import QueueResponse
 from holdfast.stores.caller_transaction import Connection

@@ -15,7 +15,7 @@ from holdfast.arguments.named_claims import ClaimLike
 from holdfast.arguments.options import show_options
 from holdfast.arguments.where import Where
 from holdfast.codec import check_duration, key_prefix
-from holdfast.codec.fields import RATE_PER_S
+from holdfast.codec.call_fields import RATE_PER_S
 from holdfast.commands import Browse, Browsed, Clear, Configure, Count, Filter, Move, Names, Stats
 from holdfast.errors import NotAllowed
 from holdfast.presentation import AHEAD_MOST, explain, seen

@@ -11,7 +11,7 @@ from holdfast._sync.handles.leases import HeldLease, release, take
 from holdfast._sync.handles.named import NamedLease
 from holdfast.aio_attribute import Twin
 from holdfast.arguments.options import show_options
-from holdfast.codec.fields import POLL_INTERVAL_S
+from holdfast.codec.call_fields import POLL_INTERVAL_S
 from holdfast.holding.lease_request import LeaseOptions
 from holdfast.results import DictResponse, LeaseHolder
 

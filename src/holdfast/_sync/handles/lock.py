@@ -10,7 +10,7 @@ from holdfast._sync.handles.leases import HeldLease, take, try_take
 from holdfast._sync.handles.named import NamedLease
 from holdfast.aio_attribute import Twin
 from holdfast.arguments.options import show_options
-from holdfast.codec.fields import FAIR
+from holdfast.codec.call_fields import FAIR
 from holdfast.holding.lease_request import IN_LINE_S, LeaseOptions, Sharing
 from holdfast.results import LeaseHolder
 

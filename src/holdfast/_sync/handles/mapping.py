@@ -13,7 +13,8 @@ from holdfast.arguments.options import show_options
 from holdfast.arguments.where import Where, reach
 from holdfast.client import ControlPlaneClient
 from holdfast.codec import JSON, Codec, decode_key, encode_key, key_prefix, typed
-from holdfast.codec.fields import LIMIT, SIZE
+from holdfast.codec.call_fields import SIZE
+from holdfast.codec.fields import LIMIT
 from holdfast.commands import Change, Clear, Configure, Length, LowerFences, Read, Write, Written
 from holdfast.errors import Refused
 from holdfast.results import MISSING, DictCompareAndSetResult, DictEntry, DictResponse, Missing, WatchEvent, wall_time

@@ -16,7 +16,7 @@ from holdfast.arguments.options import show_options
 from holdfast.arguments.where import JobHandle, Where, reach
 from holdfast.client import ControlPlaneClient
 from holdfast.codec import Codec
-from holdfast.codec.fields import GRACE_S, MAX_JOBS, SIGNALS, UNTIL_EMPTY
+from holdfast.codec.call_fields import GRACE_S, MAX_JOBS, SIGNALS, UNTIL_EMPTY
 from holdfast.workers.handlers.definitions import define
 from holdfast.workers.options import WorkerOptions
 from holdfast.workers.orders import Orders, change_orders, make_orders

@@ -3,7 +3,8 @@
 from collections import Counter
 from collections.abc import Iterator
 
-from holdfast.commands.transaction import Cursor, Filter, Tally
+from holdfast.commands.stats import Tally
+from holdfast.commands.transaction import Cursor, Filter
 from holdfast.records import Message, State, moment_in
 from holdfast.stores.lmdb.layout import NUMBER, fitted, items_within, line_key, moment_key, position_in, scope, text_key
 from holdfast.stores.lmdb.lines import Lines

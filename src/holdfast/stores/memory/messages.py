@@ -7,7 +7,8 @@ from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from holdfast.commands.placement import UPDATED
-from holdfast.commands.transaction import Cursor, Filter, Line, Tally
+from holdfast.commands.stats import Tally
+from holdfast.commands.transaction import Cursor, Filter, Line
 from holdfast.records import Message, ReturnTo, State, moment_in
 from holdfast.stores.memory.browsing import first_page
 from holdfast.stores.memory.queue import MemoryQueue

@@ -9,6 +9,7 @@ from msgspec.structs import fields
 
 from holdfast.commands import Acquire, Acquired, Command, Configure, Import, Put, Together, Write, encode_command
 from holdfast.commands.together import only_reads
+from holdfast.commands.unsupported import refuse_policies
 from holdfast.errors import LeaseHeld, LineFull
 from holdfast.ids import new_id
 from holdfast.records import Lease, Message
@@ -42,6 +43,7 @@ class Calls:
         fast = self._fast.call(command, command_id, again=again)
         if fast is not None:
             return fast
+        refuse_policies(command, "PostgreSQL stores")
         return Call(self._read, (encoded(command),)) if only_reads(command) else self._general_call(command, command_id)
 
     def prune(self) -> Call:

@@ -5,7 +5,7 @@ from functools import cache, lru_cache
 from operator import attrgetter
 from typing import Any, Generic, TypeVar
 
-from msgspec import Raw, Struct
+from msgspec import UNSET, Raw, Struct
 from msgspec.structs import fields as struct_fields
 
 from holdfast.commands import Command
@@ -64,7 +64,7 @@ def given(struct: Struct, *but: str) -> Fields:
 def _given(sent: Sequence[tuple[str, str, bool]], contents: Sequence[Any]) -> Fields:
     fields: Fields = {}
     for (_, name, is_duration), content in zip(sent, contents, strict=True):
-        if content is not None and content is not False:
+        if content is not None and content is not False and content is not UNSET:
             fields[name] = moment_in(content) if is_duration else text(content) if type(content) is Raw else content
     return fields
 

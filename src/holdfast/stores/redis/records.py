@@ -4,7 +4,8 @@ from collections.abc import Callable
 
 from msgspec import Raw, Struct
 
-from holdfast.records import Entry, Lease, Message, ReturnTo, State, with_letter
+from holdfast.codec.metadata import with_letter
+from holdfast.records import Entry, Lease, Message, ReturnTo, State
 
 
 class Letter(Struct, frozen=True, gc=False):

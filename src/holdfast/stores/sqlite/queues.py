@@ -8,7 +8,8 @@ from typing import Any
 from msgspec import Raw, json
 
 from holdfast.commands.allowance import Allowance
-from holdfast.commands.transaction import Cursor, Filter, Line, Tally
+from holdfast.commands.stats import Tally
+from holdfast.commands.transaction import Cursor, Filter, Line
 from holdfast.records import NEVER, Message, ReturnTo, Settings, State, moment_in
 from holdfast.stores.files.extra import EXTRA
 from holdfast.stores.sqlite.rows import IS_APART, NUMBER, VALUE, is_large, new_row, read_message, write_message

@@ -9,6 +9,7 @@ from holdfast.commands import Command, run
 from holdfast.commands.allowance import Allowance
 from holdfast.commands.command import by_halves
 from holdfast.commands.request import NOBODY, current
+from holdfast.commands.unsupported import refuse_policies
 from holdfast.records import Kind, Lease, Message, Settings
 from holdfast.share_records import Share
 from holdfast.stores.sqlite.copying import Copies
@@ -99,4 +100,5 @@ def _carry_out(tx: SqliteTransaction, command: Command[Any]) -> Any:
     if answer is not None:
         return answer
     tx.reserved = {}
+    refuse_policies(command, "this kind of store")
     return by_halves(tx, command)

@@ -13,7 +13,7 @@ from holdfast._sync.flows.importing import import_pages
 from holdfast.client import ControlPlaneClient
 from holdfast.clock import wall_us
 from holdfast.codec import JSON, encode_key
-from holdfast.commands.copying import Surveyed
+from holdfast.commands.surveying import Surveyed
 from holdfast.copy_pages import PAGE, Page, Place, in_portions
 from holdfast.errors import Refused, StoreCorrupted
 from holdfast.records import HISTORY, Ending, Entry, Message, Settings, State

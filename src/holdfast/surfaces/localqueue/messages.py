@@ -16,7 +16,7 @@ from holdfast.records import ERROR_CHARACTERS, NEVER, Ending, Message
 Error = BaseException | str | dict[str, Any] | None
 """An error, its text, or what is known of it already."""
 
-STATES = {"ready": "ready", "buffered": "ready", "leased": "inflight", "dead": "dead"}
+STATES = {"ready": "ready", "buffered": "ready", "leased": "inflight", "dead": "dead", "done": "acked"}
 SET_US = 10_000
 """By how much the wall clock must jump for moments to be converted again."""
 

@@ -120,7 +120,7 @@ TABLE: list[tuple[str, Callable[[Any], Any], tuple[Any, ...]]] = [
     ("an unknown return_to", lambda _: Settle([], to="ready", return_to="middle"), ("",)),  # type: ignore[arg-type]
     ("an unknown move", lambda _: Move(JOBS, "leased"), ("",)),  # type: ignore[arg-type]
     ("a signal to nobody", lambda _: Move(JOBS, "due"), ("",)),
-    ("an unknown state", lambda _: Browse(JOBS, state="done"), ("",)),  # type: ignore[arg-type]
+    ("an unknown state", lambda _: Browse(JOBS, state="gone"), ("",)),  # type: ignore[arg-type]
     ("an unknown change", lambda _: Change("a", do="append", value=raw(1)), ("",)),  # type: ignore[arg-type]
     ("a rate without an interval", lambda _: Change("a", "pace"), ("",)),
     ("more at once than a burst", lambda _: Change("a", "pace", interval_us=1, burst=2, cost=3), ("",)),

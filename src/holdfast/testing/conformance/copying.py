@@ -24,7 +24,7 @@ from holdfast.commands import (
     Survey,
     Surveyed,
 )
-from holdfast.commands.transaction import Stats
+from holdfast.commands.stats import Stats
 from holdfast.errors import Compacted, Refused, StoreMoved
 from holdfast.records import Entry, Message, State, moment_in
 from holdfast.results import CopyProgress
