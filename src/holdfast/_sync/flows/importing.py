@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from holdfast._sync.flows.copying import copy_page
 from holdfast.commands import BeginImport, Copying, EndImport
-from holdfast.commands.copying import Surveyed
+from holdfast.commands.surveying import Surveyed
 from holdfast.copy_pages import Page
 from holdfast.stores import Store
 

@@ -5,7 +5,7 @@ from typing import Final
 from msgspec import Struct, msgpack
 
 from holdfast.commands import BeginImport, Copying, EndImport, Fenced, Fences, Import, Seal, Survey, Surveyed
-from holdfast.commands.copying import SHOWN
+from holdfast.commands.surveying import SHOWN
 from holdfast.records import Entry, Message, Settings
 from holdfast.stores.redis.plans import Fields, Plan, Plans, Stated, given
 from holdfast.stores.redis.records import KeptLease, KeptMessage
