@@ -167,8 +167,8 @@ LUA = [
     ),
     TextMutant(
         "forgets which keys were put",
-        r"local recent = recent_id\(placement, item\)",
-        "local recent = nil",
+        r"local known = item.options.unique_for and recent.id_of\(placement.recent, item.key\)",
+        "local known = nil",
         "test_a_key_is_put_once_in_its_time_whatever_became_of_the_message",
     ),
     TextMutant(
@@ -250,8 +250,8 @@ LUA = [
     ),
     TextMutant(
         "takes any fence the fast way",
-        r"\(change\.fence or 0\) > newest",
-        "false",
+        r"change\.fence > newest or",
+        "",
         "test_a_fence_above_every_token_is_refused_and_nothing_is_written",
     ),
     TextMutant(
@@ -279,9 +279,15 @@ LUA = [
         "prunes too young events", r"local RETRY_S = \S+", "local RETRY_S = 1", "test_events_younger_than_two_minutes_are_never_pruned"
     ),
     TextMutant(
+        "forgets the fence of a key that is written again",
+        r"local fence = before and .+",
+        "local fence = before and before.fence or change.fence or 0",
+        "test_an_entry_has_the_fence_of_its_key",
+    ),
+    TextMutant(
         "writes the fast way whatever the fence",
-        r"fence <= \(change\.fence or 0\) and fence or nil",
-        "fence",
+        r"or change\.fence < fence",
+        "",
         "test_a_write_under_a_lower_token_is_refused",
     ),
     TextMutant(

@@ -223,9 +223,11 @@ class Put(Command[Puts], frozen=True):
         queue = names.object("queue", self.queue, self.verb)
         recent = None if self.recent is None else names.object("dict", self.recent, "write")
         items = self.items
-        if any(item.dead_letter for item in items):
-            others = [item if item.dead_letter is None else renamed(item, dead_letter=names.later(item.dead_letter)) for item in items]
-            items = all_renamed(items, others)
+        for item in items:
+            if item.dead_letter is not None:
+                others = [item if item.dead_letter is None else renamed(item, dead_letter=names.later(item.dead_letter)) for item in items]
+                items = all_renamed(items, others)
+                break
         return renamed(self, queue=queue, items=items, recent=recent)
 
     def measure(self, limits: Limits) -> int:

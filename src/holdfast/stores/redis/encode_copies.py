@@ -7,7 +7,7 @@ from msgspec import Struct, msgpack
 from holdfast.commands import BeginImport, Copying, EndImport, Fenced, Fences, Import, Seal, Survey, Surveyed
 from holdfast.commands.surveying import SHOWN
 from holdfast.records import Entry, Message, Settings
-from holdfast.stores.redis.plans import Fields, Plan, Plans, Stated, given
+from holdfast.stores.redis.plans import Fields, Plan, Plans, given, stated_fields
 from holdfast.stores.redis.records import KeptLease, KeptMessage
 
 
@@ -18,9 +18,9 @@ class _Surveyed(Struct, frozen=True):
     held: list[KeptLease] = []
 
 
-_settings = Stated(Settings, Settings.__struct_fields__)
-_message = Stated(KeptMessage, Message.__struct_fields__)
-_entry = Stated(Entry, Entry.__struct_fields__)
+_settings = stated_fields(Settings, Settings.__struct_fields__)
+_message = stated_fields(KeptMessage, Message.__struct_fields__)
+_entry = stated_fields(Entry, Entry.__struct_fields__)
 
 
 def _import(command: Import) -> Fields:
@@ -29,10 +29,10 @@ def _import(command: Import) -> Fields:
         "after": command.after,
         "place": command.place,
         "checksum": command.checksum,
-        "settings": [_settings.of(one) for one in command.settings],
-        "messages": [_message.of(one) for one in command.messages],
+        "settings": [_settings(one) for one in command.settings],
+        "messages": [_message(one) for one in command.messages],
         "fences": [(one.dict, one.key, one.fence) for one in command.fences],
-        "entries": [_entry.of(one) for one in command.entries],
+        "entries": [_entry(one) for one in command.entries],
     }
 
 

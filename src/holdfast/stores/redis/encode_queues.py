@@ -9,16 +9,16 @@ from holdfast.commands import Browse, Browsed, Claim, Claimed, Count, Extend, He
 from holdfast.commands.moving import cursor
 from holdfast.commands.putting import KEPT
 from holdfast.records import Message, seconds_in
-from holdfast.stores.redis.plans import Fields, Plan, Plans, Repeated, Stated, given
+from holdfast.stores.redis.plans import Fields, Plan, Plans, Repeated, given, stated_fields
 from holdfast.stores.redis.records import KeptClaim, KeptMessage, message_of
 
 _OPTIONS: Final = [name for name in Item.__struct_fields__ if name not in ("id", "value")]
 _read_options = attrgetter(*_OPTIONS)
 _NO_OPTIONS: Final = _read_options(Item("none", Raw(b"null")))
-_kept = Stated(Item, KEPT)
+_kept = stated_fields(Item, KEPT)
 _facts_of_claim = Repeated(Claim).of
 _facts_of_claims: Final = {kind: Repeated(kind, "receipts").of for kind in (Extend, Settle)}
-_others = Stated(Item, [name for name in _OPTIONS if name not in KEPT])
+_others = stated_fields(Item, [name for name in _OPTIONS if name not in KEPT])
 """The options that say how a message is put, and are not kept in it."""
 
 
@@ -27,13 +27,27 @@ def _put(command: Put) -> Fields:
     options = list(map(_read_options, items))
     are_shared = options.count(options[0]) == len(options) if options else True
     pairs = zip(items[:1], options, strict=False) if are_shared else zip(items, options, strict=True)
-    return {
+    fields: Fields = {
         "queue": command.queue,
         "ids": [item.id for item in items],
         "values": [str(item.value, "utf-8") for item in items],
-        "options": [{} if said == _NO_OPTIONS else {**_others.of(item), "kept": _kept.of(item)} for item, said in pairs],
-        **({} if command.recent is None else {"recent": command.recent}),
+        "options": [{} if said == _NO_OPTIONS else _stated(item) for item, said in pairs],
     }
+    if command.recent is not None:
+        fields["recent"] = command.recent
+    for item in items[:1] if are_shared else items:
+        if item.key is not None:
+            fields["is_keyed"] = True
+            break
+    return fields
+
+
+def _stated(item: Item) -> Fields:
+    """The options of an item, apart from those that its message keeps."""
+    fields, kept = _others(item), _kept(item)
+    if kept:
+        fields["kept"] = kept
+    return fields
 
 
 def _claim(command: Claim) -> Fields:
@@ -159,8 +173,8 @@ def _held(command: Extend | Settle, reply: bytes) -> Held:
 
 
 PLANS: Final[Plans] = {
-    Put: Plan(_put, _puts),
-    Claim: Plan(_claim, _claimed),
+    Put: Plan(_put, _puts, ("key",)),
+    Claim: Plan(_claim, _claimed, ("take",)),
     Extend: Plan(_of_claims, _held),
     Settle: Plan(_of_claims, _held),
     Browse: Plan(_of_which, _browsed),

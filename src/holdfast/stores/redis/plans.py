@@ -83,17 +83,21 @@ class Repeated:
         self.of: Callable[[Command[Any]], Fields] = lambda command: work_out(read(command)).copy()
 
 
-class Stated:
-    """The fields of a struct that are sent where they differ from their defaults, as those of records are kept."""
+def stated_fields(kind: type[Struct], names: Sequence[str]) -> Callable[[Any], Fields]:
+    """A function that returns the fields of a struct, of those named, that differ from their defaults, as those of records are kept.
 
-    def __init__(self, kind: type[Struct], names: Sequence[str]) -> None:
-        defaults = {field.name: field.default for field in struct_fields(kind)}
-        self.read: Callable[[Any], tuple[Any, ...]] = attrgetter(*names)
-        self._fields = [(name.removesuffix("_s"), defaults[name], name.endswith("_s")) for name in names]
-
-    def of(self, struct: Struct) -> Fields:
-        found: Fields = {}
-        for (sent, default, is_duration), content in zip(self._fields, self.read(struct), strict=True):
-            if content is not default and content != default:
-                found[sent] = moment_in(content) if is_duration else text(content) if type(content) is Raw else content
-        return found
+    Compiled from their names, as that of `records` is: a loop over them takes three times as long, for every message with an option.
+    """
+    defaults = {field.name: field.default for field in struct_fields(kind) if field.name in names}
+    lines = ["def stated(struct):", "    found = {}"]
+    for name in names:
+        sent = "moment_in(content)" if name.endswith("_s") else "text(content) if type(content) is Raw else content"
+        lines += [
+            f"    content = struct.{name}",
+            f"    if content is not defaults[{name!r}] and content != defaults[{name!r}]:",
+            f"        found[{name.removesuffix('_s')!r}] = {sent}",
+        ]
+    made: dict[str, Any] = {"defaults": defaults, "moment_in": moment_in, "text": text, "Raw": Raw}
+    exec("\n".join([*lines, "    return found"]), made)  # noqa: S102 - of the names of our own fields
+    stated: Callable[[Any], Fields] = made["stated"]
+    return stated

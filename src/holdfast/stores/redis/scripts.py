@@ -2,6 +2,7 @@
 
 import hashlib
 import re
+from collections import Counter
 from functools import cache
 from importlib.resources import files
 from typing import Final
@@ -40,6 +41,10 @@ CONSTANTS: Final[dict[str, int | str]] = {
 _INCLUDE = re.compile(r"^-- @include (.+)$", re.MULTILINE)
 _INCLUDE_HERE = re.compile(r"^ +-- @include (.+)$", re.MULTILINE)
 _CONSTANT = re.compile(r"{{(\w+)}}")
+_DECLARED = re.compile(r"^local (?:function (\w+)|([\w, ]+?)(?= =|$))", re.MULTILINE)
+_COMMENT = re.compile(r"--.*")
+_WORD = re.compile(r"[A-Za-z_]\w*")
+_BLOCK, _FAST = _BLOCKS = "do\n", "if command.fast then\n"
 _FOLDER = files("holdfast.stores.redis") / "lua"
 
 
@@ -56,7 +61,8 @@ def script(command: str) -> Script:
     name = command.lower()
     seen: dict[str, None] = {}
     # The fast path comes first: it needs few of the functions, and a script pays for each that it makes.
-    text = "\n".join([*_fast_path(name, seen), *_with_includes(name, seen), _read("run"), f'return run("{command}")'])
+    pieces = [*_fast_path(name, seen), *_with_includes(name, seen), _read("run"), f'return run("{command}")']
+    text = "\n".join(_scoped(pieces))
     return Script(text, hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest())
 
 
@@ -68,7 +74,7 @@ def _fast_path(name: str, seen: dict[str, None]) -> list[str]:
     if not (_FOLDER / "fast" / f"{name}.lua").is_file():
         return []
     *parts, text = _with_includes(f"fast/{name}", seen)
-    return [*parts, f"if command.fast then\n{text}\nend"]
+    return [*parts, f"{_FAST}{text}\nend"]
 
 
 def _with_includes(name: str, seen: dict[str, None]) -> list[str]:
@@ -81,8 +87,33 @@ def _with_includes(name: str, seen: dict[str, None]) -> list[str]:
     pieces = [piece for part in included for piece in _with_includes(part, seen)]
     # Included where it stands: only this branch makes its functions, and others include it for themselves.
     text = _INCLUDE_HERE.sub(lambda found: "\n".join(_with_includes(found[1], {**seen})), text)
-    # A command shares nothing but its entry in `commands`, and Lua allows 200 local names at a time.
-    return [*pieces, f"do\n{text}\nend" if _is_command(name) else text]
+    # A command shares nothing but its entry in `commands`.
+    return [*pieces, f"{_BLOCK}{text}\nend" if _is_command(name) else text]
+
+
+def _scoped(pieces: list[str]) -> list[str]:
+    """The same pieces, where a name that only one part uses ends with the part: Lua allows 200 local names at a time."""
+    words = [set(_WORD.findall(_COMMENT.sub("", piece))) for piece in pieces]
+    used = Counter(word for piece in words for word in piece)
+    return [_within_block(piece, {word for word in found if used[word] > 1}) for piece, found in zip(pieces, words, strict=True)]
+
+
+def _within_block(piece: str, shared: set[str]) -> str:
+    """A part in a block of its own, behind the declarations of those of its names that others share; commands are in one already."""
+    declared: list[str] = []
+    if piece.startswith(_BLOCKS):
+        return piece
+
+    def declare_before(found: re.Match[str]) -> str:
+        names = [found[1]] if found[1] else found[2].split(", ")
+        if shared.isdisjoint(names):
+            return found[0]
+        declared.extend(names)
+        is_assigned = piece.startswith(" =", found.end())
+        return f"function {found[1]}" if found[1] else found[2] if is_assigned else ""
+
+    text = _DECLARED.sub(declare_before, piece)
+    return f"local {', '.join(dict.fromkeys(declared))}\n{_BLOCK}{text}\nend" if declared else piece
 
 
 def _is_command(name: str) -> bool:

@@ -44,6 +44,18 @@ class FenceConformance(Conformance):
         assert write(store, "a", 2).written
         assert not write(store, "a", "stale", fence=stale).written
 
+    def test_an_entry_has_the_fence_of_its_key(self, store: Store) -> None:
+        fence = token(store)
+        write(store, "a", 1, fence=fence)
+        write(store, "a", do="delete")
+        write(store, "b", 1, fence=fence)
+        for key in ("a", "b"):
+            written = write(store, key, 2)
+            assert written.entry is not None
+            assert written.entry.fence == fence
+        assert write(store, "a", do="increment", by=1).written
+        assert [entry.fence for entry in store.execute(Read(DICT)).entries] == [fence, fence]
+
     def test_a_fence_holds_for_every_kind_of_change(self, store: Store) -> None:
         stale, newer = token(store), token(store)
         write(store, "a", 1, fence=newer)

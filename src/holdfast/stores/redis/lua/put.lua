@@ -7,7 +7,6 @@
 -- Answers ids and created, an item each, or true: all were created.
 -- @include queue
 -- @include moments
--- @include writing
 
 local put = {}
 
@@ -141,38 +140,21 @@ local function refuse_other_value(placement, queue, item)
   end
 end
 
---- The id under which the item's key was put not long ago, nil if it was not or the item does not ask.
-local function recent_id(placement, item)
-  local entry = item.options.unique_for and entry_of(placement.recent, item.key)
-  if not entry or string.sub(entry.value, 1, 1) ~= '"' then
-    return nil
-  end
-  return (string.gsub(string.sub(entry.value, 2, -2), "\\(.)", "%1"))
+local recent -- what is known of the keys that were put not long ago
+if command.recent or command.commands then
+  -- @include recent
 end
 
 --- No message of the key is alive: add one, unless the key was put not long ago.
 local function place_first(placement, queue, item)
-  local recent = recent_id(placement, item)
-  if not recent then
+  local known = item.options.unique_for and recent.id_of(placement.recent, item.key)
+  if not known then
     place_new(placement, new_message(item), item)
   elseif item.options.if_recent == "reject" then
     refuse("KeyIsRecent", { queue = queue.name, key = item.key })
   else
-    answer(placement, recent, false)
+    answer(placement, known, false)
   end
-end
-
---- The changes that let the keys of new messages count as put not long ago, in the order of the items.
-local function recent_changes(placement)
-  local changes = {}
-  for key, one in pairs(placement.begun) do
-    local value = '"' .. string.gsub(one.id, '["\\]', "\\%0") .. '"'
-    table.insert(changes, { key = key, ["do"] = "put", value = value, expect = "any", ttl = one.ttl, place = one.place })
-  end
-  table.sort(changes, function(one, other)
-    return one.place < other.place
-  end)
-  return changes
 end
 
 local reserved = {} -- room that earlier commands of the same step will use up, by queue
@@ -207,7 +189,7 @@ end
 function put.check(command)
   local queue, items = open_queue(command.queue), items_of(command)
   local placement = look_up(queue, items)
-  placement.recent = command.recent and open_dict(command.recent)
+  placement.recent = command.recent and recent.open(command.recent)
   for _, item in ipairs(items) do
     if queue.messages[item.id] or placement.added_by_id[item.id] then
       refuse_other_value(placement, queue, item)
@@ -219,8 +201,9 @@ function put.check(command)
     end
   end
   check_room(placement, queue)
-  placement.changes = recent_changes(placement)
-  placement.changes_plan = placement.recent and plan_changes(placement.recent, placement.changes)
+  if placement.recent then
+    recent.check(placement)
+  end
   return placement
 end
 
@@ -274,7 +257,7 @@ function put.write(command, placement)
   -- The message that a copy waits behind may be settled by the same step.
   promote(queue, keys_of(copied))
   if placement.recent then
-    write_changes(placement.recent, placement.changes, placement.changes_plan)
+    recent.write(placement)
   end
   return { ids = placement.ids, created = placement.created }
 end

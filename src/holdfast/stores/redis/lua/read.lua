@@ -3,19 +3,18 @@
 -- KEYS  1 the store  2 the dict
 -- ARGV  1 the command: dict and keys, or from (a bound of ZRANGEBYLEX), prefix, limit  2 ''  3 the moment, in tests  4 the offset of the wall clock, in tests
 -- Answers entries, the newest event's number, and whether the limit or the answer's cut them off.
--- @include answer_size
 -- @include dict
 
 local read = {}
 
 --- Add the entries under these keys that the answer takes, up to a limit; answer whether it takes them all.
 local function add_entries(dict, keys, found, limit)
-  local entries = dict.key .. ":entries"
-  local are_all = in_portions(entries, keys, { "" }, function(portion)
+  local sizes = {}
+  local are_all = in_portions(dict.key .. ":entries", keys, nil, sizes, function(portion)
     load_entries(dict, portion)
     for _, key in ipairs(portion) do
       local entry = dict.entries[key]
-      if entry and (#found == limit or not bring(size_of(entries, { key }))) then
+      if entry and (#found == limit or not bring(sizes[key])) then
         return false
       end
       found[#found + 1] = entry or nil

@@ -4,6 +4,7 @@
 -- ARGV  1 the command: commands, each with what it is called in `command`
 --       2 its id, or ''  3 the moment, in tests  4 the offset of the wall clock, in tests
 -- Answers a list of their answers.
+-- @include writing
 -- @include put claim extend settle move browse count read length write lowerfences acquire renew release resize look configure clear names changes prune
 
 local together = {}

@@ -1,4 +1,4 @@
---- Fast claim: the first messages of a queue without a limit are due, and time has overtaken nobody.
+--- Fast claim: the first messages of a queue without a limit are due, and time has overtaken nobody; with `take` all are fresh.
 --
 -- It answers ids, messages as they were put, and claim: what a first claim added to them. Those that were not fresh are answered as they
 -- are now.
@@ -52,7 +52,11 @@ repeat
     -- The last goes first: a short order is a list, in which each then finds its place at once.
     leased[2 * i - 1], leased[2 * i] = "0", moments[#ids + 1 - i]
   end
-  if not (is_plain and keep_answer(MAP_OF_2 .. packed_ids .. cmsgpack.pack("token", token))) then
+  local count = #ids < 16 and string.char(144 + #ids) or "\220" .. struct.pack(">I2", #ids) -- how a packed list begins
+  local claim = cmsgpack.pack("claim") .. string.char(128 + claim_count) .. claim_fields .. cmsgpack.pack("messages") .. count
+  local taken = is_plain and command.take and MAP_OF_3 .. packed_ids .. claim .. table.concat(found)
+  is_plain = is_plain and not (taken and #stale > 0)
+  if not (is_plain and keep_answer(taken or MAP_OF_2 .. packed_ids .. cmsgpack.pack("token", token))) then
     break
   end
   local told = packed_ids .. cmsgpack.pack("holder", command.holder)
@@ -63,13 +67,15 @@ repeat
     event = keys and MAP_OF_3 .. told .. cmsgpack.pack("keys", keys) or event
   end
   call("ZREM", queue .. ":ready", unpack(members))
-  call("ZADD", queue .. ":leased", unpack(leased))
-  call("HSET", messages, unpack(kept))
+  if taken then
+    call("HDEL", messages, unpack(ids))
+  else
+    call("ZADD", queue .. ":leased", unpack(leased))
+    call("HSET", messages, unpack(kept))
+  end
   local token_text = text(token)
   call("SET", counter_key, token_text)
   write_event(queue, token, token_text, "claimed", event)
   give_hints({ WAKE .. "watch:queue:" .. command.queue }, { ALL })
-  local claim = cmsgpack.pack("claim") .. string.char(128 + claim_count) .. claim_fields .. cmsgpack.pack("messages")
-  local count = #ids < 16 and string.char(144 + #ids) or "\220" .. struct.pack(">I2", #ids) -- how a packed list begins
-  return MAP_OF_3 .. packed_ids .. claim .. count .. table.concat(found)
+  return taken or MAP_OF_3 .. packed_ids .. claim .. table.concat(found)
 until true

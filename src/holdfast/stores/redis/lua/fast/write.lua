@@ -16,13 +16,13 @@ local function is_held(change)
   return lease and lease["until"] > now and lease.lease_id == change.lease
 end
 
---- The highest fence that wrote the key so far, where a change has one; nothing where that, or the change's own, is too high.
-local function lower_fence(change, newest)
-  if (change.fence or 0) > newest then
+--- The highest fence that wrote the key so far; nothing where that, or the change's own, is too high for the change.
+local function fence_before(change, newest)
+  local fence = tonumber(call("HGET", KEYS[2] .. ":fences", change.key) or 0)
+  if change.fence and (change.fence > newest or change.fence < fence) then
     return nil
   end
-  local fence = change.fence and tonumber(call("HGET", KEYS[2] .. ":fences", change.key) or 0) or 0
-  return fence <= (change.fence or 0) and fence or nil
+  return fence
 end
 
 repeat
@@ -34,11 +34,11 @@ repeat
   end
   local packed = call("HGET", dict .. ":entries", change.key)
   local before = packed and cmsgpack.unpack(packed) or nil
-  local fence = lower_fence(change, tonumber(known[1] or 0))
+  local fence = before and not change.fence and (before.fence or 0) or fence_before(change, tonumber(known[1] or 0))
   if (before and before.expires_at) or not fence or not is_met(change, before) or (change.lease and not is_held(change)) then
     break
   end
-  local entry = { value = change.value, revision = number, fence = change.fence or (before and before.fence) }
+  local entry = { value = change.value, revision = number, fence = change.fence or (fence > 0 and fence or nil) }
   packed = cmsgpack.pack(entry)
   entry.key = change.key
   local answer = cmsgpack.pack({ { entry = entry, because = "" } })

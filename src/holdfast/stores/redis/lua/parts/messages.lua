@@ -30,6 +30,7 @@ local function open_queue(name)
       messages = {}, -- by id; false: there is none
       values = {}, -- by id: new ones, to be written
       stored = {}, -- by id: values that were read
+      sizes = {}, -- by id: how much of an answer the message takes, where that was asked
       has_later = {}, -- by message: whether what became of it is kept, or will be
       live = {}, -- by key: the id of the ready or leased message, false: there is none
       copies = {}, -- by key: the id of the buffered message
@@ -152,12 +153,12 @@ end
 
 --- How much of an answer a message takes.
 local function message_bytes(queue, message)
-  return size_of(queue.key .. ":messages", { message.id, message.id .. "\0" })
+  return queue.sizes[message.id] or size_of(queue.key .. ":messages", { message.id, message.id .. "\0" })
 end
 
 --- Call `visit` with the messages with these ids, in this order, until it answers false; answer whether it never did.
 local function visit_messages(queue, ids, visit)
-  return in_portions(queue.key .. ":messages", ids, { "", "\0" }, function(portion)
+  return in_portions(queue.key .. ":messages", ids, "\0", queue.sizes, function(portion)
     for _, message in ipairs(pick(queue, portion)) do
       if visit(message) == false then
         return false

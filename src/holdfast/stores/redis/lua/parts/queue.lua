@@ -65,7 +65,7 @@ local function clear_queue(queue)
     count = count + (message.state ~= "gone" and 1 or 0) - (queue.before[message].state and 1 or 0)
   end
   queue.is_cleared = true
-  for _, cache in ipairs({ "messages", "values", "stored", "has_later", "live", "copies", "rekeyed", "changed", "before" }) do
+  for _, cache in ipairs({ "messages", "values", "stored", "sizes", "has_later", "live", "copies", "rekeyed", "changed", "before" }) do
     queue[cache] = {}
   end
   return count

@@ -94,13 +94,14 @@ end
 local PORTION = 1024 * 1024 -- how much is read at a time of what may be too much
 
 --- Call `read` with the names of a few fields of a hash at a time, until it answers false; answer whether it never did.
-local function in_portions(key, names, suffixes, read)
+--
+-- The size of each, with that of the field under its name and a suffix, is noted in `sizes`.
+local function in_portions(key, names, suffix, sizes, read)
   local portion, size = {}, 0
   for i, name in ipairs(names) do
     portion[#portion + 1] = name
-    for _, suffix in ipairs(suffixes) do
-      size = size + call("HSTRLEN", key, name .. suffix)
-    end
+    sizes[name] = sizes[name] or call("HSTRLEN", key, name) + (suffix and call("HSTRLEN", key, name .. suffix) or 0)
+    size = size + sizes[name]
     if size > PORTION or i == #names then
       if read(portion) == false then
         return false

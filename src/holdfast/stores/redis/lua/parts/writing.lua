@@ -87,7 +87,7 @@ do -- Lua allows 200 local names at a time.
         because = due_in > 0 and "rate" or nil
       end
       if not because and is_write then
-        local fence = math.max(change.fence or 0, entry and entry.fence or 0)
+        local fence = math.max(change.fence or 0, fence_of(dict, change.key))
         plan[i] = {
           entry = {
             key = change.key,
