@@ -10,11 +10,15 @@ from holdfast.cli.audit import audit
 from holdfast.cli.commands import SETTINGS, Group, apply_to
 from holdfast.cli.copy import copy
 from holdfast.cli.demo.command import demo
+from holdfast.cli.dicts import dicts
 from holdfast.cli.imports import imports
+from holdfast.cli.leases.leader import leader
+from holdfast.cli.leases.lock import lock
 from holdfast.cli.localqueue import localqueue
 from holdfast.cli.lower_fences import lower_fences
 from holdfast.cli.namespace import namespace
 from holdfast.cli.prune_functions import prune_functions
+from holdfast.cli.queue import queue
 from holdfast.cli.restore import restore
 from holdfast.cli.schedule import schedule
 from holdfast.cli.serve import serve
@@ -50,6 +54,10 @@ app.command()(prune_functions)
 app.command()(restore)
 app.command()(serve)
 app.command()(worker)
+app.add_typer(queue, name="queue")
+app.add_typer(dicts, name="dict")
+app.add_typer(lock, name="lock")
+app.add_typer(leader, name="leader")
 app.add_typer(schedule, name="schedule")
 app.add_typer(token, name="token")
 app.add_typer(namespace, name="namespace")

@@ -8,12 +8,16 @@ from typing import Any, Final
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from holdfast.errors import HoldfastError, MissingExtra
+from holdfast.errors import ClaimLost, HoldfastError, LeaseLost, MissingExtra
 
 FAILED: Final = 1
 """The exit code of a command that could not do what it was asked."""
 REFUSED: Final = 2
 """Of one that was asked for what cannot be meant, or lacks a package."""
+NOTHING: Final = 3
+"""Of one that found nothing: no message to claim, no entry under the key, a lock that is not free."""
+LOST: Final = 4
+"""Of one whose claim or lease was lost, or whose compare-and-set met another value."""
 INTERRUPTED: Final = 130
 """Of one that Ctrl-C ended."""
 
@@ -69,6 +73,8 @@ def ended(command: str, reason: object, code: int) -> typer.Exit:
 
 def code_of(error: Exception) -> int:
     """The exit code for a failure that is known."""
+    if isinstance(error, ClaimLost | LeaseLost):
+        return LOST
     return REFUSED if isinstance(error, ValueError | MissingExtra) else FAILED
 
 

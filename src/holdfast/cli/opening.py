@@ -5,17 +5,22 @@ import platform
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
+from msgspec import DecodeError, json
 
 from holdfast.cli.owner import act_as_owner_of
 from holdfast.connect import SERVERS, connect_shared
 from holdfast.server.audit import Actor
 from holdfast.stores import Store
 
+if TYPE_CHECKING:
+    from holdfast import ControlPlaneClient
+
 StoreUrl = Annotated[str | None, typer.Option("--url", help="The store's URL; without it HOLDFAST_URL, else the file in your data folder.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+CreateStore = Annotated[bool, typer.Option("--create-store", help="Create the store if there is none yet.")]
 
 _UNITS: Final = {"s": 1.0, "m": 60.0, "h": 3_600.0, "d": 86_400.0, "w": 604_800.0}
 _DURATION = re.compile(r"(\d{1,9})([smhdw])")
@@ -41,6 +46,15 @@ def reached(url: str | None, *, create: bool = False) -> Iterator[Store]:
         store.close()
 
 
+@contextmanager
+def connected(url: str | None, *, create: bool = False) -> "Iterator[ControlPlaneClient]":
+    """A client of the store, for handles, while the block runs; the store must exist unless `create`."""
+    from holdfast import ControlPlaneClient
+
+    with reached(url, create=create) as store:
+        yield ControlPlaneClient.on(store)
+
+
 def this_user() -> Actor:
     """Who is at the command line, for the audit."""
     try:
@@ -56,3 +70,11 @@ def seconds_of(duration: str) -> float:
     if found is None:
         raise ValueError(f"{duration!r} is not a duration: write a number with s, m, h, d or w, as in 30d")
     return int(found[1]) * _UNITS[found[2]]
+
+
+def value_of(text: str, option: str) -> Any:
+    """Read a value that was given as JSON."""
+    try:
+        return json.decode(text)
+    except DecodeError:
+        raise ValueError(f"{option} is JSON, and {text!r} is not: a text needs quotes, as in '\"daily\"'") from None

@@ -1,19 +1,14 @@
 """The commands `holdfast schedule …`: list, show, add, delete, pause, resume, run-now, next, run."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
-from msgspec import DecodeError, json, to_builtins
+from msgspec import to_builtins
 
-from holdfast.cli.opening import AsJson, StoreUrl, reached
+from holdfast.cli.opening import AsJson, CreateStore, StoreUrl, connected, reached, value_of
 from holdfast.cli.showing import moment, print_result, shown
 from holdfast.errors import ScheduleMissing
-
-if TYPE_CHECKING:
-    from holdfast import ControlPlaneClient
 
 schedule: typer.Typer = typer.Typer(no_args_is_help=True, help="Messages that are put by a rule, again and again.")
 
@@ -27,7 +22,7 @@ def list_(
     """List the schedules, with their last and next runs."""
     from holdfast import Schedule
 
-    with _client(url) as client:
+    with connected(url) as client:
         found = Schedule.list(prefix, client=client)
     rows = [(each.name, each.rule, each.tz, each.queue, _state(each), _shown(each.last_run), _shown(each.next_run)) for each in found]
     print_result(found, shown(("name", "rule", "time zone", "queue", "state", "last run", "next run"), rows), as_json=as_json)
@@ -38,7 +33,7 @@ def show(name: Name, *, url: StoreUrl = None, as_json: AsJson = False) -> None:
     """Show one schedule: its rule, its counts, and who serves its queue."""
     from holdfast import Schedule
 
-    with _client(url) as client:
+    with connected(url) as client:
         found = Schedule.from_name(name, client=client).status()
     lines = [
         f"{field.replace('_', ' '):<14}{', '.join(value) or 'nobody' if isinstance(value, list | tuple) else value}"
@@ -60,18 +55,15 @@ def add(
     jitter_s: Annotated[float, typer.Option(help="Put each run up to so many seconds later.")] = 0.0,
     max_attempts: Annotated[int | None, typer.Option(help="After how many failures a run is dead.")] = None,
     url: StoreUrl = None,
-    create_store: Annotated[bool, typer.Option("--create-store", help="Create the store if there is none yet.")] = False,
+    create_store: CreateStore = False,
     as_json: AsJson = False,
 ) -> None:
     """Save a schedule, or change the one of this name."""
     from holdfast import Schedule
 
-    try:
-        decoded = json.decode(value)
-    except DecodeError:
-        raise ValueError(f"--value is JSON, and {value!r} is not: a text needs quotes, as in '\"daily\"'") from None
+    decoded = value_of(value, "--value")
     options: Any = {"tz": tz, "overlap": overlap, "catch_up": catch_up, "jitter_s": jitter_s, "max_attempts": max_attempts}
-    with _client(url, create=create_store) as client:
+    with connected(url, create=create_store) as client:
         made = Schedule(name, rule, (queue, decoded), client=client, **options)
         made.save()
         found = made.status()
@@ -83,7 +75,7 @@ def delete(name: Name, *, url: StoreUrl = None, as_json: AsJson = False) -> None
     """Remove a schedule; a run that was put already is not touched."""
     from holdfast import Schedule
 
-    with _client(url) as client:
+    with connected(url) as client:
         if not Schedule.from_name(name, client=client).delete():
             raise ScheduleMissing(f"there is no schedule {name!r}: `holdfast schedule list` shows those there are")
     print_result({"deleted": name}, f"Schedule {name} is removed.", as_json=as_json)
@@ -100,7 +92,7 @@ def pause(
     """Put no runs until it is resumed."""
     from holdfast import Schedule
 
-    with _client(url) as client:
+    with connected(url) as client:
         Schedule.from_name(name, client=client).pause(reason)
     print_result({"paused": name, "reason": reason}, f"Schedule {name} is paused.", as_json=as_json)
 
@@ -110,7 +102,7 @@ def resume(name: Name, *, url: StoreUrl = None, as_json: AsJson = False) -> None
     """Go on with the next run after now."""
     from holdfast import Schedule
 
-    with _client(url) as client:
+    with connected(url) as client:
         handle = Schedule.from_name(name, client=client)
         handle.resume()
         found = handle.status()
@@ -122,7 +114,7 @@ def run_now(name: Name, *, url: StoreUrl = None, as_json: AsJson = False) -> Non
     """Put a run now, besides those of the rule."""
     from holdfast import Schedule
 
-    with _client(url) as client:
+    with connected(url) as client:
         job = Schedule.from_name(name, client=client).run_now()
     print_result({"queue": job.queue, "id": job.id}, f"Put job {job.id} to queue {job.queue}.", as_json=as_json)
 
@@ -156,14 +148,6 @@ def run(*, url: StoreUrl = None) -> None:
         with stop_signals(ticker.stop):
             typer.echo("Putting the runs of schedules that are due; Ctrl-C ends it.", err=True)
             ticker.run()
-
-
-@contextmanager
-def _client(url: str | None, *, create: bool = False) -> "Iterator[ControlPlaneClient]":
-    from holdfast import ControlPlaneClient
-
-    with reached(url, create=create) as store:
-        yield ControlPlaneClient.on(store)
 
 
 def _state(each: Any) -> str:

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 import typer
 from msgspec import json, to_builtins
 
-from holdfast.cli.opening import AsJson, StoreUrl, opened, seconds_of, this_user
+from holdfast.cli.opening import AsJson, CreateStore, StoreUrl, opened, seconds_of, this_user
 from holdfast.cli.showing import moment, print_result, shown
 from holdfast.errors import HoldfastError
 from holdfast.server.auth.scope_presets import worker_grants
@@ -33,7 +33,7 @@ def create(
     ] = None,
     expires: Annotated[str | None, typer.Option(help="How long it is valid: 90s, 15m, 12h, 30d, 2w; without it, until revoked.")] = None,
     url: StoreUrl = None,
-    create_store: Annotated[bool, typer.Option("--create-store", help="Create the store if there is none yet.")] = False,
+    create_store: CreateStore = False,
     as_json: AsJson = False,
 ) -> None:
     """Make a token and show it, once."""

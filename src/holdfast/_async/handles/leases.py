@@ -62,6 +62,11 @@ class AsyncHeldLease(Generic[V]):
         """Whether it is not lost."""
         return not self._hold.lost
 
+    @property
+    def trusted_for_s(self) -> float:
+        """For how many seconds it can still be trusted if no renewal succeeds. Does not ask the store."""
+        return self._hold.trusted_for_s
+
     def check(self) -> None:
         """Raise `LeaseLost` if it is lost; for bodies that nothing can cancel. Does not ask the store."""
         self._hold.check()

@@ -1,12 +1,10 @@
 """The commands `process`, which calls a function, and `exec`, which runs a program."""
 
 import math
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from shlex import join
 from time import monotonic
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -25,10 +23,10 @@ from holdfast.cli.localqueue.options import (
     configured,
     opened,
     tell,
-    told,
 )
 from holdfast.cli.localqueue.stop_signals import stopping
 from holdfast.cli.owner import act_as_owner_of
+from holdfast.cli.programs import run_program
 from holdfast.cli.worker import found
 
 if TYPE_CHECKING:
@@ -36,11 +34,6 @@ if TYPE_CHECKING:
 
     from holdfast.surfaces.localqueue import PersistentQueue, PersistentWorkerConfig
     from holdfast.surfaces.localqueue.workers import WorkerCalls
-
-CUT = 500
-"""How much of what a program said is kept with its failure."""
-
-NOT_FOUND = 127
 
 What = Annotated[
     list[str],
@@ -224,22 +217,6 @@ def program(command: list[str]) -> Callable[[Any], None]:
     """A handler that runs a program, with the value on its stdin."""
 
     def handle(value: Any) -> None:
-        try:
-            ran = subprocess.run(command, input=f"{told(value)}\n", capture_output=True, text=True, errors="replace", check=False)  # noqa: S603 - the caller's
-        except FileNotFoundError as error:
-            raise CommandFailed(command, NOT_FOUND, "", "command not found") from error
-        if ran.returncode:
-            raise CommandFailed(command, ran.returncode, ran.stdout, ran.stderr)
+        run_program(command, value)
 
     return handle
-
-
-class CommandFailed(RuntimeError):  # noqa: N818 - what happened
-    """A program that ended with another status than 0; what it said is kept with the message."""
-
-    def __init__(self, command: list[str], exit_code: int, stdout: str, stderr: str) -> None:
-        self.command = command
-        self.exit_code = exit_code
-        self.stdout: str = stdout.strip()[:CUT]
-        self.stderr: str = stderr.strip()[:CUT]
-        super().__init__(f"{join(command)} ended with status {exit_code}{f': {self.stderr}' if self.stderr else ''}")

@@ -1,0 +1,1 @@
+"""The commands `holdfast lock …` and `holdfast leader …`: programs that run under a lease."""

@@ -1,0 +1,43 @@
+"""The command `holdfast queue exec`: a program is run for each message."""
+
+from typing import Annotated, Any
+
+import typer
+
+from holdfast.cli.opening import StoreUrl
+from holdfast.cli.queue.messages import QueueName
+
+
+def exec_(
+    queue: QueueName,
+    command: Annotated[list[str], typer.Argument(metavar="COMMAND", help="The program and its arguments, behind --.")],
+    *,
+    concurrency: Annotated[int, typer.Option(min=1, help="How many run at once.")] = 1,
+    max_attempts: Annotated[int, typer.Option(min=1, help="After how many failures a message is dead, unless it says so itself.")] = 3,
+    lease_s: Annotated[float, typer.Option(help="How long a claim lasts; it is renewed while the program runs.")] = 60.0,
+    until_empty: Annotated[bool, typer.Option("--until-empty", help="End when nothing is due and nothing runs.")] = False,
+    results: Annotated[bool, typer.Option("--results", help="Keep what the program prints as the result of the job.")] = False,
+    url: StoreUrl = None,
+) -> None:
+    """Run a program for each message, until SIGTERM or Ctrl-C: the value is on its standard input, as one line of JSON.
+
+    If it ends with 0 the message is acknowledged, else it failed and is tried again later. The program finds the id of the message in
+    HOLDFAST_MESSAGE_ID, its queue in HOLDFAST_QUEUE, and the fencing token in HOLDFAST_FENCE.
+    """
+    import logging
+
+    from holdfast import JobContext, Worker
+    from holdfast.cli.opening import reached
+    from holdfast.cli.programs import run_program
+    from holdfast.cli.run_workers import run_workers
+    from holdfast.client import ControlPlaneClient
+
+    logging.basicConfig(level="INFO", format="%(asctime)s %(levelname)s %(name)s %(message)s")
+
+    def run(value: Any, job: JobContext) -> str:
+        about = {"HOLDFAST_MESSAGE_ID": job.id, "HOLDFAST_QUEUE": job.queue, "HOLDFAST_FENCE": str(job.token)}
+        return run_program(command, value, about)
+
+    with reached(url, create=True) as store:
+        options: Any = {"concurrency": concurrency, "max_attempts": max_attempts, "lease_s": lease_s, "results": results}
+        run_workers([Worker(run, queue, client=ControlPlaneClient.on(store), **options)], until_empty=until_empty)

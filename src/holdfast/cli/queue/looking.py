@@ -1,0 +1,124 @@
+"""The commands that look at queues and change nothing: ls, stats, peek, browse, dead, explain, watch."""
+
+from typing import Annotated, Any, Literal
+
+import typer
+
+from holdfast.cli.commands import NOTHING
+from holdfast.cli.opening import AsJson, StoreUrl, connected
+from holdfast.cli.queue.messages import ErrorContains, Label, Limit, OlderThan, Prefix, QueueName, age_s, as_data, line, table
+from holdfast.cli.showing import print_result, shown
+
+COUNTS = ("ready", "delayed", "leased", "buffered", "dead")
+
+
+def list_(
+    prefix: Annotated[str, typer.Argument(help="Only queues whose name begins so.")] = "", *, url: StoreUrl = None, as_json: AsJson = False
+) -> None:
+    """List queues with the number of their messages in each state."""
+    from holdfast import Queue
+
+    with connected(url) as client:
+        found = {queue.name: queue.stats(client=client) for queue in Queue.list(prefix=prefix, client=client)}
+    rows = [(name, *(str(as_data(stats)[count]) for count in COUNTS), _age(stats.oldest_ready_s)) for name, stats in found.items()]
+    text = shown(("queue", *COUNTS, "oldest ready"), rows) if rows else "No queues."
+    print_result([{"name": name, **as_data(stats)} for name, stats in found.items()], text, as_json=as_json)
+
+
+def stats(queue: QueueName, *, url: StoreUrl = None, as_json: AsJson = False) -> None:
+    """Show sizes, ages and holders of one queue."""
+    from holdfast import Queue
+
+    with connected(url) as client:
+        found: dict[str, Any] = as_data(Queue.from_name(queue, client=client).stats())
+    holders = ", ".join(f"{holder} ({count})" for holder, count in found["holders"].items()) or "nobody"
+    rows = [(name.replace("_", " "), _number(value)) for name, value in found.items() if name != "holders"]
+    print_result(found, "\n".join(f"{name:<18}{value}" for name, value in (*rows, ("holders", holders))), as_json=as_json)
+
+
+def peek(queue: QueueName, *, url: StoreUrl = None, as_json: AsJson = False) -> None:
+    """Show the message that would be claimed next. Exits with 3 if there is none."""
+    from holdfast import Queue
+
+    with connected(url) as client:
+        found = Queue.from_name(queue, client=client).peek()
+    print_result(None if found is None else as_data(found), table([] if found is None else [found]), as_json=as_json)
+    if found is None:
+        raise typer.Exit(NOTHING)
+
+
+def browse(
+    queue: QueueName,
+    *,
+    state: Annotated[Literal["ready", "leased", "dead", "buffered"], typer.Option(help="The state of the messages.")] = "ready",
+    older_than: OlderThan = None,
+    error: ErrorContains = None,
+    key_prefix: Prefix = None,
+    label: Label = None,
+    limit: Limit = 100,
+    url: StoreUrl = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show messages of one state: ready ones in line, leased ones by the end of their lease, dead ones by burial."""
+    from holdfast import Queue
+
+    with connected(url) as client:
+        found = Queue.from_name(queue, client=client).browse(
+            state=state, older_than_s=age_s(older_than), error_contains=error, prefix=key_prefix, label=label, limit=limit
+        )
+    print_result(as_data(found), table(found), as_json=as_json)
+
+
+def dead(
+    queue: QueueName,
+    *,
+    older_than: OlderThan = None,
+    error: ErrorContains = None,
+    label: Label = None,
+    limit: Limit = 100,
+    url: StoreUrl = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show dead letters, the longest dead first."""
+    browse(queue, state="dead", older_than=older_than, error=error, label=label, limit=limit, url=url, as_json=as_json)
+
+
+def explain(
+    queue: QueueName,
+    message_id: Annotated[str, typer.Argument(metavar="ID", help="The id of the message.")],
+    *,
+    url: StoreUrl = None,
+    as_json: AsJson = False,
+) -> None:
+    """Say why a message is not running. Exits with 3 if there is no such message."""
+    from holdfast import Queue
+
+    with connected(url) as client:
+        said = Queue.from_name(queue, client=client).explain(message_id)
+    print_result(as_data(said), str(said), as_json=as_json)
+    if said.reason == "absent":
+        raise typer.Exit(NOTHING)
+
+
+def watch(
+    queue: QueueName,
+    *,
+    last_index: Annotated[int, typer.Option(help="Go on behind this event; -1 is the oldest that is still there.")] = -1,
+    timeout_s: Annotated[float | None, typer.Option(help="End when nothing came for so many seconds; by default never.")] = None,
+    snapshot: Annotated[bool, typer.Option("--snapshot", help="Begin with an event for each message.")] = False,
+    url: StoreUrl = None,
+) -> None:
+    """Follow what happens in a queue, one JSON object per line."""
+    from holdfast import Queue
+
+    with connected(url) as client:
+        for event in Queue.from_name(queue, client=client).watch(last_index=last_index, timeout_s=timeout_s, snapshot=snapshot):
+            typer.echo(line(event))
+
+
+def _age(seconds: float | None) -> str:
+    return "" if seconds is None else f"{seconds:.1f} s"
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3f}" if isinstance(value, float) else str(value)

@@ -1,0 +1,69 @@
+"""Messages as the command line shows them, and the options by which they are found."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from msgspec import json, to_builtins
+
+from holdfast.cli.opening import seconds_of
+from holdfast.cli.showing import moment, shown
+
+if TYPE_CHECKING:
+    from holdfast import QueueMessage
+
+QueueName = Annotated[str, typer.Argument(metavar="QUEUE", help="The name of the queue.")]
+OlderThan = Annotated[
+    str | None, typer.Option("--older-than", help="Only those that are older, as in 90s, 15m, 12h or 30d; dead ones since their burial.")
+]
+ErrorContains = Annotated[str | None, typer.Option("--error", help="Only those whose last error contains this text.")]
+Prefix = Annotated[str | None, typer.Option("--key-prefix", help="Only those whose key, a text, begins so.")]
+Label = Annotated[str | None, typer.Option("--label", help="Only those with this label.")]
+Limit = Annotated[int, typer.Option("-n", "--limit", min=1, max=10_000, help="How many at most.")]
+
+WIDTH = 60
+"""Longer values and errors are cut in tables; JSON has all of them."""
+
+
+def age_s(older_than: str | None) -> float | None:
+    """The age that was given, in seconds."""
+    return None if older_than is None else seconds_of(older_than)
+
+
+def as_data(value: Any) -> Any:
+    """A result as plain data; what JSON cannot say is said as text."""
+    return to_builtins(value, enc_hook=str)
+
+
+def table(messages: "Sequence[QueueMessage]") -> str:
+    """Messages for people, one per line."""
+    heads = ("id", "key", "priority", "attempts", "put at", "due at", "claimer", "error", "value")
+    return shown(heads, [_row(message) for message in messages]) if messages else "No messages."
+
+
+def line(value: Any) -> str:
+    """A value as one line of JSON."""
+    return json.encode(value, enc_hook=str).decode()
+
+
+def _row(message: "QueueMessage") -> tuple[str, ...]:
+    return (
+        message.id,
+        "" if message.key is None else str(message.key),
+        str(message.priority),
+        str(message.attempts),
+        _at(message.created_at),
+        _at(message.due_at),
+        message.claimer or "",
+        cut(message.last_error or ""),
+        cut(line(message.value)),
+    )
+
+
+def cut(text: str) -> str:
+    """The text, or its beginning."""
+    return text if len(text) <= WIDTH else f"{text[: WIDTH - 1]}…"
+
+
+def _at(when: Any) -> str:
+    return "" if when is None else moment(when.timestamp())

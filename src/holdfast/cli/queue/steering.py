@@ -1,0 +1,99 @@
+"""The commands that steer a queue: pause, resume, redrive, cancel, purge."""
+
+from typing import Annotated
+
+import typer
+
+from holdfast.cli.opening import AsJson, StoreUrl, connected
+from holdfast.cli.queue.messages import ErrorContains, Label, OlderThan, Prefix, QueueName, age_s, as_data
+from holdfast.cli.showing import print_result
+from holdfast.wording import counted
+
+Ids = Annotated[list[str] | None, typer.Argument(metavar="ID", help="Ids of messages; without any, all that the options find.")]
+
+
+def pause(queue: QueueName, *, url: StoreUrl = None, as_json: AsJson = False) -> None:
+    """Hand nothing out until `resume`. Puts, and work that has begun, go on."""
+    from holdfast import Queue
+
+    with connected(url) as client:
+        Queue.from_name(queue, client=client).pause()
+    print_result({"queue": queue, "paused": True}, f"Queue {queue} is paused.", as_json=as_json)
+
+
+def resume(queue: QueueName, *, url: StoreUrl = None, as_json: AsJson = False) -> None:
+    """Hand messages out again."""
+    from holdfast import Queue
+
+    with connected(url) as client:
+        Queue.from_name(queue, client=client).resume()
+    print_result({"queue": queue, "paused": False}, f"Queue {queue} is resumed.", as_json=as_json)
+
+
+def redrive(
+    queue: QueueName,
+    ids: Ids = None,
+    *,
+    to: Annotated[str | None, typer.Option("--to-queue", help="The queue is a dead-letter queue: its messages go to this one.")] = None,
+    rate_per_s: Annotated[float | None, typer.Option(help="Space them out: so many are due per second.")] = None,
+    older_than: OlderThan = None,
+    error: ErrorContains = None,
+    label: Label = None,
+    url: StoreUrl = None,
+    as_json: AsJson = False,
+) -> None:
+    """Give dead letters another chance: those named, or all that the options find, or all."""
+    from holdfast import Queue
+
+    with connected(url) as client:
+        done = Queue.from_name(queue, client=client).redrive(
+            ids or None, to=to, rate_per_s=rate_per_s, older_than_s=age_s(older_than), error_contains=error, label=label
+        )
+    kept = f"; {counted(len(done.kept), 'message')} stayed, because newer work has the key or the id" if done.kept else ""
+    print_result(as_data(done), f"{counted(done.count, 'message')} went back to the line{kept}.", as_json=as_json)
+
+
+def cancel(
+    queue: QueueName,
+    ids: Ids = None,
+    *,
+    state: Annotated[str, typer.Option(help="The state of those that the options find: ready, dead or buffered.")] = "ready",
+    older_than: OlderThan = None,
+    error: ErrorContains = None,
+    key_prefix: Prefix = None,
+    label: Label = None,
+    url: StoreUrl = None,
+    as_json: AsJson = False,
+) -> None:
+    """Remove messages that are not claimed: those named, or those that the options find."""
+    from holdfast import Queue
+
+    with connected(url) as client:
+        done = Queue.from_name(queue, client=client).cancel(
+            ids or None,
+            state=state,  # type: ignore[arg-type]  # the command checks it
+            older_than_s=age_s(older_than),
+            error_contains=error,
+            prefix=key_prefix,
+            label=label,
+        )
+    print_result(as_data(done), f"{counted(done.count, 'message')} removed.", as_json=as_json)
+
+
+def purge(
+    queue: QueueName,
+    *,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    drop: Annotated[bool, typer.Option("--drop", help="Remove the queue and its settings too.")] = False,
+    url: StoreUrl = None,
+    as_json: AsJson = False,
+) -> None:
+    """Remove every message of a queue; claims on them are lost. Asks first, unless `--yes` is given."""
+    from holdfast import Queue
+
+    if not yes:
+        typer.confirm(f"Remove every message of queue {queue}?", abort=True, err=True)
+    with connected(url) as client:
+        handle = Queue.from_name(queue, client=client)
+        done = handle.delete() if drop else handle.clear()
+    print_result(as_data(done), f"{counted(done.count, 'message')} removed.", as_json=as_json)
