@@ -221,7 +221,8 @@ def stack_of(thread_id: int) -> str:
 
 def interval_of(lease_s: float | None, renew_interval_s: float | None) -> float:
     """How often to renew: as asked, by default every third of the lease."""
-    renew_interval_s = RENEW_INTERVAL_S.check(renew_interval_s)
+    if renew_interval_s is not None:
+        renew_interval_s = RENEW_INTERVAL_S.check(renew_interval_s)
     if lease_s is None:
         return inf
     if renew_interval_s is None:

@@ -63,7 +63,9 @@ def test_the_objects_of_a_command_are_sorted_and_those_that_it_empties_or_counts
     [
         (Put("jobs", [Item("a", VALUE)]), "fast_put"),
         (Put("jobs", [Item("a", VALUE, max_attempts=3, delay_s=1.0, metadata=Raw(b"{}"))]), "fast_put"),
-        (Put("jobs", [Item("a", VALUE, key="k")]), "execute"),
+        (Put("jobs", [Item("a", VALUE, key="k")]), "fast_put"),
+        (Put("jobs", [Item("a", VALUE, key="k"), Item("b", VALUE)]), "execute"),
+        (Put("jobs", [Item("a", VALUE, key="k", unique_for_s=1.0)]), "execute"),
         (Claim("jobs", "me", 30.0, take=True), "fast_claim"),
         (Claim("jobs", "me", 30.0, key="k"), "execute"),
         (Settle([RECEIPT]), "fast_settle"),

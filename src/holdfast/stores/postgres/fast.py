@@ -48,7 +48,7 @@ class FastCalls:
         """The call that answers the command, where a fast function may."""
         kind = type(command)
         if kind in self._repeatable:
-            return self._repeatable[kind](command, command_id, again) if command.plain(*ALSO.get(kind, ())) else None
+            return self._repeatable[kind](command, command_id, again) if command.plain(*_also(command)) else None
         # What was perhaps made before is answered by the general function, which looks for the answer. So is what its caller named:
         # a single command that changes nothing writes no event which a second of its id would meet, and would be carried out again.
         is_first = command.reads_only or not (again or command.id)
@@ -79,6 +79,13 @@ class FastCalls:
             asked = (command.key, command.holder, command.lease_id, command.lease_s)
             return self._share.call(command_id, *asked, command.capacity, command.weight, command.in_line_s, command.max_waiters)
         return self._acquire.call(command_id, command.dict or "", command.key, command.holder, command.lease_id, command.lease_s)
+
+
+def _also(command: Command[Any]) -> tuple[str, ...]:
+    if isinstance(command, Put):
+        # Not of several messages: two puts could wait for each other's keys.
+        return ("key",) if len(command.items) == 1 else ()
+    return ALSO.get(type(command), ())
 
 
 def options_of(items: Sequence[Item]) -> str | None:

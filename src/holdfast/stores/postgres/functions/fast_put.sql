@@ -1,14 +1,15 @@
--- Put without keys: a few statements, each answered by an index. Whatever takes more goes on to execute().
+-- Put messages that meet no others of their keys: a few statements, each answered by an index. Whatever takes more goes on to execute().
 --
 -- One message at a time is the commonest of all, and has statements of its own: lists and their order cost as much as the rest.
 
--- Put messages without keys into a queue that exists and has no bounds. `options` has an object for each item, null where all are as
--- by default.
+-- Put messages into a queue that exists and has no bounds. `options` has an object for each item, null where all are as by default. Only a
+-- single message may have a key: two batches could wait for each other's keys.
 create or replace function fast_put(command_id text, again boolean, of_queue text, ids text[], vals text[], options jsonb) returns text
 language plpgsql {fast} as $$
 declare
   shared text := pg_advisory_xact_lock_shared(object_lock('queue', of_queue)); -- an assignment costs less than a statement
   now bigint := clock_us();
+  of_key text;
   added text[];
   told_ids text[] := ids;
   answer text;
@@ -23,6 +24,7 @@ begin
     added := case when found then ids end;
   elsif not again then
     added := add_messages(of_queue, ids, vals, options, now);
+    of_key := options #>> '{0,key}';
   end if;
   if added is null then
     return execute(jsonb_build_object('type', 'Put', 'id', command_id, 'queue', of_queue, 'items', (
@@ -38,7 +40,11 @@ begin
   end if;
   -- Who waits is looked at only now that the queue is shared: see is_settled.
   insert into events (n, at, topic, event, data, command)
-  values (nextval('numbers'), now, 'queue:' || of_queue, 'put', '{"ids":' || array_to_json(told_ids) || '}', nullif(command_id, ''))
+  values (
+    nextval('numbers'), now, 'queue:' || of_queue, 'put',
+    '{"ids":' || array_to_json(told_ids) || case when of_key is null then '' else ',"keys":' || array_to_json(array[of_key]) end || '}',
+    nullif(command_id, '')
+  )
   returning exists (
     select from listeners as l where l.topic in ('queue:' || of_queue, 'watch:queue:' || of_queue) and l.until > clock_timestamp()
   ) into is_awaited;
@@ -46,11 +52,15 @@ begin
   if is_awaited then
     perform wake_queue(of_queue, cardinality(added));
   end if;
+  if of_key is not null then
+    perform wake('key:' || of_queue || ':' || of_key, 1);
+  end if;
   return answer;
 end
 $$;
 
--- Add messages that concern no others, where the queue is there and has no bounds; null, or the ids that were not there before.
+-- Add messages where the queue is there and has no bounds; null, or the ids that were not there before. One whose key is taken is not
+-- added: its policies decide.
 create or replace function add_messages(of_queue text, ids text[], vals text[], options jsonb, now bigint) returns text[]
 language plpgsql as $$
 declare
