@@ -34,14 +34,15 @@ BY_INDEX: dict[str, str] = {"enable_hashjoin": "off", "enable_mergejoin": "off",
 """Lists meet tables by their indexes, row by row."""
 
 
-def _fields_in_columns() -> tuple[str, ...]:
+def _column_types() -> dict[str, str]:
     text = (files(__package__) / "schema" / "0001.sql").read_text("utf-8")
     (table,) = re.findall(r"^create table messages \((.*?)^\)", text, re.MULTILINE | re.DOTALL)
-    columns = re.findall(r"^  (\w+) \w", table, re.MULTILINE)
-    return tuple(name for name in Message.__struct_fields__ if name in columns)
+    types = dict(re.findall(r"^  (\w+) (\w+)", table, re.MULTILINE))
+    return {name: types[name] for name in Message.__struct_fields__ if name in types}
 
 
-COLUMNS: tuple[str, ...] = _fields_in_columns()
+TYPES: dict[str, str] = _column_types()
+COLUMNS: tuple[str, ...] = tuple(TYPES)
 """The fields of a message that have columns. All others are kept together in the column `extra`, so a new one needs no new column."""
 
 
@@ -63,6 +64,10 @@ PLACEHOLDERS: dict[str, str] = {
     "message_columns": ", ".join(COLUMNS),
     "kept_columns": ", ".join(KEPT_COLUMNS),
     "kept_values": ", ".join(f"r.{name}" for name in KEPT_COLUMNS).replace("r.priority", "coalesce(r.priority, 0)"),
+    # Each by itself: jsonb_populate_record() looks for every column of the table.
+    "option_values": ", ".join(f"(i.o ->> '{name}')::{TYPES[name]}" for name in KEPT_COLUMNS).replace(
+        "(i.o ->> 'priority')::integer", "coalesce((i.o ->> 'priority')::integer, 0)"
+    ),
     "known_fields": ",".join(KNOWN),
     "readings": ",".join(READINGS),
     "answers": " ".join(f"when '{name}' then answer_{name.lower()}(c, now, used)" for name in READINGS),

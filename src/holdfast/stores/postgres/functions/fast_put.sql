@@ -79,9 +79,8 @@ begin
   else
     with new as (
       insert into messages (queue, id, position, start_by, created_at, value, {kept_columns}, extra)
-      select of_queue, i.id, d.at, d.at + moment_in((i.o ->> 'start_within_s')::double precision), now, i.value, {kept_values}, extra_of(i.o)
+      select of_queue, i.id, d.at, d.at + moment_in((i.o ->> 'start_within_s')::double precision), now, i.value, {option_values}, extra_of(i.o)
       from names as s, rows from (unnest(ids), unnest(vals), jsonb_array_elements(options)) as i (id, value, o)
-      cross join lateral jsonb_populate_record(null::messages, i.o) as r
       cross join lateral (select due_at(i.o, now) as at) as d
       where s.kind = 'queue' and s.name = of_queue and s.maxsize is null
       on conflict do nothing
