@@ -27,10 +27,7 @@ begin
     of_key := options #>> '{0,key}';
   end if;
   if added is null then
-    return execute(jsonb_build_object('type', 'Put', 'id', command_id, 'queue', of_queue, 'items', (
-      select jsonb_agg(coalesce(options -> (i.o - 1)::integer, '{}') || jsonb_build_object('id', i.id, 'value', i.o) order by i.o)
-      from unnest(ids) with ordinality as i (id, o)
-    )), vals, only_object('queue', of_queue));
+    return put_fully(command_id, of_queue, ids, vals, options);
   end if;
   if cardinality(added) = cardinality(ids) then
     answer := '{"ids":' || array_to_json(ids) || ',"created":[true' || repeat(',true', cardinality(ids) - 1) || ']}';
@@ -42,8 +39,7 @@ begin
   insert into events (n, at, topic, event, data, command)
   values (
     nextval('numbers'), now, 'queue:' || of_queue, 'put',
-    '{"ids":' || array_to_json(told_ids) || case when of_key is null then '' else ',"keys":' || array_to_json(array[of_key]) end || '}',
-    nullif(command_id, '')
+    '{"ids":' || array_to_json(told_ids) || coalesce(',"keys":[' || to_json(of_key) || ']', '') || '}', nullif(command_id, '')
   )
   returning exists (
     select from listeners as l where l.topic in ('queue:' || of_queue, 'watch:queue:' || of_queue) and l.until > clock_timestamp()
@@ -56,6 +52,17 @@ begin
     perform wake('key:' || of_queue || ':' || of_key, 1);
   end if;
   return answer;
+end
+$$;
+
+-- Put by the full rules.
+create or replace function put_fully(command_id text, of_queue text, ids text[], vals text[], options jsonb) returns text
+language plpgsql as $$
+begin
+  return execute(jsonb_build_object('type', 'Put', 'id', command_id, 'queue', of_queue, 'items', (
+    select jsonb_agg(coalesce(options -> (i.o - 1)::integer, '{}') || jsonb_build_object('id', i.id, 'value', i.o) order by i.o)
+    from unnest(ids) with ordinality as i (id, o)
+  )), vals, only_object('queue', of_queue));
 end
 $$;
 
