@@ -76,7 +76,7 @@ class Configure(Command[Settings], frozen=True):
     late_to: LateTo | UnsetType = UNSET
     keep_done_s: float | UnsetType | None = UNSET
     throttle_s: float | UnsetType = UNSET
-    """For so long nobody gets anything; 0 ends that."""
+    """For so long no message is handed out; 0 ends that."""
     group: str | None = None
     """The group that the settings are for; "" stands for messages without one."""
     weight: int | UnsetType = UNSET

@@ -78,5 +78,5 @@ class Fences(Command[list[Fenced]], frozen=True):
 
 
 def held_leases(tx: Transaction, limit: int) -> list[Lease]:
-    """Leases that somebody holds, of any dict or none."""
+    """Leases that are held, of any dict or none."""
     return list(islice((held for lease in tx.scan_leases(None) for held in held_of(tx, lease, limit)), limit))

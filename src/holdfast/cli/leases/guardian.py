@@ -28,7 +28,7 @@ def now_s() -> float:
 
 
 def die_with_parent() -> None:
-    """Let the program be killed if this process is: nobody would watch it."""
+    """Have the program killed if this process is: nothing would watch it."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(DEATH_SIGNAL, signal.SIGKILL)
 

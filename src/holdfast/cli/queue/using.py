@@ -30,7 +30,7 @@ def put(
         str | None, typer.Argument(help="The value as JSON; a text needs quotes. Left out or -: one value per line of the standard input.")
     ] = None,
     *,
-    text: Annotated[bool, typer.Option("--text", help="The value, or each line, is a text and not JSON.")] = False,
+    text: Annotated[bool, typer.Option("--text", help="The value, or each line, is text and not JSON.")] = False,
     key: Annotated[str | None, typer.Option(help="The key: at most one living message of the queue has it.")] = None,
     message_id: Annotated[str | None, typer.Option("--id", help="The id; a put under an id that exists changes nothing.")] = None,
     delay_s: Annotated[float, typer.Option(help="Hold it back for so many seconds.")] = 0.0,
@@ -101,7 +101,7 @@ def claim(
 ) -> None:
     """Claim messages and print each as one line of JSON. Exits with 3 if there is none.
 
-    Nobody else gets them until the lease ends: acknowledge them with `ack`, or give them back with `release`, by their `claim_id`.
+    No other worker gets them until the lease ends: acknowledge them with `ack`, or give them back with `release`, by their `claim_id`.
     """
     from holdfast import Queue
 
