@@ -121,3 +121,11 @@ begin
   );
 end
 $$;
+
+-- The groups of a queue; none as long as no queue here has any.
+create or replace function answer_groups(c jsonb, now bigint, used bigint) returns text
+language plpgsql stable as $$
+begin
+  return '{"lanes":[],"now":' || now || '}';
+end
+$$;
