@@ -11,6 +11,7 @@ from holdfast.cli.commands import SETTINGS, Group, apply_to
 from holdfast.cli.copy import copy
 from holdfast.cli.demo.command import demo
 from holdfast.cli.dicts import dicts
+from holdfast.cli.doctor.command import doctor
 from holdfast.cli.imports import imports
 from holdfast.cli.leases.leader import leader
 from holdfast.cli.leases.lock import lock
@@ -49,6 +50,7 @@ app.add_typer(imports)
 app.add_typer(localqueue)
 app.command()(copy)
 app.command()(demo)
+app.command()(doctor)
 app.command()(lower_fences)
 app.command()(prune_functions)
 app.command()(restore)

@@ -1,0 +1,149 @@
+"""What `holdfast doctor` looks for; each check reads, and changes nothing."""
+
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from msgspec import Struct
+
+from holdfast.commands import Browse
+from holdfast.wording import counted, seconds
+
+if TYPE_CHECKING:
+    from holdfast import ControlPlaneClient, Stats
+
+Level = Literal["ok", "notice", "warning", "problem"]
+
+CLOCK_S: Final = 5.0
+"""From here on the clocks of this machine and of the store are said to differ."""
+OLD_S: Final = 3_600.0
+"""A message that waits or is claimed for longer is worth a look."""
+LETTERS: Final = 1_000
+"""So many dead letters of a queue are read to find out what they died of."""
+ERRORS: Final = 3
+"""So many kinds of errors are named."""
+
+
+class Finding(Struct, frozen=True):
+    """One thing that was looked at: what was found, the evidence, and what to do about it."""
+
+    level: Level
+    about: str
+    finding: str
+    remedy: str = ""
+
+
+class QueueFacts(Struct, frozen=True):
+    """What is known of one queue."""
+
+    name: str
+    stats: "Stats"
+    served_by: int
+    """How many living workers work on it."""
+
+
+def look(client: "ControlPlaneClient") -> Iterator[Finding]:
+    """Every check, the store first."""
+    store = client.store
+    yield from durability(store.guarantees)
+    # Any answer that bears the time of the store.
+    now = store.execute(Browse("default", limit=1)).now
+    yield clock(time.time_ns() // 1_000, now + store.wall_offset_us())
+    facts = list(queues(client))
+    for queue in facts:
+        yield from queue_findings(queue)
+        if queue.stats.dead:
+            yield dead_letters(client, queue)
+    yield from worker_findings(client, facts)
+
+
+def durability(guarantees: Any) -> Iterator[Finding]:
+    """What acknowledged work survives, by the settings of the engine."""
+    settings = ", ".join(f"{name}={value}" for name, value in guarantees.settings.items() if value)
+    told = f"{guarantees.engine}; acknowledged work survives {SURVIVES[guarantees.survives]}{f' ({settings})' if settings else ''}"
+    if guarantees.survives == "power":
+        yield Finding("ok", "store", told)
+    elif guarantees.survives == "process":
+        yield Finding("notice", "store", told, "For work that must survive a loss of power, see the page of the store on durability.")
+    else:
+        remedy = "Set appendonly yes and appendfsync always (Redis), or use a store on a disk."
+        yield Finding("warning", "store", told, remedy)
+    if (policy := guarantees.settings.get("maxmemory-policy", "noeviction")) not in ("noeviction", "unknown"):
+        yield Finding(
+            "problem", "store", f"the server may evict data when its memory is full: maxmemory-policy={policy}", "Set noeviction."
+        )
+
+
+SURVIVES: Final = {"power": "a loss of power", "process": "the death of every process, not a loss of power", "nothing": "no restart"}
+
+
+def clock(here_us: int, there_us: int) -> Finding:
+    """Whether the machine agrees with the store about the time."""
+    apart_s = abs(here_us - there_us) / 1_000_000
+    if apart_s < CLOCK_S:
+        return Finding("ok", "clock", f"this machine and the store differ by {seconds(apart_s)}")
+    remedy = "Let both synchronise their clocks (NTP). Leases are safe: the store alone measures them; times that people see are not."
+    return Finding("warning", "clock", f"this machine and the store differ by {seconds(apart_s)}", remedy)
+
+
+def queues(client: "ControlPlaneClient") -> Iterator[QueueFacts]:
+    """Every queue with its sizes and its workers."""
+    from holdfast import Queue, Worker
+
+    living = Counter(worker.queue for worker in Worker.list(client=client))
+    for queue in Queue.list(client=client):
+        yield QueueFacts(queue.name, queue.stats(client=client), living[queue.name])
+
+
+def queue_findings(queue: QueueFacts) -> Iterator[Finding]:
+    """What is stuck in one queue."""
+    about, stats = f"queue {queue.name}", queue.stats
+    if stats.ready and not queue.served_by and not stats.leased:
+        oldest = seconds(stats.oldest_ready_s or 0.0)
+        found = f"{counted(stats.ready, 'message')} ready, the oldest for {oldest}, and no living worker serves it"
+        yield Finding(
+            "problem", about, found, "Start a worker for it: `holdfast worker …`, or remove what is not needed: `holdfast queue purge`."
+        )
+    elif (stats.oldest_ready_s or 0.0) > OLD_S:
+        found = f"its oldest ready message waits for {seconds(stats.oldest_ready_s or 0.0)}"
+        yield Finding(
+            "warning", about, found, f"Add workers, or see why: `holdfast queue explain {queue.name} ID` (and whether it is paused)."
+        )
+    if (stats.oldest_leased_s or 0.0) > OLD_S:
+        holder = max(stats.holders, key=lambda name: stats.holders[name], default="?")
+        found = f"a claim is held for {seconds(stats.oldest_leased_s or 0.0)}; most are held by {holder}"
+        remedy = "If that is longer than a job takes, it hangs and is renewed: give the worker hard_limit_s or max_hold_s."
+        yield Finding("warning", about, found, remedy)
+
+
+def dead_letters(client: "ControlPlaneClient", queue: QueueFacts) -> Finding:
+    """What the dead letters of a queue died of."""
+    from holdfast import Queue
+
+    letters = Queue.from_name(queue.name, client=client).dead_letters(limit=LETTERS)
+    kinds = Counter((letter.last_error or "no error").split(":", 1)[0] for letter in letters)
+    named = ", ".join(f"{kind} {count:,}" for kind, count in kinds.most_common(ERRORS))
+    found = f"{counted(queue.stats.dead, 'dead letter')}; of the {'oldest ' if queue.stats.dead > LETTERS else ''}{len(letters):,}: {named}"
+    remedy = f"See them with `holdfast queue dead {queue.name}`; after a fix `holdfast queue redrive {queue.name} --error TEXT`."
+    return Finding("warning", f"queue {queue.name}", found, remedy)
+
+
+def worker_findings(client: "ControlPlaneClient", facts: Sequence[QueueFacts]) -> Iterator[Finding]:
+    """Workers that cannot work, and how many there are."""
+    from holdfast import Worker
+
+    living = Worker.list(client=client)
+    yield Finding(
+        "ok",
+        "workers",
+        f"{counted(len(living), 'living worker')} on {counted(len({one.queue for one in living}), 'queue')} of {len(facts)}",
+    )
+    for one in living:
+        about = f"worker {one.name}"
+        if one.health.state in ("paused", "open", "away"):
+            remedy = "An open circuit breaker closes by itself once a job succeeds." if one.health.state == "open" else ""
+            yield Finding("warning", about, f"is {one.health.state}{f': {one.health.error}' if one.health.error else ''}", remedy)
+        if one.health.abandoned:
+            found = f"{counted(one.health.abandoned, 'handler')} ran over their limit and cannot be ended: they still use threads"
+            yield Finding("warning", about, found, 'Restart it, and run such functions with execution="processes".')
