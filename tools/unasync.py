@@ -21,6 +21,7 @@ FOLDERS = (
     "src/holdfast/stores/http/_async",
     "src/holdfast/stores/postgres/_async",
     "src/holdfast/stores/redis/_async",
+    "src/holdfast/workers/steps/_async",
     "src/holdfast/surfaces/localqueue/_async",
     "src/holdfast/surfaces/sentinel/_async",
     "tests/_async",

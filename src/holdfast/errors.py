@@ -111,6 +111,15 @@ class JobFailed(HoldfastError):
     """The job whose result was asked for is dead: it failed for good."""
 
 
+class ChildFailed(JobFailed):
+    """A job that a durable job has called failed, was cancelled, or is gone; `queue` and `id` name it."""
+
+    def __init__(self, message: str, queue: str, id: str) -> None:
+        super().__init__(message)
+        self.queue = queue
+        self.id = id
+
+
 class JobCancelled(HoldfastError):
     """The job was cancelled."""
 
@@ -125,6 +134,33 @@ class ResultNotKept(ResultMissing):
     def __init__(self, message: str, reason: str = "") -> None:
         super().__init__(message)
         self.reason = reason
+
+
+class JobGone(HoldfastError):
+    """The job that a signal is for is not in its queue any more: it has ended, or it never was."""
+
+
+class StepsChanged(HoldfastError):
+    """The code of a durable job does not fit what is recorded of it: a step would begin before recorded ones were asked for."""
+
+
+class StepFailed(HoldfastError):
+    """A step of a durable job has failed for good; raised again whenever the job is replayed."""
+
+    def __init__(self, name: str, type: str, message: str) -> None:
+        super().__init__(f"step {name!r} failed: {type}: {message}" if message else f"step {name!r} failed: {type}")
+        self.name = name
+        self.type = type
+        """The name of the class of what it raised last."""
+        self.message = message
+
+
+class StepTooLarge(HoldfastError):
+    """The result of a step is too large to be recorded."""
+
+
+class JobTooLong(HoldfastError):
+    """A durable job has recorded as many steps, or as much, as one job may."""
 
 
 class ScheduleMissing(HoldfastError):

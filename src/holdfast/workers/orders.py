@@ -22,14 +22,16 @@ from holdfast.workers.handlers.definitions import name_of
 from holdfast.workers.handlers.handler import Handler, Judge
 from holdfast.workers.handlers.signatures import types_of
 from holdfast.workers.handlers.task_names import UnknownHandler, named_in
+from holdfast.workers.names import ledger_of, progress_of, results_of
 from holdfast.workers.options import ConsumerOptions, ProcessOptions, WorkerOptions
 from holdfast.workers.running.breaker import Breaker
+from holdfast.workers.steps.options import RETRIES
+
+__all__ = ["Options", "Orders", "Table", "change_orders", "ledger_of", "make_options", "make_orders", "progress_of", "results_of"]
 
 KINDS = ("threads", "tasks", "processes")
 
 DAY_S = 86_400.0
-
-RETRIES = Backoff(first_s=1.0, factor=2.0, most_s=300.0)
 
 CHECKED_OF_JOBS: Final[tuple[Field, ...]] = (
     MAX_ATTEMPTS,
@@ -182,21 +184,6 @@ class Orders(Struct, frozen=True, kw_only=True):
         """How many attempts messages have that say nothing themselves, and where their dead letters go."""
         consumer = self.table.consumers.get(self.queue)
         return (3, None) if consumer is None else (consumer.max_attempts, consumer.dead_letter_queue)
-
-
-def results_of(queue: str) -> str:
-    """The dict of a queue's results, by the id of their message."""
-    return f"{queue}-results"
-
-
-def progress_of(queue: str) -> str:
-    """The dict of a queue's reports, by the id of their message."""
-    return f"{queue}-progress"
-
-
-def ledger_of(queue: str) -> str:
-    """The dict that remembers which effects of a queue's jobs have happened."""
-    return f"{queue}-once"
 
 
 def make_options(function: Callable[..., Any], queue: str, **options: Unpack[ConsumerOptions]) -> Options:

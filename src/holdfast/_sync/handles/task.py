@@ -91,9 +91,9 @@ class Task(JobHandle, Generic[P, R, C]):
         """A call of the function with these arguments, to be put later."""
         return Call(self.name, self._messages.arguments.bind(*args, **kwargs))
 
-    def message(self, call: Call[R]) -> Item:
-        """The message that a put of this call makes."""
-        return self._messages.item(call.of(self.name), {})
+    def message(self, call: Call[R], **options: Unpack[PutOptions]) -> Item:
+        """The message that a put of this call makes; the options are those of `Queue.put`."""
+        return self._messages.item(call.of(self.name), options)
 
     def using(self, **options: Unpack[UsingOptions]) -> "Bound[P, R]":
         """The task with options for its puts: `send.using(delay_s=60.0).put("ann")`."""

@@ -5,6 +5,7 @@ import faulthandler
 import os
 import signal
 import threading
+import time
 from collections.abc import Callable
 from functools import partial
 from importlib import import_module
@@ -15,14 +16,17 @@ from typing import Any, cast
 from msgspec import Raw, Struct, json
 from msgspec.structs import replace
 
-from holdfast.codec import Codec
+from holdfast.codec import Codec, Limits
 from holdfast.commands.together import AnyCommand
 from holdfast.holding.hold import stack_of
 from holdfast.records import Message
+from holdfast.workers.execution.questions import Answer, Ask, AsyncPipeAccess, PipeAccess, Questions
+from holdfast.workers.handlers.async_jobs import AsyncJobContext
 from holdfast.workers.handlers.handler import Handler, Performance, Rules
 from holdfast.workers.handlers.jobs import JobContext, StopReason, stop_error
 from holdfast.workers.handlers.outcomes import Outcome
 from holdfast.workers.running.log_lines import trace_of
+from holdfast.workers.steps.access import StepSetting
 
 INTERRUPT = signal.SIGUSR1
 
@@ -66,8 +70,14 @@ class Ended(Struct, tag=True, omit_defaults=True):
     commands: list[AnyCommand] = []
 
 
-ToChild = Assignment | Tell
-ToParent = Report | Stack | Ended
+class StepTerms(Struct):
+    """What the steps of a task's jobs need to know in a child."""
+
+    lease_s: float
+    in_place_s: float
+    version: Any
+    versions: tuple[Any, ...]
+    limits: Limits
 
 
 class Setting(Struct):
@@ -78,11 +88,15 @@ class Setting(Struct):
     name: str
     codec: Codec | None
     rules: Rules
+    steps: StepTerms
 
     def performance(self) -> Performance:
         """The function with its rules, as this process finds it."""
         return Performance(self.kind(find(self.module, self.name), self.codec), self.rules)
 
+
+ToChild = Assignment | Tell | Answer
+ToParent = Report | Stack | Ended | Ask
 
 Settings = dict[str, Setting]
 """By the name of the task; a function that takes whatever is put has none."""
@@ -104,6 +118,8 @@ class Child:
         self._pipe = pipe
         # Now, not at its first job: what cannot be imported ends the child, which says so.
         self._performances = {task: setting.performance() for task, setting in settings.items()}
+        self._steps = {task: setting.steps for task, setting in settings.items()}
+        self._questions = Questions(self._say)
         # Guards the writing side of the pipe: reports come from the handler, stacks from the listener.
         self._lock = threading.Lock()
         self._job: JobContext | None = None
@@ -131,13 +147,26 @@ class Child:
             if isinstance(told, Assignment):
                 # Made here: what is said next may be about it.
                 performance = self._performances[told.task]
-                self._job = self._make_job(told, performance.handler.codec)
+                self._job = self._make_job(told, performance)
                 self._assigned.put((self._job, performance, told.is_unknown))
+            elif isinstance(told, Answer):
+                self._questions.answer(told)
             elif self._job is not None and self._job.token == told.token:
                 self._tell(self._job, told)
 
-    def _make_job(self, assignment: Assignment, codec: Codec) -> JobContext:
-        job = JobContext(assignment.message, codec)
+    def _make_job(self, assignment: Assignment, performance: Performance) -> JobContext:
+        terms, message = self._steps[assignment.task], assignment.message
+        setting = StepSetting(
+            access=PipeAccess(self._questions, message.token),
+            async_access=AsyncPipeAccess(self._questions, message.token),
+            now=time.monotonic,
+            lease_s=terms.lease_s,
+            in_place_s=terms.in_place_s,
+            version=terms.version,
+            versions=terms.versions,
+            limits=terms.limits,
+        )
+        job = performance.handler.job(message, setting, time.monotonic())
         job.stop_reason = assignment.stop
         job.reports_to(lambda progress: self._say(Report(job.token, progress)))
         return job
@@ -145,6 +174,8 @@ class Child:
     def _tell(self, job: JobContext, told: Tell) -> None:
         if told.stop is None:
             self._say(Stack(told.token, stack_of(self._main)))
+            return
+        if told.stop == "cancelled" and job.durable.request_cancel():
             return
         job.stop_reason = job.stop_reason or told.stop
         # A signal, because it also ends a system call; its handler runs in the main thread.
@@ -162,10 +193,10 @@ class Child:
         if job.raised is not None and outcome.how == "failed":
             outcome = replace(outcome, trace=trace_of(job.raised))
         self._job = None
-        self._say(Ended(job.token, outcome, job.commands if outcome.how == "done" else []))
+        self._say(Ended(job.token, outcome, job.ending_commands(outcome.how)))
 
     def _perform(self, job: JobContext, performance: Performance, *, unknown: bool) -> Outcome:
-        if performance.handler.is_async:
+        if isinstance(job, AsyncJobContext):
             return asyncio.run(self._perform_async(job, performance, unknown=unknown))
         try:
             self._can_be_interrupted = True
@@ -175,7 +206,7 @@ class Child:
             return performance.judged(error, job)
         return outcome
 
-    async def _perform_async(self, job: JobContext, performance: Performance, *, unknown: bool) -> Outcome:
+    async def _perform_async(self, job: AsyncJobContext, performance: Performance, *, unknown: bool) -> Outcome:
         task = cast("asyncio.Task[Any]", asyncio.current_task())
         # Not by a signal handler of the loop: when it goes, for a moment the signal would end the process.
         self._cancel = partial(asyncio.get_running_loop().call_soon_threadsafe, task.cancel)

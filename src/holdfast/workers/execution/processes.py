@@ -14,8 +14,10 @@ from msgspec import json
 
 from holdfast.workers.execution import Began, Finish
 from holdfast.workers.execution.child import Assignment, Ended, Report, Settings, Stack, Tell, ToChild, ToParent, serve
+from holdfast.workers.execution.questions import Answer, Ask, executed
 from holdfast.workers.handlers.outcomes import Outcome
 from holdfast.workers.running.runs import Run
+from holdfast.workers.steps.access import Access
 
 STACK_WAIT_S = 1.0
 """How long to wait for a child to say where it is."""
@@ -34,7 +36,8 @@ class ProcessExecution:
     Children are started afresh, never forked: a fork would copy locks that threads of this process hold.
     """
 
-    def __init__(self, settings: Settings, most: int, began: Began, finish: Finish) -> None:
+    def __init__(self, settings: Settings, most: int, began: Began, finish: Finish, access: Access) -> None:
+        self._access = access
         self._settings = settings
         self._most = most
         self._began = began
@@ -98,9 +101,10 @@ class ProcessExecution:
                     child.stands_at(text)
                 case Report(token, progress) if run is not None and run.message.token == token:
                     run.job.report_raw(progress)
+                case Ask() as question:
+                    child.answer(executed(self._access, question))
                 case Ended(token, outcome, commands) if run is not None and run.message.token == token:
-                    for command in commands:
-                        run.job.also(command)
+                    run.job.durable.end_with(outcome.how, commands)
                     self._ended(child, run, outcome)
         self._is_gone(child)
 
@@ -166,6 +170,9 @@ class _Child:
     def begin(self, run: Run) -> None:
         # Made under the lock: whoever tells it to stop before it heard of the run has said why by then.
         self._say(lambda: Assignment(run.message, run.options.task, run.is_unknown, run.job.stop_reason))
+
+    def answer(self, answer: Answer) -> None:
+        self._say(lambda: answer)
 
     def tell(self, run: Run, reason: Any) -> None:
         self._say(lambda: Tell(run.message.token, reason))

@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any, cast
 
 from holdfast.workers.execution import Began, Finish
+from holdfast.workers.handlers.async_jobs import AsyncJobContext
 from holdfast.workers.running.runs import Run
 
 
@@ -67,7 +68,7 @@ class TaskExecution:
 
     async def _perform(self, run: Run) -> None:
         self._began(run)
-        self._finish(run, await run.performance.run_async(run.job, unknown=run.is_unknown))
+        self._finish(run, await run.performance.run_async(cast("AsyncJobContext", run.job), unknown=run.is_unknown))
         self._running.discard(run.handle)
         self._abandoned.discard(run.handle)
         self._fill()

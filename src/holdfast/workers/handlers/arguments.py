@@ -100,10 +100,11 @@ class TaskHandler(Handler):
         self.function = function
         self.given_codec = codec
         self.codec = Arguments(function, codec)
+        self.takes_job = self.codec.takes_job
         self.is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None))  # noqa: B004 - asked of an object with a method __call__
 
     def __call__(self, job: JobContext) -> Any:
-        return self.function(job, **job.value) if self.codec.takes_job else self.function(**job.value)
+        return self.function(job, **job.value) if self.takes_job else self.function(**job.value)
 
     def beside(self, function: Callable[..., Any]) -> Handler:
         return TaskHandler(function, self.given_codec)

@@ -8,12 +8,16 @@ from typing import Any
 from msgspec import Struct
 
 from holdfast.codec import JSON, Codec, Limits
+from holdfast.records import Message
 from holdfast.results import MISSING
 from holdfast.tracing import is_traced, working_on
+from holdfast.workers.handlers.async_jobs import AsyncJobContext
 from holdfast.workers.handlers.jobs import JobContext, StopReason, running, stop_error
 from holdfast.workers.handlers.outcomes import DONE, LOST, RELEASED, Bury, Outcome, Retry, Snooze, UnknownTask, shown, text_of, unknown
 from holdfast.workers.handlers.signatures import wants_job
 from holdfast.workers.once_record import done_entry
+from holdfast.workers.steps.access import StepSetting
+from holdfast.workers.steps.rows import parent_in
 
 FAILURES = frozenset({"failed", "buried"})
 
@@ -34,7 +38,12 @@ class Handler:
         self.given_codec = codec
         self.codec = JSON if codec is None else codec
         self.is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None))  # noqa: B004 - asked of an object with a method __call__
-        self._wants_job = wants_job(function)
+        self.takes_job: bool = wants_job(function)
+
+    def job(self, message: Message, setting: StepSetting | None, started: float) -> JobContext:
+        """What the function is given of a job."""
+        kind = AsyncJobContext if self.is_async else JobContext
+        return kind(message, self.codec, setting, started)
 
     @property
     def name(self) -> str:
@@ -43,7 +52,7 @@ class Handler:
 
     def __call__(self, job: JobContext) -> Any:
         """Call the function; the answer of an async one is awaitable."""
-        return self.function(job.value, job=job) if self._wants_job else self.function(job.value)
+        return self.function(job.value, job=job) if self.takes_job else self.function(job.value)
 
     def beside(self, function: Callable[..., Any]) -> "Handler":
         """A handler of another function that is called like this one."""
@@ -91,14 +100,18 @@ class Performance:
 
     def _run(self, job: JobContext, *, unknown: bool) -> Outcome:
         try:
-            job.check()  # It may have been cancelled before it began.
+            job.begin(takes_job=self.handler.takes_job)  # It may have been cancelled before it began.
             result = MISSING if not unknown or self._reconcile is None else self._reconcile(job)
             result = self.handler(job) if result is MISSING else result
+            outcome = self._succeeded(result, job)
         except BaseException as error:  # noqa: BLE001 - whatever a handler raises ends its job, not its worker
+            outcome = self.judged(error, job)
+        try:
+            return job.ended(outcome)
+        except BaseException as error:  # noqa: BLE001 - as above
             return self.judged(error, job)
-        return self._succeeded(result, job)
 
-    async def run_async(self, job: JobContext, *, unknown: bool = False) -> Outcome:
+    async def run_async(self, job: AsyncJobContext, *, unknown: bool = False) -> Outcome:
         """Run a job in this task."""
         if not is_traced():
             return await self._run_here_async(job, unknown=unknown)
@@ -108,25 +121,29 @@ class Performance:
                 failed()
             return outcome
 
-    async def _run_here_async(self, job: JobContext, *, unknown: bool) -> Outcome:
+    async def _run_here_async(self, job: AsyncJobContext, *, unknown: bool) -> Outcome:
         token = running.set(job)
         try:
             return await self._run_async(job, unknown=unknown)
         finally:
             running.reset(token)
 
-    async def _run_async(self, job: JobContext, *, unknown: bool) -> Outcome:
+    async def _run_async(self, job: AsyncJobContext, *, unknown: bool) -> Outcome:
         try:
-            job.check()  # It may have been cancelled before it began.
+            await job.begin_async(takes_job=self.handler.takes_job)
             result = MISSING if not unknown or self._reconcile is None else await _awaited(self._reconcile(job))
             result = await self.handler(job) if result is MISSING else result
+            outcome = self._succeeded(result, job)
+        except BaseException as error:  # noqa: BLE001 - as above
+            outcome = self.judged(error, job)
+        try:
+            return await job.ended_async(outcome)
         except BaseException as error:  # noqa: BLE001 - as above
             return self.judged(error, job)
-        return self._succeeded(result, job)
 
     def _succeeded(self, result: Any, job: JobContext) -> Outcome:
         """It is done, whether or not its result can be kept: what ran must not run again for that."""
-        if not self.rules.keeps_results:
+        if not self.rules.keeps_results and parent_in(job.message.metadata) is None:
             return DONE
         message = job.message
         done = done_entry(message.receipt.claim_id, message.holder or "", result, self.rules.codec, self.rules.limits)
@@ -137,6 +154,8 @@ class Performance:
         reason = job.stop_reason
         if reason is not None and isinstance(error, asyncio.CancelledError | type(stop_error(job))):
             return _stopped(reason, job)
+        if (ended := job.durable.ended_by(error)) is not None:
+            return ended
         if isinstance(error, UnknownTask):
             return unknown(error, job.message)
         if self.rules.judge is not None:
@@ -153,6 +172,8 @@ class Performance:
                 return Outcome("failed", error=text_of(error) or "the handler asked for a retry", delay_s=error.delay_s)
             case Bury():
                 return Outcome("buried", error=text_of(error) or "the handler buried it")
+            case _ if job.durable.is_final(error):
+                return Outcome("buried", error=shown(error))  # Another run would end in the same way.
             case _:
                 return Outcome("failed", error=shown(error))
 

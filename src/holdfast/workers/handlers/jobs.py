@@ -2,8 +2,9 @@
 
 from collections.abc import Callable, Hashable
 from contextvars import ContextVar
+from copy import copy
 from datetime import datetime
-from typing import Any, Literal, Unpack
+from typing import Any, Literal, NoReturn, Protocol, Self, Unpack, runtime_checkable
 
 from msgspec import Raw
 
@@ -16,27 +17,44 @@ from holdfast.errors import ClaimLost, HoldfastError, JobCancelled, TimeLimitExc
 from holdfast.presentation import MessageView
 from holdfast.records import Message
 from holdfast.steps import Handle
+from holdfast.workers.handlers.outcomes import How, Outcome
+from holdfast.workers.steps._sync.steps import Steps
+from holdfast.workers.steps.access import StepSetting
+from holdfast.workers.steps.context import StepMethods
+from holdfast.workers.steps.runs import AnySteps, StepRun
+from holdfast.workers.steps.turns import Turns
+from holdfast.workers.steps.waits import Suspended
 
 StopReason = Literal["cancelled", "time", "stopping", "lost"]
 
 
 @show_options
-class JobContext(MessageView[Any]):
+class JobContext(StepMethods, MessageView[Any]):
     """One execution of a job, for its handler: declare a parameter named `job`, behind the value, to be given it.
 
     What it `put`s and `write`s happens in the same atomic step as the acknowledgement: all of it once the handler has returned, or
-    nothing. What it `report`s is written meanwhile, for watchers.
+    nothing. What it `report`s is written meanwhile, for watchers. With its first `step`, `sleep`, `wait` or `call` the job is durable:
+    when it is run again, it goes on behind what is recorded.
     """
 
-    def __init__(self, message: Message, codec: Codec) -> None:
+    def __init__(self, message: Message, codec: Codec, setting: StepSetting | None = None, started: float = 0.0) -> None:
         self._message = message
         self._codec = codec
         self._report: Callable[[Raw], object] | None = None
-        self.stop_reason: StopReason | None = None
+        self.durable = StepRun(message, setting, started)
         self.raised: BaseException | None = None
         self._items: dict[str, list[Item]] = {}
         self._changes: dict[str, list[Change]] = {}
         self._commands: list[Any] = []
+
+    @property
+    def stop_reason(self) -> StopReason | None:
+        """Why it should stop, None if it should not."""
+        return self.durable.stop_reason
+
+    @stop_reason.setter
+    def stop_reason(self, reason: StopReason | None) -> None:
+        self.durable.stop_reason = reason
 
     @property
     def message(self) -> Message:
@@ -95,12 +113,74 @@ class JobContext(MessageView[Any]):
         """Add any command to the step that acknowledges this job."""
         self._commands.append(command)
 
+    def begin(self, *, takes_job: bool) -> None:
+        """Raise if it should not even begin; read what is recorded of it, if it may be durable."""
+        if self.durable.is_to_load(takes_job=takes_job):
+            self._own_steps().load()
+            self._loaded()
+        self.check()
+
+    def _loaded(self) -> None:
+        if (args := self.durable.loaded()) is not None:
+            self._value = self._codec.decode(args)
+
+    def ended(self, outcome: Outcome) -> Outcome:
+        """How the run really ended: perhaps the job only sleeps. What goes with that is ready then."""
+        outcome = self.durable.judged(outcome)
+        if self.durable.removes(outcome):
+            self.durable.end_with(outcome.how, self._own_steps().deletion())
+        return outcome
+
+    def _own_steps(self) -> Steps:
+        steps = self.durable.steps
+        if not isinstance(steps, Steps):
+            history = self.durable.history()
+            steps = self.durable.steps = Steps(history, Turns(history), history.setting.access)
+        self._refuse_lost()
+        return steps
+
+    def _refuse_lost(self) -> None:
+        if self.stop_reason == "lost":
+            raise stop_error(self)
+
+    def _copied(self) -> Self:
+        return copy(self)
+
+    def _head_version(self) -> Any:
+        return self.durable.version
+
+    def _encode_arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Raw:
+        if isinstance(self._codec, ArgumentCodec):
+            return self._codec.encode(self._codec.bind(*args, **kwargs))
+        if len(args) != 1 or kwargs:
+            raise TypeError(f"this job has one value: give one, not {len(args) + len(kwargs)}")
+        return self._codec.encode(args[0])
+
+    def _suspend(self, suspended: Suspended) -> NoReturn:
+        steps: AnySteps = self._own_steps()
+        steps.turns.suspended = suspended
+        raise suspended
+
+    def ending_commands(self, how: How) -> list[Any]:
+        """What goes into the step that settles it, if it ended so."""
+        own = self.commands if how == "done" else []
+        return [*own, *self.durable.ending(how)]
+
     @property
     def commands(self) -> list[Any]:
         """What is to happen together with the acknowledgement."""
         puts = [Put(name, items) for name, items in self._items.items()]
         writes = [Write(name, changes) for name, changes in self._changes.items()]
         return [*puts, *writes, *self._commands]
+
+
+@runtime_checkable
+class ArgumentCodec(Codec, Protocol):
+    """The codec of a task's arguments, which knows the parameters."""
+
+    def bind(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
+        """The arguments by name; TypeError if the function cannot be called with them."""
+        ...
 
 
 running: ContextVar[JobContext | None] = ContextVar("holdfast_job", default=None)

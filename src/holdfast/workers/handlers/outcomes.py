@@ -16,7 +16,7 @@ UNKNOWN_FOR_S = 86_400.0
 UNKNOWN_FIRST_S, UNKNOWN_MOST_S = 0.5, 60.0
 """How long such a message waits before the next worker looks at it: as long as it is old, within these."""
 
-How = Literal["done", "failed", "buried", "snoozed", "cancelled", "released", "lost"]
+How = Literal["done", "failed", "buried", "snoozed", "cancelled", "released", "suspended", "lost"]
 
 
 class Snooze(Exception):  # noqa: N818 - what a handler says, not what went wrong

@@ -9,6 +9,7 @@ from holdfast.wording import seconds
 from holdfast.workers.handlers.outcomes import Bury, Outcome
 from holdfast.workers.running.runs import Run
 from holdfast.workers.running.settlements import is_last
+from holdfast.workers.steps.rows import FOREVER_S
 
 log: logging.Logger = logging.getLogger("holdfast.worker")
 
@@ -36,6 +37,10 @@ def _line(run: Run, outcome: Outcome) -> tuple[int, str, tuple[Any, ...]]:
             return logging.ERROR, "is buried: %s", (outcome.error,)
         case "snoozed":
             return logging.INFO, "snoozes, again in %s%s", (seconds(outcome.delay_s or 0.0), f": {outcome.error}" if outcome.error else "")
+        case "suspended" if (outcome.delay_s or 0.0) >= FOREVER_S:
+            return logging.INFO, "sleeps until a signal comes", ()
+        case "suspended":
+            return logging.INFO, "sleeps, at most for %s", (seconds(outcome.delay_s or 0.0),)
         case "cancelled":
             return logging.INFO, "is cancelled", ()
         case _:

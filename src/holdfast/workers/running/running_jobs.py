@@ -4,15 +4,15 @@ import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
+from holdfast.client import ControlPlaneClient
 from holdfast.codec import Limits
 from holdfast.holding.hold import Hold
-from holdfast.holding.keepalive import Keepalive
 from holdfast.records import Message, Receipt
 from holdfast.workers.execution import Execution, Kind
 from holdfast.workers.execution.tasks import TaskExecution
 from holdfast.workers.execution.threads import ThreadExecution
 from holdfast.workers.handlers.handler import Performance, Rules
-from holdfast.workers.handlers.jobs import JobContext, StopReason
+from holdfast.workers.handlers.jobs import StopReason
 from holdfast.workers.handlers.outcomes import LOST, RELEASED, Outcome
 from holdfast.workers.orders import Options, Orders
 from holdfast.workers.running.breaker import Circuit
@@ -22,6 +22,7 @@ from holdfast.workers.running.runs import Desk, Finished, Run
 from holdfast.workers.running.settlements import decided, runs_alone
 from holdfast.workers.running.time_limits import Timekeeper
 from holdfast.workers.running.wakeup import Bell
+from holdfast.workers.steps.access import StoreAccess, step_setting
 
 CLAIM_MOST = 500
 """How many messages one step claims at most."""
@@ -49,7 +50,8 @@ class Crew:
     abandoned: int
     started: int
 
-    def __init__(self, orders: Orders, keepalive: Keepalive, limits: Limits) -> None:
+    def __init__(self, orders: Orders, client: ControlPlaneClient, limits: Limits) -> None:
+        keepalive = client.keepalive
         self.orders = orders
         self.now = keepalive.now
         self.bell = Bell()
@@ -59,10 +61,12 @@ class Crew:
         self.done = self.failed = self.abandoned = self.started = 0
         self._ahead = Ahead(orders.ahead, orders.concurrency)
         self._keepalive = keepalive
+        self._access = StoreAccess(client)
         self._next_start_at = 0.0
         self._unknown = orders.table.unknown(orders.queue)
         functions = [*orders.table.all(), self._unknown]
         self._performances = {options.task: Performance(options.handler, _rules(options, limits)) for options in functions}
+        self._settings = {options.task: step_setting(options, orders, client, limits) for options in functions}
         self._timekeeper = Timekeeper(self.now, keepalive.clock, self._is_late, self._is_too_late)
         self._executions = {kind: self._make_execution(kind) for kind in {options.execution for options in functions}}
         # A test owns the time: what waits for a moment looks again when it has moved.
@@ -76,15 +80,17 @@ class Crew:
 
     def _make_processes(self) -> Execution:
         # Imported only now: most workers need none of it.
-        from holdfast.workers.execution.child import Setting, name_of  # noqa: PLC0415
+        from holdfast.workers.execution.child import Setting, StepTerms, name_of  # noqa: PLC0415
         from holdfast.workers.execution.processes import ProcessExecution  # noqa: PLC0415
 
         settings = {}
         for options in self.orders.table.all():
             if options.execution == "processes":
                 handler, rules = options.handler, self._performances[options.task].rules
-                settings[options.task] = Setting(type(handler), *name_of(handler.function), handler.given_codec, rules)
-        return ProcessExecution(settings, self.orders.concurrency, self._timekeeper.began, self.finish)
+                of_steps = self._settings[options.task]
+                steps = StepTerms(of_steps.lease_s, of_steps.in_place_s, of_steps.version, of_steps.versions, of_steps.limits)
+                settings[options.task] = Setting(type(handler), *name_of(handler.function), handler.given_codec, rules, steps)
+        return ProcessExecution(settings, self.orders.concurrency, self._timekeeper.began, self.finish, self._access)
 
     def room(self) -> int:
         """How many more messages it may take on now."""
@@ -140,7 +146,7 @@ class Crew:
             max_hold_s=orders.max_hold_s,
         )
         options = orders.table.find(message) or self._unknown
-        job = JobContext(message, options.handler.codec)
+        job = options.handler.job(message, self._settings[options.task], started)
         run = Run(message, hold, job, options, self._performances[options.task])
         job.reports_to(partial(self.desk.report, run))
         hold.on_lost(partial(self._is_lost, run))
@@ -214,6 +220,8 @@ class Crew:
 
     def stop(self, run: Run, reason: StopReason) -> None:
         """Tell a run to end; the first reason counts."""
+        if reason == "cancelled" and run.job.durable.request_cancel():
+            return
         if run.job.stop_reason is None:
             run.job.stop_reason = reason
             self._executions[run.options.execution].stop(run)

@@ -1,21 +1,25 @@
 """Converts the ends of jobs to commands."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 from msgspec import Raw, json
 from msgspec.structs import replace
 
 from holdfast.codec import encode_key
-from holdfast.commands import Change, Settle, Write
+from holdfast.commands import Change, Move, Settle, Write
 from holdfast.commands.endings import Budget
 from holdfast.workers.handlers.outcomes import Outcome
+from holdfast.workers.names import failure_key, ledger_of, progress_of, results_of
 from holdfast.workers.once_record import LedgerEntry
-from holdfast.workers.orders import ledger_of, progress_of, results_of
 from holdfast.workers.running.runs import Finished, Run
+from holdfast.workers.steps.rows import CANCELS, CHILDREN, Parent, Report, parent_in, report_key, signal_key, signals_of
 
-CANCELS = "holdfast-cancels"
-"""The dict of requests to cancel running jobs, by queue and id."""
+__all__ = ["CANCELS", "decided", "failure_key", "is_last", "runs_alone", "settling_commands"]
+
+
+COUNT_TTL_S = 30 * 86_400.0
+"""How long the count of a job's ended children stays without another one."""
 
 
 def settling_commands(finished: Sequence[Finished], progress: dict[Run, Raw]) -> list[Any]:
@@ -27,7 +31,8 @@ def settling_commands(finished: Sequence[Finished], progress: dict[Run, Raw]) ->
         if not run.has_ended:
             run.has_reported = True
             writes.put(progress_of(run.message.queue), encode_key(run.message.id), report, run.options.keep_result_s)
-    return [*_settles(finished), *writes.commands()]
+    settled = {(run.message.queue, run.message.id) for run, _ in finished}
+    return [*_settles(finished), *writes.commands(), *_wake_ups(finished, settled)]
 
 
 def _settles(finished: Sequence[Finished]) -> list[Settle]:
@@ -36,13 +41,13 @@ def _settles(finished: Sequence[Finished]) -> list[Settle]:
     settles = [Settle(done)] if done else []
     if released:
         settles.append(Settle(released, "ready", "place"))
-    return settles + [_settle(run, outcome) for run, outcome in finished if outcome.how in ("failed", "buried", "snoozed")]
+    return settles + [_settle(run, outcome) for run, outcome in finished if outcome.how in ("failed", "buried", "snoozed", "suspended")]
 
 
 def _settle(run: Run, outcome: Outcome) -> Settle:
     options = run.options
     match outcome.how:
-        case "snoozed":
+        case "snoozed" | "suspended":
             return Settle([run.receipt], "ready", delay_s=outcome.delay_s or 0.0, error=outcome.error)
         case "buried":
             return Settle([run.receipt], "dead", error=outcome.error, counts=True, dead_letter=options.dead_letter_queue)
@@ -67,10 +72,10 @@ def decided(run: Run, outcome: Outcome) -> Outcome:
 
 def _remember(writes: "_Writes", run: Run, outcome: Outcome) -> None:
     options, queue, message_id = run.options, run.message.queue, run.message.id
-    is_final = outcome.how in ("done", "cancelled", "buried") or (outcome.how == "failed" and is_last(run))
+    has_ended = is_final(run, outcome)
     if options.results and outcome.how == "done" and outcome.missing is None:
         writes.put(results_of(queue), encode_key(message_id), outcome.stored, options.keep_result_s)
-    elif options.results and is_final:
+    elif options.results and has_ended:
         state = outcome.how if outcome.how in ("done", "cancelled") else "dead"
         report = Raw(json.encode({"state": state, "error": outcome.missing or outcome.error}))
         writes.put(results_of(queue), failure_key(message_id), report, options.keep_result_s)
@@ -80,10 +85,36 @@ def _remember(writes: "_Writes", run: Run, outcome: Outcome) -> None:
     elif run.ledger_key is not None and outcome.how != "lost":
         # It ended by itself and says how: whoever tries again begins afresh.
         writes.delete(ledger_of(queue), run.ledger_key)
-    if is_final and run.has_reported:
+    if has_ended and run.has_reported:
         writes.delete(progress_of(queue), encode_key(message_id))
-    if is_final and run.job.stop_reason == "cancelled":
+    if has_ended and run.job.stop_reason == "cancelled":
         writes.delete(CANCELS, encode_key((run.message.queue, message_id)))
+    if has_ended and (parent := parent_in(run.message.metadata)) is not None:
+        _report(writes, parent, message_id, outcome)
+
+
+def _report(writes: "_Writes", parent: Parent, message_id: str, outcome: Outcome) -> None:
+    """Tell the job that waits for it how a child ended."""
+    kept = outcome.how == "done" and outcome.missing is None
+    state: Literal["done", "failed", "cancelled"] = "done" if kept else "cancelled" if outcome.how == "cancelled" else "failed"
+    report = Report(state, outcome.stored if kept else None, None if kept else outcome.missing or outcome.error)
+    writes.put(signals_of(parent.queue), report_key(parent.id, message_id), report.raw, None)
+    writes.count(signals_of(parent.queue), signal_key(parent.id, CHILDREN))
+
+
+def _wake_ups(finished: Sequence[Finished], settled: set[tuple[str, str]]) -> list[Move]:
+    """What ends the sleep of the parents of those that ended for good; one that is settled in the same step sees it for itself."""
+    parents: dict[str, dict[str, None]] = {}
+    for run, outcome in finished:
+        parent = parent_in(run.message.metadata) if is_final(run, outcome) else None
+        if parent is not None and (parent.queue, parent.id) not in settled:
+            parents.setdefault(parent.queue, {})[parent.id] = None
+    return [Move(queue, "due", list(ids)) for queue, ids in parents.items()]
+
+
+def is_final(run: Run, outcome: Outcome) -> bool:
+    """Whether a job ended for good, at least until someone redrives it."""
+    return outcome.how in ("done", "cancelled", "buried") or (outcome.how == "failed" and is_last(run))
 
 
 def is_last(run: Run) -> bool:
@@ -101,11 +132,6 @@ def runs_alone(run: Run) -> bool:
     return is_last(run) or (message.failures > 0 and any(ending.how == "expired" for ending in message.history))
 
 
-def failure_key(message_id: str) -> str:
-    """Where it is kept why a job has no result."""
-    return encode_key(("failed", message_id))
-
-
 class _Writes:
     """Changes by dict; one key is changed once."""
 
@@ -114,6 +140,10 @@ class _Writes:
 
     def put(self, name: str, key: str, value: Raw | None, ttl_s: float | None) -> None:
         self._add(name, Change(key, value=Raw(b"null") if value is None else value, ttl_s=ttl_s))
+
+    def count(self, name: str, key: str) -> None:
+        known = self._changes.get(name, {}).get(key)
+        self._add(name, Change(key, "increment", by=1 if known is None else known.by + 1, ttl_s=COUNT_TTL_S))
 
     def delete(self, name: str, key: str) -> None:
         self._add(name, Change(key, "delete"))

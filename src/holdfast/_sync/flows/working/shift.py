@@ -55,7 +55,7 @@ class Shift:
         self._fallback = orders.fallback
         self._is_once = any(options.idempotent for options in orders.table.all())
         self._registration = Registration(self._store, orders, self.incarnation)
-        self._crew = Crew(orders, client.keepalive, self._store.limits)
+        self._crew = Crew(orders, client, self._store.limits)
         self._unsettled: list[Finished] = []
         self._unbegun: list[Run] = []
         self._unreported: dict[Run, Raw] = {}

@@ -8,7 +8,7 @@ from typing import Any
 from msgspec import Raw
 
 from holdfast.commands import Claim, Claimed, Held, Together
-from holdfast.errors import ClaimLost, Closed, HoldfastError, StoreUnavailable
+from holdfast.errors import ClaimLost, Closed, HoldfastError, Refused, StoreUnavailable
 from holdfast.stores import Store
 from holdfast.wording import counted
 from holdfast.workers.handlers.outcomes import Outcome, shown
@@ -16,6 +16,8 @@ from holdfast.workers.running.runs import Finished, Run
 from holdfast.workers.running.settlements import decided, settling_commands
 
 NOTHING = Claimed([])
+
+AGAIN = Outcome("snoozed", delay_s=0.0)
 
 _log = logging.getLogger("holdfast.worker")
 
@@ -69,7 +71,7 @@ def _settle_alone(store: Store, finished: list[Finished], settled: list[Finished
     """Settle those that bring commands of their own, each in a step of its own: only they are refused for them. Return the others."""
     plain: list[Finished] = []
     for run, outcome in finished:
-        extra = run.job.commands if outcome.how == "done" else []
+        extra = run.job.ending_commands(outcome.how)
         if not extra:
             plain.append((run, outcome))
             continue
@@ -81,6 +83,10 @@ def _settle_alone(store: Store, finished: list[Finished], settled: list[Finished
             _log.warning("%s; the job is not acknowledged, and will be run again", error)
         except (StoreUnavailable, Closed):
             raise
+        except Refused as error:
+            # What it was about to sleep for came meanwhile: it is run again at once.
+            again = AGAIN if outcome.how == "suspended" else _refused(run, outcome, shown(error))
+            plain.append((run, decided(run, again)))
         except (HoldfastError, ValueError) as error:
             plain.append((run, decided(run, _refused(run, outcome, shown(error)))))
         else:

@@ -1,0 +1,115 @@
+"""The job that an async handler receives: its steps are awaited."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from datetime import datetime
+from typing import Any, ParamSpec, TypeVar, overload
+
+from holdfast.arguments.options import show_options
+from holdfast.codec import check_duration, codec_for
+from holdfast.ids import new_id
+from holdfast.workers.handlers.jobs import JobContext
+from holdfast.workers.handlers.outcomes import Outcome
+from holdfast.workers.steps._async.child import AsyncChild
+from holdfast.workers.steps._async.steps import AsyncSteps
+from holdfast.workers.steps.context import PLAIN, CallableTask, random_number, seconds_until, utc_now
+from holdfast.workers.steps.options import StepCall
+from holdfast.workers.steps.rows import check_step_name, hash_of
+from holdfast.workers.steps.turns import AsyncTurns
+from holdfast.workers.steps.waits import Suspended
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+@show_options
+class AsyncJobContext(JobContext):
+    """One execution of a job, for an async handler: as `JobContext`, and its steps are awaited, several at a time if you like.
+
+    `await asyncio.gather(job.step("a", …), job.step("b", …))` runs both; the order in which they end is not recorded, so no decision may
+    depend on it. Outside of steps, await nothing but the methods of the job.
+    """
+
+    _task: "asyncio.Task[Any] | None" = None
+
+    async def begin_async(self, *, takes_job: bool) -> None:
+        """See `JobContext.begin`."""
+        self._task = asyncio.current_task()
+        if self.durable.is_to_load(takes_job=takes_job):
+            await self._async_steps().load()
+            self._loaded()
+        self.check()
+
+    async def ended_async(self, outcome: Outcome) -> Outcome:
+        """See `JobContext.ended`."""
+        outcome = self.durable.judged(outcome)
+        if self.durable.removes(outcome):
+            self.durable.end_with(outcome.how, await self._async_steps().deletion())
+        return outcome
+
+    def _async_steps(self) -> AsyncSteps:
+        steps = self.durable.steps
+        if not isinstance(steps, AsyncSteps):
+            history = self.durable.history()
+            task = self._task or asyncio.current_task()
+            if task is None:
+                raise RuntimeError("the steps of an async job are awaited in its own event loop")
+            steps = self.durable.steps = AsyncSteps(history, AsyncTurns(history, task), history.setting.async_access)
+        self._refuse_lost()
+        return steps
+
+    def _suspend(self, suspended: Suspended) -> Any:
+        self._async_steps().turns.suspended = suspended
+        raise suspended
+
+    @overload  # type: ignore[override]
+    async def step(self, name: str, function: Callable[P, Coroutine[Any, Any, T]], /, *args: P.args, **kwargs: P.kwargs) -> T: ...
+    @overload
+    async def step(self, name: str, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T: ...
+    async def step(self, name: str, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+        """Call the function and record its result; when the job is run again, return what is recorded: see `JobContext.step`."""
+        check_step_name(name, "step")
+        return await self._async_steps().step(StepCall(self._branch, name, self._rules, function, args, kwargs))
+
+    async def sleep(self, seconds: float) -> None:  # type: ignore[override]
+        """Let so much time pass; the worker is free meanwhile. It counts from when the job first came here."""
+        check_duration(seconds, "seconds")
+        await self._async_steps().sleep(self._branch, "~sleep", hash_of((seconds,), {}), seconds)
+
+    async def sleep_until(self, moment: datetime) -> None:  # type: ignore[override]
+        """Wait for a moment, with time zone; the worker is free meanwhile."""
+        await self._async_steps().sleep(self._branch, "~sleep until", hash_of((moment,), {}), seconds_until(moment))
+
+    async def wait(self, name: str, type: type[T] | Any = None, *, timeout_s: float | None = None) -> T:  # type: ignore[override]
+        """The payload of the next signal of this name, sent with `Job.send`: see `JobContext.wait`."""
+        check_step_name(name, "signal")
+        check_duration(0.0 if timeout_s is None else timeout_s, "timeout_s")
+        found: T = await self._async_steps().wait(self._branch, name, codec_for(None if type is Any else type, None), timeout_s)
+        return found
+
+    async def start(self, task: CallableTask[P, T], /, *args: P.args, **kwargs: P.kwargs) -> AsyncChild[T]:  # type: ignore[override]
+        """Put a job of a task, in the same step as its record, and go on; `await child.result()` waits for it."""
+        call, steps = task.args(*args, **kwargs), self._async_steps()
+        make = self._child_maker(task, call, steps.history.message)
+        key = await steps.family.start(self._branch, task.name, hash_of((), call.arguments), task.queue, make)
+        return AsyncChild(steps, key, task.options.result_codec)
+
+    async def call(self, task: CallableTask[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:  # type: ignore[override]
+        """Put a job of a task and wait for its result; the worker is free meanwhile. Raises `ChildFailed` if there will be none."""
+        return await (await self.start(task, *args, **kwargs)).result()
+
+    async def now(self) -> datetime:  # type: ignore[override]
+        """The moment at which the job first came here."""
+        return await self._recorded("~now", utc_now)
+
+    async def new_id(self) -> str:  # type: ignore[override]
+        """A new id, the same whenever the job is run again."""
+        return await self._recorded("~id", new_id)
+
+    async def random(self) -> float:  # type: ignore[override]
+        """A random number from 0 to 1, the same whenever the job is run again."""
+        return await self._recorded("~random", random_number)
+
+    async def _recorded(self, name: str, make: Callable[[], T]) -> T:  # type: ignore[override]
+        found: T = await self._async_steps().step(StepCall(self._branch, name, PLAIN, make))
+        return found

@@ -1,0 +1,250 @@
+# Generated from src/holdfast/workers/steps/_async/steps.py by tools/unasync.py; do not edit.
+"""One run of a durable job: replays what is recorded, and records what is new."""
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from holdfast.backoff import Backoff
+from holdfast.codec import Codec, check_value_size
+from holdfast.commands import Command, Read, Together, Write
+from holdfast.errors import ClaimLost, ExecutionUnknown, JobCancelled, StepTooLarge, StoreUnavailable
+from holdfast.records import Entry
+from holdfast.results import MISSING
+from holdfast.workers.handlers.outcomes import Bury, Retry, Snooze, UnknownTask, text_of
+from holdfast.workers.steps._sync.families import Family
+from holdfast.workers.steps.access import Access
+from holdfast.workers.steps.history import History
+from holdfast.workers.steps.options import StepCall, StepRules
+from holdfast.workers.steps.rows import CANCELS, Key, Row, head_key
+from holdfast.workers.steps.turns import Turns
+from holdfast.workers.steps.waits import Wait
+
+PAGE = 3_000
+"""How many rows one read brings."""
+
+AWAY = Backoff(first_s=0.1, factor=2.0, most_s=5.0)
+"""How long to wait before trying a store again that could not be reached."""
+
+
+class Steps:
+    """The steps of one run."""
+
+    def __init__(self, history: History, turns: Turns, access: Access) -> None:
+        self.history = history
+        self.turns = turns
+        self.family: Family = Family(self)
+        self._access = access
+        self._is_loaded = history.is_new
+
+    def load(self) -> None:
+        """Read what is recorded, if anything can be; raises `UnknownTask` for a version that this code cannot go on with."""
+        if not self._is_loaded:
+            self.turns.alone(self._load)
+
+    def _load(self) -> None:
+        if self._is_loaded:
+            return
+        history = self.history
+        heads, rows, requests, entries = self.execute(
+            Together(
+                [
+                    Read(history.dict, [head_key(history.message.id)]),
+                    Read(history.dict, prefix=history.prefix, limit=PAGE),
+                    Read(CANCELS, [history.cancel_key]),
+                    Read(history.inbox.dict(history.message.queue), prefix=history.prefix, limit=PAGE),
+                ]
+            )
+        )
+        history.take_head(heads.entries[0] if heads.entries else None)
+        if not history.is_durable:
+            self._is_loaded = True
+            return
+        version, versions = history.head.version, history.setting.versions
+        if version is not None and versions and version not in versions:
+            raise UnknownTask(f"it was begun by version {version!r}, which is not accepted here")
+        history.take_rows(self._all(history.dict, rows))
+        history.inbox.take(self._all(history.inbox.dict(history.message.queue), entries))
+        history.take_request(requests.entries)
+        dropped = history.dropped_by_redrive()
+        if dropped:
+            self.execute(history.drop(dropped))
+        self._is_loaded = True
+
+    def _all(self, name: str, page: Any) -> list[Entry]:
+        entries: list[Entry] = page.entries
+        while page.more:
+            page = self.execute(Read(name, prefix=self.history.prefix, after=entries[-1].key, limit=PAGE))
+            entries += page.entries
+        return entries
+
+    def refresh(self) -> None:
+        """Look at what came in for the job."""
+        name = self.history.inbox.dict(self.history.message.queue)
+        self.history.inbox.take(self._all(name, self.execute(Read(name, prefix=self.history.prefix, limit=PAGE))))
+
+    def step(self, call: StepCall) -> Any:
+        """The result of a step: the recorded one, or what the function returns now."""
+        with self.turns.active():
+            self.load()
+            key = self.history.identify(call.branch, call.name, call.hashed)
+            codec = call.rules.codec(call.function)
+            row = self.ask(key)
+            while row is None or row.state not in ("done", "failed"):
+                if row is not None and row.state == "retry":
+                    self.pass_time(key, f"another try of step {call.name}")
+                if row is not None and row.state == "begun":
+                    row = self._reconcile(key, row, call, codec)
+                else:
+                    row = self._try(key, row, call, codec)
+            if row.state == "failed":
+                raise row.error(call.name)
+            return None if row.result is None else codec.decode(row.result)
+
+    def _reconcile(self, key: Key, row: Row, call: StepCall, codec: Codec) -> Row:
+        """Find out what became of a step that a run died in."""
+        rules, message = call.rules, self.history.message
+        if rules.reconcile is None:
+            raise ExecutionUnknown(
+                f"step {call.name!r} of job {message.id} of queue {message.queue!r} was begun under claim {row.by} by a worker that died, "
+                "so it may have happened: give it reconcile=, a function that finds out, and redrive the job"
+            )
+        result = self.turns.call(rules.reconcile, call.args, call.kwargs, rules.timeout_s)
+        return Row("retry", failures=row.failures) if result is MISSING else self._record_result(key, call, codec, result)
+
+    def _try(self, key: Key, row: Row | None, call: StepCall, codec: Codec) -> Row:
+        """Do a step, and record how that ended."""
+        failures, rules = 0 if row is None else row.failures, call.rules
+        if rules.once:
+            by = self.history.message.receipt.claim_id
+            # Not in a transaction of the caller's: that it began must be known whatever becomes of that.
+            self.record(key, Row("begun", failures=failures, by=by, at=time.time()))
+        try:
+            result = self.turns.call(call.function, call.args, call.kwargs, rules.timeout_s)
+        except (Snooze, Bury, UnknownTask, ClaimLost, JobCancelled):
+            raise  # They are about the job.
+        except Exception as error:  # noqa: BLE001 - foreign code
+            return self._record_failure(key, rules, failures + 1, error)
+        return self._record_result(key, call, codec, result)
+
+    def _record_failure(self, key: Key, rules: StepRules, failures: int, error: Exception) -> Row:
+        kind, text, at = type(error).__name__, text_of(error), time.time()
+        if failures >= rules.max_attempts:
+            row = Row("failed", failures=failures, type=kind, message=text, at=at)
+            self.record(key, row)
+            raise row.error(key[1]) from error
+        delay_s = error.delay_s if isinstance(error, Retry) and error.delay_s is not None else rules.backoff.delay_s(failures)
+        row = Row("retry", failures=failures, type=kind, message=text, at=at)
+        self.record(key, row, timer_s=delay_s)
+        return row
+
+    def _record_result(self, key: Key, call: StepCall, codec: Codec, result: Any) -> Row:
+        limits = self.history.setting.limits
+        try:
+            row = Row("done", codec.encode(result), at=time.time())
+            check_value_size(row.raw, limits)
+        except Exception as error:  # noqa: BLE001 - codecs and results are foreign code
+            is_large = isinstance(error, ValueError) and "more than the limit" in str(error)
+            kind = StepTooLarge.__name__ if is_large else type(error).__name__
+            advice = "return a reference to where the value is kept, or use an offloading codec" if is_large else "return plain data"
+            row = Row("failed", type=kind, message=f"the result of step {call.name!r} cannot be recorded: {text_of(error)}; {advice}")
+        self.record(key, row, connection=call.rules.connection)
+        return row
+
+    def sleep(self, branch: str, name: str, hashed: str, seconds: float) -> None:
+        """Let so much time pass, from when it was first asked for."""
+        with self.turns.active():
+            self.load()
+            key = self.history.identify(branch, name, hashed)
+            if self.ask(key) is None:
+                self.record(key, Row("timer", at=time.time()), timer_s=seconds)
+            self.pass_time(key, "time to pass")
+
+    def pass_time(self, key: Key, what: str) -> None:
+        """Wait until the timer of a row has ended."""
+        while (due := self.history.due_at(key)) is not None and due > self.history.setting.now():
+            self.turns.wait(Wait(what, due))
+            self.check_cancelled(key)
+
+    def wait(self, branch: str, name: str, codec: Codec, timeout_s: float | None) -> Any:
+        """The payload of the next signal of a name."""
+        with self.turns.active():
+            self.load()
+            key = self.history.identify(branch, f"~wait {name}", "")
+            row = self.ask(key)
+            while row is None or row.state == "timer":
+                row = self._take_signal(key, row, name, timeout_s)
+            if row.state == "timeout":
+                raise TimeoutError(f"no signal {name!r} came in time")
+            return None if row.result is None else codec.decode(row.result)
+
+    def _take_signal(self, key: Key, row: Row | None, name: str, timeout_s: float | None) -> Row | None:
+        """Take the next signal of a name, or wait until it is worth another look; `row` is what is recorded of the wait by now."""
+        history = self.history
+        if not history.inbox.is_known:
+            self.refresh()
+        if (signal := history.inbox.pop(name)) is not None:
+            row = Row("done", signal[1], at=time.time())
+            forget = Write(history.inbox.dict(history.message.queue), [history.inbox.forget_signal(name, signal[0])])
+            self.record(key, row, also=[forget])
+            return row
+        if row is None and timeout_s is not None:
+            row = Row("timer", at=time.time())
+            self.record(key, row, timer_s=timeout_s)
+        due = history.due_at(key)
+        if row is not None and (due is None or due <= history.setting.now()):
+            row = Row("timeout", at=time.time())
+            self.record(key, row)
+            return row
+        self.turns.wait(Wait(f"signal {name}", due, (name,)))
+        history.inbox.is_known = False
+        self.check_cancelled(key)
+        return row
+
+    def ask(self, key: Key) -> Row | None:
+        """What is recorded under a key; None if it is new, and may begin now."""
+        row = self.history.ask(key)
+        if row is None:
+            self.turns.admit(key)
+            self.history.check_room()
+            self.check_cancelled(key)
+        elif row.state == "cancelled":
+            raise self._cancelled()
+        return row
+
+    def check_cancelled(self, key: Key) -> None:
+        """Deliver a request to cancel the job, once, and record where."""
+        history = self.history
+        if not history.is_cancel_requested:
+            return
+        history.begin_cancelling()
+        self.execute(history.cancelled(key, also=self.family.cancelling()))
+        history.recorded(key, Row("cancelled"))
+        raise self._cancelled()
+
+    def _cancelled(self) -> JobCancelled:
+        return JobCancelled(f"job {self.history.message.id} of queue {self.history.message.queue!r} was cancelled")
+
+    def record(self, key: Key, row: Row, *, timer_s: float | None = None, connection: Any = None, also: Sequence[Any] = ()) -> None:
+        """Write a row, if the claim is still held."""
+        self.execute(self.history.checkpoint(key, row, timer_s=timer_s, also=also), connection)
+        self.history.recorded(key, row, timer_s=timer_s)
+
+    def execute(self, command: Command[Any], connection: Any = None) -> Any:
+        """Execute a command; while the store is away, it is tried again for as long as the claim may last."""
+        tried, since = 0, time.monotonic()
+        while True:
+            try:
+                return self._access.execute(command, connection)
+            except StoreUnavailable:
+                tried += 1
+                if connection is not None or time.monotonic() - since > self.history.setting.lease_s:
+                    raise
+                self.turns.pause(AWAY.delay_s(tried))
+
+    def deletion(self) -> list[Any]:
+        """What removes everything that is recorded of a job that ends."""
+        if not self.history.is_durable:
+            return []
+        self.refresh()
+        return self.history.deletion()

@@ -1,0 +1,87 @@
+"""The options of a step."""
+
+import inspect
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import Any, TypedDict, get_type_hints
+
+from msgspec import Struct
+
+from holdfast.backoff import Backoff
+from holdfast.codec import JSON, Codec, codec_for
+from holdfast.workers.handlers.signatures import declared
+from holdfast.workers.steps.rows import hash_of
+
+RETRIES = Backoff(first_s=1.0, factor=2.0, most_s=300.0)
+"""How long a step, or a job, waits before it is tried again."""
+
+
+class StepOptions(TypedDict, total=False):
+    """The options of a step, for `JobContext.options`."""
+
+    once: bool
+    """Whether the step must not be done twice, by default False: it is recorded before it begins, and not begun again by itself."""
+    reconcile: Callable[..., Any] | None
+    """Called like the step when a run died in it: it returns the result if the effect happened, and `MISSING` if not."""
+    max_attempts: int
+    """After how many failures the step has failed for good, by default 3."""
+    backoff: Backoff
+    """How long to wait before it is tried again: by default 1 second, then twice as long each time, up to 300."""
+    timeout_s: float | None
+    """How long one try of it may take, by default for ever; only in async functions."""
+    type: Any
+    """The type of its result; by default as the function is annotated where that is a declared class, else plain data."""
+    connection: Any
+    """A connection of yours to the same database: the record is committed with your transaction, or not at all."""
+
+
+class StepRules(Struct, frozen=True):
+    """How a step is done; `StepOptions` explains it."""
+
+    once: bool = False
+    reconcile: Callable[..., Any] | None = None
+    max_attempts: int = 3
+    backoff: Backoff = RETRIES
+    timeout_s: float | None = None
+    type: Any = None
+    connection: Any = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.max_attempts, bool) or not isinstance(self.max_attempts, int) or self.max_attempts < 1:
+            raise ValueError(f"max_attempts must be 1 or more, not {self.max_attempts!r}")
+        if self.reconcile is not None and not self.once:
+            raise ValueError("reconcile= determines the outcome of a step that died; it needs once=True")
+
+    def codec(self, function: Callable[..., Any]) -> Codec:
+        """How the result of a step is encoded."""
+        if self.type is not None:
+            return codec_for(self.type, None)
+        try:
+            return _codec_of(function)
+        except TypeError:  # It cannot be hashed.
+            return JSON
+
+
+class StepCall(Struct, frozen=True):
+    """One call of a step."""
+
+    branch: str
+    name: str
+    rules: StepRules
+    function: Callable[..., Any]
+    args: tuple[Any, ...] = ()
+    kwargs: Mapping[str, Any] = {}
+
+    @property
+    def hashed(self) -> str:
+        """The hash of its arguments."""
+        return hash_of(self.args, self.kwargs)
+
+
+@lru_cache(maxsize=1_000)
+def _codec_of(function: Callable[..., Any]) -> Codec:
+    try:
+        hints = get_type_hints(function if inspect.isroutine(function) else type(function).__call__)
+    except Exception:  # noqa: BLE001 - a name that is not known where the function was defined; then nothing is known
+        return JSON
+    return codec_for(declared(hints.get("return")), None)

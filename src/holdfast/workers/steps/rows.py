@@ -1,0 +1,212 @@
+"""What is stored of a durable job: a head, one row for each step, timers and signals."""
+
+from collections.abc import Mapping
+from hashlib import sha256
+from typing import Any, Final, Literal
+
+from msgspec import Raw, Struct, json
+
+from holdfast.codec import check_name, encode_key, key_prefix
+from holdfast.codec.limits import DURATION_MAX_S
+from holdfast.errors import ChildFailed, StepFailed, StepTooLarge
+from holdfast.records import MaybeRaw
+
+NAME_CHARACTERS: Final = 100
+"""How long the name of a step, a signal or a branch may be."""
+
+CANCELS: Final = "holdfast-cancels"
+"""The dict of requests to cancel jobs, by queue and id."""
+
+FOREVER_S: Final = DURATION_MAX_S / 2
+"""How long a job sleeps that time alone does not wake."""
+
+CHILDREN: Final = "~children"
+"""Under this name it is counted how many children of a job have ended."""
+
+CHILD: Final = "~child"
+"""Under this name children report how they ended, each by its id."""
+
+HASH_CHARACTERS: Final = 16
+
+RowState = Literal["done", "begun", "failed", "retry", "timer", "called", "timeout", "cancelled"]
+
+Key = tuple[str, str, str, int]
+"""Which step it is: branch, name, hash of the arguments, and the number among equal ones."""
+
+
+class Row(Struct, frozen=True, omit_defaults=True):
+    """What is recorded of one step.
+
+    `done` has its result. `begun` is a step that must happen once and has no result yet. `retry` failed and is tried again, `failed` is
+    not. `timer` is a wait that has begun, `called` a child that was put; `timeout` and `cancelled` are how a wait ended.
+    """
+
+    state: RowState
+    result: MaybeRaw = None
+    failures: int = 0
+    type: str | None = None
+    """The name of the exception's class."""
+    message: str | None = None
+    by: str | None = None
+    """The claim under which it was begun."""
+    child: tuple[str, str] | None = None
+    """The queue and id of the child that was put."""
+    at: float | None = None
+    """When it was written, in seconds of the wall clock."""
+
+    @property
+    def raw(self) -> Raw:
+        """The row as it is stored."""
+        return Raw(json.encode(self))
+
+    def error(self, name: str) -> Exception:
+        """What a step that failed for good raises, each time that it is asked for."""
+        if self.child is not None:
+            return ChildFailed(self.message or "", *self.child)
+        if self.type == StepTooLarge.__name__:
+            return StepTooLarge(self.message or "")
+        return StepFailed(name, self.type or "Exception", self.message or "")
+
+
+class Head(Struct, frozen=True, omit_defaults=True):
+    """What is recorded of a durable job as a whole."""
+
+    run: int
+    """The token of the claim with which its history began; its rows are kept under it."""
+    version: Any = None
+    """The version of the code that it began with."""
+    args: MaybeRaw = None
+    """The arguments that it goes on with, if they are not those it was put with."""
+    waits: tuple[str, ...] = ()
+    """What it waits for while it sleeps."""
+    looks: bool = False
+    """Whether time alone wakes it only to look at its children."""
+    is_cancelled: bool = False
+    """Whether a request to cancel it was delivered."""
+    redriven: int = 0
+    """The token of the last burial after which its failed steps were dropped."""
+
+    @property
+    def raw(self) -> Raw:
+        """The head as it is stored."""
+        return Raw(json.encode(self))
+
+
+decode_row = json.Decoder(Row).decode
+decode_head = json.Decoder(Head).decode
+
+
+class Report(Struct, frozen=True, omit_defaults=True):
+    """How a child ended, for its parent."""
+
+    state: Literal["done", "failed", "cancelled"]
+    result: MaybeRaw = None
+    error: str | None = None
+
+    @property
+    def raw(self) -> Raw:
+        """The report as it is stored."""
+        return Raw(json.encode(self))
+
+
+class Parent(Struct, frozen=True, array_like=True):
+    """The job that waits for a child."""
+
+    queue: str
+    id: str
+
+
+class _Family(Struct, frozen=True):
+    parent: Parent | None = None
+
+
+decode_report = json.Decoder(Report).decode
+_decode_family = json.Decoder(_Family).decode
+
+
+def parent_in(metadata: Raw | None) -> Parent | None:
+    """The parent that the metadata of a message names."""
+    if metadata is None or b'"parent"' not in bytes(metadata):
+        return None
+    try:
+        return _decode_family(metadata).parent
+    except (ValueError, RecursionError):
+        return None
+
+
+def steps_of(queue: str) -> str:
+    """The dict of the steps of a queue's jobs."""
+    return f"{queue}-steps"
+
+
+def signals_of(queue: str) -> str:
+    """The dict of the signals for a queue's jobs."""
+    return f"{queue}-signals"
+
+
+def head_key(job_id: str) -> str:
+    """Where the head of a job is kept."""
+    return encode_key((job_id,))
+
+
+def job_prefix(job_id: str) -> str:
+    """What the keys of all rows of a job begin with; its head's does not."""
+    return key_prefix((job_id,))
+
+
+def row_key(job_id: str, run: int, key: Key) -> str:
+    """Where a row is kept."""
+    return encode_key((job_id, run, *key))
+
+
+def timer_key(job_id: str, run: int, key: Key) -> str:
+    """Where the timer of a row is kept: as long as it runs."""
+    return encode_key((job_id, run, *key, "~"))
+
+
+def signal_key(job_id: str, name: str, number: int | None = None) -> str:
+    """Where a signal is kept; without a number, how many of the name were sent."""
+    return encode_key((job_id, name) if number is None else (job_id, name, number))
+
+
+def sent_key(job_id: str, name: str, sent_id: str) -> str:
+    """Where it is remembered that a signal of this id was sent."""
+    return encode_key((job_id, name, "id", sent_id))
+
+
+def report_key(job_id: str, child_id: str) -> str:
+    """Where a child reports to its parent how it ended."""
+    return encode_key((job_id, CHILD, child_id))
+
+
+def check_step_name(name: object, what: str) -> str:
+    """Give the name back if it can be one."""
+    found = check_name(name, what)
+    if len(found) > NAME_CHARACTERS:
+        raise ValueError(f"{what} name {found[:30]!r}… has {len(found)} characters, more than the limit of {NAME_CHARACTERS}")
+    if found.startswith("~"):
+        raise ValueError(f"{what} name {found!r} begins with ~, which is reserved: choose another")
+    return found
+
+
+def hash_of(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
+    """A short hash of the arguments of a step; those that are not plain data are left out of it."""
+    if not args and not kwargs:
+        return ""
+    parts = [_text_of(value) for value in args] + [name.encode() + b"=" + _text_of(kwargs[name]) for name in sorted(kwargs)]
+    return digest(b"\0".join(parts))
+
+
+def digest(text: bytes) -> str:
+    """A short hash of a text."""
+    return sha256(text).hexdigest()[:HASH_CHARACTERS]
+
+
+_encode = json.Encoder(order="sorted", enc_hook=lambda value: value.model_dump(mode="json")).encode
+
+
+def _text_of(value: Any) -> bytes:
+    try:
+        return _encode(value)
+    except Exception:  # noqa: BLE001 - foreign classes; what has no stable text does not take part
+        return b"?"
