@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from holdfast.connect import connect
 from holdfast.errors import (
+    ChildFailed,
     ClaimLost,
     Closed,
     Compacted,
@@ -17,6 +18,8 @@ from holdfast.errors import (
     IdTaken,
     JobCancelled,
     JobFailed,
+    JobGone,
+    JobTooLong,
     KeyInFlight,
     LeaseHeld,
     LeaseLost,
@@ -32,6 +35,9 @@ from holdfast.errors import (
     ResultNotKept,
     ScheduleMissing,
     SchemaTooNew,
+    StepFailed,
+    StepsChanged,
+    StepTooLarge,
     StoreCorrupted,
     StoreError,
     StoreFull,
@@ -79,6 +85,7 @@ if TYPE_CHECKING:
         DictResponse,
         Explanation,
         JobStatus,
+        JobStep,
         LeaseHolder,
         MessageId,
         QueueMessage,
@@ -92,22 +99,28 @@ if TYPE_CHECKING:
     from holdfast.sql_fence import Fence, fence
     from holdfast.steps import Step
     from holdfast.workers.calls import Call
+    from holdfast.workers.handlers.async_jobs import AsyncJobContext
     from holdfast.workers.handlers.jobs import JobContext, current_job
     from holdfast.workers.handlers.outcomes import Bury, Retry, Snooze
     from holdfast.workers.once_record import OnceRecord
     from holdfast.workers.options import ConsumerOptions, JobOptions, ProcessOptions, WorkerOptions
     from holdfast.workers.registry import WorkerHealth, WorkerInfo
     from holdfast.workers.running.breaker import Breaker
+    from holdfast.workers.steps._sync.child import Child
+    from holdfast.workers.steps.options import StepOptions
     from holdfast.workers.task_options import TaskDefaults, TaskOptions
 
 
 __all__ = [
     "MISSING",
+    "AsyncJobContext",
     "Backoff",
     "Bound",
     "Breaker",
     "Bury",
     "Call",
+    "Child",
+    "ChildFailed",
     "ClaimLost",
     "Closed",
     "Compacted",
@@ -135,8 +148,11 @@ __all__ = [
     "JobCancelled",
     "JobContext",
     "JobFailed",
+    "JobGone",
     "JobOptions",
     "JobStatus",
+    "JobStep",
+    "JobTooLong",
     "KeyInFlight",
     "LeaseHeld",
     "LeaseHolder",
@@ -176,6 +192,10 @@ __all__ = [
     "Snooze",
     "Stats",
     "Step",
+    "StepFailed",
+    "StepOptions",
+    "StepTooLarge",
+    "StepsChanged",
     "StoreCorrupted",
     "StoreError",
     "StoreFull",
@@ -278,6 +298,10 @@ _LAZY = {
     "Tasks": "holdfast._sync.handles.tasks",
     "UsingOptions": "holdfast._sync.handles.task",
     "current_job": "holdfast.workers.handlers.jobs",
+    "AsyncJobContext": "holdfast.workers.handlers.async_jobs",
+    "Child": "holdfast.workers.steps._sync.child",
+    "JobStep": "holdfast.results",
+    "StepOptions": "holdfast.workers.steps.options",
 }
 """Where a name is that is imported at its first use."""
 

@@ -33,9 +33,11 @@ if TYPE_CHECKING:
     from holdfast._async.handles.worker import AsyncTaskWorker as TaskWorker
     from holdfast._async.handles.worker import AsyncWorker as Worker
     from holdfast._async.handles.worker import worker
+    from holdfast.workers.steps._async.child import AsyncChild as Child
 
 __all__ = [
     "Bound",
+    "Child",
     "Consumer",
     "Dict",
     "DictLease",

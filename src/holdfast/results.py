@@ -154,15 +154,15 @@ class Explanation(Struct, frozen=True):
         return self.sentence
 
 
-JobState = Literal["waiting", "delayed", "running", "retrying", "done", "dead", "cancelled", "gone"]
+JobState = Literal["waiting", "delayed", "running", "sleeping", "retrying", "done", "dead", "cancelled", "gone"]
 
 
 class JobStatus(Struct, frozen=True):
     """How a job is at one moment.
 
-    `state` is `waiting`, `delayed`, `running`, `retrying` (it failed and is delayed), `done`, `dead`, `cancelled` or `gone`: it has ended
-    and its worker kept no result, the result has expired, or it never was. Of a job that has ended only the state and the error are
-    known, unless it is a dead letter of its queue.
+    `state` is `waiting`, `delayed`, `running`, `sleeping` (a durable job that waits for time, a signal or another job), `retrying` (it
+    failed and is delayed), `done`, `dead`, `cancelled` or `gone`: it has ended and its worker kept no result, the result has expired,
+    or it never was. Of a job that has ended only the state and the error are known, unless it is a dead letter of its queue.
     """
 
     state: JobState
@@ -185,6 +185,32 @@ class JobStatus(Struct, frozen=True):
     """What its handler reported last."""
     error: str | None = None
     """With what it failed last, or was given back."""
+    waiting_for: str | None = None
+    """What a durable job that sleeps waits for."""
+
+
+StepState = Literal["done", "begun", "failed", "retry", "timer", "called", "timeout", "cancelled"]
+
+
+class JobStep(Struct, frozen=True):
+    """A step of a durable job as it is recorded.
+
+    `state` is `done`, `begun` (one that must happen once and has no result yet), `failed`, `retry` (it failed and is tried again),
+    `timer` (a wait that has begun), `called` (a child that was put), `timeout` or `cancelled`.
+    """
+
+    name: str
+    state: StepState
+    branch: str = ""
+    number: int = 0
+    """Which it is of equal ones."""
+    result: Any = None
+    """As plain data."""
+    failures: int = 0
+    error: str | None = None
+    at: datetime | None = None
+    child: str | None = None
+    """The id of the job that it has called."""
 
 
 def wall_time(moment: int | None, wall_offset_us: int) -> datetime | None:

@@ -212,7 +212,8 @@ class Move(Command[Moved], frozen=True):
 
     def named(self, names: Renamer) -> Self:
         to_queue = None if self.to_queue is None else names.object("queue", self.to_queue, "put")
-        return renamed(self, queue=names.object("queue", self.queue, self.verb), to_queue=to_queue)
+        verb: Verb = "signal" if self.to == "due" else self.verb
+        return renamed(self, queue=names.object("queue", self.queue, verb), to_queue=to_queue)
 
     def measure(self, limits: Limits) -> int:
         return walked(self.limit, self.which, limits) if self.ids is None else check_batch(len(self.ids), 0, limits)

@@ -15,7 +15,7 @@ from holdfast.records import Kind
 
 S = TypeVar("S", bound=Struct)
 
-Verb = Literal["read", "put", "claim", "write", "hold", "manage", "admin"]
+Verb = Literal["read", "put", "claim", "write", "hold", "manage", "signal", "admin"]
 """What a command does to what it names, in the word that a token's scope allows it by."""
 
 Whole = Literal["log", "copy"]

@@ -33,6 +33,8 @@ from holdfast.server.request_bodies import BODY_BYTES, Bodies
 from holdfast.server.routes.about import AboutRoute, HealthRoute, MetricsRoute, OpenApiRoute
 from holdfast.server.routes.audit import AuditRoute
 from holdfast.server.routes.command import CommandRoute
+from holdfast.server.routes.signal import BEGINNING as SIGNALS
+from holdfast.server.routes.signal import SignalRoute
 from holdfast.server.routes.wait import WaitRoute
 from holdfast.server.routes.watch import HEARTBEAT_S, WatchRoute
 from holdfast.server.topic_waits import MOST as TOPICS
@@ -138,13 +140,14 @@ class ControlPlane:
             for route in ROUTES
         }
         posts[WAIT_PATH] = WaitRoute(topics, self._lasting, tenants, bodies, budget)
+        signals = SignalRoute(store, tenants, bodies, self._memory)
         gets = _gets(store, topics, self._lasting, metrics, options, tenants=tenants, memory=self._memory)
         tokens = KnownTokens(self._store, tasks, options.now)
         failures = Failures(options.failed_logins, options.failed_logins_s, options.now)
         rates = Rates(options.requests_each_per_s, options.now)
         uses = TokenUses(tasks, options.now)
         signed_in = SignIn(
-            InFlight(Fair(Routes(gets, posts), active), options.in_flight_each, 429, each_token),
+            InFlight(Fair(Routes(gets, posts, signals), active), options.in_flight_each, 429, each_token),
             tokens,
             failures,
             rates,
@@ -209,14 +212,17 @@ class _Served(Struct):
 
 
 class Routes:
-    """Finds the route by its whole path."""
+    """Finds the route by its whole path, and that of signals by how it begins."""
 
-    def __init__(self, gets: Mapping[str, App], posts: Mapping[str, App]) -> None:
+    def __init__(self, gets: Mapping[str, App], posts: Mapping[str, App], signals: App) -> None:
         self._methods = {"POST": posts, "GET": gets}
+        self._signals = signals
 
     def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         path = scope["path"]
         route = self._methods.get(scope["method"], {}).get(path)
+        if route is None and path.startswith(SIGNALS) and scope["method"] == "POST":
+            return self._signals(scope, receive, send)
         if route is None:
             raise self._nowhere(path)
         return route(scope, receive, send)

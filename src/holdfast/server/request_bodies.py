@@ -27,7 +27,7 @@ BODY_BYTES: Final = 24 * 1024 * 1024
 READERS_BYTES: Final = 8 * 1024 * 1024
 """For callers who send no values: 10,000 names, keys or receipts."""
 
-SENDERS: Final[tuple[Verb, ...]] = ("put", "write", "hold", "manage")
+SENDERS: Final[tuple[Verb, ...]] = ("put", "write", "hold", "signal", "manage")
 """Callers with any of these rights send values."""
 
 BODY_S: Final = 30.0

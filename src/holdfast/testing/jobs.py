@@ -16,9 +16,10 @@ from holdfast._sync.handles.tasks import Tasks
 from holdfast._sync.handles.worker import TaskWorker, Worker
 from holdfast.client import ControlPlaneClient
 from holdfast.codec import JSON, Codec
-from holdfast.commands import Claim
+from holdfast.commands import Browse, Claim, Read
 from holdfast.results import MISSING, QueueMessage
 from holdfast.testing.clock import FakeClock
+from holdfast.workers.steps.rows import FOREVER_S, decode_head, head_key, steps_of
 from holdfast.workers.task_options import arguments_of
 
 AnyQueue = Queue[Any] | AsyncQueue[Any]
@@ -27,6 +28,9 @@ AnyTask = Task[..., Any, Any] | AsyncTask[..., Any, Any]
 
 ROUNDS = 1_000
 """After so many rounds jobs are taken to put each other for ever."""
+
+LOOKS = 20
+"""After so many looks in vain the children of a durable job are taken to wait for something that does not come."""
 
 PAGE = 1_000
 
@@ -44,6 +48,7 @@ class Drain:
     def __init__(self, client: ControlPlaneClient, clock: FakeClock) -> None:
         self._client = client
         self._clock = clock
+        self._looks = 0
 
     def __call__(self, *workers: AnyWorker | Tasks | AsyncTasks, delayed: bool = False) -> Drained:
         """Run what is due, and what that puts for any of them; with `delayed` move the clock to whatever is due later, too."""
@@ -67,12 +72,25 @@ class Drain:
 
     def _move_to_next(self, workers: Sequence[AnyWorker]) -> bool:
         # A claim that finds nothing says when to come again.
-        claims = [self._client.store.execute(Claim(worker.orders.queue, "drain", 1.0)) for worker in workers]
-        due_in_s = [claimed.due_in_s for claimed in claims if claimed.due_in_s is not None]
-        if not due_in_s:
+        claims = [(worker.orders.queue, self._client.store.execute(Claim(worker.orders.queue, "drain", 1.0))) for worker in workers]
+        due = [(claimed.due_in_s, queue) for queue, claimed in claims if claimed.due_in_s is not None and claimed.due_in_s < FOREVER_S / 2]
+        if not due:
             return False
-        self._clock.advance(max(0.0, min(due_in_s)))
+        due_in_s, queue = min(due)
+        self._looks = self._looks + 1 if self._only_looks(queue) else 0
+        if self._looks > LOOKS:
+            return False
+        self._clock.advance(max(0.0, due_in_s))
         return True
+
+    def _only_looks(self, queue: str) -> bool:
+        """Whether the next job of a queue is a durable one that wakes to look at its children."""
+        waiting = self._client.store.execute(Browse(queue)).messages
+        if not waiting:
+            return False
+        first = min(waiting, key=lambda message: message.position)
+        heads = self._client.store.execute(Read(steps_of(queue), [head_key(first.id)])).entries
+        return bool(heads) and decode_head(heads[0].value).looks
 
 
 class AssertPut:

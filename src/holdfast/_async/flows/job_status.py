@@ -1,30 +1,76 @@
 """What became of a job, as one look at its message, its result and its report; and another chance for a dead one."""
 
+from datetime import UTC, datetime, timedelta
+from operator import itemgetter
 from typing import Any
 
 from msgspec import Raw, json
+from msgspec.structs import replace
 
-from holdfast.codec import JSON, encode_key
+from holdfast.codec import JSON, decode_key, encode_key
 from holdfast.commands import Browse, Change, Move, Read, Together, Write
-from holdfast.records import Message
-from holdfast.results import JobState, JobStatus, wall_time
+from holdfast.records import Entry, Message
+from holdfast.results import JobState, JobStatus, JobStep, wall_time
 from holdfast.stores import AsyncStore
 from holdfast.workers.handlers.task_names import named_in
 from holdfast.workers.orders import progress_of, results_of
 from holdfast.workers.running.settlements import failure_key
+from holdfast.workers.steps.rows import FOREVER_S, Head, decode_head, decode_row, head_key, job_prefix, steps_of
 
 
 async def job_status(store: AsyncStore, queue: str, message_id: str) -> JobStatus:
     """How a job is at this moment."""
     key, failed_key = encode_key(message_id), failure_key(message_id)
-    looks = Together([Browse(queue, ids=[message_id]), Read(results_of(queue), [key, failed_key]), Read(progress_of(queue), [key])])
-    browsed, results, reports = await store.execute(looks)
+    looks: list[Any] = [
+        *(Browse(queue, ids=[message_id]), Read(results_of(queue), [key, failed_key]), Read(progress_of(queue), [key])),
+        Read(steps_of(queue), [head_key(message_id)]),
+    ]
+    browsed, results, reports, heads = await store.execute(Together(looks))
     progress = JSON.decode(reports.entries[0].value) if reports.entries else None
     if browsed.messages:
-        return _living(browsed.messages[0], browsed.now, store.wall_offset_us(), progress)
+        living = _living(browsed.messages[0], browsed.now, store.wall_offset_us(), progress)
+        return _sleeping(living, decode_head(heads.entries[0].value)) if heads.entries else living
     kept = {entry.key: entry.value for entry in results.entries}
     state, error = _ended(kept.get(key), kept.get(failed_key))
     return JobStatus(state, queue, message_id, error=error)
+
+
+async def job_steps(store: AsyncStore, queue: str, message_id: str) -> list[JobStep]:
+    """The recorded steps of a durable job, in the order in which they were written last."""
+    name = steps_of(queue)
+    heads = (await store.execute(Read(name, [head_key(message_id)]))).entries
+    if not heads:
+        return []
+    run = decode_head(heads[0].value).run
+    page = await store.execute(Read(name, prefix=job_prefix(message_id)))
+    entries = page.entries
+    while page.more:
+        page = await store.execute(Read(name, prefix=job_prefix(message_id), after=entries[-1].key))
+        entries += page.entries
+    found = [(entry.revision, _step(entry)) for entry in entries if _is_row(entry, run)]
+    return [step for _, step in sorted(found, key=itemgetter(0))]
+
+
+def _is_row(entry: Entry, run: int) -> bool:
+    parts: Any = decode_key(entry.key)
+    return parts[1] == run and len(parts) == 6  # noqa: PLR2004 - a timer has one more
+
+
+def _step(entry: Entry) -> JobStep:
+    parts: Any = decode_key(entry.key)
+    row = decode_row(entry.value)
+    error = f"{row.type}: {row.message}" if row.type else None
+    return JobStep(
+        parts[3].removeprefix("~"),
+        row.state,
+        branch=parts[2],
+        number=parts[5],
+        result=None if row.result is None else JSON.decode(row.result),
+        failures=row.failures,
+        error=error,
+        at=None if row.at is None else datetime.fromtimestamp(row.at, UTC),
+        child=None if row.child is None else row.child[1],
+    )
 
 
 async def retry(store: AsyncStore, queue: str, message_id: str) -> bool:
@@ -54,6 +100,17 @@ def _living(message: Message, now: int, offset_us: int, progress: Any) -> JobSta
         progress=progress,
         error=message.last_error,
     )
+
+
+def _sleeping(status: JobStatus, head: Head) -> JobStatus:
+    """The status of a durable job: where another would be delayed, it sleeps."""
+    if status.state not in ("delayed", "retrying") or not head.waits:
+        return status
+    far = datetime.now(UTC) + timedelta(seconds=FOREVER_S / 2)
+    due_at = None if status.due_at is None or status.due_at > far or head.looks else status.due_at
+    waits = ", ".join(head.waits)
+    waiting_for = waits if due_at is None else f"{waits} until {due_at.isoformat(timespec='seconds')}"
+    return replace(status, state="sleeping", due_at=due_at, waiting_for=waiting_for)
 
 
 def _state(message: Message, now: int) -> JobState:

@@ -1,18 +1,21 @@
 # Generated from src/holdfast/_async/handles/job.py by tools/unasync.py; do not edit.
 """A job that was put: wait for its result, follow it, cancel it."""
 
+import builtins
 import math
 from typing import Any, ClassVar, Generic, Literal, TypeVar, Unpack, overload
 
 from holdfast._sync.flows.awaiting import result
-from holdfast._sync.flows.job_status import job_status, retry
+from holdfast._sync.flows.job_status import job_status, job_steps, retry
+from holdfast._sync.flows.signalling import send
 from holdfast._sync.flows.working.cancelling import cancel
 from holdfast.aio_attribute import Twin
 from holdfast.arguments.options import show_options
 from holdfast.arguments.where import StoreHandle, Where
 from holdfast.codec import JSON, Codec, check_name, codec_for, encode_key
 from holdfast.commands import Read
-from holdfast.results import JobStatus
+from holdfast.results import JobStatus, JobStep
+from holdfast.workers.handlers.signatures import declared
 from holdfast.workers.orders import progress_of
 
 R = TypeVar("R")
@@ -60,9 +63,25 @@ class Job(StoreHandle, Generic[R]):
         entries = self._reach().store.execute(Read(progress_of(self.queue), [encode_key(self.id)]))
         return JSON.decode(entries.entries[0].value) if entries.entries else None
 
-    def cancel(self) -> Literal["cancelled", "requested", "absent"]:
-        """Remove it if it waits; if it runs, ask its worker to end it. A thread can only be told, through its `job`."""
-        return cancel(self._reach().store, self.queue, self.id)
+    def send(self, name: str, payload: Any = None, *, id: str | None = None) -> bool:
+        """Send it a signal: `job.wait(name)` in its function returns the payload, now or later.
+
+        With an `id`, a signal of the same id is sent once, and False returned for a repetition. Raises `JobGone` if the job has ended.
+        """
+        codec = codec_for(declared(builtins.type(payload)), None)
+        return send(self._reach().store, (self.queue, self.id), name, codec.encode(payload), id)
+
+    def steps(self) -> list[JobStep]:
+        """What is recorded of a durable job, step by step; empty once it has ended."""
+        return job_steps(self._reach().store, self.queue, self.id)
+
+    def cancel(self, *, force: bool = False) -> Literal["cancelled", "requested", "absent"]:
+        """Remove it if it waits; if it runs, ask its worker to end it. A thread can only be told, through its `job`.
+
+        A durable job is asked in any case: its function gets `JobCancelled` where it waits, or with its next step, and may undo what it
+        did. With `force` a job that is not running is removed, durable or not, with all that is recorded of it.
+        """
+        return cancel(self._reach().store, self.queue, self.id, force=force)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.queue!r}, {self.id!r})"

@@ -17,6 +17,7 @@ from holdfast.codec import check_name
 from holdfast.holding.hold import this_process
 from holdfast.schedules.declared import TaskSchedule, declared_entries
 from holdfast.schedules.rules import Every
+from holdfast.workers.handlers.async_jobs import JobInTask
 from holdfast.workers.handlers.definitions import is_same, name_of, refuse_two
 from holdfast.workers.handlers.jobs import JobContext
 from holdfast.workers.options import ConsumerOptions, ProcessOptions
@@ -32,7 +33,7 @@ class TaskDecorator(Protocol):
     """Makes a task of a function."""
 
     @overload
-    def __call__(self, function: Callable[Concatenate[JobContext, P], Coroutine[Any, Any, R]], /) -> Task[P, R, Coroutine[Any, Any, R]]: ...
+    def __call__(self, function: Callable[Concatenate[JobInTask, P], Coroutine[Any, Any, R]], /) -> Task[P, R, Coroutine[Any, Any, R]]: ...
     @overload
     def __call__(self, function: Callable[Concatenate[JobContext, P], R], /) -> Task[P, R, R]: ...
     @overload
@@ -80,7 +81,7 @@ class Tasks(JobHandle):
         self._schedules: list[TaskSchedule] = []
 
     @overload
-    def task(self, function: Callable[Concatenate[JobContext, P], Coroutine[Any, Any, R]], /) -> Task[P, R, Coroutine[Any, Any, R]]: ...
+    def task(self, function: Callable[Concatenate[JobInTask, P], Coroutine[Any, Any, R]], /) -> Task[P, R, Coroutine[Any, Any, R]]: ...
     @overload
     def task(self, function: Callable[Concatenate[JobContext, P], R], /) -> Task[P, R, R]: ...
     @overload
@@ -92,8 +93,9 @@ class Tasks(JobHandle):
     def task(self, function: Callable[..., Any] | None = None, /, **options: Unpack[TaskOptions]) -> Any:
         """Make a task of the function below: `@app.task`, or with options `@app.task(queue="media", max_attempts=5)`.
 
-        Its parameters are the arguments of its jobs, kept by name as one JSON object; a first parameter annotated as `JobContext` is given
-        the job. Raises `TypeError` for parameters without a name of their own, and `ValueError` for a name that another task has.
+        Its parameters are the arguments of its jobs, kept by name as one JSON object; a first parameter annotated as `JobContext`, or
+        as the context for tasks in an async function, is given the job. Raises `TypeError` for parameters without a name of their own, and
+        `ValueError` for a name that another task has.
         """
         if function is None:
             return lambda function: self._add(function, options)

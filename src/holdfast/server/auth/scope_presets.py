@@ -5,6 +5,7 @@ from msgspec import Struct
 from holdfast.workers.orders import ledger_of, progress_of, results_of
 from holdfast.workers.registry import WORKERS
 from holdfast.workers.running.settlements import CANCELS
+from holdfast.workers.steps.rows import signals_of, steps_of
 
 
 class Grant(Struct, frozen=True):
@@ -22,5 +23,8 @@ def worker_grants(queue: str) -> list[Grant]:
         Grant(f"dict:{CANCELS}:read,write", "learn that a running job is to be cancelled"),
         Grant(f"dict:{results_of(queue)}:write", "store results (`results=True`)"),
         Grant(f"dict:{progress_of(queue)}:write", "store reports (`job.report`)"),
+        Grant(f"queue:{queue}:put,signal", "start child jobs, and wake the jobs that wait for them (`job.call`)"),
+        Grant(f"dict:{steps_of(queue)}:read,write", "record the steps of durable jobs (`job.step`)"),
+        Grant(f"dict:{signals_of(queue)}:read,write", "receive signals, and report to parents (`job.wait`, `job.call`)"),
         Grant(f"dict:{ledger_of(queue)}:read,write", "remember finished effects (`idempotent=True`)"),
     ]

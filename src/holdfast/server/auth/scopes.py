@@ -12,7 +12,7 @@ from holdfast.server.auth.permissions import Kind, Need
 ANY: Final = "*"
 ADMIN: Final = "admin"
 VERBS: Final[dict[str, frozenset[str]]] = {
-    "queue": frozenset({"read", "put", "claim", "manage"}),
+    "queue": frozenset({"read", "put", "claim", "signal", "manage"}),
     "dict": frozenset({"read", "write", "hold", "manage"}),
     "lease": frozenset({"read", "hold", "manage"}),
     "server": frozenset({"read"}),

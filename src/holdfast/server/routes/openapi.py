@@ -9,6 +9,7 @@ from holdfast import __version__
 from holdfast.codec.fields import AFTER
 from holdfast.commands import Claim, Together
 from holdfast.server.audit import AUDIT_PAGE, AuditPage
+from holdfast.server.routes.signal import SIGNAL_PATH
 from holdfast.stores.http.problems import CONTENT_TYPE, Problem
 from holdfast.stores.http.protocol import (
     ABOUT_PATH,
@@ -35,6 +36,7 @@ def openapi() -> Json:
     schemas = _Schemas()
     paths = {route.path: {"post": _command(route, schemas)} for route in ROUTES}
     paths[WAIT_PATH] = {"post": _operation("Wait for a hint on a topic after its mark.", Waited, schemas, body=schemas.of(WaitFor))}
+    paths[SIGNAL_PATH] = {"post": _signal(schemas)}
     paths[ABOUT_PATH] = {"get": _operation("The server, and the guarantees of its store.", About, schemas)}
     paths[WATCH_PATH] = {"get": _watch(schemas)}
     paths[AUDIT_PATH] = {"get": _audit(schemas)}
@@ -87,6 +89,17 @@ def _watch(schemas: _Schemas) -> Json:
         {"name": "topic", "in": "query", "required": True, "schema": {"type": "string", "minLength": 1}},
         {"name": "after", "in": "query", "description": "The index of the last event seen.", "schema": after},
         {"name": "Last-Event-ID", "in": "header", "description": "Like `after`, and takes precedence.", "schema": after},
+    ]
+    return operation
+
+
+def _signal(schemas: _Schemas) -> Json:
+    operation = _operation("Send a signal to a durable job; the body is its payload.", dict[str, bool], schemas, body={})
+    operation["x-holdfast-verb"] = "signal"
+    text = {"type": "string", "minLength": 1}
+    operation["parameters"] = [
+        *({"name": name, "in": "path", "required": True, "schema": text} for name in ("queue", "id", "name")),
+        {"name": "Idempotency-Key", "in": "header", "description": "A signal with the same key is sent once.", "schema": text},
     ]
     return operation
 

@@ -113,3 +113,7 @@ class AsyncJobContext(JobContext):
     async def _recorded(self, name: str, make: Callable[[], T]) -> T:  # type: ignore[override]
         found: T = await self._async_steps().step(StepCall(self._branch, name, PLAIN, make))
         return found
+
+
+JobInTask = AsyncJobContext
+"""The same by a name that is the same in the code for threads."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, Protocol, Self, Type
 from msgspec import Raw
 
 from holdfast.arguments.options import refuse_unknown
+from holdfast.arguments.put_options import PutOptions
 from holdfast.codec import check_duration, codec_for
 from holdfast.commands import Item
 from holdfast.ids import new_id
@@ -50,7 +51,7 @@ class CallableTask(Protocol[P, R_co]):
         """A call of it."""
         ...
 
-    def message(self, call: "Call[Any]", **options: Any) -> Item:
+    def message(self, call: "Call[Any]", **options: Unpack[PutOptions]) -> Item:
         """The message that a put of this call makes."""
         ...
 

@@ -202,6 +202,8 @@ class History:
     def cancelled(self, key: Key, *, also: Sequence[Any]) -> Together:
         """What records that a request to cancel the job was delivered where it stands."""
         changes = [Change(self.row_key(key), value=Row("cancelled", at=time.time()).raw), self._head_change()]
+        if key in self._timers:
+            changes.append(Change(timer_key(self.message.id, self.head.run, key), "delete"))
         forget = Write(CANCELS, [Change(self.cancel_key, "delete")])
         return self.guarded([Write(self.dict, changes), forget, *also])
 

@@ -8,7 +8,7 @@ from typing import Any, Literal
 from msgspec import Raw, json
 
 from holdfast.codec import decode_key, encode_key, key_prefix
-from holdfast.commands import Browse, Change, Move, Read, Write
+from holdfast.commands import Browse, Change, Move, Read, Together, Write
 from holdfast.commands.topics import dict_topic, watch_topic
 from holdfast.errors import StoreError, StoreUnavailable
 from holdfast.stores import Store
@@ -16,11 +16,15 @@ from holdfast.workers.orders import results_of
 from holdfast.workers.running.running_jobs import Crew
 from holdfast.workers.running.settlements import CANCELS, failure_key
 from holdfast.workers.running.wakeup import Bell
+from holdfast.workers.steps.rows import head_key, job_prefix, signals_of, steps_of
 
 REQUEST_TTL_S = 3_600.0
 """How long a request to cancel waits for the worker that runs the job."""
 
 KEEP_S = 86_400.0
+
+PAGE = 5_000
+"""How many rows are deleted at once."""
 
 POLL_S = 5.0
 """How much a missed wake-up can cost."""
@@ -28,16 +32,29 @@ POLL_S = 5.0
 _log = logging.getLogger("holdfast.worker")
 
 
-def cancel(store: Store, queue: str, message_id: str) -> Literal["cancelled", "requested", "absent"]:
-    """Remove a job that waits, or ask the worker that runs it to end it."""
-    found = (store.execute(Browse(queue, ids=[message_id]))).messages
+def cancel(store: Store, queue: str, message_id: str, *, force: bool = False) -> Literal["cancelled", "requested", "absent"]:
+    """Remove a job that waits, or ask the worker that runs it to end it; a durable job is asked, unless `force` says otherwise."""
+    browsed, heads = store.execute(Together([Browse(queue, ids=[message_id]), Read(steps_of(queue), [head_key(message_id)])]))
+    found, is_durable = browsed.messages, bool(heads.entries)
     if not found:
         return "absent"
-    if found[0].state != "leased" and _remove(store, queue, message_id):
+    may_remove = force or not is_durable or found[0].state == "dead"
+    if found[0].state != "leased" and may_remove and _remove(store, queue, message_id):
+        if is_durable:
+            forget_steps(store, queue, message_id)
         return "cancelled"
-    request = Change(encode_key((queue, message_id)), value=Raw(json.encode(found[0].created_at)), ttl_s=REQUEST_TTL_S)
-    store.execute(Write(CANCELS, [request]))
+    ttl_s = KEEP_S * 30 if is_durable else REQUEST_TTL_S
+    request = Change(encode_key((queue, message_id)), value=Raw(json.encode(found[0].created_at)), ttl_s=ttl_s)
+    store.execute(Together([Write(CANCELS, [request]), Move(queue, "due", [message_id])]))
     return "requested"
+
+
+def forget_steps(store: Store, queue: str, message_id: str) -> None:
+    """Delete everything that is recorded of a job that is gone."""
+    store.execute(Write(steps_of(queue), [Change(head_key(message_id), "delete")]))
+    for name in (steps_of(queue), signals_of(queue)):
+        while keys := [entry.key for entry in (store.execute(Read(name, prefix=job_prefix(message_id), limit=PAGE))).entries]:
+            store.execute(Write(name, [Change(key, "delete") for key in keys]))
 
 
 def _remove(store: Store, queue: str, message_id: str) -> bool:

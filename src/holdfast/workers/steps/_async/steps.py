@@ -162,8 +162,7 @@ class AsyncSteps:
     async def pass_time(self, key: Key, what: str) -> None:
         """Wait until the timer of a row has ended."""
         while (due := self.history.due_at(key)) is not None and due > self.history.setting.now():
-            await self.turns.wait(Wait(what, due))
-            await self.check_cancelled(key)
+            await self.rest(key, Wait(what, due))
 
     async def wait(self, branch: str, name: str, codec: Codec, timeout_s: float | None) -> Any:
         """The payload of the next signal of a name."""
@@ -195,9 +194,7 @@ class AsyncSteps:
             row = Row("timeout", at=time.time())
             await self.record(key, row)
             return row
-        await self.turns.wait(Wait(f"signal {name}", due, (name,)))
-        history.inbox.is_known = False
-        await self.check_cancelled(key)
+        await self.rest(key, Wait(f"signal {name}", due, (name,)))
         return row
 
     async def ask(self, key: Key) -> Row | None:
@@ -210,6 +207,13 @@ class AsyncSteps:
         elif row.state == "cancelled":
             raise self._cancelled()
         return row
+
+    async def rest(self, key: Key, wait: Wait) -> None:
+        """Wait until it is worth another look at what came in; a request to cancel the job is delivered here."""
+        await self.check_cancelled(key)
+        await self.turns.wait(wait)
+        self.history.inbox.is_known = False
+        await self.check_cancelled(key)
 
     async def check_cancelled(self, key: Key) -> None:
         """Deliver a request to cancel the job, once, and record where."""

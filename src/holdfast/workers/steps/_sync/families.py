@@ -100,9 +100,8 @@ class Family:
             return
         waited_s = max(0.0, time.time() - (row.at or 0.0))
         due = history.setting.now() + min(max(waited_s, FIRST_LOOK_S), LAST_LOOK_S)
-        steps.turns.wait(Wait(f"job {child_id} of queue {queue}", due, (CHILDREN,), looks=True))
-        history.inbox.is_known = self._has_looked = False
-        steps.check_cancelled(self._cancel_key(key))
+        steps.rest(self._cancel_key(key), Wait(f"job {child_id} of queue {queue}", due, (CHILDREN,), looks=True))
+        self._has_looked = False
 
     def _look(self) -> None:
         """Find children that died where no one could report it, and those that are gone."""

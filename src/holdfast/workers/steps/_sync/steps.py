@@ -163,8 +163,7 @@ class Steps:
     def pass_time(self, key: Key, what: str) -> None:
         """Wait until the timer of a row has ended."""
         while (due := self.history.due_at(key)) is not None and due > self.history.setting.now():
-            self.turns.wait(Wait(what, due))
-            self.check_cancelled(key)
+            self.rest(key, Wait(what, due))
 
     def wait(self, branch: str, name: str, codec: Codec, timeout_s: float | None) -> Any:
         """The payload of the next signal of a name."""
@@ -196,9 +195,7 @@ class Steps:
             row = Row("timeout", at=time.time())
             self.record(key, row)
             return row
-        self.turns.wait(Wait(f"signal {name}", due, (name,)))
-        history.inbox.is_known = False
-        self.check_cancelled(key)
+        self.rest(key, Wait(f"signal {name}", due, (name,)))
         return row
 
     def ask(self, key: Key) -> Row | None:
@@ -211,6 +208,13 @@ class Steps:
         elif row.state == "cancelled":
             raise self._cancelled()
         return row
+
+    def rest(self, key: Key, wait: Wait) -> None:
+        """Wait until it is worth another look at what came in; a request to cancel the job is delivered here."""
+        self.check_cancelled(key)
+        self.turns.wait(wait)
+        self.history.inbox.is_known = False
+        self.check_cancelled(key)
 
     def check_cancelled(self, key: Key) -> None:
         """Deliver a request to cancel the job, once, and record where."""
