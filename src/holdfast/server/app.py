@@ -140,14 +140,18 @@ class ControlPlane:
             for route in ROUTES
         }
         posts[WAIT_PATH] = WaitRoute(topics, self._lasting, tenants, bodies, budget)
-        signals = SignalRoute(store, tenants, bodies, self._memory)
         gets = _gets(store, topics, self._lasting, metrics, options, tenants=tenants, memory=self._memory)
         tokens = KnownTokens(self._store, tasks, options.now)
         failures = Failures(options.failed_logins, options.failed_logins_s, options.now)
         rates = Rates(options.requests_each_per_s, options.now)
         uses = TokenUses(tasks, options.now)
         signed_in = SignIn(
-            InFlight(Fair(Routes(gets, posts, signals), active), options.in_flight_each, 429, each_token),
+            InFlight(
+                Fair(Routes(gets, posts, SignalRoute(store, tenants, bodies, self._memory)), active),
+                options.in_flight_each,
+                429,
+                each_token,
+            ),
             tokens,
             failures,
             rates,
