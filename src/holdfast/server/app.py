@@ -145,13 +145,9 @@ class ControlPlane:
         failures = Failures(options.failed_logins, options.failed_logins_s, options.now)
         rates = Rates(options.requests_each_per_s, options.now)
         uses = TokenUses(tasks, options.now)
+        routes = Routes(gets, posts, SignalRoute(store, tenants, bodies, self._memory))
         signed_in = SignIn(
-            InFlight(
-                Fair(Routes(gets, posts, SignalRoute(store, tenants, bodies, self._memory)), active),
-                options.in_flight_each,
-                429,
-                each_token,
-            ),
+            InFlight(Fair(routes, active), options.in_flight_each, 429, each_token),
             tokens,
             failures,
             rates,
@@ -160,7 +156,7 @@ class ControlPlane:
             allows_copy=options.allows_copy,
         )
         answered = Problems(Hosts(InFlight(signed_in, options.in_flight), options.hosts))
-        routes = frozenset({*gets, *posts})
+        paths = frozenset({*gets, *posts})
         dismissals = Dismissals(tokens, self._lasting, options.check_waiting_s)
         self._served = _Served(
             store,
@@ -172,7 +168,7 @@ class ControlPlane:
             stalls,
             descriptors,
             dismissals,
-            traced(Telemetry(answered, metrics, routes), routes),
+            traced(Telemetry(answered, metrics, paths), paths),
         )
 
     def end_waits(self) -> None:
