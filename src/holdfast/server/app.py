@@ -143,14 +143,13 @@ class ControlPlane:
         gets = _gets(store, topics, self._lasting, metrics, options, tenants=tenants, memory=self._memory)
         tokens = KnownTokens(self._store, tasks, options.now)
         failures = Failures(options.failed_logins, options.failed_logins_s, options.now)
-        rates = Rates(options.requests_each_per_s, options.now)
         uses = TokenUses(tasks, options.now)
         routes = Routes(gets, posts, SignalRoute(store, tenants, bodies, self._memory))
         signed_in = SignIn(
             InFlight(Fair(routes, active), options.in_flight_each, 429, each_token),
             tokens,
             failures,
-            rates,
+            Rates(options.requests_each_per_s, options.now),
             uses,
             command_s=options.command_s,
             allows_copy=options.allows_copy,
