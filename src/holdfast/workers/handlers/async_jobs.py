@@ -80,12 +80,15 @@ class AsyncJobContext(JobContext):
         """Wait for a moment, with time zone; the worker is free meanwhile."""
         await self._async_steps().sleep(self._branch, "~sleep until", hash_of((moment,), {}), seconds_until(moment))
 
-    async def wait(self, name: str, type: type[T] | Any = None, *, timeout_s: float | None = None) -> T:  # type: ignore[override]
+    @overload  # type: ignore[override]
+    async def wait(self, name: str, type: type[T], *, timeout_s: float | None = None) -> T: ...
+    @overload
+    async def wait(self, name: str, type: Any = None, *, timeout_s: float | None = None) -> Any: ...
+    async def wait(self, name: str, type: Any = None, *, timeout_s: float | None = None) -> Any:
         """The payload of the next signal of this name, sent with `Job.send`: see `JobContext.wait`."""
         check_step_name(name, "signal")
         check_duration(0.0 if timeout_s is None else timeout_s, "timeout_s")
-        found: T = await self._async_steps().wait(self._branch, name, codec_for(None if type is Any else type, None), timeout_s)
-        return found
+        return await self._async_steps().wait(self._branch, name, codec_for(None if type is Any else type, None), timeout_s)
 
     async def start(self, task: CallableTask[P, T], /, *args: P.args, **kwargs: P.kwargs) -> AsyncChild[T]:  # type: ignore[override]
         """Put a job of a task, in the same step as its record, and go on; `await child.result()` waits for it."""

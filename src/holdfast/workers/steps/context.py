@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from datetime import UTC, datetime
 from random import SystemRandom
-from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, Protocol, Self, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, Protocol, Self, TypeVar, Unpack, overload
 
 from msgspec import Raw
 
@@ -127,15 +127,18 @@ class StepMethods(StepContext):
         """Wait for a moment, with time zone; the worker is free meanwhile."""
         self._own_steps().sleep(self._branch, "~sleep until", hash_of((moment,), {}), seconds_until(moment))
 
-    def wait(self, name: str, type: type[T] | Any = None, *, timeout_s: float | None = None) -> T:
+    @overload
+    def wait(self, name: str, type: type[T], *, timeout_s: float | None = None) -> T: ...
+    @overload
+    def wait(self, name: str, type: Any = None, *, timeout_s: float | None = None) -> Any: ...
+    def wait(self, name: str, type: Any = None, *, timeout_s: float | None = None) -> Any:
         """The payload of the next signal of this name, sent with `Job.send`; the worker is free meanwhile.
 
         A signal that was sent before is kept. With `timeout_s` raises `TimeoutError` so long after the job first came here.
         """
         check_step_name(name, "signal")
         check_duration(0.0 if timeout_s is None else timeout_s, "timeout_s")
-        found: T = self._own_steps().wait(self._branch, name, codec_for(None if type is Any else type, None), timeout_s)
-        return found
+        return self._own_steps().wait(self._branch, name, codec_for(None if type is Any else type, None), timeout_s)
 
     def start(self, task: CallableTask[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Child[T]:
         """Put a job of a task, in the same step as its record, and go on; `result()` of what this returns waits for it."""
