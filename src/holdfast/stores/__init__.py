@@ -147,6 +147,13 @@ class Store(Protocol):
         """See `within`, for tasks."""
         ...
 
+    def hint_committed(self, topic: str) -> None:
+        """Wake who waits for the topic, in any process: for a caller who has committed a transaction of `within`.
+
+        It does nothing where the database tells them itself.
+        """
+        ...
+
     def fast(self, queue: str) -> FastQueue | None:
         """The fast path of a queue, for a caller that has no commands; None where a store offers it to commands alone."""
         ...
@@ -165,6 +172,9 @@ class StoreDefaults:
     def fast(self, queue: str) -> FastQueue | None:
         del queue
         return None
+
+    def hint_committed(self, topic: str) -> None:
+        del topic
 
     def within(self: Store, connection: Any) -> Executor:  # noqa: ARG002 - see `Store.within`
         raise _no_transaction(self)

@@ -8,6 +8,7 @@ from holdfast.codec import Limits
 from holdfast.commands import Command
 from holdfast.open_once import Opener
 from holdfast.stores import AsyncStore, Guarantees
+from holdfast.stores.driver_connections import async_driver_connection
 from holdfast.stores.waiting.waiters import Mark, Waiters
 
 if TYPE_CHECKING:
@@ -90,4 +91,5 @@ class LateTransaction:
 
     async def execute(self, command: Command[R]) -> R:
         await opened(self._opener)
-        return await self._opener.get().within_async(self._connection).execute(command)
+        driver = await async_driver_connection(self._connection)
+        return await self._opener.get().within_async(driver).execute(command)

@@ -110,6 +110,10 @@ class SharedFileStore(StoreDefaults, ABC):
             self._begin_in_child()
         self._wakeups.listen()
 
+    def hint_committed(self, topic: str) -> None:
+        self.waiters.hint(topic)
+        self._wakeups.post([(topic, 1)])
+
     def wait(self, mark: Mark, timeout_s: float, due_in_s: float | None = None, poll_s: float | None = None) -> None:
         self.waiters.wait(mark, timeout_s, due_in_s, poll_s)
 

@@ -31,6 +31,11 @@ class Calls:
     def __init__(self, schema: str) -> None:
         self._execute = in_schema("select {}.execute(%s::jsonb, %s::text[], %s::jsonb)", schema)
         self._read = in_schema("select {}.read(%s::jsonb)", schema)
+        self._execute_text = in_schema(
+            "select current_database()::text, "
+            "case when current_database() = %s::text then {}.execute(%s::text::jsonb, %s::text::text[], %s::text::jsonb) end",
+            schema,
+        )
         self._fast = FastCalls(schema)
         self.moved: Call = Call(in_schema("select max(value) from {}.meta where name = 'moved'", schema), ())
         self._prune = Call(in_schema("select {}.prune_some()", schema), ())
@@ -45,6 +50,13 @@ class Calls:
             return fast
         refuse_policies(command, "PostgreSQL stores")
         return Call(self._read, (encoded(command),)) if only_reads(command) else self._general_call(command, command_id)
+
+    def text_call(self, command: Command[Any], command_id: str) -> Call:
+        """The general call whose parameters are all text, the first of them the name of the database; in another one it does nothing.
+
+        Its row has the name of the database and the answer.
+        """
+        return Call(self._execute_text, self._general_call(command, command_id).parameters)
 
     def prune(self) -> Call:
         """The call that removes a little of what is no longer needed."""

@@ -1,7 +1,7 @@
 """Maps errors of PostgreSQL to Holdfast's own: refusals, errors worth a retry, and permanent ones."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import psycopg
 from msgspec import convert, json
@@ -74,31 +74,47 @@ LOST = (psycopg.OperationalError, psycopg.InterfaceError)
 AUTHENTICATION = ("authentication failed", "no password supplied", "no pg_hba.conf entry", "is not permitted to log in")
 
 
+class Failure(NamedTuple):
+    """What a driver reported."""
+
+    kind: type[psycopg.Error]
+    state: str
+    message: str
+    detail: str
+
+
 def raised(error: psycopg.Error, where: str) -> HoldfastError | Lost | ValueError:
     """What to raise for an error that a statement met."""
-    state = error.sqlstate or ""
+    said = error.diag.message_primary or str(error)
+    return meaning(Failure(type(error), error.sqlstate or "", said, error.diag.message_detail or ""), where)
+
+
+def meaning(failure: Failure, where: str) -> HoldfastError | Lost | ValueError:
+    """What to raise for a failure, whichever driver reported it."""
+    kind, state, message, detail = failure
     if state == REFUSED:
-        return REFUSALS[error.diag.message_primary or ""](*json.decode(error.diag.message_detail or "[]"))
-    if isinstance(error, UNDONE):
-        return Lost(f"{where}: {_said(error)}", maybe_applied=False)
-    if isinstance(error, GONE) or state.startswith("08") or (not state and isinstance(error, LOST)):
-        return Lost(f"{where}: the connection was lost ({_said(error)})", maybe_applied=True)
-    if isinstance(error, errors.QueryCanceled):
+        return REFUSALS[message](*json.decode(detail or "[]"))
+    said = _sentences(message)
+    if issubclass(kind, UNDONE):
+        return Lost(f"{where}: {said}", maybe_applied=False)
+    if issubclass(kind, GONE) or state.startswith("08") or (not state and issubclass(kind, LOST)):
+        return Lost(f"{where}: the connection was lost ({said})", maybe_applied=True)
+    if issubclass(kind, errors.QueryCanceled):
         return took_too_long(current.get().most_s)
-    if isinstance(error, errors.InsufficientPrivilege):
-        return NotAllowed(f"{where}: {_said(error)}; give the user this right, or use another")
-    if isinstance(error, errors.UndefinedFunction):
-        return StoreError(f"{where}: {_said(error)}; if the functions of this release were pruned, open the store again")
-    if isinstance(error, errors.DiskFull):
+    if issubclass(kind, errors.InsufficientPrivilege):
+        return NotAllowed(f"{where}: {said}; give the user this right, or use another")
+    if issubclass(kind, errors.UndefinedFunction):
+        return StoreError(f"{where}: {said}; if the functions of this release were pruned, open the store again")
+    if issubclass(kind, errors.DiskFull):
         return StoreFull(f"{where}: the server's disk is full; nothing was written")
-    if isinstance(error, errors.CharacterNotInRepertoire | errors.UntranslatableCharacter):
-        return ValueError(f"PostgreSQL cannot store this text: {_said(error)}")
-    return StoreError(f"{where}: {_said(error)} ({state})")
+    if issubclass(kind, errors.CharacterNotInRepertoire | errors.UntranslatableCharacter):
+        return ValueError(f"PostgreSQL cannot store this text: {said}")
+    return StoreError(f"{where}: {said} ({state})")
 
 
 def not_connected(error: psycopg.Error, where: str) -> HoldfastError:
     """What to raise where no connection could be made at all; libpq never says the password."""
-    said = _said(error)
+    said = _sentences(error.diag.message_primary or str(error))
     if any(phrase in said for phrase in AUTHENTICATION):
         return NotAllowed(f"{where}: {said}; check user and password")
     if "does not exist" in said:
@@ -112,8 +128,7 @@ def refuse_if_moved(row: tuple[Any, ...] | None, where: str) -> None:
         raise refusal_errors.moved(where, row[0])
 
 
-def _said(error: psycopg.Error) -> str:
-    lines = (error.diag.message_primary or str(error)).splitlines()
-    sentences = [sentence for line in lines if (sentence := " ".join(line.split()))]
+def _sentences(message: str) -> str:
+    sentences = [sentence for line in message.splitlines() if (sentence := " ".join(line.split()))]
     # libpq ends its lines as it likes, and what follows one is another sentence.
     return " ".join(sentence if sentence.endswith((".", ":", "?", "!")) else f"{sentence}." for sentence in sentences).removesuffix(".")

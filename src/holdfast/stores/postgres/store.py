@@ -10,6 +10,7 @@ from holdfast.clock import Clock
 from holdfast.codec import Limits
 from holdfast.commands import Command
 from holdfast.stores import AsyncExecutor, AsyncStore, Executor, Guarantees
+from holdfast.stores.driver_connections import toolkit_of
 from holdfast.stores.networked import NetworkedStore
 from holdfast.stores.postgres import schema
 from holdfast.stores.postgres._async.caller_transaction import within as within_async
@@ -67,7 +68,12 @@ class PostgresStore(NetworkedStore):
     def within(self, connection: "psycopg.Connection[Any]") -> Executor:
         return within(connection, self.database, self.address.schema, self.limits)
 
-    def within_async(self, connection: "psycopg.AsyncConnection[Any]") -> AsyncExecutor:
+    def within_async(self, connection: Any) -> AsyncExecutor:
+        """For tasks, what executes in the transaction of a connection of psycopg or asyncpg to the same database."""
+        if toolkit_of(connection) == "asyncpg":
+            from holdfast.stores.postgres.on_asyncpg import AsyncpgTransaction  # noqa: PLC0415 - it imports asyncpg, which only its users have
+
+            return AsyncpgTransaction(connection, self.database, self.address.schema, self.limits)
         return within_async(connection, self.database, self.address.schema, self.limits)
 
     def refuse_if_closed(self) -> None:

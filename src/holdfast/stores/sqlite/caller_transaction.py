@@ -7,7 +7,9 @@ from typing import TypeVar
 
 from holdfast.codec import Limits
 from holdfast.commands import Command
+from holdfast.commands.together import only_reads
 from holdfast.stores import Executor
+from holdfast.stores.driver_connections import name_of
 from holdfast.stores.sqlite.file import UNREADABLE, translate
 from holdfast.stores.sqlite.transaction import SqliteTransaction
 
@@ -64,12 +66,23 @@ def run_within(sql: sqlite3.Cursor, begin: Callable[[sqlite3.Cursor], SqliteTran
     """Execute the command in the transaction that is open; if it fails, what the caller did before is as it was."""
     sql.execute("savepoint holdfast")
     try:
+        if not only_reads(command):
+            lock_for_writing(sql)
         answer = run(begin(sql), command)
     except BaseException:
         roll_back(sql, "rollback to holdfast", "release holdfast")
         raise
     sql.execute("release holdfast")
     return answer
+
+
+def lock_for_writing(sql: sqlite3.Cursor) -> None:
+    """Wait for the lock of the writer now: a transaction that has read something first cannot wait for it any more, and is refused."""
+    try:
+        sql.execute("delete from holdfast_meta where false")
+    except sqlite3.OperationalError as error:
+        if "no such table" not in str(error):
+            raise
 
 
 def run(tx: SqliteTransaction, command: Command[R]) -> R:
@@ -104,7 +117,7 @@ def commits_each(connection: sqlite3.Connection) -> bool:
 def path_of(connection: sqlite3.Connection) -> str:
     """The connection's file, empty where it has none; refuses a connection that no store can use."""
     if not isinstance(connection, sqlite3.Connection):
-        raise TypeError(f"connection must be a sqlite3 connection, not {type(connection).__module__}.{type(connection).__name__}")
+        raise TypeError(f"connection must be a sqlite3 connection, not {name_of(connection)}")
     if connection.text_factory is not str:
         raise ValueError("the connection has its own text_factory, but Holdfast needs text: use another connection")
     return str(cursor_of(connection).execute("pragma database_list").fetchone()[2])

@@ -96,6 +96,11 @@ class BorrowedStore(OnConnection):
             self._wakeups.listen()
         return self.waiters.mark(topic)
 
+    def hint_committed(self, topic: str) -> None:
+        self.waiters.hint(topic)
+        if self._wakeups is not None:
+            self._wakeups.post([(topic, 1)])
+
     def wait(self, mark: Mark, timeout_s: float, due_in_s: float | None = None, poll_s: float | None = None) -> None:
         self.waiters.wait(mark, timeout_s, due_in_s, poll_s)
 

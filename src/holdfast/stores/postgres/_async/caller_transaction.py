@@ -11,6 +11,7 @@ from psycopg.pq import TransactionStatus
 
 from holdfast.codec import Limits
 from holdfast.commands import Command
+from holdfast.stores.driver_connections import name_of
 from holdfast.stores.postgres._async.on_connection import AsyncBorrowing
 
 R = TypeVar("R")
@@ -24,8 +25,7 @@ BEGIN = b"select"
 def within(connection: AsyncConnection, database: str, schema: str, limits: Limits) -> "AsyncCallersTransaction":
     """What executes commands on the store of this schema; refuses a connection to another database, as far as the connection knows."""
     if not isinstance(connection, psycopg.AsyncConnection):
-        given = f"{type(connection).__module__}.{type(connection).__name__}"
-        raise TypeError(f"a connection to this store is a psycopg.AsyncConnection here, not {given}")
+        raise TypeError(f"a connection to this store is a psycopg.AsyncConnection here, not {name_of(connection)}")
     if connection.info.dbname != database:
         raise ValueError(
             f"the connection is to the database {connection.info.dbname!r}, but the store is in {database!r}: connect to that one"

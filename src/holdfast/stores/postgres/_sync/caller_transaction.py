@@ -12,6 +12,7 @@ from psycopg.pq import TransactionStatus
 
 from holdfast.codec import Limits
 from holdfast.commands import Command
+from holdfast.stores.driver_connections import name_of
 from holdfast.stores.postgres._sync.on_connection import Borrowing
 
 R = TypeVar("R")
@@ -25,8 +26,7 @@ BEGIN = b"select"
 def within(connection: Connection, database: str, schema: str, limits: Limits) -> "CallersTransaction":
     """What executes commands on the store of this schema; refuses a connection to another database, as far as the connection knows."""
     if not isinstance(connection, psycopg.Connection):
-        given = f"{type(connection).__module__}.{type(connection).__name__}"
-        raise TypeError(f"a connection to this store is a psycopg.Connection here, not {given}")
+        raise TypeError(f"a connection to this store is a psycopg.Connection here, not {name_of(connection)}")
     if connection.info.dbname != database:
         raise ValueError(
             f"the connection is to the database {connection.info.dbname!r}, but the store is in {database!r}: connect to that one"

@@ -1,0 +1,11 @@
+"""The Django app: its commands, its checks and its admin pages."""
+
+from django.apps import AppConfig
+
+
+class HoldfastConfig(AppConfig):
+    """`INSTALLED_APPS = ["holdfast.integrations.django", …]`."""
+
+    name = "holdfast.integrations.django"
+    label = "holdfast"
+    verbose_name = "Holdfast"

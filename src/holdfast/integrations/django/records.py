@@ -1,0 +1,117 @@
+"""What is kept of a job for its result: one entry per job in the dict `<queue>-django`, as long as `keep_result_s`."""
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from traceback import format_exception
+from typing import Any
+
+from django.utils import timezone
+from msgspec import Raw, Struct, json
+
+from holdfast.codec import encode_key
+from holdfast.commands import Browse, Browsed, Change, Read, Together, Write
+from holdfast.integrations.django.compat import TaskError, TaskResult, TaskResultStatus
+from holdfast.records import Ending, Message
+
+TRACE_MOST = 16_384
+"""How many characters of a traceback are kept: the last ones."""
+
+KEPT_ERRORS = 10
+
+
+class KeptError(Struct, frozen=True):
+    """An exception that ended an attempt."""
+
+    path: str
+    traceback: str
+
+
+class Record(Struct, frozen=True, omit_defaults=True):
+    """What a worker knew of a job when it last ended an attempt of it; moments are seconds since 1970."""
+
+    task: str
+    args: list[Any]
+    kwargs: dict[str, Any]
+    enqueued_at: float
+    started_at: float
+    attempted_at: float
+    finished_at: float | None = None
+    workers: tuple[str, ...] = ()
+    errors: tuple[KeptError, ...] = ()
+    is_done: bool = False
+    result: Any = None
+
+
+def records_of(queue: str) -> str:
+    """The dict of a queue's records."""
+    return f"{queue}-django"
+
+
+def kept_error(error: BaseException) -> KeptError:
+    """The exception as it is kept. Never with local variables, which may be secret."""
+    kind = type(error)
+    return KeptError(f"{kind.__module__}.{kind.__qualname__}", "".join(format_exception(error))[-TRACE_MOST:])
+
+
+def write_of(queue: str, id: str, record: Record, keep_s: float) -> Write:
+    """The command that keeps a record."""
+    change = Change(encode_key(id), "put", value=Raw(json.encode(record)), ttl_s=keep_s)
+    return Write(records_of(queue), [change])
+
+
+def look_at(queue: str, id: str) -> Together:
+    """The command that reads what is known of a job."""
+    return Together([Browse(queue, ids=[id]), Read(records_of(queue), [encode_key(id)])])
+
+
+def read_look(answers: list[Any]) -> tuple[Message | None, int, Record | None]:
+    """The message if there is one, the store's time, and the record if there is one."""
+    browsed: Browsed = answers[0]
+    entries = answers[1].entries
+    record = json.decode(entries[0].value, type=Record) if entries else None
+    return (browsed.messages[0] if browsed.messages else None), browsed.now, record
+
+
+def status_of(message: Message | None, now: int, record: Record | None) -> TaskResultStatus:
+    """Django's word for the state of a job."""
+    if message is None:
+        return TaskResultStatus.SUCCESSFUL if record is not None and record.is_done else TaskResultStatus.FAILED
+    if message.state == "dead":
+        return TaskResultStatus.FAILED
+    return TaskResultStatus.RUNNING if message.held_at(now) else TaskResultStatus.READY
+
+
+def workers_of(message: Message) -> list[str]:
+    """Who had the job, attempt by attempt."""
+    return [*(ending.holder for ending in message.history), *([message.holder] if message.state == "leased" else [])]
+
+
+def errors_of(message: Message | None, record: Record | None) -> list[TaskError]:
+    """What the attempts ended with. Of a worker that died only the store knows."""
+    if record is not None and record.errors:
+        return [TaskError(exception_class_path=one.path, traceback=one.traceback) for one in record.errors]
+    return [_told_by_store(ending) for ending in _failures(message)]
+
+
+def _failures(message: Message | None) -> Iterable[Ending]:
+    return () if message is None else (ending for ending in message.history if ending.how in ("failed", "expired", "buried"))
+
+
+def _told_by_store(ending: Ending) -> TaskError:
+    said = ending.error or ("the worker died, or lost the store, while it ran the job" if ending.how == "expired" else "it failed")
+    return TaskError(exception_class_path="holdfast.errors.JobFailed", traceback=f"{ending.holder}: {said}")
+
+
+def moment(seconds: float | None) -> datetime | None:
+    """A moment as Django has them: aware if USE_TZ is set."""
+    if seconds is None:
+        return None
+    aware = datetime.fromtimestamp(seconds, UTC)
+    return aware if timezone.is_aware(timezone.now()) else timezone.make_naive(aware)
+
+
+def fill_in(result: TaskResult, **fields: Any) -> TaskResult:
+    """Set fields of a result, which is frozen for its users."""
+    for name, value in fields.items():
+        object.__setattr__(result, name, value)
+    return result

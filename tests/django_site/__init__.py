@@ -1,0 +1,1 @@
+"""A small site, for the tests of the Django integration."""

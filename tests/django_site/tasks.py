@@ -1,0 +1,105 @@
+"""Tasks of the site: the shapes that the tests of Django's own backends use."""
+
+from typing import Any
+
+from django.db import transaction
+
+from holdfast import Backoff, current_job
+from holdfast.integrations.django import task
+from holdfast.integrations.django.compat import TaskContext
+from tests.django_site.models import Order
+
+
+@task
+def noop_task(*args: Any, **kwargs: Any) -> None:
+    pass
+
+
+@task
+async def noop_task_async(*args: Any, **kwargs: Any) -> None:
+    pass
+
+
+@task
+def calculate_meaning_of_life() -> int:
+    return 42
+
+
+@task
+async def calculate_async() -> int:
+    return 42
+
+
+@task(priority=10, queue_name="queue_1")
+def on_other_queue() -> None:
+    pass
+
+
+@task
+def failing_task() -> None:
+    raise ValueError("This Task failed due to ValueError")
+
+
+@task
+async def failing_task_async() -> None:
+    raise ValueError("This Task failed due to ValueError")
+
+
+@task
+def failing_task_system_exit() -> None:
+    raise SystemExit("This Task failed due to SystemExit")
+
+
+@task
+def complex_exception() -> None:
+    raise ValueError(ValueError("This task failed"))
+
+
+@task
+def complex_return_value() -> Any:
+    # Not JSON.
+    return {(1, 2): object()}
+
+
+@task(takes_context=True)
+def get_task_id(context: TaskContext) -> str:
+    return str(context.task_result.id)
+
+
+@task(takes_context=True)
+def attempt_of(context: TaskContext, expected: int) -> int:
+    if context.attempt < expected:
+        raise ValueError(f"attempt {context.attempt}")
+    return int(context.attempt)
+
+
+@task(max_attempts=2, backoff=Backoff(first_s=3600.0))
+def fails_slowly() -> None:
+    raise ValueError("later")
+
+
+@task(key=lambda name: name, if_present="keep")
+def keyed(name: str) -> str:
+    return name
+
+
+ran: list[str] = []
+"""What tasks of this process did, for tests that have no worker elsewhere."""
+
+
+@task
+def note(text: str) -> str:
+    ran.append(text)
+    return text
+
+
+@task
+def job_of_holdfast() -> bool:
+    return current_job() is not None
+
+
+@task
+def pack(order: int) -> None:
+    """Mark an order as packed; runs on the worker."""
+    with transaction.atomic():
+        Order.objects.filter(pk=order).update(packed=True)
