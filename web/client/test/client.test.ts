@@ -1,0 +1,173 @@
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+
+import { ClaimLost, Compacted, Holdfast, HoldfastError, LeaseHeld, OutcomeUnknown, decodeKey, encodeKey } from "../src/index.ts";
+import { Server } from "./server.ts";
+
+let server: Server;
+let client: Holdfast;
+
+before(async () => {
+  server = await Server.start();
+  client = new Holdfast(server.url);
+});
+after(() => server.stop());
+
+test("a message is put once under its id, claimed in order, and acknowledged", async () => {
+  const queue = client.queue<{ n: number }>("orders");
+  assert.deepEqual(await queue.put({ n: 1 }, { id: "a" }), { id: "a", created: true });
+  assert.deepEqual(await queue.put({ n: 1 }, { id: "a" }), { id: "a", created: false });
+  await queue.put({ n: 2 }, { priority: 5, key: ["user", 7], metadata: { from: "test" }, labels: ["x"] });
+  const first = await queue.claim();
+  assert.deepEqual([first?.value, first?.key, first?.attempts], [{ n: 2 }, ["user", 7], 1]);
+  await first!.ack();
+  const second = await queue.claim();
+  assert.equal(second?.id, "a");
+  assert.ok(second!.token > first!.token);
+  await second!.ack();
+  assert.equal(await queue.claim(), undefined);
+  assert.equal((await queue.stats()).ready, 0);
+});
+
+test("a claim whose lease has ended cannot be acknowledged", async () => {
+  const queue = client.queue<number>("late");
+  await queue.put(1);
+  const claim = await queue.claim({ leaseS: 60 });
+  await claim!.renew(0);
+  await assert.rejects(claim!.ack(), ClaimLost);
+  const again = await queue.claim();
+  assert.ok(again!.token > claim!.token);
+});
+
+test("a failure is tried again and becomes a dead letter that can be redriven", async () => {
+  const queue = client.queue<number>("failing");
+  await queue.put(1, { maxAttempts: 1 });
+  await (await queue.claim())!.fail("no route");
+  const { messages } = await queue.browse("dead");
+  assert.equal(messages[0]?.last_error, "no route");
+  assert.deepEqual((await queue.redrive()).ids, [messages[0]!.id]);
+  assert.equal((await queue.stats()).ready, 1);
+});
+
+test("a waiting claim is woken by a put", async () => {
+  const queue = client.queue<string>("waiting");
+  const waiting = queue.claim({ waitS: 30 });
+  await queue.put("now");
+  assert.equal((await waiting)?.value, "now");
+});
+
+test("a loop works on messages, renews their claims and ends with its signal", async () => {
+  const queue = client.queue<number>("looped");
+  await queue.putMany([1, 2, 3, 4]);
+  const end = new AbortController();
+  const seen: number[] = [];
+  const errors: unknown[] = [];
+  const work = async (value: number) => {
+    seen.push(value);
+    if (seen.length === 6) end.abort();
+    if (value === 3) throw new Error("three");
+  };
+  await queue.work(work, { concurrency: 2, maxAttempts: 3, signal: end.signal, onError: (error) => errors.push(error) });
+  assert.deepEqual([...new Set(seen)].sort(), [1, 2, 3, 4]);
+  assert.equal(seen.filter((value) => value === 3).length, 3);
+  assert.equal(errors.length, 3);
+  assert.equal((await queue.stats()).dead, 1);
+});
+
+test("a dict has compare-and-set, increments and fences", async () => {
+  const dict = client.dict<unknown>("settings");
+  assert.equal(await dict.compareAndSet("mode", 0, "dark"), true);
+  assert.equal(await dict.compareAndSet("mode", 0, "light"), false);
+  const entry = await dict.entry("mode");
+  assert.equal(await dict.compareAndSet("mode", entry!.revision, "light"), true);
+  assert.equal(await dict.get("mode"), "light");
+  assert.equal(await dict.increment("count", 2), 2);
+  assert.equal(await dict.increment("count", 2), 4);
+  assert.deepEqual((await dict.entries({ prefix: "mo" })).map((one) => one.key), ["mode"]);
+  assert.equal(await dict.delete("mode"), true);
+  assert.equal(await dict.delete("mode"), false);
+  assert.equal(await dict.get("mode"), undefined);
+});
+
+test("a step of several commands is all or nothing", async () => {
+  const steps = (n: number) =>
+    [
+      { type: "Put", queue: "steps", items: [{ id: `s-${n}`, value: n }] },
+      { type: "Write", dict: "steps", changes: [{ key: encodeKey("done"), value: n, expect: "absent" }] },
+    ] as const;
+  await client.together(steps(1) as never);
+  await assert.rejects(client.together(steps(2) as never), (error: HoldfastError) => error.code === "refused");
+  assert.equal((await client.queue("steps").stats()).ready, 1);
+});
+
+test("a lock excludes, renews itself, and its tokens grow", async () => {
+  const lock = client.lock("report", { leaseS: 5, holder: "first" });
+  const held = await lock.acquire();
+  assert.equal(await client.lock("report").tryAcquire(), undefined);
+  await assert.rejects(client.lock("report").acquire({ timeoutS: 0.1 }), LeaseHeld);
+  await held.release();
+  const token = await client.lock("report").run(async (next) => next.token);
+  assert.ok(token > held.token);
+});
+
+test("a watch sees every event, and says when the events asked for are gone", async () => {
+  const queue = client.queue<number>("watched");
+  const seen: string[] = [];
+  const ids: string[] = [];
+  const putting = (async () => {
+    for (let n = 0; n < 20; n++) ids.push((await queue.put(n)).id);
+  })();
+  for await (const event of queue.watch()) {
+    seen.push(...(event.data as { ids: string[] }).ids);
+    if (seen.length === 20) break;
+  }
+  await putting;
+  assert.deepEqual(seen, ids);
+  await assert.rejects(queue.watch({ after: Number.MAX_SAFE_INTEGER }).next(), Compacted);
+});
+
+test("what the server refuses is thrown at once, with its code", async () => {
+  await assert.rejects(client.queue("orders").claim({ leaseS: -1 }), (error: HoldfastError) => error.code === "bad_value");
+});
+
+test("keys are written as every client writes them", () => {
+  for (const key of ["a b é", 1, 1.5, true, null, ["user", ["x", 7]]] as const) assert.deepEqual(decodeKey(encodeKey(key)), key);
+  assert.equal(encodeKey(["lock", "a"]), '["lock","a"]');
+});
+
+test("a server that is gone is an unknown outcome after the patience, and nothing is put twice", async () => {
+  const gone = new Holdfast("http://127.0.0.1:9", { patience: { forS: 0.3 } });
+  await assert.rejects(gone.queue("x").put(1), OutcomeUnknown);
+});
+
+test("commands go on while the server is killed and started again, each once, and watches miss nothing", async () => {
+  const queue = client.queue<number>("killed");
+  const dict = client.dict<number>("killed");
+  const seen = new Set<string>();
+  const end = new AbortController();
+  const watching = (async () => {
+    for await (const event of queue.watch({ signal: end.signal })) {
+      if (event.event === "put") for (const id of (event.data as { ids: string[] }).ids) seen.add(id);
+    }
+  })();
+  const ids: string[] = [];
+  const putting = Array.from({ length: 4 }, async (_, lane) => {
+    for (let n = 0; n < 25; n++) {
+      ids.push((await queue.put(lane * 100 + n)).id);
+      await dict.increment("puts");
+    }
+  });
+  for (let kills = 0; kills < 3; kills++) {
+    const before = ids.length;
+    while (ids.length < Math.min(100, before + 10)) await new Promise((resolve) => setImmediate(resolve));
+    await server.kill();
+    await server.up();
+  }
+  await Promise.all(putting);
+  assert.equal((await queue.stats()).ready, 100);
+  assert.equal(await dict.get("puts"), 100);
+  while (seen.size < 100) await new Promise((resolve) => setTimeout(resolve, 10));
+  end.abort();
+  await watching;
+  assert.deepEqual([...seen].sort(), [...ids].sort());
+});
