@@ -130,7 +130,7 @@ def test_a_mistake_in_the_module_is_told_with_its_place(tmp_path: Path, monkeypa
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "broken", raising=False)
     with pytest.raises((ValueError, TypeError)) as caught:
-        make_all("broken", url=None, queue=None, concurrency=None)
+        make_all("broken")
     assert reason.format(folder=tmp_path) in str(caught.value)
 
 
@@ -179,3 +179,23 @@ def test_the_tasks_of_a_module_are_run(tmp_path: Path, url: str, name: str) -> N
         _, log = running.communicate(timeout=60)
     assert (running.returncode, f"job {job} of queue 'default' is done in " in log) == (0, True)
     assert "begins: shop.send for queue 'default', 1 at once in threads, on sqlite:///" in log
+
+
+@pytest.mark.parametrize("queues", ["high,default", "high=3,default=1"])
+def test_the_queues_of_tasks_are_chosen(tmp_path: Path, url: str, queues: str) -> None:
+    (tmp_path / "shop.py").write_text(TASKS)
+    with ControlPlaneClient(url) as client:
+        for queue in ("high", "default"):
+            Queue[dict[str, str]](queue, client=client).put({"to": "ann"}, metadata={"task": "shop.send"})
+    with command(tmp_path, "shop:app", "--queues", queues, "--no-schedules", "--until-empty") as running:
+        _, log = running.communicate(timeout=60)
+    assert (running.returncode, log.count(" is done in ")) == (0, 2)
+    assert "begins: shop.send for queues 'high'" in log
+
+
+@pytest.mark.parametrize("queues", ["a=3,b", "a=x"])
+def test_queues_that_are_neither_an_order_nor_weights_are_refused(tmp_path: Path, url: str, queues: str) -> None:
+    (tmp_path / "shop.py").write_text(TASKS)
+    with command(tmp_path, "shop:app", "--queues", queues) as running:
+        _, log = running.communicate(timeout=60)
+    assert (running.returncode, "nor has it a weight for each" in log) == (2, True)

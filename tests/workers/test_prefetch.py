@@ -1,5 +1,7 @@
 """How long messages that were claimed ahead may wait."""
 
+from typing import Any
+
 import pytest
 from msgspec import Raw
 
@@ -19,5 +21,6 @@ def test_it_counts_from_when_they_came_not_from_when_a_slow_store_was_asked() ->
     ahead = Ahead(None, 1)
     options = make_options(print, "jobs")
     hold, performance = Hold(message.receipt, 60.0, asked_at), Performance(options.handler, Rules())
-    ahead.claimed([Run(message, hold, JobContext(message, JSON), options, performance)], came_at, is_all=True)
+    crew: Any = None
+    ahead.claimed([Run(message, hold, JobContext(message, JSON), options, performance=performance, crew=crew)], came_at, is_all=True)
     assert ahead.due_in_s(came_at) == pytest.approx(WAIT_S)

@@ -133,7 +133,7 @@ def test_a_job_that_is_cancelled_before_it_begins_is_not_run_in_a_child(client: 
     with worker, Runner() as runner:
         shift = worker._shift
         assert shift is not None
-        runner.until(lambda: bool(shift._cancelled))
+        runner.until(lambda: bool(shift._crews[0]._cancelled))
         claim.release()
         with pytest.raises(JobCancelled):
             job.result(timeout_s=60.0)

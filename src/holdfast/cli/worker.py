@@ -32,7 +32,12 @@ def worker(
     *,
     url: Annotated[str | None, typer.Option(help="The store; by default that of each worker, else HOLDFAST_URL.")] = None,
     queue: Annotated[str | None, typer.Option(help="The queue of plain functions.")] = None,
+    queues: Annotated[
+        str | None,
+        typer.Option(help="The queues of Tasks: in order, as in high,default, or with weights, as in a=3,b=1; by default all alike."),
+    ] = None,
     concurrency: Annotated[int | None, typer.Option(min=1, help="How many jobs of each run at once.")] = None,
+    schedules: Annotated[bool, typer.Option("--schedules/--no-schedules", help="Whether to put the runs of schedules.")] = True,
     until_empty: Annotated[bool, typer.Option("--until-empty", help="End when nothing is due and nothing runs.")] = False,
     log_level: Annotated[
         Level, typer.Option(help="How much is logged: debug, info (a line per job), warning (failures) or error.")
@@ -46,26 +51,48 @@ def worker(
     logging.basicConfig(level=log_level.value.upper(), format="%(asctime)s %(levelname)s %(name)s %(message)s")
     # As `python -m` does: modules are looked for where the command is called.
     sys.path.insert(0, str(Path.cwd()))
-    workers = [made for name in names for made in make_all(name, url=url, queue=queue, concurrency=concurrency)]
+    options: dict[str, Any] = {} if concurrency is None else {"concurrency": concurrency}
+    options |= {} if schedules else {"schedules": False}
+    chosen = None if queues is None else queues_of(queues)
+    workers = [made for name in names for made in make_all(name, url=url, queue=queue, queues=chosen, options=options)]
     run_workers(workers, until_empty=until_empty)
 
 
-def make_all(name: str, *, url: str | None, queue: str | None, concurrency: int | None) -> "list[TaskWorker]":
+def queues_of(text: str) -> list[str] | dict[str, float]:
+    """The queues of an option: in order, or with weights; ValueError for anything else."""
+    parts = [part.strip() for part in text.split(",")]
+    weighted = [part.partition("=") for part in parts]
+    if not any(sign for _, sign, _ in weighted):
+        return parts
+    try:
+        return {name: float(weight) for name, _, weight in weighted}
+    except ValueError:
+        raise ValueError(f"--queues {text} is neither an order, as in high,default, nor has it a weight for each, as in a=3,b=1") from None
+
+
+def make_all(
+    name: str,
+    *,
+    url: str | None = None,
+    queue: str | None = None,
+    queues: list[str] | dict[str, float] | None = None,
+    options: dict[str, Any] | None = None,
+) -> "list[TaskWorker]":
     """The workers that a name stands for, with what the command line says beyond, or instead of, what they say themselves."""
     from holdfast import ControlPlaneClient
 
-    options: dict[str, Any] = {} if concurrency is None else {"concurrency": concurrency}
+    options = dict(options or {})
     if url is not None:
         options["client"] = ControlPlaneClient(url)
     if ":" in name:
-        return [make(found(name), name, queue, options)]
+        return [make(found(name), name, queue, options, queues)]
     workers = workers_of(load(name))
     if not workers:
         raise ValueError(
             f"module {name!r} has no workers: decorate a function with @worker(...), or with @app.task of an app = Tasks(...), "
             f"or name a plain one as {name}:NAME"
         )
-    return [make(one, name, queue, options) for one in workers]
+    return [make(one, name, queue, options, queues) for one in workers]
 
 
 def found(name: str) -> Any:
@@ -121,13 +148,17 @@ def shown(module: Any) -> str:
     return ", ".join(sorted(name for name, thing in vars(module).items() if any(thing is worker for worker in workers)))
 
 
-def make(thing: Any, name: str, queue: str | None, options: dict[str, Any]) -> "TaskWorker":
+def make(
+    thing: Any, name: str, queue: str | None, options: dict[str, Any], queues: list[str] | dict[str, float] | None = None
+) -> "TaskWorker":
     """A worker for threads: as it is defined, or of a plain function."""
     from holdfast import Tasks, TaskWorker, Worker, aio
 
     if isinstance(thing, Tasks | aio.Tasks):
         of_process = {option: given for option, given in options.items() if option != "client"}
-        return TaskWorker(thing.worker(**of_process).orders, client=options.get("client", thing.client))
+        return TaskWorker(thing.worker(queues=queues, **of_process).orders, client=options.get("client", thing.client))
+    if queues is not None:
+        raise ValueError(f"--queues chooses among the queues of Tasks, and {name} is not one: leave it out")
     if isinstance(thing, Worker):
         return thing.changed(**options)
     if isinstance(thing, aio.Worker):

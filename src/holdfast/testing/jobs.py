@@ -72,7 +72,8 @@ class Drain:
 
     def _move_to_next(self, workers: Sequence[AnyWorker]) -> bool:
         # A claim that finds nothing says when to come again.
-        claims = [(worker.orders.queue, self._client.store.execute(Claim(worker.orders.queue, "drain", 1.0))) for worker in workers]
+        queues = [queue for worker in workers for queue in worker.orders.queues]
+        claims = [(queue, self._client.store.execute(Claim(queue, "drain", 1.0))) for queue in queues]
         due = [(claimed.due_in_s, queue) for queue, claimed in claims if claimed.due_in_s is not None and claimed.due_in_s < FOREVER_S / 2]
         if not due:
             return False

@@ -1,6 +1,6 @@
 """What a worker was told, checked: how it works, and how the jobs of each of its functions are run."""
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, Final, Unpack
 
 from msgspec import Struct
@@ -32,6 +32,9 @@ __all__ = ["Options", "Orders", "Table", "change_orders", "ledger_of", "make_opt
 KINDS = ("threads", "tasks", "processes")
 
 DAY_S = 86_400.0
+
+QUEUES_MOST = 32
+"""How many queues a worker serves at most."""
 
 CHECKED_OF_JOBS: Final[tuple[Field, ...]] = (
     MAX_ATTEMPTS,
@@ -77,6 +80,11 @@ class Options(Struct, frozen=True, kw_only=True):
     reconcile: Callable[..., Any] | None = None
     judge: Judge | None = None
     result_codec: Codec = JSON
+
+    @property
+    def key(self) -> str:
+        """What names the function among those of a worker."""
+        return self.task or f"queue {self.queue}"
 
     def __post_init__(self) -> None:
         check_name(self.queue, "queue")
@@ -131,9 +139,12 @@ class Table(Struct, frozen=True):
 class Orders(Struct, frozen=True, kw_only=True):
     """How a worker works; `ProcessOptions` explains it."""
 
-    queue: str
+    queues: tuple[str, ...]
+    """In order: while one has work, those after it wait."""
     table: Table
     name: str
+    weights: Mapping[str, float] | None = None
+    """The share of each queue, instead of an order."""
     concurrency: int = 1
     prefetch: int | None = None
     lease_s: float = 60.0
@@ -150,21 +161,31 @@ class Orders(Struct, frozen=True, kw_only=True):
     """The schedules that its code declares."""
 
     def __post_init__(self) -> None:
-        check_name(self.queue, "queue")
+        check_queues(self.queues, self.weights)
         check_name(self.name, "worker")
         check_choice(self.expired_to, RETURNS, "expired_to")
         check_fields(self, CHECKED_OF_PROCESS)
         if self.prefetch and any(options.idempotent for options in self.table.all()):
             raise ValueError("prefetch= with idempotent=True: if the worker died, it would be unknown which of them it had begun")
+        if len(self.queues) > 1 and self.prefetch:
+            raise ValueError("prefetch= is for a worker of one queue: several queues share its concurrency, and nothing is held ahead")
+        if len(self.queues) > 1 and self.min_interval_s:
+            raise ValueError("min_interval_s= is for a worker of one queue: start one for that queue, or use a Limiter in its jobs")
 
     @property
     def summary(self) -> str:
         """What it does, for the log."""
-        consumer = self.table.consumers.get(self.queue)
-        what = [] if consumer is None else [name_of(consumer.handler.function)]
+        what = [name_of(one.handler.function) for queue, one in self.table.consumers.items() if queue in self.queues]
         if tasks := [options for options in self.table.all() if options.task]:
             what.append(tasks[0].task if len(tasks) == 1 else counted(len(tasks), "task"))
-        return f"{' and '.join(what)} for queue {self.queue!r}, {self.concurrency} at once in {self.execution},"
+        return f"{' and '.join(what)} for {self._shown_queues()}, {self.concurrency} at once in {self.execution},"
+
+    def _shown_queues(self) -> str:
+        if len(self.queues) == 1:
+            return f"queue {self.queues[0]!r}"
+        if self.weights is None:
+            return f"queues {', '.join(map(repr, self.queues))} in this order"
+        return f"queues {', '.join(f'{queue!r} ({weight:g})' for queue, weight in self.weights.items())} by weight"
 
     @property
     def execution(self) -> str:
@@ -175,15 +196,46 @@ class Orders(Struct, frozen=True, kw_only=True):
     @property
     def ahead(self) -> int | None:
         """How many messages to hold ahead; None if that is for the worker to choose."""
+        if len(self.queues) > 1:
+            return 0
         must_not = any(options.idempotent or options.max_attempts == 1 for options in self.table.all())
         must_not = must_not or bool(self.min_interval_s) or self.breaker is not None
         return 0 if self.prefetch is None and must_not else self.prefetch
 
-    @property
-    def fallback(self) -> tuple[int | None, str | None]:
-        """How many attempts messages have that say nothing themselves, and where their dead letters go."""
-        consumer = self.table.consumers.get(self.queue)
+    def fallback(self, queue: str) -> tuple[int | None, str | None]:
+        """How many attempts messages of a queue have that say nothing themselves, and where their dead letters go."""
+        consumer = self.table.consumers.get(queue)
         return (3, None) if consumer is None else (consumer.max_attempts, consumer.dead_letter_queue)
+
+
+def chosen_queues(
+    given: Sequence[str] | Mapping[str, float] | None, own: Sequence[str]
+) -> tuple[tuple[str, ...], Mapping[str, float] | None]:
+    """The queues that a worker was told to serve, by default its own ones alike, and their weights if they are in no order."""
+    if isinstance(given, str):
+        raise TypeError(f"queues= is a list of queues, or a mapping with their weights: write queues=[{given!r}]")
+    if given is None:
+        if not own:
+            raise ValueError("there is no task, and so no queue to work on: decorate a function with @app.task, or name queues=[…]")
+        given = dict.fromkeys(own, 1.0)
+    weights = given if isinstance(given, Mapping) and len(given) > 1 else None
+    return tuple(given), weights
+
+
+def check_queues(queues: Sequence[str], weights: Mapping[str, float] | None) -> None:
+    """Refuse queues that one worker cannot serve."""
+    for queue in queues:
+        check_name(queue, "queue")
+    if not queues or len(set(queues)) < len(queues):
+        raise ValueError(f"queues= must name at least one queue, and each once, not {list(queues)}")
+    if len(queues) > QUEUES_MOST:
+        raise ValueError(
+            f"a worker serves at most {QUEUES_MOST} queues, not {len(queues)}: each is asked on its own. Put the jobs into one queue, "
+            "with a fair group for each"
+        )
+    for queue, weight in (weights or {}).items():
+        if isinstance(weight, bool) or not isinstance(weight, int | float) or not 0 < weight < float("inf"):
+            raise ValueError(f"the weight of queue {queue!r} must be a number more than 0, not {weight!r}")
 
 
 def make_options(function: Callable[..., Any], queue: str, **options: Unpack[ConsumerOptions]) -> Options:
@@ -199,17 +251,17 @@ def make_orders(function: Callable[..., Any], queue: str, **options: Unpack[Work
     """The orders of a worker with one function that takes whatever is put into its queue."""
     of_process, of_jobs = _divided(function, options)
     consumer = make_options(function, queue, **of_jobs)
-    return Orders(queue=queue, table=Table({queue: consumer}), **({"name": this_process()} | of_process))
+    return Orders(queues=(queue,), table=Table({queue: consumer}), **({"name": this_process()} | of_process))
 
 
 def change_orders(orders: Orders, **options: Unpack[WorkerOptions]) -> Orders:
     """The same orders but for these options; those of jobs are changed for the consumer of the queue."""
-    consumer = orders.table.consumers[orders.queue]
+    (consumer,) = orders.table.consumers.values()
     of_process, of_jobs = _divided(consumer.handler.function, options)
     fields = _fields(of_jobs)
     if "codec" in fields:
         fields["handler"] = Handler(consumer.handler.function, fields.pop("codec"))
-    table = Table({orders.queue: replace(consumer, **fields)}, orders.table.tasks)
+    table = Table({consumer.queue: replace(consumer, **fields)}, orders.table.tasks)
     return replace(orders, table=table, **of_process)
 
 

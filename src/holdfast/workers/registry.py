@@ -39,6 +39,7 @@ class WorkerInfo(Struct, frozen=True, omit_defaults=True):
     name: str
     incarnation: str
     queue: str
+    """The first of its queues."""
     host: str
     pid: int
     execution: str
@@ -49,7 +50,13 @@ class WorkerInfo(Struct, frozen=True, omit_defaults=True):
     schedules: bool = False
     """Whether it puts the runs of schedules that are due."""
     tasks: tuple[str, ...] = ()
-    """The names of the tasks that it runs, besides whatever else is put into its queue."""
+    """The names of the tasks that it runs, besides whatever else is put into its queues."""
+    queues: tuple[str, ...] = ()
+    """All queues that it serves; empty if a version wrote it that served one."""
+
+    def serves(self, queue: str) -> bool:
+        """Whether it runs jobs of the queue."""
+        return queue == self.queue or queue in self.queues
 
     @property
     def raw(self) -> Raw:

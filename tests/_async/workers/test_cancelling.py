@@ -53,7 +53,7 @@ async def test_a_job_that_is_claimed_after_its_cancellation_does_not_run(client:
         shift = worker._shift
         assert shift is not None
         async with AsyncRunner() as runner:
-            await runner.until(lambda: bool(shift._cancelled))
+            await runner.until(lambda: bool(shift._crews[0]._cancelled))
         await claim.release()
         with pytest.raises(JobCancelled):
             await job.result(timeout_s=60.0)
@@ -87,7 +87,7 @@ async def test_a_request_ends_with_its_job_however_that_ends(client: ControlPlan
     await worker.put(1, id="one")
     async with worker, AsyncRunner() as runner:
         await began.wait()
-        (run,) = worker._shift._crew.running.values()  # type: ignore[union-attr]
+        (run,) = worker._shift._crews[0].running.values()  # type: ignore[union-attr]
         assert await AsyncJob("jobs", "one", client=client).cancel() == "requested"
         await runner.until(lambda: run.job.should_stop)
         gate.open()

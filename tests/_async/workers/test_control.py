@@ -122,10 +122,10 @@ async def test_a_breaker_lets_one_job_try_however_many_may_run(client: ControlPl
     async with worker, AsyncRunner() as runner:
         shift = worker._shift
         assert shift is not None
-        await runner.until(lambda: worker.health.state == "open" and not shift._crew.running)
+        await runner.until(lambda: worker.health.state == "open" and not shift._crews[0].running)
         is_broken = False
         clock.advance(61.0)
-        await runner.until(lambda: worker.health.running > 0 and shift._crew.bell._mark is not None)
+        await runner.until(lambda: worker.health.running > 0 and shift._crews[0].bell._mark is not None)
         assert worker.health.running == 1
         gate.open()
         await runner.until(lambda: worker.health.done + worker.health.failed == 8)
@@ -145,7 +145,7 @@ async def test_a_paused_worker_claims_nothing_until_it_is_resumed(client: Contro
         worker.pause()
         assert worker.health.state == "paused"
         # No claim is under way any more: it waits, in no line.
-        await runner.until(lambda: getattr(shift._crew.bell._mark, "topic", "").startswith("worker:"))
+        await runner.until(lambda: getattr(shift._crews[0].bell._mark, "topic", "").startswith("worker:"))
         await worker.put(1)
         assert (await queue.stats()).ready == 1
         worker.resume()
@@ -218,7 +218,7 @@ async def test_the_registry_shows_who_lives_and_tells_incarnations_apart(client:
     second = AsyncWorker(handle, "jobs", client=client, name="same")
     async with AsyncRunner() as runner, first:
         await second.start()
-        await runner.until(lambda: first._shift._beat_at > 0 and second._shift._beat_at > 0)  # type: ignore[union-attr]
+        await runner.until(lambda: first._shift._state.beat_at > 0 and second._shift._state.beat_at > 0)  # type: ignore[union-attr]
         found = await AsyncWorker.list(client=client)
         assert [(one.name, one.queue, one.health.state) for one in found] == [("same", "jobs", "working")] * 2
         assert len({one.incarnation for one in found}) == 2
@@ -257,7 +257,7 @@ async def test_a_worker_that_is_silent_for_three_heartbeats_is_gone_from_the_reg
         shift = worker._shift
         assert shift is not None
         for living in (["died", "lives"], ["died", "lives"], ["died", "lives"], ["lives"], ["lives"]):
-            await runner.until(lambda: shift._beat_at > client.keepalive.now())
+            await runner.until(lambda: shift._state.beat_at > client.keepalive.now())
             assert [one.name for one in await AsyncWorker.list(client=client)] == living
             clock.advance(10.0)
 

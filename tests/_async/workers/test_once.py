@@ -271,7 +271,7 @@ async def test_a_job_that_another_worker_finishes_at_this_moment_is_done_and_not
     worker = AsyncWorker(pay, "jobs", client=client, idempotent=True, idempotency_key=lambda _: "same", results=True)
     job = await worker.put(2)
     shift = worker._begin(until_empty=True)
-    shift._store = store
+    shift._queues[0]._store = store
     await shift.run()
     assert await AsyncQueue[int]("jobs", client=client).dead_letters() == []
     assert await job.result() == 7

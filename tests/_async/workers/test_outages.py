@@ -33,7 +33,7 @@ async def test_a_worker_goes_on_by_itself_when_its_store_is_back(client: Control
         return await execute(command)
 
     shift = worker._begin()
-    shift._store = shift._registration._store = Detour(store, away)
+    shift._queues[0]._store = shift._registration._store = Detour(store, away)
     async with AsyncRunner() as runner:
         running = runner.start(shift.run)
         is_away = True
@@ -70,7 +70,7 @@ async def test_a_report_is_written_when_the_store_is_back(client: ControlPlaneCl
         return await execute(command)
 
     shift = worker._begin()
-    shift._store = shift._registration._store = Detour(client.async_store, away)
+    shift._queues[0]._store = shift._registration._store = Detour(client.async_store, away)
     async with AsyncRunner() as runner:
         running = runner.start(shift.run)
         await began.wait()

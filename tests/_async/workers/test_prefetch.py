@@ -48,7 +48,7 @@ async def test_short_jobs_are_settled_and_claimed_many_at_a_time(client: Control
     worker = AsyncWorker(handle, "jobs", client=client)
     await worker.put_many(range(500))
     shift = worker._begin(until_empty=True)
-    shift._store = Detour(client.async_store, counted)
+    shift._queues[0]._store = Detour(client.async_store, counted)
     await shift.run()
     assert worker.health.done == 500
     assert len(steps) < 100
@@ -83,9 +83,9 @@ async def test_what_waits_behind_a_long_job_is_given_back_and_burns_nothing(clie
         shift = worker._shift
         assert shift is not None
         # At rest: what a claim under way brings has its time from when it comes.
-        await runner.until(lambda: len(shift._crew.running) > worker.health.running == 1 and shift._crew.bell._mark is not None)
+        await runner.until(lambda: len(shift._crews[0].running) > worker.health.running == 1 and shift._crews[0].bell._mark is not None)
         clock.advance(0.2)
-        await runner.until(lambda: len(shift._crew.running) == 1 and not shift._unsettled)
+        await runner.until(lambda: len(shift._crews[0].running) == 1 and not shift._queues[0]._unsettled)
         others = await queue.claim_many(100, claimer="another")
         assert [claim.value for claim in others] == list(range(21, 50)), "in their places"
         assert {claim.failures for claim in others} == {0}
@@ -103,9 +103,9 @@ async def test_stopping_gives_back_at_once_what_did_not_begin(client: ControlPla
         await handle.began.wait()
         shift = worker._shift
         assert shift is not None
-        await runner.until(lambda: len(shift._crew.running) > 1)
+        await runner.until(lambda: len(shift._crews[0].running) > 1)
         stopping = runner.start(worker.stop)
-        await runner.until(lambda: len(shift._crew.running) == 1)
+        await runner.until(lambda: len(shift._crews[0].running) == 1)
         handle.gate.open()
         await stopping.result()
     stats = await queue.stats()
@@ -148,7 +148,7 @@ async def test_nothing_is_claimed_ahead_where_that_could_do_harm(client: Control
     async with worker:
         await handle.began.wait()
         assert worker._shift is not None
-        assert len(worker._shift._crew.running) == 1
+        assert len(worker._shift._crews[0].running) == 1
         handle.gate.open()
 
 

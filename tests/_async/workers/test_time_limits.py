@@ -51,7 +51,7 @@ async def test_a_handler_of_ten_leases_keeps_its_message(client: ControlPlaneCli
     await worker.put(1)
     async with worker, AsyncRunner() as runner:
         await began.wait()
-        (run,) = worker._shift._crew.running.values()  # type: ignore[union-attr]
+        (run,) = worker._shift._crews[0].running.values()  # type: ignore[union-attr]
         for _ in range(20):
             renewed_until = run.hold.trusted_until
             clock.advance(15.0)
@@ -77,7 +77,7 @@ async def test_a_handler_that_hangs_loses_its_message_and_its_stack_is_logged(
         await worker.start()
         await began.wait()
         worker.pause()
-        (run,) = worker._shift._crew.running.values()  # type: ignore[union-attr]
+        (run,) = worker._shift._crews[0].running.values()  # type: ignore[union-attr]
         for seconds in (45.0, 60.0, 75.0):
             clock.advance(15.0)
             await runner.until(lambda ends=run.hold.since + seconds: run.hold.ends_at == ends)  # type: ignore[misc]
@@ -142,7 +142,7 @@ async def test_what_ended_in_time_is_not_late_because_its_store_is_slow(client: 
     worker = AsyncWorker(handle, "jobs", client=client, concurrency=2, idempotent=True, hard_limit_s=30.0)
     jobs = await worker.put_many([0, 1])
     shift = worker._begin(until_empty=True)
-    shift._store = Detour(client.async_store, slow)
+    shift._queues[0]._store = Detour(client.async_store, slow)
     async with AsyncRunner() as runner:
         running = runner.start(shift.run)
         await runner.until(lambda: worker.health.running == 2)
@@ -151,7 +151,7 @@ async def test_what_ended_in_time_is_not_late_because_its_store_is_slow(client: 
         gates[1].open()
         await runner.until(lambda: worker.health.running == 0)
         clock.advance(31.0)
-        await runner.until(lambda: not any(shift._crew._timekeeper._lines.values()))
+        await runner.until(lambda: not any(shift._pools.timekeeper._lines.values()))
         go_on.open()
         await running.result()
     assert (worker.health.done, worker.health.failed, worker.health.abandoned) == (2, 0, 0)
@@ -172,6 +172,6 @@ async def test_what_ended_is_forgotten_whatever_still_runs(client: ControlPlaneC
     async with worker, AsyncRunner() as runner:
         await began.wait()
         await runner.until(lambda: worker.health.done == 49)
-        lines = worker._shift._crew._timekeeper._lines  # type: ignore[union-attr]
+        lines = worker._shift._pools.timekeeper._lines  # type: ignore[union-attr]
         assert [len(line) for line in lines.values()] == [1, 1]
         gate.open()

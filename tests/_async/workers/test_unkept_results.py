@@ -126,7 +126,7 @@ async def test_a_result_that_only_the_store_refuses_is_missing_and_the_job_is_do
     job = await worker.put(1)
     for _ in range(2):
         shift = worker._begin(until_empty=True)
-        shift._store = Detour(client.async_store, execute)
+        shift._queues[0]._store = Detour(client.async_store, execute)
         await shift.run()
         clock.advance(1000.0)
     assert calls == [1]

@@ -52,7 +52,7 @@ def test_a_job_that_is_claimed_after_its_cancellation_does_not_run(client: Contr
         shift = worker._shift
         assert shift is not None
         with Runner() as runner:
-            runner.until(lambda: bool(shift._cancelled))
+            runner.until(lambda: bool(shift._crews[0]._cancelled))
         claim.release()
         with pytest.raises(JobCancelled):
             job.result(timeout_s=60.0)
@@ -86,7 +86,7 @@ def test_a_request_ends_with_its_job_however_that_ends(client: ControlPlaneClien
     worker.put(1, id="one")
     with worker, Runner() as runner:
         began.wait()
-        (run,) = worker._shift._crew.running.values()  # type: ignore[union-attr]
+        (run,) = worker._shift._crews[0].running.values()  # type: ignore[union-attr]
         assert Job("jobs", "one", client=client).cancel() == "requested"
         runner.until(lambda: run.job.should_stop)
         gate.open()

@@ -121,10 +121,10 @@ def test_a_breaker_lets_one_job_try_however_many_may_run(client: ControlPlaneCli
     with worker, Runner() as runner:
         shift = worker._shift
         assert shift is not None
-        runner.until(lambda: worker.health.state == "open" and not shift._crew.running)
+        runner.until(lambda: worker.health.state == "open" and not shift._crews[0].running)
         is_broken = False
         clock.advance(61.0)
-        runner.until(lambda: worker.health.running > 0 and shift._crew.bell._mark is not None)
+        runner.until(lambda: worker.health.running > 0 and shift._crews[0].bell._mark is not None)
         assert worker.health.running == 1
         gate.open()
         runner.until(lambda: worker.health.done + worker.health.failed == 8)
@@ -144,7 +144,7 @@ def test_a_paused_worker_claims_nothing_until_it_is_resumed(client: ControlPlane
         worker.pause()
         assert worker.health.state == "paused"
         # No claim is under way any more: it waits, in no line.
-        runner.until(lambda: getattr(shift._crew.bell._mark, "topic", "").startswith("worker:"))
+        runner.until(lambda: getattr(shift._crews[0].bell._mark, "topic", "").startswith("worker:"))
         worker.put(1)
         assert (queue.stats()).ready == 1
         worker.resume()
@@ -217,7 +217,7 @@ def test_the_registry_shows_who_lives_and_tells_incarnations_apart(client: Contr
     second = Worker(handle, "jobs", client=client, name="same")
     with Runner() as runner, first:
         second.start()
-        runner.until(lambda: first._shift._beat_at > 0 and second._shift._beat_at > 0)  # type: ignore[union-attr]
+        runner.until(lambda: first._shift._state.beat_at > 0 and second._shift._state.beat_at > 0)  # type: ignore[union-attr]
         found = Worker.list(client=client)
         assert [(one.name, one.queue, one.health.state) for one in found] == [("same", "jobs", "working")] * 2
         assert len({one.incarnation for one in found}) == 2
@@ -256,7 +256,7 @@ def test_a_worker_that_is_silent_for_three_heartbeats_is_gone_from_the_registry(
         shift = worker._shift
         assert shift is not None
         for living in (["died", "lives"], ["died", "lives"], ["died", "lives"], ["lives"], ["lives"]):
-            runner.until(lambda: shift._beat_at > client.keepalive.now())
+            runner.until(lambda: shift._state.beat_at > client.keepalive.now())
             assert [one.name for one in Worker.list(client=client)] == living
             clock.advance(10.0)
 

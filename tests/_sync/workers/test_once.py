@@ -270,7 +270,7 @@ def test_a_job_that_another_worker_finishes_at_this_moment_is_done_and_not_unkno
     worker = Worker(pay, "jobs", client=client, idempotent=True, idempotency_key=lambda _: "same", results=True)
     job = worker.put(2)
     shift = worker._begin(until_empty=True)
-    shift._store = store
+    shift._queues[0]._store = store
     shift.run()
     assert Queue[int]("jobs", client=client).dead_letters() == []
     assert job.result() == 7

@@ -32,7 +32,7 @@ def test_a_worker_goes_on_by_itself_when_its_store_is_back(client: ControlPlaneC
         return execute(command)
 
     shift = worker._begin()
-    shift._store = shift._registration._store = Detour(store, away)
+    shift._queues[0]._store = shift._registration._store = Detour(store, away)
     with Runner() as runner:
         running = runner.start(shift.run)
         is_away = True
@@ -69,7 +69,7 @@ def test_a_report_is_written_when_the_store_is_back(client: ControlPlaneClient) 
         return execute(command)
 
     shift = worker._begin()
-    shift._store = shift._registration._store = Detour(client.store, away)
+    shift._queues[0]._store = shift._registration._store = Detour(client.store, away)
     with Runner() as runner:
         running = runner.start(shift.run)
         began.wait()

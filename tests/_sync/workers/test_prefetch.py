@@ -47,7 +47,7 @@ def test_short_jobs_are_settled_and_claimed_many_at_a_time(client: ControlPlaneC
     worker = Worker(handle, "jobs", client=client)
     worker.put_many(range(500))
     shift = worker._begin(until_empty=True)
-    shift._store = Detour(client.store, counted)
+    shift._queues[0]._store = Detour(client.store, counted)
     shift.run()
     assert worker.health.done == 500
     assert len(steps) < 100
@@ -82,9 +82,9 @@ def test_what_waits_behind_a_long_job_is_given_back_and_burns_nothing(client: Co
         shift = worker._shift
         assert shift is not None
         # At rest: what a claim under way brings has its time from when it comes.
-        runner.until(lambda: len(shift._crew.running) > worker.health.running == 1 and shift._crew.bell._mark is not None)
+        runner.until(lambda: len(shift._crews[0].running) > worker.health.running == 1 and shift._crews[0].bell._mark is not None)
         clock.advance(0.2)
-        runner.until(lambda: len(shift._crew.running) == 1 and not shift._unsettled)
+        runner.until(lambda: len(shift._crews[0].running) == 1 and not shift._queues[0]._unsettled)
         others = queue.claim_many(100, claimer="another")
         assert [claim.value for claim in others] == list(range(21, 50)), "in their places"
         assert {claim.failures for claim in others} == {0}
@@ -102,9 +102,9 @@ def test_stopping_gives_back_at_once_what_did_not_begin(client: ControlPlaneClie
         handle.began.wait()
         shift = worker._shift
         assert shift is not None
-        runner.until(lambda: len(shift._crew.running) > 1)
+        runner.until(lambda: len(shift._crews[0].running) > 1)
         stopping = runner.start(worker.stop)
-        runner.until(lambda: len(shift._crew.running) == 1)
+        runner.until(lambda: len(shift._crews[0].running) == 1)
         handle.gate.open()
         stopping.result()
     stats = queue.stats()
@@ -147,7 +147,7 @@ def test_nothing_is_claimed_ahead_where_that_could_do_harm(client: ControlPlaneC
     with worker:
         handle.began.wait()
         assert worker._shift is not None
-        assert len(worker._shift._crew.running) == 1
+        assert len(worker._shift._crews[0].running) == 1
         handle.gate.open()
 
 

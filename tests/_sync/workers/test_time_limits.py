@@ -50,7 +50,7 @@ def test_a_handler_of_ten_leases_keeps_its_message(client: ControlPlaneClient, c
     worker.put(1)
     with worker, Runner() as runner:
         began.wait()
-        (run,) = worker._shift._crew.running.values()  # type: ignore[union-attr]
+        (run,) = worker._shift._crews[0].running.values()  # type: ignore[union-attr]
         for _ in range(20):
             renewed_until = run.hold.trusted_until
             clock.advance(15.0)
@@ -76,7 +76,7 @@ def test_a_handler_that_hangs_loses_its_message_and_its_stack_is_logged(
         worker.start()
         began.wait()
         worker.pause()
-        (run,) = worker._shift._crew.running.values()  # type: ignore[union-attr]
+        (run,) = worker._shift._crews[0].running.values()  # type: ignore[union-attr]
         for seconds in (45.0, 60.0, 75.0):
             clock.advance(15.0)
             runner.until(lambda ends=run.hold.since + seconds: run.hold.ends_at == ends)  # type: ignore[misc]
@@ -141,7 +141,7 @@ def test_what_ended_in_time_is_not_late_because_its_store_is_slow(client: Contro
     worker = Worker(handle, "jobs", client=client, concurrency=2, idempotent=True, hard_limit_s=30.0)
     jobs = worker.put_many([0, 1])
     shift = worker._begin(until_empty=True)
-    shift._store = Detour(client.store, slow)
+    shift._queues[0]._store = Detour(client.store, slow)
     with Runner() as runner:
         running = runner.start(shift.run)
         runner.until(lambda: worker.health.running == 2)
@@ -150,7 +150,7 @@ def test_what_ended_in_time_is_not_late_because_its_store_is_slow(client: Contro
         gates[1].open()
         runner.until(lambda: worker.health.running == 0)
         clock.advance(31.0)
-        runner.until(lambda: not any(shift._crew._timekeeper._lines.values()))
+        runner.until(lambda: not any(shift._pools.timekeeper._lines.values()))
         go_on.open()
         running.result()
     assert (worker.health.done, worker.health.failed, worker.health.abandoned) == (2, 0, 0)
@@ -171,6 +171,6 @@ def test_what_ended_is_forgotten_whatever_still_runs(client: ControlPlaneClient)
     with worker, Runner() as runner:
         began.wait()
         runner.until(lambda: worker.health.done == 49)
-        lines = worker._shift._crew._timekeeper._lines  # type: ignore[union-attr]
+        lines = worker._shift._pools.timekeeper._lines  # type: ignore[union-attr]
         assert [len(line) for line in lines.values()] == [1, 1]
         gate.open()

@@ -125,7 +125,7 @@ def test_a_result_that_only_the_store_refuses_is_missing_and_the_job_is_done(cli
     job = worker.put(1)
     for _ in range(2):
         shift = worker._begin(until_empty=True)
-        shift._store = Detour(client.store, execute)
+        shift._queues[0]._store = Detour(client.store, execute)
         shift.run()
         clock.advance(1000.0)
     assert calls == [1]

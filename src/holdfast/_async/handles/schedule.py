@@ -143,6 +143,6 @@ class AsyncSchedule(StoreHandle):
 
 async def _status(store: AsyncStore, stored: Stored) -> ScheduleStatus:
     skipped = (await store.execute(Read(SKIPPED, [encode_key(stored.name)]))).entries
-    served_by = [worker.name for worker in await workers(store) if worker.queue == stored.entry.queue]
+    served_by = [worker.name for worker in await workers(store) if worker.serves(stored.entry.queue)]
     count = json.decode(skipped[0].value, type=int) if skipped else 0
     return status_of(stored.name, stored.entry, await now_of(store), count, served_by)

@@ -243,6 +243,6 @@ def _with_knowers(store: Store, said: Explanation, queue: str, task: str) -> Exp
         living = workers(store)
     except NotAllowed:
         return said
-    names = sorted({one.name for one in living if one.queue == queue and task in one.tasks})
+    names = sorted({one.name for one in living if one.serves(queue) and task in one.tasks})
     known = f"task {task!r} is known to: {', '.join(names)}" if names else f"no living worker of the queue knows task {task!r}"
     return replace(said, sentence=f"{said.sentence.removesuffix('.')}; {known}.")

@@ -144,6 +144,6 @@ class Schedule(StoreHandle):
 
 def _status(store: Store, stored: Stored) -> ScheduleStatus:
     skipped = (store.execute(Read(SKIPPED, [encode_key(stored.name)]))).entries
-    served_by = [worker.name for worker in workers(store) if worker.queue == stored.entry.queue]
+    served_by = [worker.name for worker in workers(store) if worker.serves(stored.entry.queue)]
     count = json.decode(skipped[0].value, type=int) if skipped else 0
     return status_of(stored.name, stored.entry, now_of(store), count, served_by)

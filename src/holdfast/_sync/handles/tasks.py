@@ -2,7 +2,7 @@
 """A collection of tasks, and the worker that runs them."""
 
 import builtins
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any, ClassVar, Concatenate, ParamSpec, Protocol, TypeVar, Unpack, overload
 
 from holdfast._sync.handles.consumer import Consumer
@@ -21,7 +21,7 @@ from holdfast.workers.handlers.async_jobs import JobInTask
 from holdfast.workers.handlers.definitions import is_same, name_of, refuse_two
 from holdfast.workers.handlers.jobs import JobContext
 from holdfast.workers.options import ConsumerOptions, ProcessOptions
-from holdfast.workers.orders import Orders, Table, make_options
+from holdfast.workers.orders import Orders, Table, chosen_queues, make_options
 from holdfast.workers.task_options import TaskDefaults, TaskOptions, make_task, task_name
 
 P = ParamSpec("P")
@@ -158,26 +158,27 @@ class Tasks(JobHandle):
         """The queues of its tasks and consumers, in the order in which they were declared."""
         return builtins.list(dict.fromkeys([*(task.queue for task in self.tasks), *self._consumers]))
 
-    def worker(self, *, queues: Sequence[str] | None = None, **options: Unpack[ProcessOptions]) -> TaskWorker:
+    def worker(self, *, queues: Sequence[str] | Mapping[str, float] | None = None, **options: Unpack[ProcessOptions]) -> TaskWorker:
         """A worker that runs these tasks; the options are those of `ProcessOptions`.
 
-        `queues` says of which queue, by default that of its tasks.
+        `queues` says which queues share its concurrency. A list is an order: a queue gets a job only while those before it have none due. A
+        mapping gives each queue a share by weight, at least one job at once, and lends what others leave unused. By default all queues of
+        the tasks have equal shares.
         """
         refuse_unknown(f"a worker of Tasks({self.name!r})", options, set(ProcessOptions.__annotations__))
-        chosen = self.queues if queues is None else builtins.list(queues)
-        if len(chosen) != 1:
-            raise ValueError(f"a worker of Tasks({self.name!r}) works on one queue: give queues=[…] with one of {', '.join(self.queues)}")
+        names, weights = chosen_queues(queues, self.queues)
         table = Table(
-            {queue: consumer.options for queue, consumer in self._consumers.items()},
+            {queue: consumer.options for queue, consumer in self._consumers.items() if queue in names},
             {name: task.options for name, task in self._tasks.items()},
         )
         fields: dict[str, Any] = {"name": this_process(), "declared": declared_entries(self._schedules), **options}
-        return TaskWorker(Orders(queue=chosen[0], table=table, **fields), client=self._client, base_url=self._base_url)
+        orders = Orders(queues=names, weights=weights, table=table, **fields)
+        return TaskWorker(orders, client=self._client, base_url=self._base_url)
 
     def run(
         self,
         *,
-        queues: Sequence[str] | None = None,
+        queues: Sequence[str] | Mapping[str, float] | None = None,
         until_empty: bool = False,
         max_jobs: int | None = None,
         signals: bool = True,

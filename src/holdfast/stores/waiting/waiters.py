@@ -61,6 +61,11 @@ class Mark(msgspec.Struct, eq=False):
         """Let the wait on this mark, or else the next one, return at once; from any thread. It is no hint, so nothing is passed on."""
         self.waiters._nudge(self)  # noqa: SLF001 - a mark and its Waiters are two halves of one thing
 
+    @property
+    def is_hinted(self) -> bool:
+        """Whether its last wait ended by a hint or by time, or a hint came since."""
+        return self.woken_by is not None or self.waiters._is_stale(self, self.line)  # noqa: SLF001 - as above
+
     def begin_anew(self) -> None:
         """Wait from here on: the caller asks the store next, so what was hinted before is known then."""
         self.waiters._begin_anew(self)  # noqa: SLF001 - a mark and its Waiters are two halves of one thing
@@ -266,9 +271,9 @@ class Waiters:
         mark.line = line
         return line
 
-    def _is_stale(self, mark: Mark, line: "Line") -> bool:
+    def _is_stale(self, mark: Mark, line: "Line | None") -> bool:
         """Whether a hint came since the mark was taken or last woken; for a mark new in the line, perhaps one of another topic."""
-        return mark.heard is not line.heard and mark.heard is not self._heard[hash(mark.topic) % SLOTS]
+        return (line is None or mark.heard is not line.heard) and mark.heard is not self._heard[hash(mark.topic) % SLOTS]
 
     def _nap_s(self, mark: Mark) -> float | None:
         """How long to sleep before looking again, or None to return to the flow."""

@@ -35,7 +35,8 @@ class Assignment(Struct, tag=True, omit_defaults=True):
     """A job to run."""
 
     message: Message
-    task: str = ""
+    function: str
+    """Its key in the settings."""
     is_unknown: bool = False
     stop: StopReason | None = None
     """Why it should not even begin."""
@@ -99,7 +100,7 @@ ToChild = Assignment | Tell | Answer
 ToParent = Report | Stack | Ended | Ask
 
 Settings = dict[str, Setting]
-"""By the name of the task; a function that takes whatever is put has none."""
+"""By the key of the function."""
 
 
 def serve(settings: Settings, pipe: Connection) -> None:
@@ -117,8 +118,8 @@ class Child:
     def __init__(self, settings: Settings, pipe: Connection) -> None:
         self._pipe = pipe
         # Now, not at its first job: what cannot be imported ends the child, which says so.
-        self._performances = {task: setting.performance() for task, setting in settings.items()}
-        self._steps = {task: setting.steps for task, setting in settings.items()}
+        self._performances = {key: setting.performance() for key, setting in settings.items()}
+        self._steps = {key: setting.steps for key, setting in settings.items()}
         self._questions = Questions(self._say)
         # Guards the writing side of the pipe: reports come from the handler, stacks from the listener.
         self._lock = threading.Lock()
@@ -146,7 +147,7 @@ class Child:
                 os._exit(0)
             if isinstance(told, Assignment):
                 # Made here: what is said next may be about it.
-                performance = self._performances[told.task]
+                performance = self._performances[told.function]
                 self._job = self._make_job(told, performance)
                 self._assigned.put((self._job, performance, told.is_unknown))
             elif isinstance(told, Answer):
@@ -155,7 +156,7 @@ class Child:
                 self._tell(self._job, told)
 
     def _make_job(self, assignment: Assignment, performance: Performance) -> JobContext:
-        terms, message = self._steps[assignment.task], assignment.message
+        terms, message = self._steps[assignment.function], assignment.message
         setting = StepSetting(
             access=PipeAccess(self._questions, message.token),
             async_access=AsyncPipeAccess(self._questions, message.token),

@@ -169,7 +169,7 @@ class _Child:
 
     def begin(self, run: Run) -> None:
         # Made under the lock: whoever tells it to stop before it heard of the run has said why by then.
-        self._say(lambda: Assignment(run.message, run.options.task, run.is_unknown, run.job.stop_reason))
+        self._say(lambda: Assignment(run.message, run.options.key, run.is_unknown, run.job.stop_reason))
 
     def answer(self, answer: Answer) -> None:
         self._say(lambda: answer)

@@ -4,25 +4,19 @@ import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
-from holdfast.client import ControlPlaneClient
-from holdfast.codec import Limits
 from holdfast.holding.hold import Hold
+from holdfast.holding.keepalive import Keepalive
 from holdfast.records import Message, Receipt
-from holdfast.workers.execution import Execution, Kind
-from holdfast.workers.execution.tasks import TaskExecution
-from holdfast.workers.execution.threads import ThreadExecution
-from holdfast.workers.handlers.handler import Performance, Rules
 from holdfast.workers.handlers.jobs import StopReason
 from holdfast.workers.handlers.outcomes import LOST, RELEASED, Outcome
-from holdfast.workers.orders import Options, Orders
+from holdfast.workers.orders import Orders
 from holdfast.workers.running.breaker import Circuit
 from holdfast.workers.running.log_lines import log_settled
+from holdfast.workers.running.pools import Pools
 from holdfast.workers.running.prefetch import Ahead
 from holdfast.workers.running.runs import Desk, Finished, Run
 from holdfast.workers.running.settlements import decided, runs_alone
-from holdfast.workers.running.time_limits import Timekeeper
 from holdfast.workers.running.wakeup import Bell
-from holdfast.workers.steps.access import StoreAccess, step_setting
 
 CLAIM_MOST = 500
 """How many messages one step claims at most."""
@@ -49,48 +43,25 @@ class Crew:
     failed: int
     abandoned: int
     started: int
+    unstarted: int
+    """How many were given back before they began, since that was last asked."""
 
-    def __init__(self, orders: Orders, client: ControlPlaneClient, limits: Limits) -> None:
-        keepalive = client.keepalive
+    def __init__(self, orders: Orders, queue: str, keepalive: Keepalive, pools: Pools) -> None:
         self.orders = orders
+        self.queue = queue
         self.now = keepalive.now
         self.bell = Bell()
         self.desk = Desk(self.bell, self.now)
         self.circuit = Circuit(orders.breaker)
         self.running: dict[Receipt, Run] = {}
-        self.done = self.failed = self.abandoned = self.started = 0
+        self.done = self.failed = self.abandoned = self.started = self.unstarted = 0
         self._ahead = Ahead(orders.ahead, orders.concurrency)
         self._keepalive = keepalive
-        self._access = StoreAccess(client)
         self._next_start_at = 0.0
-        self._unknown = orders.table.unknown(orders.queue)
-        functions = [*orders.table.all(), self._unknown]
-        self._performances = {options.task: Performance(options.handler, _rules(options, limits)) for options in functions}
-        self._settings = {options.task: step_setting(options, orders, client, limits) for options in functions}
-        self._timekeeper = Timekeeper(self.now, keepalive.clock, self._is_late, self._is_too_late)
-        self._executions = {kind: self._make_execution(kind) for kind in {options.execution for options in functions}}
+        self._cancelled: Mapping[str, int] = {}
+        self._pools = pools
         # A test owns the time: what waits for a moment looks again when it has moved.
         self._forget_clock = keepalive.clock.subscribe(self.bell.ring) if keepalive.clock is not None else None
-
-    def _make_execution(self, kind: Kind) -> Execution:
-        if kind == "processes":
-            return self._make_processes()
-        make = TaskExecution if kind == "tasks" else ThreadExecution
-        return make(self.orders.concurrency, self._timekeeper.began, self.finish)
-
-    def _make_processes(self) -> Execution:
-        # Imported only now: most workers need none of it.
-        from holdfast.workers.execution.child import Setting, StepTerms, name_of  # noqa: PLC0415
-        from holdfast.workers.execution.processes import ProcessExecution  # noqa: PLC0415
-
-        settings = {}
-        for options in self.orders.table.all():
-            if options.execution == "processes":
-                handler, rules = options.handler, self._performances[options.task].rules
-                of_steps = self._settings[options.task]
-                steps = StepTerms(of_steps.lease_s, of_steps.in_place_s, of_steps.version, of_steps.versions, of_steps.limits)
-                settings[options.task] = Setting(type(handler), *name_of(handler.function), handler.given_codec, rules, steps)
-        return ProcessExecution(settings, self.orders.concurrency, self._timekeeper.began, self.finish, self._access)
 
     def room(self) -> int:
         """How many more messages it may take on now."""
@@ -133,6 +104,7 @@ class Crew:
         """Give back what did not begin, and will not."""
         for run in runs:
             self.started -= 1
+            self.unstarted += 1
             self.finish(run, RELEASED)
 
     def _prepare(self, message: Message, started: float) -> Run:
@@ -145,9 +117,9 @@ class Crew:
             renew_interval_s=orders.renew_interval_s,
             max_hold_s=orders.max_hold_s,
         )
-        options = orders.table.find(message) or self._unknown
-        job = options.handler.job(message, self._settings[options.task], started)
-        run = Run(message, hold, job, options, self._performances[options.task])
+        options = orders.table.find(message) or self._pools.unknown
+        job = options.handler.job(message, self._pools.setting(options), started)
+        run = Run(message, hold, job, options, performance=self._pools.performance(options), crew=self)
         job.reports_to(partial(self.desk.report, run))
         hold.on_lost(partial(self._is_lost, run))
         self.running[run.receipt] = run
@@ -158,18 +130,19 @@ class Crew:
 
     def begin(self, runs: Sequence[Run]) -> None:
         """Let handlers run these."""
-        if len(self._executions) == 1:
-            for execution in self._executions.values() if runs else ():
+        executions = self._pools.executions
+        if len(executions) == 1:
+            for execution in executions.values() if runs else ():
                 execution.start(runs)
             return
-        for kind, execution in self._executions.items():
+        for kind, execution in executions.items():
             if own := [run for run in runs if run.options.execution == kind]:
                 execution.start(own)
 
     def finish(self, run: Run, outcome: Outcome) -> None:
         """Say how a run ended; only the first word counts."""
         if run.may_end():
-            self._timekeeper.ended(run)
+            self._pools.timekeeper.ended(run)
             self.desk.finish(run, outcome)
 
     def give_back_in_s(self) -> float | None:
@@ -224,10 +197,17 @@ class Crew:
             return
         if run.job.stop_reason is None:
             run.job.stop_reason = reason
-            self._executions[run.options.execution].stop(run)
+            self._pools.executions[run.options.execution].stop(run)
 
-    def cancel(self, requests: Mapping[str, int]) -> None:
-        """Tell the runs of these messages to end: ids, and when each was put, since an id may name another message later."""
+    def cancel(self, requests: Mapping[str, int] | None = None) -> None:
+        """Tell the runs of these messages to end: ids, and when each was put, since an id may name another message later.
+
+        Without requests, those of the last time.
+        """
+        if requests is not None:
+            self._cancelled = requests
+        if not (requests := self._cancelled):
+            return
         for run in list(self.running.values()):
             if requests.get(run.message.id) == run.message.created_at:
                 self.stop(run, "cancelled")
@@ -247,12 +227,9 @@ class Crew:
         return ended
 
     def close(self) -> None:
-        """End what runs handlers."""
+        """Follow the clock no more."""
         if self._forget_clock is not None:
             self._forget_clock()
-        self._timekeeper.close()
-        for execution in self._executions.values():
-            execution.close()
 
     def _is_lost(self, run: Run) -> None:
         max_hold_s = self.orders.max_hold_s
@@ -261,10 +238,12 @@ class Crew:
             # It hangs: whatever runs it is not coming back.
             self._leave_behind(run, LOST)
 
-    def _is_late(self, run: Run) -> None:
+    def is_late(self, run: Run) -> None:
+        """Tell a run that it has run for too long."""
         self.stop(run, "time")
 
-    def _is_too_late(self, run: Run) -> None:
+    def is_too_late(self, run: Run) -> None:
+        """Wait no longer for a run that is over its hard limit."""
         limit_s, stack = run.options.hard_limit_s, run.hold.stack()
         run.job.stop_reason = run.job.stop_reason or "time"
         if self._leave_behind(run, Outcome("failed", error=f"TimeLimitExceeded: it ran for more than hard_limit_s={limit_s}")):
@@ -281,15 +260,11 @@ class Crew:
         """Wait no longer for a run; False if it ended just now."""
         if not run.may_end():
             return False
-        self._timekeeper.ended(run)
+        self._pools.timekeeper.ended(run)
         if not run.may_begin():  # Else nobody will begin it now.
-            self._executions[run.options.execution].stop(run)
-            self._executions[run.options.execution].abandon(run)
+            self._pools.executions[run.options.execution].stop(run)
+            self._pools.executions[run.options.execution].abandon(run)
             # Nobody knows how far it came, or will come: what was noted when it began stays.
             run.ledger_key = None
         self.desk.finish(run, outcome)
         return True
-
-
-def _rules(options: Options, limits: Limits) -> Rules:
-    return Rules(options.results or options.idempotent, options.result_codec, limits, options.judge, options.reconcile)

@@ -15,6 +15,7 @@ from holdfast.workers.running.wakeup import Bell
 if TYPE_CHECKING:
     from holdfast.workers.handlers.handler import Performance
     from holdfast.workers.orders import Options
+    from holdfast.workers.running.running_jobs import Crew
 
 
 class Run:
@@ -24,6 +25,7 @@ class Run:
         "_end",
         "_turn",
         "began_at",
+        "crew",
         "ended_at",
         "handle",
         "has_reported",
@@ -43,12 +45,17 @@ class Run:
     options: "Options"
     """How the jobs of its function are run."""
     performance: "Performance"
+    crew: "Crew"
+    """Who is told how it ends."""
     is_unknown: bool
     """Whether an earlier execution died, and it is not known how far it came."""
     has_reported: bool
 
-    def __init__(self, message: Message, hold: Hold, job: JobContext, options: "Options", performance: "Performance") -> None:
+    def __init__(
+        self, message: Message, hold: Hold, job: JobContext, options: "Options", *, performance: "Performance", crew: "Crew"
+    ) -> None:
         self.message = message
+        self.crew = crew
         self.options = options
         self.performance = performance
         self.receipt: Receipt = message.receipt

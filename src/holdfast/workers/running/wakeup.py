@@ -14,6 +14,11 @@ class Bell:
         self._mark: Mark | None = None
         self._has_rung = False
 
+    @property
+    def has_rung(self) -> bool:
+        """Whether it has rung since it was cleared."""
+        return self._has_rung
+
     def ring(self) -> None:
         """Wake the waiter, or the next one."""
         with self._lock:

@@ -2,6 +2,7 @@
 
 import logging
 import math
+from collections.abc import Sequence
 from typing import Any, Literal
 
 from msgspec import Raw, json
@@ -69,21 +70,14 @@ async def _remove(store: AsyncStore, queue: str, message_id: str) -> bool:
     return False
 
 
-async def hear_cancellations(store: AsyncStore, crew: Crew, bell: Bell, requested: dict[str, int]) -> None:
-    """Tell the runs of a crew whose cancellation is asked for, until `bell` rings; `requested` is kept up to date.
-
-    It has ids of messages, and when each was put.
-    """
-    prefix = key_prefix((crew.orders.queue,))
+async def hear_cancellations(store: AsyncStore, crews: Sequence[Crew], bell: Bell) -> None:
+    """Tell the runs of crews whose cancellation is asked for, until `bell` rings; what they have `cancelled` is kept up to date."""
     with store.mark(watch_topic(dict_topic(CANCELS))) as mark:
         while bell.listen(mark):
             try:
-                entries = (await store.execute(Read(CANCELS, prefix=prefix))).entries
-                found = {_id_of(entry.key): json.decode(entry.value, type=int) for entry in entries}
-                requested.update(found)
-                for message_id in requested.keys() - found.keys():
-                    del requested[message_id]
-                crew.cancel(found)
+                for crew in crews:
+                    entries = (await store.execute(Read(CANCELS, prefix=key_prefix((crew.queue,))))).entries
+                    crew.cancel({_id_of(entry.key): json.decode(entry.value, type=int) for entry in entries})
             except (StoreUnavailable, StoreError) as error:
                 _log.debug("cancellations cannot be received for now: %s", error)
             await store.wait(mark, math.inf, None, POLL_S)

@@ -3,7 +3,8 @@
 import logging
 from collections.abc import Callable
 
-from holdfast._async.flows.working.shift import AWAY, AsyncShift
+from holdfast._async.flows.working.queue_shift import AWAY
+from holdfast._async.flows.working.shift import AsyncShift
 from holdfast.errors import StoreUnavailable
 from holdfast.workers.handlers.outcomes import shown
 from holdfast.workers.registry import WorkerHealth

@@ -29,7 +29,7 @@ class AsyncRegistration:
         info = WorkerInfo(
             name=orders.name,
             incarnation=self._incarnation,
-            queue=orders.queue,
+            queue=orders.queues[0],
             host=platform.node(),
             pid=os.getpid(),
             execution=orders.execution,
@@ -39,6 +39,7 @@ class AsyncRegistration:
             health=health,
             schedules=orders.schedules,
             tasks=orders.table.names,
+            queues=orders.queues,
         )
         change = Change(self._key, value=info.raw, ttl_s=MISSED_BEATS * orders.heartbeat_s)
         await self._store.execute(Write(WORKERS, [change]))

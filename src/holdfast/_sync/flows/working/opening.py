@@ -4,7 +4,8 @@
 import logging
 from collections.abc import Callable
 
-from holdfast._sync.flows.working.shift import AWAY, Shift
+from holdfast._sync.flows.working.queue_shift import AWAY
+from holdfast._sync.flows.working.shift import Shift
 from holdfast.errors import StoreUnavailable
 from holdfast.workers.handlers.outcomes import shown
 from holdfast.workers.registry import WorkerHealth

@@ -30,7 +30,7 @@ class Registration:
         info = WorkerInfo(
             name=orders.name,
             incarnation=self._incarnation,
-            queue=orders.queue,
+            queue=orders.queues[0],
             host=platform.node(),
             pid=os.getpid(),
             execution=orders.execution,
@@ -40,6 +40,7 @@ class Registration:
             health=health,
             schedules=orders.schedules,
             tasks=orders.table.names,
+            queues=orders.queues,
         )
         change = Change(self._key, value=info.raw, ttl_s=MISSED_BEATS * orders.heartbeat_s)
         self._store.execute(Write(WORKERS, [change]))

@@ -3,43 +3,33 @@
 
 import logging
 import math
-import time
-
-from msgspec import Raw
+from collections.abc import Sequence
+from contextlib import suppress
 
 from holdfast._sync.flows.ticking import Ticker
-from holdfast._sync.flows.working.admitting import admit
 from holdfast._sync.flows.working.cancelling import hear_cancellations
+from holdfast._sync.flows.working.queue_shift import QueueShift
 from holdfast._sync.flows.working.registering import Registration
-from holdfast._sync.flows.working.stepping import NOTHING, step
-from holdfast.backoff import Backoff
 from holdfast.client import ControlPlaneClient
-from holdfast.commands import Claim, Claimed
-from holdfast.commands.topics import queue_topic, worker_topic
 from holdfast.errors import Closed, HoldfastError, StoreFull, StoreUnavailable
 from holdfast.ids import new_id
 from holdfast.passwords import without_password
-from holdfast.stores.waiting.waiters import Mark
 from holdfast.wording import counted, seconds
-from holdfast.workers.handlers.outcomes import shown
 from holdfast.workers.orders import Orders
 from holdfast.workers.registry import WorkerHealth, WorkerState
 from holdfast.workers.running.background import Side
+from holdfast.workers.running.places import OnlyPlace, Place, SharedPlace
+from holdfast.workers.running.pools import Pools
 from holdfast.workers.running.running_jobs import Crew
-from holdfast.workers.running.runs import Finished, Run
+from holdfast.workers.running.seats import Seats
+from holdfast.workers.running.shift_state import ShiftState
 from holdfast.workers.running.wakeup import Bell
-
-AWAY = Backoff(first_s=0.1, factor=2.0, most_s=5.0)
-"""How long to wait before trying a store again that could not be reached."""
-
-LAST_CALL_S = 2.0
-"""How long jobs that were told to end have for that."""
 
 _log = logging.getLogger("holdfast.worker")
 
 
 class Shift:
-    """Claims, runs and settles until it is told to stop.
+    """Claims, runs and settles until it is told to stop: one part for each queue, which share the concurrency of the worker.
 
     `stop`, `pause`, `resume` and `health` may be called from any thread.
     """
@@ -47,72 +37,93 @@ class Shift:
     def __init__(self, client: ControlPlaneClient, orders: Orders, *, until_empty: bool = False, max_jobs: int | None = None) -> None:
         self.incarnation = new_id()
         self.orders = orders
-        self._client = client
         self._store = client.store
-        self._until_empty = until_empty
-        self._max_jobs = max_jobs
-        self._claimer = f"{orders.name}/{self.incarnation[-12:]}"
-        self._fallback = orders.fallback
-        self._is_once = any(options.idempotent for options in orders.table.all())
+        self._state = ShiftState(orders)
         self._registration = Registration(self._store, orders, self.incarnation)
-        self._crew = Crew(orders, client, self._store.limits)
-        self._unsettled: list[Finished] = []
-        self._unbegun: list[Run] = []
-        self._unreported: dict[Run, Raw] = {}
-        self._cancelled: dict[str, int] = {}
-        self._is_paused = False
-        self._is_over = False
-        self._grace_s: float | None = None
-        self._beat_at = -math.inf
-        self._failed_asks = 0
-        self._error: str | None = None
-        self._outages = 0
+        self._pools = Pools(orders, client, self._store.limits)
+        self._crews = [Crew(orders, queue, client.keepalive, self._pools) for queue in orders.queues]
+        self._queues = [
+            QueueShift(
+                self._store,
+                orders,
+                crew,
+                place,
+                self._state,
+                incarnation=self.incarnation,
+                until_empty=until_empty,
+                beat=self._beat,
+                end=self._end,
+            )
+            for crew, place in zip(self._crews, self._places(max_jobs), strict=True)
+        ]
+
+    def _places(self, max_jobs: int | None) -> Sequence[Place]:
+        orders = self.orders
+        if len(orders.queues) == 1:
+            return [OnlyPlace(self._store, orders.queues[0], self.incarnation, max_jobs)]
+        seats = Seats(orders.concurrency, orders.queues, orders.weights, max_jobs=max_jobs)
+        return [SharedPlace(self._store, crew.queue, self.incarnation, seats, bell=crew.bell, now=crew.now) for crew in self._crews]
 
     def stop(self, grace_s: float | None = None) -> None:
         """Claim no more; let what runs finish within `grace_s`, by default as the worker was told. Again: at once."""
-        if self._grace_s is not None:
-            self._grace_s = 0.0
-        else:
-            self._grace_s = self.orders.grace_s if grace_s is None else grace_s
-        if self._crew.begun:
-            _log.info(
-                "worker %s stops: %s may finish within %s", self.orders.name, counted(self._crew.begun, "job"), seconds(self._grace_s)
-            )
-        self._crew.bell.ring()
+        grace_s = self._state.stop(grace_s)
+        begun = sum(crew.begun for crew in self._crews)
+        if begun:
+            _log.info("worker %s stops: %s may finish within %s", self.orders.name, counted(begun, "job"), seconds(grace_s))
+        self._ring()
+
+    def _end(self) -> None:
+        """Stop because there is nothing left to do, or because one part failed."""
+        if not self._state.is_stopping:
+            self._state.stop()
+        self._ring()
 
     def pause(self) -> None:
         """Claim no more until `resume`."""
-        self._is_paused = True
-        self._crew.bell.ring()
+        self._state.is_paused = True
+        self._ring()
 
     def resume(self) -> None:
         """Claim again."""
-        self._is_paused = False
-        self._crew.bell.ring()
+        self._state.is_paused = False
+        self._ring()
+
+    def _ring(self) -> None:
+        for crew in self._crews:
+            crew.bell.ring()
 
     @property
     def health(self) -> WorkerHealth:
         """How it is at this moment."""
-        crew = self._crew
-        return WorkerHealth(self._state(), crew.begun, crew.done, crew.failed, crew.abandoned, self._error, self._outages)
+        crews, state = self._crews, self._state
+        return WorkerHealth(
+            self._name_state(),
+            sum(crew.begun for crew in crews),
+            sum(crew.done for crew in crews),
+            sum(crew.failed for crew in crews),
+            sum(crew.abandoned for crew in crews),
+            state.error,
+            state.outages,
+        )
 
-    def _state(self) -> WorkerState:
-        if self._is_over:
+    def _name_state(self) -> WorkerState:
+        state = self._state
+        if state.is_over:
             return "stopped"
-        if self._failed_asks:
+        if state.failed_asks:
             return "away"
-        if self._grace_s is not None:
+        if state.is_stopping:
             return "stopping"
-        if self._is_paused:
+        if state.is_paused:
             return "paused"
-        return "open" if self._crew.circuit.state(self._crew.now()) == "open" else "working"
+        return "open" if any(crew.circuit.state(crew.now()) == "open" for crew in self._crews) else "working"
 
     def run(self) -> None:
-        """Work until `stop`, until the queue is empty or until so many jobs were run, as it was told."""
+        """Work until `stop`, until its queues are empty or until so many jobs were run, as it was told."""
         bell = Bell()
 
         def hear() -> None:
-            hear_cancellations(self._store, self._crew, bell, self._cancelled)
+            hear_cancellations(self._store, self._crews, bell)
 
         listener = Side(hear, "holdfast-cancellations")
         ticker = Ticker(self._store, self.incarnation, self.orders.declared)
@@ -120,199 +131,59 @@ class Shift:
         place = without_password(self._store.url) or "the default store"
         _log.info("worker %s begins: %s on %s", self.orders.name, self.orders.summary, place)
         try:
-            while self._grace_s is None and not self._has_done_its_share():
-                self._turn(claims=True)
-            self._wind_down()
+            self._serve()
         except BaseException as error:
-            # Cancelled, interrupted, or closed: nothing is waited for, and what is held is given back if the store can still be asked.
             if isinstance(error, HoldfastError):
                 _log.error("worker %s ends: %s", self.orders.name, error)
             elif isinstance(error, Exception):
                 _log.error("worker %s ends because of an error", self.orders.name, exc_info=error)
-            self._give_back(self._crew.give_up_all())
             raise
         finally:
-            self._is_over = True
-            self._crew.close()
+            self._state.is_over = True
+            self._close()
             bell.ring()
             ticker.stop()
             self._leave()
             listener.join()
             if schedules is not None:
                 schedules.join()
-            _log.info("worker %s has stopped: %d done, %d failed", self.orders.name, self._crew.done, self._crew.failed)
+            health = self.health
+            _log.info("worker %s has stopped: %d done, %d failed", self.orders.name, health.done, health.failed)
 
-    def _has_done_its_share(self) -> bool:
-        is_idle = not self._crew.running and not self._unsettled
-        return is_idle and self._max_jobs is not None and self._crew.started >= self._max_jobs
-
-    def _turn(self, *, claims: bool, until: float = math.inf) -> None:
-        """Settle what is done, claim what there is room for, and wait for more of either."""
-        # First of all: what rings from now on was not looked at yet.
-        self._crew.bell.clear()
-        if claims and self._grace_s is not None:
-            return
+    def _serve(self) -> None:
+        """Serve every queue, the first of them here and the others beside it."""
+        others = [Side(queue.run, "holdfast-queue") for queue in self._queues[1:]]
         try:
-            self._beat()
-            self._crew.give_back(at_once=self._is_paused or not claims)
-            running = len(self._crew.running)
-            self._unsettled += self._crew.collect()
-            has_ended = bool(self._unsettled) or len(self._crew.running) < running
-            room = self._room() if claims else 0
-            # With no room it stands in no line: a wake-up there is for somebody who can use it.
-            topic = queue_topic(self.orders.queue) if room else worker_topic(self.incarnation)
-            with self._store.mark(topic) as mark:
-                claimed = self._ask(room)
-                if claimed.messages:
-                    mark.used()
-                elif self._until_empty and room and not self._crew.running:
-                    if not has_ended:  # What was just given back is due, perhaps; the step saw what was before it.
-                        self.stop()
-                elif claimed.due_in_s != 0.0 and (room or not has_ended):
-                    # What ended without room for more may have been the last, or have made room.
-                    self._rest(mark, claimed.due_in_s, until)
-        except (StoreUnavailable, StoreFull) as error:
-            self._wait_for_store(error, until)
-
-    def _room(self) -> int:
-        if self._is_paused or self._unbegun:
-            return 0
-        if self._gives_back:
-            return 0  # First back to their places: a claim in the same step would not see them, and take what stands behind them.
-        room = self._crew.room()
-        return room if self._max_jobs is None else min(room, self._max_jobs - self._crew.started)
-
-    @property
-    def _gives_back(self) -> bool:
-        """Whether something is still to be given back that did not, or not wholly, run."""
-        return any(outcome.how == "released" for _, outcome in self._unsettled)
-
-    def _ask(self, room: int) -> Claimed:
-        """Take the one step, and begin what it claimed."""
-        crew = self._crew
-        claim = self._claim(room) if room else None
-        self._unreported |= crew.desk.take_progress()
-        claimed = NOTHING
-        started = crew.now()
-        crew.stop_holding(self._unsettled)
-        if self._unsettled or self._unreported or claim:
-            claimed = self._step(claim)
-            self._unreported = {}
-            self._came_back()
-        if room:
-            self._unbegun += crew.take_on(claimed.messages, room, started)
-            self._unsettled += crew.collect() if claimed.messages else []
-        if self._unbegun and not self._gives_back:
-            self._begin()
-        return claimed
-
-    def _step(self, claim: Claim | None = None) -> Claimed:
-        """Settle what ended, and claim."""
-        settled: list[Finished] = []
-        try:
-            claimed = step(self._store, self._unsettled, settled, progress=self._unreported, claim=claim)
+            self._queues[0].run()
         except BaseException:
-            gone = {run for run, _ in settled}
-            self._unsettled = [(run, outcome) for run, outcome in self._unsettled if run not in gone]
+            self._end()
+            self._state.stop(0.0)
+            for side in others:
+                with suppress(BaseException):  # What the first raised counts.
+                    side.join()
             raise
-        finally:
-            self._crew.count(settled)
-        self._unsettled = []
-        return claimed
+        for side in others:
+            side.join()
 
-    def _claim(self, room: int) -> Claim:
-        orders = self.orders
-        max_attempts, dead_letter = self._fallback
-        return Claim(
-            orders.queue,
-            self._claimer,
-            orders.lease_s,
-            room,
-            expired_to=orders.expired_to,
-            max_attempts=max_attempts,
-            dead_letter=dead_letter,
-        )
-
-    def _begin(self) -> None:
-        if self._cancelled:
-            self._crew.cancel(self._cancelled)
-        admitted, ended = self._unbegun, list[Finished]()
-        if self._is_once:
-            admitted, ended = admit(self._store, self.orders.queue, self._unbegun)
-            self._came_back()
-        self._unbegun = []
-        self._crew.begin(admitted)
-        for run, outcome in ended:
-            self._crew.finish(run, outcome)
-
-    def _rest(self, mark: Mark, due_in_s: float | None, until: float) -> None:
-        """Wait for a wake-up of the store, the end of a job, or a moment."""
-        if not self._crew.desk.is_empty or not self._crew.bell.listen(mark):
-            return
-        moments = [until - time.monotonic(), self._beat_at - self._crew.now()]
-        moments += [in_s for in_s in (self._crew.room_in_s(), self._crew.give_back_in_s()) if in_s is not None]
-        try:
-            self._store.wait(mark, max(0.0, min(moments)), due_in_s, self.orders.poll_interval_s)
-        finally:
-            self._crew.bell.ignore()
+    def _close(self) -> None:
+        self._pools.close()
+        for crew in self._crews:
+            crew.close()
 
     def _beat(self) -> None:
-        now = self._crew.now()
-        if now < self._beat_at:
+        """Show in the registry that it lives, when it is time for that."""
+        state, now = self._state, self._crews[0].now()
+        if now < state.beat_at or state.is_beating:
             return
+        state.is_beating = True
         heartbeat_s = self.orders.heartbeat_s
-        self._registration.beat(self.health)
-        self._beat_at = math.inf if heartbeat_s is None else now + heartbeat_s
-        if heartbeat_s is not None:
-            self._came_back()
-
-    def _wait_for_store(self, error: Exception, until: float) -> None:
-        """Go on by itself when the store is there again."""
-        if not self._failed_asks:
-            _log.warning("worker %s cannot reach its store, and continues once it can: %s", self.orders.name, error)
-        self._failed_asks += 1
-        self._error = shown(error)
-        self._beat_at = -math.inf
-        self._crew.keep_holding(self._unsettled)
-        delay_s = min(AWAY.delay_s(self._failed_asks), max(0.0, until - time.monotonic()))
-        with self._store.mark(worker_topic(self.incarnation)) as mark:
-            if self._crew.bell.listen(mark):
-                self._store.wait(mark, delay_s)
-        self._crew.bell.ignore()
-
-    def _came_back(self) -> None:
-        if self._failed_asks:
-            _log.warning("worker %s reaches its store again, after %s", self.orders.name, counted(self._failed_asks, "try", "tries"))
-            self._outages += 1
-            self._failed_asks = 0
-
-    def _wind_down(self) -> None:
-        """Let jobs finish within the grace time, tell the rest to end, and give back what still does not."""
-        began = time.monotonic()
-        self._crew.release(self._unbegun)
-        self._unbegun = []
-        self._grace_s = self.orders.grace_s if self._grace_s is None else self._grace_s
-        while self._is_busy() and time.monotonic() < began + self._grace_s:
-            self._turn(claims=False, until=began + self._grace_s)
-        self._crew.stop_all()
-        last_call = time.monotonic() + LAST_CALL_S
-        while self._is_busy() and time.monotonic() < last_call:
-            self._turn(claims=False, until=last_call)
-        self._give_back(self._crew.give_up_all())
-
-    def _is_busy(self) -> bool:
-        return bool(self._crew.running or self._unsettled)
-
-    def _give_back(self, finished: list[Finished]) -> None:
-        self._unsettled += finished
-        if not self._unsettled:
-            return
         try:
-            self._step()
-        except (StoreUnavailable, StoreFull, Closed) as error:
-            jobs = counted(len(self._unsettled), "job")
-            _log.warning("%s could not be given back, and will be run again when the lease ends: %s", jobs, error)
-        self._unsettled = []
+            self._registration.beat(self.health)
+        finally:
+            state.is_beating = False
+        state.beat_at = math.inf if heartbeat_s is None else now + heartbeat_s
+        if heartbeat_s is not None:
+            state.came_back()
 
     def _leave(self) -> None:
         try:

@@ -1,0 +1,83 @@
+"""What runs the jobs of a worker, of all its queues: threads, tasks and processes, and who watches their time limits."""
+
+from collections.abc import Callable
+
+from holdfast.client import ControlPlaneClient
+from holdfast.codec import Limits
+from holdfast.workers.execution import Execution, Kind
+from holdfast.workers.execution.tasks import TaskExecution
+from holdfast.workers.execution.threads import ThreadExecution
+from holdfast.workers.handlers.handler import Performance, Rules
+from holdfast.workers.handlers.outcomes import Outcome
+from holdfast.workers.orders import Options, Orders
+from holdfast.workers.running.runs import Run
+from holdfast.workers.running.time_limits import Timekeeper
+from holdfast.workers.steps.access import StepSetting, StoreAccess, step_setting
+
+
+class Pools:
+    """Executions by kind, with the functions that they run; how a run ends is said to its crew."""
+
+    now: Callable[[], float]
+
+    def __init__(self, orders: Orders, client: ControlPlaneClient, limits: Limits) -> None:
+        keepalive = client.keepalive
+        self._orders = orders
+        self._access = StoreAccess(client)
+        self.now = keepalive.now
+        self.unknown: Options = orders.table.unknown(orders.queues[0])
+        functions = [*orders.table.all(), self.unknown]
+        self._performances = {options.key: Performance(options.handler, _rules(options, limits)) for options in functions}
+        self._settings = {options.key: step_setting(options, orders, client, limits) for options in functions}
+        self.timekeeper = Timekeeper(self.now, keepalive.clock, _is_late, _is_too_late)
+        self.executions: dict[Kind, Execution] = {kind: self._make_execution(kind) for kind in {options.execution for options in functions}}
+
+    def performance(self, options: Options) -> Performance:
+        """The function with these options."""
+        return self._performances[options.key]
+
+    def setting(self, options: Options) -> StepSetting:
+        """What the steps of the jobs of this function need to know."""
+        return self._settings[options.key]
+
+    def _make_execution(self, kind: Kind) -> Execution:
+        if kind == "processes":
+            return self._make_processes()
+        make = TaskExecution if kind == "tasks" else ThreadExecution
+        return make(self._orders.concurrency, self.timekeeper.began, _finish)
+
+    def _make_processes(self) -> Execution:
+        # Imported only now: most workers need none of it.
+        from holdfast.workers.execution.child import Setting, StepTerms, name_of  # noqa: PLC0415
+        from holdfast.workers.execution.processes import ProcessExecution  # noqa: PLC0415
+
+        settings = {}
+        for options in self._orders.table.all():
+            if options.execution == "processes":
+                handler, rules = options.handler, self._performances[options.key].rules
+                of_steps = self._settings[options.key]
+                steps = StepTerms(of_steps.lease_s, of_steps.in_place_s, of_steps.version, of_steps.versions, of_steps.limits)
+                settings[options.key] = Setting(type(handler), *name_of(handler.function), handler.given_codec, rules, steps)
+        return ProcessExecution(settings, self._orders.concurrency, self.timekeeper.began, _finish, self._access)
+
+    def close(self) -> None:
+        """End what runs handlers."""
+        self.timekeeper.close()
+        for execution in self.executions.values():
+            execution.close()
+
+
+def _finish(run: Run, outcome: Outcome) -> None:
+    run.crew.finish(run, outcome)
+
+
+def _is_late(run: Run) -> None:
+    run.crew.is_late(run)
+
+
+def _is_too_late(run: Run) -> None:
+    run.crew.is_too_late(run)
+
+
+def _rules(options: Options, limits: Limits) -> Rules:
+    return Rules(options.results or options.idempotent, options.result_codec, limits, options.judge, options.reconcile)
