@@ -228,8 +228,7 @@ class Waiters:
     def waiting(self, topic: str) -> int:
         """How many wait on the topic at this moment."""
         with self._lock:
-            line = self._lines.get(topic)
-            return len(line.asleep) if line else 0
+            return len(line.asleep) if (line := self._lines.get(topic)) else 0
 
     def topics(self) -> list[str]:
         """The topics with a line: there are waiters, or there were and they have not left."""
@@ -240,8 +239,7 @@ class Waiters:
         self, mark: Mark, alarm: "ThreadAlarm | TaskAlarm", timeout_s: float, due_in_s: float | None, poll_s: float | None
     ) -> bool:
         """Go to sleep in the line, unless the mark is stale: then the flow asks again and keeps what it was woken by."""
-        mark.deadline = self._now() + timeout_s
-        mark.alarm = alarm
+        mark.deadline, mark.alarm = self._now() + timeout_s, alarm
         due_now = self._due_now()
         due_at = due_now + min(math.inf if due_in_s is None else due_in_s, math.inf if poll_s is None else poll_s)
         with self._lock:
@@ -319,7 +317,7 @@ class Waiters:
             if line is None or woken_by != "time":
                 return
             # As much as you like may become due at one moment, so a waiter that was woken by time and found something wakes the next.
-            to_ring = self._pass_on(line, woken_by)
+            to_ring = line.wake(1, woken_by)
         self._ring(to_ring)
 
     def _leave(self, mark: Mark) -> list[Mark]:
@@ -334,7 +332,7 @@ class Waiters:
             to_ring = line.get_up(mark)
             mark.heard = None  # Stale, should it be waited on again.
             if woken_by:
-                to_ring += self._pass_on(line, woken_by)
+                to_ring += line.wake(1, woken_by)
             self._sign_off(mark.topic, line)
         return to_ring
 
@@ -343,9 +341,6 @@ class Waiters:
         line.members -= 1
         if not line.members and self._lines.get(topic) is line:
             del self._lines[topic]
-
-    def _pass_on(self, line: "Line", woken_by: WokenBy) -> list[Mark]:
-        return line.wake(1, woken_by)
 
     def _ring(self, to_ring: Iterable[Mark]) -> None:
         """Ring the alarms, without the lock. Whose event loop is closed has left, and the next is told instead."""
