@@ -50,7 +50,7 @@ class Watched(Waiters):
 class Deaf(Watched):
     """Broken: forgets a hint that came before the wait."""
 
-    def _is_stale(self, mark: Mark, line: Line) -> bool:
+    def _is_stale(self, mark: Mark, line: Line | None) -> bool:
         return False
 
 

@@ -259,8 +259,7 @@ class Waiters:
         if not mark.is_out:
             mark.is_out = True
             self.marked.append(None)
-        line = mark.line
-        if line is not None and self._lines.get(mark.topic) is line:
+        if (line := mark.line) is not None and self._lines.get(mark.topic) is line:
             return line
         line = self._lines.get(mark.topic) or Line()
         line.members += 1
@@ -278,8 +277,7 @@ class Waiters:
         left_s, due_now = mark.deadline - self._now(), self._due_now()
         with self._lock:
             self._refuse_if_closed()
-            line = mark.line
-            if line is None or mark not in line.asleep:
+            if (line := mark.line) is None or mark not in line.asleep:
                 return None
             due_in_s = line.due_at - due_now if line.keeper is mark else math.inf
             if due_in_s <= 0:
@@ -307,8 +305,7 @@ class Waiters:
 
     def _begin_anew(self, mark: Mark) -> None:
         with self._lock:
-            line = mark.line
-            mark.heard = self._heard[hash(mark.topic) % SLOTS] if line is None else line.heard
+            mark.heard = self._heard[hash(mark.topic) % SLOTS] if mark.line is None else mark.line.heard
 
     def _used(self, mark: Mark) -> None:
         with self._lock:
@@ -317,7 +314,7 @@ class Waiters:
             if line is None or woken_by != "time":
                 return
             # As much as you like may become due at one moment, so a waiter that was woken by time and found something wakes the next.
-            to_ring = line.wake(1, woken_by)
+            to_ring = self._pass_on(line, woken_by)
         self._ring(to_ring)
 
     def _leave(self, mark: Mark) -> list[Mark]:
@@ -332,7 +329,7 @@ class Waiters:
             to_ring = line.get_up(mark)
             mark.heard = None  # Stale, should it be waited on again.
             if woken_by:
-                to_ring += line.wake(1, woken_by)
+                to_ring += self._pass_on(line, woken_by)
             self._sign_off(mark.topic, line)
         return to_ring
 
@@ -341,6 +338,9 @@ class Waiters:
         line.members -= 1
         if not line.members and self._lines.get(topic) is line:
             del self._lines[topic]
+
+    def _pass_on(self, line: "Line", woken_by: WokenBy) -> list[Mark]:
+        return line.wake(1, woken_by)
 
     def _ring(self, to_ring: Iterable[Mark]) -> None:
         """Ring the alarms, without the lock. Whose event loop is closed has left, and the next is told instead."""
