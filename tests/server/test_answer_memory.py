@@ -71,7 +71,7 @@ async def test_who_waits_for_room_too_long_is_told_to_come_again(monkeypatch: py
         await Share(memory, "c").wait_for(4)
     assert (refused(own), refused(total)) == ((429, b"1"), (503, b"1"))
     share.leave()
-    assert (await share.wait_for(4), memory.total) == (False, 8)
+    assert (share.take(4), memory.total) == (True, 8)
 
 
 class Served:

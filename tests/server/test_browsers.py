@@ -128,6 +128,25 @@ def test_every_answer_tells_browsers_to_do_nothing_with_it(served: Served, path:
     reply.close()
 
 
+@pytest.mark.parametrize(
+    "headers",
+    [{"Origin": "OWN"}, {"Origin": "OWN", "Sec-Fetch-Site": "same-origin"}, {"Origin": "null"}, {"Origin": "https://evil.example"}],
+)
+def test_so_does_the_answer_to_whatever_a_page_posts(served: Served, headers: dict[str, str]) -> None:
+    sent = {name: value.replace("OWN", own(served)) for name, value in headers.items()} | JSON
+    assert SAID.items() <= dict(ask(served, "/v1/put", PUT, **sent).headers.items()).items()
+
+
+def test_a_program_that_posts_is_told_nothing_that_only_browsers_read(served: Served) -> None:
+    reply = ask(served, "/v1/put", PUT, **JSON)
+    assert reply.status == 200
+    assert not SAID.keys() & {name.lower() for name in reply.headers}
+
+
+def test_a_program_that_is_refused_is(served: Served) -> None:
+    assert SAID.items() <= dict(ask(served, "/v1/put", b"{", **JSON).headers.items()).items()
+
+
 SAID = {
     "cache-control": "no-store",
     "content-security-policy": "default-src 'none'; frame-ancestors 'none'",

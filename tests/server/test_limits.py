@@ -35,7 +35,7 @@ async def stay() -> None:
     """Everyone is welcome."""
 
 
-SOMEBODY = anyone("here", DEFAULT, stay, may_copy=False)
+SOMEBODY = anyone("here", DEFAULT, stay, lambda: False, may_copy=False)
 
 
 @pytest.fixture

@@ -51,7 +51,7 @@ async def stay() -> None:
     """Be welcome."""
 
 
-SOMEBODY = anyone("here", DEFAULT, stay, may_copy=False)
+SOMEBODY = anyone("here", DEFAULT, stay, lambda: False, may_copy=False)
 
 
 async def decoded(budget: Budget, body: bytes, clock: Clock | None = None, spend_s: float = 0.0) -> Any:

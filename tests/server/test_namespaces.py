@@ -49,6 +49,7 @@ from holdfast.commands.transaction import Fenced
 from holdfast.errors import ClaimLost, HoldfastError, LeaseHeld
 from holdfast.records import Entry, Message, Receipt, Settings, hidden_id
 from holdfast.server.app import Options
+from holdfast.server.namespaces.commands import LISTING
 from holdfast.server.namespaces.names import AUDIT, DEFAULT, RESERVED, TOKENS, Namespace
 from holdfast.stores import Store
 from holdfast.stores.http.protocol import ROUTES
@@ -360,6 +361,11 @@ def test_the_default_namespace_is_what_a_store_has_without_a_server(default: Htt
     inner.execute(Put("jobs", [Item("a", ONE)]))
     assert default.execute(Count("jobs")).ready == 1
     assert DEFAULT.inside("jobs") == "jobs"
+
+
+def test_all_commands_that_list_names_hide_those_of_other_namespaces_from_the_default_one() -> None:
+    listing = {route.command for route in ROUTES if "listed" in route.command.named.__code__.co_names}
+    assert listing == {Names} < set(LISTING) == {Names, Together}
 
 
 def test_a_url_with_a_namespace_works_wherever_a_url_does(served: Served, acme: HttpStore) -> None:

@@ -5,7 +5,7 @@ must not fill the memory.
 """
 
 from bisect import bisect_left
-from collections import Counter, defaultdict
+from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, Final
 
@@ -46,7 +46,7 @@ class Metrics:
         self._told_apart = 0
         self._fenced = 0
         # The ids of the last commands, the oldest first.
-        self._commands: dict[str, None] = {}
+        self._commands: OrderedDict[str, None] = OrderedDict()
 
     def answered(self, route: str, status: int, elapsed_s: float, problem: str | None) -> None:
         """Count a request that was answered."""
@@ -78,7 +78,7 @@ class Metrics:
             return False
         self._commands[command_id] = None
         if len(self._commands) > COMMANDS:
-            del self._commands[next(iter(self._commands))]
+            self._commands.popitem(last=False)
         return True
 
     def _count(self, prefix: str, queue: str, op: str, count: int) -> None:

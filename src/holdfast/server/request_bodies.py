@@ -76,16 +76,20 @@ class Bodies:
         self._budget = budget
         self._most_bytes = most_bytes
 
+    def short(self, scope: Scope) -> bytes | None:
+        """The body, nearly always: if it is short, and came with its head; else it is to be read and `decoded`."""
+        _check_headers(scope)
+        if BODY not in scope or len(scope[BODY]) > min(SHORT_BYTES, self._most_bytes):
+            return None
+        scope[READ] = True
+        return check_json(scope.pop(BODY))  # Who waits long must not keep it.
+
     async def decoded(self, scope: Scope, receive: Receive, decode: Callable[[bytes], T], shape: Shape = BATCH) -> T:
         """The body, refused as soon as it is too long, whatever its length was said to be."""
-        _check_headers(scope)
-        whole: bytes | None = scope.pop(BODY, None)  # Nearly always; who waits long must not keep it.
-        if whole is None or len(whole) > SHORT_BYTES:
-            return await self._decoded_long(scope, receive, partial(_decode_long, decode, shape), whole)
-        if len(whole) > self._most_bytes:
-            raise _too_large(self._most_bytes)
-        scope[READ] = True
-        return decode(check_json(whole))
+        short = self.short(scope)
+        if short is not None:
+            return decode(short)
+        return await self._decoded_long(scope, receive, partial(_decode_long, decode, shape), scope.pop(BODY, None))
 
     async def _decoded_long(self, scope: Scope, receive: Receive, decode: Callable[[bytes], T], whole: bytes | None) -> T:
         caller = caller_of(scope)

@@ -1,8 +1,9 @@
 """Refuses requests of web pages of other origins while a server has no tokens."""
 
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
-from holdfast.server.asgi import Scope
+from holdfast.server.asgi import Scope, header
 from holdfast.stores.http.problems import WireError
 
 ANSWER_HEADERS: Final = [
@@ -12,7 +13,7 @@ ANSWER_HEADERS: Final = [
     ("referrer-policy", "no-referrer"),
     ("x-content-type-options", "nosniff"),
 ]
-"""They go with every answer."""
+"""They go with every answer to what a browser may have sent."""
 
 OWN_SITES: Final = frozenset({b"same-origin", b"none"})
 """What `Sec-Fetch-Site` says of a page of this server, and of a user who typed the address."""
@@ -22,16 +23,21 @@ JSON: Final = b"application/json"
 
 def refuse_other_origins(scope: Scope) -> None:
     """Refuse a request that a page of another origin made; programs send neither of these headers."""
-    host, origins = b"", list[bytes]()
     for name, value in scope["headers"]:
-        if name == b"host":
-            host = value
-        elif name == b"origin":
-            origins.append(value)
-        elif name == b"sec-fetch-site" and value not in OWN_SITES:
+        if name == b"sec-fetch-site" and value not in OWN_SITES:
             raise _cross_origin()
-    if any(not _is_own(origin, host) for origin in origins):
-        raise _cross_origin()
+        if name == b"origin" and not _is_own(value, header(scope, b"host") or b""):
+            raise _cross_origin()
+
+
+def may_be_of_a_browser(scope: Mapping[str, Any]) -> bool:
+    """Whether a browser may have sent the request. In a POST each names the origin of its page, if only as `null`."""
+    if scope["method"] != "POST":
+        return True
+    for name, _ in scope["headers"]:  # noqa: SIM110 - asked for every command, and a generator would double what it costs
+        if name in (b"origin", b"sec-fetch-site"):
+            return True
+    return False
 
 
 def is_json(content_type: bytes | None) -> bool:

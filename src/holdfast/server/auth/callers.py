@@ -32,6 +32,8 @@ class Caller(Struct, frozen=True):
     scopes: tuple[Scope, ...]
     stay: Callable[[], Awaitable[None]]
     """Raises once they are welcome no more; asked before each command of a request, however long that lasts."""
+    is_known: Callable[[], bool]
+    """Whether it is known without asking the store that they are welcome; then `stay` need not be asked."""
     commands: str = ""
     """Prefix of the ids of their commands in the store, before the namespace: no caller gets the answer of another."""
     may_copy: bool = True
@@ -78,9 +80,11 @@ def may_know_one_of(caller: Caller, kind: Kind, text: str) -> bool:
 _EVERYTHING: Final = Scope.parse(ADMIN)
 
 
-def anyone(where: str, namespace: Namespace, stay: Callable[[], Awaitable[None]], *, may_copy: bool) -> Caller:
+def anyone(
+    where: str, namespace: Namespace, stay: Callable[[], Awaitable[None]], is_known: Callable[[], bool], *, may_copy: bool
+) -> Caller:
     """The caller of a server that asks for no token: may do everything, but copy the store only where the server was started for it."""
-    return Caller("anyone", where, namespace, (_EVERYTHING,), stay, may_copy=may_copy)
+    return Caller("anyone", where, namespace, (_EVERYTHING,), stay, is_known, may_copy=may_copy)
 
 
 def caller_of(scope: AsgiScope) -> Caller:

@@ -55,17 +55,21 @@ class Reach:
         return self._store.guarantees
 
     async def execute(self, command: Command[R]) -> R:
-        await self._caller.stay()
+        if not self._caller.is_known():
+            await self._caller.stay()
         if isinstance(command, Configure) and (settings := await self._unchanged(command)) is not None:
             same: R = outside(settings, self._namespace)
             return same
         for need in needs_of(command):
             check(self._caller, need)
-        if await self._share.wait_for(may_bring(command, self.limits)):
+        brings = may_bring(command, self.limits)
+        if brings and not self._share.take(brings):
+            await self._share.wait_for(brings)
             await self._caller.stay()
         size_bytes = 0
         try:
-            size_bytes = await self._tenants.enter(command, self._namespace)
+            if not self._tenants.is_free(command, self._namespace):
+                size_bytes = await self._tenants.enter(command, self._namespace)
             answer = hide_ids(command, await self._execute(command))
         except Exception as error:
             hide_ids_in_error(error)
@@ -73,8 +77,10 @@ class Reach:
                 error_outside(error, self._namespace)
             raise
         finally:
-            self._tenants.leave(self._namespace, size_bytes)
-        self._share.keep(brought(answer))
+            if size_bytes:
+                self._tenants.leave(self._namespace, size_bytes)
+        if brings:
+            self._share.keep(brought(answer))
         theirs: R = outside(answer, self._namespace) if self._namespace.prefix else answer
         return theirs
 

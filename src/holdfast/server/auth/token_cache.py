@@ -52,11 +52,15 @@ class KnownTokens:
             self._is_open = asked
         return self._ever_made
 
+    def known(self, token_id: str) -> Token | None:
+        """The token of this id, if it is known without asking the store."""
+        known = self._known.get(token_id)
+        return known[0] if known is not None and self._hints.is_fresh(known[1]) else None
+
     async def find(self, token_id: str) -> Token | None:
         """The token of this id, None if it was revoked, has expired or was never made."""
-        known = self._known.get(token_id)
-        if known is not None and self._hints.is_fresh(known[1]):
-            return known[0]
+        if (known := self.known(token_id)) is not None:
+            return known
         # One question for all who bring the token now, however many they are; it goes on when the one who began it leaves.
         asking = self._asking.get(token_id)
         if asking is None or not self._hints.is_fresh(asking[1]):

@@ -1,7 +1,6 @@
 """Limits the number of running requests, before a body is read."""
 
-from collections import Counter
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Final
 
@@ -34,21 +33,22 @@ class InFlight:
         self._most = most
         self._status = status
         self._whose = whose
-        self._counts: Counter[str] = Counter()
+        self._counts: dict[str, int] = {}
 
     @property
     def count(self) -> int:
         """How many there are at this moment."""
-        return self._counts.total()
+        return sum(self._counts.values())
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         whose = self._whose(scope)
-        if whose is None:
-            await self._app(scope, receive, send)
-            return
-        if self._counts[whose] >= self._most:
+        return self._app(scope, receive, send) if whose is None else self._counted(whose, scope, receive, send)
+
+    async def _counted(self, whose: str, scope: Scope, receive: Receive, send: Send) -> None:
+        count = self._counts.get(whose, 0)
+        if count >= self._most:
             raise WireError("too_many_requests", self._status, f"{self._most:,} requests are in progress: try again", RETRY)
-        self._counts[whose] += 1
+        self._counts[whose] = count + 1
         slots: list[Callable[[], None]] = scope.setdefault(SLOTS, [])
         slots.append(partial(self._leave, whose))
         try:
@@ -57,6 +57,7 @@ class InFlight:
             leave_slots(scope)
 
     def _leave(self, whose: str) -> None:
-        self._counts[whose] -= 1
-        if not self._counts[whose]:
+        if self._counts[whose] == 1:
             del self._counts[whose]
+        else:
+            self._counts[whose] -= 1

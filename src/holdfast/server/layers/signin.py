@@ -73,7 +73,7 @@ class SignIn:
 
     def _anyone(self, scope: Scope, where: str, asked: Namespace | None) -> Caller:
         refuse_other_origins(scope)
-        return anyone(where, asked or DEFAULT, self._stay_anyone, may_copy=self._allows_copy)
+        return anyone(where, asked or DEFAULT, self._stay_anyone, self._tokens.are_known_not_needed, may_copy=self._allows_copy)
 
     async def _stay_anyone(self) -> None:
         if await self._tokens.asks():
@@ -81,7 +81,7 @@ class SignIn:
 
     async def _sign_in(self, text: str, where: str) -> Token:
         token_id = id_of(text)
-        token = None if token_id is None else await self._tokens.find(token_id)
+        token = None if token_id is None else self._tokens.known(token_id) or await self._tokens.find(token_id)
         if token is None or not token.fits(text):
             # Only now: a good token is let in whatever others sent from the same address.
             self._failures.check(where)
@@ -97,8 +97,11 @@ class SignIn:
             if known is None or not known.fits(text):
                 raise _unwelcome()
 
+        def is_known() -> bool:
+            return self._tokens.known(token.id) is token
+
         namespace, sees_all = _namespace(token, asked), ANY in token.namespaces
-        return Caller(f"token {token.id}", where, namespace, token.grants, stay, f"{token.id}/", sees_all=sees_all)
+        return Caller(f"token {token.id}", where, namespace, token.grants, stay, is_known, f"{token.id}/", sees_all=sees_all)
 
 
 def split_path(path: str) -> tuple[str | None, str]:

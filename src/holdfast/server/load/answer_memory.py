@@ -1,7 +1,7 @@
 """Counts the bytes of responses in memory until they are sent; further requests wait or are refused."""
 
 import asyncio
-from collections import Counter, OrderedDict, deque
+from collections import OrderedDict, deque
 from typing import Final
 
 from holdfast.stores.http.problems import WireError
@@ -24,7 +24,7 @@ class Memory:
         self._most = most
         self._most_each = min(most, most_each)
         self._total = 0
-        self._held: Counter[str] = Counter()
+        self._held: dict[str, int] = {}
         # Who waits, by caller: the first of each is next, and no caller stands in the way of another.
         self._waiting: OrderedDict[str, deque[tuple[int, asyncio.Future[None]]]] = OrderedDict()
 
@@ -33,11 +33,17 @@ class Memory:
         """How many bytes are held at this moment."""
         return self._total
 
-    async def wait(self, whose: str, size: int) -> bool:
-        """Hold so many bytes more as soon as there is room, or refuse after a while; return whether that took any time."""
-        if not size or (whose not in self._waiting and self._has_room(whose, size)):
-            self.hold(whose, size)
+    def take(self, whose: str, size: int) -> bool:
+        """Hold so many bytes more if there is room now; whether there was."""
+        if whose in self._waiting or not self._has_room(whose, size):
             return False
+        self.hold(whose, size)
+        return True
+
+    async def wait(self, whose: str, size: int) -> None:
+        """Hold so many bytes more as soon as there is room, or refuse after a while."""
+        if self.take(whose, size):
+            return
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         line = self._waiting.setdefault(whose, deque())
         line.append((size, turn))
@@ -52,19 +58,19 @@ class Memory:
             if isinstance(error, TimeoutError):
                 raise self._refusal(whose, size) from None
             raise
-        return True
 
     def hold(self, whose: str, size: int) -> None:
         """Count so many bytes more, or fewer."""
         self._total += size
-        self._held[whose] += size
-        if not self._held[whose]:
-            del self._held[whose]
-        if size < 0:
+        if held := self._held.get(whose, 0) + size:
+            self._held[whose] = held
+        else:
+            self._held.pop(whose, None)
+        if size < 0 and self._waiting:
             self._admit()
 
     def _has_room(self, whose: str, size: int) -> bool:
-        held = self._held[whose]
+        held = self._held.get(whose, 0)
         return (not held or held + size <= self._most_each) and (not self._total or self._total + size <= self._most)
 
     def _admit(self) -> None:
@@ -74,8 +80,7 @@ class Memory:
             while line and (line[0][1].done() or self._has_room(whose, line[0][0])):
                 size, turn = line.popleft()
                 if not turn.done():
-                    self._total += size
-                    self._held[whose] += size
+                    self.hold(whose, size)
                     turn.set_result(None)
             if not line:
                 del self._waiting[whose]
@@ -83,7 +88,8 @@ class Memory:
                 self._waiting.move_to_end(whose)
 
     def _refusal(self, whose: str, size: int) -> WireError:
-        is_own = self._held[whose] and self._held[whose] + size > self._most_each
+        held = self._held.get(whose, 0)
+        is_own = held and held + size > self._most_each
         most, status = (self._most_each, 429) if is_own else (self._most, 503)
         whose_answers = "your answers" if is_own else "answers"
         detail = f"{whose_answers} already take {most // MIB:,} MiB here: read them, or request less at a time"
@@ -98,11 +104,17 @@ class Share:
         self._whose = whose
         self._held = 0
 
-    async def wait_for(self, size: int) -> bool:
-        """Hold more as soon as there is room; return whether that took any time."""
-        has_waited = await self._memory.wait(self._whose, size)
+    def take(self, size: int) -> bool:
+        """Hold more if there is room now; whether there was."""
+        if not self._memory.take(self._whose, size):
+            return False
         self._held += size
-        return has_waited
+        return True
+
+    async def wait_for(self, size: int) -> None:
+        """Hold more as soon as there is room."""
+        await self._memory.wait(self._whose, size)
+        self._held += size
 
     def keep(self, size: int) -> None:
         """Hold so many bytes from now on."""

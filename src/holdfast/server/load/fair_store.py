@@ -134,10 +134,11 @@ class Turns:
 
     def enter(self, whose: str) -> bool:
         """Take a place if there is one; else the caller is to `wait`."""
-        if not self._may_enter(whose):
+        taken = self._taken.get(whose, 0)
+        if self.count >= self._places or taken >= max(1, self._places // self._active.count):
             return False
         self.count += 1
-        self._taken[whose] = self._taken.get(whose, 0) + 1
+        self._taken[whose] = taken + 1
         return True
 
     async def wait(self, whose: str) -> None:
@@ -163,12 +164,8 @@ class Turns:
         if self._lines:
             self._let_in()
 
-    def _may_enter(self, whose: str) -> bool:
-        return self.count < self._places and self._taken.get(whose, 0) < max(1, self._places // self._active.count)
-
     def _let_in(self) -> None:
-        while (whose := next(filter(self._may_enter, self._lines), None)) is not None:
-            self.enter(whose)
+        while (whose := next(filter(self.enter, self._lines), None)) is not None:
             line = self._lines.pop(whose)
             line.popleft().set_result(None)
             if line:
@@ -192,7 +189,7 @@ class Delays:
 
     def small_begins(self) -> None:
         """Count a small command that is at the store."""
-        if not self._waiting:
+        if self._suspects and not self._waiting:
             self._since = self._now()
         self._waiting += 1
 
@@ -200,13 +197,13 @@ class Delays:
         """It was answered, or given up."""
         if self._suspects:
             self._note()
+            self._since = self._now()
         self._waiting -= 1
-        self._since = self._now()
 
     @contextmanager
     def suspected(self) -> "Iterator[Suspect]":
         """What runs in the block may be what small commands wait for."""
-        suspect = Suspect(self._now())
+        suspect = Suspect(self._now())  # Whatever small commands waited for before is not its fault.
         self._suspects.add(suspect)
         try:
             yield suspect

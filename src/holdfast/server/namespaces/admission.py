@@ -64,6 +64,10 @@ class Tenants:
         self._now = now
         self._used: dict[str, _Used] = {}
 
+    def is_free(self, command: Command[Any], namespace: Namespace) -> bool:
+        """Whether it is known without asking the store that no quota limits the command; else it is to `enter`."""
+        return not isinstance(command, GROWING) or (self._quotas.are_known_to_be_none() and namespace.name not in self._used)
+
     async def enter(self, command: Command[Any], namespace: Namespace) -> int:
         """Let a command in, or refuse it; return the bytes to be given to `leave` once it was executed."""
         if not isinstance(command, GROWING):

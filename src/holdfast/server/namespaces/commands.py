@@ -1,10 +1,10 @@
 """Translates names in commands into the caller's namespace."""
 
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from msgspec import Struct
 
-from holdfast.commands import Command
+from holdfast.commands import Command, Names, Together
 from holdfast.commands.names import Verb, Whole
 from holdfast.errors import NotAllowed
 from holdfast.records import Kind
@@ -12,9 +12,14 @@ from holdfast.server.namespaces.names import LAST_RESERVED, Namespace
 
 R = TypeVar("R")
 
+LISTING: Final = (Names, Together)
+"""What lists names, or may."""
+
 
 def inside(command: Command[R], namespace: Namespace) -> Command[R]:
     """The same command in the namespace. In the default one names stand as they are, but that no list shows the others'."""
+    if not namespace.prefix and not isinstance(command, LISTING):
+        return command
     return command.named(_Inside(namespace))
 
 

@@ -67,6 +67,10 @@ class KnownQuotas:
         """Hear no hints any more."""
         self._hints.close()
 
+    def are_known_to_be_none(self) -> bool:
+        """Whether no namespace has a quota, and that is known without asking the store."""
+        return not self._quotas and self._hints.is_fresh(self._asked)
+
     async def of(self, namespace: str) -> Quota:
         """The quota of a namespace."""
         if not self._hints.is_fresh(self._asked):

@@ -7,6 +7,7 @@ from typing import Any, Final
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
 from holdfast.server.asgi import BODY, HANG_UP, REPLY, Headers
+from holdfast.server.auth.browsers import ANSWER_HEADERS, may_be_of_a_browser
 
 HEAD_S: Final = 30.0
 HEAD_BYTES: Final = 64 * 1024
@@ -124,7 +125,10 @@ def reply(cycle: RequestResponseCycle, status: int, body: bytes, headers: Header
     if status != OK or cycle.response_started or cycle.disconnected or not cycle.keep_alive or cycle.flow.write_paused:
         return False
     cycle.response_started = cycle.response_complete = True
-    lines = [b"%s: %s\r\n" % line for line in (*cycle.default_headers, *headers)]
+    for_all = cycle.default_headers
+    if not may_be_of_a_browser(cycle.scope):
+        for_all = for_all[: -len(ANSWER_HEADERS)]  # They are the last, and each costs a program what it takes to read them.
+    lines = [b"%s: %s\r\n" % line for line in (*for_all, *headers)]
     cycle.transport.write(b"".join((STATUS_LINE[status], *lines, b"\r\n", body)))
     cycle.message_event.set()
     cycle.on_response()

@@ -1,6 +1,5 @@
 """Runs a server from the options of `holdfast serve`."""
 
-import gc
 import logging
 import sys
 import time
@@ -15,6 +14,7 @@ from holdfast.errors import StoreUnavailable
 from holdfast.passwords import without_password
 from holdfast.server.app import DEFAULT_OPTIONS, ControlPlane, Options
 from holdfast.server.auth.tokens import ever_made, has_tokens
+from holdfast.server.process.garbage import Garbage
 from holdfast.server.process.network_policy import Exposure
 from holdfast.server.process.uvicorn_server import Server
 from holdfast.stores import Store
@@ -34,12 +34,11 @@ def run(store_url: str | None, exposure: Exposure, options: Options = DEFAULT_OP
     sys.setswitchinterval(SWITCH_S)
     store = connect_patiently(store_url)
     exposure.check(asks_for_tokens=has_tokens(store))
-    server = Server(ControlPlane(store, replace(options, hosts=exposure.known_hosts)), exposure)
+    garbage = Garbage()
+    server = Server(ControlPlane(store, replace(options, hosts=exposure.known_hosts)), exposure, when_started=garbage.watch)
     allowed = "by token" if ever_made(store) else "to every client that can reach it"
     _log.info("serving %s (%s) at %s, %s", without_password(store.url), store.guarantees.engine, server.url, allowed)
-    # What is there now stays: the collector of cycles, for which everything stands still, need not look at it again and again.
-    gc.collect()
-    gc.freeze()
+    garbage.begin()
     server.serve_forever()
     _log.info("stopped: every request was finished")
 

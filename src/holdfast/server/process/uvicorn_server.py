@@ -4,7 +4,7 @@ import asyncio
 import socket
 import ssl
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import Final
@@ -29,9 +29,16 @@ CONNECTIONS: Final = 20_000
 class Server(uvicorn.Server):
     """A server of one process, on a socket that listens already. At its end the waits end first: else it would drain as long as they."""
 
-    def __init__(self, plane: ControlPlane, exposure: Exposure = Exposure(), drain_s: int = DRAIN_S) -> None:  # noqa: B008 - frozen
+    def __init__(
+        self,
+        plane: ControlPlane,
+        exposure: Exposure = Exposure(),  # noqa: B008 - frozen
+        drain_s: int = DRAIN_S,
+        when_started: Callable[[], object] = lambda: None,
+    ) -> None:
         super().__init__(_config(plane, exposure, drain_s))
         self._plane = plane
+        self._when_started = when_started
         self._exposure = exposure
         # Whoever connects from here on waits until the server runs.
         self._listener = _listen(exposure.host, exposure.port)
@@ -51,6 +58,7 @@ class Server(uvicorn.Server):
             loop = asyncio.get_running_loop()
             loop.create_server = partial(loop.create_server, ssl_handshake_timeout=HANDSHAKE_S)  # type: ignore[method-assign]
         await super().startup(sockets)
+        self._when_started()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._plane.end_waits()

@@ -59,6 +59,10 @@ class CommandRoute:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         begun = self._stalls.begin()
+        short = self._bodies.short(scope)
+        if short is not None:
+            await self._answer(scope, receive, send, self._decode(short), begun)
+            return
         command = await self._bodies.decoded(scope, receive, self._decode, self._shape)
         await metered(self._answer(scope, receive, send, command, begun))
 

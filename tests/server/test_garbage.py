@@ -1,0 +1,96 @@
+"""Full collections of garbage: none is begun by Python itself, and they take a small part of the time."""
+
+import gc
+from collections.abc import Iterator
+
+import pytest
+
+from holdfast.server.process.garbage import SELDOM_S, SHARE, Garbage
+
+
+class Collector:
+    """A clock, and a collection that takes its time."""
+
+    def __init__(self, takes_s: float) -> None:
+        self.now_s = 100.0
+        self.takes_s = takes_s
+        self.times: list[float] = []
+
+    def collect(self) -> None:
+        self.times.append(self.now_s)
+        self.now_s += self.takes_s
+        gc.collect()
+
+    def run(self, garbage: Garbage, seconds: int) -> int:
+        """Let so much time pass, in which something survives young collections; return how many full ones there were."""
+        before = len(self.times)
+        for _ in range(seconds):
+            self.now_s += 1.0
+            gc.collect(1)
+            garbage.look()
+        return len(self.times) - before
+
+
+@pytest.fixture(autouse=True)
+def _as_before() -> Iterator[None]:
+    thresholds = gc.get_threshold()
+    yield
+    gc.set_threshold(*thresholds)
+    gc.unfreeze()
+
+
+def garbage_of(collector: Collector) -> Garbage:
+    return Garbage(lambda: collector.now_s, collector.collect)
+
+
+def test_full_collections_take_a_small_part_of_the_time_however_long_each_takes() -> None:
+    collector = Collector(takes_s=0.08)
+    assert collector.run(garbage_of(collector), 400) == 400 // (SHARE * 0.08)
+
+
+def test_short_ones_come_every_few_seconds() -> None:
+    collector = Collector(takes_s=0.0)
+    assert collector.run(garbage_of(collector), 100) == 100 // SELDOM_S
+
+
+def test_nothing_is_collected_while_nothing_happens() -> None:
+    collector = Collector(takes_s=0.0)
+    garbage = garbage_of(collector)
+    garbage.begin()
+    begun = len(collector.times)
+    collector.now_s += 1_000.0
+    garbage.look()
+    assert len(collector.times) == begun
+
+
+def test_python_itself_begins_none() -> None:
+    full: list[str] = []
+
+    def note(phase: str, info: dict[str, int]) -> None:
+        if phase == "start" and info["generation"] == 2:
+            full.append(phase)
+
+    Garbage().begin()
+    gc.callbacks.append(note)
+    try:
+        kept = [[number] for number in range(300_000)]
+    finally:
+        gc.callbacks.remove(note)
+    assert len(kept) == 300_000
+    assert not full
+
+
+def test_control_python_would_begin_some() -> None:
+    full: list[str] = []
+
+    def note(phase: str, info: dict[str, int]) -> None:
+        if phase == "start" and info["generation"] == 2:
+            full.append(phase)
+
+    gc.callbacks.append(note)
+    try:
+        kept = [[number] for number in range(300_000)]
+    finally:
+        gc.callbacks.remove(note)
+    assert len(kept) == 300_000
+    assert full
