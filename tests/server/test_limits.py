@@ -133,7 +133,7 @@ async def test_more_requests_at_once_than_allowed_are_told_to_come_again() -> No
 
     limited = InFlight(work, most=2)
     scope: Scope = {"path": "/v1/put", "query_string": b""}
-    under_way = [asyncio.create_task(limited(scope, work, work)) for _ in range(2)]  # type: ignore[arg-type]
+    under_way = [asyncio.ensure_future(limited(scope, work, work)) for _ in range(2)]  # type: ignore[arg-type]
     await asyncio.sleep(0)
     with pytest.raises(WireError) as refused:
         await limited(scope, work, work)  # type: ignore[arg-type]
