@@ -23,13 +23,16 @@ COUNTS = """
 import django
 django.setup()
 from django.core.management import call_command
-call_command("holdfast_worker", until_empty=True, concurrency=4, queues="default", verbosity=0)
 from holdfast import Dict, Queue
 from holdfast.integrations.django.compat import task_backends
 from tests.django_site.models import Order
 client = task_backends["default"].place.client
+queue = Queue("default", client=client)
+while queue.stats().ready or queue.stats().leased:
+    # The leases of the killed workers end soon.
+    call_command("holdfast_worker", until_empty=True, concurrency=4, queues="default", verbosity=0)
 packed = Order.objects.filter(packed=True).count()
-print(Order.objects.count(), packed, Dict("default-django", client=client).length(), Queue("default", client=client).stats().total)
+print(Order.objects.count(), packed, Dict("default-django", client=client).length(), queue.stats().total)
 """
 
 
@@ -55,7 +58,7 @@ class Site:
         )
 
     def worker(self) -> "subprocess.Popen[str]":
-        return self.start("-m", "django", "holdfast_worker", "--queues", "default", "--verbosity", "0")
+        return self.start("-m", "django", "holdfast_worker", "--queues", "default", "--lease-s", "1", "--verbosity", "0")
 
     def counts(self) -> tuple[int, int, int, int]:
         """Orders, packed orders, jobs that ended well, jobs that are left, once a worker has found nothing more to do."""

@@ -1,0 +1,70 @@
+"""What is not supported, and what to do instead."""
+
+from collections.abc import Collection, Mapping
+from difflib import get_close_matches
+from typing import Any, Final
+
+from holdfast.surfaces.celery.exceptions import ImproperlyConfigured
+
+ROUTES: Final = "there are no exchanges: name a queue, with queue= or task_routes"
+RATES: Final = "rates of tasks are not there yet: use holdfast.Limiter inside of the task"
+LINKS: Final = "let the task itself call the next one, `next_task.delay(…)`"
+JSON_ONLY: Final = "only JSON is kept: give 'json', and arguments that are plain data"
+
+REMEDIES: Final[Mapping[str, str]] = {
+    "rate_limit": RATES,
+    "task_annotations": f"{RATES}, and give the other options to @app.task",
+    "link": LINKS,
+    "link_error": f"{LINKS}, in an except clause",
+    "exchange": ROUTES,
+    "exchange_type": ROUTES,
+    "routing_key": ROUTES,
+    "task_queues": ROUTES,
+    "task_default_exchange": ROUTES,
+    "task_default_routing_key": ROUTES,
+    "task_create_missing_queues": ROUTES,
+    "headers": "use holdfast.Queue.put(metadata=…) for what travels beside a message",
+    "base": "write a decorator, or a function that the task calls",
+    "typing": "arguments are checked when the function is called",
+    "track_started": "it is always so: a running task is STARTED",
+    "task_track_started": "it is always so: a running task is STARTED",
+    "send_events": "look at holdfast.Worker.list(), `holdfast queue`, or the log",
+    "worker_send_task_events": "look at holdfast.Worker.list(), `holdfast queue`, or the log",
+    "task_send_sent_event": "look at holdfast.Worker.list(), `holdfast queue`, or the log",
+    "reject_on_worker_lost": "it is always so: a job whose worker died is run again, within its attempts",
+    "task_reject_on_worker_lost": "it is always so: a job whose worker died is run again, within its attempts",
+    "worker_prefetch_multiplier": "a worker claims ahead only while jobs are short; give prefetch= to app.holdfast.run(…)",
+    "broker_transport_options": "options of a store stand in its URL",
+    "broker_connection_retry_on_startup": "a worker waits for its store by itself: remove it",
+    "worker_max_tasks_per_child": "tasks run in threads here: remove it",
+    "retry": "a put that could not be sent is tried again by the store's client: remove it",
+    "retry_policy": "a put that could not be sent is tried again by the store's client: remove it",
+    "compression": "wrap a codec of holdfast.Tasks; the surface keeps plain JSON",
+    "chunks": "call delay in a loop over slices",
+    "connection": "use holdfast.Tasks, whose using(connection=…) puts a job in your transaction",
+    "producer": "there are no producers of Kombu: remove it",
+    "shadow": "give the task another name",
+    "stamped_headers": "use the labels of holdfast.Queue.put",
+}
+
+
+def refused(what: str, name: str, known: Collection[str]) -> ImproperlyConfigured:
+    """The error for an option or a setting that is not supported."""
+    if name in REMEDIES:
+        return ImproperlyConfigured(f"{what}: {name!r} is not supported; {REMEDIES[name]}")
+    close = get_close_matches(name, known, 1)
+    hint = f"did you mean {close[0]!r}? " if close else ""
+    return ImproperlyConfigured(f"{what}: {name!r} is not supported; {hint}supported: {', '.join(sorted(known))}")
+
+
+def refuse_unknown(what: str, given: Mapping[str, Any], known: Collection[str]) -> None:
+    """Refuse the first option that is not supported. Nothing is ignored."""
+    for name in given:
+        if name not in known:
+            raise refused(what, name, known)
+
+
+def only(what: str, name: str, value: Any, allowed: Collection[Any], remedy: str) -> None:
+    """Refuse a value of an option that other values of are supported."""
+    if value not in allowed:
+        raise ImproperlyConfigured(f"{what}: {name}={value!r} is not supported; {remedy}")

@@ -1,0 +1,112 @@
+"""What the Celery-shaped surface does not do is refused, and the message names the remedy."""
+
+from typing import Any
+
+import pytest
+
+from holdfast.surfaces.celery import Celery, shared_task
+from holdfast.surfaces.celery.exceptions import ImproperlyConfigured, NotRegistered
+from holdfast.surfaces.celery.refusals import REMEDIES
+from holdfast.surfaces.celery.schedules import crontab
+
+OF_TASKS = ("rate_limit", "base", "typing", "track_started", "send_events", "reject_on_worker_lost", "compression")
+OF_CALLS = (
+    *("link", "link_error", "exchange", "routing_key", "headers", "retry", "retry_policy", "connection", "producer", "shadow"),
+    *("compression", "stamped_headers"),
+)
+OF_SETTINGS = (
+    *("task_annotations", "task_queues", "task_default_exchange", "task_default_routing_key", "worker_prefetch_multiplier"),
+    *("task_send_sent_event", "worker_send_task_events", "broker_transport_options", "broker_connection_retry_on_startup"),
+    *("task_reject_on_worker_lost", "worker_max_tasks_per_child", "task_track_started", "task_create_missing_queues"),
+)
+
+
+@pytest.fixture
+def send(celery: Celery) -> Any:
+    @celery.task
+    def send() -> None:
+        pass
+
+    return send
+
+
+@pytest.mark.parametrize("option", OF_TASKS)
+def test_an_option_of_a_task_is_refused(celery: Celery, option: str) -> None:
+    for decorator in (celery.task, shared_task):
+        with pytest.raises(ImproperlyConfigured) as refused:
+            decorator(**{option: "x"})
+        assert REMEDIES[option] in str(refused.value)
+
+
+@pytest.mark.parametrize("option", OF_CALLS)
+def test_an_option_of_a_call_is_refused(send: Any, option: str) -> None:
+    with pytest.raises(ImproperlyConfigured) as refused:
+        send.apply_async(**{option: "x"})
+    assert REMEDIES[option] in str(refused.value)
+
+
+@pytest.mark.parametrize("setting", OF_SETTINGS)
+def test_a_setting_is_refused(celery: Celery, setting: str) -> None:
+    with pytest.raises(ImproperlyConfigured) as refused:
+        celery.conf[setting] = "x"
+    assert REMEDIES[setting] in str(refused.value)
+
+
+def test_a_misspelled_option_is_refused_with_the_one_that_was_meant(celery: Celery, send: Any) -> None:
+    with pytest.raises(ImproperlyConfigured, match="did you mean 'max_retries'"):
+        celery.task(max_retry=3)
+    with pytest.raises(ImproperlyConfigured, match="did you mean 'countdown'"):
+        send.apply_async(count_down=3)
+    with pytest.raises(ImproperlyConfigured, match="did you mean 'timezone'"):
+        celery.conf.time_zone = "UTC"
+
+
+@pytest.mark.parametrize(
+    ("refused", "said"),
+    [
+        (lambda app, send: app.task(acks_late=False), "always acknowledged after it ran"),
+        (lambda app, send: app.task(serializer="pickle"), "only JSON is kept"),
+        (lambda app, send: send.apply_async(serializer="pickle"), "only JSON is kept"),
+        (lambda app, send: send.apply_async(time_limit=3), "give it to @app.task"),
+        (lambda app, send: setattr(app.conf, "accept_content", ["json", "pickle"]), "only JSON is kept"),
+        (lambda app, send: setattr(app.conf, "task_acks_late", False), "always acknowledged after it ran"),
+        (lambda app, send: app.task(autoretry_for=(ValueError,), retry_kwargs={"eta": 1}), "supported: countdown, max_retries"),
+        (lambda app, send: send.retry(args=(1,)), "supported: countdown"),
+        (lambda app, send: send.retry(max_retries=10), r"give it there"),
+        (lambda app, send: app.AsyncResult("x").get(interval=1.0), "remove it"),
+        (lambda app, send: app.AsyncResult("x").revoke(signal="SIGKILL"), "remove it"),
+        (lambda app, send: Celery("x", set_as_current=True), "supported: backend, broker"),
+    ],
+)
+def test_a_value_that_is_not_supported_is_refused(celery: Celery, send: Any, refused: Any, said: str) -> None:
+    with pytest.raises(ImproperlyConfigured, match=said):
+        refused(celery, send)
+
+
+def test_a_route_to_an_exchange_is_refused(celery: Celery, send: Any) -> None:
+    celery.conf.task_routes = {send.name: {"exchange": "media"}}
+    with pytest.raises(ImproperlyConfigured, match="there are no exchanges"):
+        send.delay()
+
+
+def test_a_result_backend_elsewhere_is_refused(apps: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("HOLDFAST_URL", raising=False)
+    elsewhere = Celery("shop", broker="memory://shop", backend="redis://localhost/1")
+    with pytest.raises(ImproperlyConfigured, match="results are kept in the store of the jobs"):
+        _ = elsewhere.client
+
+
+def test_a_crontab_of_two_kinds_of_days_is_refused() -> None:
+    with pytest.raises(ValueError, match="Celery runs it when both fit"):
+        crontab(day_of_week="mon", day_of_month="1")
+
+
+def test_a_schedule_of_an_unknown_task_is_refused(celery: Celery) -> None:
+    celery.conf.beat_schedule = {"x": {"task": "tasks.nothing", "schedule": 1.0}}
+    with pytest.raises(NotRegistered, match="import its module"):
+        _ = celery.holdfast
+
+
+def test_arguments_that_are_not_plain_data_are_refused(send: Any) -> None:
+    with pytest.raises((TypeError, ValueError)):
+        send.delay(object())
