@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from holdfast import ControlPlaneClient, Dict, Tasks
+from holdfast import ControlPlaneClient, Dict, Tasks, TaskWorker
 from holdfast.stores import Store
 from holdfast.testing.clock import FakeClock
 from holdfast.testing.jobs import Drain, Drained
@@ -25,6 +25,10 @@ class Bench:
     def drain(self, app: Tasks, *, delayed: bool = False) -> Drained:
         """Run what is due."""
         return self._drain(app, delayed=delayed)
+
+    def drain_workers(self, *workers: TaskWorker, delayed: bool = False) -> Drained:
+        """Run what is due for these workers."""
+        return self._drain(*workers, delayed=delayed)
 
     def left(self, queue: str = QUEUE) -> dict[str, Any]:
         """What is recorded of durable jobs."""

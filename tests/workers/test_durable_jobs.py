@@ -16,9 +16,11 @@ from holdfast import (
     JobContext,
     JobFailed,
     JobGone,
+    Queue,
     StepFailed,
     StepsChanged,
 )
+from holdfast._sync.flows.working.janitor import Janitor
 from holdfast.stores.memory import MemoryStore
 from holdfast.testing.clock import FakeClock
 from tests.workers.durable import Bench
@@ -367,3 +369,75 @@ def test_a_version_that_this_code_cannot_go_on_with_is_given_back(bench: Bench) 
     both.task(name="order", version="2", versions=["1"])(order)
     bench.drain(both, delayed=True)
     assert (job.status().state, seen) == ("gone", ["1"])
+
+
+def test_a_map_has_the_results_in_order_and_collects_failures(bench: Bench) -> None:
+    app = bench.tasks()
+
+    @app.task(name="square", max_attempts=1)
+    def square(number: int) -> int:
+        if number == 13:
+            raise ValueError("unlucky")
+        return number * number
+
+    @app.task(name="squares")
+    def squares(job: JobContext, most: int) -> list[Any]:
+        found = job.map(square, [square.args(number) for number in range(most)], on_failure="collect")
+        return [str(one) if isinstance(one, JobFailed) else one for one in found]
+
+    @app.task(name="sum")
+    async def total(job: AsyncJobContext, most: int) -> int:
+        return sum(await job.map(square, [square.args(number) for number in range(most)]))
+
+    small, large, empty, failing = total.put(10), squares.put(1_500), total.put(0), total.put(20)
+    bench.drain(app)
+    assert (small.result(timeout_s=0), empty.result(timeout_s=0)) == (285, 0)
+    results = large.result(timeout_s=0)
+    assert "unlucky" in results.pop(13)
+    assert results == [number * number for number in range(1_500) if number != 13]
+    with pytest.raises(JobFailed, match="unlucky"):
+        failing.result(timeout_s=0)
+    assert failing.cancel(force=True) == "cancelled"
+    assert bench.left() == EMPTY
+
+
+def test_a_map_finds_children_that_no_worker_could_report(bench: Bench) -> None:
+    app = bench.tasks()
+
+    @app.task(name="page")
+    def page(number: int) -> int:
+        return number
+
+    @app.task(name="book", queue="books")
+    def book(job: JobContext) -> list[Any]:
+        found = job.map(page, [page.args(number) for number in range(3)], on_failure="collect")
+        return [str(one) if isinstance(one, JobFailed) else one for one in found]
+
+    job = book.put()
+    books, pages = app.worker(queues=["books"]), app.worker(queues=["default"])
+    bench.drain_workers(books)
+    waiting = Queue[Any]("default", client=bench.client)
+    removed = waiting.browse()[1]
+    assert waiting.cancel(removed.id).count == 1
+    bench.drain_workers(books, pages, delayed=True)
+    assert job.result(timeout_s=0) == [0, f"job {removed.id} of queue 'default' has no result: it was removed", 2]
+
+
+def test_the_janitor_gives_an_end_to_what_removed_jobs_left_behind(bench: Bench) -> None:
+    app = bench.tasks()
+
+    @app.task(name="order")
+    def order(job: JobContext) -> None:
+        job.step("begin", int)
+        job.wait("never")
+
+    removed, living = order.put(), order.put()
+    bench.drain(app)
+    removed.send("other", 1)
+    assert Queue[Any]("default", client=bench.client).cancel(removed.id).count == 1
+    assert len(bench.left()["steps"]) == 4
+    assert Janitor(bench.client.store, ["default"], "the test").look("default") == 4
+    bench.clock.advance(31 * 86_400.0)
+    left = bench.left()
+    assert {key[0] for key, _ in left["steps"]} == {living.id}
+    assert left["signals"] == []

@@ -5,7 +5,7 @@ from msgspec import Struct
 from holdfast.workers.orders import ledger_of, progress_of, results_of
 from holdfast.workers.registry import WORKERS
 from holdfast.workers.running.settlements import CANCELS
-from holdfast.workers.steps.rows import signals_of, steps_of
+from holdfast.workers.steps.rows import maps_prefix, signals_of, steps_of
 
 
 class Grant(Struct, frozen=True):
@@ -26,5 +26,6 @@ def worker_grants(queue: str) -> list[Grant]:
         Grant(f"queue:{queue}:put,signal", "start child jobs, and wake the jobs that wait for them (`job.call`)"),
         Grant(f"dict:{steps_of(queue)}:read,write", "record the steps of durable jobs (`job.step`)"),
         Grant(f"dict:{signals_of(queue)}:read,write", "receive signals, and report to parents (`job.wait`, `job.call`)"),
+        Grant(f"dict:{maps_prefix(queue)}*:read,write,manage", "collect the results of many children (`job.map`)"),
         Grant(f"dict:{ledger_of(queue)}:read,write", "remember finished effects (`idempotent=True`)"),
     ]

@@ -1,22 +1,28 @@
 """The job that an async handler receives: its steps are awaited."""
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable
 from datetime import datetime
-from typing import Any, ParamSpec, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar, overload
 
 from holdfast.arguments.options import show_options
 from holdfast.codec import check_duration, codec_for
+from holdfast.errors import JobFailed
 from holdfast.ids import new_id
 from holdfast.workers.handlers.jobs import JobContext
 from holdfast.workers.handlers.outcomes import Outcome
 from holdfast.workers.steps._async.child import AsyncChild
+from holdfast.workers.steps._async.maps import raised
 from holdfast.workers.steps._async.steps import AsyncSteps
-from holdfast.workers.steps.context import PLAIN, CallableTask, random_number, seconds_until, utc_now
+from holdfast.workers.steps.called import CallableTask, map_calls
+from holdfast.workers.steps.context import PLAIN, random_number, seconds_until, utc_now
 from holdfast.workers.steps.options import StepCall
 from holdfast.workers.steps.rows import check_step_name, hash_of
 from holdfast.workers.steps.turns import AsyncTurns
 from holdfast.workers.steps.waits import Suspended
+
+if TYPE_CHECKING:
+    from holdfast.workers.calls import Call
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -100,6 +106,19 @@ class AsyncJobContext(JobContext):
     async def call(self, task: CallableTask[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:  # type: ignore[override]
         """Put a job of a task and wait for its result; the worker is free meanwhile. Raises `ChildFailed` if there will be none."""
         return await (await self.start(task, *args, **kwargs)).result()
+
+    @overload  # type: ignore[override]
+    async def map(self, task: CallableTask[..., T], calls: "Iterable[Call[T]]", *, on_failure: Literal["raise"] = "raise") -> list[T]: ...
+    @overload
+    async def map(
+        self, task: CallableTask[..., T], calls: "Iterable[Call[T]]", *, on_failure: Literal["collect"]
+    ) -> list[T | JobFailed]: ...
+    async def map(
+        self, task: CallableTask[..., T], calls: "Iterable[Call[T]]", *, on_failure: Literal["raise", "collect"] = "raise"
+    ) -> Any:
+        """Put a job for each call, up to 100,000 of them, and wait for all: see `JobContext.map`."""
+        steps, made = self._async_steps(), map_calls(task, calls, self._message, on_failure)
+        return raised(await steps.maps.map(self._branch, made), on_failure)
 
     async def now(self) -> datetime:  # type: ignore[override]
         """The moment at which the job first came here."""

@@ -143,6 +143,9 @@ class JobContext(StepMethods, MessageView[Any]):
         if self.stop_reason == "lost":
             raise stop_error(self)
 
+    def _message_of_job(self) -> Message:
+        return self._message
+
     def _copied(self) -> Self:
         return copy(self)
 

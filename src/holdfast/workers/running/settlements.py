@@ -15,8 +15,11 @@ from holdfast.workers.once_record import LedgerEntry
 from holdfast.workers.running.runs import Finished, Run
 from holdfast.workers.steps.rows import CANCELS, CHILDREN, Parent, Report, parent_in, report_key, signal_key, signals_of
 
-__all__ = ["CANCELS", "decided", "failure_key", "is_last", "runs_alone", "settling_commands"]
+__all__ = ["CANCELS", "decided", "failure_key", "is_last", "late_parents", "runs_alone", "settling_commands"]
 
+
+LATE = 200
+"""So many of the last children of a map look whether all have ended."""
 
 COUNT_TTL_S = 30 * 86_400.0
 """How long the count of a job's ended children stays without another one."""
@@ -98,6 +101,9 @@ def _report(writes: "_Writes", parent: Parent, message_id: str, outcome: Outcome
     kept = outcome.how == "done" and outcome.missing is None
     state: Literal["done", "failed", "cancelled"] = "done" if kept else "cancelled" if outcome.how == "cancelled" else "failed"
     report = Report(state, outcome.stored if kept else None, None if kept else outcome.missing or outcome.error)
+    if parent.marks is not None:
+        writes.put(parent.marks, encode_key(parent.number), report.raw, None)
+        return
     writes.put(signals_of(parent.queue), report_key(parent.id, message_id), report.raw, None)
     writes.count(signals_of(parent.queue), signal_key(parent.id, CHILDREN))
 
@@ -107,9 +113,19 @@ def _wake_ups(finished: Sequence[Finished], settled: set[tuple[str, str]]) -> li
     parents: dict[str, dict[str, None]] = {}
     for run, outcome in finished:
         parent = parent_in(run.message.metadata) if is_final(run, outcome) else None
-        if parent is not None and (parent.queue, parent.id) not in settled:
+        if parent is not None and parent.marks is None and (parent.queue, parent.id) not in settled:
             parents.setdefault(parent.queue, {})[parent.id] = None
     return [Move(queue, "due", list(ids)) for queue, ids in parents.items()]
+
+
+def late_parents(settled: Sequence[Finished]) -> list[Parent]:
+    """The parents of maps of which the last child may have ended now, each once; one that is missed looks for itself."""
+    found: dict[str, Parent] = {}
+    for run, outcome in settled:
+        parent = parent_in(run.message.metadata) if is_final(run, outcome) else None
+        if parent is not None and parent.marks is not None and (parent.number >= parent.total - LATE or run.message.attempts > 1):
+            found[parent.marks] = parent
+    return list(found.values())
 
 
 def is_final(run: Run, outcome: Outcome) -> bool:

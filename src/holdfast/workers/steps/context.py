@@ -1,20 +1,22 @@
 """What a handler can do with the steps of its job, in a thread."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from random import SystemRandom
-from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, Protocol, Self, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, ParamSpec, Self, TypeVar, Unpack, overload
 
 from msgspec import Raw
 
 from holdfast.arguments.options import refuse_unknown
-from holdfast.arguments.put_options import PutOptions
 from holdfast.codec import check_duration, codec_for
 from holdfast.commands import Item
+from holdfast.errors import JobFailed
 from holdfast.ids import new_id
 from holdfast.records import Message
 from holdfast.workers.steps._sync.child import Child
+from holdfast.workers.steps._sync.maps import raised
 from holdfast.workers.steps._sync.steps import Steps
+from holdfast.workers.steps.called import CallableTask, map_calls
 from holdfast.workers.steps.options import StepCall, StepOptions, StepRules
 from holdfast.workers.steps.rows import check_step_name, hash_of
 from holdfast.workers.steps.waits import Suspended
@@ -24,36 +26,8 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 T = TypeVar("T")
-R_co = TypeVar("R_co", covariant=True)
 
 random_number = SystemRandom().random
-
-
-class CallableTask(Protocol[P, R_co]):
-    """A task that a job can call: what `Tasks.task` makes."""
-
-    @property
-    def name(self) -> str:
-        """What jobs call it."""
-        ...
-
-    @property
-    def queue(self) -> str:
-        """The queue of its jobs."""
-        ...
-
-    @property
-    def options(self) -> Any:
-        """How its jobs are run."""
-        ...
-
-    def args(self, *args: P.args, **kwargs: P.kwargs) -> "Call[R_co]":
-        """A call of it."""
-        ...
-
-    def message(self, call: "Call[Any]", **options: Unpack[PutOptions]) -> Item:
-        """The message that a put of this call makes."""
-        ...
 
 
 class StepContext:
@@ -63,6 +37,9 @@ class StepContext:
     _rules: StepRules = StepRules()
 
     def _copied(self) -> Self:
+        raise NotImplementedError
+
+    def _message_of_job(self) -> Message:
         raise NotImplementedError
 
     def _head_version(self) -> Any:
@@ -150,6 +127,18 @@ class StepMethods(StepContext):
     def call(self, task: CallableTask[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """Put a job of a task and wait for its result; the worker is free meanwhile. Raises `ChildFailed` if there will be none."""
         return self.start(task, *args, **kwargs).result()
+
+    @overload
+    def map(self, task: CallableTask[..., T], calls: "Iterable[Call[T]]", *, on_failure: Literal["raise"] = "raise") -> list[T]: ...
+    @overload
+    def map(self, task: CallableTask[..., T], calls: "Iterable[Call[T]]", *, on_failure: Literal["collect"]) -> list[T | JobFailed]: ...
+    def map(self, task: CallableTask[..., T], calls: "Iterable[Call[T]]", *, on_failure: Literal["raise", "collect"] = "raise") -> Any:
+        """Put a job for each call, up to 100,000 of them, and wait for all: their results, in the order of the calls.
+
+        If some have no result, raises the `ChildFailed` of the first; with `on_failure="collect"` such errors stand in their places.
+        """
+        steps, made = self._own_steps(), map_calls(task, calls, self._message_of_job(), on_failure)
+        return raised(steps.maps.map(self._branch, made), on_failure)
 
     def now(self) -> datetime:
         """The moment at which the job first came here."""

@@ -104,7 +104,7 @@ class History:
         if not buried or not self._has_head or buried[-1] <= self.head.redriven:
             return []
         self.head = replace(self.head, redriven=buried[-1])
-        return [key for key, row in self.rows.items() if row.state == "failed"]
+        return [key for key, row in self.rows.items() if row.state == "failed" or (row.count and row.result is not None)]
 
     def drop(self, keys: Sequence[Key]) -> Together:
         """What forgets these rows, and records that it was done."""

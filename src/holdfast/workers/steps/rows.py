@@ -53,6 +53,8 @@ class Row(Struct, frozen=True, omit_defaults=True):
     """The queue and id of the child that was put."""
     at: float | None = None
     """When it was written, in seconds of the wall clock."""
+    count: int = 0
+    """How many children a map has put."""
 
     @property
     def raw(self) -> Raw:
@@ -114,6 +116,10 @@ class Parent(Struct, frozen=True, array_like=True):
 
     queue: str
     id: str
+    marks: str | None = None
+    """The dict in which the children of a map report, each by its number."""
+    number: int = 0
+    total: int = 0
 
 
 class _Family(Struct, frozen=True):
@@ -142,6 +148,16 @@ def steps_of(queue: str) -> str:
 def signals_of(queue: str) -> str:
     """The dict of the signals for a queue's jobs."""
     return f"{queue}-signals"
+
+
+def map_of(queue: str, job_id: str, digested: str) -> str:
+    """The dict in which the children of a map report to a job."""
+    return f"{maps_prefix(queue)}{job_id if len(job_id) <= NAME_CHARACTERS else digest(job_id.encode())}:{digested}"
+
+
+def maps_prefix(queue: str) -> str:
+    """What the names of such dicts begin with."""
+    return f"{queue}-map:"
 
 
 def head_key(job_id: str) -> str:

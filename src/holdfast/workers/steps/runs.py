@@ -125,7 +125,8 @@ class StepRun:
 
     def _sleeping(self, history: History, suspended: Suspended) -> Outcome:
         if suspended.anew is not None:
-            self.end_with("suspended", history.beginning(suspended.anew))
+            dropping = [] if self.steps is None else self.steps.maps.dropping()
+            self.end_with("suspended", [*history.beginning(suspended.anew), *dropping])
             return Outcome("suspended", delay_s=0.0)
         dues = [wait.due for wait in suspended.waits if wait.due is not None]
         delay_s = max(0.0, min(dues) - history.setting.now()) if dues else FOREVER_S

@@ -7,6 +7,7 @@ from contextlib import suppress
 
 from holdfast._async.flows.ticking import AsyncTicker
 from holdfast._async.flows.working.cancelling import hear_cancellations
+from holdfast._async.flows.working.janitor import AsyncJanitor
 from holdfast._async.flows.working.queue_shift import AsyncQueueShift
 from holdfast._async.flows.working.registering import AsyncRegistration
 from holdfast.client import ControlPlaneClient
@@ -38,6 +39,7 @@ class AsyncShift:
         self.orders = orders
         self._store = client.async_store
         self._state = ShiftState(orders)
+        self._until_empty = until_empty
         self._registration = AsyncRegistration(self._store, orders, self.incarnation)
         self._pools = Pools(orders, client, self._store.limits)
         self._crews = [Crew(orders, queue, client.keepalive, self._pools) for queue in orders.queues]
@@ -127,6 +129,8 @@ class AsyncShift:
         listener = AsyncSide(hear, "holdfast-cancellations")
         ticker = AsyncTicker(self._store, self.incarnation, self.orders.declared)
         schedules = AsyncSide(ticker.run, "holdfast-schedules") if self.orders.schedules else None
+        janitor = AsyncJanitor(self._store, self.orders.queues, self.incarnation)
+        cleaning = None if self._until_empty else AsyncSide(janitor.run, "holdfast-janitor")
         place = without_password(self._store.url) or "the default store"
         _log.info("worker %s begins: %s on %s", self.orders.name, self.orders.summary, place)
         try:
@@ -142,10 +146,12 @@ class AsyncShift:
             self._close()
             bell.ring()
             ticker.stop()
+            janitor.stop()
             await self._leave()
             await listener.join()
-            if schedules is not None:
-                await schedules.join()
+            for side in (schedules, cleaning):
+                if side is not None:
+                    await side.join()
             health = self.health
             _log.info("worker %s has stopped: %d done, %d failed", self.orders.name, health.done, health.failed)
 

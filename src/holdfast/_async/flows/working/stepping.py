@@ -6,13 +6,14 @@ from typing import Any
 
 from msgspec import Raw
 
-from holdfast.commands import Claim, Claimed, Held, Together
+from holdfast.commands import Change, Claim, Claimed, Held, Length, Move, Together, Write
 from holdfast.errors import ClaimLost, Closed, HoldfastError, Refused, StoreUnavailable
 from holdfast.stores import AsyncStore
 from holdfast.wording import counted
 from holdfast.workers.handlers.outcomes import Outcome, shown
 from holdfast.workers.running.runs import Finished, Run
-from holdfast.workers.running.settlements import decided, settling_commands
+from holdfast.workers.running.settlements import COUNT_TTL_S, decided, late_parents, settling_commands
+from holdfast.workers.steps.rows import CHILDREN, signal_key, signals_of
 
 NOTHING = Claimed([])
 
@@ -54,9 +55,19 @@ async def step(
             await _settle_each(store, finished, settled, error)
             finished = []
         else:
-            settled += _held(finished, commands, answers)
+            held = _held(finished, commands, answers)
+            settled += held
+            await _wake_parents(store, held)
             claimed: Claimed = answers[-1] if claim is not None else NOTHING
             return claimed
+
+
+async def _wake_parents(store: AsyncStore, settled: list[Finished]) -> None:
+    """End the sleep of parents whose map has ended; where that is missed, they look for themselves."""
+    for parent in late_parents(settled):
+        if parent.marks is not None and await store.execute(Length(parent.marks)) >= parent.total:
+            count = Change(signal_key(parent.id, CHILDREN), "increment", by=1, ttl_s=COUNT_TTL_S)
+            await store.execute(Together([Write(signals_of(parent.queue), [count]), Move(parent.queue, "due", [parent.id])]))
 
 
 async def _execute(store: AsyncStore, commands: list[Any]) -> list[Any]:

@@ -8,6 +8,7 @@ from contextlib import suppress
 
 from holdfast._sync.flows.ticking import Ticker
 from holdfast._sync.flows.working.cancelling import hear_cancellations
+from holdfast._sync.flows.working.janitor import Janitor
 from holdfast._sync.flows.working.queue_shift import QueueShift
 from holdfast._sync.flows.working.registering import Registration
 from holdfast.client import ControlPlaneClient
@@ -39,6 +40,7 @@ class Shift:
         self.orders = orders
         self._store = client.store
         self._state = ShiftState(orders)
+        self._until_empty = until_empty
         self._registration = Registration(self._store, orders, self.incarnation)
         self._pools = Pools(orders, client, self._store.limits)
         self._crews = [Crew(orders, queue, client.keepalive, self._pools) for queue in orders.queues]
@@ -128,6 +130,8 @@ class Shift:
         listener = Side(hear, "holdfast-cancellations")
         ticker = Ticker(self._store, self.incarnation, self.orders.declared)
         schedules = Side(ticker.run, "holdfast-schedules") if self.orders.schedules else None
+        janitor = Janitor(self._store, self.orders.queues, self.incarnation)
+        cleaning = None if self._until_empty else Side(janitor.run, "holdfast-janitor")
         place = without_password(self._store.url) or "the default store"
         _log.info("worker %s begins: %s on %s", self.orders.name, self.orders.summary, place)
         try:
@@ -143,10 +147,12 @@ class Shift:
             self._close()
             bell.ring()
             ticker.stop()
+            janitor.stop()
             self._leave()
             listener.join()
-            if schedules is not None:
-                schedules.join()
+            for side in (schedules, cleaning):
+                if side is not None:
+                    side.join()
             health = self.health
             _log.info("worker %s has stopped: %d done, %d failed", self.orders.name, health.done, health.failed)
 

@@ -128,7 +128,7 @@ class AsyncFamily:
         """The children that have not ended, as far as is recorded, by queue."""
         pending: dict[str, list[str]] = {}
         for row in self._steps.history.rows.values():
-            if row.state == "called" and row.child is not None:
+            if row.state == "called" and row.child is not None and not row.count:
                 pending.setdefault(row.child[0], []).append(row.child[1])
         return pending
 

@@ -12,6 +12,7 @@ from holdfast.records import Entry
 from holdfast.results import MISSING
 from holdfast.workers.handlers.outcomes import Bury, Retry, Snooze, UnknownTask, text_of
 from holdfast.workers.steps._async.families import AsyncFamily
+from holdfast.workers.steps._async.maps import AsyncMaps
 from holdfast.workers.steps.access import AsyncAccess
 from holdfast.workers.steps.history import History
 from holdfast.workers.steps.options import StepCall, StepRules
@@ -33,6 +34,7 @@ class AsyncSteps:
         self.history = history
         self.turns = turns
         self.family: AsyncFamily = AsyncFamily(self)
+        self.maps: AsyncMaps = AsyncMaps(self)
         self._access = access
         self._is_loaded = history.is_new
 
@@ -250,4 +252,4 @@ class AsyncSteps:
         if not self.history.is_durable:
             return []
         await self.refresh()
-        return self.history.deletion()
+        return [*self.history.deletion(), *self.maps.dropping()]

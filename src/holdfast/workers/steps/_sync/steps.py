@@ -13,6 +13,7 @@ from holdfast.records import Entry
 from holdfast.results import MISSING
 from holdfast.workers.handlers.outcomes import Bury, Retry, Snooze, UnknownTask, text_of
 from holdfast.workers.steps._sync.families import Family
+from holdfast.workers.steps._sync.maps import Maps
 from holdfast.workers.steps.access import Access
 from holdfast.workers.steps.history import History
 from holdfast.workers.steps.options import StepCall, StepRules
@@ -34,6 +35,7 @@ class Steps:
         self.history = history
         self.turns = turns
         self.family: Family = Family(self)
+        self.maps: Maps = Maps(self)
         self._access = access
         self._is_loaded = history.is_new
 
@@ -251,4 +253,4 @@ class Steps:
         if not self.history.is_durable:
             return []
         self.refresh()
-        return self.history.deletion()
+        return [*self.history.deletion(), *self.maps.dropping()]

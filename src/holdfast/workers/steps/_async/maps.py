@@ -1,0 +1,168 @@
+"""Many children of one durable job: put page by page, each reports by one mark, and the last of them wakes the parent."""
+
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Raw, json
+
+from holdfast.codec import decode_key, encode_key
+from holdfast.commands import Browse, Change, Clear, Item, Length, Put, Read, Write
+from holdfast.errors import ChildFailed, JobFailed
+from holdfast.workers.steps.called import MapCalls
+from holdfast.workers.steps.rows import CHILDREN, Key, Report, Row, decode_report, digest, map_of
+from holdfast.workers.steps.waits import Wait
+
+if TYPE_CHECKING:
+    from holdfast.workers.steps._async.steps import AsyncSteps
+
+PAGE: Final = 1_000
+"""How many children one step puts."""
+
+PAGE_BYTES: Final = 8 * 2**20
+
+LOOK_MOST: Final = 500
+"""How many missing children one look is about."""
+
+MARKS: Final = 3_000
+
+FIRST_LOOK_S: Final = 5.0
+LAST_LOOK_S: Final = 300.0
+
+ERROR_CHARACTERS: Final = 200
+
+
+class AsyncMaps:
+    """The maps of the job of one run."""
+
+    def __init__(self, steps: "AsyncSteps") -> None:
+        self._steps = steps
+
+    async def map(self, branch: str, calls: MapCalls) -> list[Any]:
+        """The results of children, in the order of their calls; a `ChildFailed` stands for one that has none."""
+        steps, history = self._steps, self._steps.history
+        with steps.turns.active():
+            await steps.load()
+            key = history.identify(branch, f"~map {calls.name}", digest("".join(calls.hashes).encode()))
+            row = await steps.ask(key)
+            marks = self._dict_of(key)
+            if row is None or row.count < calls.total:
+                row = await self._put(key, row, calls, marks)
+            own = (key[0], f"~mapped {calls.name}", key[2], key[3])
+            if own in history.rows:
+                await steps.ask(own)  # It was cancelled here.
+            while row.state != "done":
+                row = await self._await(key, own, row, marks)
+            failed: dict[int, str] = {} if row.result is None else json.decode(row.result, type=dict[int, str])
+            return await self._results(marks, failed, row, calls)
+
+    def dicts(self) -> list[str]:
+        """The dicts in which children have reported."""
+        return [self._dict_of(key) for key, row in self._steps.history.rows.items() if row.count]
+
+    def _dict_of(self, key: Key) -> str:
+        message = self._steps.history.message
+        return map_of(message.queue, message.id, self._id_of(key))
+
+    def _id_of(self, key: Key) -> str:
+        head = self._steps.history.head
+        return digest(json.encode((self._steps.history.message.id, head.run, head.redriven, key)))
+
+    async def _put(self, key: Key, row: Row | None, calls: MapCalls, marks: str) -> Row:
+        queue, total = calls.queue, calls.total
+        steps, own = self._steps, f"{self._steps.history.message.id}.{self._id_of(key)}"
+        row = row or Row("called", child=(queue, own), at=time.time())
+        while row.count < total:
+            items = list(self._page(row.count, own, marks, calls))
+            row = Row("called", child=(queue, own), at=time.time(), count=row.count + len(items))
+            await steps.record(key, row, also=[Put(queue, items)])
+        if not total:
+            row = Row("done", at=time.time())
+            await steps.record(key, row)
+        return row
+
+    def _page(self, start: int, own: str, marks: str, calls: MapCalls) -> Iterator[Item]:
+        size = 0
+        for number in range(start, min(start + PAGE, calls.total)):
+            item = calls.item(number, f"{own}.{number}", marks)
+            size += len(item.value)
+            if size > PAGE_BYTES and number > start:
+                return
+            yield item
+
+    async def _await(self, key: Key, own: Key, row: Row, marks: str) -> Row:
+        """Record that all have ended, or wait until it is worth another look."""
+        steps, history = self._steps, self._steps.history
+        if not history.inbox.is_known:
+            await steps.refresh()
+        if await steps.execute(Length(marks)) < row.count and not await self._find_dead(row, marks):
+            waited_s = max(0.0, time.time() - (row.at or 0.0))
+            due = history.setting.now() + min(max(waited_s, FIRST_LOOK_S), LAST_LOOK_S)
+            await steps.rest(own, Wait(f"{row.count:,} jobs of queue {(row.child or ('', ''))[0]}", due, (CHILDREN,), looks=True))
+            return row
+        failed: dict[int, str] = {}
+        async for number, report in self._reports(marks):
+            if report.state != "done":
+                failed[number] = (report.error or report.state)[:ERROR_CHARACTERS]
+        # What failed is recorded: a child that is redriven later must not change what this job has seen.
+        done = Row("done", None if not failed else Raw(json.encode(failed)), child=row.child, at=time.time(), count=row.count)
+        await steps.record(key, done)
+        return done
+
+    async def _find_dead(self, row: Row, marks: str) -> bool:
+        """Mark children that died where no one could report it, or are gone; whether all have ended then."""
+        steps = self._steps
+        queue, own = row.child or ("", "")
+        known = {number async for number, _ in self._reports(marks)}
+        missing = [number for number in range(row.count) if number not in known]
+        for start in range(0, len(missing), LOOK_MOST):
+            some = missing[start : start + LOOK_MOST]
+            browsed = await steps.execute(Browse(queue, ids=[f"{own}.{number}" for number in some]))
+            if browsed.more:
+                continue
+            found = {message.id: message for message in browsed.messages}
+            reports = []
+            for number in some:
+                message = found.get(f"{own}.{number}")
+                if message is None:
+                    reports.append((number, Report("failed", error="it was removed")))
+                elif message.state == "dead":
+                    reports.append((number, Report("failed", error=message.last_error or "its worker died every time")))
+            if reports:
+                changes = [Change(encode_key(number), value=report.raw, expect="absent") for number, report in reports]
+                await steps.execute(Write(marks, changes))  # One that reported meanwhile keeps its word.
+        return bool(await steps.execute(Length(marks)) >= row.count)
+
+    async def _reports(self, marks: str) -> Any:
+        after: str | None = None
+        while True:
+            page = await self._steps.execute(Read(marks, after=after, limit=MARKS))
+            for entry in page.entries:
+                number: Any = decode_key(entry.key)
+                yield number, decode_report(entry.value)
+            if not page.more:
+                return
+            after = page.entries[-1].key
+
+    async def _results(self, marks: str, failed: dict[int, str], row: Row, calls: MapCalls) -> list[Any]:
+        queue, own = row.child or ("", "")
+        results: list[Any] = [None] * calls.total
+        async for number, report in self._reports(marks):
+            if report.result is not None and number < calls.total:
+                results[number] = calls.codec.decode(report.result)
+        for number, error in failed.items():
+            results[number] = ChildFailed(f"job {own}.{number} of queue {queue!r} has no result: {error}", queue, f"{own}.{number}")
+        return results
+
+    def dropping(self) -> list[Any]:
+        """What removes the reports of all children."""
+        return [Clear("dict", name, drop=True) for name in self.dicts()]
+
+
+def raised(results: list[Any], on_failure: str) -> list[Any]:
+    """The results, or the first failure raised."""
+    if on_failure == "raise":
+        for result in results:
+            if isinstance(result, JobFailed):
+                raise result
+    return results
