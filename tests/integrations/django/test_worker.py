@@ -41,6 +41,14 @@ def test_a_task_writes_rows_on_the_worker(site: HoldfastBackend) -> None:
     assert order.packed
 
 
+def test_a_worker_serves_all_queues_of_its_backend(site: HoldfastBackend) -> None:
+    results = [tasks.on_other_queue.enqueue(), tasks.calculate_meaning_of_life.enqueue()]
+    call_command("holdfast_worker", until_empty=True)
+    for result in results:
+        result.refresh()
+        assert result.status == TaskResultStatus.SUCCESSFUL
+
+
 def test_a_failure_is_kept_and_tried_again(site: HoldfastBackend) -> None:
     result = tasks.fails_slowly.enqueue()
     work()

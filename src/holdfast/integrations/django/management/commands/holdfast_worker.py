@@ -20,7 +20,7 @@ class Command(BaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Declare the arguments."""
         parser.add_argument("--backend", default="default", help="The alias in TASKS.")
-        parser.add_argument("--queues", help="Queues separated by commas, the first before the others; by default all of the backend.")
+        parser.add_argument("--queues", help="Queues separated by commas, the first before the others; by default all, with equal shares.")
         parser.add_argument("--concurrency", type=int, default=4, help="How many jobs run at once; by default 4.")
         parser.add_argument("--lease-s", type=float, default=60.0, help="How long after the death of a worker its jobs are run again.")
         parser.add_argument("--until-empty", action="store_true", help="End when nothing is due and nothing runs.")
@@ -44,7 +44,7 @@ class Command(BaseCommand):
         try:
             ours = our_backend(backend)
             import_tasks(ours)
-            chosen = queues.split(",") if queues else sorted(ours.queues, key=lambda name: (name != "default", name))
+            chosen = queues.split(",") if queues else dict.fromkeys(sorted(ours.queues), 1.0)
             # Under the reloader the work is done beside the main thread, which alone may be asked about signals.
             tasks_of(ours).run(queues=chosen, concurrency=concurrency, lease_s=lease_s, until_empty=until_empty, signals=not reload)
         except (HoldfastError, ImproperlyConfigured, ValueError) as error:
