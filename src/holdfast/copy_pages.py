@@ -8,14 +8,15 @@ from msgspec.structs import replace
 
 from holdfast.commands import Copying, Fenced
 from holdfast.commands.transaction import Cursor
-from holdfast.records import Entry, Message, Settings, State
+from holdfast.policy_records import Lane, Settings
+from holdfast.records import Entry, Message, State
 
 PAGE = 500
 PAGE_BYTES = 4 * 2**20
 """What is sent at once: well below every store's limits."""
 
-STATES: tuple[State, ...] = ("buffered", "leased", "ready", "dead")
-SECTIONS = ("", "settings", "messages", "fences", "entries")
+STATES: tuple[State, ...] = ("buffered", "leased", "ready", "dead", "done")
+SECTIONS = ("", "settings", "groups", "messages", "fences", "entries")
 
 R = TypeVar("R", Message, Entry)
 
@@ -59,6 +60,7 @@ class Page(Struct, frozen=True):
     messages: Sequence[Message] = ()
     fences: Sequence[Fenced] = ()
     entries: Sequence[Entry] = ()
+    lanes: Sequence[Lane] = ()
 
     @property
     def records(self) -> list[Record]:
@@ -72,6 +74,7 @@ class Page(Struct, frozen=True):
             [copying.message(one) for one in self.messages],
             self.fences,
             [copying.entry(one) for one in self.entries],
+            [copying.lane(one) for one in self.lanes],
         )
 
     def lasting(self, there: Sequence[Record]) -> list[Record]:

@@ -1,4 +1,4 @@
-"""The stored policies of a queue, and its lanes: what is known of each group of messages."""
+"""The stored settings of queues and dicts, the policies of a queue, and its lanes: what is known of each group of messages."""
 
 from typing import Final, Literal
 
@@ -12,6 +12,8 @@ GroupMode = Literal["fair", "strict"]
 Order = Literal["fifo", "lifo"]
 GroupDead = Literal["pass", "hold"]
 LateTo = Literal["drop", "dead"]
+LaneOrder = Literal["turn", "wakes", "name"]
+Kind = Literal["queue", "dict"]
 
 BACKOFF_DOUBLINGS: Final = 40
 """More doublings than any delay has room for: with fewer, every language works out the same whole number."""
@@ -61,6 +63,11 @@ class Policy(Struct, frozen=True, gc=False, omit_defaults=True):
         return self.has_lanes or self.limit is not None or self.rate is not None or self.keep_done_s is not None
 
     @property
+    def shapes_claims(self) -> bool:
+        """Whether a claim has to know the policy at all."""
+        return self.rules_claims or self.lease_s is not None
+
+    @property
     def is_careful(self) -> bool:
         """Whether claiming ahead of need takes something away from others."""
         is_limited = self.limit is not None or self.group_limit is not None
@@ -72,6 +79,35 @@ class Policy(Struct, frozen=True, gc=False, omit_defaults=True):
             return 0
         first, most = round(self.backoff.first_s * 1_000_000), round(self.backoff.most_s * 1_000_000)
         return min(first << min(max(failures - 1, 0), BACKOFF_DOUBLINGS), most)
+
+
+class Settings(Struct, frozen=True, gc=False, omit_defaults=True):
+    """What is known of a queue or a dict as a whole."""
+
+    kind: Kind
+    name: str
+    paused: bool = False
+    maxsize: int | None = None
+    size: int = 0
+    """How many messages are ready; kept only where there is a `maxsize`."""
+    created_at: int = 0
+    policy: Policy | None = None
+    """None where nothing of it was ever set."""
+    live: int = 0
+    """This and the next are as those of a `Lane`: what is claimed under the queue's limit and rate."""
+    tat: int = 0
+    last: int = 0
+    throttled_until: int = 0
+
+    @property
+    def is_ruled(self) -> bool:
+        """Whether a claim has to look at more than the line."""
+        return self.throttled_until > 0 or (self.policy is not None and self.policy.rules_claims)
+
+    @property
+    def shapes_claims(self) -> bool:
+        """Whether a claim has to know of it besides pause and bound."""
+        return self.throttled_until > 0 or (self.policy is not None and self.policy.shapes_claims)
 
 
 class OwnSettings(Struct, frozen=True, gc=False, omit_defaults=True):
@@ -95,6 +131,8 @@ class Lane(Struct, frozen=True, gc=False, omit_defaults=True):
     name: str
     turn: int = 0
     """Lanes are served in the order of these numbers; 0 while nothing is in line or claimed."""
+    place: int = 0
+    """Orders lanes of one turn: those that used up their credit in one claim, in the order in which they did."""
     open: bool = False
     """Whether a claim may take the first in line now."""
     live: int = 0
@@ -116,4 +154,4 @@ class Lane(Struct, frozen=True, gc=False, omit_defaults=True):
         return not (self.turn or self.live or self.wakes is not None or self.own != NO_SETTINGS)
 
     def gone(self) -> "Lane":
-        return replace(self, turn=0, open=False, live=0, wakes=None, own=NO_SETTINGS)
+        return replace(self, turn=0, place=0, open=False, live=0, wakes=None, own=NO_SETTINGS)

@@ -10,7 +10,8 @@ from holdfast.codec import JSON, Codec, decode_key
 from holdfast.codec.metadata import read_metadata
 from holdfast.commands import Browsed
 from holdfast.commands.moving import cursor
-from holdfast.records import Message, Settings
+from holdfast.policy_records import Settings
+from holdfast.records import Message
 from holdfast.results import MISSING, Explanation, Missing, QueueMessage, wall_time
 from holdfast.wording import counted
 

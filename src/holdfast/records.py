@@ -14,11 +14,10 @@ from msgspec.structs import replace
 from holdfast.codec.fields import TOKEN, Field, check_fields, name_text
 from holdfast.codec.limits import SHORT
 from holdfast.codec.metadata import with_letter
-from holdfast.policy_records import Policy
 
 State = Literal["ready", "leased", "dead", "buffered", "done"]
 ReturnTo = Literal["back", "place", "front"]
-Kind = Literal["queue", "dict"]
+How = Literal["released", "failed", "expired", "buried", "late"]
 
 if TYPE_CHECKING:
     MaybeRaw = Raw | None
@@ -28,13 +27,10 @@ else:
 
 NEVER = 2**62
 """The end of a lease that has none."""
-
 NO_VALUE = Raw(b"")
 """Stands in a message that was read without its value, and in an entry that was deleted."""
-
 HISTORY = 20
 """How many endings a message remembers; older ones are only counted."""
-
 ERROR_CHARACTERS = 4_000
 """Longer error texts are cut before they are kept."""
 
@@ -61,7 +57,7 @@ class Ending(Struct, frozen=True, gc=False, array_like=True):
     token: int
     since: int
     until: int
-    how: Literal["released", "failed", "expired", "buried"]
+    how: How
     error: str | None = None
 
 
@@ -101,9 +97,8 @@ class Message(Struct, frozen=True, gc=False, omit_defaults=True):
     lane: str | None = None
     """The lane in which it stands: its group, or "" without one. None in a queue that has one line for all."""
     level: int = 0
-    """Orders messages of one lane, the highest first; then `rank` and `n` do."""
     rank: int | None = None
-    """Its place in the lane; None while it is out of line because it is not due."""
+    """Its place in the lane, behind those of a higher level; None while it is out of line because it is not due."""
     tied: int = 0
     """What the end of its claim has to do, as bits of `policy_records`."""
     ended_at: int | None = None
@@ -147,11 +142,11 @@ class Message(Struct, frozen=True, gc=False, omit_defaults=True):
 
     def returned(self, position: int, *, failed: bool, ending: Ending) -> "Message":
         """Back in line, at `position`."""
-        return replace(self, state="ready", position=position, failures=self.failures + failed, **self._after(ending))
+        return replace(self, state="ready", position=position, tied=0, failures=self.failures + failed, **self._after(ending))
 
     def buried(self, now: int, *, failed: bool, ending: Ending) -> "Message":
         """Dead, and kept where it is for inspection."""
-        return replace(self, state="dead", dead_at=now, failures=self.failures + failed, **self._after(ending))
+        return replace(self, state="dead", dead_at=now, tied=0, failures=self.failures + failed, **self._after(ending))
 
     def dead_lettered(self, now: int, to: str, wall_at: int, *, failed: bool, ending: Ending) -> "Message":
         """Moved to the queue `to` as fresh work, with metadata that says where it came from and why."""
@@ -173,6 +168,7 @@ class Message(Struct, frozen=True, gc=False, omit_defaults=True):
             position=now,
             metadata=with_letter(self.metadata, report, self.id),
             labels=self.labels,
+            group=self.group,
             created_at=self.created_at,
         )
 
@@ -192,9 +188,13 @@ class Message(Struct, frozen=True, gc=False, omit_defaults=True):
 
     def redriven(self, position: int, queue: str) -> "Message":
         """A dead letter given another chance: the same id, a fresh budget."""
-        return replace(self, queue=queue, state="ready", position=position, failures=0, dead_at=None)
+        return replace(self, queue=queue, state="ready", position=position, failures=0, dead_at=None, ended_at=None, tied=0)
 
-    def ending(self, now: int, how: Literal["released", "failed", "expired", "buried"], error: str | None = None) -> Ending:
+    def done(self, now: int) -> "Message":
+        """Done, and kept for a while."""
+        return replace(self, state="done", ended_at=now, lane=None, level=0, rank=None, tied=0)
+
+    def ending(self, now: int, how: How, error: str | None = None) -> Ending:
         return Ending(self.holder, self.token, self.since, now, how, error[:ERROR_CHARACTERS] if error else error)
 
     def _after(self, ending: Ending) -> dict[str, object]:
@@ -239,32 +239,6 @@ class Receipt(Struct, frozen=True, gc=False, array_like=True):
             message = f"{claim_id!r} is not a claim id: pass the claim, or the `claim_id` it carries"
             raise ValueError(message)
         return cls(unquote(queue), unquote(message_id), int(token))
-
-
-class Settings(Struct, frozen=True, gc=False, omit_defaults=True):
-    """What is known of a queue or a dict as a whole."""
-
-    kind: Kind
-    name: str
-    paused: bool = False
-    maxsize: int | None = None
-    size: int = 0
-    """How many messages are ready; kept only where there is a `maxsize`."""
-    created_at: int = 0
-    policy: Policy | None = None
-    """None where nothing of it was ever set."""
-    live: int = 0
-    """How many messages are claimed, of those that were claimed under the queue's limit."""
-    tat: int = 0
-    """When the queue's rate is wholly free."""
-    last: int = 0
-    """The token of the last claim under that rate."""
-    throttled_until: int = 0
-
-    @property
-    def is_ruled(self) -> bool:
-        """Whether a claim has to look at more than the line."""
-        return self.throttled_until > 0 or (self.policy is not None and self.policy.rules_claims)
 
 
 class Entry(Struct, frozen=True, gc=False, omit_defaults=True):

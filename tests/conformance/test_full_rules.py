@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.testing.conformance import CopyConformance, FileConformance, StoreConformance, StoreFactory
+from holdfast.testing.conformance import CopyConformance, FileConformance, PolicyConformances, StoreConformance, StoreFactory
 from holdfast.testing.differential import Opens, run
 from tests.conformance.factories import LmdbFactory, PostgresFactory, RedisFactory, SqliteFactory
 from tests.conformance.plain import switch_off
@@ -24,21 +24,21 @@ def full_rules_only(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.verify
-class TestMemory(StoreConformance, CopyConformance):
+class TestMemory(StoreConformance, PolicyConformances, CopyConformance):
     @pytest.fixture
     def factory(self) -> StoreFactory:
         return PlainFactory()
 
 
 @pytest.mark.verify
-class TestSqlite(StoreConformance, CopyConformance, FileConformance):
+class TestSqlite(StoreConformance, PolicyConformances, CopyConformance, FileConformance):
     @pytest.fixture
     def factory(self, tmp_path: Path) -> StoreFactory:
         return SqliteFactory(tmp_path)
 
 
 @pytest.mark.verify
-class TestLmdb(StoreConformance, CopyConformance, FileConformance):
+class TestLmdb(StoreConformance, PolicyConformances, CopyConformance, FileConformance):
     @pytest.fixture
     def factory(self, tmp_path: Path) -> StoreFactory:
         return LmdbFactory(tmp_path)

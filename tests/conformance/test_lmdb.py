@@ -4,17 +4,17 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.testing.conformance import CopyConformance, FileConformance, ForTasks, StoreConformance, StoreFactory
+from holdfast.testing.conformance import CopyConformance, FileConformance, ForTasks, PolicyConformances, StoreConformance, StoreFactory
 from tests.conformance.factories import LmdbFactory
 
 
-class TestLmdb(StoreConformance, CopyConformance, FileConformance):
+class TestLmdb(StoreConformance, PolicyConformances, CopyConformance, FileConformance):
     @pytest.fixture
     def factory(self, tmp_path: Path) -> StoreFactory:
         return LmdbFactory(tmp_path)
 
 
-class TestLmdbForTasks(StoreConformance, CopyConformance, FileConformance):
+class TestLmdbForTasks(StoreConformance, PolicyConformances, CopyConformance, FileConformance):
     @pytest.fixture
     def factory(self, tmp_path: Path) -> StoreFactory:
         return ForTasks(LmdbFactory(tmp_path))

@@ -2,17 +2,17 @@
 
 import pytest
 
-from holdfast.testing.conformance import CopyConformance, ForTasks, StoreConformance, StoreFactory
+from holdfast.testing.conformance import CopyConformance, ForTasks, PolicyConformances, StoreConformance, StoreFactory
 from tests.conformance.factories import MemoryFactory
 
 
-class TestMemory(StoreConformance, CopyConformance):
+class TestMemory(StoreConformance, PolicyConformances, CopyConformance):
     @pytest.fixture
     def factory(self) -> StoreFactory:
         return MemoryFactory()
 
 
-class TestMemoryForTasks(StoreConformance, CopyConformance):
+class TestMemoryForTasks(StoreConformance, PolicyConformances, CopyConformance):
     @pytest.fixture
     def factory(self) -> StoreFactory:
         return ForTasks(MemoryFactory())

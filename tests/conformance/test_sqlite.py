@@ -4,18 +4,26 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.testing.conformance import CopyConformance, FileConformance, ForTasks, StatementConformance, StoreConformance, StoreFactory
+from holdfast.testing.conformance import (
+    CopyConformance,
+    FileConformance,
+    ForTasks,
+    PolicyConformances,
+    StatementConformance,
+    StoreConformance,
+    StoreFactory,
+)
 from tests.conformance.counting import CountedSqliteFactory
 from tests.conformance.factories import SqliteFactory
 
 
-class TestSqlite(StoreConformance, CopyConformance, FileConformance):
+class TestSqlite(StoreConformance, PolicyConformances, CopyConformance, FileConformance):
     @pytest.fixture
     def factory(self, tmp_path: Path) -> StoreFactory:
         return SqliteFactory(tmp_path)
 
 
-class TestSqliteForTasks(StoreConformance, CopyConformance, FileConformance):
+class TestSqliteForTasks(StoreConformance, PolicyConformances, CopyConformance, FileConformance):
     @pytest.fixture
     def factory(self, tmp_path: Path) -> StoreFactory:
         return ForTasks(SqliteFactory(tmp_path))

@@ -2,7 +2,8 @@
 
 from holdfast.commands.acquired import Acquired
 from holdfast.commands.change import Change, Written
-from holdfast.commands.claiming import Claim, Claimed
+from holdfast.commands.claim_line import Claimed
+from holdfast.commands.claiming import Claim
 from holdfast.commands.command import Command, run
 from holdfast.commands.configuring import Configure
 from holdfast.commands.copying import BeginImport, Copying, EndImport, Import, Seal

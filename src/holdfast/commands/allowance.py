@@ -5,6 +5,7 @@ from typing import Final, Protocol, TypeVar
 
 from holdfast.codec.limits import DEFAULT_LIMITS
 from holdfast.commands.refusal_errors import answer_too_large
+from holdfast.errors import Refused
 
 
 class Sized(Protocol):
@@ -46,6 +47,14 @@ class Allowance:
             self._used += size
             found.append(record)
         return found
+
+    def leading(self, records: Iterable[S]) -> list[S]:
+        """As `fitting`, for what may be left out altogether: none of the records where a step has brought too much before."""
+        try:
+            return self.fitting(records)
+        except Refused:
+            self.is_cut = True
+            return []
 
     def bring(self, records: Iterable[Sized]) -> None:
         """Count what cannot be left out, or refuse."""

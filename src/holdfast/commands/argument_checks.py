@@ -4,9 +4,10 @@ from collections.abc import Callable, Collection
 
 from holdfast.codec import Limits, check_name
 from holdfast.codec.fields import MAX_ATTEMPTS
+from holdfast.records import State
 
 RETURNS = ("back", "place", "front")
-STATES = ("ready", "leased", "dead", "buffered", "done")
+STATES: tuple[State, ...] = ("ready", "leased", "dead", "buffered", "done")
 KINDS = ("queue", "dict")
 
 KEY_LIMITS = Limits(name_bytes=Limits().key_bytes)

@@ -21,7 +21,9 @@ def checksum_of(records: Sequence[Message | Entry], before: str = "") -> str:
 
 
 def comparable(record: Message | Entry) -> Message | Entry:
-    """The record without what an unclaimed message may remember of its last claim: stores differ in that."""
-    if isinstance(record, Entry) or record.state == "leased":
+    """The record without its place in a lane, and, unclaimed, without what it remembers of its last claim: stores differ in these."""
+    if isinstance(record, Entry):
         return record
-    return replace(record, holder="", token=0, since=0, until=0, expired_to="place")
+    if record.lane is not None or record.tied or record.rank is not None:
+        record = replace(record, lane=None, level=0, rank=None, tied=0)
+    return record if record.state == "leased" else replace(record, holder="", token=0, since=0, until=0, expired_to="place")

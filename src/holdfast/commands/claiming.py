@@ -5,30 +5,23 @@ from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar, Self
 
 from msgspec import Struct, json
+from msgspec.structs import replace
 
 from holdfast.codec import DURATION_MAX_S, Limits, check_batch, check_name
 from holdfast.codec.fields import BY_POLICY, CLAIM_KEY, HOLDER, LEASE_S, LIMIT, MAX_ATTEMPTS, TAKE, Field, check_fields
 from holdfast.codec.limits import SHORT
 from holdfast.commands.argument_checks import RETURNS, check_choice, check_queue
+from holdfast.commands.claim_line import SWEEP, Claimed, key_line, with_values
 from holdfast.commands.command import Command, Resource
-from holdfast.commands.endings import Budget, Endings, event, plan_endings, promote, resize
+from holdfast.commands.endings import Budget, Endings, bury_late, event, plan_endings, promote, resize
+from holdfast.commands.lanes import follow
 from holdfast.commands.names import Renamer, Verb, later, renamed
 from holdfast.commands.putting import Put, item_of
+from holdfast.commands.ruled_claim import RuledClaim
 from holdfast.commands.settling import Settle, check_held
 from holdfast.commands.transaction import Draft, Line, Transaction
-from holdfast.records import NEVER, NO_VALUE, Message, Receipt, ReturnTo, Settings, end_of, seconds_in
-
-SWEEP = 100
-"""How many ended leases a claim looks after beyond as many as it may hand out."""
-
-
-class Claimed(Struct, frozen=True, gc=False, omit_defaults=True):
-    """What was leased, or, when that is nothing, in how many seconds time alone will make something claimable."""
-
-    messages: list[Message]
-    due_in_s: float | None = None
-    careful: bool = False
-    """Whether a limit, a rate or a strict order makes it wrong to claim more than is worked on now."""
+from holdfast.policy_records import TOLD_GROUP, Policy, Settings
+from holdfast.records import NEVER, Message, Receipt, ReturnTo, end_of, seconds_in
 
 
 class Claim(Command[Claimed], frozen=True):
@@ -87,22 +80,23 @@ class Claim(Command[Claimed], frozen=True):
 
     def check(self, tx: Transaction) -> "ClaimPlan":
         line = tx.line(self.queue, self.limit, self.limit + SWEEP) if self.key is None else key_line(tx, self.queue, self.key)
-        if line.settings is None or line.settings.paused:
+        if line.settings is None or line.settings.paused or line.settings.is_ruled:
             return ClaimPlan(line.settings)
         if not line.overdue and line.heads:
             return ClaimPlan(line.settings, tx.allowance.fitting(line.heads))
         plan = ClaimPlan(line.settings)
         plan.late = [message for message in line.overdue if message.state == "ready"]
         plan.expired = [message for message in line.overdue if message.state == "leased"]
-        plan.endings = self._end(tx, plan.expired)
+        plan.endings = self.end(tx, plan.expired, line.settings.policy)
         plan.chosen = self._choose(tx, line.heads, plan.endings)
         plan.leave_next()
         plan.due_in_s = None if plan.chosen else self._due_in_s(tx, line)
         return plan
 
-    def _end(self, tx: Transaction, expired: list[Message]) -> Endings:
-        endings = plan_endings(tx, self.queue, expired)
-        budget = Budget(self.max_attempts, self.dead_letter)
+    def end(self, tx: Transaction, expired: list[Message], policy: Policy | None) -> Endings:
+        """What becomes of messages whose lease has ended."""
+        endings = plan_endings(tx, self.queue, expired, policy)
+        budget = self.budget(policy)
         behind = Counter(message.priority for message in expired if message.expired_to == "front")
         for message in expired:
             ending = message.ending(message.until, "expired")
@@ -115,6 +109,14 @@ class Claim(Command[Claimed], frozen=True):
                 before = behind[message.priority] if message.expired_to == "front" else 0
                 endings.release(message, position - before, ending, failed=True)
         return endings
+
+    def budget(self, policy: Policy | None) -> Budget:
+        return Budget.of(Budget(self.max_attempts, self.dead_letter), policy)
+
+    def lease_under(self, policy: Policy | None) -> float | None:
+        """How long the lease is."""
+        is_open = self.by_policy or self.lease_s is None
+        return policy.lease_s if is_open and policy is not None and policy.lease_s is not None else self.lease_s
 
     def _choose(self, tx: Transaction, heads: list[Message], endings: Endings) -> list[Message]:
         """The first in line, among them what this very step puts back into it."""
@@ -131,6 +133,8 @@ class Claim(Command[Claimed], frozen=True):
         return None if due is None or due >= NEVER else seconds_in(max(0, due - tx.now))
 
     def write(self, tx: Transaction, plan: "ClaimPlan") -> Claimed:
+        if plan.settings is not None and plan.settings.is_ruled:
+            return RuledClaim(tx, self, plan.settings).claim()
         drafts = self._write_sweep(tx, plan) if plan.expired or plan.late else []
         if not plan.chosen:
             if drafts:
@@ -138,10 +142,11 @@ class Claim(Command[Claimed], frozen=True):
             return Claimed([], plan.due_in_s)
         drafts.append(event(self.queue, "claimed", plan.chosen, holder=self.holder))
         token = tx.append(drafts) + len(drafts) - 1
-        until = end_of(tx.now, self.lease_s)
+        until = end_of(tx.now, self.lease_under(None if plan.settings is None else plan.settings.policy))
         if self.take:
             self._remove(tx, plan.chosen)
         else:
+            plan.chosen = [message if message.group is None else replace(message, tied=TOLD_GROUP) for message in plan.chosen]
             tx.lease(plan.chosen, self.holder, token, until, self.expired_to)
         if plan.settings is not None and plan.settings.maxsize is not None:
             resize(tx, self.queue, -len(plan.chosen))
@@ -152,11 +157,19 @@ class Claim(Command[Claimed], frozen=True):
         if plan.expired and plan.endings is not None:
             plan.endings.write(tx)
             drafts += [event(self.queue, "expired", plan.expired), *plan.endings.drafts()]
+            follow(tx, plan.expired, plan.endings.entered)
         if plan.late:
-            drafts.append(event(self.queue, "expired", plan.late, started=False))
-            self._remove(tx, plan.late)
-            resize(tx, self.queue, -len(plan.late))
+            drafts += self._drop_late(tx, plan)
         return drafts
+
+    def _drop_late(self, tx: Transaction, plan: "ClaimPlan") -> list[Draft]:
+        policy = None if plan.settings is None else plan.settings.policy
+        resize(tx, self.queue, -len(plan.late))
+        if policy is None or policy.late_to == "drop":
+            self._remove(tx, plan.late)
+            return [event(self.queue, "expired", plan.late, started=False)]
+        endings = bury_late(tx, self.queue, plan.late, policy, self.budget(policy))
+        return [event(self.queue, "expired", plan.late, started=False), *endings.drafts()]
 
     def _remove(self, tx: Transaction, messages: Sequence[Message]) -> None:
         tx.remove(messages)
@@ -167,7 +180,7 @@ class Claim(Command[Claimed], frozen=True):
         if not answer.messages:
             return []
         if not self.take:
-            return [Settle([message.receipt for message in answer.messages], "ready", "place")]
+            return [Settle([message.receipt for message in answer.messages], "ready", "place", unstarted=answer.careful)]
         return [Put(self.queue, [item_of(message) for message in answer.messages])]
 
     def note(self, answer: Claimed) -> bytes:
@@ -188,7 +201,7 @@ class Claim(Command[Claimed], frozen=True):
         line = tx.line(self.queue, 1, 1) if self.key is None else key_line(tx, self.queue, self.key)
         if line.settings is None or line.settings.paused:
             return None
-        return 0.0 if line.heads or line.overdue else self._due_in_s(tx, line)
+        return 0.0 if line.heads or line.overdue or line.settings.is_ruled else self._due_in_s(tx, line)
 
 
 class ClaimPlan(Struct):
@@ -212,19 +225,3 @@ class ClaimPlan(Struct):
         left = {m.n for m in self.endings.back if m.expired_to == "front" and m.priority >= least} - chosen
         self.endings.back = [message for message in self.endings.back if message.n not in left]
         self.expired = [message for message in self.expired if message.n not in left]
-
-
-def key_line(tx: Transaction, queue: str, key: str) -> Line:
-    """The line as a claim of one key sees it: at most one message long."""
-    live = [message for message in tx.keyed(queue, [key]) if message.state != "buffered"]
-    overdue = [m for m in live if m.is_late(tx.now) or (m.state == "leased" and not m.held_at(tx.now))]
-    heads = [m for m in live if m.state == "ready" and m.position <= tx.now and not m.is_late(tx.now)]
-    due = min((m.until if m.state == "leased" else m.position for m in live), default=None)
-    return Line(tx.settings("queue", queue), list(with_values(tx, queue, heads)), overdue, due)
-
-
-def with_values(tx: Transaction, queue: str, messages: list[Message]) -> Iterator[Message]:
-    """The same messages, with the values of those that were read without, which are read as they are asked for."""
-    bare = [message.id for message in messages if message.value is NO_VALUE]
-    picked = iter(tx.pick(queue, bare) if bare else ())
-    return (message.valued(next(picked).value) if message.value is NO_VALUE else message for message in messages)

@@ -1,9 +1,10 @@
 """Creating a queue or a dict and changing its settings: pause, bound, policies, and the settings of a group."""
 
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any, ClassVar, Final, Self
 
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, UnsetType, to_builtins
 from msgspec.structs import replace
 
 from holdfast.backoff import Backoff
@@ -26,12 +27,15 @@ from holdfast.codec.fields import (
 )
 from holdfast.commands.argument_checks import KINDS, check_choice
 from holdfast.commands.command import Command, Resource
+from holdfast.commands.lanes import limit_of, save_refreshed
 from holdfast.commands.names import Renamer, Verb, renamed
+from holdfast.commands.rebuilding import NO_POLICY, REBUILT, check_count, check_rebuild, count_claims, rebuild
+from holdfast.commands.refusal_errors import policies_clash
 from holdfast.commands.topics import TOPICS, queue_topic, room_topic
-from holdfast.commands.transaction import ALL, Draft, Transaction
-from holdfast.policy_records import GroupDead, GroupMode, LateTo, Order, Policy
+from holdfast.commands.transaction import ALL, Draft, Filter, Transaction
+from holdfast.policy_records import NO_SETTINGS, GroupDead, GroupMode, Kind, Lane, LateTo, Order, Policy, Settings
 from holdfast.rates import Rate
-from holdfast.records import Kind, Settings
+from holdfast.records import Message, moment_in
 
 CHOICES: Final[dict[str, tuple[Any, ...]]] = {
     "groups": ("fair", "strict", None),
@@ -102,23 +106,46 @@ class Configure(Command[Settings], frozen=True):
     def check(self, tx: Transaction) -> tuple[Settings | None, Settings]:
         before = tx.settings(self.kind, self.name)
         after = before or Settings(self.kind, self.name, created_at=tx.now)
+        if self.group is not None:
+            check_group(tx, self, self.group, after)
+            return before, after
         if self.paused is not UNSET:
             after = replace(after, paused=self.paused)
         if self.maxsize is not UNSET and self.maxsize != after.maxsize:
             after = replace(after, maxsize=self.maxsize, size=tx.tally(self.name).ready if self.maxsize is not None else 0)
-        return before, after
+        if self.throttle_s is not UNSET:
+            after = replace(after, throttled_until=tx.now + moment_in(self.throttle_s) if self.throttle_s else 0)
+        return before, self._with_policy(tx, after)
+
+    def _with_policy(self, tx: Transaction, settings: Settings) -> Settings:
+        given = {name: value for name in POLICIES if (value := getattr(self, name)) is not UNSET}
+        if not given:
+            return settings
+        policy = replace(settings.policy or NO_POLICY, **given)
+        check_clashes(self.name, policy)
+        check_rebuild(tx, self.name, settings.policy, policy)
+        return replace(settings, policy=None if policy == NO_POLICY else policy)
 
     def write(self, tx: Transaction, plan: tuple[Settings | None, Settings]) -> Settings:
         before, after = plan
+        if self.group is not None:
+            return configure_group(tx, self, self.group, after, is_new=before is None)
         if before == after:
             return after
-        data = {"paused": after.paused, "maxsize": after.maxsize} if self.kind == "queue" else {}
+        data: dict[str, object] = {"paused": after.paused, "maxsize": after.maxsize} if self.kind == "queue" else {}
+        if after.policy is not None or (before is not None and before.policy is not None):
+            data["policy"] = None if after.policy is None else to_builtins(after.policy)
+        if self.throttle_s is not UNSET:
+            data["throttle_s"] = self.throttle_s
         tx.append([Draft(TOPICS[self.kind](self.name), "configured", data)])
         tx.save_settings(after)
+        rebuilt = rebuild(tx, None if before is None else before.policy, after)
+        if rebuilt != after:
+            tx.save_settings(rebuilt)
         if self.kind == "queue":
             tx.wake(queue_topic(self.name), ALL)
             tx.wake(room_topic(self.name), ALL)
-        return after
+        return rebuilt
 
 
 POLICIES: Final = Policy.__struct_fields__
@@ -131,9 +158,9 @@ def check_policies(command: Configure, given: set[str]) -> None:
     for name, choices in CHOICES.items():
         if name in given:
             check_choice(getattr(command, name), choices, name)
-    for name in ("rate", "group_rate"):
-        if not isinstance(getattr(command, name), Rate | UnsetType | None):
-            raise TypeError(f"{name} must be a Rate or None, not {getattr(command, name)!r}")
+    for rated, rate in (("rate", command.rate), ("group_rate", command.group_rate)):
+        if not isinstance(rate, Rate | UnsetType | None):
+            raise TypeError(f"{rated} must be a Rate or None, not {rate!r}")
     check_dead_letter(command.name, command.dead_letter)
     check_backoff(command.backoff)
     if command.group is None and (command.weight is not UNSET or command.forget):
@@ -160,3 +187,53 @@ def check_backoff(backoff: Backoff | UnsetType | None) -> None:
     THROTTLE_S.check(backoff.most_s)
     if backoff.factor != DOUBLING:
         raise ValueError(f"the backoff of a queue doubles: its factor must be 2.0, not {backoff.factor!r}")
+
+
+def check_clashes(queue: str, policy: Policy) -> None:
+    """Refuse policies that one queue cannot have together."""
+    if policy.groups == "strict":
+        for name, is_given in (("order='lifo'", policy.order == "lifo"), ("aging_s", policy.aging_s is not None)):
+            if is_given:
+                raise policies_clash(queue, "groups='strict'", name)
+        if policy.group_limit is not None:
+            raise policies_clash(queue, "groups='strict'", "group_limit, which is 1 there")
+
+
+def check_group(tx: Transaction, command: Configure, group: str, settings: Settings) -> None:
+    """Refuse what one group cannot have."""
+    if command.limit in (UNSET, None):
+        return
+    if settings.policy is not None and settings.policy.groups == "strict":
+        raise policies_clash(settings.name, "groups='strict'", f"a limit of group {group!r}, which is 1 there")
+    check_count(settings.name, sum(1 for _ in islice(_claimed_in(tx, settings.name, group), REBUILT + 1)), "claimed messages")
+
+
+def _claimed_in(tx: Transaction, queue: str, group: str) -> Iterator[Message]:
+    return iter(tx.browse(queue, "leased", Filter(group=group), None, ALL))
+
+
+def configure_group(tx: Transaction, command: Configure, group: str, settings: Settings, *, is_new: bool) -> Settings:
+    """Change the settings of one group."""
+    queue, policy = command.name, settings.policy or NO_POLICY
+    before = tx.lanes(queue, [group]).get(group) or Lane(queue, group)
+    given = {name: value for name in ("limit", "weight", "rate", "paused") if (value := getattr(command, name)) is not UNSET}
+    own = replace(NO_SETTINGS if command.forget else before.own, **given)
+    after = replace(before, own=own if own.paused else replace(own, held=None))
+    if command.throttle_s is not UNSET:
+        after = replace(after, throttled_until=tx.now + moment_in(command.throttle_s) if command.throttle_s else 0)
+    if before == after:
+        return settings
+    facts = {"group": group, **to_builtins(replace(own, held=None)), "paused": own.paused}
+    if command.throttle_s is not UNSET:
+        facts["throttle_s"] = command.throttle_s
+    tx.append([Draft(queue_topic(queue), "configured", facts)])
+    if is_new:
+        tx.save_settings(settings)
+    if policy.groups is None:
+        tx.save_lanes([after])
+    elif limit_of(before, policy) is None and limit_of(after, policy) is not None:
+        count_claims(tx, policy, list(_claimed_in(tx, queue, group)), [after])
+    else:
+        save_refreshed(tx, policy, [after])
+    tx.wake(queue_topic(queue), ALL)
+    return settings

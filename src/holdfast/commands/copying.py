@@ -18,11 +18,12 @@ from holdfast.commands.dicts import living
 from holdfast.commands.endings import by_queue, resize
 from holdfast.commands.imported import SURVEYED, check_records
 from holdfast.commands.names import Renamer, Verb, all_renamed, later, renamed
+from holdfast.commands.rebuilding import take_in
 from holdfast.commands.refusal_errors import both_have, no_copy, not_empty, other_copy, other_place, written_meanwhile
 from holdfast.commands.surveying import Surveyed, held_leases
 from holdfast.commands.transaction import Fenced, Transaction
-from holdfast.policy_records import Lane
-from holdfast.records import NEVER, NO_VALUE, Ending, Entry, Message, Settings
+from holdfast.policy_records import Lane, Settings
+from holdfast.records import NEVER, NO_VALUE, Ending, Entry, Message
 
 
 class Copying(Struct, frozen=True, gc=False, omit_defaults=True):
@@ -52,6 +53,9 @@ class Copying(Struct, frozen=True, gc=False, omit_defaults=True):
             since=message.since + self.offset if message.token else 0,
             until=message.until + self.offset if message.token and message.until < NEVER else message.until,
             dead_at=self._moment(message.dead_at),
+            ended_at=self._moment(message.ended_at),
+            rank=self._moment(message.rank),
+            tied=0,
             history=tuple(self._ending(ending) for ending in message.history),
         )
 
@@ -61,7 +65,23 @@ class Copying(Struct, frozen=True, gc=False, omit_defaults=True):
 
     def settings(self, settings: Settings) -> Settings:
         """The settings as they will be in the target; messages are counted as they come."""
-        return replace(settings, size=0, created_at=settings.created_at + self.offset)
+        return replace(
+            settings,
+            size=0,
+            created_at=settings.created_at + self.offset,
+            live=0,
+            tat=self._ahead(settings.tat),
+            last=0,
+            throttled_until=self._ahead(settings.throttled_until),
+        )
+
+    def lane(self, lane: Lane) -> Lane:
+        """What a group has of its own, as it will be in the target; the rest follows from its messages."""
+        tat, until = self._ahead(lane.tat), self._ahead(lane.throttled_until)
+        return Lane(lane.queue, lane.name, tat=tat, throttled_until=until, own=lane.own)
+
+    def _ahead(self, moment: int) -> int:
+        return moment + self.offset if moment else 0
 
     def _ending(self, ending: Ending) -> Ending:
         return replace(ending, since=ending.since + self.offset, until=ending.until + self.offset)
@@ -198,9 +218,9 @@ class Import(Command[Copying], frozen=True):
         for settings in self.settings:
             if tx.settings(settings.kind, settings.name) is None:
                 tx.save_settings(settings)
-        if self.messages:
-            tx.add(self.messages)
+        tx.save_lanes(self.lanes)
         for queue, messages in by_queue(self.messages).items():
+            take_in(tx, queue, messages)
             resize(tx, queue, sum(message.state == "ready" for message in messages))
         self._raise_fences(tx)
         for name, entries in by_dict(self.entries).items():

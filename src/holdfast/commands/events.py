@@ -7,6 +7,7 @@ from msgspec import Struct
 from holdfast.codec import Limits, check_batch
 from holdfast.codec.fields import AFTER, KEEP, KEEP_S, LIMIT, Field, check_fields
 from holdfast.commands.command import Command
+from holdfast.commands.history import forget_all_done
 from holdfast.commands.names import Renamer, Verb, renamed
 from holdfast.commands.refusal_errors import compacted
 from holdfast.commands.topics import check_topic, dict_topic
@@ -89,7 +90,7 @@ class Prune(Command[int], frozen=True):
         del plan
         never_after = tx.now - moment_in(RETRY_S)
         pruned = tx.prune(self.keep, tx.now - moment_in(self.keep_s), never_after, self.limit)
-        return pruned + self._expire(tx)
+        return pruned + self._expire(tx) + forget_all_done(tx, self.limit)
 
     def _expire(self, tx: Transaction) -> int:
         """Remove entries past their time; watchers learn of it."""

@@ -44,7 +44,8 @@ class Groups(Command[Grouped], frozen=True):
         return check_batch(self.limit, 0, limits)
 
     def check(self, tx: Transaction) -> Grouped:
-        return Grouped([], now=tx.now)
+        page = tx.find_lanes(self.queue, "name", self.limit + 1, self.prefix, self.after)
+        return Grouped(page[: self.limit], len(page) > self.limit, tx.now)
 
     def write(self, tx: Transaction, plan: Grouped) -> Grouped:
         del tx

@@ -24,8 +24,8 @@ from holdfast.codec.fields import (
     number,
 )
 from holdfast.commands.transaction import Fenced
-from holdfast.policy_records import Lane
-from holdfast.records import Ending, Entry, Message, Settings
+from holdfast.policy_records import Lane, Settings
+from holdfast.records import Ending, Entry, Message
 
 _COUNT: Final = 2**31 - 1
 _RAISED: Final = 2**52
@@ -66,7 +66,14 @@ ENDING: Final[tuple[Field, ...]] = (HOLDER, TOKEN, moment("since"), moment("unti
 ENTRY: Final[tuple[Field, ...]] = (name_text("dict"), key_text("key"), REVISION, number("fence"), moment("expires_at", optional=True))
 FENCED: Final[tuple[Field, ...]] = (name_text("dict"), key_text("key"), number("fence"))
 LANE: Final[tuple[Field, ...]] = (
-    *(name_text("queue"), name_text("name"), number("turn"), Whole("credit", 0, _COUNT), moment("wakes", optional=True)),
+    *(
+        name_text("queue"),
+        name_text("name"),
+        number("turn"),
+        Whole("place", 0, _COUNT),
+        Whole("credit", 0, _COUNT),
+        moment("wakes", optional=True),
+    ),
     *GATE,
 )
 

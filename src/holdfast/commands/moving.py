@@ -24,12 +24,13 @@ from holdfast.codec.fields import (
     number,
 )
 from holdfast.commands.argument_checks import STATES, check_choice
-from holdfast.commands.claiming import with_values
+from holdfast.commands.claim_line import with_values
 from holdfast.commands.command import COUNTED, Command, Resource
-from holdfast.commands.endings import Endings, announce, create_queue, event, promote, resize
+from holdfast.commands.endings import Endings, announce, create_queue, event, promote, resize, resume_groups
+from holdfast.commands.lanes import follow, lined, unlined
 from holdfast.commands.names import Renamer, Verb, renamed
-from holdfast.commands.stats import Stats
-from holdfast.commands.transaction import Cursor, Draft, Filter, Transaction
+from holdfast.commands.stats import Stats, Tally, tally_of
+from holdfast.commands.transaction import ALL, Cursor, Draft, Filter, Transaction
 from holdfast.records import ERROR_CHARACTERS, Message, State, moment_in
 
 Taken = Literal["key", "id"]
@@ -156,7 +157,11 @@ class Count(Command[Stats], frozen=True):
         return COUNTED
 
     def check(self, tx: Transaction) -> Stats:
-        return tx.tally(self.queue).stats(tx.now)
+        return tx.tally(self.queue).stats(tx.now) if self.group is None else self._of_group(tx, Filter(group=self.group)).stats(tx.now)
+
+    def _of_group(self, tx: Transaction, which: Filter) -> Tally:
+        """By looking at every message: stores keep no counts of groups."""
+        return tally_of([message for state in STATES for message in tx.browse(self.queue, state, which, None, ALL)], tx.now)
 
     def write(self, tx: Transaction, plan: Stats) -> Stats:
         del tx
@@ -243,7 +248,10 @@ class Move(Command[Moved], frozen=True):
         if self.to == "ready":
             return self._redrive(tx, [message for message in free if message.state != "buffered"])
         alive = [message for message in free if message.state in ("ready", "leased")]
-        endings = Endings(self.queue)
+        settings = tx.settings("queue", self.queue)
+        # Nobody is paused for what an administrator buries.
+        policy = None if settings is None or settings.policy is None else replace(settings.policy, group_dead="pass")
+        endings = Endings(self.queue, policy=policy)
         for message in alive:
             endings.bury(tx, message, message.dead_letter, message.ending(tx.now, "buried", self.error), failed=False)
         return MovePlan(alive, endings=endings)
@@ -263,7 +271,7 @@ class Move(Command[Moved], frozen=True):
             else:
                 position = tx.now + moment_in(self.delay_s) + moment_in(self.spacing_s) * len(plan.after)
                 plan.messages.append(message)
-                plan.after.append(message.redriven(position, target))
+                plan.after.append((message if target == self.queue else unlined(message)).redriven(position, target))
         return plan
 
     def write(self, tx: Transaction, plan: "MovePlan") -> Moved:
@@ -271,27 +279,35 @@ class Move(Command[Moved], frozen=True):
             return Moved([], plan.kept)
         drafts = [event(self.queue, "moved", plan.messages, to=self.to)]
         was_ready = sum(message.state == "ready" for message in plan.messages)
+        entered: list[Message] = []
         if self.to == "gone":
             tx.remove(plan.messages)
             resize(tx, self.queue, -was_ready)
+            drafts += resume_groups(tx, self.queue, plan.messages)
             promote(tx, self.queue, plan.messages)
         elif self.to == "due":
             # As they are by now: another command of the same step may have changed their metadata.
             delayed = tx.messages(self.queue, [message.id for message in plan.messages]).values()
-            tx.restore([replace(message, position=tx.now) for message in delayed])
-            announce(tx, plan.messages)
+            policy = create_queue(tx, self.queue).policy
+            entered = [lined(replace(message, position=tx.now), policy, tx.now) for message in delayed]
+            tx.restore(entered)
+            announce(tx, entered)
         elif self.to == "ready":
-            drafts += self._write_redrive(tx, plan.after, was_ready)
+            drafts += resume_groups(tx, self.queue, plan.messages)
+            policy = create_queue(tx, self.to_queue or self.queue).policy
+            entered = [lined(message, policy, tx.now) for message in plan.after]
+            drafts += self._write_redrive(tx, entered, was_ready)
         elif plan.endings is not None:
             resize(tx, self.queue, -was_ready)
             plan.endings.write(tx)
+            entered = plan.endings.entered
             drafts += plan.endings.drafts()
         tx.append(drafts)
+        follow(tx, plan.messages, entered)
         return Moved([message.id for message in plan.messages], plan.kept)
 
     def _write_redrive(self, tx: Transaction, messages: list[Message], was_ready: int) -> list[Draft]:
         target = self.to_queue or self.queue
-        create_queue(tx, target)
         tx.restore(messages)
         resize(tx, self.queue, -was_ready)
         resize(tx, target, len(messages))

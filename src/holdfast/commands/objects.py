@@ -10,11 +10,14 @@ from holdfast.codec import Limits, check_batch, check_name
 from holdfast.codec.fields import AFTER_NAME, CLEARED_PREFIX, DROP, EXACT, LIMIT, NAME_PREFIX, Field, check_fields
 from holdfast.commands.argument_checks import KINDS, check_choice
 from holdfast.commands.command import Command, Resource
+from holdfast.commands.lanes import save_refreshed
 from holdfast.commands.leases import end_leases
 from holdfast.commands.names import Renamer, Verb, renamed
+from holdfast.commands.rebuilding import NO_POLICY
 from holdfast.commands.topics import TOPICS, room_topic
 from holdfast.commands.transaction import ALL, Draft, Transaction
-from holdfast.records import Entry, Kind, Lease, Settings
+from holdfast.policy_records import Kind, Lane, Settings
+from holdfast.records import Entry, Lease
 
 
 class Clear(Command[int], frozen=True):
@@ -57,13 +60,22 @@ class Clear(Command[int], frozen=True):
             end_leases(tx, leases)
         if self.prefix is not None:
             return self._clear_prefix(tx, self.prefix)
+        lanes = tx.find_lanes(self.name, "name", ALL) if self.kind == "queue" else []
         count = tx.clear(self.kind, self.name, drop=self.drop)
         tx.append([Draft(TOPICS[self.kind](self.name), "cleared", {"count": count, "dropped": self.drop})])
-        if not self.drop and settings is not None and settings.maxsize is not None:
-            tx.save_settings(replace(settings, size=0))
+        if not self.drop and settings is not None and (settings.maxsize is not None or settings.policy is not None):
+            tx.save_settings(replace(settings, size=0, live=0))
+        if lanes:
+            self._clear_lanes(tx, lanes, settings)
         if self.kind == "queue":
             tx.wake(room_topic(self.name), ALL)
         return count
+
+    def _clear_lanes(self, tx: Transaction, lanes: list[Lane], settings: Settings | None) -> None:
+        if self.drop or settings is None:
+            tx.save_lanes([lane.gone() for lane in lanes])
+        else:
+            save_refreshed(tx, settings.policy or NO_POLICY, [replace(lane, live=0) for lane in lanes])
 
     def _clear_prefix(self, tx: Transaction, prefix: str) -> int:
         entries: list[Entry] = list(tx.scan(self.name, prefix, None, ALL))

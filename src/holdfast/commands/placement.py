@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
+from holdfast.commands.lanes import lane_of, lined, unlined
 from holdfast.commands.recent import Recent
 from holdfast.commands.refusal_errors import id_taken, key_in_flight, key_is_recent, queue_full
 from holdfast.commands.transaction import Transaction
-from holdfast.records import Message, Settings
+from holdfast.policy_records import Policy, Settings
+from holdfast.records import Message
 
 if TYPE_CHECKING:
     from holdfast.commands.putting import Item
@@ -34,9 +36,13 @@ class Placement(Struct):
     copies: dict[str | None, Message] = {}
     others: set[int] = set()
     """The items, by their place, under whose id another value is stored."""
-    postponed: dict[str, int] = {}
-    """When messages that were there would have been due, had this put not postponed them."""
+    postponed: dict[str, Message] = {}
+    """Messages that were there, as they were before this put postponed them."""
     recent: Recent | None = None
+
+    @property
+    def policy(self) -> Policy | None:
+        return None if self.settings is None else self.settings.policy
 
     @property
     def is_bounded(self) -> bool:
@@ -79,7 +85,7 @@ class Placement(Struct):
                     raise key_is_recent(queue, item.key)
                 self._answer(self.recent.ids[item.key], created=False)
             else:
-                self._add(item.message(queue, self.now, wall_offset), item.unique_for_s)
+                self._add(lined(item.message(queue, self.now, wall_offset), self.policy, self.now), item.unique_for_s)
         else:
             self._place_behind(queue, item, item.key, wall_offset)
 
@@ -95,9 +101,15 @@ class Placement(Struct):
         elif copy is not None or policy in ("update", "postpone"):
             self._update(copy or first, item, wall_offset)
         else:
-            message = item.message(queue, self.now, wall_offset)
-            position = message.position if message.position > self.now else first.position
-            self._add(replace(message, state="buffered", position=position), item.unique_for_s)
+            self._add(self._behind(first, item.message(queue, self.now, wall_offset)), item.unique_for_s)
+
+    def _behind(self, first: Message, message: Message) -> Message:
+        """The copy that waits behind another message: of the same lane it is to take its place, else it goes to the back of its own."""
+        waiting = replace(message, state="buffered", lane=lane_of(message, self.policy))
+        if message.position > self.now or first.lane != waiting.lane:
+            return waiting
+        is_strict = self.policy is not None and self.policy.groups == "strict"
+        return replace(waiting, position=first.rank if is_strict and first.rank is not None else first.position)
 
     def _has_other_value(self, item: "Item") -> bool:
         """Whether its id, which is taken, has another value by now."""
@@ -117,8 +129,9 @@ class Placement(Struct):
         changed = replace(message, value=item.value, **{name: getattr(item, name) for name in UPDATED})
         if item.if_ready == "postpone" and message.state == "ready":
             changed = changed.postponed(item.due_at(self.now, wall_offset), item.at_latest_s)
+            changed = lined(unlined(changed), self.policy, self.now)
             if message.id not in self.added:
-                self.postponed.setdefault(message.id, message.position)
+                self.postponed.setdefault(message.id, message)
         (self.added if message.id in self.added else self.updated)[message.id] = changed
         (self.copies if message.state == "buffered" else self.live)[item.key] = changed
         self._answer(message.id, created=False)

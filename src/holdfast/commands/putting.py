@@ -26,6 +26,7 @@ from holdfast.codec.metadata import readable_metadata
 from holdfast.commands.argument_checks import check_choice, check_key, check_queue
 from holdfast.commands.command import Command, Resource
 from holdfast.commands.endings import announce, create_queue, event, promote, resize
+from holdfast.commands.lanes import follow
 from holdfast.commands.names import Renamer, Verb, all_renamed, renamed
 from holdfast.commands.placement import Placement
 from holdfast.commands.plain import are_plain, is_plain
@@ -289,8 +290,10 @@ class Put(Command[Puts], frozen=True):
             tx.revalue(updated)
         if plan.is_bounded:
             resize(tx, self.queue, plan.ready_count)
-        sooner = [message for message in updated if message.position < plan.postponed.get(message.id, message.position)]
-        announce(tx, [*(message for message in added if message.state == "ready"), *sooner])
+        sooner = [message for message in updated if message.position < plan.postponed.get(message.id, message).position]
+        entered = [*(message for message in added if message.state == "ready"), *sooner]
+        announce(tx, entered)
+        follow(tx, [*plan.late, *plan.postponed.values()], entered)
         # The message that a copy waits behind may be settled by the same step.
         promote(tx, self.queue, [message for message in added if message.state == "buffered"])
         if plan.recent is not None:

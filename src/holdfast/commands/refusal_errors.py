@@ -33,6 +33,19 @@ def id_taken(queue: str, message_id: str) -> IdTaken:
     )
 
 
+def too_many_messages(queue: str, count: int, most: int, what: str) -> Refused:
+    """A change of a queue's policy would have to look at more messages than one step may."""
+    return Refused(
+        f"queue {queue!r} has {count:,} {what}, and this change of its policy allows {most:,}; nothing was changed: "
+        "move them to a new queue that has the policy from the beginning"
+    )
+
+
+def policies_clash(queue: str, one: str, other: str) -> Refused:
+    """Two policies that one queue cannot have."""
+    return Refused(f"queue {queue!r} cannot have {one} together with {other}; nothing was changed: take one of them away")
+
+
 def claims_lost(lost: Sequence[Receipt], of: int) -> ClaimLost:
     """Some of the claims that had to be held together are lost."""
     message = f"{len(lost)} of {of} claims are no longer held, the first {lost[0].claim_id}; nothing was changed: claim again"

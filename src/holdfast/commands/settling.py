@@ -23,10 +23,13 @@ from holdfast.codec.fields import (
 from holdfast.commands.argument_checks import RETURNS, check_choice
 from holdfast.commands.command import Command, Resource
 from holdfast.commands.endings import Budget, Endings, announce, by_queue, event, plan_endings, promote
+from holdfast.commands.history import finish
+from holdfast.commands.lanes import follow, give_back
 from holdfast.commands.names import Renamer, Verb, later, renamed
 from holdfast.commands.plain import is_plain
 from holdfast.commands.refusal_errors import claims_lost
 from holdfast.commands.transaction import Transaction
+from holdfast.policy_records import Policy
 from holdfast.records import ERROR_CHARACTERS, Message, Receipt, ReturnTo, end_of, moment_in
 
 ENDINGS = ("done", "ready", "dead")
@@ -155,21 +158,31 @@ class Settle(Command[Held], frozen=True):
         return claims, [self._end(tx, queue, messages) for queue, messages in groups.items()]
 
     def _end(self, tx: Transaction, queue: str, messages: list[Message]) -> Endings:
-        endings = plan_endings(tx, queue, messages)
-        budget = Budget(self.max_attempts, self.dead_letter)
+        settings = tx.settings("queue", queue)
+        policy = None if settings is None else settings.policy
+        endings = plan_endings(tx, queue, messages, policy)
+        budget = Budget.of(Budget(self.max_attempts, self.dead_letter), policy)
+        if self.trace is not None:
+            messages = [replace(message, trace=self.trace) for message in messages]
         for message in messages:
             if self.to == "dead" or (self.counts and budget.is_spent(message, message.failures + 1)):
                 ending = message.ending(tx.now, "buried", self.error)
                 endings.bury(tx, message, budget.burial_place(message), ending, failed=self.counts)
             else:
                 ending = message.ending(tx.now, "failed" if self.counts else "released", self.error)
-                position = endings.position(tx, message, self.return_to, tx.now, moment_in(self.delay_s or 0.0))
+                position = endings.position(tx, message, self.return_to, tx.now, self._delay(message, policy))
                 endings.release(message, position, ending, failed=self.counts)
         return endings
 
+    def _delay(self, message: Message, policy: Policy | None) -> int:
+        if self.delay_s is not UNSET:
+            return moment_in(self.delay_s)
+        return policy.delay_after(message.failures + 1) if self.counts and policy is not None else 0
+
     def write(self, tx: Transaction, plan: tuple[list[Message | None], list[Endings]]) -> Held:
         claims, all_endings = plan
-        groups = by_queue(message for message in claims if message is not None)
+        held = [message for message in claims if message is not None]
+        groups = by_queue(held)
         drafts = [event(queue, "settled", messages, to=self.to) for queue, messages in groups.items()]
         for endings in all_endings:
             endings.write(tx)
@@ -178,8 +191,12 @@ class Settle(Command[Held], frozen=True):
             tx.append(drafts)
         if self.to == "done":
             for queue, messages in groups.items():
-                tx.remove(messages)
+                finish(tx, queue, messages, self.trace)
                 promote(tx, queue, messages)
+        if self.unstarted:
+            for queue, messages in groups.items():
+                give_back(tx, queue, messages)
+        follow(tx, held, [message for endings in all_endings for message in endings.entered])
         return Held([message is not None for message in claims])
 
 

@@ -3,7 +3,8 @@
 from typing import Any, Final
 
 from holdfast.codec import Limits
-from holdfast.commands.claiming import Claim, Claimed
+from holdfast.commands.claim_line import Claimed
+from holdfast.commands.claiming import Claim
 from holdfast.commands.command import Command
 from holdfast.commands.dicts import Entries, Read, Write
 from holdfast.commands.events import Changes, Page

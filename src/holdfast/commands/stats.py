@@ -1,8 +1,11 @@
 """Sizes, ages and holders of a queue."""
 
+from collections import Counter
+from collections.abc import Sequence
+
 from msgspec import Struct
 
-from holdfast.records import seconds_in
+from holdfast.records import Message, seconds_in
 
 
 class Stats(Struct, frozen=True, gc=False):
@@ -62,3 +65,24 @@ class Tally(Struct, frozen=True, gc=False):
             holders=self.holders,
             done=self.done,
         )
+
+
+def tally_of(messages: Sequence[Message], now: int) -> Tally:
+    """The same of these messages."""
+    counts = Counter(message.state for message in messages)
+    positions = [message.position for message in messages if message.state == "ready"]
+    held = [message for message in messages if message.held_at(now)]
+    return Tally(
+        ready=counts["ready"],
+        delayed=sum(position > now for position in positions),
+        first_position=min(positions, default=None),
+        buffered=counts["buffered"],
+        leased=len(held),
+        ended=counts["leased"] - len(held),
+        first_since=min((message.since for message in held), default=None),
+        mean_since=sum(message.since for message in held) / len(held) if held else None,
+        dead=counts["dead"],
+        first_dead_at=min((message.dead_at or 0 for message in messages if message.state == "dead"), default=None),
+        holders=dict(Counter(message.holder for message in held)),
+        done=counts["done"],
+    )

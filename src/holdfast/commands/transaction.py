@@ -11,7 +11,8 @@ from msgspec import Raw, Struct, json
 
 from holdfast.codec.fields import ERROR_CONTAINS, GROUP, KEY_PREFIX, LABEL, OLDER_THAN_S, Field, check_fields
 from holdfast.commands.stats import Tally
-from holdfast.records import Entry, Event, Kind, Lease, Message, ReturnTo, Settings, State
+from holdfast.policy_records import Kind, Lane, LaneOrder, Settings
+from holdfast.records import Entry, Event, Lease, Message, ReturnTo, State
 from holdfast.share_records import Share
 
 if TYPE_CHECKING:
@@ -69,9 +70,10 @@ class Line(Struct, frozen=True, gc=False):
     heads: list[Message]
     """The first due, ready messages in claim order; late ones are passed over."""
     overdue: list[Message]
-    """Without values: leased messages whose lease has ended and ready ones that are late, the longest overdue first."""
+    """Without values: leased messages whose lease has ended, ready ones that are late, and ready ones out of line that are due; the longest
+    overdue first."""
     next_due: int | None = None
-    """Where there are no heads: the first moment after now at which time alone makes a message claimable."""
+    """Where there are no heads: the first moment after now at which time alone makes a message claimable, or changes a lane."""
 
 
 class Stretch(Struct, frozen=True, gc=False):
@@ -138,6 +140,22 @@ class QueueTransaction(Protocol):
 
     def revalue(self, messages: Sequence[Message]) -> None:
         """Save value, metadata and extra fields of these messages, found by `n`."""
+        ...
+
+    def lanes(self, queue: str, names: Collection[str]) -> dict[str, Lane]:
+        """What is known of these lanes."""
+        ...
+
+    def find_lanes(self, queue: str, by: LaneOrder, limit: int, prefix: str = "", after: str | None = None) -> list[Lane]:
+        """Lanes by `turn`: the open ones; by `wakes`: those whose moment has come; by `name`: all with a prefix, behind a name."""
+        ...
+
+    def lane_heads(self, queue: str, counts: Mapping[str, int]) -> dict[str, list[Message]]:
+        """The first so many messages in line of each lane, without values; late ones are passed over."""
+        ...
+
+    def save_lanes(self, lanes: Sequence[Lane]) -> None:
+        """Save lanes; nothing is kept of those that are gone."""
         ...
 
     def resize(self, queue: str, delta: int) -> None:

@@ -12,7 +12,7 @@ from holdfast._async.flows import claiming as claiming_async
 from holdfast._sync.flows import claiming
 from holdfast.clock import Host
 from holdfast.commands import Acquire, Claim, Count, Extend, Item, LeaseName, Put, Renew
-from holdfast.commands.claiming import SWEEP, Claimed
+from holdfast.commands.claim_line import SWEEP, Claimed
 from holdfast.errors import StoreUnavailable
 from holdfast.stores.async_files import ThreadedStore
 from holdfast.stores.sqlite.store import SqliteStore

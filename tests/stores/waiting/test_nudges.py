@@ -7,7 +7,7 @@ import pytest
 from msgspec import Raw
 
 from holdfast.commands import Claim, Settle, Together
-from holdfast.commands.claiming import Claimed
+from holdfast.commands.claim_line import Claimed
 from holdfast.commands.settling import Held
 from holdfast.records import Message
 from holdfast.stores.waiting.waiters import Waiters

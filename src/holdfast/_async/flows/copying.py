@@ -6,13 +6,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from holdfast._async.flows.naming import all_named, entries_of, messages_of
-from holdfast.commands import BeginImport, Browse, Copying, Count, EndImport, Fences, Import, Length, Read, Seal, Survey
+from holdfast.commands import BeginImport, Browse, Copying, Count, EndImport, Fences, Groups, Import, Length, Read, Seal, Survey
 from holdfast.commands.checksums import checksum_of
 from holdfast.commands.moving import cursor
 from holdfast.commands.surveying import Surveyed
 from holdfast.copy_pages import PAGE, STATES, Page, Place, Record, in_portions, without_fences
 from holdfast.errors import Refused, StoreCorrupted, StoreMoved
-from holdfast.records import Kind, Settings
+from holdfast.policy_records import Kind, Settings
+from holdfast.records import State
 from holdfast.results import CopyProgress
 from holdfast.stores import AsyncStore
 from holdfast.wording import counted
@@ -27,6 +28,13 @@ class Contents(Struct):
     dicts: list[Settings]
     messages: dict[str, int]
     entries: dict[str, int]
+    histories: set[str]
+    """The queues that keep messages which are done."""
+
+    @property
+    def parts(self) -> list[tuple[str, State]]:
+        """The states of each queue in which there can be something."""
+        return [(one.name, state) for one in self.queues for state in STATES if state != "done" or one.name in self.histories]
 
     @property
     def total(self) -> int:
@@ -92,7 +100,7 @@ async def _seal(source: AsyncStore, seal: Seal) -> None:
 
 async def _contents(store: AsyncStore) -> Contents:
     queues, dicts = await list_names(store, "queue"), await list_names(store, "dict")
-    messages, entries = dict[str, int](), dict[str, int]()
+    messages, entries, histories = dict[str, int](), dict[str, int](), set[str]()
     for queue in queues:
         stats = await store.execute(Count(queue.name))
         if stats.leased:
@@ -102,9 +110,11 @@ async def _contents(store: AsyncStore) -> Contents:
                 "let the claims end, stop the workers, and copy again"
             )
         messages[queue.name] = stats.total
+        if stats.done:
+            histories.add(queue.name)
     for one in dicts:
         entries[one.name] = await store.execute(Length(one.name))
-    return Contents(queues, dicts, messages, entries)
+    return Contents(queues, dicts, messages, entries, histories)
 
 
 async def list_names(store: AsyncStore, kind: Kind) -> list[Settings]:
@@ -118,10 +128,12 @@ async def _pages(store: AsyncStore, contents: Contents, place: Place, limit: int
     """Everything in the source behind a place. Fences come before entries, which may raise them."""
     for page in _settings_pages([*contents.queues, *contents.dicts], place.within("settings"), limit):
         yield page
-    for queue in contents.queues:
-        for state in STATES:
-            async for page in _message_pages(store, place.within("messages", queue.name, state), limit):
-                yield page
+    for queue in [queue for queue in contents.queues if queue.policy is not None]:
+        async for page in _group_pages(store, place.within("groups", queue.name), limit):
+            yield page
+    for name, state in contents.parts:
+        async for page in _message_pages(store, place.within("messages", name, state), limit):
+            yield page
     async for page in _fence_pages(store, place.within("fences"), limit):
         yield page
     for one in contents.dicts:
@@ -143,6 +155,16 @@ async def _message_pages(store: AsyncStore, place: Place | None, limit: int) -> 
         for portion in in_portions(page.messages):
             yield Page(replace(place, after=cursor(portion[-1])), messages=portion)
         place = replace(place, after=page.after) if page.after else None
+
+
+async def _group_pages(store: AsyncStore, place: Place | None, limit: int) -> AsyncGenerator[Page, None]:
+    while place is not None:
+        page = await store.execute(Groups(place.name, after=str(place.after[0]) if place.after else None, limit=limit))
+        if page.lanes:
+            place = replace(place, after=(page.lanes[-1].name,))
+            yield Page(place, lanes=page.lanes)
+        if not page.more:
+            return
 
 
 async def _fence_pages(store: AsyncStore, place: Place | None, limit: int) -> AsyncGenerator[Page, None]:
@@ -176,6 +198,7 @@ async def copy_page(target: AsyncStore, copying: Copying, found: Page) -> Copyin
         page.messages,
         page.fences,
         page.entries,
+        page.lanes,
     )
     after = await target.execute(command)
     there = await _read_back(target, page)

@@ -3,7 +3,8 @@
 from collections.abc import AsyncIterator, Sequence
 
 from holdfast.commands import Browse, Names, Read
-from holdfast.records import Entry, Kind, Message, Settings
+from holdfast.policy_records import Kind, Settings
+from holdfast.records import Entry, Message
 from holdfast.stores import AsyncStore
 
 

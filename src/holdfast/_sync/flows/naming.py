@@ -4,7 +4,8 @@
 from collections.abc import Iterator, Sequence
 
 from holdfast.commands import Browse, Names, Read
-from holdfast.records import Entry, Kind, Message, Settings
+from holdfast.policy_records import Kind, Settings
+from holdfast.records import Entry, Message
 from holdfast.stores import Store
 
 

@@ -8,7 +8,8 @@ from msgspec.structs import replace
 
 from holdfast.commands import Acquired, Browsed, Claimed, Entries, Looked, Named, Page, Renewed, Written
 from holdfast.errors import ClaimLost, LeaseHeld
-from holdfast.records import Entry, Event, Lease, Message, Receipt, Settings
+from holdfast.policy_records import Settings
+from holdfast.records import Entry, Event, Lease, Message, Receipt
 from holdfast.server.namespaces.names import Namespace
 
 _parts_of: Callable[[bytes | Raw], dict[str, Raw]] = json.Decoder(dict[str, Raw]).decode

@@ -7,7 +7,7 @@ from msgspec import Struct
 from holdfast.commands import Command, Names, Together
 from holdfast.commands.names import Verb, Whole
 from holdfast.errors import NotAllowed
-from holdfast.records import Kind
+from holdfast.policy_records import Kind
 from holdfast.server.namespaces.names import LAST_RESERVED, Namespace
 
 R = TypeVar("R")

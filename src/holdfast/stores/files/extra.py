@@ -18,6 +18,9 @@ from holdfast.records import Message
 LAST_OWN = "metadata"
 """The last field of a message that has a place of its own."""
 
+LINED = ("lane", "level", "rank", "tied", "ended_at", "trace")
+"""The fields behind it that change with the state of a message: they have places of their own, too, and stand last."""
+
 
 class Extra:
     """What is kept of the fields of a struct behind a certain one."""
@@ -26,19 +29,20 @@ class Extra:
         names = kind.__struct_fields__
         self.own: tuple[str, ...] = names[: names.index(LAST_OWN) + 1]
         """The fields that have a place of their own."""
-        known = [(one.name, one.type, one.default) for one in fields(kind) if one.name not in self.own]
-        self._is_unused = uses_only(kind, *self.own)
+        known = [(one.name, one.type, one.default) for one in fields(kind) if one.name not in (*self.own, *LINED)]
+        self._is_unused = uses_only(kind, *self.own, *LINED)
         self._record = defstruct("ExtraFields", known, frozen=True, omit_defaults=True)
         self._read: Callable[[Any], tuple[Any, ...]] = _reader([name for name, _, _ in known])
         self._decode = json.Decoder(self._record).decode
+        self._unused: tuple[Any, ...] = astuple(self._record())
 
     def write(self, record: Any) -> bytes | None:
         """What to keep of the record; None where it uses none of these fields."""
         return None if self._is_unused(record) else json.encode(self._record(*self._read(record)))
 
     def read(self, kept: bytes | None) -> tuple[Any, ...]:
-        """The last arguments that make the record again; what a later release added is left out."""
-        return () if kept is None else astuple(self._decode(kept))
+        """The arguments behind its own that make the record again; what a later release added is left out."""
+        return self._unused if kept is None else astuple(self._decode(kept))
 
 
 def _reader(names: list[str]) -> Callable[[Any], tuple[Any, ...]]:
@@ -48,5 +52,5 @@ def _reader(names: list[str]) -> Callable[[Any], tuple[Any, ...]]:
 
 EXTRA = Extra(Message)
 
-PUT_FIELDS = tuple(name for name in KEPT if name not in EXTRA.own)
-"""Those that are options of a put. A fast path that keeps whole messages knows them all."""
+PUT_FIELDS = tuple(name for name in KEPT if name not in (*EXTRA.own, "group"))
+"""Those that are options of a put, but for the group, which events tell. A fast path that keeps whole messages knows them all."""

@@ -26,6 +26,8 @@ class Browsing(Lines):
                 continue
             if which.label is not None and which.label not in message_of(row, NO_HISTORY, self._extra(row)).labels:
                 continue
+            if which.group is not None and which.group != (message_of(row, NO_HISTORY, self._extra(row)).group or ""):
+                continue
             yield self._whole(row)
             limit -= 1
             if not limit:
@@ -49,7 +51,7 @@ class Browsing(Lines):
                 return items_within(self.txn.cursor(tables.keys), start + BUFFERED, text_key(start + BUFFERED, key))
             case "buffered", _:
                 return items_within(self.txn.cursor(tables.keys), start + BUFFERED)
-        table = tables.leased if state == "leased" else tables.dead
+        table = {"leased": tables.leased, "dead": tables.dead, "done": tables.done}[state]
         match after:
             case (int(moment), int(n)):
                 return items_within(self.txn.cursor(table), start, moment_key(start, moment, n))
@@ -76,4 +78,5 @@ class Browsing(Lines):
             dead=self._count(start, "dead"),
             first_dead_at=None if buried is None else buried.dead_at,
             holders=dict(Counter(row.holder for row in held)),
+            done=self._count(start, "done"),
         )

@@ -39,6 +39,8 @@ class Fast(Messages):
         ids = [item.id for item in items]
         if settings is None or settings.maxsize is not None or self.taken_ids(queue, ids):
             return None
+        if settings.policy is not None and settings.policy.has_lanes:
+            return None
         topic = queue_topic(queue)
         first = self.first_n(self.append([Draft(topic, "put", told(ids, (), {}))]))
         self._enter(self._rows_of(queue, items, first))
@@ -63,13 +65,13 @@ class Fast(Messages):
 
     def _claim(self, command: Claim) -> Claimed | None:
         settings = self.settings("queue", command.queue)
-        if settings is None or settings.paused or settings.maxsize is not None:
+        if settings is None or settings.paused or settings.maxsize is not None or settings.shapes_claims:
             return None
         start = scope(command.queue)
         if next(self._past(self.tables.leased, start), None) or next(self._past(self.tables.starts, start), None):
             return None
         heads = self._heads(start, command.limit)
-        if not heads:
+        if not heads or any(message.group is not None for message in heads):
             return None
         facts = told([message.id for message in heads], [message.key for message in heads], {"holder": command.holder})
         token = self.append([Draft(queue_topic(command.queue), "claimed", facts)])
@@ -83,7 +85,7 @@ class Fast(Messages):
         for receipt in command.receipts:
             row = self._row_at(text_key(start, receipt.id))
             is_held = row is not None and row.state == "leased" and row.token == receipt.token and row.until > self.now
-            if row is not None and row.key is not None:
+            if row is not None and (row.key is not None or (row.lined is not None and row.lined.tied)):
                 return None
             if is_held and row is not None:
                 rows.append(row)

@@ -9,6 +9,7 @@ from msgspec import Raw
 from holdfast.commands.allowance import Allowance
 from holdfast.commands.transaction import Line
 from holdfast.records import NO_VALUE, Message
+from holdfast.stores.lmdb.lanes import Lanes
 from holdfast.stores.lmdb.layout import (
     LAST,
     NUMBER,
@@ -23,12 +24,11 @@ from holdfast.stores.lmdb.layout import (
     scope,
     text_key,
 )
-from holdfast.stores.lmdb.names import Names
 from holdfast.stores.lmdb.rows import BUFFERED, LIVING, Row, message_of
 from holdfast.stores.lmdb.tables import Handle
 
 
-class Lines(Names):
+class Lines(Lanes):
     """What a claim, a put and a settlement ask."""
 
     def taken_ids(self, queue: str, ids: Collection[str]) -> set[str]:
@@ -55,9 +55,12 @@ class Lines(Names):
 
     def line(self, queue: str, limit: int, overdue_limit: int) -> Line:
         settings = self.settings("queue", queue)
-        if settings is None or settings.paused:
+        # A claim under the rules of a policy asks again, for a part of it.
+        if settings is None or settings.paused or (settings.is_ruled and limit and overdue_limit):
             return Line(settings, [], [])
         start = scope(queue)
+        if settings.policy is not None and settings.policy.has_lanes:
+            return Line(settings, [], self._overdue(start, overdue_limit), self._next_due_in_lanes(start))
         heads = self._heads(start, limit)
         return Line(settings, heads, self._overdue(start, overdue_limit), None if heads else self._next_due(start))
 
@@ -85,8 +88,10 @@ class Lines(Names):
     def _overdue(self, start: bytes, limit: int) -> list[Message]:
         ended = self._past(self.tables.leased, start)
         late = self._past(self.tables.starts, start)
-        first = islice(merge(ended, late), limit)
-        return [self._bare(row) for _, id_ in first if (row := self._row_at(fitted(start, id_))) is not None]
+        due = self._past(self.tables.delayed, start)
+        # One that is late and out of line stands in two orders.
+        first = islice(dict.fromkeys(id_ for _, id_ in merge(ended, late, due)), limit)
+        return [self._bare(row) for id_ in first if (row := self._row_at(fitted(start, id_))) is not None]
 
     def _past(self, table: Handle, start: bytes) -> Iterator[tuple[bytes, bytes]]:
         for key, id_ in items_within(self.txn.cursor(table), start):
@@ -100,6 +105,14 @@ class Lines(Names):
         for key, _ in items_within(self.txn.cursor(self.tables.ready), line):
             return position_in(start, key)
         return None
+
+    def _next_due_in_lanes(self, start: bytes) -> int | None:
+        """What is in line waits for its lane."""
+        tables, behind = self.tables, moment_key(start, self.now, LAST)
+        ahead = [islice(items_within(self.txn.cursor(table), start, behind), 1) for table in (tables.leased, tables.delayed)]
+        moments = [moment_in_key(start, key) for found in ahead for key, _ in found]
+        wakes = self._next_wake(start)
+        return min(moments if wakes is None else [*moments, wakes], default=None)
 
     def _next_due(self, start: bytes) -> int | None:
         ends = items_within(self.txn.cursor(self.tables.leased), start, moment_key(start, self.now, LAST))

@@ -13,6 +13,7 @@ from holdfast.stores.lmdb.rows import (
     LARGE_BYTES,
     NO_HISTORY,
     History,
+    Lined,
     Row,
     encode,
     is_large,
@@ -64,6 +65,7 @@ class Messages(Lines, Log):
 
     def lease(self, messages: Sequence[Message], holder: str, token: int, until: int, expired_to: ReturnTo) -> None:
         rows, now = self._as_kept(messages), self.now
+        ties = {message.n: message.tied for message in messages if message.tied}
         leased = [
             replace(
                 row,
@@ -74,6 +76,7 @@ class Messages(Lines, Log):
                 since=now,
                 until=until,
                 expired_to=expired_to,
+                lined=replace(row.lined or Lined(), tied=ties[row.n]) if row.n in ties else row.lined,
             )
             for row in rows
         ]
@@ -152,7 +155,10 @@ class Messages(Lines, Log):
             row = self._row_at(place)
             if row is not None:
                 self._drop_apart(row)
-        for table in (tables.messages, tables.ready, tables.starts, tables.leased, tables.dead, tables.keys):
+        for table in (
+            *(tables.messages, tables.ready, tables.starts, tables.leased, tables.dead, tables.keys),
+            *(tables.lines, tables.delayed, tables.done),
+        ):
             self._empty(table, start)
         self._rows.clear()
         return len(places)

@@ -53,6 +53,18 @@ class Tables(Struct, frozen=True, gc=False):
     """Moment, id of a command: nothing."""
     gaps: Handle
     """Number of an event: the number of the one before it, where those in between were never given out."""
+    lines: Handle
+    """Scope, scope of a lane, level, rank, number: when it must be started by, and id; of messages that stand in lanes."""
+    delayed: Handle
+    """Scope, position, number: id; of messages that are out of line until they are due."""
+    done: Handle
+    """Scope, end, number: id; of messages that are kept after they were done."""
+    lanes: Handle
+    """Scope and name: a lane."""
+    open_lanes: Handle
+    """Scope, turn, place, name of a lane: nothing."""
+    asleep_lanes: Handle
+    """Scope, moment at which it wakes, name of a lane: nothing."""
 
 
 TABLES = Tables.__struct_fields__

@@ -4,8 +4,7 @@ from typing import Any
 
 from holdfast.commands import Command, run
 from holdfast.commands.command import by_halves
-from holdfast.commands.unsupported import refuse_policies
-from holdfast.records import Kind
+from holdfast.policy_records import Kind
 from holdfast.stores.lmdb.browsing import Browsing
 from holdfast.stores.lmdb.copying import Copies
 from holdfast.stores.lmdb.fast import Fast
@@ -33,5 +32,4 @@ def _carry_out(tx: LmdbTransaction, command: Command[Any]) -> Any:
     if answer is not None:
         return answer
     tx.reserved.clear()
-    refuse_policies(command, "this kind of store")
     return by_halves(tx, command)

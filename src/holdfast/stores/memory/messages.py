@@ -1,7 +1,7 @@
 """The messages of a memory store, as a transaction sees them."""
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from msgspec import Raw, Struct
 from msgspec.structs import replace
@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from holdfast.commands.placement import UPDATED
 from holdfast.commands.stats import Tally
 from holdfast.commands.transaction import Cursor, Filter, Line
+from holdfast.policy_records import Lane, LaneOrder
 from holdfast.records import Message, ReturnTo, State, moment_in
 from holdfast.stores.memory.browsing import first_page
 from holdfast.stores.memory.queue import MemoryQueue
@@ -44,8 +45,11 @@ class Messages:
     def line(self, queue: str, limit: int, overdue_limit: int) -> Line:
         settings = self.tables.settings["queue"].get(queue)
         found = self._found(queue)
-        if found is None or settings is None or settings.paused:
+        # A claim under the rules of a policy asks again, for a part of it.
+        if found is None or settings is None or settings.paused or (settings.is_ruled and limit and overdue_limit):
             return Line(settings, [], [])
+        if settings.policy is not None and settings.policy.has_lanes:
+            return Line(settings, [], found.overdue(overdue_limit), found.next_due_in_lanes())
         heads = found.heads(limit)
         return Line(settings, heads, found.overdue(overdue_limit), None if heads else found.next_due())
 
@@ -89,6 +93,7 @@ class Messages:
             dead=len(found.dead),
             first_dead_at=min((self.tables.messages[n].dead_at or 0 for n in found.dead), default=None),
             holders=holding.holders,
+            done=len(found.done),
         )
 
     def add(self, messages: Sequence[Message]) -> None:
@@ -100,8 +105,9 @@ class Messages:
             self._queue(message.queue).enter(kept)
 
     def lease(self, messages: Sequence[Message], holder: str, token: int, until: int, expired_to: ReturnTo) -> None:
+        ties = {message.n: message.tied for message in messages}
         for message in self._current(messages):
-            self._change(message, message.leased(holder, token, self.now, until, expired_to))
+            self._change(message, replace(message.leased(holder, token, self.now, until, expired_to), tied=ties[message.n]))
 
     def extend(self, messages: Sequence[Message], until: int) -> None:
         for message in self._current(messages):
@@ -128,6 +134,25 @@ class Messages:
                 given = {name: getattr(message, name) for name in UPDATED}
                 given["metadata"] = message.metadata and message.metadata.copy()
                 self.tables.messages[message.n] = replace(before, value=self._kept(message.value), **given)
+
+    def lanes(self, queue: str, names: Collection[str]) -> dict[str, Lane]:
+        found = self._found(queue)
+        return {name: found.lanes.known[name] for name in names if name in found.lanes.known} if found else {}
+
+    def find_lanes(self, queue: str, by: LaneOrder, limit: int, prefix: str = "", after: str | None = None) -> list[Lane]:
+        found = self._found(queue)
+        return found.lanes.find(by, limit, prefix, after, self.now) if found else []
+
+    def lane_heads(self, queue: str, counts: Mapping[str, int]) -> dict[str, list[Message]]:
+        found = self._found(queue)
+        return found.lanes.heads(counts, self.now) if found else {}
+
+    def save_lanes(self, lanes: Sequence[Lane]) -> None:
+        for lane in lanes:
+            queue = self._queue(lane.queue)
+            self.undo.note(queue.lanes.known, lane.name)
+            self.undo.queues.add(lane.queue)
+            queue.lanes.save(lane)
 
     def resize(self, queue: str, delta: int) -> None:
         settings = self.tables.settings["queue"].get(queue)
@@ -218,4 +243,5 @@ def matches(message: Message, which: Filter, now: int) -> bool:
         and (which.error_contains is None or which.error_contains in (message.last_error or ""))
         and (which.key_prefix is None or (isinstance(message.key, str) and message.key.startswith(which.key_prefix)))
         and (which.label is None or which.label in message.labels)
+        and (which.group is None or which.group == (message.group or ""))
     )

@@ -8,7 +8,9 @@ from msgspec.structs import replace
 
 from holdfast.commands.topics import queue_topic, watch_topic
 from holdfast.commands.transaction import ALL
-from holdfast.records import NEVER, Message, Settings, State
+from holdfast.policy_records import Settings
+from holdfast.records import NEVER, Message, State
+from holdfast.stores.memory.lanes import QueueLanes
 from holdfast.stores.memory.schedule import Schedule
 
 if TYPE_CHECKING:
@@ -27,12 +29,15 @@ class MemoryQueue:
         "_sweep_holders_at",
         "copies",
         "dead",
+        "delayed",
+        "done",
         "ends",
         "fast",
         "holders",
         "ids",
         "is_plain",
         "is_unbounded",
+        "lanes",
         "late",
         "lines",
         "live",
@@ -77,6 +82,11 @@ class MemoryQueue:
         """The leased messages by lease end, but for those whose lease has none."""
         self.late: Schedule = Schedule(self._is_late_at)
         """The ready messages that were never handed out and must be by a moment, by that moment."""
+        self.delayed: Schedule = Schedule(self._is_delayed_to)
+        """The ready messages that are out of line until they are due, by position."""
+        self.done: dict[int, None] = {}
+        """The messages that are kept after they were done."""
+        self.lanes: QueueLanes = QueueLanes(self._own_message)
         self.fast: FastQueue | None = None
         self._sweep_at = EMPTY
         self._sweep_holders_at = EMPTY
@@ -89,16 +99,18 @@ class MemoryQueue:
 
     def empty(self) -> None:
         """Forget every message, but stay the queue that its fast path knows."""
-        for table in (self.ids, self.live, self.copies, self.dead, self.holders):
+        for table in (self.ids, self.live, self.copies, self.dead, self.holders, self.done):
             table.clear()
-        for schedule in (self.ends, self.late, *self.lines.values()):
+        for schedule in (self.ends, self.late, self.delayed, *self.lines.values()):
             schedule.empty()
+        self.lanes.rebuild()
         self.since_sum = 0
 
     def obey(self, settings: Settings | None) -> None:
         """Remember what the settings say that every put and claim asks."""
-        self.is_unbounded = settings is not None and settings.maxsize is None
-        self.is_plain = settings is not None and settings.maxsize is None and not settings.paused
+        is_free = settings is not None and settings.maxsize is None
+        self.is_unbounded = is_free and (settings is None or settings.policy is None or not settings.policy.has_lanes)
+        self.is_plain = is_free and settings is not None and not settings.paused and not settings.shapes_claims
 
     def find(self, message_id: str) -> int | None:
         """The number of the message with this id."""
@@ -110,7 +122,7 @@ class MemoryQueue:
 
     def numbers(self) -> set[int]:
         """Of all its messages."""
-        return {*self.ids.values(), *self.live.values(), *self.copies.values(), *self.dead}
+        return {*self.ids.values(), *self.live.values(), *self.copies.values(), *self.dead, *self.done}
 
     def in_state(self, state: State) -> Iterator[Message]:
         """The messages in a state, in any order."""
@@ -121,7 +133,8 @@ class MemoryQueue:
                 for n in held
                 if (message := self.messages.get(n)) and message.holder == holder and message.state == state
             )
-        numbers = self.numbers() if state == "ready" else self.dead if state == "dead" else self.copies.values()
+        tables = {"dead": self.dead, "done": self.done, "buffered": self.copies.values()}
+        numbers = self.numbers() if state == "ready" else tables[state]
         return (message for n in numbers if (message := self.messages.get(n)) and message.state == state)
 
     def enter(self, message: Message) -> None:
@@ -134,13 +147,15 @@ class MemoryQueue:
                 self.line(message.priority).add(message.position, n, ahead=message.position > self.now)
                 if message.start_by is not None and not message.attempts:
                     self.late.add(message.start_by, n)
+                if message.lane is not None:
+                    self._enter_lane(message)
             case "leased":
                 self.held_by(message.holder)[n] = message.since
                 self.since_sum += message.since
                 if message.until < NEVER:
                     self.ends.add(message.until, n)
-            case "dead":
-                self.dead[n] = None
+            case "dead" | "done":
+                (self.dead if message.state == "dead" else self.done)[n] = None
                 return
             case "buffered":
                 if key is not None:
@@ -159,13 +174,15 @@ class MemoryQueue:
                 self.lines[message.priority].leave(n)
                 if message.start_by is not None and not message.attempts:
                     self.late.leave(n)
+                if message.lane is not None and message.rank is None:
+                    self.delayed.leave(n)
             case "leased":
                 del self.holders[message.holder][n]
                 self.since_sum -= message.since
                 if message.until < NEVER:
                     self.ends.leave(n)
-            case "dead":
-                del self.dead[n]
+            case "dead" | "done":
+                del (self.dead if message.state == "dead" else self.done)[n]
                 return
             case "buffered":
                 if self.copies.get(key) == n:
@@ -233,13 +250,34 @@ class MemoryQueue:
 
     def overdue(self, limit: int) -> list[Message]:
         """Whose lease has ended or who is late, the longest overdue first."""
-        found = [self.messages[n] for n in (*self.ends.upto(self.now, limit), *self.late.upto(self.now, limit))]
-        return sorted(found, key=lambda message: (overdue_since(message), message.n))[:limit]
+        schedules = (self.ends, self.late, self.delayed)
+        # One that is late and out of line stands in two of them.
+        numbers = dict.fromkeys(n for schedule in schedules for n in schedule.upto(self.now, limit))
+        return sorted([self.messages[n] for n in numbers], key=lambda message: (overdue_since(message), message.n))[:limit]
 
     def next_due(self) -> int | None:
         """When, after now, the next message becomes due or its lease ends."""
         moments = [schedule.after(self.now) for schedule in (self.ends, *self.lines.values())]
         return min((moment for moment in moments if moment is not None), default=None)
+
+    def next_due_in_lanes(self) -> int | None:
+        """The same of a queue with lanes, where what is in line waits for its lane."""
+        moments = [self.ends.after(self.now), self.delayed.after(self.now), self.lanes.next_wake()]
+        return min((moment for moment in moments if moment is not None), default=None)
+
+    def _enter_lane(self, message: Message) -> None:
+        if message.rank is None:
+            self.delayed.add(message.position, message.n)
+        else:
+            self.lanes.enter(message)
+
+    def _own_message(self, n: int) -> Message | None:
+        message = self.messages.get(n)
+        return message if message is not None and message.queue == self.name else None
+
+    def _is_delayed_to(self, position: int, n: int) -> bool:
+        message = self._own_message(n)
+        return message is not None and message.state == "ready" and message.rank is None and message.position == position
 
     def _positions(self) -> Iterator[int]:
         return (message.position for n in self.numbers() if (message := self.messages[n]).state == "ready")
@@ -285,4 +323,6 @@ class MemoryQueue:
 
 def overdue_since(message: Message) -> int:
     """Since when time has overtaken the message."""
-    return message.until if message.state == "leased" else message.start_by or 0
+    if message.state == "leased":
+        return message.until
+    return message.position if message.lane is not None and message.rank is None else message.start_by or 0

@@ -7,7 +7,6 @@ from holdfast import forks
 from holdfast.clock import Clock, SystemClock
 from holdfast.codec import Limits
 from holdfast.commands import Command, Prune, Settle, refusal_errors, run
-from holdfast.commands.unsupported import refuse_policies
 from holdfast.errors import Closed
 from holdfast.records import Message
 from holdfast.stores import FastQueue, Guarantees, StoreDefaults
@@ -72,7 +71,6 @@ class MemoryStore(StoreDefaults):
 
     def _run(self, command: Command[R]) -> R:
         """Execute by the command's own rules."""
-        refuse_policies(command, "this kind of store")
         if not self.by_reference:
             command.measure(self.limits)
         wall_offset = self.clock.wall_offset_us()

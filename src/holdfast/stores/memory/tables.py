@@ -2,7 +2,8 @@
 
 from holdfast.codec import Limits
 from holdfast.commands import Copying
-from holdfast.records import Kind, Lease, Message, Settings
+from holdfast.policy_records import Kind, Settings
+from holdfast.records import Lease, Message
 from holdfast.stores.memory.browsing import Browsing
 from holdfast.stores.memory.dicts import Dicts
 from holdfast.stores.memory.log import Answers, Log

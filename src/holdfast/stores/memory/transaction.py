@@ -6,7 +6,7 @@ from heapq import nsmallest
 from holdfast.commands.allowance import Allowance
 from holdfast.commands.topics import watch_topic
 from holdfast.commands.transaction import ALL, Draft, Stretch
-from holdfast.records import Kind, Settings
+from holdfast.policy_records import Kind, Settings
 from holdfast.stores.memory.copying import Copies
 from holdfast.stores.memory.entries import Entries
 from holdfast.stores.memory.messages import Messages

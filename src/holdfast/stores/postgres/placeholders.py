@@ -6,7 +6,7 @@ from typing import get_args
 
 from holdfast.commands import AnyCommand
 from holdfast.commands.allowance import ANSWER_BYTES
-from holdfast.commands.claiming import SWEEP
+from holdfast.commands.claim_line import SWEEP
 from holdfast.commands.events import RETAINED, RETAINED_S, RETRY_S
 from holdfast.commands.putting import KEPT, Item
 from holdfast.commands.transaction import ALL

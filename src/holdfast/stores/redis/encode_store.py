@@ -5,7 +5,8 @@ from typing import Any, Final
 from msgspec import UNSET, Raw, Struct, json, msgpack
 
 from holdfast.commands import Changes, Clear, Configure, Named, Names, Page, Prune
-from holdfast.records import Event, Settings, moment_in
+from holdfast.policy_records import Settings
+from holdfast.records import Event, moment_in
 from holdfast.stores.redis.encode_dicts import start_of
 from holdfast.stores.redis.plans import Fields, Object, Plan, Plans, given
 

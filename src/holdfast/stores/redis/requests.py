@@ -11,7 +11,7 @@ from msgspec import Raw, Struct, msgpack
 from holdfast.commands import Command, Together
 from holdfast.commands.names import Verb, Whole
 from holdfast.commands.unsupported import refuse_policies
-from holdfast.records import Kind
+from holdfast.policy_records import Kind
 from holdfast.stores.redis import encode_copies, encode_dicts, encode_queues, encode_store
 from holdfast.stores.redis.plans import Fields, Object, Plan, Plans, key_of
 

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from holdfast.codec.fields import PRIORITY, TOKEN
 from holdfast.commands.allowance import ANSWER_BYTES
-from holdfast.commands.claiming import SWEEP
+from holdfast.commands.claim_line import SWEEP
 from holdfast.commands.events import RETAINED, RETAINED_S, RETRY_S
 from holdfast.commands.placement import UPDATED
 from holdfast.commands.shares import HOLDERS, LINE, SWEPT

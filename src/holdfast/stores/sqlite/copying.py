@@ -6,7 +6,7 @@ from holdfast.commands.copying import Copying
 from holdfast.stores.sqlite.log import Log
 from holdfast.stores.sqlite.statements import SQL
 
-TABLES = ("names", "messages", "values", "entries", "leases", "events", "topics")
+TABLES = ("names", "messages", "values", "entries", "leases", "events", "topics", "lanes")
 """What a sealed file has under other names: processes that have it open notice at the next statement, and others pay nothing."""
 
 COPYING, MOVED, TARGET_AT = "copying", "moved", "target_at"

@@ -10,22 +10,30 @@ from msgspec import Raw, json
 from holdfast.commands.allowance import Allowance
 from holdfast.commands.stats import Tally
 from holdfast.commands.transaction import Cursor, Filter, Line
-from holdfast.records import NEVER, Message, ReturnTo, Settings, State, moment_in
+from holdfast.policy_records import Settings
+from holdfast.records import NEVER, Message, ReturnTo, State, moment_in
 from holdfast.stores.files.extra import EXTRA
+from holdfast.stores.sqlite.lanes import Lanes, read_settings
 from holdfast.stores.sqlite.rows import IS_APART, NUMBER, VALUE, is_large, new_row, read_message, write_message
 from holdfast.stores.sqlite.statements import SQL
 
 TOP = 2**31
 """Above every priority."""
 
-PRIORITY, HEAD_VALUE, IS_ODD, HAS_OVERDUE, PAUSED, MAXSIZE = 3, 8, 9, 10, 11, 12
+PRIORITY, HEAD_VALUE, IS_ODD, HAS_OVERDUE, POLICY, PAUSED, MAXSIZE = 3, 8, 9, 10, 11, 12, 13
 """Columns of `heads`."""
 
-FIRST: dict[State, Cursor] = {"ready": (-TOP - 1, 0, 0), "leased": (-NEVER, 0), "dead": (-NEVER, 0), "buffered": ("", 0)}
+FIRST: dict[State, Cursor] = {
+    "ready": (-TOP - 1, 0, 0),
+    "leased": (-NEVER, 0),
+    "dead": (-NEVER, 0),
+    "done": (-NEVER, 0),
+    "buffered": ("", 0),
+}
 """Before the first message of each state."""
 
 
-class Messages:
+class Messages(Lanes):
     """The queue half of a transaction."""
 
     sql: SqlCursor
@@ -60,14 +68,26 @@ class Messages:
         rows, self.heads_seen = self.heads_seen, None
         if rows is None:
             rows = self.head_rows(queue, limit)
-        settings = Settings("queue", queue, bool(rows[0][PAUSED]), *rows[0][MAXSIZE:]) if rows else self.settings("queue", queue)
-        if settings is None or settings.paused:
+        is_plain = rows and rows[0][POLICY] is None
+        settings = Settings("queue", queue, bool(rows[0][PAUSED]), *rows[0][MAXSIZE:]) if is_plain else self.settings("queue", queue)
+        # A claim under the rules of a policy asks again, for a part of it.
+        if settings is None or settings.paused or (settings.is_ruled and limit and overdue_limit):
             return Line(settings, [], [])
+        if settings.policy is not None and settings.policy.has_lanes:
+            return Line(settings, [], self._overdue(queue, overdue_limit), self._next_due_in_lanes(queue))
         overdue = []
         if not rows or rows[0][HAS_OVERDUE]:
-            overdue = [self._bare(row) for row in self.sql.execute(SQL["overdue"], (queue, self.now, overdue_limit))]
+            overdue = self._overdue(queue, overdue_limit)
         heads = Allowance().fitting(chain(self._heads(queue, rows), self._lower_heads(queue, limit, rows)))
         return Line(settings, heads, overdue, None if heads else self._next_due(queue))
+
+    def _overdue(self, queue: str, limit: int) -> list[Message]:
+        return [self._bare(row) for row in self.sql.execute(SQL["overdue"], (queue, self.now, limit))]
+
+    def _next_due_in_lanes(self, queue: str) -> int | None:
+        """What is in line waits for its lane."""
+        moments = [*self.sql.execute(SQL["next_alarm"], (queue, self.now)), *self.sql.execute(SQL["next_wake"], (queue,))]
+        return min((row[0] for row in moments), default=None)
 
     def head_rows(self, queue: str, limit: int) -> list[tuple[Any, ...]]:
         """The first of the highest priority in use, bare of what most messages leave out, beside what else a claim must know."""
@@ -115,6 +135,7 @@ class Messages:
             "error": which.error_contains,
             "prefix": which.key_prefix,
             "label": which.label,
+            "group": which.group,
         } | dict(zip("abc", after or FIRST[state], strict=False))
         return self._with_values(apart(self.sql).execute(SQL[f"browse_{state}"], asked))
 
@@ -125,7 +146,8 @@ class Messages:
         leased, ended, since, mean = self.sql.execute(SQL["tally_leased"], asked).fetchone()
         dead, dead_at = self.sql.execute(SQL["tally_dead"], asked).fetchone()
         holders = dict(self.sql.execute(SQL["tally_holders"], asked).fetchall())
-        return Tally(ready, delayed, position, buffered, leased, ended, since, mean, dead, dead_at, holders)
+        (done,) = self.sql.execute(SQL["tally_done"], asked).fetchone()
+        return Tally(ready, delayed, position, buffered, leased, ended, since, mean, dead, dead_at, holders, done)
 
     def _with_values(self, rows: Iterable[tuple[Any, ...]]) -> Iterator[Message]:
         """Messages of rows that end with the value, which is elsewhere if it is large, and then read with its message."""
@@ -154,7 +176,9 @@ class Messages:
     def lease(self, messages: Sequence[Message], holder: str, token: int, until: int, expired_to: ReturnTo) -> None:
         alarm = until if until < NEVER else None
         row = (alarm, holder, token, self.now, until, expired_to)
-        if len(messages) == 1:
+        if any(message.tied for message in messages):
+            self.sql.executemany(SQL["lease_tied"], [(*row, message.tied, message.n) for message in messages])
+        elif len(messages) == 1:
             self.sql.execute(SQL["lease_one"], (*row, messages[0].n))
         else:
             self.sql.execute(SQL["lease"], (*row, numbers(messages)))
@@ -190,12 +214,6 @@ class Messages:
     def _clear_queue(self, queue: str) -> int:
         self.sql.execute(SQL["clear_values"], (queue,))
         return self.sql.execute(SQL["clear_messages"], (queue,)).rowcount
-
-
-def read_settings(row: tuple[Any, ...]) -> Settings:
-    """The settings of a row."""
-    kind, name, paused, maxsize, size, created_at = row
-    return Settings(kind, name, bool(paused), maxsize, size, created_at)
 
 
 def numbers(messages: Iterable[Message]) -> str:

@@ -7,19 +7,20 @@ from typing import Any
 from msgspec import Raw, json
 
 from holdfast.records import NEVER, NO_VALUE, Ending, Message
-from holdfast.stores.files.extra import EXTRA
+from holdfast.stores.files.extra import EXTRA, LINED
 
-READ = (*(name for name in EXTRA.own if name != "value"), "extra")
+READ = (*LINED, *(name for name in EXTRA.own if name != "value"), "extra")
 """The columns of a message but for its value. History and metadata, which few messages have, come last but one."""
 
-WRITTEN = tuple(name for name in EXTRA.own if name not in ("n", "history", "value"))
+WRITTEN = tuple(name for name in (*EXTRA.own, *LINED) if name not in ("n", "history", "value"))
 """The fields that are written as they are; the history is written as JSON."""
 
 COLUMNS = ", ".join(f"m.{name}" for name in READ)
 BARE = f"{COLUMNS}, m.value is null"
 """... and, where the value itself is not asked for, whether it lies in a table of its own."""
 
-NUMBER, VALUE, IS_APART = 2, -1, -1
+_LINED = len(LINED)
+NUMBER, VALUE, IS_APART = _LINED + 2, -1, -1
 """Columns of a row."""
 
 LARGE_BYTES = 8_192
@@ -32,16 +33,20 @@ _written: Callable[[Message], tuple[Any, ...]] = attrgetter(*WRITTEN)
 def read_message(row: tuple[Any, ...], value: Raw = NO_VALUE) -> Message:
     """The message of a row of `COLUMNS` and one column more."""
     history, metadata, extra, _ = row[-4:]
-    if history is None and metadata is None and extra is None:
-        return Message(row[0], row[1], value, *row[2:-4])
+    lane, *_, queue, message_id = row[: _LINED + 2]
+    own = row[_LINED + 2 : -4]
+    if history is None and metadata is None and extra is None and lane is None and row[3] == 0 and row[4] is None and row[5] is None:
+        return Message(queue, message_id, value, *own)
     rest: tuple[Any, ...] = (() if history is None else _decode_history(history), None if metadata is None else Raw(metadata))
-    return Message(row[0], row[1], value, *row[2:-4], *rest, *EXTRA.read(extra))
+    return Message(queue, message_id, value, *own, *rest, *EXTRA.read(extra), *row[:_LINED])
 
 
 def alarm_of(message: Message) -> int | None:
     """When time overtakes the message."""
     if message.state == "leased":
         return message.until if message.until < NEVER else None
+    if message.state == "ready" and message.lane is not None and message.rank is None:
+        return message.position
     return message.start_by if message.state == "ready" and message.attempts == 0 else None
 
 

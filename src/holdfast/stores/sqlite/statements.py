@@ -1,4 +1,4 @@
-"""The SQL of `statements.sql` and `shares.sql`, by name."""
+"""The SQL of `statements.sql`, `shares.sql` and `lanes.sql`, by name."""
 
 from importlib.resources import files
 
@@ -9,7 +9,8 @@ FILTER = """(:older is null or {since} < :older)
   and (:prefix is null or substr(m.key, 1, length(:prefix)) = :prefix)
   and (:label is null or exists (
     select l.value from json_each(cast(m.extra as text), '$.labels') as l where l.value = :label
-  ))"""
+  ))
+  and (:group is null or coalesce(json_extract(cast(m.extra as text), '$.group'), '') = :group)"""
 
 
 PARTS = {
@@ -23,7 +24,7 @@ PARTS = {
 
 def _load() -> dict[str, str]:
     statements = {}
-    texts = [(files(__package__) / f"{name}.sql").read_text("utf-8") for name in ("statements", "shares")]
+    texts = [(files(__package__) / f"{name}.sql").read_text("utf-8") for name in ("statements", "shares", "lanes")]
     for section in "\n".join(texts).split("-- name: ")[1:]:
         name, _, text = section.partition("\n")
         text = text.strip().replace("{filter}", FILTER.replace("{since}", "m.dead_at" if name == "browse_dead" else "m.created_at"))

@@ -2,21 +2,23 @@
 -- without its value, {bare} the same and whether the value lies apart.
 
 -- name: settings
-select kind, name, paused, maxsize, size, created_at
+select kind, name, paused, maxsize, size, created_at, policy, live, tat, last, throttled_until
 from holdfast_names
 where kind = :kind and name = :name
 
 -- name: save_settings
-insert into holdfast_names (kind, name, paused, maxsize, size, created_at)
-values (?, ?, ?, ?, ?, ?)
-on conflict (kind, name) do update set paused = excluded.paused, maxsize = excluded.maxsize, size = excluded.size
+insert into holdfast_names (kind, name, paused, maxsize, size, created_at, policy, laned, live, tat, last, throttled_until)
+values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+on conflict (kind, name) do update set
+  paused = excluded.paused, maxsize = excluded.maxsize, size = excluded.size, policy = excluded.policy, laned = excluded.laned,
+  live = excluded.live, tat = excluded.tat, last = excluded.last, throttled_until = excluded.throttled_until
 
 -- name: drop_settings
 delete from holdfast_names
 where kind = ? and name = ?
 
 -- name: names
-select kind, name, paused, maxsize, size, created_at
+select kind, name, paused, maxsize, size, created_at, policy, live, tat, last, throttled_until
 from holdfast_names
 where kind = :kind and name > :after and name >= :prefix and substr(name, 1, length(:prefix)) = :prefix
 order by name
@@ -39,13 +41,13 @@ select
 from json_each(?4) as m
 
 -- name: put
--- Adds nothing where the id is taken, the queue is new or it is bounded: the rules decide then.
+-- Adds nothing where the id is taken, the queue is new, it is bounded or it has lanes: the rules decide then.
 insert into holdfast_messages (
   queue, id, state, priority, position, alarm, key, attempts, failures, holder, token, since, until, expired_to,
   max_attempts, dead_letter, start_by, created_at, endings, metadata, value
 )
 select ?1, ?2, 'ready', ?3, ?4, ?7, null, 0, 0, '', 0, 0, 0, 'place', ?5, ?6, ?7, ?8, 0, ?9, ?10
-where exists (select 1 from holdfast_names where kind = 'queue' and name = ?1 and maxsize is null)
+where exists (select 1 from holdfast_names where kind = 'queue' and name = ?1 and maxsize is null and laned = 0)
 on conflict (queue, id) do nothing
 
 -- name: add
@@ -101,7 +103,7 @@ select m.n, m.id, m.key, m.priority, m.position, m.attempts, m.failures, m.creat
   m.value is null or m.max_attempts is not null or m.dead_letter is not null or m.start_by is not null or m.endings > 0
     or m.history is not null or m.last_error is not null or m.metadata is not null or m.extra is not null,
   exists (select 1 from holdfast_messages where queue = ?1 and alarm <= ?2),
-  s.paused, s.maxsize, s.size
+  case when s.throttled_until > 0 then '{}' else s.policy end, s.paused, s.maxsize, s.size
 from holdfast_names as s
 cross join holdfast_messages as m
 where s.kind = 'queue' and s.name = ?1
@@ -173,11 +175,11 @@ where n in (select value from json_each(?))
 -- name: settle_plain
 -- Most messages have no key and a small value, and then there is nothing to answer: `returning` costs half as much again.
 delete from holdfast_messages
-where queue = ? and id = ? and state = 'leased' and token = ? and until > ? and key is null and value is not null
+where queue = ? and id = ? and state = 'leased' and token = ? and until > ? and tied = 0 and key is null and value is not null
 
 -- name: settle_one
 delete from holdfast_messages
-where queue = ? and id = ? and state = 'leased' and token = ? and until > ?
+where queue = ? and id = ? and state = 'leased' and token = ? and until > ? and tied = 0
 returning n, key, value is null
 
 -- name: settle
@@ -188,6 +190,7 @@ where n in (
   cross join holdfast_messages as m on m.queue = ?2 and m.id = json_extract(wanted.value, '$[0]')
   where m.state = 'leased' and m.token = json_extract(wanted.value, '$[1]') and m.until > ?3
 )
+and not exists (select 1 from holdfast_messages where queue = ?2 and tied > 0)
 returning n, id, token, key, value is null
 
 -- name: remove_one
@@ -274,6 +277,18 @@ select {columns}, m.value
 from holdfast_messages as m
 where m.queue = :queue and m.state = 'dead' and (m.dead_at, m.n) > (:a, :b) and {filter}
 order by m.dead_at, m.n
+limit :limit
+
+-- name: tally_done
+select count(*)
+from holdfast_messages
+where queue = :queue and state = 'done'
+
+-- name: browse_done
+select {columns}, m.value
+from holdfast_messages as m
+where m.queue = :queue and m.state = 'done' and (m.ended_at, m.n) > (:a, :b) and {filter}
+order by m.ended_at, m.n
 limit :limit
 
 -- name: browse_buffered

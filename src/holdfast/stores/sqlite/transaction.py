@@ -9,14 +9,15 @@ from holdfast.commands import Command, run
 from holdfast.commands.allowance import Allowance
 from holdfast.commands.command import by_halves
 from holdfast.commands.request import NOBODY, current
-from holdfast.commands.unsupported import refuse_policies
-from holdfast.records import Kind, Lease, Message, Settings
+from holdfast.policy_records import Kind, Settings
+from holdfast.records import Lease, Message
 from holdfast.share_records import Share
 from holdfast.stores.sqlite.copying import Copies
 from holdfast.stores.sqlite.dicts import Entries
 from holdfast.stores.sqlite.fast import commands as fast
 from holdfast.stores.sqlite.file import LATEST
-from holdfast.stores.sqlite.queues import Messages, read_settings
+from holdfast.stores.sqlite.lanes import read_settings, write_settings
+from holdfast.stores.sqlite.queues import Messages
 from holdfast.stores.sqlite.statements import SQL
 
 LOOK_EVERY = 10_000
@@ -75,8 +76,7 @@ class SqliteTransaction(Messages, Entries, Copies):
         self.sql.execute(SQL["save_meta"], (LATEST, str(self.now)))
 
     def save_settings(self, settings: Settings) -> None:
-        row = (settings.kind, settings.name, settings.paused, settings.maxsize, settings.size, settings.created_at)
-        self.sql.execute(SQL["save_settings"], row)
+        self.sql.execute(SQL["save_settings"], write_settings(settings))
 
     def clear(self, kind: Kind, name: str, *, drop: bool) -> int:
         if drop:
@@ -100,5 +100,4 @@ def _carry_out(tx: SqliteTransaction, command: Command[Any]) -> Any:
     if answer is not None:
         return answer
     tx.reserved = {}
-    refuse_policies(command, "this kind of store")
     return by_halves(tx, command)

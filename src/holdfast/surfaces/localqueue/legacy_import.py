@@ -16,7 +16,8 @@ from holdfast.codec import JSON, encode_key
 from holdfast.commands.surveying import Surveyed
 from holdfast.copy_pages import PAGE, Page, Place, in_portions
 from holdfast.errors import Refused, StoreCorrupted
-from holdfast.records import HISTORY, Ending, Entry, Message, Settings, State
+from holdfast.policy_records import Settings
+from holdfast.records import HISTORY, Ending, Entry, Message, State
 from holdfast.surfaces.localqueue.attempts.stores import RetryRecord, URLAttemptStore
 from holdfast.surfaces.localqueue.engine_backend import WORKERS
 from holdfast.surfaces.localqueue.idempotency import IdempotencyRecord, URLIdempotencyStore

@@ -25,10 +25,14 @@ from holdfast.testing.conformance.dicts import DictConformance
 from holdfast.testing.conformance.events import EventConformance
 from holdfast.testing.conformance.factory import Conformance, ForTasks, StoreFactory
 from holdfast.testing.conformance.fences import FenceConformance
+from holdfast.testing.conformance.groups import GroupConformance
+from holdfast.testing.conformance.history import HistoryConformance
 from holdfast.testing.conformance.keys import KeyConformance
 from holdfast.testing.conformance.leases import LeaseConformance
+from holdfast.testing.conformance.limits import LimitConformance
 from holdfast.testing.conformance.line import LineConformance
 from holdfast.testing.conformance.looking import LookConformance
+from holdfast.testing.conformance.policies import PolicyConformance
 from holdfast.testing.conformance.puts import PutConformance
 from holdfast.testing.conformance.rates import RateConformance
 from holdfast.testing.conformance.redrive import RedriveConformance
@@ -47,6 +51,7 @@ __all__ = [
     "FaceConformance",
     "FileConformance",
     "ForTasks",
+    "PolicyConformances",
     "StatementConformance",
     "StoreConformance",
     "StoreFactory",
@@ -80,6 +85,10 @@ class StoreConformance(
     AnswerConformance,
 ):
     """Everything that every store must keep."""
+
+
+class PolicyConformances(GroupConformance, LimitConformance, PolicyConformance, HistoryConformance):
+    """What every store that has groups and policies of queues must keep."""
 
 
 class FaceConformance(TogetherConformance, RetryConformance, WaitingConformance, ConcurrencyConformance):

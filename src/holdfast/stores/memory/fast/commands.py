@@ -21,7 +21,7 @@ def without_id(kind: type[Command[Any]], *also: str) -> Callable[[Any], bool]:
 
 _is_put = without_id(Put)
 _has_no_options = uses_only(Item, "id", "value", "key", "if_ready", "if_leased", "priority")
-_is_item = uses_only(Item, "id", "value", "if_ready", "if_leased", "delay_s", *KEPT)
+_is_item = uses_only(Item, "id", "value", "if_ready", "if_leased", "delay_s", *(name for name in KEPT if name != "group"))
 _is_claim = without_id(Claim, "key")
 _is_settle = without_id(Settle)
 

@@ -125,7 +125,7 @@ def claiming(queue: MemoryQueue, ground: Ground) -> Callable[[Any, str, float | 
                     return None
                 now = now_ns() // 1000
                 message = first_due(queue, now) if key is None else due_under(queue, key, now)
-                if message is None:
+                if message is None or message.group is not None:
                     return None
                 n, latest = message.n, log.latest
                 log.latest = token = latest + 1
@@ -187,7 +187,13 @@ def acknowledging(queue: MemoryQueue, ground: Ground) -> Callable[[Message], boo
     def ack(message: Message) -> bool | None:
         n, key, is_endless = message.n, message.key, message.until == NEVER
         with lock:
-            if messages.get(n) is not message or message.queue != name or message.state != "leased" or (copies and key in copies):
+            if (
+                messages.get(n) is not message
+                or message.queue != name
+                or message.state != "leased"
+                or message.tied
+                or (copies and key in copies)
+            ):
                 return None
             # Where no event is kept and the lease has no end, nobody needs to know what time it is.
             now = 0 if is_endless and not keeps_events else now_ns() // 1000
@@ -232,7 +238,13 @@ def releasing(queue: MemoryQueue, ground: Ground) -> Callable[[Message, ReturnTo
         n, key, priority, until = message.n, message.key, message.priority, message.until
         holder, token, since = message.holder, message.token, message.since
         with lock:
-            if messages.get(n) is not message or message.queue != name or message.state != "leased" or (copies and key in copies):
+            if (
+                messages.get(n) is not message
+                or message.queue != name
+                or message.state != "leased"
+                or message.tied
+                or (copies and key in copies)
+            ):
                 return None
             now = now_ns() // 1000
             if until <= now or not queue.is_unbounded:

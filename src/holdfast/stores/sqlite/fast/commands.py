@@ -15,11 +15,15 @@ from holdfast.commands.plain import uses_only
 from holdfast.commands.topics import queue_topic
 from holdfast.commands.transaction import Transaction
 from holdfast.records import Message, Receipt, ReturnTo, end_of, moment_in
-from holdfast.stores.sqlite.queues import HAS_OVERDUE, HEAD_VALUE, IS_ODD, MAXSIZE, PAUSED, as_json
+from holdfast.stores.sqlite.lanes import decode_policy
+from holdfast.stores.sqlite.queues import HAS_OVERDUE, HEAD_VALUE, IS_ODD, MAXSIZE, PAUSED, POLICY, as_json
 from holdfast.stores.sqlite.rows import bindable, is_large
 from holdfast.stores.sqlite.statements import SQL
 
 DONE = {"to": "done"}
+
+THROTTLED = "{}"
+"""What stands for the policy of a queue in which nobody gets anything for a while."""
 
 is_plain: Callable[[Item], bool] = uses_only(Item, "id", "value", "priority")
 _is_item = uses_only(
@@ -75,6 +79,8 @@ def put_many(tx: NativeTransaction, queue: str, items: Sequence[Item], ids: set[
     settings = tx.settings("queue", queue)
     if settings is None or settings.maxsize is not None or tx.taken_ids(queue, ids):
         return False
+    if settings.policy is not None and settings.policy.has_lanes:
+        return False
     if all(is_plain(item) for item in items):
         _put_each(tx, queue, items)
     else:
@@ -116,13 +122,14 @@ def _claim(tx: NativeTransaction, command: Claim) -> Claimed | None:
     """As many messages as asked for, of one priority, while no lease has ended."""
     queue, now = command.queue, tx.now
     rows = tx.head_rows(queue, command.limit)
-    if len(rows) < command.limit or rows[0][HAS_OVERDUE] or rows[0][PAUSED] or rows[0][MAXSIZE] is not None:
+    if len(rows) < command.limit or not is_plain_line(rows[0]):
         tx.heads_seen = rows
         return None
     ids = [row[1] for row in rows]
     enough, is_odd = Allowance(), has_odd(rows)
     found = enough.fitting(tx.pick(queue, ids)) if is_odd else []
-    if enough.is_cut or (not is_odd and sum(len(row[HEAD_VALUE]) for row in rows) > ANSWER_BYTES):
+    is_told = any(message.group is not None for message in found)  # The rules tell of groups.
+    if enough.is_cut or is_told or (not is_odd and sum(len(row[HEAD_VALUE]) for row in rows) > ANSWER_BYTES):
         tx.heads_seen = rows
         return None
     token = tx.tell(queue_topic(queue), "claimed", told(ids, [row[2] for row in rows], {"holder": command.holder}))
@@ -131,6 +138,13 @@ def _claim(tx: NativeTransaction, command: Claim) -> Claimed | None:
     messages = [message.leased(*claim) for message in found] if is_odd else [leased(queue, row, claim) for row in rows]
     tx.lease(messages, command.holder, token, until, command.expired_to)
     return Claimed(messages)
+
+
+def is_plain_line(row: tuple[Any, ...]) -> bool:
+    """Whether a claim may take the first in line as they stand: a row of `heads` says so."""
+    if row[HAS_OVERDUE] or row[PAUSED] or row[MAXSIZE] is not None:
+        return False
+    return row[POLICY] is None or (row[POLICY] != THROTTLED and not decode_policy(row[POLICY]).shapes_claims)
 
 
 def leased(queue: str, row: tuple[Any, ...], claim: tuple[str, int, int, int, ReturnTo]) -> Message:

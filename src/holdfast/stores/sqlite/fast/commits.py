@@ -13,8 +13,7 @@ from holdfast.commands.topics import queue_topic
 from holdfast.commands.transaction import Draft
 from holdfast.records import NEVER, end_of
 from holdfast.stores.group_commit import Job
-from holdfast.stores.sqlite.fast.commands import DONE, NativeTransaction, has_odd, is_plain, leased, put_many, settle_many
-from holdfast.stores.sqlite.queues import HAS_OVERDUE, MAXSIZE, PAUSED
+from holdfast.stores.sqlite.fast.commands import DONE, NativeTransaction, has_odd, is_plain, is_plain_line, leased, put_many, settle_many
 from holdfast.stores.sqlite.rows import is_large
 from holdfast.stores.sqlite.statements import SQL
 
@@ -100,7 +99,7 @@ def _put(tx: SharedTransaction, queue: str, jobs: list[Job]) -> list[Job]:
 def _claim(tx: SharedTransaction, queue: str, jobs: list[Job]) -> list[Job]:
     """To each the next in line, while no lease has ended."""
     rows = tx.head_rows(queue, len(jobs))
-    if len(rows) < len(jobs) or rows[0][HAS_OVERDUE] or rows[0][PAUSED] or rows[0][MAXSIZE] is not None or has_odd(rows):
+    if len(rows) < len(jobs) or not is_plain_line(rows[0]) or has_odd(rows):
         return []
     commands: list[Any] = [job.command for job in jobs]
     claimed = list(zip(commands, rows, strict=True))

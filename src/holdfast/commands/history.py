@@ -1,0 +1,42 @@
+"""Finished messages that are kept for a while, where the queue's policy says so."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from msgspec.structs import replace
+
+from holdfast.commands.transaction import ALL, Filter, Transaction
+from holdfast.policy_records import KEPT_WHEN_DONE
+from holdfast.records import Message, moment_in
+
+PRUNED: Final = 2
+"""So many messages that were kept long enough go with each settlement: more than come."""
+
+
+def finish(tx: Transaction, queue: str, messages: Sequence[Message], trace: str | None = None) -> None:
+    """Remove messages that are done, or keep those that are to be kept."""
+    kept = [message for message in messages if message.tied & KEPT_WHEN_DONE]
+    tx.remove([message for message in messages if not message.tied & KEPT_WHEN_DONE])
+    if kept:
+        tx.restore([replace(message.done(tx.now), trace=trace or message.trace) for message in kept])
+        forget_done(tx, queue, PRUNED)
+
+
+def forget_done(tx: Transaction, queue: str, limit: int) -> int:
+    """Remove up to so many messages of a queue that were kept as long as its policy says; all of them, where it says nothing any more."""
+    settings = tx.settings("queue", queue)
+    keep_s = None if settings is None or settings.policy is None else settings.policy.keep_done_s
+    before = tx.now if keep_s is None else tx.now - moment_in(keep_s)
+    done = tx.browse(queue, "done", Filter(), None, limit)
+    old = [message for message in done if message.ended_at is not None and message.ended_at <= before]
+    tx.remove(old)
+    return len(old)
+
+
+def forget_all_done(tx: Transaction, limit: int) -> int:
+    """The same for every queue that has a policy."""
+    forgotten = 0
+    for settings in tx.names("queue", "", None, ALL):
+        if settings.policy is not None and forgotten < limit:
+            forgotten += forget_done(tx, settings.name, limit - forgotten)
+    return forgotten
