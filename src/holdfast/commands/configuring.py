@@ -29,7 +29,7 @@ from holdfast.commands.argument_checks import KINDS, check_choice
 from holdfast.commands.command import Command, Resource
 from holdfast.commands.lanes import limit_of, save_refreshed
 from holdfast.commands.names import Renamer, Verb, renamed
-from holdfast.commands.rebuilding import NO_POLICY, REBUILT, check_count, check_rebuild, count_claims, rebuild
+from holdfast.commands.rebuilding import NO_POLICY, REBUILT, check_rebuild, count_claims, rebuild, refuse_too_many
 from holdfast.commands.refusal_errors import policies_clash
 from holdfast.commands.topics import TOPICS, queue_topic, room_topic
 from holdfast.commands.transaction import ALL, Draft, Filter, Transaction
@@ -205,7 +205,7 @@ def check_group(tx: Transaction, command: Configure, group: str, settings: Setti
         return
     if settings.policy is not None and settings.policy.groups == "strict":
         raise policies_clash(settings.name, "groups='strict'", f"a limit of group {group!r}, which is 1 there")
-    check_count(settings.name, sum(1 for _ in islice(_claimed_in(tx, settings.name, group), REBUILT + 1)), "claimed messages")
+    refuse_too_many(settings.name, sum(1 for _ in islice(_claimed_in(tx, settings.name, group), REBUILT + 1)), "claimed messages")
 
 
 def _claimed_in(tx: Transaction, queue: str, group: str) -> Iterator[Message]:

@@ -5,7 +5,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from holdfast.commands.transaction import ALL, Filter, Transaction
+from holdfast.commands.transaction import Filter, Transaction
 from holdfast.policy_records import KEPT_WHEN_DONE
 from holdfast.records import Message, moment_in
 
@@ -34,9 +34,9 @@ def forget_done(tx: Transaction, queue: str, limit: int) -> int:
 
 
 def forget_all_done(tx: Transaction, limit: int) -> int:
-    """The same for every queue that has a policy."""
+    """The same for every queue that keeps some."""
     forgotten = 0
-    for settings in tx.names("queue", "", None, ALL):
-        if settings.policy is not None and forgotten < limit:
-            forgotten += forget_done(tx, settings.name, limit - forgotten)
+    for queue in tx.histories(limit):
+        if forgotten < limit:
+            forgotten += forget_done(tx, queue, limit - forgotten)
     return forgotten

@@ -41,13 +41,13 @@ def check_rebuild(tx: Transaction, queue: str, before: Policy | None, after: Pol
     """Refuse a change that more messages would have to follow than one step may look at."""
     if moves_messages(before, after):
         tally = tx.tally(queue)
-        check_count(queue, tally.ready + tally.leased + tally.ended + tally.buffered, "messages")
+        refuse_too_many(queue, tally.ready + tally.leased + tally.ended + tally.buffered, "messages")
     elif counts_claims(before, after):
         tally = tx.tally(queue)
-        check_count(queue, tally.leased + tally.ended, "claimed messages")
+        refuse_too_many(queue, tally.leased + tally.ended, "claimed messages")
 
 
-def check_count(queue: str, count: int, what: str) -> None:
+def refuse_too_many(queue: str, count: int, what: str) -> None:
     """Refuse more than one step may look at."""
     if count > REBUILT:
         raise too_many_messages(queue, count, REBUILT, what)

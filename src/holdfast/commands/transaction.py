@@ -158,6 +158,10 @@ class QueueTransaction(Protocol):
         """Save lanes; nothing is kept of those that are gone."""
         ...
 
+    def histories(self, limit: int) -> list[str]:
+        """The first queues, by name, that keep messages which are done."""
+        ...
+
     def resize(self, queue: str, delta: int) -> None:
         """Count `delta` more ready messages, where the queue has a `maxsize`."""
         ...

@@ -1,6 +1,7 @@
 """The lanes of queues in an environment, as a transaction sees them."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from heapq import nsmallest
 from itertools import islice
 from struct import Struct as Form
 
@@ -8,7 +9,7 @@ from msgspec import msgpack
 
 from holdfast.policy_records import Lane, LaneOrder
 from holdfast.records import Message
-from holdfast.stores.lmdb.layout import NUMBER, fitted, items_within, moment_in_key, moment_start, scope, text_key
+from holdfast.stores.lmdb.layout import LAST, NUMBER, fitted, items_within, moment_in_key, moment_start, scope, scope_in, text_key
 from holdfast.stores.lmdb.names import Names
 from holdfast.stores.lmdb.rows import Row, lane_start
 
@@ -68,6 +69,17 @@ class Lanes(Names):
         for _, value in items_within(self.txn.cursor(self.tables.lines), lane_start(queue, name)):
             if moment_in_key(b"", value) > self.now:
                 yield value[NUMBER.size :]
+
+    def histories(self, limit: int) -> list[str]:
+        cursor, found = self.txn.cursor(self.tables.done), list[str]()
+        is_there = cursor.first()
+        while is_there:
+            start = scope_in(cursor.key())
+            row = self._row_at(fitted(start, cursor.value()))
+            if row is not None:
+                found.append(row.queue)
+            is_there = cursor.set_range(start + NUMBER.pack(LAST) * 3)
+        return nsmallest(limit, found)
 
     def save_lanes(self, lanes: Sequence[Lane]) -> None:
         for lane in lanes:

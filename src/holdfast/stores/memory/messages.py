@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
+from heapq import nsmallest
 
 from msgspec import Raw, Struct
 from msgspec.structs import replace
@@ -153,6 +154,9 @@ class Messages:
             self.undo.note(queue.lanes.known, lane.name)
             self.undo.queues.add(lane.queue)
             queue.lanes.save(lane)
+
+    def histories(self, limit: int) -> list[str]:
+        return nsmallest(limit, [queue.name for queue in self.tables.queues.values() if queue.done])
 
     def resize(self, queue: str, delta: int) -> None:
         settings = self.tables.settings["queue"].get(queue)

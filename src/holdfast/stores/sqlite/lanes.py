@@ -15,8 +15,8 @@ decode_policy = lru_cache(maxsize=1_000)(json.Decoder(Policy).decode)
 _decode_own = lru_cache(maxsize=1_000)(json.Decoder(OwnSettings).decode)
 
 
-OPEN = 4
-"""A column of a lane."""
+OPEN, OWN = 4, 11
+"""Columns of a lane."""
 
 
 class Lanes:
@@ -49,6 +49,9 @@ class Lanes:
                 found[lane] = [self._bare(row) for row in rows]
         return found
 
+    def histories(self, limit: int) -> list[str]:
+        return [str(row[0]) for row in self.sql.execute(SQL["histories"], (limit,))]
+
     def save_lanes(self, lanes: Sequence[Lane]) -> None:
         for lane in lanes:
             if lane.is_gone:
@@ -59,9 +62,9 @@ class Lanes:
 
 def read_lane(row: tuple[Any, ...]) -> Lane:
     """The lane of a row."""
-    *fields, own = row
-    fields[OPEN] = bool(fields[OPEN])
-    return Lane(*fields, own=NO_SETTINGS if own is None else _decode_own(own))
+    own: Any = NO_SETTINGS if row[OWN] is None else _decode_own(row[OWN])
+    fields: tuple[Any, ...] = (*row[:OPEN], bool(row[OPEN]), *row[OPEN + 1 : OWN], own)
+    return Lane(*fields)
 
 
 def write_lane(lane: Lane) -> tuple[object, ...]:

@@ -59,3 +59,17 @@ limit :limit
 update holdfast_messages
 set state = 'leased', attempts = attempts + 1, alarm = ?, holder = ?, token = ?, since = ?, until = ?, expired_to = ?, tied = ?
 where n = ?
+
+-- name: histories
+-- Leaps from queue to queue in holdfast_messages_done.
+with recursive found (queue) as (
+  select (select queue from holdfast_messages where state = 'done' order by queue limit 1)
+  union all
+  select (select queue from holdfast_messages where state = 'done' and queue > found.queue order by queue limit 1)
+  from found
+  where found.queue is not null
+)
+select queue
+from found
+where queue is not null
+limit ?
