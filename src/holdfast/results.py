@@ -157,6 +157,20 @@ class Explanation(Struct, frozen=True):
 JobState = Literal["waiting", "delayed", "running", "sleeping", "retrying", "done", "dead", "cancelled", "gone"]
 
 
+class JobError(Struct, frozen=True, omit_defaults=True):
+    """A failure of a job, as its worker kept it."""
+
+    at: datetime
+    attempt: int
+    """Which execution it was."""
+    worker: str
+    type: str
+    """The name of the exception's class; empty if nothing was raised."""
+    message: str
+    traceback: str | None = None
+    """Where it was raised, without the values of variables; at most 16 KiB."""
+
+
 class JobStatus(Struct, frozen=True):
     """How a job is at one moment.
 
@@ -182,11 +196,18 @@ class JobStatus(Struct, frozen=True):
     worker: str | None = None
     """Who runs it."""
     progress: Any = None
-    """What its handler reported last."""
+    """What its handler reported last; of `job.progress` a dict with `done`, `total`, `note` and `data`."""
     error: str | None = None
     """With what it failed last, or was given back."""
     waiting_for: str | None = None
     """What a durable job that sleeps waits for."""
+    errors: tuple[JobError, ...] = ()
+    """Its last failures, at most three, the oldest first; also of a job that ended, as long as its result would be kept."""
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether nothing more becomes of it, unless someone redrives it."""
+        return self.state in ("done", "dead", "cancelled", "gone")
 
 
 StepState = Literal["done", "begun", "failed", "retry", "timer", "called", "timeout", "cancelled"]

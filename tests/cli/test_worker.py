@@ -199,3 +199,21 @@ def test_queues_that_are_neither_an_order_nor_weights_are_refused(tmp_path: Path
     with command(tmp_path, "shop:app", "--queues", queues) as running:
         _, log = running.communicate(timeout=60)
     assert (running.returncode, "nor has it a weight for each" in log) == (2, True)
+
+
+def test_the_tasks_of_a_module_are_listed_and_a_job_is_shown(tmp_path: Path, url: str) -> None:
+    (tmp_path / "shop.py").write_text(TASKS)
+    with ControlPlaneClient(url) as client:
+        job = Queue[dict[str, str]]("default", client=client).put({"to": "ann"}, metadata={"task": "shop.send"})
+
+    def called(*arguments: str) -> str:
+        program = [sys.executable, "-c", "from holdfast.cli import main; main()", *arguments]
+        return subprocess.run(program, cwd=tmp_path, capture_output=True, text=True, check=True, timeout=60).stdout
+
+    for name in ("shop", "shop:app"):
+        assert "shop.send  default  threads" in called("tasks", name)
+    assert '"parameters":"to"' in called("tasks", "shop", "--json")
+    said = called("job", str(job), "--url", url)
+    assert "state        waiting" in said
+    assert "task         shop.send" in said
+    assert '"state":"waiting"' in called("job", str(job), "--queue", "default", "--url", url, "--json")

@@ -12,6 +12,7 @@ from holdfast import (
     Every,
     Job,
     JobContext,
+    JobError,
     JobStatus,
     Schedule,
     Task,
@@ -57,6 +58,9 @@ def tasks() -> None:
     assert_type(post.using(connection=sqlite3.connect("app.db")).put_many([post.args("ann")]), list[Job[int]])
     assert_type(post.job("id").result(), int)
     assert_type(post.job("id").status(), JobStatus)
+    assert_type(post.job("id").status().errors, tuple[JobError, ...])
+    for status in post.job("id").watch():
+        assert_type(status, JobStatus)
     assert_type(post.job("id").retry(), bool)
     assert_type((post.name, post.queue, post.client), tuple[str, str, ControlPlaneClient])
     assert_type(post.function("ann"), int)

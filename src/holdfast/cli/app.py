@@ -13,6 +13,7 @@ from holdfast.cli.demo.command import demo
 from holdfast.cli.dicts import dicts
 from holdfast.cli.doctor.command import doctor
 from holdfast.cli.imports import imports
+from holdfast.cli.job import job, tasks
 from holdfast.cli.leases.leader import leader
 from holdfast.cli.leases.lock import lock
 from holdfast.cli.localqueue import localqueue
@@ -51,10 +52,12 @@ app.add_typer(localqueue)
 app.command()(copy)
 app.command()(demo)
 app.command()(doctor)
+app.command()(job)
 app.command()(lower_fences)
 app.command()(prune_functions)
 app.command()(restore)
 app.command()(serve)
+app.command()(tasks)
 app.command()(worker)
 app.add_typer(queue, name="queue")
 app.add_typer(dicts, name="dict")

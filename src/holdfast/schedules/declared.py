@@ -26,6 +26,8 @@ class TaskSchedule:
 
     def __init__(self, name: str, rule: str | Every, queue: str, item: Item, source: str) -> None:
         self.name: str = name
+        self.task: str = name
+        """The name of the task."""
         self._rule = rule
         self._queue = queue
         self._item = item
@@ -41,6 +43,11 @@ class TaskSchedule:
         self._options = {**self._options, **given}
         self.entry  # noqa: B018 - raises what is wrong with them
         return self
+
+    @property
+    def rule(self) -> str:
+        """The rule, as it is stored."""
+        return str(self._rule)
 
     @property
     def entry(self) -> ScheduleEntry:

@@ -13,6 +13,11 @@ def progress_of(queue: str) -> str:
     return f"{queue}-progress"
 
 
+def errors_of(queue: str) -> str:
+    """The dict of the errors of a queue's jobs: the newest three of each, by its id and a number."""
+    return f"{queue}-errors"
+
+
 def ledger_of(queue: str) -> str:
     """The dict that remembers which effects of a queue's jobs have happened."""
     return f"{queue}-once"

@@ -64,6 +64,8 @@ class JobOptions(TypedDict, total=False):
     """Whether to keep what the function returns, for `Job.result`; by default False."""
     keep_result_s: float | None
     """How long a result, and a report of progress, is kept, by default a day; None is for ever."""
+    tracebacks: bool
+    """Whether to keep the last three errors of a job, with their tracebacks, for `Job.status`; by default True. Locals are never kept."""
     idempotent: bool
     """Whether the effects of a job must not happen twice, by default False: see `Once` for what that promises."""
     idempotency_key: Callable[[Any], Hashable] | None

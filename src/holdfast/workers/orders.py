@@ -40,6 +40,7 @@ CHECKED_OF_JOBS: Final[tuple[Field, ...]] = (
     MAX_ATTEMPTS,
     *(Seconds(name, zero=False, optional=True) for name in ("soft_limit_s", "hard_limit_s", "keep_result_s", "remember_s")),
     Flag("results"),
+    Flag("tracebacks"),
     Flag("idempotent"),
 )
 
@@ -74,6 +75,7 @@ class Options(Struct, frozen=True, kw_only=True):
     hard_limit_s: float | None = None
     results: bool = False
     keep_result_s: float | None = DAY_S
+    tracebacks: bool = True
     idempotent: bool = False
     idempotency_key: Callable[..., Hashable] | None = None
     remember_s: float | None = 7 * DAY_S

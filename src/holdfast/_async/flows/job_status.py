@@ -1,7 +1,8 @@
 """What became of a job, as one look at its message, its result and its report; and another chance for a dead one."""
 
+from collections.abc import AsyncGenerator
 from datetime import UTC, datetime, timedelta
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import Any
 
 from msgspec import Raw, json
@@ -9,12 +10,13 @@ from msgspec.structs import replace
 
 from holdfast.codec import JSON, decode_key, encode_key
 from holdfast.commands import Browse, Change, Move, Read, Together, Write
+from holdfast.commands.topics import queue_topic, watch_topic
 from holdfast.records import Entry, Message
-from holdfast.results import JobState, JobStatus, JobStep, wall_time
+from holdfast.results import JobError, JobState, JobStatus, JobStep, wall_time
 from holdfast.stores import AsyncStore
 from holdfast.workers.handlers.task_names import named_in
-from holdfast.workers.orders import progress_of, results_of
-from holdfast.workers.running.settlements import failure_key
+from holdfast.workers.names import errors_of, failure_key, progress_of, results_of
+from holdfast.workers.running.kept_errors import error_keys
 from holdfast.workers.steps.rows import FOREVER_S, Head, decode_head, decode_row, head_key, job_prefix, steps_of
 
 
@@ -24,15 +26,36 @@ async def job_status(store: AsyncStore, queue: str, message_id: str) -> JobStatu
     looks: list[Any] = [
         *(Browse(queue, ids=[message_id]), Read(results_of(queue), [key, failed_key]), Read(progress_of(queue), [key])),
         Read(steps_of(queue), [head_key(message_id)]),
+        Read(errors_of(queue), error_keys(message_id)),
     ]
-    browsed, results, reports, heads = await store.execute(Together(looks))
+    browsed, results, reports, heads, failures = await store.execute(Together(looks))
     progress = JSON.decode(reports.entries[0].value) if reports.entries else None
+    errors = _errors(failures.entries)
     if browsed.messages:
-        living = _living(browsed.messages[0], browsed.now, store.wall_offset_us(), progress)
+        living = replace(_living(browsed.messages[0], browsed.now, store.wall_offset_us(), progress), errors=errors)
         return _sleeping(living, decode_head(heads.entries[0].value)) if heads.entries else living
     kept = {entry.key: entry.value for entry in results.entries}
     state, error = _ended(kept.get(key), kept.get(failed_key))
-    return JobStatus(state, queue, message_id, error=error)
+    return JobStatus(state, queue, message_id, error=error, errors=errors)
+
+
+def _errors(entries: list[Entry]) -> tuple[JobError, ...]:
+    return tuple(sorted((json.decode(entry.value, type=JobError) for entry in entries), key=attrgetter("attempt", "at")))
+
+
+async def watch_job(store: AsyncStore, queue: str, message_id: str, poll_s: float) -> AsyncGenerator[JobStatus, None]:
+    """Yield the status of a job, then each other that is seen, until it has ended."""
+    last = None
+    with store.mark(watch_topic(queue_topic(queue))) as mark:
+        while True:
+            status = await job_status(store, queue, message_id)
+            if status != last:
+                mark.used()
+                yield status
+            last = status
+            if status.has_ended:
+                return
+            await store.wait(mark, poll_s, None, poll_s)
 
 
 async def job_steps(store: AsyncStore, queue: str, message_id: str) -> list[JobStep]:

@@ -152,6 +152,11 @@ class AsyncTasks(JobHandle):
         return [AsyncSchedule.of_entry(name, entry, **where) for name, entry in entries.items()]
 
     @property
+    def declared(self) -> builtins.list[TaskSchedule]:
+        """What `schedule` declared."""
+        return builtins.list(self._schedules)
+
+    @property
     def tasks(self) -> builtins.list[AsyncTask[..., Any, Any]]:
         """Every task, each once."""
         return builtins.list({task.name: task for task in self._tasks.values()}.values())

@@ -3,16 +3,17 @@
 
 import builtins
 import math
+from collections.abc import Generator
 from typing import Any, ClassVar, Generic, Literal, TypeVar, Unpack, overload
 
 from holdfast._sync.flows.awaiting import result
-from holdfast._sync.flows.job_status import job_status, job_steps, retry
+from holdfast._sync.flows.job_status import job_status, job_steps, retry, watch_job
 from holdfast._sync.flows.signalling import send
 from holdfast._sync.flows.working.cancelling import cancel
 from holdfast.aio_attribute import Twin
 from holdfast.arguments.options import show_options
 from holdfast.arguments.where import StoreHandle, Where
-from holdfast.codec import JSON, Codec, check_name, codec_for, encode_key
+from holdfast.codec import JSON, Codec, check_duration, check_name, codec_for, encode_key
 from holdfast.commands import Read
 from holdfast.results import JobStatus, JobStep
 from holdfast.workers.handlers.signatures import declared
@@ -53,6 +54,13 @@ class Job(StoreHandle, Generic[R]):
     def status(self) -> JobStatus:
         """How it is at this moment: waiting, running or ended, how often it was tried, who runs it, what it reported."""
         return job_status(self._reach().store, self.queue, self.id)
+
+    def watch(self, *, poll_interval_s: float = 0.5) -> Generator[JobStatus, None]:
+        """Follow it: its status now, then each other one that is seen, until it has ended.
+
+        Changes of its state wake it; reports of progress are looked for every `poll_interval_s`.
+        """
+        return watch_job(self._reach().store, self.queue, self.id, check_duration(poll_interval_s, "poll_interval_s"))
 
     def retry(self) -> bool:
         """Give a dead letter another chance, with fresh attempts; False if it is not dead, or not in its queue any more."""

@@ -149,6 +149,11 @@ class Tasks(JobHandle):
         return [Schedule.of_entry(name, entry, **where) for name, entry in entries.items()]
 
     @property
+    def declared(self) -> builtins.list[TaskSchedule]:
+        """What `schedule` declared."""
+        return builtins.list(self._schedules)
+
+    @property
     def tasks(self) -> builtins.list[Task[..., Any, Any]]:
         """Every task, each once."""
         return builtins.list({task.name: task for task in self._tasks.values()}.values())

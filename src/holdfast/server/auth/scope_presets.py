@@ -2,7 +2,7 @@
 
 from msgspec import Struct
 
-from holdfast.workers.orders import ledger_of, progress_of, results_of
+from holdfast.workers.names import errors_of, ledger_of, progress_of, results_of
 from holdfast.workers.registry import WORKERS
 from holdfast.workers.running.settlements import CANCELS
 from holdfast.workers.steps.rows import maps_prefix, signals_of, steps_of
@@ -22,6 +22,7 @@ def worker_grants(queue: str) -> list[Grant]:
         Grant(f"dict:{WORKERS}:write", "show that the worker is alive"),
         Grant(f"dict:{CANCELS}:read,write", "learn that a running job is to be cancelled"),
         Grant(f"dict:{results_of(queue)}:write", "store results (`results=True`)"),
+        Grant(f"dict:{errors_of(queue)}:write", "store errors with their tracebacks (`tracebacks=False` does not)"),
         Grant(f"dict:{progress_of(queue)}:write", "store reports (`job.report`)"),
         Grant(f"queue:{queue}:put,signal", "start child jobs, and wake the jobs that wait for them (`job.call`)"),
         Grant(f"dict:{steps_of(queue)}:read,write", "record the steps of durable jobs (`job.step`)"),

@@ -25,7 +25,7 @@ from holdfast.workers.handlers.async_jobs import AsyncJobContext
 from holdfast.workers.handlers.handler import Handler, Performance, Rules
 from holdfast.workers.handlers.jobs import JobContext, StopReason, stop_error
 from holdfast.workers.handlers.outcomes import Outcome
-from holdfast.workers.running.log_lines import trace_of
+from holdfast.workers.handlers.tracebacks import trace_of
 from holdfast.workers.steps.access import StepSetting
 
 INTERRUPT = signal.SIGUSR1
@@ -191,7 +191,7 @@ class Child:
 
     def _run(self, job: JobContext, performance: Performance, *, unknown: bool) -> None:
         outcome = self._perform(job, performance, unknown=unknown)
-        if job.raised is not None and outcome.how == "failed":
+        if job.raised is not None and outcome.how in ("failed", "buried"):
             outcome = replace(outcome, trace=trace_of(job.raised))
         self._job = None
         self._say(Ended(job.token, outcome, job.ending_commands(outcome.how)))

@@ -86,6 +86,13 @@ class JobContext(StepMethods, MessageView[Any]):
         """Say how far it is; the newest report is written to the dict `<queue>-progress` under the id of the message."""
         self.report_raw(JSON.encode(progress))
 
+    def progress(self, done: float, note: str = "", *, total: float = 1.0, data: Any = None) -> None:
+        """Report how much is done of a total, with a note for people; `Job.status().progress` has it as a dict.
+
+        The newest is written, at most five times a second.
+        """
+        self.report({"done": done, "total": total, "note": note, "data": data})
+
     def report_raw(self, progress: Raw) -> None:
         """Report what is encoded already."""
         if self._report is not None:

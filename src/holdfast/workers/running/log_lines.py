@@ -1,12 +1,11 @@
 """The log lines of a worker about its jobs."""
 
 import logging
-import traceback
-from types import TracebackType
 from typing import Any
 
 from holdfast.wording import seconds
 from holdfast.workers.handlers.outcomes import Bury, Outcome
+from holdfast.workers.handlers.tracebacks import users_part
 from holdfast.workers.running.runs import Run
 from holdfast.workers.running.settlements import is_last
 from holdfast.workers.steps.rows import FOREVER_S
@@ -64,16 +63,3 @@ def _raised(run: Run, outcome: Outcome) -> Any:
     if error is None or outcome.how not in ("failed", "buried"):
         return None
     return type(error), error, users_part(error.__traceback__)
-
-
-def users_part(trace: TracebackType | None) -> TracebackType | None:
-    """The traceback from the first frame on that is not Holdfast's own; all of it if there is none."""
-    part = trace
-    while part is not None and part.tb_frame.f_globals.get("__name__", "").startswith("holdfast."):
-        part = part.tb_next
-    return part or trace
-
-
-def trace_of(error: BaseException) -> str:
-    """The traceback as text, for a log in another process."""
-    return "".join(traceback.format_exception(type(error), error, users_part(error.__traceback__))).rstrip()

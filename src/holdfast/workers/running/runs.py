@@ -1,5 +1,7 @@
 """One execution of a job, and the inbox where executions report."""
 
+import math
+import time
 from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -37,6 +39,7 @@ class Run:
         "options",
         "performance",
         "receipt",
+        "reported_at",
     )
 
     message: Message
@@ -69,6 +72,7 @@ class Run:
         """What its effects are remembered under, if they must happen once."""
         self.is_unknown = False
         self.has_reported = False
+        self.reported_at = -math.inf
         # Each is taken by whoever comes first, in one step of the interpreter.
         self._turn = [None]
         self._end = [None]
@@ -100,6 +104,9 @@ def _is_first(left: list[None]) -> bool:
     return True
 
 
+REPORT_S = 0.2
+"""How far apart the reports of a run are written at least."""
+
 Finished = tuple[Run, Outcome]
 
 
@@ -120,8 +127,10 @@ class Desk:
 
     def report(self, run: Run, progress: Raw) -> None:
         """Say how far a run is; only the last word counts."""
+        is_new = run not in self._progress
         self._progress[run] = progress
-        self._bell.ring()
+        if is_new:
+            self._bell.ring()
 
     def take(self, most: int) -> list[Finished]:
         """What ended since the last time, the oldest first."""
@@ -134,12 +143,19 @@ class Desk:
         """The newest reports since the last time."""
         if not self._progress:
             return {}
-        progress = {}
+        progress, now = {}, time.monotonic()
         for run in list(self._progress):
-            progress[run] = self._progress.pop(run)
+            if run.reported_at + REPORT_S <= now:
+                progress[run], run.reported_at = self._progress.pop(run), now
         return progress
+
+    def progress_in_s(self) -> float | None:
+        """When the next report is to be written; None if there is none."""
+        if not self._progress:
+            return None
+        return max(0.0, min(run.reported_at for run in list(self._progress)) + REPORT_S - time.monotonic())
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing was reported."""
-        return not self._finished and not self._progress
+        """Whether nothing has ended."""
+        return not self._finished

@@ -10,8 +10,9 @@ from holdfast.codec import encode_key
 from holdfast.commands import Change, Move, Settle, Write
 from holdfast.commands.endings import Budget
 from holdfast.workers.handlers.outcomes import Outcome
-from holdfast.workers.names import failure_key, ledger_of, progress_of, results_of
+from holdfast.workers.names import errors_of, failure_key, ledger_of, progress_of, results_of
 from holdfast.workers.once_record import LedgerEntry
+from holdfast.workers.running.kept_errors import error_key, error_of
 from holdfast.workers.running.runs import Finished, Run
 from holdfast.workers.steps.rows import CANCELS, CHILDREN, Parent, Report, parent_in, report_key, signal_key, signals_of
 
@@ -88,6 +89,8 @@ def _remember(writes: "_Writes", run: Run, outcome: Outcome) -> None:
     elif run.ledger_key is not None and outcome.how != "lost":
         # It ended by itself and says how: whoever tries again begins afresh.
         writes.delete(ledger_of(queue), run.ledger_key)
+    if options.tracebacks and outcome.how in ("failed", "buried"):
+        writes.put(errors_of(queue), error_key(run), error_of(run, outcome), options.keep_result_s)
     if has_ended and run.has_reported:
         writes.delete(progress_of(queue), encode_key(message_id))
     if has_ended and run.job.stop_reason == "cancelled":

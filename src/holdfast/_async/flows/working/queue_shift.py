@@ -209,7 +209,7 @@ class AsyncQueueShift:
         if not crew.desk.is_empty or not crew.bell.listen(mark):
             return
         moments = [until - time.monotonic(), self._state.next_beat_at - crew.now()]
-        moments += [in_s for in_s in (crew.room_in_s(), crew.give_back_in_s()) if in_s is not None]
+        moments += [in_s for in_s in (crew.room_in_s(), crew.give_back_in_s(), crew.desk.progress_in_s()) if in_s is not None]
         try:
             await self._store.wait(mark, max(0.0, min(moments)), self._place.due_in_s(due_in_s), self._orders.poll_interval_s)
             self._place.woke()
