@@ -2,11 +2,19 @@
 
 import pytest
 
-from holdfast.testing.conformance import CopyConformance, FaceConformance, FileConformance, ForTasks, StoreConformance, StoreFactory
+from holdfast.testing.conformance import (
+    CopyConformance,
+    FaceConformance,
+    FileConformance,
+    ForTasks,
+    PolicyConformances,
+    StoreConformance,
+    StoreFactory,
+)
 from tests.conformance.factories import PostgresFactory
 
 
-class TestPostgres(StoreConformance, CopyConformance, FileConformance):
+class TestPostgres(StoreConformance, PolicyConformances, CopyConformance, FileConformance):
     @pytest.fixture
     def factory(self, postgres_url: str) -> StoreFactory:
         return PostgresFactory(postgres_url)
@@ -19,7 +27,7 @@ class TestPostgresForTasks(FaceConformance):
 
 
 @pytest.mark.verify
-class TestAllOfPostgresForTasks(StoreConformance, CopyConformance, FileConformance):
+class TestAllOfPostgresForTasks(StoreConformance, PolicyConformances, CopyConformance, FileConformance):
     @pytest.fixture
     def factory(self, postgres_url: str) -> StoreFactory:
         return ForTasks(PostgresFactory(postgres_url))

@@ -15,7 +15,7 @@ from holdfast.testing.conformance.asking import JOBS, put
 SCHEMA = "extra"
 PUT = "select extra.fast_put('', false, 'jobs', '{a,b}', '{1,2}', %s)"
 EXECUTE = "select extra.execute(%s, '{1}', %s)"
-CLAIM = "select extra.fast_claim('', false, 'jobs', 'me', 30, 10, false, 'place', null, null)"
+CLAIM = "select extra.fast_claim('', false, 'jobs', 'me', 30, false, 10, false, 'place', null, null)"
 OBJECTS = json.encode([("queue", JOBS, False)]).decode()
 
 

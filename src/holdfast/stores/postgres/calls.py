@@ -4,12 +4,11 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, TypeVar
 
-from msgspec import Raw, json
+from msgspec import UNSET, Raw, json
 from msgspec.structs import fields
 
 from holdfast.commands import Acquire, Acquired, Command, Configure, Import, Put, Together, Write, encode_command
 from holdfast.commands.together import only_reads
-from holdfast.commands.unsupported import refuse_policies
 from holdfast.errors import LeaseHeld, LineFull
 from holdfast.ids import new_id
 from holdfast.records import Lease, Message
@@ -48,7 +47,6 @@ class Calls:
         fast = self._fast.call(command, command_id, again=again)
         if fast is not None:
             return fast
-        refuse_policies(command, "PostgreSQL stores")
         return Call(self._read, (encoded(command),)) if only_reads(command) else self._general_call(command, command_id)
 
     def text_call(self, command: Command[Any], command_id: str) -> Call:
@@ -105,11 +103,17 @@ def objects_of(command: Command[Any]) -> list[tuple[str, str, bool]]:
     """The queues and dicts that a command uses, sorted, and whether it needs each alone, as it does to empty or to count one."""
     objects: dict[tuple[str, str], bool] = {}
     for part in command.commands if isinstance(command, Together) else (command,):
-        is_shared = isinstance(part, Configure) and not isinstance(part.maxsize, int)
+        is_shared = isinstance(part, Configure) and not isinstance(part.maxsize, int) and not changes_lines(part)
         for (kind, *names), changes in part.touches():
             if kind in ("queue", "dict") and names[0] is not None:
                 objects[kind, names[0]] = objects.get((kind, names[0]), False) or (changes and not is_shared)
     return [(kind, name, is_alone) for (kind, name), is_alone in sorted(objects.items())]
+
+
+def changes_lines(command: Configure) -> bool:
+    """Whether a change of policies may count messages anew or put them into other lanes."""
+    changed = (command.groups, command.group_limit, command.limit, command.order, command.aging_s)
+    return command.group is None and any(one is not UNSET for one in changed)
 
 
 def answer(command: Command[R], text: str) -> R:

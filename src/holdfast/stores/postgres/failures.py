@@ -60,6 +60,8 @@ REFUSALS: dict[str, Callable[..., HoldfastError]] = {
     "other_place": refusal_errors.other_place,
     "both_have": refusal_errors.both_have,
     "written_meanwhile": refusal_errors.written_meanwhile,
+    "policies_clash": refusal_errors.policies_clash,
+    "too_many_messages": refusal_errors.too_many_messages,
 }
 
 UNDEFINED = (errors.UndefinedTable, errors.UndefinedObject)

@@ -15,6 +15,7 @@ ALSO: dict[type[Command[Any]], tuple[str, ...]] = {Claim: ("take",), Acquire: ("
 
 OPTIONS: dict[str, Any] = {field.name: field.default for field in fields(Item) if field.name not in ("id", "value")}
 _has_no_options = uses_only(Item, "id", "value", "if_ready", "if_leased")
+_has_only_a_group = uses_only(Item, "id", "value", "if_ready", "if_leased", "group")
 
 
 class FastCalls:
@@ -22,7 +23,8 @@ class FastCalls:
 
     def __init__(self, schema: str) -> None:
         self._put = function("fast_put", 6, schema)
-        self._claim = function("fast_claim", 10, schema)
+        self._put_group = function("fast_put_group", 6, schema)
+        self._claim = function("fast_claim", 11, schema)
         self._settle = function("fast_settle", 5, schema)
         self._return = function("fast_return", 6, schema)
         self._acquire = function("fast_acquire", 6, schema)
@@ -57,12 +59,15 @@ class FastCalls:
 
     def _put_call(self, command: Put, command_id: str, again: bool) -> Call:  # noqa: FBT001 - as `call` says
         items = command.items
+        if len(items) == 1 and items[0].group is not None and _has_only_a_group(items[0]):
+            (item,) = items
+            return self._put_group.call(command_id, again, command.queue, item.id, bytes(item.value).decode(), item.group)
         ids, texts = as_array(item.id for item in items), as_array(bytes(item.value).decode() for item in items)
         return self._put.call(command_id, again, command.queue, ids, texts, options_of(items))
 
     def _claim_call(self, command: Claim, command_id: str, again: bool) -> Call:  # noqa: FBT001 - as `call` says
         rest = (command.take, command.expired_to, command.max_attempts, command.dead_letter)
-        return self._claim.call(command_id, again, command.queue, command.holder, command.lease_s, command.limit, *rest)
+        return self._claim.call(command_id, again, command.queue, command.holder, command.lease_s, command.by_policy, command.limit, *rest)
 
     def _settle_call(self, command: Settle, command_id: str, again: bool) -> Call | None:  # noqa: FBT001 - as `call` says
         if command.to == "dead" or command.all_or_none:
@@ -84,7 +89,7 @@ class FastCalls:
 def _also(command: Command[Any]) -> tuple[str, ...]:
     if isinstance(command, Put):
         # Not of several messages: two puts could wait for each other's keys.
-        return ("key",) if len(command.items) == 1 else ()
+        return ("group", "key") if len(command.items) == 1 else ("group",)
     return ALSO.get(type(command), ())
 
 

@@ -4,12 +4,14 @@ import re
 from importlib.resources import files
 from typing import get_args
 
+from holdfast.backoff import Backoff
 from holdfast.commands import AnyCommand
 from holdfast.commands.allowance import ANSWER_BYTES
 from holdfast.commands.claim_line import SWEEP
 from holdfast.commands.events import RETAINED, RETAINED_S, RETRY_S
 from holdfast.commands.putting import KEPT, Item
 from holdfast.commands.transaction import ALL
+from holdfast.policy_records import Policy
 from holdfast.records import HISTORY, NEVER, Message
 from holdfast.share_records import SHARED_HOLDER
 
@@ -35,9 +37,10 @@ BY_INDEX: dict[str, str] = {"enable_hashjoin": "off", "enable_mergejoin": "off",
 
 
 def _column_types() -> dict[str, str]:
-    text = (files(__package__) / "schema" / "0001.sql").read_text("utf-8")
-    (table,) = re.findall(r"^create table messages \((.*?)^\)", text, re.MULTILINE | re.DOTALL)
-    types = dict(re.findall(r"^  (\w+) (\w+)", table, re.MULTILINE))
+    first, added = ((files(__package__) / "schema" / name).read_text("utf-8") for name in ("0001.sql", "0006.sql"))
+    (table,) = re.findall(r"^create table messages \((.*?)^\)", first, re.MULTILINE | re.DOTALL)
+    (more,) = re.findall(r"^alter table messages\n(.*?);", added, re.MULTILINE | re.DOTALL)
+    types = dict(re.findall(r"^(?:  |add column )(\w+) (\w+)", table + more, re.MULTILINE))
     return {name: types[name] for name in Message.__struct_fields__ if name in types}
 
 
@@ -55,6 +58,9 @@ KEPT_COLUMNS: tuple[str, ...] = tuple(name for name in KEPT if name in COLUMNS)
 KNOWN: tuple[str, ...] = tuple(name for name in dict.fromkeys((*COLUMNS, *Item.__struct_fields__)) if name in COLUMNS or name not in KEPT)
 """The fields of items and messages that are not kept in `extra`."""
 
+REBUILT = 10_000
+"""So many messages are put into other lanes, or counted, in one step."""
+
 READINGS: tuple[str, ...] = tuple(command.__name__ for command in get_args(AnyCommand) if command.reads_only)
 """The commands that only read: the function `answer_` and the name of each returns its answer."""
 
@@ -68,9 +74,16 @@ PLACEHOLDERS: dict[str, str] = {
     "option_values": ", ".join(f"(i.o ->> '{name}')::{TYPES[name]}" for name in KEPT_COLUMNS).replace(
         "(i.o ->> 'priority')::integer", "coalesce((i.o ->> 'priority')::integer, 0)"
     ),
+    "item_values": ", ".join(f"(o ->> '{name}')::{TYPES[name]}" for name in KEPT_COLUMNS).replace(
+        "(o ->> 'priority')::integer", "coalesce((o ->> 'priority')::integer, 0)"
+    ),
     "known_fields": ",".join(KNOWN),
     "readings": ",".join(READINGS),
     "answers": " ".join(f"when '{name}' then answer_{name.lower()}(c, now, used)" for name in READINGS),
+    "policies": ",".join(Policy.__struct_fields__),
+    "rebuilt": str(REBUILT),
+    "backoff_first_s": str(Backoff().first_s),
+    "backoff_most_s": str(Backoff().most_s),
     "everyone": str(ALL),
     "sweep": str(SWEEP),
     "never": str(NEVER),

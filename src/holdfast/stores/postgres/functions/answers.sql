@@ -74,7 +74,9 @@ begin
   if coalesce((c ->> 'take')::boolean, false) then
     return '{"messages":' || note || '}';
   end if;
-  if note = '[]' then
+  if note = '[]' and is_ruled(settings_of(of_queue)) then
+    return nothing_due(settings_of(of_queue), case when not (settings_of(of_queue)).paused then now end, now);
+  elsif note = '[]' then
     plan := plan_claim(jsonb_build_object('queue', of_queue, 'key', c ->> 'key'), now, 0);
     return '{"messages":[],"due_in_s":'
       || case when plan -> 'chosen' <> '[]' or plan -> 'expired' <> '[]' or plan -> 'late' <> '[]' then '0'

@@ -1,10 +1,12 @@
 -- Browse and Count: looking at messages without touching them.
 
 -- Whether a filter lets a message through.
-create or replace function is_meant(older bigint, error text, prefix text, label text, moment bigint, m messages) returns boolean
+create or replace function is_meant(older bigint, which jsonb, moment bigint, m messages) returns boolean
 language sql immutable as $$
-  select (older is null or moment < older) and (error is null or strpos(m.last_error, error) > 0)
-    and (prefix is null or starts_with(m.key, prefix)) and (label is null or m.extra -> 'labels' ? label)
+  select (older is null or moment < older) and (which ->> 'error_contains' is null or strpos(m.last_error, which ->> 'error_contains') > 0)
+    and (which ->> 'key_prefix' is null or starts_with(m.key, which ->> 'key_prefix'))
+    and (which ->> 'label' is null or m.extra -> 'labels' ? (which ->> 'label'))
+    and (which ->> 'group' is null or coalesce(m.extra ->> 'group', '') = which ->> 'group')
 $$;
 
 -- The ids of one state in its own order, behind a cursor.
@@ -12,8 +14,7 @@ create or replace function browse_state(of_queue text, of_state text, which json
 language plpgsql stable as $$
 declare
   older bigint := now - moment_in((which ->> 'older_than_s')::double precision);
-  error text := which ->> 'error_contains';
-  prefix text := which ->> 'key_prefix'; label text := which ->> 'label';
+  prefix text := which ->> 'key_prefix';
   behind text := end_of_prefix(coalesce(prefix, ''));
   a bigint := case when of_state <> 'buffered' then after ->> 0 end;
   b bigint := after ->> 1;
@@ -27,7 +28,7 @@ begin
         select m.id
         from messages as m
         where m.queue = of_queue and m.state = 'ready' and m.priority = -a and (m.position, m.n) > (b, k)
-          and is_meant(older, error, prefix, label, m.created_at, m)
+          and is_meant(older, which, m.created_at, m)
         order by m.position, m.n
         limit most;
       get diagnostics count = row_count;
@@ -35,7 +36,7 @@ begin
         select m.id
         from messages as m
         where m.queue = of_queue and m.state = 'ready' and m.priority < coalesce(-a, 2147483648)
-          and is_meant(older, error, prefix, label, m.created_at, m)
+          and is_meant(older, which, m.created_at, m)
         order by m.priority desc, m.position, m.n
         limit most - count;
     when 'leased' then
@@ -44,28 +45,43 @@ begin
         from messages as m
         where m.queue = of_queue and m.state = 'leased'
           and (m.until, m.n) > (coalesce(a, 0), coalesce(b, 0))
-          and is_meant(older, error, prefix, label, m.created_at, m)
+          and is_meant(older, which, m.created_at, m)
         order by m.until, m.n
         limit most;
-    when 'dead' then
-      return query
-        select m.id
-        from messages as m
-        where m.queue = of_queue and m.state = 'dead'
-          and (m.dead_at, m.n) > (coalesce(a, 0), coalesce(b, 0))
-          and is_meant(older, error, prefix, label, m.dead_at, m)
-        order by m.dead_at, m.n
-        limit most;
+    when 'dead', 'done' then
+      return query select browse_ended(of_queue, of_state, which, older, coalesce(a, 0), coalesce(b, 0), most);
     else
       return query
         select m.id
         from messages as m
         where m.queue = of_queue and m.state = 'buffered'
           and m.key > coalesce(after ->> 0, '') and m.key >= coalesce(prefix, '') and m.key < behind
-          and is_meant(older, error, prefix, label, m.created_at, m)
+          and is_meant(older, which, m.created_at, m)
         order by m.key
         limit most;
   end case;
+end
+$$;
+
+-- Those that are dead, or kept when done, behind a cursor.
+create or replace function browse_ended(of_queue text, of_state text, which jsonb, older bigint, a bigint, b bigint, most integer) returns setof text
+language plpgsql stable as $$
+begin
+  if of_state = 'dead' then
+    return query
+      select m.id
+      from messages as m
+      where m.queue = of_queue and m.state = 'dead' and (m.dead_at, m.n) > (a, b) and is_meant(older, which, m.dead_at, m)
+      order by m.dead_at, m.n
+      limit most;
+  else
+    return query
+      select m.id
+      from messages as m
+      where m.queue = of_queue and m.ended_at is not null and (m.ended_at, m.n) > (a, b) and is_meant(older, which, m.ended_at, m)
+      order by m.ended_at, m.n
+      limit most;
+  end if;
 end
 $$;
 
@@ -76,7 +92,8 @@ language sql stable as $$
     when 'ready' then json_build_array(-m.priority::bigint, m.position, m.n)
     when 'leased' then json_build_array(m.until, m.n)
     when 'dead' then json_build_array(m.dead_at, m.n)
-    else json_build_array(m.key, m.n)
+    when 'buffered' then json_build_array(m.key, m.n)
+    else json_build_array(m.ended_at, m.n)
   end::text
 $$;
 
@@ -123,35 +140,43 @@ $$;
 
 create or replace function answer_count(c jsonb, now bigint, used bigint) returns text
 language plpgsql stable as $$
+declare
+  of_queue text := c ->> 'queue';
+  which jsonb := case when c ->> 'group' is not null then jsonb_build_object('group', c ->> 'group') end;
 begin
   return (
     select json_build_object(
       'ready', ready.count - ready.delayed + leased.ended,
       'delayed', ready.delayed,
-      'buffered', buffered.count,
+      'buffered', (select count(*) from messages as m where m.queue = of_queue and m.state = 'buffered' and is_meant(null, which, 0, m)),
       'leased', leased.count - leased.ended,
       'dead', dead.count,
       'oldest_ready_s', case when ready.first <= now then seconds_in(now - ready.first) end,
       'oldest_leased_s', seconds_in(now - leased.since),
       'average_leased_s', (now - leased.mean) / 1000000,
       'oldest_dead_s', seconds_in(now - dead.first),
-      'holders', holders.counts
+      'holders', holders.counts,
+      'done', (select count(*) from messages as m where m.queue = of_queue and m.ended_at is not null and is_meant(null, which, 0, m))
     )::text
     from (
-      select count(*), count(*) filter (where position > now) as delayed, min(position) as first
-      from messages where queue = c ->> 'queue' and state = 'ready'
+      select count(*), count(*) filter (where m.position > now) as delayed, min(m.position) as first
+      from messages as m where m.queue = of_queue and m.state = 'ready' and is_meant(null, which, 0, m)
     ) as ready,
     (
-      select count(*), count(*) filter (where until <= now) as ended, min(since) filter (where until > now) as since,
-        (avg(since) filter (where until > now))::double precision as mean
-      from messages where queue = c ->> 'queue' and state = 'leased'
+      select count(*), count(*) filter (where m.until <= now) as ended, min(m.since) filter (where m.until > now) as since,
+        (avg(m.since) filter (where m.until > now))::double precision as mean
+      from messages as m where m.queue = of_queue and m.state = 'leased' and is_meant(null, which, 0, m)
     ) as leased,
-    (select count(*) from messages where queue = c ->> 'queue' and state = 'buffered') as buffered,
-    (select count(*), min(dead_at) as first from messages where queue = c ->> 'queue' and state = 'dead') as dead,
+    (
+      select count(*), min(m.dead_at) as first from messages as m where m.queue = of_queue and m.state = 'dead' and is_meant(null, which, 0, m)
+    ) as dead,
     (
       select coalesce(json_object_agg(h.holder, h.count), '{}') as counts
       from (
-        select holder, count(*) from messages where queue = c ->> 'queue' and state = 'leased' and until > now group by holder
+        select m.holder, count(*)
+        from messages as m
+        where m.queue = of_queue and m.state = 'leased' and m.until > now and is_meant(null, which, 0, m)
+        group by m.holder
       ) as h
     ) as holders
   );

@@ -1,11 +1,14 @@
 -- Claim: what others let expire comes back in the same step, and the first in line are leased or taken.
 
--- The fate of messages of one queue whose claims end; `base` is the moment that the back of the line means, null for each lease's end.
+-- The fate of messages of one queue whose claims end; `base` is the moment that the back of the line means, null for each lease's end. A null
+-- `delay` is what the queue says of failures.
 create or replace function fates_of(
   of_queue text, ids text[], counts boolean, buries boolean, max_attempts integer, dead_letter text,
   return_to text, base bigint, delay bigint, now bigint
 ) returns fate[]
 language plpgsql as $$
+declare
+  s names := settings_of(of_queue);
 begin
   return (
     with heads as materialized (
@@ -19,7 +22,10 @@ begin
     select coalesce(array_agg(row(
       m.id, m.key, f.fate,
       case when f.fate = 'back' then
-        position_in(coalesce(return_to, m.expired_to), m.position, h.head, coalesce(base, m.until), delay, now)
+        position_in(
+          returned_to(s, coalesce(return_to, m.expired_to)), m.position, h.head, coalesce(base, m.until),
+          coalesce(delay, delay_after(s.policy -> 'backoff', m.failures + 1)), now
+        )
         -- Expired ones stand at the front in order of lease end, which is the order they come in.
         - case when return_to is null and m.expired_to = 'front' then i.behind else 0 end
       end,
@@ -32,10 +38,10 @@ begin
     ) as i
     cross join lateral (select * from messages as m where m.queue = of_queue and m.id = i.id limit 1) as m
     join heads as h on h.priority = m.priority
-    cross join lateral (select coalesce(nullif(m.dead_letter, ''), fates_of.dead_letter) as place) as b
+    cross join lateral (select coalesce(nullif(m.dead_letter, ''), fates_of.dead_letter, s.policy ->> 'dead_letter') as place) as b
     cross join lateral (
       select case
-        when buries or (counts and m.failures + 1 >= coalesce(m.max_attempts, fates_of.max_attempts))
+        when buries or (counts and m.failures + 1 >= coalesce(m.max_attempts, fates_of.max_attempts, (s.policy ->> 'max_attempts')::integer))
           then case when b.place is null or b.place = of_queue then 'dead' else 'moved' end
         when m.key is not null and exists (
           select from messages as copy where copy.queue = of_queue and copy.key = m.key and copy.state = 'buffered'
@@ -162,8 +168,8 @@ declare
   due_s double precision;
 begin
   select * into settings from names where kind = 'queue' and name = of_queue;
-  if settings.name is null or settings.paused then
-    return '{"chosen":[]}';
+  if is_ruled(settings) or settings.name is null or settings.paused then
+    return case when is_ruled(settings) then '{"ruled":true}' else '{"chosen":[]}' end;
   end if;
   if of_key is null then
     select o.expired, o.late into expired, late from overdue(of_queue, now, most + {sweep}) as o;
@@ -253,12 +259,14 @@ declare
   expiry text := coalesce(c ->> 'expired_to', 'place');
   -- The rows are won by now, and may have been another's between the check's reading of the clock and then.
   begins_at bigint := clock_us();
-  ends_at bigint := end_of(begins_at, (c ->> 'lease_s')::double precision);
+  ends_at bigint := end_of(begins_at, lease_of(settings_of(of_queue), c));
   chosen text[] := texts(p -> 'chosen');
   keys text[];
   number bigint;
 begin
-  perform write_sweep(of_queue, texts(p -> 'expired'), texts(p -> 'late'), array(select jsonb_populate_recordset(null::fate, p -> 'fates')), now)
+  perform write_sweep(
+    of_queue, texts(p -> 'expired'), texts(p -> 'late'), array(select jsonb_populate_recordset(null::fate, p -> 'fates')), c ->> 'dead_letter', now
+  )
   where p ? 'fates';
   if chosen = '{}' then
     answer := '{"messages":[],"due_in_s":' || coalesce(p ->> 'due_in_s', 'null') || '}';
@@ -271,10 +279,11 @@ begin
     cross join lateral (select * from messages as m where m.queue = of_queue and m.id = i.id limit 1) as m
     order by i.o
   );
-  number := append('queue:' || of_queue, 'claimed', told(chosen, keys, ',"holder":' || to_json(of_holder)), now);
+  number := append('queue:' || of_queue, 'claimed', told(chosen, keys, groups_of(of_queue, chosen) || ',"holder":' || to_json(of_holder)), now);
   with leased as (
     update messages as m
-    set state = 'leased', attempts = m.attempts + 1, holder = of_holder, token = number, since = begins_at, until = ends_at, expired_to = expiry
+    set state = 'leased', attempts = m.attempts + 1, holder = of_holder, token = number, since = begins_at, until = ends_at, expired_to = expiry,
+      tied = case when m.extra ? 'group' and not takes then 8 end
     from unnest(chosen) with ordinality as i (id, o)
     cross join lateral (select h.ctid from messages as h where h.queue = of_queue and h.id = i.id limit 1) as h
     where m.ctid = h.ctid
@@ -282,37 +291,11 @@ begin
   )
   select string_agg(told, ',' order by o) into answer from leased;
   if takes then
-    perform remove(of_queue, chosen), promote(of_queue, keys);
+    perform remove(of_queue, chosen), promote(of_queue, keys, now);
   end if;
   perform resize(of_queue, -cardinality(chosen));
   -- Ids and the token are enough to read the messages again; only what was taken is gone and is kept.
   note := case when takes then '[' || answer || ']' else json_build_array(to_json(chosen), number)::text end;
   answer := '{"messages":[' || answer || ']}';
-end
-$$;
-
-create or replace function write_sweep(of_queue text, expired text[], late text[], fates fate[], now bigint) returns void
-language plpgsql as $$
-declare
-  late_keys text[];
-begin
-  if expired <> '{}' then
-    perform end_claims(of_queue, fates, true, 'expired', null, null, now);
-    perform append('queue:' || of_queue, 'expired', told(expired, array(select f.key from unnest(fates) with ordinality as f order by f.ordinality)), now);
-    perform bury(of_queue, fates, true, null, now);
-    perform pass_on(of_queue, fates);
-  end if;
-  if late <> '{}' then
-    late_keys := array(
-      select m.key
-      from unnest(late) with ordinality as l (id, o)
-      cross join lateral (select m.key from messages as m where m.queue = of_queue and m.id = l.id limit 1) as m
-      order by l.o
-    );
-    perform remove(of_queue, late);
-    perform append('queue:' || of_queue, 'expired', told(late, late_keys, ',"started":false'), now);
-    perform promote(of_queue, late_keys);
-    perform resize(of_queue, -cardinality(late));
-  end if;
 end
 $$;

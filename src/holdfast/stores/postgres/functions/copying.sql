@@ -138,16 +138,14 @@ begin
   elsif coalesce(running ->> 'place', '') <> c ->> 'after' then
     perform refuse('other_place', jsonb_build_array(c ->> 'source', coalesce(running ->> 'place', ''), c ->> 'after'));
   end if;
-  insert into names (kind, name, paused, maxsize, size, created_at)
-  select s.kind, s.name, coalesce(s.paused, false), s.maxsize, 0, s.created_at
-  from jsonb_to_recordset(coalesce(c -> 'settings', '[]')) as s (kind text, name text, paused boolean, maxsize bigint, created_at bigint)
-  on conflict do nothing;
+  perform import_settings(c);
   perform refuse_taken(c, now);
   insert into messages ({message_columns}, extra)
   overriding system value
   select {message_columns}, extra_of(m.fields)
   from jsonb_array_elements(coalesce(c -> 'messages', '[]')) as m (fields)
   cross join lateral jsonb_populate_record(null::messages, m.fields) as r;
+  perform import_lanes(c, now);
   perform resize(r.queue, r.count)
   from (
     select m.queue, count(*) as count
@@ -173,6 +171,67 @@ begin
   );
   perform save_meta('copying', running::text);
   return running::text;
+end
+$$;
+
+create or replace function import_settings(c jsonb) returns void
+language plpgsql as $$
+begin
+  insert into names (kind, name, paused, maxsize, size, created_at, policy, rules, tat, last, throttled_until)
+  select s.kind, s.name, coalesce(s.paused, false), s.maxsize, 0, s.created_at, s.policy, rules_of(s.policy), coalesce(s.tat, 0), coalesce(s.last, 0),
+    coalesce(s.throttled_until, 0)
+  from jsonb_to_recordset(coalesce(c -> 'settings', '[]')) as s (
+    kind text, name text, paused boolean, maxsize bigint, created_at bigint, policy jsonb, tat bigint, last bigint, throttled_until bigint
+  )
+  on conflict do nothing;
+end
+$$;
+
+-- Lanes as they come; then messages take the places that the policies of their queues give them.
+create or replace function import_lanes(c jsonb, now bigint) returns void
+language plpgsql as $$
+declare
+  q record;
+begin
+  insert into lanes (queue, name, tat, throttled_until, own)
+  select l.queue, l.name, coalesce(l.tat, 0), coalesce(l.throttled_until, 0), nullif(l.own, '{}')
+  from jsonb_to_recordset(coalesce(c -> 'lanes', '[]')) as l (queue text, name text, tat bigint, throttled_until bigint, own jsonb)
+  on conflict (queue, name) do update set tat = excluded.tat, throttled_until = excluded.throttled_until, own = excluded.own;
+  for q in
+    select m.queue, array_agg(m.id) as ids
+    from jsonb_to_recordset(coalesce(c -> 'messages', '[]')) as m (queue text, id text)
+    group by m.queue
+    order by m.queue
+  loop
+    perform take_in(settings_of(q.queue), q.ids, now);
+  end loop;
+end
+$$;
+
+create or replace function take_in(s names, ids text[], now bigint) returns void
+language plpgsql as $$
+declare
+  slots integer := case when s.policy ->> 'limit' is not null then 2 else 0 end
+    + case when s.rules & 2 > 0 or (s.rules & 1 > 0 and s.policy ->> 'group_limit' is not null) then 1 else 0 end;
+  taken messages[];
+begin
+  update messages as m
+  set lane = case when m.state in ('ready', 'leased', 'buffered') then lane_of(s, m.extra) end,
+    level = case when m.state in ('ready', 'leased') then level_of(s, m.level, m.rank, m.priority, m.position, now) end,
+    rank = case when m.state in ('ready', 'leased') then rank_of(s, m.rank, m.priority, m.position, now) end,
+    tied = case when m.state = 'leased' then nullif(slots + case when s.rules & 16 > 0 then 4 else 0 end, 0) end
+  from unnest(ids) as i (id)
+  cross join lateral (select h.ctid from messages as h where h.queue = s.name and h.id = i.id limit 1) as h
+  where m.ctid = h.ctid and (m.lane is not null or s.rules is not null);
+  if s.rules & 9 > 0 then
+    taken := messages_of(s.name, ids);
+    update names
+    set live = live + (select count(*) from unnest(taken) as t where t.state = 'leased')
+    where kind = 'queue' and name = s.name and s.policy ->> 'limit' is not null;
+    perform refresh_lanes(s, array_agg(t.lane), null, array_agg(case when t.state = 'leased' and slots & 1 > 0 then -1 else 0 end), now, null)
+    from unnest(taken) as t
+    where t.state in ('ready', 'leased');
+  end if;
 end
 $$;
 

@@ -1,8 +1,8 @@
 -- One call a command: `command` as JSON, in which every value is the place of its text in `vals`. `objects` are the queues and dicts that it
 -- uses, sorted, each as its kind, its name and whether the command needs it alone.
 --
--- First all that the commands of a step name is locked, in one fixed order: objects, bounded queues, recent keys, messages, entries, leases,
--- each kind in the order of its names. Then the clock is read, every command is checked, and only then does any of them write.
+-- First all that the commands of a step name is locked, in one fixed order: objects, bounded queues, recent keys, messages, lanes, entries,
+-- leases, each kind in the order of its names. Then the clock is read, every command is checked, and only then does any of them write.
 
 -- Lists meet tables as `cross join lateral (… limit 1)`: a join could be turned round, and read the list again for every row, and
 -- `= any (…)` may be answered by an index that knows only the queue.
@@ -30,6 +30,7 @@ begin
   perform lock_objects(objects);
   perform lock_recent(parts) where types && '{Put}';
   perform lock_messages(parts) where types && '{Put,Claim,Settle,Extend,Move}';
+  perform lock_lanes(parts) where is_step;
   perform lock_entries(parts) where types && '{Write,Acquire}';
   perform lock_leases(parts) where types && '{Write,Acquire,Renew,Release,Resize}';
   now := clock_us();
@@ -45,9 +46,9 @@ begin
   end loop;
   for i in 1 .. cardinality(parts) loop
     continue when answers[i] is not null;
-    written := write_command(parts[i], vals, plans[i], now);
-    answers[i] := written.answer;
-    notes[i] := written.note;
+    written := write_command(parts[i], vals, plans[i], used, now);
+    used := used + case when plans[i] ? 'ruled' then octet_length(written.answer) else 0 end;
+    answers[i] := written.answer; notes[i] := written.note;
   end loop;
   if types <> '{Seal}' then
     perform remember(command_id, now, case when is_step then to_json(notes)::text else notes[1] end);
@@ -56,7 +57,8 @@ begin
 end
 $$;
 
--- Everyone shares the objects they use; see lock_object. The count of a bounded queue is kept in its row, so there everybody takes turns.
+-- Everyone shares the objects they use; see lock_object. What is ready in a bounded queue, and what is claimed under a limit or a rate of one, is
+-- counted in its row, so there everybody takes turns.
 create or replace function lock_objects(objects jsonb) returns void
 language plpgsql as $$
 declare
@@ -67,7 +69,7 @@ begin
   end loop;
   perform
   from names as s
-  where s.kind = 'queue' and s.maxsize is not null and s.name in (
+  where s.kind = 'queue' and (s.maxsize is not null or s.rules & 8 > 0 or s.throttled_until > 0) and s.name in (
     select o ->> 1 from jsonb_array_elements(objects) as o where o ->> 0 = 'queue'
   )
   order by s.name
@@ -295,10 +297,13 @@ begin
 end
 $$;
 
-create or replace function write_command(c jsonb, vals text[], plan jsonb, now bigint, out answer text, out note text)
+create or replace function write_command(c jsonb, vals text[], plan jsonb, used bigint, now bigint, out answer text, out note text)
 language plpgsql as $$
 begin
-  if c ->> 'type' = 'Claim' then
+  if c ->> 'type' = 'Claim' and plan ? 'ruled' then
+    select w.answer, w.note into answer, note from write_ruled_claim(c, used, now) as w;
+    return;
+  elsif c ->> 'type' = 'Claim' then
     select w.answer, w.note into answer, note from write_claim(c, plan, now) as w;
     return;
   end if;

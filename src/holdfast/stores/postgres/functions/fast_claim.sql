@@ -2,31 +2,34 @@
 
 -- Lease, or with `takes` remove, the first in line, while all of those are due and no lease has ended.
 create or replace function fast_claim(
-  command_id text, again boolean, of_queue text, of_holder text, lease_s double precision, most integer, takes boolean, expiry text,
-  budget integer, grave text
+  command_id text, again boolean, of_queue text, of_holder text, lease_s double precision, by_policy boolean, most integer, takes boolean,
+  expiry text, budget integer, grave text
 ) returns text
 language plpgsql {fast} as $$
 declare
   shared text := pg_advisory_xact_lock_shared(object_lock('queue', of_queue));
   now bigint := clock_us();
+  rules integer;
   is_plain boolean;
   is_watched boolean;
-  ids text[];
-  keys text[];
+  ids text[]; keys text[]; of_groups text[];
   number bigint;
   answer text;
 begin
   -- Who watches is looked at only now that the queue is shared: see is_settled.
   select
-    s.maxsize is null and not s.paused and not again
+    case when s.maxsize is null and s.rules & 8 = 0 and s.throttled_until = 0 and not again then s.rules end,
+    case when by_policy or lease_s is null then coalesce((s.policy ->> 'lease_s')::double precision, lease_s) else lease_s end,
+    s.maxsize is null and s.rules is null and not s.paused and s.throttled_until = 0 and not again
       and not exists (select from messages where queue = of_queue and state = 'leased' and until <= now)
-      and not exists (
-        select from messages where queue = of_queue and state = 'ready' and start_by is not null and attempts = 0 and start_by <= now
-      ),
+      and not exists (select from messages where queue = of_queue and state = 'ready' and start_by is not null and attempts = 0 and start_by <= now),
     exists (select from listeners as l where l.topic = 'watch:queue:' || of_queue and l.until > clock_timestamp())
-  into is_plain, is_watched
+  into rules, lease_s, is_plain, is_watched
   from names as s
   where s.kind = 'queue' and s.name = of_queue;
+  if rules is not null then
+    return claim_from_lanes(command_id, settings_of(of_queue), of_holder, lease_s, most, takes, expiry, budget, grave, now);
+  end if;
   -- Where one of the first in line is not due, others behind it may be: that takes a walk over the priorities. Where they are more than one
   -- answer brings, it takes a plan.
   if is_plain and most = 1 then
@@ -35,7 +38,7 @@ begin
     update messages as m
     set
       state = 'leased', attempts = m.attempts + 1, holder = of_holder, token = nextval('numbers'),
-      expired_to = expiry, (since, until) = (select t.won_at, end_of(t.won_at, lease_s) from (select clock_us() as won_at offset 0) as t)
+      expired_to = expiry, tied = case when m.extra ? 'group' then 8 end, (since, until) = (select t.won_at, end_of(t.won_at, lease_s) from (select clock_us() as won_at offset 0) as t)
     where m.ctid = (
       select h.ctid
       from (
@@ -48,20 +51,17 @@ begin
       ) as h
       where h.position <= now
     )
-    returning m.token, m.since, array[m.id], array[m.key], message_json(m) into number, now, ids, keys, answer;
+    returning m.token, m.since, array[m.id], array[m.key], array[m.extra ->> 'group'], message_json(m) into number, now, ids, keys, of_groups, answer;
   elsif is_plain then
-    select l.number, l.won_at, l.ids, l.keys, l.answer into number, now, ids, keys, answer
+    select l.number, l.won_at, l.ids, l.keys, l.of_groups, l.answer into number, now, ids, keys, of_groups, answer
     from lease_heads(of_queue, of_holder, lease_s, most, expiry, now) as l;
   end if;
   if ids is null then
-    return execute(jsonb_strip_nulls(jsonb_build_object(
-      'type', 'Claim', 'id', command_id, 'queue', of_queue, 'holder', of_holder, 'lease_s', lease_s, 'limit', most, 'take', takes,
-      'expired_to', expiry, 'max_attempts', budget, 'dead_letter', grave
-    )), '{}', only_object('queue', of_queue));
+    return claim_fully(command_id, of_queue, of_holder, lease_s, most, takes, expiry, budget, grave);
   end if;
   insert into events (n, at, topic, event, data, command)
   values (
-    number, now, 'queue:' || of_queue, 'claimed', told(ids, keys, ',"holder":' || to_json(of_holder)),
+    number, now, 'queue:' || of_queue, 'claimed', told(ids, keys, told_groups(of_groups) || ',"holder":' || to_json(of_holder)),
     case when not takes then nullif(command_id, '') end
   );
   perform keep_moment(now);
@@ -69,16 +69,29 @@ begin
     perform wake('watch:queue:' || of_queue, {everyone});
   end if;
   if takes then
-    perform remove(of_queue, ids), promote(of_queue, keys), remember(command_id, now, '[' || answer || ']');
+    perform remove(of_queue, ids), promote(of_queue, keys, now), remember(command_id, now, '[' || answer || ']');
   end if;
   return '{"messages":[' || answer || ']}';
+end
+$$;
+
+-- Claim by the full rules.
+create or replace function claim_fully(
+  command_id text, of_queue text, of_holder text, lease_s double precision, most integer, takes boolean, expiry text, budget integer, grave text
+) returns text
+language plpgsql as $$
+begin
+  return execute(jsonb_strip_nulls(jsonb_build_object(
+    'type', 'Claim', 'id', command_id, 'queue', of_queue, 'holder', of_holder, 'lease_s', lease_s, 'limit', most, 'take', takes,
+    'expired_to', expiry, 'max_attempts', budget, 'dead_letter', grave
+  )), '{}', only_object('queue', of_queue));
 end
 $$;
 
 -- Lease so many of the first in line, if all of them are due and fit into one answer.
 create or replace function lease_heads(
   of_queue text, of_holder text, lease_s double precision, most integer, expiry text, now bigint,
-  out number bigint, out won_at bigint, out ids text[], out keys text[], out answer text
+  out number bigint, out won_at bigint, out ids text[], out keys text[], out of_groups text[], out answer text
 )
 language plpgsql as $$
 begin
@@ -102,12 +115,13 @@ begin
     update messages as m
     set
       state = 'leased', attempts = m.attempts + 1, holder = of_holder, token = w.number,
-      since = w.at, until = end_of(w.at, lease_s), expired_to = expiry
+      since = w.at, until = end_of(w.at, lease_s), expired_to = expiry, tied = case when m.extra ? 'group' then 8 end
     from won as w
     where m.ctid = any (array(select place from heads))
-    returning w.number, w.at, m.priority, m.position, m.n, m.id, m.key, w.shared || message_facts(m) as told
+    returning w.number, w.at, m.priority, m.position, m.n, m.id, m.key, m.extra ->> 'group' as of_group, w.shared || message_facts(m) as told
   )
-  select min(l.number), min(l.at), array_agg(l.id), array_agg(l.key), string_agg(l.told, ',') into number, won_at, ids, keys, answer
+  select min(l.number), min(l.at), array_agg(l.id), array_agg(l.key), array_agg(l.of_group), string_agg(l.told, ',')
+  into number, won_at, ids, keys, of_groups, answer
   from (select * from leased order by priority desc, position, n) as l;
 end
 $$;

@@ -19,15 +19,15 @@ begin
     insert into messages (queue, id, position, created_at, value)
     select of_queue, ids[1], now, now, vals[1]
     from names as s
-    where s.kind = 'queue' and s.name = of_queue and s.maxsize is null
+    where s.kind = 'queue' and s.name = of_queue and s.maxsize is null and (s.rules & 5 > 0) is not true
     on conflict do nothing;
     added := case when found then ids end;
-  elsif not again then
+  elsif not again and (options @? '$[*].group') is not true then
     added := add_messages(of_queue, ids, vals, options, now);
     of_key := options #>> '{0,key}';
   end if;
   if added is null then
-    return put_fully(command_id, of_queue, ids, vals, options);
+    return put_otherwise(command_id, again, of_queue, ids, vals, options, now);
   end if;
   if cardinality(added) = cardinality(ids) then
     answer := '{"ids":' || array_to_json(ids) || ',"created":[true' || repeat(',true', cardinality(ids) - 1) || ']}';
@@ -55,6 +55,21 @@ begin
 end
 $$;
 
+-- Put what does not simply stand in the one line of a queue.
+create or replace function put_otherwise(
+  command_id text, again boolean, of_queue text, ids text[], vals text[], options jsonb, now bigint
+) returns text
+language plpgsql as $$
+declare
+  answer text;
+begin
+  if not again then
+    answer := put_in_queue_with_lanes(command_id, of_queue, ids, vals, options, now);
+  end if;
+  return coalesce(answer, put_fully(command_id, of_queue, ids, vals, options));
+end
+$$;
+
 -- Put by the full rules.
 create or replace function put_fully(command_id text, of_queue text, ids text[], vals text[], options jsonb) returns text
 language plpgsql as $$
@@ -78,7 +93,7 @@ begin
       insert into messages (queue, id, position, created_at, value)
       select of_queue, i.id, now, now, i.value
       from names as s, unnest(ids, vals) as i (id, value)
-      where s.kind = 'queue' and s.name = of_queue and s.maxsize is null
+      where s.kind = 'queue' and s.name = of_queue and s.maxsize is null and (s.rules & 5 > 0) is not true
       on conflict do nothing
       returning id
     )
@@ -89,7 +104,7 @@ begin
       select of_queue, i.id, d.at, d.at + moment_in((i.o ->> 'start_within_s')::double precision), now, i.value, {option_values}, extra_of(i.o)
       from names as s, rows from (unnest(ids), unnest(vals), jsonb_array_elements(options)) as i (id, value, o)
       cross join lateral (select due_at(i.o, now) as at) as d
-      where s.kind = 'queue' and s.name = of_queue and s.maxsize is null
+      where s.kind = 'queue' and s.name = of_queue and s.maxsize is null and (s.rules & 5 > 0) is not true
       on conflict do nothing
       returning id
     )

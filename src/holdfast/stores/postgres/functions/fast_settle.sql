@@ -8,59 +8,135 @@ declare
   now bigint := clock_us();
   done_ids text[];
   done_keys text[];
-  are_all boolean;
-  have_keys boolean;
+  done_groups text[];
+  of_lanes text[]; -- those of which a slot is given back
+  number bigint;
 begin
   if again then
     return settle_fully('{"type":"Settle"}', command_id, of_queue, ids, tokens);
   elsif cardinality(ids) = 1 then
     delete from messages as m
-    where m.queue = of_queue and m.id = ids[1] and is_held(m.state, m.token, m.until, tokens[1], now)
-    returning array[m.id], array[m.key] into done_ids, done_keys;
+    where m.queue = of_queue and m.id = ids[1] and is_held(m.state, m.token, m.until, tokens[1], now) and (m.tied & 6 > 0) is not true
+    returning array[m.id], array[m.key], array[m.extra ->> 'group'], case when m.tied & 1 > 0 then array[m.lane] end
+    into done_ids, done_keys, done_groups, of_lanes;
   else
-    select r.done_ids, r.done_keys into done_ids, done_keys from remove_held(of_queue, ids, tokens, now) as r;
+    select r.done_ids, r.done_keys, r.done_groups, r.of_lanes into done_ids, done_keys, done_groups, of_lanes
+    from remove_held(of_queue, ids, tokens, now) as r;
   end if;
-  if done_ids is null then
-    return remember(command_id, now, '{"held":' || array_to_json(array_fill(false, array[cardinality(ids)])) || '}');
+  if done_ids is null or cardinality(done_ids) < cardinality(ids) then
+    return settle_rest(command_id, of_queue, ids, tokens, done_ids, done_keys, done_groups, of_lanes, now);
   end if;
-  are_all := cardinality(done_ids) = cardinality(ids);
-  have_keys := array_remove(done_keys, null) <> '{}';
   insert into events (n, at, topic, event, data, command)
   values (
     nextval('numbers'), now, 'queue:' || of_queue, 'settled',
-    case when are_all and not have_keys then '{"ids":' || array_to_json(ids) || ',"to":"done"}' else told_done(ids, done_ids, done_keys) end,
+    case when array_remove(done_keys, null) = '{}' and array_remove(done_groups, null) = '{}'
+      then '{"ids":' || array_to_json(ids) || ',"to":"done"}' else told_done(ids, done_ids, done_keys, done_groups) end,
     nullif(command_id, '')
-  );
+  )
+  returning n into number;
   perform keep_moment(now);
   if exists (select from listeners as l where l.topic = 'watch:queue:' || of_queue and l.until > clock_timestamp()) then
     perform wake('watch:queue:' || of_queue, {everyone});
   end if;
-  if have_keys then
-    perform promote(of_queue, done_keys);
+  if array_remove(done_keys, null) <> '{}' then
+    perform promote(of_queue, done_keys, now);
   end if;
-  if are_all then
-    return '{"held":[true' || repeat(',true', cardinality(ids) - 1) || ']}';
+  if of_lanes is not null then
+    perform free_lanes(settings_of(of_queue), of_lanes, now, number);
   end if;
-  return '{"held":' || array_to_json(firsts_among(ids, done_ids)) || '}';
+  return '{"held":[true' || repeat(',true', cardinality(ids) - 1) || ']}';
 end
 $$;
 
--- Remove those messages that their claims still hold.
-create or replace function remove_held(of_queue text, ids text[], tokens bigint[], now bigint, out done_ids text[], out done_keys text[])
+-- Acknowledge claims of which some are lost, or take more than a removal: those that this function was given as done are removed already.
+create or replace function settle_rest(
+  command_id text, of_queue text, ids text[], tokens bigint[], done_ids text[], done_keys text[], done_groups text[], of_lanes text[], now bigint
+) returns text
 language plpgsql as $$
+declare
+  is_tied boolean := exists (
+    select
+    from unnest(ids, tokens) as r (id, token)
+    cross join lateral (select * from messages as m where m.queue = of_queue and m.id = r.id limit 1) as m
+    where is_held(m.state, m.token, m.until, r.token, now)
+  );
+  held boolean[] := firsts_among(ids, coalesce(done_ids, '{}'));
+  others jsonb;
+begin
+  if is_tied and done_ids is null then
+    return settle_fully('{"type":"Settle"}', command_id, of_queue, ids, tokens);
+  elsif is_tied then
+    others := settle_fully('{"type":"Settle"}', '', of_queue, ids, tokens)::jsonb -> 'held';
+    held := array(select h.held or (others -> (h.o - 1)::integer)::boolean from unnest(held) with ordinality as h (held, o) order by h.o);
+  end if;
+  if done_ids is not null then
+    perform append('queue:' || of_queue, 'settled', told_done(ids, done_ids, done_keys, done_groups), now);
+    perform promote(of_queue, done_keys, now), free_lanes(settings_of(of_queue), of_lanes, now, null);
+  end if;
+  return remember(command_id, now, '{"held":' || array_to_json(held) || '}');
+end
+$$;
+
+-- Give slots of lanes back.
+create or replace function free_lanes(s names, of_lanes text[], now bigint, number bigint) returns void
+language plpgsql as $$
+declare
+  woken integer;
+begin
+  if cardinality(of_lanes) = 1 and s.rules & 1 > 0 then
+    woken := coalesce(free_slot(s, of_lanes[1], now), refresh_lane(s, of_lanes[1], 0, 1, now, coalesce(number, latest())));
+    if woken > 0 then
+      perform wake('queue:' || s.name, woken);
+    end if;
+  elsif of_lanes is not null then
+    perform refresh_lanes(s, of_lanes, null, array_fill(1, array[cardinality(of_lanes)]), now, number);
+  end if;
+end
+$$;
+
+-- Give one slot back of a lane that has another message in line, no settings of its own and no rate; null where that is not so. A claim may
+-- take that message meanwhile: then the lane is open and empty, and the next claim sees to it.
+create or replace function free_slot(s names, of_lane text, now bigint) returns integer
+language plpgsql as $$
+declare
+  head bigint := first_in_lane(s.name, of_lane, now);
+  most integer := case when s.rules & 2 > 0 then 1 else (s.policy ->> 'group_limit')::integer end;
+  is_due boolean := head <= now or s.rules & 2 = 0;
+  now_live integer;
+begin
+  if head is null or s.policy ->> 'group_rate' is not null then
+    return null;
+  end if;
+  update lanes
+  set live = greatest(0, live - 1), is_open = is_due and (greatest(0, live - 1) < most) is not false, wakes = case when not is_due then head end
+  where queue = s.name and name = of_lane and own is null and throttled_until = 0
+  returning live into now_live;
+  return case when found then case when now_live = most - 1 or not is_due then 1 else 0 end end;
+end
+$$;
+
+-- Remove those messages that their claims still hold, where that is all there is to do; for each that held a slot of its lane, the lane.
+create or replace function remove_held(
+  of_queue text, ids text[], tokens bigint[], now bigint, out done_ids text[], out done_keys text[], out done_groups text[], out of_lanes text[]
+)
+language plpgsql as $$
+declare
+  more record;
 begin
   if tokens[1] = all (tokens) then
     -- A row that somebody changes meanwhile may be left for the next statement.
     with gone as (
       delete from messages as m
-      where is_held(m.state, m.token, m.until, tokens[1], now) and m.ctid = any (array(
+      where is_held(m.state, m.token, m.until, tokens[1], now) and (m.tied & 6 > 0) is not true and m.ctid = any (array(
         select h.ctid
         from unnest(ids) as r (id)
         cross join lateral (select m.ctid from messages as m where m.queue = of_queue and m.id = r.id limit 1) as h
       ))
-      returning m.id, m.key
+      returning m.id, m.key, m.extra ->> 'group' as of_group, case when m.tied & 1 > 0 then m.lane end as lane
     )
-    select array_agg(id), array_agg(key) into done_ids, done_keys from gone;
+    select array_agg(id), array_agg(key), array_agg(of_group), array_agg(lane) filter (where lane is not null)
+    into done_ids, done_keys, done_groups, of_lanes
+    from gone;
   end if;
   if done_ids is null or cardinality(done_ids) < cardinality(ids) then
     -- What changed while we waited for its row is seen only by a statement that begins afterwards.
@@ -71,13 +147,15 @@ begin
         select h.ctid
         from unnest(ids, tokens) as r (id, token)
         cross join lateral (
-          select m.ctid, m.token, m.state, m.until from messages as m where m.queue = of_queue and m.id = r.id limit 1
+          select m.ctid, m.token, m.state, m.until, m.tied from messages as m where m.queue = of_queue and m.id = r.id limit 1
         ) as h
-        where is_held(h.state, h.token, h.until, r.token, now)
+        where is_held(h.state, h.token, h.until, r.token, now) and (h.tied & 6 > 0) is not true
       ))
-      returning m.id, m.key
+      returning m.id, m.key, m.extra ->> 'group' as of_group, case when m.tied & 1 > 0 then m.lane end as lane
     )
-    select array_cat(done_ids, array_agg(id)), array_cat(done_keys, array_agg(key)) into done_ids, done_keys from gone;
+    select array_agg(id) as ids, array_agg(key) as keys, array_agg(of_group) as groups, array_agg(lane) filter (where lane is not null) as lanes
+    into more from gone;
+    done_ids := done_ids || more.ids; done_keys := done_keys || more.keys; done_groups := done_groups || more.groups; of_lanes := of_lanes || more.lanes;
   end if;
 end
 $$;
@@ -131,12 +209,12 @@ begin
     select h.ctid as place
     from names as s, unnest(ids, tokens) as r (id, token)
     cross join lateral (
-      select m.ctid, m.token, m.state, m.until, m.key, m.failures, m.max_attempts
+      select m.ctid, m.token, m.state, m.until, m.key, m.failures, m.max_attempts, m.tied
       from messages as m
       where m.queue = of_queue and m.id = r.id
       limit 1
     ) as h
-    where s.kind = 'queue' and s.name = of_queue and s.maxsize is null
+    where s.kind = 'queue' and s.name = of_queue and s.maxsize is null and s.policy is null and h.tied is null
       and is_held(h.state, h.token, h.until, r.token, now) and h.key is null
       and (counts and h.failures + 1 >= coalesce(h.max_attempts, budget)) is not true
   )
@@ -171,13 +249,13 @@ language sql immutable as $$
 $$;
 
 -- In the order asked. The planner takes lists for short and would compare each with each.
-create or replace function told_done(ids text[], done_ids text[], done_keys text[]) returns text
+create or replace function told_done(ids text[], done_ids text[], done_keys text[], done_groups text[]) returns text
 language plpgsql stable set enable_nestloop = off set enable_hashjoin = on as $$
 begin
   return (
-    select told(array_agg(d.id order by i.o), array_agg(d.key order by i.o), ',"to":"done"')
+    select told(array_agg(d.id order by i.o), array_agg(d.key order by i.o), told_groups(array_agg(d.of_group order by i.o)) || ',"to":"done"')
     from unnest(ids) with ordinality as i (id, o)
-    join unnest(done_ids, done_keys) as d (id, key) on d.id = i.id
+    join unnest(done_ids, done_keys, done_groups) as d (id, key, of_group) on d.id = i.id
   );
 end
 $$;

@@ -243,7 +243,32 @@ begin
     exit when dropped >= most;
     dropped := dropped + prune_topic(of_topic, keep, least(old, young), young, most - dropped);
   end loop;
-  return dropped + forget_answers(young, most) + expire_entries(now, most);
+  return dropped + forget_answers(young, most) + expire_entries(now, most) + forget_done(now, most);
+end
+$$;
+
+-- Remove messages that were kept for long enough after they were done.
+create or replace function forget_done(now bigint, most bigint) returns bigint
+language plpgsql as $$
+declare
+  s record;
+  removed bigint := 0;
+  count bigint;
+begin
+  for s in select name, policy from names where kind = 'queue' and policy is not null order by name loop
+    delete from messages
+    where ctid = any (array(
+      select ctid
+      from messages
+      where queue = s.name and ended_at is not null and ended_at <= now - moment_in(coalesce((s.policy ->> 'keep_done_s')::double precision, 0))
+      order by ended_at, n
+      limit most - removed
+      for update skip locked
+    ));
+    get diagnostics count = row_count;
+    removed := removed + count;
+  end loop;
+  return removed;
 end
 $$;
 

@@ -1,4 +1,4 @@
--- What becomes of messages: how they are told, promoted, ended and moved. The commands on queues are made of these.
+-- What becomes of messages: how they are told, added and promoted. The commands on queues are made of these.
 
 -- A message as JSON; what is as it is in most messages is left out. A null among the parts of concat() is nothing.
 create or replace function message_json(m messages) returns text
@@ -30,6 +30,10 @@ language sql stable as $$
     ',"start_by":' || m.start_by,
     ',"metadata":' || m.metadata,
     ',' || substr(m.extra::text, 2, length(m.extra::text) - 2),
+    case when m.lane is not null or m.tied is not null or m.ended_at is not null or m.trace is not null then concat(
+      ',"lane":' || to_json(m.lane), ',"level":' || nullif(m.level, 0), ',"rank":' || m.rank, ',"tied":' || m.tied,
+      ',"ended_at":' || m.ended_at, ',"trace":' || to_json(m.trace)
+    ) end,
     case when m.endings <> 0 or m.failures <> 0 or m.dead_at is not null then concat(
       case when m.failures <> 0 then concat(',"failures":', m.failures) end,
       ',"dead_at":' || m.dead_at,
@@ -97,17 +101,22 @@ end
 $$;
 
 -- Let the buffered copy under each key be claimed, where no other message of the key is alive.
-create or replace function promote(queue text, keys text[]) returns void
+create or replace function promote(queue text, keys text[], now bigint, number bigint default null) returns void
 language plpgsql as $$
 declare
+  s names;
   promoted text[];
+  of_lanes text[];
+  ranks bigint[];
 begin
   if array_remove(keys, null) = '{}' then
     return;
   end if;
+  s := settings_of(queue);
   with changed as (
     update messages as m
-    set state = 'ready'
+    set state = 'ready', lane = lane_of(s, m.extra), level = level_of(s, m.level, m.rank, m.priority, m.position, now),
+      rank = rank_of(s, m.rank, m.priority, m.position, now)
     from (select distinct u.key from unnest(keys) as u (key)) as k
     cross join lateral (
       select c.ctid from messages as c where c.queue = promote.queue and c.key = k.key and c.state = 'buffered' limit 1
@@ -118,137 +127,31 @@ begin
         from messages as first
         where first.queue = promote.queue and first.key = m.key and first.key is not null and first.state in ('ready', 'leased')
       )
-    returning m.key
+    returning m.key, m.lane, m.rank
   )
-  select array_agg(key) into promoted from changed;
+  select array_agg(c.key), array_agg(c.lane), array_agg(c.rank) into promoted, of_lanes, ranks from changed as c;
   if promoted is not null then
-    perform resize(queue, cardinality(promoted));
-    perform announce(queue, promoted, cardinality(promoted));
+    perform resize(queue, cardinality(promoted)), arrive(s, promoted, of_lanes, ranks, now, number);
   end if;
 end
 $$;
 
-create or replace function head_position(of_queue text, of_priority integer, now bigint) returns bigint
-language plpgsql stable as $$
+-- Tell those who wait of messages that became ready, now or later: by their keys, and those who wait for any, where their lanes are open.
+create or replace function arrive(s names, keys text[], of_lanes text[], ranks bigint[], now bigint, number bigint default null) returns void
+language plpgsql as $$
+declare
+  delayed bigint;
 begin
-  return (
-    select position
-    from messages
-    where queue = of_queue and state = 'ready' and priority = of_priority and (start_by is null or start_by > now or attempts > 0)
-    order by position
-    limit 1
+  if (s.rules & 1 > 0) is not true then
+    perform announce(s.name, keys, cardinality(keys));
+    return;
+  end if;
+  perform refresh_lanes(
+    s, of_lanes, array(select case when r.rank is null then 0 else 1 end from unnest(ranks) as r (rank)), null, now, number
   );
-end
-$$;
-
--- Where a message goes that is no longer held; `back` is the moment that the back of the line means, `head` where the line begins.
-create or replace function position_in(return_to text, was_at bigint, head bigint, back bigint, delay bigint, now bigint) returns bigint
-language sql immutable as $$
-  select case return_to
-    when 'back' then back + delay
-    when 'place' then case when delay > 0 then greatest(was_at, now + delay) else was_at end
-    else coalesce(least(head - 1, now), now) + delay
-  end
-$$;
-
--- What a message remembers of the claims on it, once another has ended.
-create or replace function history_with(
-  history text[], holder text, token bigint, since bigint, ended_at bigint, how text, error text
-) returns text[]
-language sql stable as $$
-  select (history || json_build_array(holder, token, since, ended_at, how, error)::text)[greatest(1, coalesce(cardinality(history), 0) - {history} + 2):]
-$$;
-
--- Carry fates out. `how` each claim ended and with what error becomes part of the message's history; a null `ended_at` is the lease's end.
-create or replace function end_claims(
-  of_queue text, fates fate[], failed boolean, how text, ended_at bigint, error text, now bigint
-) returns void
-language plpgsql as $$
-declare
-  f fate;
-begin
-  foreach f in array fates loop
-    if f.fate = 'gone' then
-      delete from messages as m where m.queue = of_queue and m.id = f.id;
-    elsif f.fate in ('back', 'dead') then
-      update messages as m
-      set
-        state = case f.fate when 'back' then 'ready' else 'dead' end::state,
-        position = coalesce(f.position, m.position),
-        dead_at = case f.fate when 'back' then m.dead_at else now end,
-        failures = m.failures + failed::integer,
-        endings = m.endings + 1,
-        last_error = coalesce(error, m.last_error),
-        history = history_with(m.history, m.holder, m.token, m.since, coalesce(ended_at, m.until), how, error)
-      where m.queue = of_queue and m.id = f.id;
-    end if;
-  end loop;
-end
-$$;
-
--- Move the dead letters among the fates to their places and tell of all burials: first the dead of this queue, then place by place.
-create or replace function bury(of_queue text, fates fate[], failed boolean, error text, now bigint) returns void
-language plpgsql as $$
-declare
-  grave record;
-  moved record;
-  new_id text;
-  new_ids text[];
-begin
-  perform append('queue:' || of_queue, 'buried', told(array_agg(f.id order by o), array_agg(f.key order by o)), now)
-  from unnest(fates) with ordinality as f (id, key, fate, position, place, o)
-  where f.fate = 'dead'
-  having count(*) > 0;
-  for grave in
-    select f.place, array_agg(f.id order by o) as ids, array_agg(f.key order by o) as keys
-    from unnest(fates) with ordinality as f (id, key, fate, position, place, o)
-    where f.fate = 'moved'
-    group by f.place
-    order by min(o)
-  loop
-    perform create_queue(grave.place, now);
-    new_ids := '{}';
-    for moved in
-      select m.*
-      from unnest(grave.ids) with ordinality as g (id, o)
-      cross join lateral (select * from messages as m where m.queue = of_queue and m.id = g.id limit 1) as m
-      order by g.o
-    loop
-      -- A dead letter whose id is taken where it goes gets one of its own, so that neither is lost.
-      new_id := moved.id;
-      for number in 2 .. 1000000 loop
-        exit when not exists (select from messages where queue = grave.place and id = new_id);
-        new_id := moved.id || '~' || number;
-      end loop;
-      new_ids := new_ids || new_id;
-      update messages
-      set
-        queue = grave.place, id = new_id, key = null, state = 'ready', position = now, attempts = 0, failures = 0,
-        max_attempts = null, dead_letter = null, start_by = null, holder = '', token = 0, since = 0, until = 0, expired_to = 'place',
-        dead_at = null, last_error = null, endings = 0, history = null,
-        metadata = dead_letter_metadata(
-          moved.metadata, of_queue, moved.key, moved.attempts, moved.failures + failed::integer, coalesce(error, moved.last_error),
-          now + wall_offset_us()
-        )
-      where queue = of_queue and id = moved.id;
-    end loop;
-    perform append('queue:' || of_queue, 'buried', told(grave.ids, grave.keys, ',"dead_letter":' || to_json(grave.place)), now);
-    perform append('queue:' || grave.place, 'put', told(new_ids, '{}'), now);
-    perform resize(grave.place, cardinality(new_ids));
-    perform announce(grave.place, '{}', cardinality(new_ids));
-  end loop;
-end
-$$;
-
--- Let others have what the fates leave to them: the copies behind those that are gone, and what is back in line.
-create or replace function pass_on(of_queue text, fates fate[]) returns void
-language plpgsql as $$
-begin
-  perform promote(of_queue, array_agg(f.key)) from unnest(fates) as f where f.fate <> 'back' having count(*) > 0;
-  perform resize(of_queue, count(*)), announce(of_queue, array_agg(f.key), count(*))
-  from unnest(fates) as f
-  where f.fate = 'back'
-  having count(*) > 0;
+  delayed := cardinality(array_positions(ranks, null));
+  perform wake('queue:' || s.name, delayed) where delayed > 0;
+  perform wake('key:' || s.name || ':' || k, 1) from unnest(keys) as k where k is not null;
 end
 $$;
 

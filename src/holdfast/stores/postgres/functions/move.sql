@@ -110,8 +110,10 @@ declare
   of_queue text := c ->> 'queue';
   target text := coalesce(c ->> 'to_queue', of_queue);
   ids text[] := texts(p -> 'ids');
+  s names := settings_of(of_queue);
   keys text[];
   was_ready bigint;
+  before messages[];
   fates fate[];
   answer text := '{"ids":' || array_to_json(ids) || ',"kept":' || coalesce(p ->> 'kept', '{}') || '}';
 begin
@@ -121,26 +123,51 @@ begin
   select array_agg(m.key order by i.o), count(*) filter (where m.state = 'ready') into keys, was_ready
   from unnest(ids) with ordinality as i (id, o)
   cross join lateral (select * from messages as m where m.queue = of_queue and m.id = i.id limit 1) as m;
-  perform append('queue:' || of_queue, 'moved', told(ids, keys, ',"to":' || to_json(c ->> 'to')), now);
-  perform resize(of_queue, -was_ready);
+  perform append('queue:' || of_queue, 'moved', told(ids, keys, groups_of(of_queue, ids) || ',"to":' || to_json(c ->> 'to')), now);
+  perform resize(of_queue, -was_ready), lock_lanes_of(s, ids);
+  before := messages_of(of_queue, ids);
   if c ->> 'to' = 'gone' then
-    perform remove(of_queue, ids), promote(of_queue, keys);
+    perform remove(of_queue, ids), free_slots(s, before, '{}', now), promote(of_queue, keys, now), resume_groups(s, ids, now);
   elsif c ->> 'to' = 'ready' then
-    perform create_queue(target, now);
-    update messages as m
-    set queue = target, state = 'ready', position = r.position, failures = 0, dead_at = null
-    from jsonb_to_recordset(p -> 'moved') as r (id text, position bigint)
-    cross join lateral (select h.ctid from messages as h where h.queue = of_queue and h.id = r.id limit 1) as h
-    where m.ctid = h.ctid;
-    perform resize(target, cardinality(ids)), announce(target, keys, cardinality(ids));
-    perform append('queue:' || target, 'put', told(ids, keys), now) where target <> of_queue;
+    perform resume_groups(s, ids, now), redrive(s, target, before, keys, p -> 'moved', now);
   else
     fates := array(select jsonb_populate_recordset(null::fate, p -> 'fates'));
     perform end_claims(of_queue, fates, false, 'buried', now, c ->> 'error', now);
     perform bury(of_queue, fates, false, c ->> 'error', now);
-    perform pass_on(of_queue, fates);
+    perform pass_on(of_queue, fates, now);
   end if;
   return answer;
+end
+$$;
+
+-- Make messages ready again, in their queue or in another.
+create or replace function redrive(s names, target text, before messages[], keys text[], moved jsonb, now bigint) returns void
+language plpgsql as $$
+declare
+  t names;
+  ids text[] := array(select m.id from unnest(before) as m);
+  stays boolean := target = s.name;
+  of_lanes text[];
+  ranks bigint[];
+begin
+  perform create_queue(target, now);
+  t := settings_of(target);
+  perform free_slots(s, before, '{}', now) where not stays;
+  with changed as (
+    update messages as m
+    set queue = target, state = 'ready', position = r.position, failures = 0, dead_at = null, ended_at = null, tied = null,
+      lane = lane_of(t, m.extra),
+      level = level_of(t, m.level, case when stays then m.rank end, m.priority, r.position, now),
+      rank = rank_of(t, case when stays then m.rank end, m.priority, r.position, now)
+    from jsonb_to_recordset(moved) as r (id text, position bigint)
+    cross join lateral (select h.ctid from messages as h where h.queue = s.name and h.id = r.id limit 1) as h
+    where m.ctid = h.ctid
+    returning m.lane, m.rank
+  )
+  select array_agg(c.lane), array_agg(c.rank) into of_lanes, ranks from changed as c;
+  perform free_slots(s, before, '{}', now) where stays;
+  perform resize(target, cardinality(ids)), arrive(t, keys, of_lanes, ranks, now);
+  perform append('queue:' || target, 'put', told(ids, keys, groups_of(target, ids)), now) where not stays;
 end
 $$;
 
@@ -159,14 +186,19 @@ declare
   of_queue text := c ->> 'queue';
   ids text[] := texts(p -> 'ids');
   keys text[] := texts(p -> 'keys');
+  s names;
 begin
   if ids <> '{}' then
+    s := settings_of(of_queue);
     update messages as m
-    set position = now
+    set position = now, level = level_of(s, m.level, m.rank, m.priority, now, now), rank = rank_of(s, m.rank, m.priority, now, now)
     from unnest(ids) as i (id)
     cross join lateral (select h.ctid from messages as h where h.queue = of_queue and h.id = i.id limit 1) as h
     where m.ctid = h.ctid;
-    perform append('queue:' || of_queue, 'moved', told(ids, keys, ',"to":"due"'), now), announce(of_queue, keys, cardinality(ids));
+    perform append('queue:' || of_queue, 'moved', told(ids, keys, groups_of(of_queue, ids) || ',"to":"due"'), now);
+    perform arrive(
+      s, keys, array(select m.lane from unnest(messages_of(of_queue, ids)) as m), array(select m.rank from unnest(messages_of(of_queue, ids)) as m), now
+    );
   end if;
   return '{"ids":' || array_to_json(ids) || '}';
 end

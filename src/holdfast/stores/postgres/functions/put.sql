@@ -158,6 +158,24 @@ language sql immutable as $$
   limit 1
 $$;
 
+-- What an update leaves of the fields without columns: the message stays in its group.
+create or replace function extra_after(before jsonb, given jsonb) returns jsonb
+language sql immutable as $$
+  select nullif(
+    (coalesce(given, '{}') - 'group') || case when before ? 'group' then jsonb_build_object('group', before -> 'group') else '{}' end, '{}'
+  )
+$$;
+
+-- Where a copy stands that waits behind another message: of the same lane it is to take its place, else it goes to the back of its own.
+create or replace function position_behind(s names, first messages, fresh messages, now bigint) returns bigint
+language sql immutable as $$
+  select case
+    when (fresh).position > now or lane_of(s, (fresh).extra) is distinct from (first).lane then (fresh).position
+    when (s).rules & 2 > 0 then coalesce((first).rank, (first).position)
+    else (first).position
+  end
+$$;
+
 create or replace function place_items(c jsonb, vals text[], now bigint) returns jsonb
 language plpgsql as $$
 declare
@@ -208,7 +226,7 @@ begin
       is_added[item.twin] := true;
       if policy = 'buffer' then
         fresh.state := 'buffered';
-        fresh.position := case when fresh.position > now then fresh.position else (found[live]).position end;
+        fresh.position := position_behind(settings_of(of_queue), found[live], fresh, now);
         copies[item.place] := item.o;
       elsif item.place is not null then
         lives[item.place] := item.o;
@@ -225,7 +243,7 @@ begin
           were_at[live] := coalesce(were_at[live], (found[live]).position);
           found[live] := postponed(found[live], item.fields, now);
         end if;
-        found[live].value := fresh.value; found[live].metadata := fresh.metadata; found[live].extra := fresh.extra;
+        found[live].value := fresh.value; found[live].metadata := fresh.metadata; found[live].extra := extra_after((found[live]).extra, fresh.extra);
         changed[live] := coalesce(changed[live], item.o);
       end if;
     end if;
@@ -253,82 +271,4 @@ language sql stable as $$
       select (found[u.o]).key from generate_subscripts(were_at, 1) as u (o) where u.o > cardinality(ids) and (found[u.o]).position < were_at[u.o]
     )
   )
-$$;
-
--- Let the keys of new messages count as put not long ago: entries as Write makes them. For the other keys of the put it removes the rows
--- that were only there to be locked.
-create or replace function write_recent(c jsonb, begun integer[], now bigint) returns void
-language plpgsql as $$
-declare
-  step jsonb;
-  ids text[];
-begin
-  select jsonb_build_object('dict', c ->> 'recent', 'changes', jsonb_agg(
-      case when w.is_begun
-        then jsonb_build_object('key', w.item ->> 'key', 'value', w.o, 'ttl_s', w.item -> 'unique_for_s')
-        else jsonb_build_object('key', w.item ->> 'key', 'do', 'compare')
-      end order by w.o
-    ))
-  into step
-  from (
-    select distinct on (i.item ->> 'key') i.item, i.o, i.o = any (begun) as is_begun
-    from jsonb_array_elements(c -> 'items') with ordinality as i (item, o)
-    where i.item ->> 'unique_for_s' is not null
-    order by i.item ->> 'key', (i.o = any (begun)) desc
-  ) as w;
-  ids := array(select to_json(i.item ->> 'id')::text from jsonb_array_elements(c -> 'items') with ordinality as i (item, o) order by i.o);
-  perform write_write(step, check_write(step, ids, now, false), now);
-end
-$$;
-
-create or replace function write_put(c jsonb, vals text[], p jsonb, now bigint) returns text
-language plpgsql as $$
-declare
-  of_queue text := c ->> 'queue';
-  added messages[] := p ->> 'added';
-  updated messages[] := p ->> 'updated';
-  late messages[] := p ->> 'late';
-  ready_keys text[] := array(select m.key from unnest(added) as m where m.state = 'ready');
-  postponed text[] := texts(p -> 'postponed');
-  sooner text[] := texts(p -> 'sooner');
-begin
-  perform create_queue(of_queue, now);
-  if late <> '{}' then
-    perform remove(of_queue, array(select m.id from unnest(late) as m));
-    perform append('queue:' || of_queue, 'expired', told_of(late, ',"started":false'), now), resize(of_queue, -cardinality(late));
-  end if;
-  insert into messages (queue, id, state, position, start_by, created_at, extra, value, {kept_columns})
-  select r.queue, r.id, r.state, r.position, r.start_by, r.created_at, r.extra, vals[r.value::integer], {kept_values}
-  from unnest(added) as r;
-  update messages as m
-  set value = vals[u.value::integer], metadata = u.metadata, extra = u.extra,
-    position = case when u.id = any (postponed) then u.position else m.position end,
-    start_by = case when u.id = any (postponed) then u.start_by else m.start_by end
-  from unnest(updated) as u
-  cross join lateral (select h.ctid from messages as h where h.queue = of_queue and h.id = u.id limit 1) as h
-  where m.ctid = h.ctid;
-  if added <> '{}' or updated <> '{}' then
-    perform append('queue:' || of_queue, 'put', told_of(added, case when updated = '{}' then '' else
-      ',"updated":' || array_to_json(array(select m.id from unnest(updated) as m))
-      || ',"updated_keys":' || array_to_json(array(select m.key from unnest(updated) as m))
-    end), now);
-  end if;
-  perform resize(of_queue, cardinality(ready_keys)), announce(of_queue, ready_keys || sooner, cardinality(ready_keys || sooner));
-  -- The message that a copy waits behind may be settled by the same step.
-  perform promote(of_queue, array(select m.key from unnest(added) as m));
-  if c ->> 'recent' is not null then
-    perform write_recent(c, array(select jsonb_array_elements(p -> 'begun')::integer), now);
-  end if;
-  return '{"ids":' || (p -> 'ids')::text || ',"created":' || (p -> 'created')::text || '}';
-end
-$$;
-
-create or replace function told_of(of_messages messages[], more text) returns text
-language plpgsql stable as $$
-declare
-  ids text[] := array(select m.id from unnest(of_messages) as m);
-  keys text[] := array(select m.key from unnest(of_messages) as m);
-begin
-  return told(ids, keys, more);
-end
 $$;

@@ -83,7 +83,10 @@ begin
     'queue', g.queue, 'ids', g.ids, 'keys', g.keys,
     'fates', case when coalesce(c ->> 'to', 'done') <> 'done' then to_jsonb(fates_of(
       g.queue, g.ids, coalesce((c ->> 'counts')::boolean, false), c ->> 'to' = 'dead', (c ->> 'max_attempts')::integer, c ->> 'dead_letter',
-      coalesce(c ->> 'return_to', 'back'), now, moment_in(coalesce((c ->> 'delay_s')::double precision, 0)), now
+      coalesce(c ->> 'return_to', 'back'), now, case
+        when c ->> 'delay_s' is not null then moment_in((c ->> 'delay_s')::double precision)
+        when not coalesce((c ->> 'counts')::boolean, false) then 0
+      end, now
     )) end
   ) order by g.first), '[]')
   into groups
@@ -105,33 +108,99 @@ declare
   error text := c ->> 'error';
   part jsonb;
   of_queue text;
+  of_lanes text[];
   fates fate[];
 begin
-  perform append('queue:' || (g ->> 'queue'), 'settled', told(texts(g -> 'ids'), texts(g -> 'keys'), ',"to":' || to_json(ending)), now)
+  perform append('queue:' || (g ->> 'queue'), 'settled', told(
+    texts(g -> 'ids'), texts(g -> 'keys'), groups_of(g ->> 'queue', texts(g -> 'ids')) || ',"to":' || to_json(ending)
+  ), now)
   from jsonb_array_elements(p -> 'groups') as g;
   for part in select jsonb_array_elements(p -> 'groups') loop
     of_queue := part ->> 'queue';
+    perform lock_lanes_of(settings_of(of_queue), texts(part -> 'ids'));
+    of_lanes := array(select m.lane from unnest(messages_of(of_queue, texts(part -> 'ids'))) as m where (c ->> 'unstarted')::boolean);
+    perform give_rate_back(settings_of(of_queue), texts(part -> 'ids')) where (c ->> 'unstarted')::boolean;
     if ending = 'done' then
-      perform remove(of_queue, texts(part -> 'ids')), promote(of_queue, texts(part -> 'keys'));
+      perform end_held(settings_of(of_queue), texts(part -> 'ids'), c ->> 'trace', now), promote(of_queue, texts(part -> 'keys'), now);
     else
       fates := array(select jsonb_populate_recordset(null::fate, part -> 'fates'));
-      perform end_claims_each(of_queue, fates, counts, error, now);
-      perform bury(of_queue, fates, counts, error, now);
-      perform pass_on(of_queue, fates);
+      perform end_claims_each(of_queue, fates, counts, error, c ->> 'trace', now);
+      perform bury(of_queue, fates, counts, error, now, true);
+      perform pass_on(of_queue, fates, now);
     end if;
+    perform refresh_lanes(settings_of(of_queue), of_lanes, null, null, now, null) where of_lanes <> '{}';
   end loop;
   return '{"held":' || (p -> 'held')::text || '}';
 end
 $$;
 
 -- A claim that its holder ends is buried, failed or released.
-create or replace function end_claims_each(of_queue text, fates fate[], counts boolean, error text, now bigint) returns void
+create or replace function end_claims_each(of_queue text, fates fate[], counts boolean, error text, trace text, now bigint) returns void
 language plpgsql as $$
 declare
   buried fate[] := array(select f from unnest(fates) as f where f.fate in ('dead', 'moved'));
   others fate[] := array(select f from unnest(fates) as f where f.fate in ('back', 'gone'));
 begin
-  perform end_claims(of_queue, buried, counts, 'buried', now, error, now) where cardinality(buried) > 0;
-  perform end_claims(of_queue, others, counts, case when counts then 'failed' else 'released' end, now, error, now) where cardinality(others) > 0;
+  perform end_claims(of_queue, buried, counts, 'buried', now, error, now, null, trace) where cardinality(buried) > 0;
+  perform end_claims(of_queue, others, counts, case when counts then 'failed' else 'released' end, now, error, now, null, trace)
+  where cardinality(others) > 0;
+end
+$$;
+
+-- Remove messages whose claims ended well, or keep them for a while, and give their slots back.
+create or replace function end_held(s names, ids text[], trace text, now bigint) returns void
+language plpgsql as $$
+declare
+  before messages[] := messages_of(s.name, ids);
+  kept text[] := array(select m.id from unnest(before) as m where m.tied & 4 > 0);
+begin
+  perform remove(s.name, array(select m.id from unnest(before) as m where (m.tied & 4 > 0) is not true));
+  if kept <> '{}' then
+    perform keep_done(s, kept, trace, now);
+    delete from messages
+    where ctid = any (array(
+      select ctid
+      from messages
+      where queue = s.name and ended_at <= now - moment_in(coalesce((s.policy ->> 'keep_done_s')::double precision, 0)) and ended_at is not null
+      order by ended_at, n
+      limit 2
+      for update skip locked
+    ));
+  end if;
+  perform free_slots(s, before, '{}', now);
+end
+$$;
+
+create or replace function keep_done(s names, ids text[], trace text, now bigint) returns void
+language plpgsql as $$
+begin
+  update messages as m
+  set state = 'done', ended_at = now, lane = null, level = null, rank = null, tied = null, trace = coalesce(keep_done.trace, m.trace)
+  from unnest(ids) as i (id)
+  cross join lateral (select h.ctid from messages as h where h.queue = s.name and h.id = i.id limit 1) as h
+  where m.ctid = h.ctid;
+end
+$$;
+
+-- Give back what claims used of a rate and never started, where nothing was claimed under it since.
+create or replace function give_rate_back(s names, ids text[]) returns void
+language plpgsql as $$
+declare
+  rate jsonb := nullif(s.policy -> 'rate', 'null');
+  used record;
+begin
+  for used in
+    select m.token, count(*) as count from unnest(messages_of(s.name, ids)) as m where rate is not null group by m.token
+  loop
+    update names set tat = tat - used.count * interval_of(rate) where kind = 'queue' and name = s.name and last = used.token;
+    perform wake('queue:' || s.name, used.count) where found;
+  end loop;
+  for used in
+    select m.lane, m.token, count(*) as count from unnest(messages_of(s.name, ids)) as m where m.lane is not null group by m.lane, m.token order by 1, 2
+  loop
+    update lanes as l
+    set tat = l.tat - used.count * interval_of(lane_rate(l, s))
+    where l.queue = s.name and l.name = used.lane and l.last = used.token and lane_rate(l, s) is not null;
+  end loop;
 end
 $$;
