@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Self
 
 from holdfast.aio_attribute import load
 from holdfast.codec.limits import Limits
-from holdfast.connect import connect, connect_shared, is_server
+from holdfast.connect import before_opening, connect, connect_shared, is_server
 from holdfast.errors import Closed, StoreError
 from holdfast.open_once import CLOSED, LateRenewals, Opener, Parts
 from holdfast.passwords import without_password
@@ -124,7 +124,10 @@ class ControlPlaneClient:
             return self.store
         from holdfast.stores.driver_connections import driver_connection  # noqa: PLC0415 - see the top
 
-        return self.store.within(driver_connection(connection))
+        self._refuse_if_closed()
+        driver = driver_connection(connection)
+        early = None if self.opened is not None else before_opening(self._url, driver, self._limits)
+        return self.store.within(driver) if early is None else early
 
     def async_store_on(self, connection: "AsyncConnection | None") -> "AsyncExecutor":
         """Give the same for tasks."""
@@ -132,7 +135,7 @@ class ControlPlaneClient:
             return self.async_store
         from holdfast.stores.opened_late import LateTransaction  # noqa: PLC0415 - see the top
 
-        return LateTransaction(self._opener, connection)
+        return LateTransaction(self._opener, connection, lambda driver: before_opening(self._url, driver, self._limits))
 
     @property
     def keepalive(self) -> "Keepalive":

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     import psycopg
 
-    from holdfast.stores import AsyncStore, Store
+    from holdfast.stores import AsyncStore, Executor, Store
     from holdfast.stores.seals import Seal
 
 POSTGRES = ("postgresql", "postgres")
@@ -131,6 +131,21 @@ def file_of(target: str | None) -> Path | None:
         return _default_path(create=False)
     url = _split(target)
     return None if url.scheme in SERVERS | DATABASES or url.scheme == "memory" else _path_of(url)
+
+
+def before_opening(target: str | None, connection: object, limits: Limits) -> "Executor | None":
+    """What executes commands in the open transaction of a `sqlite3` connection to the file of a store that is not open yet; else None.
+
+    Opening the store would wait until that transaction ends.
+    """
+    if not any(base.__module__ == "sqlite3" for base in type(connection).__mro__):
+        return None
+    path = file_of(target)
+    if path is None or (target or os.environ.get("HOLDFAST_URL") or "sqlite:").partition(":")[0] != "sqlite":
+        return None
+    from holdfast.stores.sqlite.before_opening import transaction_on  # noqa: PLC0415 - see the top
+
+    return transaction_on(connection, path, limits)
 
 
 def is_private(url: str) -> bool:

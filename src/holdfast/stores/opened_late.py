@@ -1,13 +1,14 @@
 """The async side of a store that is not open yet; the first command opens it in a thread."""
 
 import asyncio
+from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from holdfast.codec import Limits
 from holdfast.commands import Command
 from holdfast.open_once import Opener
-from holdfast.stores import AsyncStore, Guarantees
+from holdfast.stores import AsyncStore, Executor, Guarantees
 from holdfast.stores.driver_connections import async_driver_connection
 from holdfast.stores.waiting.waiters import Mark, Waiters
 
@@ -85,11 +86,16 @@ class LateStore:
 class LateTransaction:
     """Executes commands in a transaction of the caller's own, in a store that is not open yet."""
 
-    def __init__(self, opener: Opener, connection: "AsyncConnection") -> None:
+    def __init__(self, opener: Opener, connection: "AsyncConnection", before_opening: "Callable[[Any], Executor | None]") -> None:
         self._opener = opener
         self._connection = connection
+        self._before_opening = before_opening
 
     async def execute(self, command: Command[R]) -> R:
-        await opened(self._opener)
         driver = await async_driver_connection(self._connection)
+        may_be_early = self._opener.store is None and not self._opener.is_closed
+        early = self._before_opening(driver) if may_be_early else None
+        if early is not None:
+            return early.execute(command)
+        await opened(self._opener)
         return await self._opener.get().within_async(driver).execute(command)

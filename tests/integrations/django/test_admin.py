@@ -78,6 +78,16 @@ def test_acting_needs_the_permission_and_is_logged(site: HoldfastBackend) -> Non
     assert [note.split()[0] for note in notes] == ["Redrove", "Paused", "Resumed", "Cancel"]
 
 
+def test_a_signal_is_sent_and_what_cannot_be_sent_is_told(site: HoldfastBackend) -> None:
+    client = signed_in("view_job", "change_job")
+    job = tasks.noop_task.enqueue().id.partition("/")[2]
+    act = reverse("admin:holdfast_job_act")
+    for payload, to in (('{"by": "ann"}', job), ("no JSON", job), ("1", "nobody")):
+        client.post(act, {"action": "send signal", "alias": "default", "name": "default", "job": to, "signal": "go", "payload": payload})
+    notes = LogEntry.objects.order_by("pk").values_list("change_message", flat=True)
+    assert ["was not sent" in note for note in notes] == [False, True, True]
+
+
 @pytest.mark.parametrize("permissions", [(), ("view_job",)])
 def test_who_has_no_permission_is_refused(site: HoldfastBackend, permissions: tuple[str, ...]) -> None:
     client = signed_in(*permissions)

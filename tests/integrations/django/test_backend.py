@@ -260,7 +260,8 @@ def test_signals_tell_of_every_step() -> None:
 
 
 def test_enqueueing_is_logged(caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level("DEBUG"):
+    # Django's own logger has a level, that of the package has none.
+    with caplog.at_level("DEBUG", "django.tasks"), caplog.at_level("DEBUG", "django_tasks"):
         result = tasks.noop_task.enqueue()
         drain()
     lines = [record.message for record in caplog.records if "tasks.noop_task" in record.message]

@@ -1,5 +1,6 @@
 """Admin pages over the jobs of a HoldfastBackend: queues, jobs by state, one job; redrive, cancel, pause, run a schedule now."""
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -18,6 +19,7 @@ from holdfast._sync.handles.queue import Queue
 from holdfast._sync.handles.schedule import Schedule
 from holdfast.codec import JSON
 from holdfast.commands import Browse
+from holdfast.errors import HoldfastError
 from holdfast.integrations.django.backend import HoldfastBackend
 from holdfast.integrations.django.compat import TaskResultDoesNotExist, task_backends
 from holdfast.integrations.django.models import Job
@@ -78,18 +80,28 @@ class JobAdmin(admin.ModelAdmin):
             result = backend.get_result(f"{queue}/{job_id}")
         except (TaskResultDoesNotExist, ImportError) as error:
             raise Http404(f"no job {job_id} in queue {queue}: {error}") from error
-        status = JobHandle(queue, job_id, client=backend.place.near).status()
+        handle: JobHandle[Any] = JobHandle(queue, job_id, client=backend.place.near)
+        status, steps = handle.status(), handle.steps()
         return self._page(
-            request, "job.html", title=result.task.module_path, alias=alias, queue=queue, result=result, status=status, job_id=job_id
+            request,
+            "job.html",
+            title=result.task.module_path,
+            alias=alias,
+            queue=queue,
+            result=result,
+            status=status,
+            steps=steps,
+            job_id=job_id,
         )
 
     def act(self, request: HttpRequest) -> HttpResponse:
         """Do what a button says, and note it in Django's log."""
         self._refuse_unless(request, self.has_change_permission)
         action, alias, name = (request.POST.get(field, "") for field in ("action", "alias", "name"))
-        if action not in ACTIONS:
-            raise Http404(f"no action {action!r}: {', '.join(ACTIONS)}")
-        said = ACTIONS[action](_named(alias), name, request.POST.get("job", ""))
+        if action not in ACTIONS and action != SIGNAL:
+            raise Http404(f"no action {action!r}: {', '.join(ACTIONS)}, {SIGNAL}")
+        job = request.POST.get("job", "")
+        said = _signal(_named(alias), name, job, request) if action == SIGNAL else ACTIONS[action](_named(alias), name, job)
         LogEntry.objects.create(
             user_id=request.user.pk,
             content_type_id=ContentType.objects.get_for_model(Job, for_concrete_model=False).pk,
@@ -136,6 +148,17 @@ def _run_schedule(backend: HoldfastBackend, schedule: str, job: str) -> str:
     return f"Ran schedule {schedule}: job {Schedule.from_name(schedule, client=backend.place.near).run_now().id}."
 
 
+def _signal(backend: HoldfastBackend, queue: str, job: str, request: HttpRequest) -> str:
+    signal = request.POST.get("signal", "")
+    try:
+        payload = json.loads(request.POST.get("payload") or "null")
+        JobHandle(queue, job, client=backend.place.near).send(signal, payload)
+    except (ValueError, HoldfastError) as error:
+        return f"Signal {signal} to job {job} of {queue} was not sent: {error}"
+    return f"Sent signal {signal} to job {job} of {queue}."
+
+
+SIGNAL = "send signal"
 ACTIONS: dict[str, Callable[[HoldfastBackend, str, str], str]] = {
     "redrive": _redrive,
     "cancel": _cancel,
