@@ -28,11 +28,12 @@ def client(tmp_path: Path) -> Iterator[ControlPlaneClient]:
 
 def test_a_put_does_not_wait_for_the_transaction_that_it_is_part_of(shop: sqlite3.Connection, client: ControlPlaneClient) -> None:
     jobs: Queue[Any] = Queue("jobs", client=client)
+    shared: Dict[Any] = Dict("shared", client=client)
     jobs.put("first", connection=shop)
-    Dict("shared", client=client).put("state", "new", connection=shop)
+    shared.put("state", "new", connection=shop)
     assert client.opened is None, "opening it would have waited"
     shop.commit()
-    assert (jobs.get(), Dict("shared", client=client).get("state")) == ("first", "new")
+    assert (jobs.get(), shared.get("state")) == ("first", "new")
     jobs.put("second", connection=shop)
     shop.commit()
     assert jobs.get() == "second"
@@ -57,5 +58,7 @@ async def test_a_task_does_not_wait_either(shop: sqlite3.Connection, tmp_path: P
 
 
 def test_a_connection_to_another_file_is_refused_as_ever(shop: sqlite3.Connection, tmp_path: Path) -> None:
-    with ControlPlaneClient(f"sqlite:///{tmp_path}/other.db") as client, pytest.raises(ValueError, match=r"app\.db, but the store is"):
-        Queue("jobs", client=client).put("work", connection=shop)
+    with ControlPlaneClient(f"sqlite:///{tmp_path}/other.db") as client:
+        jobs: Queue[Any] = Queue("jobs", client=client)
+        with pytest.raises(ValueError, match=r"app\.db, but the store is"):
+            jobs.put("work", connection=shop)

@@ -162,7 +162,8 @@ def tasks_of(backend: HoldfastBackend) -> Tasks:
 def _add(app: Tasks, backend: HoldfastBackend, path: str, task: Task) -> None:
     said = backend.options_of(task)
     options = {name: said[name] for name in ("max_attempts", "backoff", "soft_limit_s", "hard_limit_s") if said[name] is not None}
-    options |= {"name": path, "queue": task.queue_name, "results": False}
+    # The records have both.
+    options |= {"name": path, "queue": task.queue_name, "results": False, "tracebacks": False}
     app.task(**options)(_runs_async(backend, path) if inspect.iscoroutinefunction(task.func) else _runs(backend, path))
 
 

@@ -73,8 +73,9 @@ class AsyncResult:
 
     @property
     def traceback(self) -> str | None:
-        """What the last attempt failed with."""
-        return self._status().error
+        """The traceback of the last attempt that failed; what it raised, where none was kept."""
+        found = self._status()
+        return (found.errors[-1].traceback if found.errors else None) or found.error
 
     def ready(self) -> bool:
         """Whether it has ended."""
