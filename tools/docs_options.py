@@ -40,5 +40,6 @@ def _options(listing: Any, loader: GriffeLoader) -> dict[str, Parameter]:
             options |= _options(loader.modules_collection[base.canonical_path], loader)
     for name, option in listing.attributes.items():
         default = "None" if "None" in str(option.annotation) else "..."
+        default = "UNSET" if "UnsetType" in str(option.annotation) else default
         options[name] = Parameter(name, annotation=option.annotation, kind=ParameterKind.keyword_only, default=default)
     return options

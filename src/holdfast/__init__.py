@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from holdfast._sync.handles.consumer import Consumer
     from holdfast._sync.handles.copying import copy, undo_copy
     from holdfast._sync.handles.election import Election
+    from holdfast._sync.handles.groups import QueueGroup
     from holdfast._sync.handles.job import Job
     from holdfast._sync.handles.leases import DictLease, DictLock
     from holdfast._sync.handles.limiter import Limiter
@@ -71,6 +72,7 @@ if TYPE_CHECKING:
     from holdfast._sync.handles.together import Together
     from holdfast._sync.handles.work import QueueWorkItem
     from holdfast._sync.handles.worker import TaskWorker, Worker, worker
+    from holdfast.arguments.policy_options import GroupSettings, QueueSettings
     from holdfast.arguments.put_options import PutOptions
     from holdfast.backoff import Backoff
     from holdfast.client import ControlPlaneClient
@@ -84,6 +86,7 @@ if TYPE_CHECKING:
         DictEntry,
         DictResponse,
         Explanation,
+        GroupInfo,
         JobError,
         JobStatus,
         JobStep,
@@ -102,7 +105,7 @@ if TYPE_CHECKING:
     from holdfast.workers.calls import Call
     from holdfast.workers.handlers.async_jobs import AsyncJobContext
     from holdfast.workers.handlers.jobs import JobContext, current_job
-    from holdfast.workers.handlers.outcomes import Bury, Retry, Snooze
+    from holdfast.workers.handlers.outcomes import Bury, Retry, Snooze, Throttle
     from holdfast.workers.once_record import OnceRecord
     from holdfast.workers.options import ConsumerOptions, JobOptions, ProcessOptions, WorkerOptions
     from holdfast.workers.registry import WorkerHealth, WorkerInfo
@@ -143,6 +146,8 @@ __all__ = [
     "ExecutionUnknown",
     "Explanation",
     "Fence",
+    "GroupInfo",
+    "GroupSettings",
     "HoldfastError",
     "IdTaken",
     "Job",
@@ -175,8 +180,10 @@ __all__ = [
     "QueueClaim",
     "QueueClaimContext",
     "QueueFull",
+    "QueueGroup",
     "QueueMessage",
     "QueueResponse",
+    "QueueSettings",
     "QueueWorkItem",
     "RWLock",
     "Rate",
@@ -210,6 +217,7 @@ __all__ = [
     "TaskSchedule",
     "TaskWorker",
     "Tasks",
+    "Throttle",
     "TimeLimitExceeded",
     "Together",
     "TookTooLong",
@@ -257,6 +265,10 @@ _LAZY = {
     "DictEntry": "holdfast.results",
     "DictResponse": "holdfast.results",
     "Explanation": "holdfast.results",
+    "GroupInfo": "holdfast.results",
+    "GroupSettings": "holdfast.arguments.policy_options",
+    "QueueGroup": "holdfast._sync.handles.groups",
+    "QueueSettings": "holdfast.arguments.policy_options",
     "LeaseHolder": "holdfast.results",
     "MessageId": "holdfast.results",
     "QueueMessage": "holdfast.results",
@@ -286,6 +298,7 @@ _LAZY = {
     "Bury": "holdfast.workers.handlers.outcomes",
     "Retry": "holdfast.workers.handlers.outcomes",
     "Snooze": "holdfast.workers.handlers.outcomes",
+    "Throttle": "holdfast.workers.handlers.outcomes",
     "WorkerHealth": "holdfast.workers.registry",
     "WorkerInfo": "holdfast.workers.registry",
     "Bound": "holdfast._sync.handles.task",

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from holdfast._async.handles.consumer import AsyncConsumer as Consumer
     from holdfast._async.handles.copying import copy, undo_copy
     from holdfast._async.handles.election import AsyncElection as Election
+    from holdfast._async.handles.groups import AsyncQueueGroup as QueueGroup
     from holdfast._async.handles.job import AsyncJob as Job
     from holdfast._async.handles.leases import AsyncDictLease as DictLease
     from holdfast._async.handles.leases import AsyncDictLock as DictLock
@@ -50,6 +51,7 @@ __all__ = [
     "Queue",
     "QueueClaim",
     "QueueClaimContext",
+    "QueueGroup",
     "QueueWorkItem",
     "RWLock",
     "Schedule",

@@ -7,6 +7,7 @@ if TYPE_CHECKING:
     from holdfast._async.handles.claims import AsyncQueueClaim
     from holdfast._async.handles.consumer import AsyncConsumer
     from holdfast._async.handles.election import AsyncElection
+    from holdfast._async.handles.groups import AsyncQueueGroup
     from holdfast._async.handles.job import AsyncJob
     from holdfast._async.handles.leases import AsyncHeldLease
     from holdfast._async.handles.limiter import AsyncLimiter
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from holdfast._sync.handles.claims import QueueClaim
     from holdfast._sync.handles.consumer import Consumer
     from holdfast._sync.handles.election import Election
+    from holdfast._sync.handles.groups import QueueGroup
     from holdfast._sync.handles.job import Job
     from holdfast._sync.handles.leases import HeldLease
     from holdfast._sync.handles.limiter import Limiter
@@ -110,6 +112,10 @@ class Twin:
     def __get__(self, handle: None, owner: "type[Limiter | AsyncLimiter]") -> "type[AsyncLimiter]": ...
     @overload
     def __get__(self, handle: "Limiter | AsyncLimiter", owner: type) -> "AsyncLimiter": ...
+    @overload
+    def __get__(self, handle: None, owner: "type[QueueGroup | AsyncQueueGroup]") -> "type[AsyncQueueGroup]": ...
+    @overload
+    def __get__(self, handle: "QueueGroup | AsyncQueueGroup", owner: type) -> "AsyncQueueGroup": ...
     @overload
     def __get__(self, handle: None, owner: "type[Election | AsyncElection]") -> "type[AsyncElection]": ...
     @overload

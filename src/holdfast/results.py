@@ -7,6 +7,7 @@ from msgspec import Struct
 
 from holdfast.codec.texts import MessageId
 from holdfast.commands.stats import Stats
+from holdfast.rates import Rate
 from holdfast.records import NEVER, Ending, State
 
 __all__ = [
@@ -17,6 +18,7 @@ __all__ = [
     "DictEntry",
     "DictResponse",
     "Explanation",
+    "GroupInfo",
     "LeaseHolder",
     "MessageId",
     "Missing",
@@ -27,7 +29,9 @@ __all__ = [
     "wall_time",
 ]
 
-Reason = Literal["ready", "delayed", "claimed", "behind_key", "paused", "dead", "late", "absent"]
+QueueReason = Literal["ready", "delayed", "claimed", "behind_key", "paused", "throttled", "limit", "rate", "dead", "late", "absent", "done"]
+GroupReason = Literal["group_paused", "group_behind", "group_busy", "group_rate", "turn"]
+Reason = QueueReason | GroupReason
 
 
 @final
@@ -131,6 +135,11 @@ class QueueMessage(Struct, frozen=True):
     last_error: str | None = None
     metadata: dict[str, Any] | None = None
     labels: tuple[str, ...] = ()
+    group: str | None = None
+    done_at: datetime | None = None
+    """When it was done, where the queue keeps that."""
+    trace: str | None = None
+    """The end of the traceback of its last failure, where a worker kept it."""
     history: tuple[Ending, ...] = ()
     """How its last claims ended, those that were not acknowledged."""
     cursor: tuple[int | str, ...] = ()
@@ -140,8 +149,10 @@ class QueueMessage(Struct, frozen=True):
 class Explanation(Struct, frozen=True):
     """Why a message is not running.
 
-    `reason` is one word: `ready` (not claimed), `delayed`, `claimed`, `behind_key`, `paused`, `dead`, `late` (it had to be started before
-    now and will be dropped) or `absent`.
+    `reason` is one word. Of the message: `ready` (not claimed), `delayed`, `claimed`, `behind_key`, `dead`, `done`, `late` (it had to be
+    started before now and will be dropped, or be dead) or `absent`. Of the queue: `paused`, `throttled`, `limit` or `rate`. Of its group:
+    `group_paused`, `group_behind` (another one of a strict group comes first), `group_busy` (as many as allowed are claimed), `group_rate`,
+    or `turn` (it is ready, and other groups may be served first).
     """
 
     reason: Reason
@@ -152,6 +163,28 @@ class Explanation(Struct, frozen=True):
 
     def __str__(self) -> str:
         return self.sentence
+
+
+class GroupInfo(Struct, frozen=True):
+    """What is known of one group of a queue at one moment."""
+
+    name: str
+    """"" are the messages that were put without a group."""
+    ready: bool
+    """Whether a claim could take a message of it now."""
+    live: int
+    """How many of its messages are claimed, counted while it has a limit."""
+    limit: int | None
+    """How many may be: its own limit, else the queue's; 1 in a strict queue."""
+    rate: Rate | None
+    """Its own rate, else the queue's."""
+    weight: int
+    paused: bool
+    held_by: str | None
+    """The id of the dead message for which the group is paused."""
+    wakes_at: datetime | None
+    """When time alone makes it ready: its rate, its throttle, or a message that is not due yet."""
+    throttled_until: datetime | None
 
 
 JobState = Literal["waiting", "delayed", "running", "sleeping", "retrying", "done", "dead", "cancelled", "gone"]

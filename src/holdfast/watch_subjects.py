@@ -21,7 +21,7 @@ PAGE = 1_000
 PAIRS = {"ids": "keys", "updated": "updated_keys"}
 """In the events of a queue: where the keys of the messages stand that are named by id."""
 
-PAIRED = {*PAIRS, *PAIRS.values()}
+PAIRED = {*PAIRS, *PAIRS.values(), "groups"}
 
 Facts = dict[str, Any]
 """The data of an event; keys and values in it are still text."""
@@ -106,6 +106,8 @@ class QueueSubject(Struct, frozen=True):
         facts: Facts = {"ids": [item.id]}
         if item.key is not None:
             facts["keys"] = [shown(item.key)]
+        if item.group is not None:
+            facts["groups"] = [item.group]
         facts |= {"state": item.state, "value": self.codec.decode(item.value)}
         return facts | {"holder": item.holder, "token": item.token} if item.state == "leased" else facts
 
@@ -126,6 +128,8 @@ class QueueSubject(Struct, frozen=True):
             named = zip(facts.get(ids, ()), facts.get(keys, ()), strict=False)
             meant = [(one, key) for one, key in named if self._is_meant(key)]
             narrow |= {ids: [one for one, _ in meant], keys: [key for _, key in meant]} if meant else {}
+        if "groups" in facts:
+            narrow["groups"] = [group for group, key in zip(facts["groups"], facts.get("keys", ()), strict=False) if self._is_meant(key)]
         return narrow
 
 

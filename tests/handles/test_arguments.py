@@ -57,6 +57,8 @@ def entered(context: AbstractContextManager[Any]) -> None:
 CALLS: dict[str, tuple[Callable[..., Any], Callable[[Handles, dict[str, Any]], Any]]] = {
     "Queue.create": (Queue.create, lambda h, o: Queue.create("other", client=h.client, **o)),
     "Queue.configure": (Queue.configure, lambda h, o: h.queue.configure(**o)),
+    "Queue.throttle": (Queue.throttle, lambda h, o: h.queue.throttle(**{"delay_s": 0.0} | o)),
+    "Queue.groups": (Queue.groups, lambda h, o: h.queue.groups(**o)),
     "Queue.put": (Queue.put, lambda h, o: h.queue.put(1, **o)),
     "Queue.put_many": (Queue.put, lambda h, o: h.queue.put_many([1], **o)),
     "Queue.put_work": (Queue.put, lambda h, o: h.queue.put_work(1, **o)),

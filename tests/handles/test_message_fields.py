@@ -8,18 +8,23 @@ from holdfast import JobContext, QueueClaim, QueueMessage, QueueWorkItem
 from holdfast.presentation import MessageView
 from holdfast.records import Message
 
-NAMES = {"dead_letter": "dead_letter_queue", "position": "due_at", "holder": "claimer", "until": "expires_at"}
+NAMES = {"dead_letter": "dead_letter_queue", "position": "due_at", "holder": "claimer", "until": "expires_at", "ended_at": "done_at"}
 """Fields that are shown under another name."""
 
 IN_LINE = {"n", "priority", "position", "state", "dead_letter", "start_by", "since", "expired_to", "dead_at", "endings", "history"}
 """About a message in line, or its past: who holds it finds them in `record`, or in `message` of a job."""
+
+OF_GROUPS = {"lane", "level", "rank", "tied"}
+"""How the store keeps its place in a group, and what the end of its claim has to do."""
+
+IN_LINE |= OF_GROUPS | {"ended_at", "trace"}
 
 HIDDEN: list[tuple[type[Any], set[str]]] = [
     (QueueClaim, IN_LINE),
     (QueueWorkItem, IN_LINE),
     # A job has no store to ask what its moments are on the wall clock.
     (JobContext, IN_LINE | {"created_at", "until"}),
-    (QueueMessage, {"queue", "n", "start_by", "since", "expired_to", "endings", "token"}),
+    (QueueMessage, {"queue", "n", "start_by", "since", "expired_to", "endings", "token"} | OF_GROUPS),
 ]
 
 

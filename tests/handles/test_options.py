@@ -81,7 +81,12 @@ class TestPutting:
         assert TRANSLATED < OPTIONS
 
     def test_an_option_that_only_travels_needs_no_code_of_its_own(self) -> None:
-        travelling = dict.fromkeys(OPTIONS - TRANSLATED, 7) | {"labels": ("red",), "if_id": "reject", "if_recent": "reject"}
+        travelling = dict.fromkeys(OPTIONS - TRANSLATED, 7) | {
+            "labels": ("red",),
+            "if_id": "reject",
+            "if_recent": "reject",
+            "group": "acme",
+        }
         item = make_item("a", JSON, {**travelling, "key": "k", "if_ready": "postpone"})
         assert {name: getattr(item, name) for name in travelling} == travelling
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from holdfast import ControlPlaneClient, JobContext, NotAllowed, Queue, Worker
+from holdfast import Breaker, ControlPlaneClient, JobContext, NotAllowed, Queue, Worker
 from holdfast.codec import encode_key
 from holdfast.commands import Change, Write
 from holdfast.records import Receipt
@@ -75,7 +75,18 @@ def test_a_worker_with_everything_needs_just_what_its_preset_grants(
         return value.upper()
 
     def worker_of(client: ControlPlaneClient) -> Worker[Any, Any, Any]:
-        return Worker(resize, "resize", client=client, results=True, idempotent=True, idempotency_key=str, max_attempts=1, schedules=False)
+        breaker = Breaker(1, cooldown_s=0.01, shared=True)  # Opened by the job that dies, and closed by the one after it.
+        return Worker(
+            resize,
+            "resize",
+            client=client,
+            results=True,
+            idempotent=True,
+            idempotency_key=str,
+            max_attempts=1,
+            schedules=False,
+            breaker=breaker,
+        )
 
     with (
         caplog.at_level(logging.INFO, "holdfast"),

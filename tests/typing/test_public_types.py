@@ -15,7 +15,7 @@ import holdfast
 from holdfast import aio
 
 ROOT = Path(__file__).parents[2]
-USES = [Path(__file__).with_name(name) for name in ("every_call.py", "every_task_call.py")]
+USES = [Path(__file__).with_name(name) for name in ("every_call.py", "every_task_call.py", "every_group_call.py")]
 MISUSES = Path(__file__).with_name("misused_tasks.py")
 # So that the checkers find this interpreter and what is installed for it.
 SETTINGS = {**os.environ, "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]), "PYTHONPATH": str(ROOT / "src")}
@@ -31,6 +31,7 @@ HANDLES = [
     "Once",
     "Queue",
     "QueueClaim",
+    "QueueGroup",
     "QueueWorkItem",
     "Together",
     "Task",

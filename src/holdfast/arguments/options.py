@@ -6,7 +6,7 @@ from collections.abc import Set as AbstractSet
 from difflib import get_close_matches
 from typing import Final, TypeVar, Unpack, get_args, get_origin
 
-from msgspec import NODEFAULT
+from msgspec import NODEFAULT, UNSET, UnsetType
 from msgspec.structs import fields
 
 from holdfast.commands import Item
@@ -43,4 +43,5 @@ def _listed(options: inspect.Parameter) -> Iterator[inspect.Parameter]:
     (listing,) = get_args(options.annotation)
     for name, annotation in listing.__annotations__.items():
         default = None if type(None) in get_args(annotation) else DEFAULTS.get(name, ...)
+        default = UNSET if UnsetType in get_args(annotation) else default
         yield inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)

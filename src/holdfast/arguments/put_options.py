@@ -49,6 +49,8 @@ class SharedOptions(TypedDict, total=False):
     """A JSON object that travels beside the value."""
     labels: Sequence[str]
     """Up to 16 short texts by which `browse` and bulk actions find the message."""
+    group: str | None
+    """The group of the message: a tenant, a customer, an account. Where the queue has `groups`, they share it: see `Queue.configure`."""
 
 
 class NamingOptions(TypedDict, total=False):

@@ -16,7 +16,7 @@ from holdfast.codec import check_name
 from holdfast.codec.call_fields import RENEW_INTERVAL_S
 from holdfast.commands import LeaseName
 from holdfast.errors import ClaimLost, LeaseLost
-from holdfast.records import Receipt
+from holdfast.records import NEVER, Message, Receipt, seconds_in
 
 MARGIN = 0.1
 MARGIN_MAX_S = 1.0
@@ -48,6 +48,11 @@ def _name_of_process(pid: int) -> str:
 def claimer_of(claimer: str | None) -> str:
     """The name of a holder: the one that was given, else that of this process."""
     return this_process() if claimer is None else check_name(claimer, "claimer")
+
+
+def lease_of(message: Message) -> float | None:
+    """How long the lease of a message was to last when it was claimed, None without end."""
+    return None if message.until >= NEVER else seconds_in(message.until - message.since)
 
 
 class Hold:

@@ -38,6 +38,22 @@ def register_step(state: Any, operation: Operation) -> tuple[bool, Any]:
     return unknown or operation.answer == (state == expected), new if state == expected else state
 
 
+def capacity_step(capacity: int) -> Step:
+    """A lease with capacity and no line: `acquire` of (id, weight) and `release` of an id, answered with whether it was granted or held."""
+
+    def step(state: Any, operation: Operation) -> tuple[bool, Any]:
+        granted = cast("frozenset[tuple[str, int]]", state)
+        unknown = operation.answered == NEVER_ANSWERED
+        if operation.kind == "release":
+            left = frozenset(share for share in granted if share[0] != operation.argument)
+            return unknown or operation.answer == (len(left) < len(granted)), left
+        share = cast("tuple[str, int]", operation.argument)
+        fits = sum(weight for _, weight in granted) + share[1] <= capacity
+        return unknown or operation.answer == fits, granted | {share} if fits else granted
+
+    return step
+
+
 def is_linearizable(history: Sequence[Operation], initial: Hashable = None, step: Step = register_step) -> bool:
     """Whether some order that keeps the order of real time explains every answer."""
     operations = sorted(history, key=lambda operation: operation.called)

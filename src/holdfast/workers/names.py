@@ -26,3 +26,8 @@ def ledger_of(queue: str) -> str:
 def failure_key(message_id: str) -> str:
     """Where it is kept why a job has no result."""
     return encode_key(("failed", message_id))
+
+
+def breaker_of(queue: str) -> str:
+    """The dict with the state of the breaker that a queue's workers share."""
+    return f"{queue}-breaker"

@@ -14,6 +14,7 @@ from holdfast.codec.call_fields import HELD_S, MAX_HOLD_S, RENEW_INTERVAL_S
 from holdfast.codec.fields import MAX_ATTEMPTS, Field, Flag, Seconds, Whole, check_fields
 from holdfast.commands.argument_checks import RETURNS, check_budget, check_choice
 from holdfast.holding.hold import this_process
+from holdfast.policy_records import Policy
 from holdfast.records import Message, ReturnTo
 from holdfast.schedules.entries import ScheduleEntry
 from holdfast.wording import counted
@@ -66,6 +67,8 @@ class Options(Struct, frozen=True, kw_only=True):
     execution: Kind
     task: str = ""
     """The name of the task; empty for a function that takes whatever is put into its queue."""
+    given: frozenset[str] = frozenset()
+    """The options that the user gave: what was not given is as the queue's policy says, where that says it."""
     versions: tuple[Any, ...] = ()
     """The versions of the task whose jobs it accepts, besides those that name none."""
     max_attempts: int | None = 3
@@ -99,6 +102,12 @@ class Options(Struct, frozen=True, kw_only=True):
             raise ValueError(_mismatch(self.handler, self.execution))
         if self.reconcile is not None and not self.idempotent:
             raise ValueError("reconcile= determines the outcome of an execution that died; it needs idempotent=True")
+
+    def under(self, policy: Policy) -> "Options":
+        """The same options in a queue with this policy."""
+        found = {"max_attempts": policy.max_attempts, "dead_letter_queue": policy.dead_letter, "backoff": policy.backoff}
+        fields = {name: value for name, value in found.items() if value is not None and name not in self.given}
+        return replace(self, **fields) if fields else self
 
     @property
     def codecs(self) -> tuple[Codec, ...]:
@@ -150,6 +159,8 @@ class Orders(Struct, frozen=True, kw_only=True):
     concurrency: int = 1
     prefetch: int | None = None
     lease_s: float = 60.0
+    by_policy: bool = False
+    """Whether the queue's own `lease_s`, where it has one, counts instead."""
     renew_interval_s: float | None = None
     max_hold_s: float | None = None
     expired_to: ReturnTo = "place"
@@ -204,10 +215,13 @@ class Orders(Struct, frozen=True, kw_only=True):
         must_not = must_not or bool(self.min_interval_s) or self.breaker is not None
         return 0 if self.prefetch is None and must_not else self.prefetch
 
-    def fallback(self, queue: str) -> tuple[int | None, str | None]:
+    def fallback(self, queue: str, policy: Policy) -> tuple[int | None, str | None]:
         """How many attempts messages of a queue have that say nothing themselves, and where their dead letters go."""
         consumer = self.table.consumers.get(queue)
-        return (3, None) if consumer is None else (consumer.max_attempts, consumer.dead_letter_queue)
+        if consumer is None:
+            return (3 if policy.max_attempts is None else policy.max_attempts), policy.dead_letter
+        consumer = consumer.under(policy)
+        return consumer.max_attempts, consumer.dead_letter_queue
 
 
 def chosen_queues(
@@ -246,14 +260,15 @@ def make_options(function: Callable[..., Any], queue: str, **options: Unpack[Con
     fields = _fields(options)
     handler = Handler(function, fields.pop("codec", None) or codec_for(value_type, None))
     defaults = {"execution": "tasks" if handler.is_async else "threads", "result_codec": codec_for(result_type, None)}
-    return Options(queue=queue, handler=handler, **(defaults | fields))
+    return Options(queue=queue, handler=handler, given=frozenset(options), **(defaults | fields))
 
 
 def make_orders(function: Callable[..., Any], queue: str, **options: Unpack[WorkerOptions]) -> Orders:
     """The orders of a worker with one function that takes whatever is put into its queue."""
     of_process, of_jobs = _divided(function, options)
     consumer = make_options(function, queue, **of_jobs)
-    return Orders(queues=(queue,), table=Table({queue: consumer}), **({"name": this_process()} | of_process))
+    fields: dict[str, Any] = {"name": this_process(), "by_policy": "lease_s" not in of_process} | of_process
+    return Orders(queues=(queue,), table=Table({queue: consumer}), **fields)
 
 
 def change_orders(orders: Orders, **options: Unpack[WorkerOptions]) -> Orders:
@@ -263,8 +278,9 @@ def change_orders(orders: Orders, **options: Unpack[WorkerOptions]) -> Orders:
     fields = _fields(of_jobs)
     if "codec" in fields:
         fields["handler"] = Handler(consumer.handler.function, fields.pop("codec"))
-    table = Table({consumer.queue: replace(consumer, **fields)}, orders.table.tasks)
-    return replace(orders, table=table, **of_process)
+    consumer = replace(consumer, **fields, given=consumer.given | frozenset(of_jobs))
+    table = Table({consumer.queue: consumer}, orders.table.tasks)
+    return replace(orders, table=table, by_policy=orders.by_policy and "lease_s" not in of_process, **of_process)
 
 
 def _divided(function: Callable[..., Any], options: WorkerOptions) -> tuple[dict[str, Any], Any]:

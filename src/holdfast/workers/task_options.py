@@ -61,7 +61,7 @@ def make_task(function: Callable[..., Any], name: str, queue: str, options: Mapp
         "result_codec": codec_for(declared(result_type), None),
     }
     fields["versions"] = (*(() if version is None else (version,)), *options.get("versions", ()))
-    return Options(queue=queue, handler=handler, task=name, **(defaults | fields))
+    return Options(queue=queue, handler=handler, task=name, given=frozenset(options), **(defaults | fields))
 
 
 def messages_of(options: Options, given: Mapping[str, Any]) -> Messages:

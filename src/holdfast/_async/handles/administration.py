@@ -3,38 +3,35 @@
 from collections.abc import AsyncGenerator, Hashable, Iterable
 from typing import Unpack
 
-from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from holdfast._async.flows import browsing
 from holdfast._async.flows.watching import watch
 from holdfast._async.flows.working.registering import workers
-from holdfast._async.handles.naming import AsyncNamedQueue
+from holdfast._async.handles.groups import AsyncQueueGroups
 from holdfast.arguments.named_claims import ClaimLike
 from holdfast.arguments.options import show_options
 from holdfast.arguments.where import Where
 from holdfast.codec import check_duration, key_prefix
 from holdfast.codec.call_fields import RATE_PER_S
-from holdfast.commands import Browse, Browsed, Clear, Configure, Count, Filter, Move, Names, Stats
+from holdfast.commands import Browse, Browsed, Clear, Configure, Count, Filter, Groups, Move, Names, Stats
 from holdfast.errors import NotAllowed
-from holdfast.presentation import AHEAD_MOST, explain, seen
-from holdfast.records import State
+from holdfast.explanations import AHEAD_MOST, GROUPS_MOST, Surroundings, explain
+from holdfast.policy_records import Lane
+from holdfast.presentation import seen
+from holdfast.records import Message, State
 from holdfast.results import MISSING, Explanation, QueueMessage, QueueResponse, WatchEvent
 from holdfast.stores import AsyncStore
 from holdfast.watch_subjects import QueueSubject, narrowing
 from holdfast.workers.handlers.task_names import named_in
 
-WAITING = ("ready", "delayed")
+WAITING = ("ready", "delayed", "turn")
 """Why a message is not running that a worker has to come for."""
 
 
 @show_options
-class AsyncQueueAdministration(AsyncNamedQueue):
+class AsyncQueueAdministration(AsyncQueueGroups):
     """The half of a queue's handle that neither puts nor claims."""
-
-    async def configure(self, *, maxsize: int | UnsetType | None = UNSET, paused: bool | UnsetType = UNSET, **where: Unpack[Where]) -> None:
-        """Change what is given; what is left out stays."""
-        await self._store(**where).execute(Configure("queue", self.name, paused, maxsize))
 
     async def pause(self, **where: Unpack[Where]) -> None:
         """Hand nothing out until `resume`; puts and claims that run go on."""
@@ -78,16 +75,18 @@ class AsyncQueueAdministration(AsyncNamedQueue):
         error_contains: str | None = None,
         prefix: str | tuple[Hashable, ...] | None = None,
         label: str | None = None,
+        group: str | None = None,
         after: QueueMessage | None = None,
         limit: int = 100,
         **where: Unpack[Where],
     ) -> list[QueueMessage]:
         """Look at messages of one state without touching them: `ready` in line, `leased` by lease end, `dead` by burial, `buffered` by key.
 
-        `older_than_s` counts from the burial of a dead letter and from the put of any other; `prefix` is of their keys, `label` one of
-        their labels. For the next page give the last message as `after`.
+        Those that are `done`, by when, are there for as long as the queue's `keep_done_s` says. `older_than_s` counts from the burial of
+        a dead letter and from the put of any other; `prefix` is of their keys, `label` one of their labels, `group` their group, "" for
+        those without. For the next page give the last message as `after`.
         """
-        which = _which(older_than_s, error_contains, prefix, label)
+        which = _which(older_than_s, error_contains, prefix, label, group)
         store, found = self._store(**where), list[QueueMessage]()
         command = Browse(self.name, state=state, which=which, after=after.cursor if after else None, limit=limit)
         while True:
@@ -98,15 +97,15 @@ class AsyncQueueAdministration(AsyncNamedQueue):
             command = replace(command, after=page.after, limit=limit - len(found))
 
     async def explain(self, message: str | QueueMessage | ClaimLike, **where: Unpack[Where]) -> Explanation:
-        """Say why a message, given itself or by its id, is not running: claimed by whom, delayed until when, dead because of what."""
+        """Say why a message, given itself or by its id, is not running: claimed by whom, delayed until when, dead because of what.
+
+        Limits, rates, throttles and groups of the queue are reasons, too: `Explanation` lists them.
+        """
         store = self._store(**where)
         message_id = str(message) if isinstance(message, str) else message.id
         found = await store.execute(Browse(self.name, ids=[message_id]))
-        keys = [one.key for one in found.messages if one.state == "buffered" and isinstance(one.key, str)]
-        first = await store.execute(Browse(self.name, state="leased", which=Filter(key_prefix=keys[0]))) if keys else Browsed([])
-        named = (await store.execute(Names("queue", self.name, limit=1, exact=True))).settings
-        line = await store.execute(Browse(self.name, limit=AHEAD_MOST + 1)) if found.messages else Browsed([])
-        said = explain(found, first.messages, line.messages, named[0] if named else None, id=message_id, offset_us=store.wall_offset_us())
+        around = await _surroundings(store, self.name, found.messages[0] if found.messages else None)
+        said = explain(found, around, id=message_id, offset_us=store.wall_offset_us())
         task = named_in(found.messages[0].metadata).task if found.messages else None
         return said if task is None or said.reason not in WAITING else await _with_knowers(store, said, self.name, task)
 
@@ -119,10 +118,11 @@ class AsyncQueueAdministration(AsyncNamedQueue):
         error_contains: str | None = None,
         prefix: str | tuple[Hashable, ...] | None = None,
         label: str | None = None,
+        group: str | None = None,
         **where: Unpack[Where],
     ) -> QueueResponse:
         """Remove messages that are not claimed, by id, or all of one state that a filter finds; the answer counts them."""
-        which = _which(older_than_s, error_contains, prefix, label)
+        which = _which(older_than_s, error_contains, prefix, label, group)
         if ids is None and which == Filter():
             raise ValueError("cancel needs ids or a filter: clear() empties the queue")
         return await self._move(self._store(**where), Move(self.name, "gone", _ids(ids), state, which))
@@ -133,6 +133,7 @@ class AsyncQueueAdministration(AsyncNamedQueue):
         older_than_s: float | None = None,
         error_contains: str | None = None,
         label: str | None = None,
+        group: str | None = None,
         after: QueueMessage | None = None,
         limit: int = 100,
         **where: Unpack[Where],
@@ -144,6 +145,7 @@ class AsyncQueueAdministration(AsyncNamedQueue):
             error_contains=error_contains,
             prefix=None,
             label=label,
+            group=group,
             after=after,
             limit=limit,
             **where,
@@ -159,6 +161,7 @@ class AsyncQueueAdministration(AsyncNamedQueue):
         older_than_s: float | None = None,
         error_contains: str | None = None,
         label: str | None = None,
+        group: str | None = None,
         **where: Unpack[Where],
     ) -> QueueResponse:
         """Give dead letters another chance, all or those named: same id, to the back of the line, a fresh budget.
@@ -176,7 +179,7 @@ class AsyncQueueAdministration(AsyncNamedQueue):
             "ready",
             _ids(ids),
             "dead" if self._other(to) is None else "ready",
-            _which(older_than_s, error_contains, None, label),
+            _which(older_than_s, error_contains, None, label, group),
             to_queue=to,
             delay_s=delay_s,
             spacing_s=0.0 if rate_per_s is None else 1 / rate_per_s,
@@ -231,9 +234,36 @@ def _ids(ids: str | Iterable[str] | None) -> list[str] | None:
 
 
 def _which(
-    older_than_s: float | None, error_contains: str | None, prefix: str | tuple[Hashable, ...] | None, label: str | None = None
+    older_than_s: float | None,
+    error_contains: str | None,
+    prefix: str | tuple[Hashable, ...] | None,
+    label: str | None,
+    group: str | None,
 ) -> Filter:
-    return Filter(older_than_s, error_contains, None if prefix is None else key_prefix(prefix), label)
+    return Filter(older_than_s, error_contains, None if prefix is None else key_prefix(prefix), label, group)
+
+
+async def _surroundings(store: AsyncStore, queue: str, message: Message | None) -> Surroundings:
+    """What decides when the message is handed out."""
+    named = (await store.execute(Names("queue", queue, limit=1, exact=True))).settings
+    settings = named[0] if named else None
+    if message is None:
+        return Surroundings(settings)
+    first = Browsed([])
+    if message.state == "buffered" and isinstance(message.key, str):
+        first = await store.execute(Browse(queue, state="leased", which=Filter(key_prefix=message.key)))
+    policy = settings.policy if settings is not None else None
+    if policy is None or policy.groups is None or message.lane is None:
+        line = await store.execute(Browse(queue, limit=AHEAD_MOST + 1))
+        return Surroundings(settings, first.messages, line.messages)
+    same = Filter(group=message.group or "")
+    claimed = await store.execute(Browse(queue, state="leased", which=same, limit=AHEAD_MOST))
+    waiting = await store.execute(Browse(queue, which=same, limit=GROUPS_MOST))
+    lanes = (await store.execute(Groups(queue, prefix=message.lane, limit=1))).lanes
+    lane = lanes[0] if lanes and lanes[0].name == message.lane else Lane(queue, message.lane)
+    others = (await store.execute(Groups(queue, limit=GROUPS_MOST + 1))).lanes
+    ahead = sum(other.open and (other.turn, other.place, other.name) < (lane.turn, lane.place, lane.name) for other in others)
+    return Surroundings(settings, first.messages, (), lane, claimed.messages, waiting.messages, ahead)
 
 
 async def _with_knowers(store: AsyncStore, said: Explanation, queue: str, task: str) -> Explanation:

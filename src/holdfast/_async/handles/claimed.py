@@ -9,9 +9,10 @@ from holdfast._async.flows.claiming import claim_since, give_back
 from holdfast._async.flows.holding import AsyncHolding
 from holdfast._async.flows.settling import settle
 from holdfast._async.handles.claims import AsyncQueueClaim
+from holdfast.arguments.claim_options import held_s
 from holdfast.client import ControlPlaneClient
 from holdfast.codec import Codec
-from holdfast.codec.call_fields import ACK_ON_SUCCESS, AUTO_RENEW, HELD_S, MAX_HOLD_S, POLL_INTERVAL_S, RELEASE_ON_ERROR, TIMEOUT_S
+from holdfast.codec.call_fields import ACK_ON_SUCCESS, AUTO_RENEW, MAX_HOLD_S, POLL_INTERVAL_S, RELEASE_ON_ERROR, TIMEOUT_S
 from holdfast.commands import Claim
 from holdfast.holding.hold import Hold, interval_of
 from holdfast.records import Message
@@ -42,7 +43,6 @@ class AsyncQueueClaimContext(Generic[T]):
         release_on_error: bool,
     ) -> None:
         # Now: once a message is claimed it is too late to refuse.
-        HELD_S.check(command.lease_s)
         interval_of(command.lease_s, renew_interval_s)
         max_hold_s = MAX_HOLD_S.check(max_hold_s)
         timeout_s, poll_s = TIMEOUT_S.check(timeout_s), POLL_INTERVAL_S.check(poll_s)
@@ -128,7 +128,7 @@ class AsyncQueueClaimContext(Generic[T]):
     def _hold(self, message: Message, started: float) -> Hold:
         return Hold(
             message.receipt,
-            self._command.lease_s,
+            held_s(self._command, message),
             started,
             self._client.keepalive.now,
             auto_renew=self._auto_renew,

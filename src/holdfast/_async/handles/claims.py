@@ -5,6 +5,7 @@ from typing import ClassVar, TypeVar
 
 from holdfast._async.flows.settling import renew, settle
 from holdfast.aio_attribute import Twin
+from holdfast.arguments.claim_options import given_delay
 from holdfast.arguments.named_claims import raise_lost
 from holdfast.client import ControlPlaneClient
 from holdfast.codec import Codec
@@ -86,6 +87,11 @@ class AsyncQueueClaim(AsyncHeldMessage[T]):
 
     aio: ClassVar[Twin] = Twin()
 
-    async def fail(self, *, error: str | None = None, delay_s: float = 0.0, connection: AsyncConnection | None = None) -> QueueResponse:
-        """Give it back as failed: its budget decides whether it is tried again. A lost one is counted in `lost`."""
-        return await settle(self._client, self, None, connection, to="ready", counts=True, error=error, delay_s=delay_s)
+    async def fail(
+        self, *, error: str | None = None, delay_s: float | None = None, connection: AsyncConnection | None = None
+    ) -> QueueResponse:
+        """Give it back as failed: its budget decides whether it is tried again, and without `delay_s` the queue's back-off when.
+
+        A lost one is counted in `lost`.
+        """
+        return await settle(self._client, self, None, connection, to="ready", counts=True, error=error, delay_s=given_delay(delay_s))

@@ -9,14 +9,15 @@ from holdfast._async.handles.claimed import AsyncQueueClaimContext
 from holdfast._async.handles.claims import AsyncQueueClaim
 from holdfast._async.handles.naming import AsyncNamedQueue
 from holdfast._async.handles.work import AsyncQueueWorkItem
+from holdfast.arguments.claim_options import given_delay, held_s, make_claim
 from holdfast.arguments.named_claims import Claims, raise_lost
 from holdfast.arguments.options import show_options
 from holdfast.arguments.where import Where
 from holdfast.client import ControlPlaneClient
 from holdfast.codec import encode_key
-from holdfast.codec.call_fields import HELD_S, STRICT
+from holdfast.codec.call_fields import STRICT
 from holdfast.commands import Claim
-from holdfast.holding.hold import Hold, claimer_of
+from holdfast.holding.hold import Hold
 from holdfast.records import ReturnTo
 from holdfast.results import QueueResponse
 from holdfast.stores import AsyncStore
@@ -46,7 +47,7 @@ class AsyncQueueConsumer(AsyncNamedQueue, Generic[T]):
         self,
         *,
         claimer: str | None = None,
-        lease_s: float = 60.0,
+        lease_s: float | None = None,
         timeout_s: float | None = None,
         poll_interval_s: float = 0.5,
         expired_to: ReturnTo = "place",
@@ -54,9 +55,11 @@ class AsyncQueueConsumer(AsyncNamedQueue, Generic[T]):
     ) -> AsyncQueueClaim[T] | None:
         """Claim the first message for `lease_s`, None when nothing came. Until then no one else gets it; settle it, or renew it in time.
 
+        Without `lease_s` it is as long as the queue's settings say, else 60 seconds.
+
         If the lease ends first, the message goes back to its place, or where `expired_to` says.
         """
-        command = Claim(self.name, claimer_of(claimer), lease_s, expired_to=expired_to)
+        command = make_claim(self.name, claimer, lease_s, expired_to=expired_to)
         claims = await self._claim(self._reach(**where), command, timeout_s, poll_interval_s)
         return claims[0] if claims else None
 
@@ -65,14 +68,14 @@ class AsyncQueueConsumer(AsyncNamedQueue, Generic[T]):
         limit: int,
         *,
         claimer: str | None = None,
-        lease_s: float = 60.0,
+        lease_s: float | None = None,
         timeout_s: float | None = None,
         poll_interval_s: float = 0.5,
         expired_to: ReturnTo = "place",
         **where: Unpack[Where],
     ) -> list[AsyncQueueClaim[T]]:
         """Claim up to `limit` messages in one step, as soon as there is one; [] when nothing came."""
-        command = Claim(self.name, claimer_of(claimer), lease_s, limit, expired_to=expired_to)
+        command = make_claim(self.name, claimer, lease_s, limit, expired_to=expired_to)
         return await self._claim(self._reach(**where), command, timeout_s, poll_interval_s)
 
     async def take(
@@ -80,14 +83,14 @@ class AsyncQueueConsumer(AsyncNamedQueue, Generic[T]):
         key: Hashable,
         *,
         claimer: str | None = None,
-        lease_s: float = 60.0,
+        lease_s: float | None = None,
         timeout_s: float | None = None,
         poll_interval_s: float = 0.5,
         expired_to: ReturnTo = "place",
         **where: Unpack[Where],
     ) -> AsyncQueueClaim[T] | None:
         """Claim the message under this key, wherever it stands in the line; None when there is none to be had."""
-        command = Claim(self.name, claimer_of(claimer), lease_s, key=encode_key(key), expired_to=expired_to)
+        command = make_claim(self.name, claimer, lease_s, key=encode_key(key), expired_to=expired_to)
         claims = await self._claim(self._reach(**where), command, timeout_s, poll_interval_s)
         return claims[0] if claims else None
 
@@ -95,7 +98,7 @@ class AsyncQueueConsumer(AsyncNamedQueue, Generic[T]):
         self,
         *,
         claimer: str | None = None,
-        lease_s: float = 60.0,
+        lease_s: float | None = None,
         timeout_s: float | None = None,
         poll_interval_s: float = 0.5,
         auto_renew: bool = True,
@@ -115,7 +118,7 @@ class AsyncQueueConsumer(AsyncNamedQueue, Generic[T]):
         """
         return AsyncQueueClaimContext(
             self._reach(**where),
-            Claim(self.name, claimer_of(claimer), lease_s, expired_to=expired_to),
+            make_claim(self.name, claimer, lease_s, expired_to=expired_to),
             self._codec,
             timeout_s=timeout_s,
             poll_s=poll_interval_s,
@@ -130,7 +133,7 @@ class AsyncQueueConsumer(AsyncNamedQueue, Generic[T]):
         self,
         *,
         claimer: str | None = None,
-        lease_s: float = 60.0,
+        lease_s: float | None = None,
         timeout_s: float | None = None,
         poll_interval_s: float = 0.5,
         dead_letter_queue: str | None = None,
@@ -138,7 +141,7 @@ class AsyncQueueConsumer(AsyncNamedQueue, Generic[T]):
         **where: Unpack[Where],
     ) -> AsyncQueueWorkItem[T] | None:
         """Claim a message as a work item, None when nothing came; `max_attempts` and `dead_letter_queue` are for messages without."""
-        command = Claim(self.name, claimer_of(claimer), lease_s, max_attempts=max_attempts, dead_letter=self._other(dead_letter_queue))
+        command = make_claim(self.name, claimer, lease_s, max_attempts=max_attempts, dead_letter=self._other(dead_letter_queue))
         claims = await self._claim(self._reach(**where), command, timeout_s, poll_interval_s)
         return AsyncQueueWorkItem(claims[0], max_attempts, dead_letter_queue) if claims else None
 
@@ -183,7 +186,7 @@ class AsyncQueueConsumer(AsyncNamedQueue, Generic[T]):
         claims: Claims,
         *,
         error: str | None = None,
-        delay_s: float = 0.0,
+        delay_s: float | None = None,
         max_attempts: int | None = None,
         dead_letter_queue: str | None = None,
         connection: AsyncConnection | None = None,
@@ -191,8 +194,8 @@ class AsyncQueueConsumer(AsyncNamedQueue, Generic[T]):
     ) -> QueueResponse:
         """Give claimed messages back as failed: to the back of the line, or, where a budget is spent, to the dead letters.
 
-        `max_attempts` and `dead_letter_queue` are for messages without. A claim that is no longer held raises nothing: it is in the
-        answer's `lost`.
+        `max_attempts` and `dead_letter_queue` are for messages without. Without `delay_s` the queue's back-off, if it has one, says when
+        they are tried again. A claim that is no longer held raises nothing: it is in the answer's `lost`.
         """
         return await settle(
             self._reach(**where),
@@ -202,7 +205,7 @@ class AsyncQueueConsumer(AsyncNamedQueue, Generic[T]):
             to="ready",
             counts=True,
             error=error,
-            delay_s=delay_s,
+            delay_s=given_delay(delay_s),
             max_attempts=max_attempts,
             dead_letter=self._other(dead_letter_queue),
         )
@@ -226,11 +229,12 @@ class AsyncQueueConsumer(AsyncNamedQueue, Generic[T]):
 
     async def _claim(self, reached: ControlPlaneClient, command: Claim, timeout_s: float | None, poll_s: float) -> list[AsyncQueueClaim[T]]:
         now = reached.keepalive.now
-        HELD_S.check(command.lease_s)
         messages, started = await claim_since(reached.async_store, command, timeout_s, poll_s, now)
         try:
             return [
-                AsyncQueueClaim(message, self._codec, reached, Hold(message.receipt, command.lease_s, started, now, auto_renew=False))
+                AsyncQueueClaim(
+                    message, self._codec, reached, Hold(message.receipt, held_s(command, message), started, now, auto_renew=False)
+                )
                 for message in messages
             ]
         except BaseException as error:

@@ -7,6 +7,7 @@ from holdfast._async.flows.settling import settle
 from holdfast._async.handles.claims import AsyncHeldMessage, AsyncQueueClaim
 from holdfast._async.handles.together import AsyncTogether
 from holdfast.aio_attribute import Twin
+from holdfast.arguments.claim_options import given_delay
 from holdfast.results import MISSING, Missing, QueueResponse
 from holdfast.stores.caller_transaction import AsyncConnection
 
@@ -36,8 +37,13 @@ class AsyncQueueWorkItem(AsyncHeldMessage[T]):
         """How many failures it may have: its own budget, else the claimer's; None is no limit."""
         return self._fallback if self.claim.max_attempts is None else self.claim.max_attempts
 
-    async def fail(self, error: str | None = None, *, delay_s: float = 0.0, connection: AsyncConnection | None = None) -> QueueResponse:
-        """Give it back as failed: to the back of the line, or, with the budget spent, to the dead letters. A lost one is in `lost`."""
+    async def fail(
+        self, error: str | None = None, *, delay_s: float | None = None, connection: AsyncConnection | None = None
+    ) -> QueueResponse:
+        """Give it back as failed: to the back of the line, or, with the budget spent, to the dead letters. A lost one is in `lost`.
+
+        Without `delay_s` the queue's back-off, if it has one, says when it is tried again.
+        """
         return await settle(
             self._client,
             self,
@@ -46,7 +52,7 @@ class AsyncQueueWorkItem(AsyncHeldMessage[T]):
             to="ready",
             counts=True,
             error=error,
-            delay_s=delay_s,
+            delay_s=given_delay(delay_s),
             max_attempts=self._fallback,
             dead_letter=self._dead_letter_queue,
         )

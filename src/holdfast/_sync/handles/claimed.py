@@ -10,9 +10,10 @@ from holdfast._sync.flows.claiming import claim_since, give_back
 from holdfast._sync.flows.holding import Holding
 from holdfast._sync.flows.settling import settle
 from holdfast._sync.handles.claims import QueueClaim
+from holdfast.arguments.claim_options import held_s
 from holdfast.client import ControlPlaneClient
 from holdfast.codec import Codec
-from holdfast.codec.call_fields import ACK_ON_SUCCESS, AUTO_RENEW, HELD_S, MAX_HOLD_S, POLL_INTERVAL_S, RELEASE_ON_ERROR, TIMEOUT_S
+from holdfast.codec.call_fields import ACK_ON_SUCCESS, AUTO_RENEW, MAX_HOLD_S, POLL_INTERVAL_S, RELEASE_ON_ERROR, TIMEOUT_S
 from holdfast.commands import Claim
 from holdfast.holding.hold import Hold, interval_of
 from holdfast.records import Message
@@ -43,7 +44,6 @@ class QueueClaimContext(Generic[T]):
         release_on_error: bool,
     ) -> None:
         # Now: once a message is claimed it is too late to refuse.
-        HELD_S.check(command.lease_s)
         interval_of(command.lease_s, renew_interval_s)
         max_hold_s = MAX_HOLD_S.check(max_hold_s)
         timeout_s, poll_s = TIMEOUT_S.check(timeout_s), POLL_INTERVAL_S.check(poll_s)
@@ -129,7 +129,7 @@ class QueueClaimContext(Generic[T]):
     def _hold(self, message: Message, started: float) -> Hold:
         return Hold(
             message.receipt,
-            self._command.lease_s,
+            held_s(self._command, message),
             started,
             self._client.keepalive.now,
             auto_renew=self._auto_renew,

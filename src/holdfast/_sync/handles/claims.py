@@ -6,6 +6,7 @@ from typing import ClassVar, TypeVar
 
 from holdfast._sync.flows.settling import renew, settle
 from holdfast.aio_attribute import Twin
+from holdfast.arguments.claim_options import given_delay
 from holdfast.arguments.named_claims import raise_lost
 from holdfast.client import ControlPlaneClient
 from holdfast.codec import Codec
@@ -85,6 +86,9 @@ class QueueClaim(HeldMessage[T]):
 
     aio: ClassVar[Twin] = Twin()
 
-    def fail(self, *, error: str | None = None, delay_s: float = 0.0, connection: Connection | None = None) -> QueueResponse:
-        """Give it back as failed: its budget decides whether it is tried again. A lost one is counted in `lost`."""
-        return settle(self._client, self, None, connection, to="ready", counts=True, error=error, delay_s=delay_s)
+    def fail(self, *, error: str | None = None, delay_s: float | None = None, connection: Connection | None = None) -> QueueResponse:
+        """Give it back as failed: its budget decides whether it is tried again, and without `delay_s` the queue's back-off when.
+
+        A lost one is counted in `lost`.
+        """
+        return settle(self._client, self, None, connection, to="ready", counts=True, error=error, delay_s=given_delay(delay_s))

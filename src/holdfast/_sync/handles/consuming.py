@@ -10,14 +10,15 @@ from holdfast._sync.handles.claimed import QueueClaimContext
 from holdfast._sync.handles.claims import QueueClaim
 from holdfast._sync.handles.naming import NamedQueue
 from holdfast._sync.handles.work import QueueWorkItem
+from holdfast.arguments.claim_options import given_delay, held_s, make_claim
 from holdfast.arguments.named_claims import Claims, raise_lost
 from holdfast.arguments.options import show_options
 from holdfast.arguments.where import Where
 from holdfast.client import ControlPlaneClient
 from holdfast.codec import encode_key
-from holdfast.codec.call_fields import HELD_S, STRICT
+from holdfast.codec.call_fields import STRICT
 from holdfast.commands import Claim
-from holdfast.holding.hold import Hold, claimer_of
+from holdfast.holding.hold import Hold
 from holdfast.records import ReturnTo
 from holdfast.results import QueueResponse
 from holdfast.stores import Store
@@ -43,7 +44,7 @@ class QueueConsumer(NamedQueue, Generic[T]):
         self,
         *,
         claimer: str | None = None,
-        lease_s: float = 60.0,
+        lease_s: float | None = None,
         timeout_s: float | None = None,
         poll_interval_s: float = 0.5,
         expired_to: ReturnTo = "place",
@@ -51,9 +52,11 @@ class QueueConsumer(NamedQueue, Generic[T]):
     ) -> QueueClaim[T] | None:
         """Claim the first message for `lease_s`, None when nothing came. Until then no one else gets it; settle it, or renew it in time.
 
+        Without `lease_s` it is as long as the queue's settings say, else 60 seconds.
+
         If the lease ends first, the message goes back to its place, or where `expired_to` says.
         """
-        command = Claim(self.name, claimer_of(claimer), lease_s, expired_to=expired_to)
+        command = make_claim(self.name, claimer, lease_s, expired_to=expired_to)
         claims = self._claim(self._reach(**where), command, timeout_s, poll_interval_s)
         return claims[0] if claims else None
 
@@ -62,14 +65,14 @@ class QueueConsumer(NamedQueue, Generic[T]):
         limit: int,
         *,
         claimer: str | None = None,
-        lease_s: float = 60.0,
+        lease_s: float | None = None,
         timeout_s: float | None = None,
         poll_interval_s: float = 0.5,
         expired_to: ReturnTo = "place",
         **where: Unpack[Where],
     ) -> list[QueueClaim[T]]:
         """Claim up to `limit` messages in one step, as soon as there is one; [] when nothing came."""
-        command = Claim(self.name, claimer_of(claimer), lease_s, limit, expired_to=expired_to)
+        command = make_claim(self.name, claimer, lease_s, limit, expired_to=expired_to)
         return self._claim(self._reach(**where), command, timeout_s, poll_interval_s)
 
     def take(
@@ -77,14 +80,14 @@ class QueueConsumer(NamedQueue, Generic[T]):
         key: Hashable,
         *,
         claimer: str | None = None,
-        lease_s: float = 60.0,
+        lease_s: float | None = None,
         timeout_s: float | None = None,
         poll_interval_s: float = 0.5,
         expired_to: ReturnTo = "place",
         **where: Unpack[Where],
     ) -> QueueClaim[T] | None:
         """Claim the message under this key, wherever it stands in the line; None when there is none to be had."""
-        command = Claim(self.name, claimer_of(claimer), lease_s, key=encode_key(key), expired_to=expired_to)
+        command = make_claim(self.name, claimer, lease_s, key=encode_key(key), expired_to=expired_to)
         claims = self._claim(self._reach(**where), command, timeout_s, poll_interval_s)
         return claims[0] if claims else None
 
@@ -92,7 +95,7 @@ class QueueConsumer(NamedQueue, Generic[T]):
         self,
         *,
         claimer: str | None = None,
-        lease_s: float = 60.0,
+        lease_s: float | None = None,
         timeout_s: float | None = None,
         poll_interval_s: float = 0.5,
         auto_renew: bool = True,
@@ -112,7 +115,7 @@ class QueueConsumer(NamedQueue, Generic[T]):
         """
         return QueueClaimContext(
             self._reach(**where),
-            Claim(self.name, claimer_of(claimer), lease_s, expired_to=expired_to),
+            make_claim(self.name, claimer, lease_s, expired_to=expired_to),
             self._codec,
             timeout_s=timeout_s,
             poll_s=poll_interval_s,
@@ -127,7 +130,7 @@ class QueueConsumer(NamedQueue, Generic[T]):
         self,
         *,
         claimer: str | None = None,
-        lease_s: float = 60.0,
+        lease_s: float | None = None,
         timeout_s: float | None = None,
         poll_interval_s: float = 0.5,
         dead_letter_queue: str | None = None,
@@ -135,7 +138,7 @@ class QueueConsumer(NamedQueue, Generic[T]):
         **where: Unpack[Where],
     ) -> QueueWorkItem[T] | None:
         """Claim a message as a work item, None when nothing came; `max_attempts` and `dead_letter_queue` are for messages without."""
-        command = Claim(self.name, claimer_of(claimer), lease_s, max_attempts=max_attempts, dead_letter=self._other(dead_letter_queue))
+        command = make_claim(self.name, claimer, lease_s, max_attempts=max_attempts, dead_letter=self._other(dead_letter_queue))
         claims = self._claim(self._reach(**where), command, timeout_s, poll_interval_s)
         return QueueWorkItem(claims[0], max_attempts, dead_letter_queue) if claims else None
 
@@ -178,7 +181,7 @@ class QueueConsumer(NamedQueue, Generic[T]):
         claims: Claims,
         *,
         error: str | None = None,
-        delay_s: float = 0.0,
+        delay_s: float | None = None,
         max_attempts: int | None = None,
         dead_letter_queue: str | None = None,
         connection: Connection | None = None,
@@ -186,8 +189,8 @@ class QueueConsumer(NamedQueue, Generic[T]):
     ) -> QueueResponse:
         """Give claimed messages back as failed: to the back of the line, or, where a budget is spent, to the dead letters.
 
-        `max_attempts` and `dead_letter_queue` are for messages without. A claim that is no longer held raises nothing: it is in the
-        answer's `lost`.
+        `max_attempts` and `dead_letter_queue` are for messages without. Without `delay_s` the queue's back-off, if it has one, says when
+        they are tried again. A claim that is no longer held raises nothing: it is in the answer's `lost`.
         """
         return settle(
             self._reach(**where),
@@ -197,7 +200,7 @@ class QueueConsumer(NamedQueue, Generic[T]):
             to="ready",
             counts=True,
             error=error,
-            delay_s=delay_s,
+            delay_s=given_delay(delay_s),
             max_attempts=max_attempts,
             dead_letter=self._other(dead_letter_queue),
         )
@@ -221,11 +224,10 @@ class QueueConsumer(NamedQueue, Generic[T]):
 
     def _claim(self, reached: ControlPlaneClient, command: Claim, timeout_s: float | None, poll_s: float) -> list[QueueClaim[T]]:
         now = reached.keepalive.now
-        HELD_S.check(command.lease_s)
         messages, started = claim_since(reached.store, command, timeout_s, poll_s, now)
         try:
             return [
-                QueueClaim(message, self._codec, reached, Hold(message.receipt, command.lease_s, started, now, auto_renew=False))
+                QueueClaim(message, self._codec, reached, Hold(message.receipt, held_s(command, message), started, now, auto_renew=False))
                 for message in messages
             ]
         except BaseException as error:

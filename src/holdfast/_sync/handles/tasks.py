@@ -176,7 +176,8 @@ class Tasks(JobHandle):
             {queue: consumer.options for queue, consumer in self._consumers.items() if queue in names},
             {name: task.options for name, task in self._tasks.items()},
         )
-        fields: dict[str, Any] = {"name": this_process(), "declared": declared_entries(self._schedules), **options}
+        fields: dict[str, Any] = {"name": this_process(), "by_policy": "lease_s" not in options, **options}
+        fields["declared"] = declared_entries(self._schedules)
         orders = Orders(queues=names, weights=weights, table=table, **fields)
         return TaskWorker(orders, client=self._client, base_url=self._base_url)
 

@@ -6,6 +6,7 @@ from contextlib import ExitStack
 from types import TracebackType
 from typing import Any, Self, Unpack
 
+from holdfast.arguments.claim_options import given_delay
 from holdfast.arguments.dict_changes import change_of, expectation
 from holdfast.arguments.named_claims import Claims, NamedClaims
 from holdfast.arguments.options import show_options
@@ -61,13 +62,19 @@ class Together:
         claims: Claims,
         *,
         error: str | None = None,
-        delay_s: float = 0.0,
+        delay_s: float | None = None,
         max_attempts: int | None = None,
         dead_letter_queue: str | None = None,
     ) -> Step[QueueResponse]:
         """Give claimed messages back as failed: their budget, or for those without the one given, decides whether they are tried again."""
         return self._settle(
-            claims, to="ready", counts=True, error=error, delay_s=delay_s, max_attempts=max_attempts, dead_letter=dead_letter_queue
+            claims,
+            to="ready",
+            counts=True,
+            error=error,
+            delay_s=given_delay(delay_s),
+            max_attempts=max_attempts,
+            dead_letter=dead_letter_queue,
         )
 
     def bury(self, claims: Claims, *, error: str | None = None) -> Step[QueueResponse]:

@@ -8,6 +8,7 @@ from holdfast._sync.flows.settling import settle
 from holdfast._sync.handles.claims import HeldMessage, QueueClaim
 from holdfast._sync.handles.together import Together
 from holdfast.aio_attribute import Twin
+from holdfast.arguments.claim_options import given_delay
 from holdfast.results import MISSING, Missing, QueueResponse
 from holdfast.stores.caller_transaction import Connection
 
@@ -37,8 +38,11 @@ class QueueWorkItem(HeldMessage[T]):
         """How many failures it may have: its own budget, else the claimer's; None is no limit."""
         return self._fallback if self.claim.max_attempts is None else self.claim.max_attempts
 
-    def fail(self, error: str | None = None, *, delay_s: float = 0.0, connection: Connection | None = None) -> QueueResponse:
-        """Give it back as failed: to the back of the line, or, with the budget spent, to the dead letters. A lost one is in `lost`."""
+    def fail(self, error: str | None = None, *, delay_s: float | None = None, connection: Connection | None = None) -> QueueResponse:
+        """Give it back as failed: to the back of the line, or, with the budget spent, to the dead letters. A lost one is in `lost`.
+
+        Without `delay_s` the queue's back-off, if it has one, says when it is tried again.
+        """
         return settle(
             self._client,
             self,
@@ -47,7 +51,7 @@ class QueueWorkItem(HeldMessage[T]):
             to="ready",
             counts=True,
             error=error,
-            delay_s=delay_s,
+            delay_s=given_delay(delay_s),
             max_attempts=self._fallback,
             dead_letter=self._dead_letter_queue,
         )

@@ -2,7 +2,7 @@
 
 from msgspec import Struct
 
-from holdfast.workers.names import errors_of, ledger_of, progress_of, results_of
+from holdfast.workers.names import breaker_of, errors_of, ledger_of, progress_of, results_of
 from holdfast.workers.registry import WORKERS
 from holdfast.workers.running.settlements import CANCELS
 from holdfast.workers.steps.rows import maps_prefix, signals_of, steps_of
@@ -29,4 +29,5 @@ def worker_grants(queue: str) -> list[Grant]:
         Grant(f"dict:{signals_of(queue)}:read,write", "receive signals, and report to parents (`job.wait`, `job.call`)"),
         Grant(f"dict:{maps_prefix(queue)}*:read,write,manage", "collect the results of many children (`job.map`)"),
         Grant(f"dict:{ledger_of(queue)}:read,write", "remember finished effects (`idempotent=True`)"),
+        Grant(f"dict:{breaker_of(queue)}:read,write,hold", "share a breaker (`Breaker(shared=True)`)"),
     ]

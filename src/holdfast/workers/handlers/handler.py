@@ -13,7 +13,20 @@ from holdfast.results import MISSING
 from holdfast.tracing import is_traced, working_on
 from holdfast.workers.handlers.async_jobs import AsyncJobContext
 from holdfast.workers.handlers.jobs import JobContext, StopReason, running, stop_error
-from holdfast.workers.handlers.outcomes import DONE, LOST, RELEASED, Bury, Outcome, Retry, Snooze, UnknownTask, shown, text_of, unknown
+from holdfast.workers.handlers.outcomes import (
+    DONE,
+    LOST,
+    RELEASED,
+    Bury,
+    Outcome,
+    Retry,
+    Snooze,
+    Throttle,
+    UnknownTask,
+    shown,
+    text_of,
+    unknown,
+)
 from holdfast.workers.handlers.signatures import wants_job
 from holdfast.workers.once_record import done_entry
 from holdfast.workers.steps.access import StepSetting
@@ -165,17 +178,23 @@ class Performance:
                 failure.__context__ = error
                 error = failure
         job.raised = error
-        match error:
-            case Snooze():
-                return Outcome("snoozed", error=error.reason, delay_s=error.delay_s)
-            case Retry():
-                return Outcome("failed", error=text_of(error) or "the handler asked for a retry", delay_s=error.delay_s)
-            case Bury():
-                return Outcome("buried", error=text_of(error) or "the handler buried it")
-            case _ if job.durable.is_final(error):
-                return Outcome("buried", error=shown(error))  # Another run would end in the same way.
-            case _:
-                return Outcome("failed", error=shown(error))
+        return _raised(error, job)
+
+
+def _raised(error: BaseException, job: JobContext) -> Outcome:
+    match error:
+        case Snooze():
+            return Outcome("snoozed", error=error.reason, delay_s=error.delay_s)
+        case Throttle():
+            return Outcome("snoozed", error=error.reason, delay_s=error.delay_s, throttles="group" if error.group else "queue")
+        case Retry():
+            return Outcome("failed", error=text_of(error) or "the handler asked for a retry", delay_s=error.delay_s)
+        case Bury():
+            return Outcome("buried", error=text_of(error) or "the handler buried it")
+        case _ if job.durable.is_final(error):
+            return Outcome("buried", error=shown(error))  # Another run would end in the same way.
+        case _:
+            return Outcome("failed", error=shown(error))
 
 
 def _stopped(reason: StopReason, job: JobContext) -> Outcome:

@@ -44,6 +44,21 @@ class Bury(Exception):  # noqa: N818 - as above
     """Raise it in a handler that can never succeed: the message goes to the dead letters at once."""
 
 
+class Throttle(Exception):  # noqa: N818 - as above
+    """Raise it in a handler whose service asks for less: nothing of the queue, or of the job's group, is handed out for `delay_s` s.
+
+    It holds for every worker of the queue. The job goes back to its place, and no attempt is burnt.
+    """
+
+    delay_s: float
+
+    def __init__(self, delay_s: float, reason: str | None = None, *, group: bool = False) -> None:
+        super().__init__(delay_s, reason, group)
+        self.delay_s = check_duration(delay_s, "delay_s")
+        self.reason = reason
+        self.group = group
+
+
 class UnknownTask(Exception):  # noqa: N818 - as above
     """The message is for a task, a version or a parameter that this worker does not have; another one may."""
 
@@ -61,6 +76,8 @@ class Outcome(Struct, frozen=True, omit_defaults=True):
     """When to try again; None leaves that to the back-off."""
     trace: str | None = None
     """Where it was raised, if that was in another process."""
+    throttles: Literal["queue", "group"] | None = None
+    """What is to be throttled for `delay_s`, for all workers."""
 
 
 DONE = Outcome("done")

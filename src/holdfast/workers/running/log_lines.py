@@ -35,7 +35,8 @@ def _line(run: Run, outcome: Outcome) -> tuple[int, str, tuple[Any, ...]]:
         case "buried":
             return logging.ERROR, "is buried: %s", (outcome.error,)
         case "snoozed":
-            return logging.INFO, "snoozes, again in %s%s", (seconds(outcome.delay_s or 0.0), f": {outcome.error}" if outcome.error else "")
+            what = "snoozes, again in" if outcome.throttles is None else f"throttles its {outcome.throttles} for"
+            return logging.INFO, "%s %s%s", (what, seconds(outcome.delay_s or 0.0), f": {outcome.error}" if outcome.error else "")
         case "suspended" if (outcome.delay_s or 0.0) >= FOREVER_S:
             return logging.INFO, "sleeps until a signal comes", ()
         case "suspended":

@@ -4,13 +4,15 @@ import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
-from holdfast.holding.hold import Hold
+from holdfast.commands import Claimed
+from holdfast.holding.hold import Hold, lease_of
 from holdfast.holding.keepalive import Keepalive
+from holdfast.policy_records import Policy
 from holdfast.records import Message, Receipt
 from holdfast.workers.handlers.jobs import StopReason
 from holdfast.workers.handlers.outcomes import LOST, RELEASED, Outcome
 from holdfast.workers.orders import Orders
-from holdfast.workers.running.breaker import Circuit
+from holdfast.workers.running.breaker import Circuit, SharedCircuit
 from holdfast.workers.running.log_lines import log_settled
 from holdfast.workers.running.pools import Pools
 from holdfast.workers.running.prefetch import Ahead
@@ -26,6 +28,8 @@ SETTLE_MOST = 500
 
 FAILED = ("failed", "buried")
 
+NO_POLICY = Policy()
+
 _log = logging.getLogger("holdfast.worker")
 
 
@@ -38,7 +42,7 @@ class Crew:
     now: Callable[[], float]
     bell: Bell
     desk: Desk
-    circuit: Circuit
+    circuit: Circuit | SharedCircuit
     done: int
     failed: int
     abandoned: int
@@ -52,7 +56,11 @@ class Crew:
         self.now = keepalive.now
         self.bell = Bell()
         self.desk = Desk(self.bell, self.now)
-        self.circuit = Circuit(orders.breaker)
+        breaker = orders.breaker
+        self.circuit = SharedCircuit(breaker) if breaker is not None and breaker.shared else Circuit(breaker)
+        self.policy = NO_POLICY
+        """What the queue's settings said when they were last read."""
+        self._is_careful = False
         self.running: dict[Receipt, Run] = {}
         self.done = self.failed = self.abandoned = self.started = self.unstarted = 0
         self._ahead = Ahead(orders.ahead, orders.concurrency)
@@ -66,7 +74,8 @@ class Crew:
     def room(self) -> int:
         """How many more messages it may take on now."""
         now, orders = self.now(), self.orders
-        free = min(orders.concurrency + self._ahead.size - len(self.running), CLAIM_MOST)
+        ahead = 0 if self._is_careful else self._ahead.size
+        free = min(orders.concurrency + ahead - len(self.running), CLAIM_MOST)
         if orders.breaker is not None:
             free = int(min(free, self.circuit.room(now, len(self.running))))
         if orders.min_interval_s and free > 0:
@@ -85,14 +94,21 @@ class Crew:
         pause_s = self._next_start_at - now if self.orders.min_interval_s else 0.0
         return self.circuit.closes_in_s(now) or (pause_s if pause_s > 0 else None)
 
-    def take_on(self, messages: Sequence[Message], asked: int, started: float) -> list[Run]:
+    def take_on(self, claimed: Claimed, asked: int, started: float) -> list[Run]:
         """Hold on to what was claimed by a request of that moment for so many, and return what is to begin, sooner or later.
 
         Nothing of it may begin before what ended meanwhile, and must not be held beside it, is back in the store.
         """
+        messages = claimed.messages
+        if messages or claimed.careful:
+            self._is_careful = claimed.careful
         free = max(0, self.orders.concurrency - len(self.running))
         runs = [self._prepare(message, started) for message in messages]
         at_once, ahead = runs[:free], runs[free:]
+        if ahead and self._is_careful:
+            # What waits here takes a place or a part of a rate from others.
+            self.release([*self._ahead.withdraw(), *ahead])
+            ahead = []
         if ahead and not self.orders.prefetch and any(runs_alone(run) for run in runs):
             self._ahead.be_careful()
             self.release([*self._ahead.withdraw(), *ahead])
@@ -111,15 +127,19 @@ class Crew:
         orders = self.orders
         hold = Hold(
             message.receipt,
-            orders.lease_s,
+            lease_of(message) if orders.by_policy else orders.lease_s,
             started,
             self.now,
             renew_interval_s=orders.renew_interval_s,
             max_hold_s=orders.max_hold_s,
         )
         options = orders.table.find(message) or self._pools.unknown
+        if self.policy is not NO_POLICY:
+            options = options.under(self.policy)
         job = options.handler.job(message, self._pools.setting(options), started)
         run = Run(message, hold, job, options, performance=self._pools.performance(options), crew=self)
+        run.is_careful = self._is_careful
+        run.keeps_trace = self.policy.keep_done_s is not None
         job.reports_to(partial(self.desk.report, run))
         hold.on_lost(partial(self._is_lost, run))
         self.running[run.receipt] = run

@@ -32,8 +32,10 @@ class Run:
         "handle",
         "has_reported",
         "hold",
+        "is_careful",
         "is_unknown",
         "job",
+        "keeps_trace",
         "ledger_key",
         "message",
         "options",
@@ -73,6 +75,10 @@ class Run:
         self.is_unknown = False
         self.has_reported = False
         self.reported_at = -math.inf
+        self.is_careful = False
+        """Whether a limit or a rate counts it: then it is said if it was never begun."""
+        self.keeps_trace = False
+        """Whether the store keeps where it failed."""
         # Each is taken by whoever comes first, in one step of the interpreter.
         self._turn = [None]
         self._end = [None]

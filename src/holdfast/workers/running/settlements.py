@@ -7,9 +7,10 @@ from msgspec import Raw, json
 from msgspec.structs import replace
 
 from holdfast.codec import encode_key
-from holdfast.commands import Change, Move, Settle, Write
+from holdfast.commands import Change, Configure, Move, Settle, Write
 from holdfast.commands.endings import Budget
 from holdfast.workers.handlers.outcomes import Outcome
+from holdfast.workers.handlers.tracebacks import trace_of
 from holdfast.workers.names import errors_of, failure_key, ledger_of, progress_of, results_of
 from holdfast.workers.once_record import LedgerEntry
 from holdfast.workers.running.kept_errors import error_key, error_of
@@ -36,25 +37,54 @@ def settling_commands(finished: Sequence[Finished], progress: dict[Run, Raw]) ->
             run.has_reported = True
             writes.put(progress_of(run.message.queue), encode_key(run.message.id), report, run.options.keep_result_s)
     settled = {(run.message.queue, run.message.id) for run, _ in finished}
-    return [*_settles(finished), *writes.commands(), *_wake_ups(finished, settled)]
+    return [*_settles(finished), *writes.commands(), *_wake_ups(finished, settled), *_throttles(finished)]
 
 
 def _settles(finished: Sequence[Finished]) -> list[Settle]:
     done = [run.receipt for run, outcome in finished if outcome.how in ("done", "cancelled")]
-    released = [run.receipt for run, outcome in finished if outcome.how == "released"]
+    released = [run.receipt for run, outcome in finished if outcome.how == "released" and not _is_unstarted(run)]
+    unstarted = [run.receipt for run, outcome in finished if outcome.how == "released" and _is_unstarted(run)]
     settles = [Settle(done)] if done else []
     if released:
         settles.append(Settle(released, "ready", "place"))
+    if unstarted:
+        settles.append(Settle(unstarted, "ready", "place", unstarted=True))
     return settles + [_settle(run, outcome) for run, outcome in finished if outcome.how in ("failed", "buried", "snoozed", "suspended")]
+
+
+def _is_unstarted(run: Run) -> bool:
+    """Whether the store is to know that it never began: what it used of a rate is given back."""
+    return run.is_careful and run.began_at is None
+
+
+def _throttles(finished: Sequence[Finished]) -> list[Configure]:
+    """What handlers asked to be throttled, each for the longest time."""
+    longest: dict[tuple[str, str | None], float] = {}
+    for run, outcome in finished:
+        if outcome.throttles is not None:
+            named = run.message.queue, (run.message.group or "") if outcome.throttles == "group" else None
+            longest[named] = max(longest.get(named, 0.0), outcome.delay_s or 0.0)
+    return [Configure("queue", queue, group=group, throttle_s=delay_s) for (queue, group), delay_s in longest.items()]
+
+
+def _trace(run: Run, outcome: Outcome) -> str | None:
+    """Where it failed, for a queue that keeps that."""
+    if not run.keeps_trace:
+        return None
+    return outcome.trace if outcome.trace is not None or run.job.raised is None else trace_of(run.job.raised)
 
 
 def _settle(run: Run, outcome: Outcome) -> Settle:
     options = run.options
     match outcome.how:
+        case "snoozed" if outcome.throttles is not None:
+            return Settle([run.receipt], "ready", "place", error=outcome.error)
         case "snoozed" | "suspended":
             return Settle([run.receipt], "ready", delay_s=outcome.delay_s or 0.0, error=outcome.error)
         case "buried":
-            return Settle([run.receipt], "dead", error=outcome.error, counts=True, dead_letter=options.dead_letter_queue)
+            return Settle(
+                [run.receipt], "dead", error=outcome.error, counts=True, dead_letter=options.dead_letter_queue, trace=_trace(run, outcome)
+            )
         case _:
             return Settle(
                 [run.receipt],
@@ -64,6 +94,7 @@ def _settle(run: Run, outcome: Outcome) -> Settle:
                 counts=True,
                 max_attempts=options.max_attempts,
                 dead_letter=options.dead_letter_queue,
+                trace=_trace(run, outcome),
             )
 
 

@@ -3,19 +3,23 @@
 import math
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import AbstractContextManager
 
 from msgspec import Raw
 
 from holdfast._async.flows.working.admitting import admit
+from holdfast._async.flows.working.registering import policy_of
+from holdfast._async.flows.working.shared_breaker import AsyncSharedBreaker
 from holdfast._async.flows.working.stepping import NOTHING, step
 from holdfast.backoff import Backoff
+from holdfast.client import ControlPlaneClient
 from holdfast.commands import Claim, Claimed
 from holdfast.commands.topics import worker_topic
 from holdfast.errors import Closed, StoreFull, StoreUnavailable
-from holdfast.stores import AsyncStore
 from holdfast.stores.waiting.waiters import Mark
 from holdfast.wording import counted
 from holdfast.workers.orders import Orders
+from holdfast.workers.running.breaker import SharedCircuit
 from holdfast.workers.running.log_lines import log
 from holdfast.workers.running.places import Place
 from holdfast.workers.running.running_jobs import Crew
@@ -34,7 +38,7 @@ class AsyncQueueShift:
 
     def __init__(
         self,
-        store: AsyncStore,
+        client: ControlPlaneClient,
         orders: Orders,
         crew: Crew,
         place: Place,
@@ -45,18 +49,21 @@ class AsyncQueueShift:
         beat: Callable[[], Awaitable[None]],
         end: Callable[[], None],
     ) -> None:
-        self._store = store
+        self._store = client.async_store
         self._orders = orders
         self.crew = crew
         self._place = place
         self._state = state
         self._topic = worker_topic(incarnation)
         self._claimer = f"{orders.name}/{incarnation[-12:]}"
-        self._fallback = orders.fallback(crew.queue)
         self._is_once = any(options.idempotent for options in orders.table.all())
         self._until_empty = until_empty
         self._beat = beat
         self._end = end
+        self._breaker: AsyncSharedBreaker | None = None
+        if isinstance(crew.circuit, SharedCircuit):
+            self._breaker = AsyncSharedBreaker(client, orders, crew.queue, self._claimer, crew.circuit)
+        self._look_at = -math.inf
         self._unsettled: list[Finished] = []
         self._unbegun: list[Run] = []
         self._unreported: dict[Run, Raw] = {}
@@ -83,10 +90,13 @@ class AsyncQueueShift:
             return
         try:
             await self._beat()
+            await self._learn()
             self.crew.give_back(at_once=self._state.is_paused or not claims)
             has_ended = self._collect()
+            if self._breaker is not None:
+                await self._breaker.look(len(self.crew.running), may_claim=claims and not self._state.is_paused)
             room = self._room() if claims else 0
-            with self._place.stand(room) as mark:
+            with self._stand(room) as mark:
                 claimed = await self._ask(room)
                 if claimed.messages:
                     mark.used()
@@ -95,11 +105,40 @@ class AsyncQueueShift:
                     self._end()
                 elif self._until_empty and has_ended:
                     return  # What was just given back is due, perhaps; the step saw what was before it.
-                elif claimed.due_in_s != 0.0 and (room or not has_ended):
+                elif claimed.due_in_s != 0.0 and (room or not has_ended) and not await self._breaker_has_closed():
                     # What ended without room for more may have been the last, or have made room.
                     await self._rest(mark, claimed.due_in_s, until)
         except (StoreUnavailable, StoreFull) as error:
             await self._wait_for_store(error, until)
+
+    async def _learn(self) -> None:
+        """Read the queue's policy, as often as the worker shows that it lives."""
+        now, heartbeat_s = self.crew.now(), self._orders.heartbeat_s
+        if now < self._look_at:
+            return
+        self.crew.policy = await policy_of(self._store, self.crew.queue)
+        self._look_at = math.inf if heartbeat_s is None else now + heartbeat_s
+
+    def _stand(self, room: int) -> AbstractContextManager[Mark]:
+        """What to wait on in this turn."""
+        if room or self._breaker is None or not self._is_open():
+            return self._place.stand(room)
+        return self._store.mark(self._breaker.topic)
+
+    def _is_open(self) -> bool:
+        return self.crew.circuit.state(self.crew.now()) == "open"
+
+    async def _breaker_has_closed(self) -> bool:
+        """Whether the breaker that all share was closed before the caller could wait for that."""
+        if self._breaker is None or self._state.is_paused or self._state.is_stopping or not self._is_open():
+            return False
+        await self._breaker.look(len(self.crew.running), may_claim=True)
+        return not self._is_open()
+
+    async def leave(self) -> None:
+        """Leave to others what only one worker has."""
+        if self._breaker is not None:
+            await self._breaker.leave()
 
     def _collect(self) -> bool:
         """Take in what has ended; whether anything had."""
@@ -128,8 +167,8 @@ class AsyncQueueShift:
 
     @property
     def _gives_back(self) -> bool:
-        """Whether something is still to be given back that did not, or not wholly, run."""
-        return any(outcome.how == "released" for _, outcome in self._unsettled)
+        """Whether something is still to be given back that did not, or not wholly, run, or to be throttled."""
+        return any(outcome.how == "released" or outcome.throttles is not None for _, outcome in self._unsettled)
 
     async def _ask(self, room: int) -> Claimed:
         """Take the one step, and begin what it claimed."""
@@ -144,7 +183,7 @@ class AsyncQueueShift:
             self._unreported = {}
             self._state.came_back()
         if room:
-            self._unbegun += crew.take_on(claimed.messages, room, started)
+            self._unbegun += crew.take_on(claimed, room, started)
             if claimed.messages:
                 self._collect()
         if self._unbegun and not self._gives_back:
@@ -181,7 +220,7 @@ class AsyncQueueShift:
 
     def _claim(self, room: int) -> Claim:
         orders = self._orders
-        max_attempts, dead_letter = self._fallback
+        max_attempts, dead_letter = orders.fallback(self.crew.queue, self.crew.policy)
         return Claim(
             self.crew.queue,
             self._claimer,
@@ -190,6 +229,7 @@ class AsyncQueueShift:
             expired_to=orders.expired_to,
             max_attempts=max_attempts,
             dead_letter=dead_letter,
+            by_policy=orders.by_policy,
         )
 
     async def _begin(self) -> None:

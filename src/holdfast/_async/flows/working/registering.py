@@ -5,10 +5,12 @@ import platform
 from datetime import UTC, datetime
 
 from holdfast.codec import encode_key
-from holdfast.commands import Change, Read, Write
+from holdfast.commands import Change, Names, Read, Write
+from holdfast.policy_records import Policy
 from holdfast.stores import AsyncStore
 from holdfast.workers.orders import Orders
 from holdfast.workers.registry import MISSED_BEATS, WORKERS, WorkerHealth, WorkerInfo, info_of
+from holdfast.workers.running.running_jobs import NO_POLICY
 
 
 class AsyncRegistration:
@@ -48,6 +50,12 @@ class AsyncRegistration:
         """Leave the registry."""
         if self._orders.heartbeat_s is not None:
             await self._store.execute(Write(WORKERS, [Change(self._key, "delete")]))
+
+
+async def policy_of(store: AsyncStore, queue: str) -> Policy:
+    """What the settings of a queue say about its messages."""
+    settings = (await store.execute(Names("queue", queue, limit=1, exact=True))).settings
+    return NO_POLICY if not settings or settings[0].policy is None else settings[0].policy
 
 
 async def workers(store: AsyncStore) -> list[WorkerInfo]:

@@ -45,7 +45,7 @@ class AsyncShift:
         self._crews = [Crew(orders, queue, client.keepalive, self._pools) for queue in orders.queues]
         self._queues = [
             AsyncQueueShift(
-                self._store,
+                client,
                 orders,
                 crew,
                 place,
@@ -192,6 +192,8 @@ class AsyncShift:
 
     async def _leave(self) -> None:
         try:
+            for queue in self._queues:
+                await queue.leave()
             await self._registration.end()
         except (StoreUnavailable, StoreFull, Closed) as error:
             _log.debug("worker %s could not leave the registry; its entry ends by itself: %s", self.orders.name, error)

@@ -6,10 +6,12 @@ import platform
 from datetime import UTC, datetime
 
 from holdfast.codec import encode_key
-from holdfast.commands import Change, Read, Write
+from holdfast.commands import Change, Names, Read, Write
+from holdfast.policy_records import Policy
 from holdfast.stores import Store
 from holdfast.workers.orders import Orders
 from holdfast.workers.registry import MISSED_BEATS, WORKERS, WorkerHealth, WorkerInfo, info_of
+from holdfast.workers.running.running_jobs import NO_POLICY
 
 
 class Registration:
@@ -49,6 +51,12 @@ class Registration:
         """Leave the registry."""
         if self._orders.heartbeat_s is not None:
             self._store.execute(Write(WORKERS, [Change(self._key, "delete")]))
+
+
+def policy_of(store: Store, queue: str) -> Policy:
+    """What the settings of a queue say about its messages."""
+    settings = (store.execute(Names("queue", queue, limit=1, exact=True))).settings
+    return NO_POLICY if not settings or settings[0].policy is None else settings[0].policy
 
 
 def workers(store: Store) -> list[WorkerInfo]:

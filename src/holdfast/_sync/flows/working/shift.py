@@ -46,7 +46,7 @@ class Shift:
         self._crews = [Crew(orders, queue, client.keepalive, self._pools) for queue in orders.queues]
         self._queues = [
             QueueShift(
-                self._store,
+                client,
                 orders,
                 crew,
                 place,
@@ -193,6 +193,8 @@ class Shift:
 
     def _leave(self) -> None:
         try:
+            for queue in self._queues:
+                queue.leave()
             self._registration.end()
         except (StoreUnavailable, StoreFull, Closed) as error:
             _log.debug("worker %s could not leave the registry; its entry ends by itself: %s", self.orders.name, error)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from msgspec import Raw
+from msgspec.structs import replace
 
 from holdfast.commands import Change, Claim, Claimed, Held, Length, Move, Together, Write
 from holdfast.errors import ClaimLost, Closed, HoldfastError, Refused, StoreUnavailable
@@ -125,6 +126,8 @@ def _settle_each(store: Store, finished: list[Finished], settled: list[Finished]
 def _attempts(run: Run, outcome: Outcome, reason: Exception) -> Iterator[Outcome]:
     """How to settle it, and, each time that is refused, how else."""
     yield outcome
+    if outcome.throttles is not None:
+        yield replace(outcome, throttles=None)  # It may not, or not here: at least this job waits.
     if outcome.how == "done" and outcome.stored is not None:
         yield Outcome("done", missing=shown(reason))  # What ran must not run again because of its result.
     yield _refused(run, outcome, f"it could not be settled: {shown(reason)}")
