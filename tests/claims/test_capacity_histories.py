@@ -76,7 +76,7 @@ def history(store: Store, seed: int) -> list[Operation]:
 @pytest.mark.parametrize("seed", range(3))
 def test_an_order_of_the_calls_explains_every_grant_and_refusal(store: Store, seed: int) -> None:
     seen = history(store, seed)
-    assert any(operation.kind == "acquire" and not operation.answer for operation in seen)
+    assert any(operation.kind == "acquire" and operation.answer is False for operation in seen)
     assert is_linearizable(seen, NOTHING, capacity_step(CAPACITY))
 
 

@@ -1,5 +1,7 @@
 """A breaker that the workers of a queue share: it opens for all of them, and one of them lets one job try."""
 
+from typing import Any
+
 import pytest
 
 from holdfast import Backoff, Breaker
@@ -39,14 +41,11 @@ def service() -> Service:
     return Service()
 
 
-def make(client: ControlPlaneClient, service: Service, name: str, breaker: Breaker = BREAKER) -> "AsyncWorker[int, None, object]":
-    worker: AsyncWorker[int, None, object] = AsyncWorker(
-        service.call, "jobs", client=client, name=name, breaker=breaker, backoff=NEVER, lease_s=9999.0, schedules=False
-    )
-    return worker
+def make(client: ControlPlaneClient, service: Service, name: str, breaker: Breaker = BREAKER) -> "AsyncWorker[int, None, Any]":
+    return AsyncWorker(service.call, "jobs", client=client, name=name, breaker=breaker, backoff=NEVER, lease_s=9999.0, schedules=False)
 
 
-async def are_open(runner: AsyncRunner, queue: AsyncQueue[int], *workers: "AsyncWorker[int, None, object]") -> None:
+async def are_open(runner: AsyncRunner, queue: AsyncQueue[int], *workers: "AsyncWorker[int, None, Any]") -> None:
     """Wait until each has seen that the breaker is open, and nothing is claimed any more."""
     await runner.until(lambda: all(worker.health.state == "open" for worker in workers))
     while (await queue.stats()).leased:

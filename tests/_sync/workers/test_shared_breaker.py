@@ -1,6 +1,8 @@
 # Generated from tests/_async/workers/test_shared_breaker.py by tools/unasync.py; do not edit.
 """A breaker that the workers of a queue share: it opens for all of them, and one of them lets one job try."""
 
+from typing import Any
+
 import pytest
 
 from holdfast import Backoff, Breaker
@@ -38,14 +40,11 @@ def service() -> Service:
     return Service()
 
 
-def make(client: ControlPlaneClient, service: Service, name: str, breaker: Breaker = BREAKER) -> "Worker[int, None, object]":
-    worker: Worker[int, None, object] = Worker(
-        service.call, "jobs", client=client, name=name, breaker=breaker, backoff=NEVER, lease_s=9999.0, schedules=False
-    )
-    return worker
+def make(client: ControlPlaneClient, service: Service, name: str, breaker: Breaker = BREAKER) -> "Worker[int, None, Any]":
+    return Worker(service.call, "jobs", client=client, name=name, breaker=breaker, backoff=NEVER, lease_s=9999.0, schedules=False)
 
 
-def are_open(runner: Runner, queue: Queue[int], *workers: "Worker[int, None, object]") -> None:
+def are_open(runner: Runner, queue: Queue[int], *workers: "Worker[int, None, Any]") -> None:
     """Wait until each has seen that the breaker is open, and nothing is claimed any more."""
     runner.until(lambda: all(worker.health.state == "open" for worker in workers))
     while (queue.stats()).leased:
