@@ -28,7 +28,7 @@ async def test_fair_groups_take_turns_whoever_came_first(jobs: AsyncQueue[Any]) 
     await jobs.put_many([("a", n) for n in range(5)], group="a")
     await jobs.put_many([("b", n) for n in range(2)], group="b")
     await jobs.put("without")
-    assert await claimed(jobs, 6) == [["a", 0], ["b", 0], "without", ["a", 1], ["b", 1], ["a", 2]]
+    assert await claimed(jobs, 6) == [("a", 0), ("b", 0), "without", ("a", 1), ("b", 1), ("a", 2)]
 
 
 async def test_without_groups_a_group_is_a_label(jobs: AsyncQueue[Any]) -> None:

@@ -22,7 +22,8 @@ async def test_a_worker_that_says_nothing_takes_the_budget_of_the_queue(client: 
     await worker.put(1)
     await worker.run(until_empty=True, signals=False)
     (dead,) = await AsyncQueue[int]("dead-jobs", client=client).browse()
-    assert dead.last_error == "ValueError: broken"
+    assert dead.metadata is not None
+    assert dead.metadata["dead_letter"]["error"] == "ValueError: broken"
 
 
 async def test_a_worker_that_says_how_often_is_believed(client: ControlPlaneClient) -> None:

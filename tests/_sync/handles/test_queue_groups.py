@@ -27,7 +27,7 @@ def test_fair_groups_take_turns_whoever_came_first(jobs: Queue[Any]) -> None:
     jobs.put_many([("a", n) for n in range(5)], group="a")
     jobs.put_many([("b", n) for n in range(2)], group="b")
     jobs.put("without")
-    assert claimed(jobs, 6) == [["a", 0], ["b", 0], "without", ["a", 1], ["b", 1], ["a", 2]]
+    assert claimed(jobs, 6) == [("a", 0), ("b", 0), "without", ("a", 1), ("b", 1), ("a", 2)]
 
 
 def test_without_groups_a_group_is_a_label(jobs: Queue[Any]) -> None:

@@ -19,7 +19,8 @@ def test_a_worker_that_says_nothing_takes_the_budget_of_the_queue(client: Contro
     worker.put(1)
     worker.run(until_empty=True, signals=False)
     (dead,) = Queue[int]("dead-jobs", client=client).browse()
-    assert dead.last_error == "ValueError: broken"
+    assert dead.metadata is not None
+    assert dead.metadata["dead_letter"]["error"] == "ValueError: broken"
 
 
 def test_a_worker_that_says_how_often_is_believed(client: ControlPlaneClient) -> None:

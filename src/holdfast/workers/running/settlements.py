@@ -17,7 +17,7 @@ from holdfast.workers.running.kept_errors import error_key, error_of
 from holdfast.workers.running.runs import Finished, Run
 from holdfast.workers.steps.rows import CANCELS, CHILDREN, Parent, Report, parent_in, report_key, signal_key, signals_of
 
-__all__ = ["CANCELS", "decided", "failure_key", "is_last", "late_parents", "runs_alone", "settling_commands"]
+__all__ = ["CANCELS", "decided", "failure_key", "is_last", "late_parents", "runs_alone", "settling_commands", "throttles_of"]
 
 
 LATE = 200
@@ -37,7 +37,7 @@ def settling_commands(finished: Sequence[Finished], progress: dict[Run, Raw]) ->
             run.has_reported = True
             writes.put(progress_of(run.message.queue), encode_key(run.message.id), report, run.options.keep_result_s)
     settled = {(run.message.queue, run.message.id) for run, _ in finished}
-    return [*_settles(finished), *writes.commands(), *_wake_ups(finished, settled), *_throttles(finished)]
+    return [*_settles(finished), *writes.commands(), *_wake_ups(finished, settled)]
 
 
 def _settles(finished: Sequence[Finished]) -> list[Settle]:
@@ -57,8 +57,8 @@ def _is_unstarted(run: Run) -> bool:
     return run.is_careful and run.began_at is None
 
 
-def _throttles(finished: Sequence[Finished]) -> list[Configure]:
-    """What handlers asked to be throttled, each for the longest time."""
+def throttles_of(finished: Sequence[Finished]) -> list[Configure]:
+    """What handlers asked to be throttled, each for the longest time; no part of the step that settles them, which is under the queue."""
     longest: dict[tuple[str, str | None], float] = {}
     for run, outcome in finished:
         if outcome.throttles is not None:

@@ -8,12 +8,12 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from holdfast.commands import Change, Claim, Claimed, Held, Length, Move, Together, Write
-from holdfast.errors import ClaimLost, Closed, HoldfastError, Refused, StoreUnavailable
+from holdfast.errors import ClaimLost, Closed, HoldfastError, NotAllowed, Refused, StoreUnavailable
 from holdfast.stores import AsyncStore
 from holdfast.wording import counted
 from holdfast.workers.handlers.outcomes import Outcome, shown
 from holdfast.workers.running.runs import Finished, Run
-from holdfast.workers.running.settlements import COUNT_TTL_S, decided, late_parents, settling_commands
+from holdfast.workers.running.settlements import COUNT_TTL_S, decided, late_parents, settling_commands, throttles_of
 from holdfast.workers.steps.rows import CHILDREN, signal_key, signals_of
 
 NOTHING = Claimed([])
@@ -36,7 +36,7 @@ async def step(
     `settled` gets those that were settled, and how. Raises `StoreUnavailable` with nothing more done, or perhaps all of it: the caller who
     asks again finds out.
     """
-    finished = await _settle_alone(store, finished, settled)
+    finished = await _settle_alone(store, await _throttled(store, finished), settled)
     while True:
         commands = settling_commands(finished, progress or {})
         if claim is not None:
@@ -69,6 +69,19 @@ async def _wake_parents(store: AsyncStore, settled: list[Finished]) -> None:
         if parent.marks is not None and await store.execute(Length(parent.marks)) >= parent.total:
             count = Change(signal_key(parent.id, CHILDREN), "increment", by=1, ttl_s=COUNT_TTL_S)
             await store.execute(Together([Write(signals_of(parent.queue), [count]), Move(parent.queue, "due", [parent.id])]))
+
+
+async def _throttled(store: AsyncStore, finished: list[Finished]) -> list[Finished]:
+    """Throttle what handlers asked for, before their jobs are back in line; where that is not allowed, at least the job waits."""
+    if all(outcome.throttles is None for _, outcome in finished):
+        return finished
+    try:
+        for command in throttles_of(finished):
+            await store.execute(command)
+    except (NotAllowed, Refused) as error:
+        _log.warning("a job could not throttle its queue, and waits alone: %s", error)
+        return [(run, replace(outcome, throttles=None)) for run, outcome in finished]
+    return finished
 
 
 async def _execute(store: AsyncStore, commands: list[Any]) -> list[Any]:
@@ -125,8 +138,6 @@ async def _settle_each(store: AsyncStore, finished: list[Finished], settled: lis
 def _attempts(run: Run, outcome: Outcome, reason: Exception) -> Iterator[Outcome]:
     """How to settle it, and, each time that is refused, how else."""
     yield outcome
-    if outcome.throttles is not None:
-        yield replace(outcome, throttles=None)  # It may not, or not here: at least this job waits.
     if outcome.how == "done" and outcome.stored is not None:
         yield Outcome("done", missing=shown(reason))  # What ran must not run again because of its result.
     yield _refused(run, outcome, f"it could not be settled: {shown(reason)}")
