@@ -1,5 +1,7 @@
 """A worker keeps to the settings of its queue: budget, lease, back-off, limits, rates, strict groups, throttles."""
 
+from typing import Any
+
 import pytest
 
 from holdfast import Backoff, JobContext, Rate, Throttle
@@ -10,6 +12,14 @@ from holdfast.testing.clock import FakeClock
 from tests.runners import AsyncGate, AsyncRunner
 
 pytestmark = pytest.mark.anyio
+
+
+def is_at_rest(worker: AsyncWorker[Any, Any, Any], running: int = 0) -> bool:
+    """Whether it waits, with so many jobs and nothing left to settle."""
+    shift = worker._shift
+    assert shift is not None
+    crew = shift._crews[0]
+    return len(crew.running) == running and crew.desk.is_empty and not shift._queues[0]._unsettled and crew.bell._mark is not None
 
 
 async def test_a_worker_that_says_nothing_takes_the_budget_of_the_queue(client: ControlPlaneClient) -> None:
@@ -53,8 +63,7 @@ async def test_a_job_that_throttles_stops_the_queue_for_all_workers(client: Cont
     queue = AsyncQueue[int]("jobs", client=client)
     await queue.put_many([1, 2])
     async with worker, AsyncRunner() as runner:
-        while not (await queue.browse())[0].attempts or (await queue.stats()).leased:
-            await runner.until(lambda: bool(calls))
+        await runner.until(lambda: bool(calls) and is_at_rest(worker))
         async with other:
             assert (await queue.explain((await queue.browse())[0])).reason == "throttled"
             assert calls == [1]
@@ -94,11 +103,8 @@ async def test_a_worker_under_a_limit_claims_nothing_ahead(client: ControlPlaneC
     worker = AsyncWorker(handle, "jobs", client=client, prefetch=5, lease_s=9999.0)
     async with worker, AsyncRunner() as runner:
         await began.wait()
-        shift = worker._shift
-        assert shift is not None
-        await runner.until(lambda: len(shift._crews[0].running) == 1)
-        while (await queue.stats()).leased != 1:
-            await runner.until(lambda: True)
+        await runner.until(lambda: is_at_rest(worker, 1))
+        assert (await queue.stats()).leased == 1
         gate.open()
         await runner.until(lambda: worker.health.done >= 3)
 
@@ -113,10 +119,9 @@ async def test_what_a_worker_gives_back_unbegun_is_given_back_to_the_rate(client
     await queue.configure(rate=Rate(1, per_s=3600.0, burst=3))
     await queue.put_many(range(3))
     worker = AsyncWorker(handle, "jobs", client=client, prefetch=2, lease_s=9999.0)
-    async with worker:
+    async with worker, AsyncRunner() as runner:
         await gate.wait()
-        while (await queue.stats()).leased != 1:
-            pass
+        await runner.until(lambda: is_at_rest(worker, 1))
         assert len(await queue.claim_many(3)) == 2, "the two that did not begin used nothing of the rate"
         hold.open()
 

@@ -1,12 +1,22 @@
 # Generated from tests/_async/workers/test_policies.py by tools/unasync.py; do not edit.
 """A worker keeps to the settings of its queue: budget, lease, back-off, limits, rates, strict groups, throttles."""
 
+from typing import Any
+
 from holdfast import Backoff, JobContext, Rate, Throttle
 from holdfast._sync.handles.queue import Queue
 from holdfast._sync.handles.worker import Worker
 from holdfast.client import ControlPlaneClient
 from holdfast.testing.clock import FakeClock
 from tests.runners import Gate, Runner
+
+
+def is_at_rest(worker: Worker[Any, Any, Any], running: int = 0) -> bool:
+    """Whether it waits, with so many jobs and nothing left to settle."""
+    shift = worker._shift
+    assert shift is not None
+    crew = shift._crews[0]
+    return len(crew.running) == running and crew.desk.is_empty and not shift._queues[0]._unsettled and crew.bell._mark is not None
 
 
 def test_a_worker_that_says_nothing_takes_the_budget_of_the_queue(client: ControlPlaneClient) -> None:
@@ -50,8 +60,7 @@ def test_a_job_that_throttles_stops_the_queue_for_all_workers(client: ControlPla
     queue = Queue[int]("jobs", client=client)
     queue.put_many([1, 2])
     with worker, Runner() as runner:
-        while not (queue.browse())[0].attempts or (queue.stats()).leased:
-            runner.until(lambda: bool(calls))
+        runner.until(lambda: bool(calls) and is_at_rest(worker))
         with other:
             assert (queue.explain((queue.browse())[0])).reason == "throttled"
             assert calls == [1]
@@ -91,11 +100,8 @@ def test_a_worker_under_a_limit_claims_nothing_ahead(client: ControlPlaneClient)
     worker = Worker(handle, "jobs", client=client, prefetch=5, lease_s=9999.0)
     with worker, Runner() as runner:
         began.wait()
-        shift = worker._shift
-        assert shift is not None
-        runner.until(lambda: len(shift._crews[0].running) == 1)
-        while (queue.stats()).leased != 1:
-            runner.until(lambda: True)
+        runner.until(lambda: is_at_rest(worker, 1))
+        assert (queue.stats()).leased == 1
         gate.open()
         runner.until(lambda: worker.health.done >= 3)
 
@@ -110,10 +116,9 @@ def test_what_a_worker_gives_back_unbegun_is_given_back_to_the_rate(client: Cont
     queue.configure(rate=Rate(1, per_s=3600.0, burst=3))
     queue.put_many(range(3))
     worker = Worker(handle, "jobs", client=client, prefetch=2, lease_s=9999.0)
-    with worker:
+    with worker, Runner() as runner:
         gate.wait()
-        while (queue.stats()).leased != 1:
-            pass
+        runner.until(lambda: is_at_rest(worker, 1))
         assert len(queue.claim_many(3)) == 2, "the two that did not begin used nothing of the rate"
         hold.open()
 
