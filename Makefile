@@ -17,7 +17,7 @@ $(error $(PYTHON) does not run; set PYTHON to a Python 3.11 or newer)
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check docs browser client bench verify versions format sizes lock audit sbom dist clean
+.PHONY: help demo test check docs browser dashboard bench verify versions format sizes lock audit sbom dist clean
 .DELETE_ON_ERROR:
 
 help:  ## this list
@@ -26,7 +26,7 @@ help:  ## this list
 demo: $(VENV)/.cli-$(VERSION)  ## a live show: workers are killed and paused, and no message is lost
 	$(BIN)/holdfast demo
 
-test: check docs browser client  ## everything CI runs: the static checks, the docs, the tests
+test: check docs browser dashboard  ## everything CI runs: the static checks, the docs, the tests
 	$(BIN)/pytest -n auto --maxprocesses 4 --dist loadgroup
 
 check: $(VENV)/.dev-$(VERSION)  ## format, lint, types, import contracts, generated code
@@ -42,7 +42,7 @@ docs: $(VENV)/.dev-$(VERSION)  ## build the documentation into site/; a broken l
 
 browser: $(VENV)/browser/chromium  ## install the Chromium that tests/browser drives
 
-client: $(VENV)/.dev-$(VERSION)  ## build the TypeScript client in web/client: types, compiler
+dashboard: $(VENV)/.dev-$(VERSION)  ## build the TypeScript client and the dashboard of the server
 	$(BIN)/python tools/web.py
 
 bench: $(patsubst %,$(VENV)/.%-$(VERSION),bench bench-worker bench-postgres bench-sentinel $(RUST_PEERS))  ## cost beside raw statements and peers, as ratios in one run

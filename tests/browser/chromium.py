@@ -1,5 +1,6 @@
 """A real headless Chromium, driven over the pipe of its DevTools protocol: messages are JSON, and each ends with a null byte."""
 
+import base64
 import fcntl
 import os
 import select
@@ -166,6 +167,10 @@ class Page:
         reply = self._call("Runtime.evaluate", asked)
         assert "exceptionDetails" not in reply, reply["exceptionDetails"]
         return reply["result"].get("value")
+
+    def picture(self) -> bytes:
+        """What the page looks like, as a PNG file."""
+        return base64.b64decode(self._call("Page.captureScreenshot", {"format": "png"})["data"])
 
     def _call(self, method: str, params: Params | None = None) -> Params:
         return self._browser.call(method, params, self._session)

@@ -9,6 +9,7 @@ from msgspec import json
 
 from holdfast.server.app import Options
 from holdfast.server.audit import Actor
+from holdfast.server.auth.browsers import POLICY
 from holdfast.server.auth.tokens import create_token
 from holdfast.stores.memory import MemoryStore
 from holdfast.testing.conformance.threads import PATIENCE_S
@@ -149,7 +150,7 @@ def test_a_program_that_is_refused_is(served: Served) -> None:
 
 SAID = {
     "cache-control": "no-store",
-    "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
+    "content-security-policy": POLICY,
     "cross-origin-resource-policy": "same-origin",
     "referrer-policy": "no-referrer",
     "x-content-type-options": "nosniff",

