@@ -146,7 +146,6 @@ class ControlPlane:
         failures = Failures(options.failed_logins, options.failed_logins_s, options.now)
         uses = TokenUses(tasks, options.now)
         routes = Routes(gets, posts, SignalRoute(store, tenants, bodies, self._memory))
-        files = read_files()
         signed_in = SignIn(
             InFlight(Fair(routes, active), options.in_flight_each, 429, each_token),
             tokens,
@@ -156,8 +155,8 @@ class ControlPlane:
             command_s=options.command_s,
             allows_copy=options.allows_copy,
         )
-        answered = Problems(Hosts(InFlight(Dashboard(signed_in, files), options.in_flight), options.hosts))
-        paths = frozenset({*gets, *posts, *files})
+        answered = Problems(Hosts(InFlight(Dashboard(signed_in, read_files()), options.in_flight), options.hosts))
+        paths = frozenset({*gets, *posts})
         dismissals = Dismissals(tokens, self._lasting, options.check_waiting_s)
         self._served = _Served(
             store,
