@@ -46,6 +46,7 @@ ROWS = [
     Row("POST /v1/move", {"queue": "q", "to": "ready", "to_queue": "dead"}, ("queue:q:manage", "queue:dead:put")),
     Row("POST /v1/browse", {"queue": "q"}, ("queue:q:read",)),
     Row("POST /v1/count", {"queue": "q"}, ("queue:q:read",)),
+    Row("POST /v1/groups", {"queue": "q"}, ("queue:q:read",)),
     Row("POST /v1/read", {"dict": "d"}, ("dict:d:read",)),
     Row("POST /v1/length", {"dict": "d"}, ("dict:d:read",)),
     Row("POST /v1/write", {"dict": "d", "changes": [{"key": "k", "value": 1}]}, ("dict:d:write",)),
@@ -196,7 +197,16 @@ def test_without_a_token_every_route_but_the_open_ones_is_closed(served: Served)
     with urllib3.PoolManager() as pool:
         assert {status(pool, served, row, None) for row in ROWS} == {401}
         assert {status(pool, served, Row(f"GET {path}", None, ()), None) for path in OPEN} == {200}
-        for path in ("GET /", "GET /nothing", "PUT /v1/put", "POST /healthz/", "GET //healthz", "GET /ns/healthz", "GET /ns/a/healthz"):
+        for path in (
+            "POST /",
+            "GET /dashboard/",
+            "GET /nothing",
+            "PUT /v1/put",
+            "POST /healthz/",
+            "GET //healthz",
+            "GET /ns/healthz",
+            "GET /ns/a/healthz",
+        ):
             assert status(pool, served, Row(path, None, ()), None) == 401, path
 
 

@@ -241,7 +241,7 @@ def by_queue(messages: Iterable[Message]) -> dict[str, list[Message]]:
 
 
 def hold_groups(tx: Transaction, queue: str, holds: Mapping[str, str]) -> None:
-    """Pause strict groups whose message died, until it is redriven or removed, or somebody resumes them."""
+    """Pause strict groups whose message died, until it is redriven or removed, or they are resumed."""
     lanes = tx.lanes(queue, holds)
     held = [lanes.get(name) or Lane(queue, name) for name in holds]
     tx.save_lanes([replace(lane, own=replace(lane.own, paused=True, held=holds[lane.name])) for lane in held])

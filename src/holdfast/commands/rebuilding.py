@@ -13,7 +13,7 @@ from holdfast.policy_records import KEPT_WHEN_DONE, SLOT_OF_GROUP, SLOT_OF_QUEUE
 from holdfast.records import Message
 
 REBUILT: Final = 10_000
-"""So many messages are looked at in one step at most, so that nobody waits for long."""
+"""So many messages are looked at in one step at most, so that no other command waits for long."""
 
 NO_POLICY: Final = Policy()
 
@@ -28,7 +28,7 @@ def _places(policy: Policy) -> tuple[bool, str, float | None]:
 
 
 def counts_claims(before: Policy | None, after: Policy | None) -> bool:
-    """Whether claims that nobody counted have to be counted now."""
+    """Whether claims that were not counted have to be counted now."""
     was, will = before or NO_POLICY, after or NO_POLICY
     return (not was.limit and bool(will.limit)) or (_limits_groups(will) and not _limits_groups(was))
 
@@ -79,7 +79,7 @@ def count_claims(tx: Transaction, policy: Policy, leased: Sequence[Message], lan
 
 
 def _line_up(tx: Transaction, queue: str, policy: Policy) -> None:
-    """Give every living message its place anew."""
+    """Give every living message a new place."""
     ready = [lined(unlined(message), policy, tx.now) for message in tx.browse(queue, "ready", Filter(), None, ALL)]
     leased = [lined(unlined(message), policy, tx.now) for message in tx.browse(queue, "leased", Filter(), None, ALL)]
     leased = [replace(message, tied=message.tied & ~SLOT_OF_GROUP) for message in leased]

@@ -111,7 +111,7 @@ def objects_of(command: Command[Any]) -> list[tuple[str, str, bool]]:
 
 
 def changes_lines(command: Configure) -> bool:
-    """Whether a change of policies may count messages anew or put them into other lanes."""
+    """Whether a change of policies may count messages again or put them into other lanes."""
     changed = (command.groups, command.group_limit, command.limit, command.order, command.aging_s)
     return command.group is None and any(one is not UNSET for one in changed)
 

@@ -71,7 +71,7 @@ class StepContext:
         return self._head_version()
 
     def again(self, *args: Any, **kwargs: Any) -> NoReturn:
-        """End this run, drop what is recorded, and begin anew with other arguments, under the same id: for jobs that never end."""
+        """End this run, drop what is recorded, and begin again with other arguments, under the same id: for jobs that never end."""
         self._suspend(Suspended([], self._encode_arguments(args, kwargs)))
 
     def _child_maker(self, task: CallableTask[..., Any], call: "Call[Any]", parent: Message) -> Callable[[str], Item]:

@@ -226,7 +226,7 @@ class History:
         return commands
 
     def beginning(self, args: Raw) -> list[Any]:
-        """What goes with the end of a run whose job begins anew with other arguments."""
+        """What goes with the end of a run whose job begins again with other arguments."""
         rows = [Change(key, "delete") for key in self._stored_keys()[:DELETE_MOST]]
         self.head = Head(self.message.token, self.setting.version, args)
         return [Write(self.dict, [*rows, self._head_change()])]

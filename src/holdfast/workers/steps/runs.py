@@ -60,7 +60,7 @@ class StepRun:
         return message.attempts > 1 or (message.metadata is not None and b'"dead_letter"' in bytes(message.metadata))
 
     def loaded(self) -> Raw | None:
-        """Go on with what was read; returns the arguments of a job that began anew."""
+        """Go on with what was read; returns the arguments of a job that began again."""
         history = None if self.steps is None else self.steps.history
         if history is None or not history.is_durable:
             return None

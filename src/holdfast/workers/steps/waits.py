@@ -23,4 +23,4 @@ class Suspended(BaseException):
         super().__init__(", ".join(wait.what for wait in waits))
         self.waits = waits
         self.anew = anew
-        """The arguments with which the job begins anew, if it does."""
+        """The arguments with which the job begins again, if it does."""

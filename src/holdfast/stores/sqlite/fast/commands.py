@@ -23,7 +23,7 @@ from holdfast.stores.sqlite.statements import SQL
 DONE = {"to": "done"}
 
 THROTTLED = "{}"
-"""What stands for the policy of a queue in which nobody gets anything for a while."""
+"""What stands for the policy of a queue that hands nothing out for a while."""
 
 is_plain: Callable[[Item], bool] = uses_only(Item, "id", "value", "priority")
 _is_item = uses_only(
