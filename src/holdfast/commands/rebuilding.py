@@ -86,7 +86,7 @@ def _line_up(tx: Transaction, queue: str, policy: Policy) -> None:
     buffered = tx.browse(queue, "buffered", Filter(), None, ALL)
     copies = [replace(unlined(message), lane=lane_of(message, policy)) for message in buffered]
     tx.restore([*ready, *leased, *copies])
-    known = {lane.name: replace(lane, live=0, turn=0) for lane in tx.find_lanes(queue, "name", ALL)}
+    known = {lane.name: replace(lane, live=0, turn=0, place=0) for lane in tx.find_lanes(queue, "name", ALL)}
     names = {message.lane for message in ready if message.lane is not None} if policy.groups is not None else set[str]()
     lanes = [known.get(name) or Lane(queue, name) for name in sorted({*known, *names})]
     if policy.groups is not None:

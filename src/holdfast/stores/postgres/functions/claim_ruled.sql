@@ -161,15 +161,14 @@ begin
     -- Its row was locked before.
     select
       coalesce(array_agg(m.id) filter (where m.state = 'leased' and m.until <= now), '{}'),
-      coalesce(array_agg(m.id) filter (where m.state = 'ready' and is_late(m, now)), '{}'),
-      coalesce(array_agg(m.id) filter (where m.state = 'ready' and not is_late(m, now) and m.rank is null and m.position <= now), '{}')
-    into expired, late, delayed
+      coalesce(array_agg(m.id) filter (where m.state = 'ready' and is_late(m, now)), '{}')
+    into expired, late
     from messages as m
     where m.queue = s.name and m.key = of_key and m.key is not null and m.state in ('ready', 'leased');
   end if;
   perform lock_lanes_of(s, expired || late || delayed) where expired || late || delayed <> '{}';
-  perform write_sweep(s.name, expired, late, fates_of(s.name, expired, true, false, budget, grave, null, null, 0, now), grave, now, number);
   perform come_due(s, delayed, now, number) where delayed <> '{}';
+  perform write_sweep(s.name, expired, late, fates_of(s.name, expired, true, false, budget, grave, null, null, 0, now), grave, now, number);
   if s.rules & 1 > 0 then
     asleep := array(
       select l.name from lanes as l where l.queue = s.name and l.wakes <= now order by l.wakes, l.name limit most + {sweep} for no key update skip locked
@@ -251,7 +250,7 @@ begin
   select f.* into m
   from messages as f
   where f.queue = s.name and f.key = of_key and f.key is not null and f.state in ('ready', 'leased');
-  if m.state is distinct from 'ready' or m.position > now or is_late(m, now) or (has_lanes(s) and m.rank is null) then
+  if m.state is distinct from 'ready' or m.position > now or is_late(m, now) then
     return;
   elsif (s.rules & 1 > 0) is not true then
     ids := array[m.id];

@@ -52,18 +52,19 @@ language sql stable as $$
 $$;
 
 -- Carry fates out. `how` each claim ended and with what error becomes part of the message's history; a null `ended_at` is the lease's end.
--- What holds a slot gives it back.
+-- Returns the messages as they were, and those that are in line again as they are: see free_slots.
 create or replace function end_claims(
-  of_queue text, fates fate[], failed boolean, how text, ended_at bigint, error text, now bigint, number bigint default null, trace text default null
-) returns void
+  of_queue text, fates fate[], failed boolean, how text, ended_at bigint, error text, now bigint, trace text default null,
+  out before messages[], out after messages[]
+)
 language plpgsql as $$
 declare
   s names := settings_of(of_queue);
   f fate;
   m messages;
-  before messages[] := '{}';
-  after messages[] := '{}';
 begin
+  before := '{}';
+  after := '{}';
   foreach f in array fates loop
     select * into m from messages as h where h.queue = of_queue and h.id = f.id;
     before := before || m;
@@ -86,14 +87,16 @@ begin
         history = history_with(h.history, h.holder, h.token, h.since, coalesce(end_claims.ended_at, h.until), how, error)
       where h.queue = of_queue and h.id = f.id
       returning h.* into m;
-      after := after || case when f.fate = 'back' then m end;
+      if f.fate = 'back' then
+        after := after || m;
+      end if;
     end if;
   end loop;
-  perform free_slots(s, before, after, now, number);
 end
 $$;
 
--- Give back the slots of messages as they were before a change, and tell of those that are in line after it.
+-- Give back the slots of messages as they were before a change, and tell of those that are in line after it. To be called behind all else: a
+-- lane that seems to be empty meanwhile would lose its turn.
 create or replace function free_slots(s names, before messages[], after messages[], now bigint, number bigint default null) returns void
 language plpgsql as $$
 declare
@@ -148,7 +151,6 @@ declare
   moved messages;
   new_id text;
   told_groups text := groups_of(of_queue, ids);
-  before messages[] := '{}';
   after messages[] := '{}';
   new_ids text[] := '{}';
 begin
@@ -167,7 +169,6 @@ begin
       new_id := moved.id || '~' || number;
     end loop;
     new_ids := new_ids || new_id;
-    before := before || moved;
     update messages
     set
       queue = place, id = new_id, key = null, state = 'ready', position = now, attempts = 0, failures = 0,
@@ -187,7 +188,6 @@ begin
   perform resize(place, cardinality(new_ids)), arrive(
     s, array_fill(null::text, array[cardinality(new_ids)]), array(select m.lane from unnest(after) as m), array(select m.rank from unnest(after) as m), now
   );
-  perform free_slots(settings_of(of_queue), before, '{}', now) where of_queue <> place;
 end
 $$;
 

@@ -38,7 +38,7 @@ begin
     update messages as m
     set
       state = 'leased', attempts = m.attempts + 1, holder = of_holder, token = nextval('numbers'),
-      expired_to = expiry, tied = case when m.extra ? 'group' then 8 end, (since, until) = (select t.won_at, end_of(t.won_at, lease_s) from (select clock_us() as won_at offset 0) as t)
+      expired_to = expiry, tied = case when m.extra ? 'group' and not takes then 8 end, (since, until) = (select t.won_at, end_of(t.won_at, lease_s) from (select clock_us() as won_at offset 0) as t)
     where m.ctid = (
       select h.ctid
       from (
@@ -54,7 +54,7 @@ begin
     returning m.token, m.since, array[m.id], array[m.key], array[m.extra ->> 'group'], message_json(m) into number, now, ids, keys, of_groups, answer;
   elsif is_plain then
     select l.number, l.won_at, l.ids, l.keys, l.of_groups, l.answer into number, now, ids, keys, of_groups, answer
-    from lease_heads(of_queue, of_holder, lease_s, most, expiry, now) as l;
+    from lease_heads(of_queue, of_holder, lease_s, most, takes, expiry, now) as l;
   end if;
   if ids is null then
     return claim_fully(command_id, of_queue, of_holder, lease_s, most, takes, expiry, budget, grave);
@@ -90,7 +90,7 @@ $$;
 
 -- Lease so many of the first in line, if all of them are due and fit into one answer.
 create or replace function lease_heads(
-  of_queue text, of_holder text, lease_s double precision, most integer, expiry text, now bigint,
+  of_queue text, of_holder text, lease_s double precision, most integer, takes boolean, expiry text, now bigint,
   out number bigint, out won_at bigint, out ids text[], out keys text[], out of_groups text[], out answer text
 )
 language plpgsql as $$
@@ -115,7 +115,8 @@ begin
     update messages as m
     set
       state = 'leased', attempts = m.attempts + 1, holder = of_holder, token = w.number,
-      since = w.at, until = end_of(w.at, lease_s), expired_to = expiry, tied = case when m.extra ? 'group' then 8 end
+      since = w.at, until = end_of(w.at, lease_s), expired_to = expiry,
+      tied = case when m.extra ? 'group' and not takes then 8 end
     from won as w
     where m.ctid = any (array(select place from heads))
     returning w.number, w.at, m.priority, m.position, m.n, m.id, m.key, m.extra ->> 'group' as of_group, w.shared || message_facts(m) as told

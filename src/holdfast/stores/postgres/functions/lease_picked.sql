@@ -35,7 +35,7 @@ begin
   select string_agg(told, ',' order by o) into answer from leased;
   perform reckon_gate(s, cardinality(ids), takes, number, now) where s.rules & 8 > 0;
   if takes then
-    perform end_held(s, ids, null, now), promote(s.name, keys, now);
+    perform end_held(s, ids, null, now);
   end if;
   perform reckon_lanes(s, served, places[:cardinality(ids)], takes, by_key, number, now) where served <> '{}';
   perform resize(s.name, -cardinality(ids));

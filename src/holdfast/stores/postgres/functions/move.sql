@@ -48,7 +48,7 @@ begin
     order by f.o
   );
   return jsonb_build_object('ids', found_ids, 'fates', to_jsonb(
-    fates_of(of_queue, found_ids, false, true, null, null, 'place', now, 0, now)
+    fates_of(of_queue, found_ids, false, true, null, of_queue, 'place', now, 0, now)
   ));
 end
 $$;
@@ -127,14 +127,13 @@ begin
   perform resize(of_queue, -was_ready), lock_lanes_of(s, ids);
   before := messages_of(of_queue, ids);
   if c ->> 'to' = 'gone' then
-    perform remove(of_queue, ids), free_slots(s, before, '{}', now), promote(of_queue, keys, now), resume_groups(s, ids, now);
+    perform remove(of_queue, ids), promote(of_queue, keys, now), free_slots(s, before, '{}', now), resume_groups(s, ids, now);
   elsif c ->> 'to' = 'ready' then
     perform resume_groups(s, ids, now), redrive(s, target, before, keys, p -> 'moved', now);
   else
     fates := array(select jsonb_populate_recordset(null::fate, p -> 'fates'));
     perform end_claims(of_queue, fates, false, 'buried', now, c ->> 'error', now);
-    perform bury(of_queue, fates, false, c ->> 'error', now);
-    perform pass_on(of_queue, fates, now);
+    perform bury(of_queue, fates, false, c ->> 'error', now), pass_on(of_queue, fates, now), free_slots(s, before, '{}', now);
   end if;
   return answer;
 end

@@ -121,12 +121,10 @@ begin
     of_lanes := array(select m.lane from unnest(messages_of(of_queue, texts(part -> 'ids'))) as m where (c ->> 'unstarted')::boolean);
     perform give_rate_back(settings_of(of_queue), texts(part -> 'ids')) where (c ->> 'unstarted')::boolean;
     if ending = 'done' then
-      perform end_held(settings_of(of_queue), texts(part -> 'ids'), c ->> 'trace', now), promote(of_queue, texts(part -> 'keys'), now);
+      perform end_held(settings_of(of_queue), texts(part -> 'ids'), c ->> 'trace', now);
     else
       fates := array(select jsonb_populate_recordset(null::fate, part -> 'fates'));
       perform end_claims_each(of_queue, fates, counts, error, c ->> 'trace', now);
-      perform bury(of_queue, fates, counts, error, now, true);
-      perform pass_on(of_queue, fates, now);
     end if;
     perform refresh_lanes(settings_of(of_queue), of_lanes, null, null, now, null) where of_lanes <> '{}';
   end loop;
@@ -138,16 +136,20 @@ $$;
 create or replace function end_claims_each(of_queue text, fates fate[], counts boolean, error text, trace text, now bigint) returns void
 language plpgsql as $$
 declare
-  buried fate[] := array(select f from unnest(fates) as f where f.fate in ('dead', 'moved'));
-  others fate[] := array(select f from unnest(fates) as f where f.fate in ('back', 'gone'));
+  dead record;
+  rest record;
 begin
-  perform end_claims(of_queue, buried, counts, 'buried', now, error, now, null, trace) where cardinality(buried) > 0;
-  perform end_claims(of_queue, others, counts, case when counts then 'failed' else 'released' end, now, error, now, null, trace)
-  where cardinality(others) > 0;
+  dead := end_claims(of_queue, array(select f from unnest(fates) as f where f.fate in ('dead', 'moved')), counts, 'buried', now, error, now, trace);
+  rest := end_claims(
+    of_queue, array(select f from unnest(fates) as f where f.fate in ('back', 'gone')), counts, case when counts then 'failed' else 'released' end,
+    now, error, now, trace
+  );
+  perform bury(of_queue, fates, counts, error, now, true), pass_on(of_queue, fates, now);
+  perform free_slots(settings_of(of_queue), dead.before || rest.before, rest.after, now);
 end
 $$;
 
--- Remove messages whose claims ended well, or keep them for a while, and give their slots back.
+-- Remove messages whose claims ended well, or keep them for a while; let the copies behind them take their places, and give their slots back.
 create or replace function end_held(s names, ids text[], trace text, now bigint) returns void
 language plpgsql as $$
 declare
@@ -167,7 +169,7 @@ begin
       for update skip locked
     ));
   end if;
-  perform free_slots(s, before, '{}', now);
+  perform promote(s.name, array(select m.key from unnest(before) as m), now), free_slots(s, before, '{}', now);
 end
 $$;
 

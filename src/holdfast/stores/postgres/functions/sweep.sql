@@ -6,15 +6,16 @@ create or replace function write_sweep(
 language plpgsql as $$
 declare
   told_groups text;
+  ended record;
 begin
   if expired <> '{}' then
     told_groups := groups_of(of_queue, expired);
-    perform end_claims(of_queue, fates, true, 'expired', null, null, now, number);
+    ended := end_claims(of_queue, fates, true, 'expired', null, null, now);
     perform append('queue:' || of_queue, 'expired', told(
       expired, array(select f.key from unnest(fates) with ordinality as f order by f.ordinality), told_groups
     ), now);
-    perform bury(of_queue, fates, true, null, now, true);
-    perform pass_on(of_queue, fates, now, number);
+    perform bury(of_queue, fates, true, null, now, true), pass_on(of_queue, fates, now, number);
+    perform free_slots(settings_of(of_queue), ended.before, ended.after, now, number);
   end if;
   if late <> '{}' then
     perform end_late(settings_of(of_queue), late, grave, now, number);
@@ -29,13 +30,14 @@ declare
   keys text[] := keys_of(s.name, late);
   before messages[] := messages_of(s.name, late);
   fates fate[];
+  ended record;
 begin
   if s.policy ->> 'late_to' = 'dead' then
     fates := fates_of(s.name, late, false, true, null, grave, null, now, 0, now);
     perform append('queue:' || s.name, 'expired', told(late, keys, groups_of(s.name, late) || ',"started":false'), now);
-    perform resize(s.name, -cardinality(late)), end_claims(s.name, fates, false, 'late', now, null, now, number);
-    perform bury(s.name, fates, false, null, now);
-    perform pass_on(s.name, fates, now, number);
+    ended := end_claims(s.name, fates, false, 'late', now, null, now);
+    perform resize(s.name, -cardinality(late)), bury(s.name, fates, false, null, now), pass_on(s.name, fates, now, number);
+    perform free_slots(s, ended.before, '{}', now, number);
     return;
   end if;
   perform append('queue:' || s.name, 'expired', told(late, keys, groups_of(s.name, late) || ',"started":false'), now);

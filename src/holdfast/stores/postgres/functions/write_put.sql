@@ -43,7 +43,6 @@ begin
   if late <> '{}' then
     perform remove(of_queue, array(select m.id from unnest(late) as m));
     perform append('queue:' || of_queue, 'expired', told_of(late, ',"started":false'), now), resize(of_queue, -cardinality(late));
-    perform free_slots(s, late, '{}', now);
   end if;
   perform add_placed(s, added, vals, now);
   update messages as m
@@ -62,6 +61,7 @@ begin
     end), now);
   end if;
   perform resize(of_queue, cardinality(ready_keys)), announce_put(s, added, updated, ready_keys, sooner, now);
+  perform free_slots(s, late, '{}', now) where late <> '{}';
   -- The message that a copy waits behind may be settled by the same step.
   perform promote(of_queue, array(select m.key from unnest(added) as m), now);
   if c ->> 'recent' is not null then
