@@ -3,7 +3,7 @@
 from collections.abc import Callable, Hashable, Mapping
 from typing import Any, Generic, TypeVar
 
-from msgspec import Struct
+from msgspec import Raw, Struct
 
 from holdfast.arguments.put_options import IfPresent, make_item
 from holdfast.commands import Item
@@ -29,6 +29,22 @@ class Call(Generic[R_co]):
         return f"<Call of {self.task!r}>"
 
 
+class Encoded:
+    """A codec of one value that is encoded already."""
+
+    name = "encoded"
+
+    def __init__(self, raw: Raw) -> None:
+        self._raw = raw
+
+    def encode(self, value: object) -> Raw:
+        del value
+        return self._raw
+
+    def decode(self, raw: Raw | bytes | memoryview) -> Any:
+        return raw
+
+
 class Messages(Struct, frozen=True):
     """Makes the messages of a task: the value has the arguments, the metadata names the task."""
 
@@ -38,6 +54,12 @@ class Messages(Struct, frozen=True):
     named: Mapping[str, Any]
     key: Callable[..., Hashable] | None = None
     if_present: IfPresent | None = None
+
+    def without(self, arguments: Raw) -> Item:
+        """The message of a call of which these arguments are known, encoded; others follow before it is put."""
+        if self.key is not None:
+            raise ValueError(f"task {self.arguments.name} has key=, which needs all arguments: give it no result of another node")
+        return make_item(None, Encoded(arguments), {**self.carried, "metadata": dict(self.named)})
 
     def item(self, arguments: dict[str, Any], options: Mapping[str, Any]) -> Item:
         """The message of one call."""

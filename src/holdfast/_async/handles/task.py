@@ -4,6 +4,8 @@ import builtins
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ClassVar, Generic, ParamSpec, TypeVar, Unpack
 
+from msgspec import Raw
+
 from holdfast._async.flows.putting import put_by
 from holdfast._async.handles.job import AsyncJob
 from holdfast.aio_attribute import Twin
@@ -93,6 +95,10 @@ class AsyncTask(JobHandle, Generic[P, R, C]):
     def message(self, call: Call[R], **options: Unpack[PutOptions]) -> Item:
         """The message that a put of this call makes; the options are those of `Queue.put`."""
         return self._messages.item(call.of(self.name), options)
+
+    def message_without(self, arguments: Raw) -> Item:
+        """The message of a call of which only these arguments are known yet."""
+        return self._messages.without(arguments)
 
     def using(self, **options: Unpack[AsyncUsingOptions]) -> "AsyncBound[P, R]":
         """The task with options for its puts: `send.using(delay_s=60.0).put("ann")`."""

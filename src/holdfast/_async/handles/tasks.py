@@ -5,6 +5,7 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any, ClassVar, Concatenate, ParamSpec, Protocol, TypeVar, Unpack, overload
 
 from holdfast._async.handles.consumer import AsyncConsumer
+from holdfast._async.handles.flow import AsyncFlows
 from holdfast._async.handles.schedule import AsyncSchedule
 from holdfast._async.handles.task import AsyncTask
 from holdfast._async.handles.worker import AsyncTaskWorker
@@ -143,6 +144,18 @@ class AsyncTasks(JobHandle):
         declared = TaskSchedule(task.name, rule, task.queue, item, self.name)
         self._schedules.append(declared)
         return declared
+
+    @property
+    def flow(self) -> AsyncFlows:
+        """Makes flows of these tasks: `app.flow("invoice")`, `app.flow.batch(…)`."""
+        return AsyncFlows(self)
+
+    def find(self, name: str) -> AsyncTask[..., Any, Any]:
+        """The task of this name; ValueError if there is none."""
+        found = self._tasks.get(name)
+        if found is None:
+            raise ValueError(f"Tasks({self.name!r}) has no task {name!r}: a flow is of tasks of one collection")
+        return found
 
     @property
     def schedules(self) -> builtins.list[AsyncSchedule]:

@@ -5,6 +5,8 @@ import builtins
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ClassVar, Generic, ParamSpec, TypeVar, Unpack
 
+from msgspec import Raw
+
 from holdfast._sync.flows.putting import put_by
 from holdfast._sync.handles.job import Job
 from holdfast.aio_attribute import Twin
@@ -94,6 +96,10 @@ class Task(JobHandle, Generic[P, R, C]):
     def message(self, call: Call[R], **options: Unpack[PutOptions]) -> Item:
         """The message that a put of this call makes; the options are those of `Queue.put`."""
         return self._messages.item(call.of(self.name), options)
+
+    def message_without(self, arguments: Raw) -> Item:
+        """The message of a call of which only these arguments are known yet."""
+        return self._messages.without(arguments)
 
     def using(self, **options: Unpack[UsingOptions]) -> "Bound[P, R]":
         """The task with options for its puts: `send.using(delay_s=60.0).put("ann")`."""

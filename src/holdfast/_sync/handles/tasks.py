@@ -6,6 +6,7 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any, ClassVar, Concatenate, ParamSpec, Protocol, TypeVar, Unpack, overload
 
 from holdfast._sync.handles.consumer import Consumer
+from holdfast._sync.handles.flow import Flows
 from holdfast._sync.handles.schedule import Schedule
 from holdfast._sync.handles.task import Task
 from holdfast._sync.handles.worker import TaskWorker
@@ -140,6 +141,18 @@ class Tasks(JobHandle):
         declared = TaskSchedule(task.name, rule, task.queue, item, self.name)
         self._schedules.append(declared)
         return declared
+
+    @property
+    def flow(self) -> Flows:
+        """Makes flows of these tasks: `app.flow("invoice")`, `app.flow.batch(…)`."""
+        return Flows(self)
+
+    def find(self, name: str) -> Task[..., Any, Any]:
+        """The task of this name; ValueError if there is none."""
+        found = self._tasks.get(name)
+        if found is None:
+            raise ValueError(f"Tasks({self.name!r}) has no task {name!r}: a flow is of tasks of one collection")
+        return found
 
     @property
     def schedules(self) -> builtins.list[Schedule]:

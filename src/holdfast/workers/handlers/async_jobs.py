@@ -1,7 +1,7 @@
 """The job that an async handler receives: its steps are awaited."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar, overload
 
@@ -9,9 +9,11 @@ from holdfast.arguments.options import show_options
 from holdfast.codec import check_duration, codec_for
 from holdfast.errors import JobFailed
 from holdfast.ids import new_id
+from holdfast.workers.flows.nodes import FlowNode, OnFailure
 from holdfast.workers.handlers.jobs import JobContext
 from holdfast.workers.handlers.outcomes import Outcome
 from holdfast.workers.steps._async.child import AsyncChild
+from holdfast.workers.steps._async.flows import AsyncFlowRun
 from holdfast.workers.steps._async.maps import raised
 from holdfast.workers.steps._async.steps import AsyncSteps
 from holdfast.workers.steps.called import CallableTask, map_calls
@@ -119,6 +121,10 @@ class AsyncJobContext(JobContext):
         """Put a job for each call, up to 100,000 of them, and wait for all: see `JobContext.map`."""
         steps, made = self._async_steps(), map_calls(task, calls, self._message, on_failure)
         return raised(await steps.maps.map(self._branch, made), on_failure)
+
+    async def run_flow_async(self, nodes: Sequence[FlowNode], on_failure: OnFailure) -> dict[str, Any]:
+        """Run the nodes of a flow: what the built-in task does."""
+        return await AsyncFlowRun(self._async_steps(), nodes, on_failure).run()
 
     async def now(self) -> datetime:  # type: ignore[override]
         """The moment at which the job first came here."""

@@ -1,6 +1,6 @@
 """The job that a handler receives: its message, its reports, and its limits."""
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from contextvars import ContextVar
 from copy import copy
 from datetime import datetime
@@ -17,7 +17,9 @@ from holdfast.errors import ClaimLost, HoldfastError, JobCancelled, TimeLimitExc
 from holdfast.presentation import MessageView
 from holdfast.records import Message
 from holdfast.steps import Handle
+from holdfast.workers.flows.nodes import FlowNode, OnFailure
 from holdfast.workers.handlers.outcomes import How, Outcome
+from holdfast.workers.steps._sync.flows import FlowRun
 from holdfast.workers.steps._sync.steps import Steps
 from holdfast.workers.steps.access import StepSetting
 from holdfast.workers.steps.context import StepMethods
@@ -149,6 +151,10 @@ class JobContext(StepMethods, MessageView[Any]):
     def _refuse_lost(self) -> None:
         if self.stop_reason == "lost":
             raise stop_error(self)
+
+    def run_flow(self, nodes: Sequence[FlowNode], on_failure: OnFailure) -> dict[str, Any]:
+        """Run the nodes of a flow: what the built-in task does."""
+        return FlowRun(self._own_steps(), nodes, on_failure).run()
 
     def _message_of_job(self) -> Message:
         return self._message

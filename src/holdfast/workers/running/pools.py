@@ -4,11 +4,15 @@ from collections.abc import Callable
 
 from holdfast.client import ControlPlaneClient
 from holdfast.codec import Limits
+from holdfast.records import Message
 from holdfast.workers.execution import Execution, Kind
 from holdfast.workers.execution.tasks import TaskExecution
 from holdfast.workers.execution.threads import ThreadExecution
+from holdfast.workers.flows.builtin import flow_options
+from holdfast.workers.flows.nodes import FLOW_TASK
 from holdfast.workers.handlers.handler import Performance, Rules
 from holdfast.workers.handlers.outcomes import Outcome
+from holdfast.workers.handlers.task_names import named_in
 from holdfast.workers.orders import Options, Orders
 from holdfast.workers.running.runs import Run
 from holdfast.workers.running.time_limits import Timekeeper
@@ -26,11 +30,19 @@ class Pools:
         self._access = StoreAccess(client)
         self.now = keepalive.now
         self.unknown: Options = orders.table.unknown(orders.queues[0])
-        functions = [*orders.table.all(), self.unknown]
+        self.flow: Options = flow_options(orders.queues[0], is_async=self.unknown.execution == "tasks")
+        functions = [*orders.table.all(), self.unknown, self.flow]
         self._performances = {options.key: Performance(options.handler, _rules(options, limits)) for options in functions}
         self._settings = {options.key: step_setting(options, orders, client, limits) for options in functions}
         self.timekeeper = Timekeeper(self.now, keepalive.clock, _is_late, _is_too_late)
         self.executions: dict[Kind, Execution] = {kind: self._make_execution(kind) for kind in {options.execution for options in functions}}
+
+    def find(self, message: Message) -> Options:
+        """How to run a message."""
+        found = self._orders.table.find(message)
+        if found is not None:
+            return found
+        return self.flow if named_in(message.metadata).task == FLOW_TASK else self.unknown
 
     def performance(self, options: Options) -> Performance:
         """The function with these options."""

@@ -133,7 +133,7 @@ class Crew:
             renew_interval_s=orders.renew_interval_s,
             max_hold_s=orders.max_hold_s,
         )
-        options = orders.table.find(message) or self._pools.unknown
+        options = self._pools.find(message)
         if self.policy is not NO_POLICY:
             options = options.under(self.policy)
         job = options.handler.job(message, self._pools.setting(options), started)

@@ -2,17 +2,18 @@
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from msgspec import Raw, json
 from msgspec.structs import replace
 
-from holdfast.codec import decode_key, encode_key
+from holdfast.codec import encode_key
 from holdfast.commands import Change, Extend, Together, Write
 from holdfast.errors import JobTooLong, StepsChanged
 from holdfast.records import HISTORY, Entry, Message, seconds_in
 from holdfast.wording import counted
+from holdfast.workers.names import progress_of
 from holdfast.workers.steps.access import StepSetting
 from holdfast.workers.steps.rows import CANCELS, Head, Key, Row, decode_head, decode_row, head_key, job_prefix, row_key, steps_of, timer_key
 from holdfast.workers.steps.signals import Inbox
@@ -46,6 +47,8 @@ class History:
         self.unasked: set[Key] = set()
         self.head = Head(message.token, setting.version)
         self.is_cancel_requested = False
+        self.has_progress = False
+        """Whether its own steps have said how far it is."""
         self._started = started
         self._has_head = False
         self._timers: dict[Key, float] = {}
@@ -81,7 +84,7 @@ class History:
     def take_rows(self, entries: Iterable[Entry]) -> None:
         """Take rows and timers that belong to the head."""
         for entry in entries:
-            parts: Any = decode_key(entry.key)
+            parts: list[Any] = json.decode(entry.key)  # Texts and numbers alone: nothing in it is tagged.
             if parts[1] != self.head.run or not self._has_head:
                 continue
             key: Key = tuple(parts[2:6])
@@ -185,6 +188,13 @@ class History:
             changes.append(self._head_change())
         return self.guarded([Write(self.dict, changes), *also])
 
+    def checkpoints(self, rows: Mapping[Key, Row], *, also: Sequence[Any] = ()) -> Together:
+        """What records several rows that have no timers."""
+        changes = [Change(self.row_key(key), value=row.raw) for key, row in rows.items()]
+        if not self._has_head:
+            changes.append(self._head_change())
+        return self.guarded([Write(self.dict, changes), *also])
+
     def recorded(self, key: Key, row: Row, *, timer_s: float | None = None) -> None:
         """Note that a row was recorded."""
         self._has_head = True
@@ -236,6 +246,8 @@ class History:
         keys = [head_key(self.message.id), *self._stored_keys()][:DELETE_MOST]
         signals = self.inbox.keys[: DELETE_MOST - len(keys)]
         commands: list[Any] = [Write(self.dict, [Change(key, "delete") for key in keys])]
+        if self.has_progress:
+            commands.append(Write(progress_of(self.message.queue), [Change(encode_key(self.message.id), "delete")]))
         if signals:
             commands.append(Write(self.inbox.dict(self.message.queue), [Change(key, "delete") for key in signals]))
         return commands

@@ -218,11 +218,11 @@ def digest(text: bytes) -> str:
     return sha256(text).hexdigest()[:HASH_CHARACTERS]
 
 
-_encode = json.Encoder(order="sorted", enc_hook=lambda value: value.model_dump(mode="json")).encode
+encode_plain = json.Encoder(order="sorted", enc_hook=lambda value: value.model_dump(mode="json")).encode
 
 
 def _text_of(value: Any) -> bytes:
     try:
-        return _encode(value)
+        return encode_plain(value)
     except Exception:  # noqa: BLE001 - foreign classes; what has no stable text does not take part
         return b"?"

@@ -3,9 +3,8 @@
 from collections.abc import Iterable
 from typing import Any
 
-from msgspec import Raw
+from msgspec import Raw, json
 
-from holdfast.codec import decode_key
 from holdfast.commands import Change
 from holdfast.records import Entry
 from holdfast.workers.steps.rows import CHILD, Report, decode_report, report_key, signal_key, signals_of
@@ -36,7 +35,7 @@ class Inbox:
         self.keys, self._revisions, self._signals, self._reports = [], {}, {}, {}
         for entry in entries:
             self.keys.append(entry.key)
-            parts: Any = decode_key(entry.key)
+            parts: list[Any] = json.decode(entry.key)  # Texts and numbers alone: nothing in it is tagged.
             match parts:
                 case (_, str() as name):
                     self._revisions[name] = entry.revision

@@ -45,12 +45,13 @@ class AsyncFamily:
             await steps.load()
             key = history.identify(branch, f"~call {name}", hashed)
             if await steps.ask(key) is None:
-                item = make(self._id_of(key))
+                item = make(self.id_of(key))
                 row = Row("called", child=(queue, item.id), at=time.time())
                 await steps.record(key, row, also=[Put(queue, [item])])
             return key
 
-    def _id_of(self, key: Key) -> str:
+    def id_of(self, key: Key) -> str:
+        """The id of a child."""
         history = self._steps.history
         own = digest(json.encode((history.message.id, history.head.run, history.head.redriven, key)))
         parent = history.message.id
@@ -89,18 +90,32 @@ class AsyncFamily:
         if not history.inbox.is_known:
             await steps.refresh()
         report = history.inbox.report(child_id)
-        if report is None and not self._has_looked:
-            await steps.turns.alone(self._look)
-        report = report or history.inbox.report(child_id) or self._found.get(child_id)
+        if report is None:
+            await self.look()
+        report = self.report_of(child_id)
         if report is not None:
-            ended = _ended(report, queue, child_id)
+            ended = self.row_of(report, queue, child_id)
             forget = Write(history.inbox.dict(history.message.queue), [history.inbox.forget_report(child_id)])
             await steps.record(key, ended, also=[forget])
             return
         waited_s = max(0.0, time.time() - (row.at or 0.0))
         due = history.setting.now() + min(max(waited_s, FIRST_LOOK_S), LAST_LOOK_S)
         await steps.rest(self._cancel_key(key), Wait(f"job {child_id} of queue {queue}", due, (CHILDREN,), looks=True))
+        self.look_again()
+
+    def report_of(self, child_id: str) -> Report | None:
+        """How a child ended, as far as is known."""
+        return self._steps.history.inbox.report(child_id) or self._found.get(child_id)
+
+    async def look(self) -> None:
+        """Look at the children, once until `look_again`."""
+        if not self._has_looked:
+            await self._steps.turns.alone(self._look)
+
+    def look_again(self) -> None:
+        """Let the next look be a new one."""
         self._has_looked = False
+        self._found = {}
 
     async def _look(self) -> None:
         """Find children that died where no one could report it, and those that are gone."""
@@ -124,6 +139,13 @@ class AsyncFamily:
                     self._found |= _found(some, found, kept)
         self._has_looked = True
 
+    def row_of(self, report: Report, queue: str, child_id: str) -> Row:
+        """What is recorded of a child that ended so."""
+        if report.state == "done" and report.error is None:
+            return Row("done", report.result, child=(queue, child_id), at=time.time())
+        text = f"job {child_id} of queue {queue!r} has no result: {report.error or report.state}"
+        return Row("failed", type="ChildFailed", message=text, child=(queue, child_id), at=time.time())
+
     def _pending(self) -> dict[str, list[str]]:
         """The children that have not ended, as far as is recorded, by queue."""
         pending: dict[str, list[str]] = {}
@@ -137,11 +159,12 @@ class AsyncFamily:
         commands: list[Any] = []
         requests: list[Change] = []
         for queue, ids in self._pending().items():
-            browsed = await self._steps.execute(Browse(queue, ids=ids[:LOOK_MOST]))
-            living = [message for message in browsed.messages if message.state != "dead"]
-            requests += [Change(encode_key((queue, one.id)), value=Raw(json.encode(one.created_at))) for one in living]
-            if living:
-                commands.append(Move(queue, "due", [one.id for one in living]))
+            for start in range(0, len(ids), LOOK_MOST):
+                browsed = await self._steps.execute(Browse(queue, ids=ids[start : start + LOOK_MOST]))
+                living = [message for message in browsed.messages if message.state != "dead"]
+                requests += [Change(encode_key((queue, one.id)), value=Raw(json.encode(one.created_at))) for one in living]
+                if living:
+                    commands.append(Move(queue, "due", [one.id for one in living]))
         return [*commands, Write(CANCELS, requests)] if requests else []
 
 
@@ -159,10 +182,3 @@ def _found(ids: Iterable[str], messages: dict[str, Message], kept: dict[str, Raw
             reason = "it was removed" if said is None else json.decode(said).get("error") or "it has no result"
             found[child_id] = Report("failed", error=reason)
     return found
-
-
-def _ended(report: Report, queue: str, child_id: str) -> Row:
-    if report.state == "done" and report.error is None:
-        return Row("done", report.result, child=(queue, child_id), at=time.time())
-    text = f"job {child_id} of queue {queue!r} has no result: {report.error or report.state}"
-    return Row("failed", type="ChildFailed", message=text, child=(queue, child_id), at=time.time())

@@ -2,7 +2,7 @@
 """One run of a durable job: replays what is recorded, and records what is new."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from holdfast.backoff import Backoff
@@ -235,6 +235,12 @@ class Steps:
         """Write a row, if the claim is still held."""
         self.execute(self.history.checkpoint(key, row, timer_s=timer_s, also=also), connection)
         self.history.recorded(key, row, timer_s=timer_s)
+
+    def record_all(self, rows: Mapping[Key, Row], *, also: Sequence[Any] = ()) -> None:
+        """Write several rows, if the claim is still held."""
+        self.execute(self.history.checkpoints(rows, also=also))
+        for key, row in rows.items():
+            self.history.recorded(key, row)
 
     def execute(self, command: Command[Any], connection: Any = None) -> Any:
         """Execute a command; while the store is away, it is tried again for as long as the claim may last."""

@@ -1,0 +1,102 @@
+# Generated from src/holdfast/_async/handles/flow.py by tools/unasync.py; do not edit.
+"""Flows: jobs that depend on each other, put as one."""
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Raw, json
+
+from holdfast._sync.flows.putting import put_by
+from holdfast._sync.handles.job import Job
+from holdfast.client import ControlPlaneClient
+from holdfast.codec import JSON, check_value_size
+from holdfast.commands import Item, Put
+from holdfast.ids import new_id
+from holdfast.workers.calls import Call
+from holdfast.workers.flows.nodes import FLOW_TASK, FlowNode, Node, OnFailure, check_flow, encoded, split_arguments
+
+if TYPE_CHECKING:
+    from holdfast._sync.handles.tasks import Tasks
+
+
+class Flow:
+    """Jobs that depend on each other: `add` calls, and `put` them as one job, which any worker of these tasks runs."""
+
+    def __init__(self, app: "Tasks", name: str, on_failure: OnFailure = "stop") -> None:
+        self.name = name
+        self.on_failure: OnFailure = on_failure
+        self._app = app
+        self._nodes: list[FlowNode] = []
+
+    def add(self, call: Call[Any], *, after: Sequence[Any] = (), name: str | None = None) -> Any:
+        """Add a call of a task; what this returns stands for its result.
+
+        Given as an argument of another call, that one is put when this one is done, with its result. `after` names nodes that must be done
+        before, whatever they return. The result of the flow has the result of each node by its name, by default its task's, with a number
+        where several have the same.
+        """
+        number, task = len(self._nodes), self._app.find(call.task)
+        plain, results = split_arguments(self, call.arguments)
+        before = tuple(dict.fromkeys([*results.values(), *(self._number(node) for node in after)]))
+        item = task.message(call) if not results else task.message_without(encoded(plain))
+        taken = {node.name for node in self._nodes}
+        chosen = name or (call.task if call.task not in taken else f"{call.task} {number + 1}")
+        self._nodes.append(FlowNode(chosen, call.task, task.queue, item, results, before))
+        return Node(self, number, chosen)
+
+    def _number(self, node: Any) -> int:
+        if not isinstance(node, Node) or node.flow is not self:
+            raise ValueError(f"after= names nodes of the same flow, which add() returned, not {node!r}")
+        return node.number
+
+    def put(self) -> Job[dict[str, Any]]:
+        """Put it as one job; ValueError if it cannot be run, or is larger than one job may be."""
+        check_flow(self.name, self._nodes, self.on_failure)
+        client: ControlPlaneClient = self._app.client
+        value = Raw(json.encode({"name": self.name, "nodes": self._nodes, "on_failure": self.on_failure}))
+        check_value_size(value, client.store.limits, f"flow {self.name!r}")
+        item = Item(new_id(), value, metadata=Raw(json.encode({"task": FLOW_TASK})))
+        puts = put_by(client, Put(self._app.queue, [item]))
+        return Job(self._app.queue, puts.ids[0], codec=JSON, client=client)
+
+    def __len__(self) -> int:
+        return len(self._nodes)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name!r} of {len(self)} nodes>"
+
+
+class Batch:
+    """Calls that are put together, and those that follow once all of them are done."""
+
+    def __init__(self, flow: Flow, calls: Iterable[Call[Any]]) -> None:
+        self._flow = flow
+        self._last = [flow.add(call) for call in calls]
+
+    def then(self, *calls: Call[Any]) -> "Batch":
+        """Add calls that are put once everything before them is done."""
+        self._last = [self._flow.add(call, after=self._last) for call in calls]
+        return self
+
+    def put(self) -> Job[dict[str, Any]]:
+        """Put it as one job."""
+        return self._flow.put()
+
+
+class Flows:
+    """Makes flows of the tasks of one collection: `app.flow("invoice")`."""
+
+    def __init__(self, app: "Tasks") -> None:
+        self._app = app
+
+    def __call__(self, name: str = "flow", *, on_failure: OnFailure = "stop") -> Flow:
+        """An empty flow.
+
+        When a job of it fails for good, `stop` cancels what still runs and fails the flow, `run_all` runs everything that does not depend
+        on it and fails then, and `hold` waits until the job was redriven and is done.
+        """
+        return Flow(self._app, name, on_failure)
+
+    def batch(self, calls: Iterable[Call[Any]], *, name: str = "batch", on_failure: OnFailure = "stop") -> Batch:
+        """Calls that are put together: `app.flow.batch(send.args(x) for x in people).then(report.args()).put()`."""
+        return Batch(Flow(self._app, name, on_failure), calls)

@@ -1,0 +1,1 @@
+"""Flows: jobs that depend on each other, as data that a built-in task runs."""
