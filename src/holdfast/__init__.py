@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from holdfast._sync.handles.consumer import Consumer
     from holdfast._sync.handles.copying import copy, undo_copy
     from holdfast._sync.handles.election import Election
+    from holdfast._sync.handles.flow import Batch, Flow
     from holdfast._sync.handles.groups import QueueGroup
     from holdfast._sync.handles.job import Job
     from holdfast._sync.handles.leases import DictLease, DictLock
@@ -119,6 +120,7 @@ __all__ = [
     "MISSING",
     "AsyncJobContext",
     "Backoff",
+    "Batch",
     "Bound",
     "Breaker",
     "Bury",
@@ -146,6 +148,7 @@ __all__ = [
     "ExecutionUnknown",
     "Explanation",
     "Fence",
+    "Flow",
     "GroupInfo",
     "GroupSettings",
     "HoldfastError",
@@ -315,7 +318,9 @@ _LAZY = {
     "UsingOptions": "holdfast._sync.handles.task",
     "current_job": "holdfast.workers.handlers.jobs",
     "AsyncJobContext": "holdfast.workers.handlers.async_jobs",
+    "Batch": "holdfast._sync.handles.flow",
     "Child": "holdfast.workers.steps._sync.child",
+    "Flow": "holdfast._sync.handles.flow",
     "JobStep": "holdfast.results",
     "StepOptions": "holdfast.workers.steps.options",
 }

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from holdfast._async.handles.consumer import AsyncConsumer as Consumer
     from holdfast._async.handles.copying import copy, undo_copy
     from holdfast._async.handles.election import AsyncElection as Election
+    from holdfast._async.handles.flow import AsyncBatch as Batch
+    from holdfast._async.handles.flow import AsyncFlow as Flow
     from holdfast._async.handles.groups import AsyncQueueGroup as QueueGroup
     from holdfast._async.handles.job import AsyncJob as Job
     from holdfast._async.handles.leases import AsyncDictLease as DictLease
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
     from holdfast.workers.steps._async.child import AsyncChild as Child
 
 __all__ = [
+    "Batch",
     "Bound",
     "Child",
     "Consumer",
@@ -44,6 +47,7 @@ __all__ = [
     "DictLease",
     "DictLock",
     "Election",
+    "Flow",
     "Job",
     "Limiter",
     "Lock",

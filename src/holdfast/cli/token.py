@@ -8,7 +8,7 @@ from msgspec import json, to_builtins
 from holdfast.cli.opening import AsJson, CreateStore, StoreUrl, opened, seconds_of, this_user
 from holdfast.cli.showing import moment, print_result, shown
 from holdfast.errors import HoldfastError
-from holdfast.server.auth.scope_presets import worker_grants
+from holdfast.server.auth.scope_presets import durable_grants, worker_grants
 from holdfast.server.auth.scopes import ADMIN, ANY
 from holdfast.server.auth.tokens import Token, create_token, last_uses, list_tokens, revoke_token
 from holdfast.server.namespaces.names import DEFAULT_NAME
@@ -39,7 +39,7 @@ def create(
     """Make a token and show it, once."""
     with opened(url, create=create_store) as store:
         expires_s = None if expires is None else seconds_of(expires)
-        scopes = [*(scope or ()), *(grant.scope for queue in for_worker or () for grant in worker_grants(queue))]
+        scopes = [*(scope or ()), *(grant.scope for queue in for_worker or () for grant in [*worker_grants(queue), *durable_grants(queue)])]
         namespaces = namespace or [ANY if ADMIN in scopes else DEFAULT_NAME]
         made, text = create_token(store, name, list(dict.fromkeys(scopes)), namespaces, expires_s, by=this_user())
     if as_json:

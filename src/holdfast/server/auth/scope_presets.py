@@ -24,10 +24,17 @@ def worker_grants(queue: str) -> list[Grant]:
         Grant(f"dict:{results_of(queue)}:write", "store results (`results=True`)"),
         Grant(f"dict:{errors_of(queue)}:write", "store errors with their tracebacks (`tracebacks=False` does not)"),
         Grant(f"dict:{progress_of(queue)}:write", "store reports (`job.report`)"),
-        Grant(f"queue:{queue}:put,signal", "start child jobs, and wake the jobs that wait for them (`job.call`)"),
-        Grant(f"dict:{steps_of(queue)}:read,write", "record the steps of durable jobs (`job.step`)"),
-        Grant(f"dict:{signals_of(queue)}:read,write", "receive signals, and report to parents (`job.wait`, `job.call`)"),
-        Grant(f"dict:{maps_prefix(queue)}*:read,write,manage", "collect the results of many children (`job.map`)"),
         Grant(f"dict:{ledger_of(queue)}:read,write", "remember finished effects (`idempotent=True`)"),
         Grant(f"dict:{breaker_of(queue)}:read,write,hold", "share a breaker (`Breaker(shared=True)`)"),
+    ]
+
+
+def durable_grants(queue: str) -> list[Grant]:
+    """What a worker of the queue needs besides, if its jobs are durable and call only tasks of the same queue."""
+    return [
+        Grant(f"dict:{steps_of(queue)}:read,write", "record the steps of durable jobs (`job.step`)"),
+        Grant(f"dict:{signals_of(queue)}:read,write", "receive signals, and report to parents (`job.wait`, `job.call`)"),
+        Grant(f"queue:{queue}:put,signal", "start child jobs, and wake the jobs that wait for them (`job.call`)"),
+        Grant(f"dict:{results_of(queue)}:read", "find the results of child jobs (`job.call`)"),
+        Grant(f"dict:{maps_prefix(queue)}*:read,write,manage", "collect the results of many child jobs (`job.map`)"),
     ]

@@ -7,7 +7,7 @@ from holdfast.connect import connect
 from holdfast.errors import MissingExtra
 from holdfast.server.app import ControlPlane, Options
 from holdfast.server.audit import Actor
-from holdfast.server.auth.scope_presets import worker_grants
+from holdfast.server.auth.scope_presets import durable_grants, worker_grants
 from holdfast.server.auth.tokens import create_token
 from holdfast.server.process.network_policy import Exposure
 from holdfast.stores import Store
@@ -22,7 +22,7 @@ class HoldfastServer:
 
     def token(self, *scopes: str, for_worker: str | None = None) -> str:
         """Make a token with these scopes, or with those that a worker of a queue needs. With the first one the server begins to ask."""
-        granted = [] if for_worker is None else [grant.scope for grant in worker_grants(for_worker)]
+        granted = [] if for_worker is None else [grant.scope for grant in [*worker_grants(for_worker), *durable_grants(for_worker)]]
         return create_token(self.store, "test", [*scopes, *granted], by=Actor("a test", "this process"))[1]
 
 

@@ -57,7 +57,7 @@ def encoded(arguments: Mapping[str, Any]) -> Raw:
     return Raw(encode_plain(dict(arguments)))
 
 
-def filled(item: Item, results: Mapping[str, Raw]) -> Raw:
+def filled(item: Item, results: dict[str, Raw]) -> Raw:
     """The value of a node's message with the results of others."""
     if not results:
         return item.value

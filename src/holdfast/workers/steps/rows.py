@@ -152,12 +152,12 @@ def signals_of(queue: str) -> str:
 
 def map_of(queue: str, job_id: str, digested: str) -> str:
     """The dict in which the children of a map report to a job."""
-    return f"{maps_prefix(queue)}{job_id if len(job_id) <= NAME_CHARACTERS else digest(job_id.encode())}:{digested}"
+    return f"{maps_prefix(queue)}{job_id if len(job_id) <= NAME_CHARACTERS else digest(job_id.encode())}-{digested}"
 
 
 def maps_prefix(queue: str) -> str:
     """What the names of such dicts begin with."""
-    return f"{queue}-map:"
+    return f"{queue}-map-"
 
 
 def head_key(job_id: str) -> str:

@@ -92,7 +92,7 @@ class Janitor:
         """Drop the dicts in which children report to parents that are gone."""
         prefix = maps_prefix(queue)
         named = (self._store.execute(Names("dict", prefix))).settings
-        parents = {settings.name: settings.name.removeprefix(prefix).rpartition(":")[0] for settings in named}
+        parents = {settings.name: settings.name.removeprefix(prefix).rpartition("-")[0] for settings in named}
         gone = self._gone(queue, dict.fromkeys(parents.values()))
         for name, parent in parents.items():
             if parent in gone:

@@ -7,7 +7,7 @@ from typing import Any
 from holdfast.backoff import Backoff
 from holdfast.codec import Codec, check_value_size
 from holdfast.commands import Command, Read, Together, Write
-from holdfast.errors import ClaimLost, ExecutionUnknown, JobCancelled, StepTooLarge, StoreUnavailable
+from holdfast.errors import ClaimLost, ExecutionUnknown, JobCancelled, NotAllowed, StepTooLarge, StoreUnavailable
 from holdfast.records import Entry
 from holdfast.results import MISSING
 from holdfast.workers.handlers.outcomes import Bury, Retry, Snooze, UnknownTask, text_of
@@ -47,16 +47,12 @@ class AsyncSteps:
         if self._is_loaded:
             return
         history = self.history
-        heads, rows, requests, entries = await self.execute(
-            Together(
-                [
-                    Read(history.dict, [head_key(history.message.id)]),
-                    Read(history.dict, prefix=history.prefix, limit=PAGE),
-                    Read(CANCELS, [history.cancel_key]),
-                    Read(history.inbox.dict(history.message.queue), prefix=history.prefix, limit=PAGE),
-                ]
-            )
-        )
+        try:
+            heads, rows, requests, entries = await self._read()
+        except NotAllowed:
+            # Whoever may not read steps has not recorded any.
+            self._is_loaded = True
+            return
         history.take_head(heads.entries[0] if heads.entries else None)
         if not history.is_durable:
             self._is_loaded = True
@@ -71,6 +67,20 @@ class AsyncSteps:
         if dropped:
             await self.execute(history.drop(dropped))
         self._is_loaded = True
+
+    async def _read(self) -> list[Any]:
+        history = self.history
+        found: list[Any] = await self.execute(
+            Together(
+                [
+                    Read(history.dict, [head_key(history.message.id)]),
+                    Read(history.dict, prefix=history.prefix, limit=PAGE),
+                    Read(CANCELS, [history.cancel_key]),
+                    Read(history.inbox.dict(history.message.queue), prefix=history.prefix, limit=PAGE),
+                ]
+            )
+        )
+        return found
 
     async def _all(self, name: str, page: Any) -> list[Entry]:
         entries: list[Entry] = page.entries
