@@ -151,6 +151,8 @@ class AsyncTurns:
                 handle.cancel()
 
     def _look_soon(self) -> None:
+        if self._loop.is_closed():
+            return  # The process ends, and a branch that was left behind with it.
         if self._quiet is not None:
             self._quiet.cancel()
         waits = self._waits and not self._active and self.suspended is None
