@@ -3,6 +3,8 @@
 import asyncio
 import random
 from collections import Counter
+from collections.abc import Iterator
+from itertools import count, islice
 from typing import Any
 
 from holdfast import AsyncJobContext, Backoff, StepFailed, Tasks
@@ -13,15 +15,13 @@ Program = list[Any]
 KINDS = ("step", "step", "step", "sleep", "wait", "call", "gather", "fails")
 
 
-def program(chosen: random.Random, size: int, depth: int = 2, start: int = 0) -> Program:
-    """A random program; its steps are numbered from `start` on."""
-    made: Program = []
-    for place in range(size):
-        number = start * 100 + place
+def program(chosen: random.Random, size: int, depth: int = 2, numbers: Iterator[int] | None = None) -> Program:
+    """A random program; each of its operations has a number of its own."""
+    numbers, made = numbers or count(), list[Any]()
+    for number in islice(numbers, size):
         kind = chosen.choice(KINDS if depth else KINDS[:-2])
         if kind == "gather":
-            branches = [program(chosen, chosen.randint(1, 3), depth - 1, start * 10 + one + 1) for one in range(2)]
-            made.append(("gather", branches))
+            made.append(("gather", [program(chosen, chosen.randint(1, 3), depth - 1, numbers) for _ in range(2)]))
         elif kind == "sleep":
             made.append(("sleep", 10 + number % 7))
         else:
