@@ -34,6 +34,7 @@ def _import(command: Import) -> Fields:
         "messages": [_message(one) for one in command.messages],
         "fences": [(one.dict, one.key, one.fence) for one in command.fences],
         "entries": [_entry(one) for one in command.entries],
+        "lanes": command.lanes,
     }
 
 

@@ -38,7 +38,8 @@ def _put(command: Put) -> Fields:
     for item in items[:1] if are_shared else items:
         if item.key is not None:
             fields["is_keyed"] = True
-            break
+        if item.group is not None:
+            fields["is_grouped"] = True
     return fields
 
 
@@ -94,6 +95,7 @@ class _Messages(Struct, frozen=True):
     index: int = 0
     now: int = 0
     more: bool = False
+    careful: bool = False
 
     def of(self, queue: str) -> list[Message]:
         if self.claim is None:
@@ -115,6 +117,7 @@ class _Counted(Struct, frozen=True):
     average_leased: float | None = None
     oldest_dead: int | None = None
     holders: dict[str, int] = {}
+    done: int = 0
 
 
 _decode_messages = msgpack.Decoder(_Messages).decode
@@ -123,7 +126,7 @@ _decode_counted = msgpack.Decoder(_Counted).decode
 
 def _claimed(command: Claim, reply: bytes) -> Claimed:
     found = _decode_messages(reply)
-    return Claimed(found.of(command.queue), None if found.due_in is None else seconds_in(found.due_in))
+    return Claimed(found.of(command.queue), None if found.due_in is None else seconds_in(found.due_in), found.careful)
 
 
 def _browsed(command: Browse, reply: bytes) -> Browsed:
@@ -148,6 +151,7 @@ def _counted(_: Count, reply: bytes) -> Stats:
         average_leased_s=_age_s(found.average_leased),
         oldest_dead_s=_age_s(found.oldest_dead),
         holders=found.holders,
+        done=found.done,
     )
 
 
@@ -173,7 +177,7 @@ def _held(command: Extend | Settle, reply: bytes) -> Held:
 
 
 PLANS: Final[Plans] = {
-    Put: Plan(_put, _puts, ("key",)),
+    Put: Plan(_put, _puts, ("key", "group")),
     Claim: Plan(_claim, _claimed, ("take",)),
     Extend: Plan(_of_claims, _held),
     Settle: Plan(_of_claims, _held),

@@ -1,18 +1,22 @@
 """Encodes commands on whole queues and dicts, and on the log, for Redis, and decodes their results."""
 
+from collections.abc import Sequence
 from typing import Any, Final
 
-from msgspec import UNSET, Raw, Struct, json, msgpack
+from msgspec import UNSET, Raw, Struct, convert, json, msgpack
 
-from holdfast.commands import Changes, Clear, Configure, Named, Names, Page, Prune
-from holdfast.policy_records import Settings
+from holdfast.commands import Changes, Clear, Configure, Grouped, Groups, Named, Names, Page, Prune
+from holdfast.commands.configuring import OF_GROUPS, POLICIES
+from holdfast.policy_records import NO_SETTINGS, Lane, OwnSettings, Policy, Settings
+from holdfast.rates import Rate
 from holdfast.records import Event, moment_in
 from holdfast.stores.redis.encode_dicts import start_of
 from holdfast.stores.redis.plans import Fields, Object, Plan, Plans, given
 
 FACTS = (
-    *("ids", "keys", "updated", "updated_keys", "started", "to", "dead_letter"),
-    *("paused", "maxsize", "count", "dropped", "key", "value", "holder", "weight", "capacity"),
+    *("ids", "keys", "groups", "updated", "updated_keys", "started", "to", "dead_letter"),
+    *("group", "paused", "maxsize", "limit", "count", "dropped", "prefix", "key", "value", "holder", "weight", "rate", "capacity"),
+    *("because", "held", "policy", "throttle_s"),
 )
 """What an event may tell, in the order in which it is told."""
 FLAGS = frozenset({"started", "paused", "dropped"})
@@ -26,9 +30,40 @@ class _Configured(Struct, frozen=True):
     created_at: int
     maxsize: int | None = None
     name: str = ""
+    policy: Policy | None = None
+    live: int = 0
+    tat: int = 0
+    last: int = 0
+    throttled_until: int = 0
 
     def settings(self, kind: Any, name: str) -> Settings:
-        return Settings(kind, name, self.paused, self.maxsize, self.size, self.created_at)
+        gate = self.live, self.tat, self.last, self.throttled_until
+        return Settings(kind, name, self.paused, self.maxsize, self.size, self.created_at, self.policy, *gate)
+
+
+class _Lane(Struct, frozen=True):
+    """A lane, without its queue."""
+
+    name: str
+    turn: int
+    open: bool
+    live: int
+    credit: int
+    tat: int
+    last: int
+    throttled_until: int
+    wakes: int | None = None
+    own: OwnSettings = NO_SETTINGS
+
+    def of(self, queue: str) -> Lane:
+        gate = self.tat, self.last, self.throttled_until
+        return Lane(queue, self.name, self.turn, self.open, self.live, self.credit, self.wakes, *gate, self.own)
+
+
+class _Grouped(Struct, frozen=True):
+    lanes: list[_Lane]
+    more: bool
+    now: int
 
 
 class _Listed(Struct, frozen=True):
@@ -51,14 +86,25 @@ class _Page(Struct, frozen=True):
 
 def _configure(command: Configure) -> Fields:
     fields: Fields = {"kind": command.kind, "name": command.name}
-    if command.paused is not UNSET:
-        fields["paused"] = command.paused
-    if command.maxsize is not UNSET:
-        fields["maxsize"] = False if command.maxsize is None else command.maxsize
+    if command.throttle_s is not UNSET:
+        fields["throttle"] = moment_in(command.throttle_s)
+    if command.group is not None:
+        own = _changes_of(command, [name for name in OF_GROUPS if name not in ("throttle_s", "forget")])
+        return {**fields, "group": command.group, "own": own, "forget": command.forget}
+    fields |= _changes_of(command, ("paused", "maxsize"))
+    policies = _changes_of(command, POLICIES)
+    if policies:
+        fields["policies"] = policies
     return fields
 
 
-def _list(command: Names) -> Fields:
+def _changes_of(command: Configure, names: Sequence[str]) -> Fields:
+    """What a command changes of these settings; False stands for None."""
+    contents = {name: getattr(command, name) for name in names}
+    return {name: False if content is None else content for name, content in contents.items() if content is not UNSET}
+
+
+def _list(command: Names | Groups) -> Fields:
     start = start_of(command.prefix, command.after)
     return {**given(command, "after"), "from": start}
 
@@ -86,20 +132,30 @@ def facts(data: Any) -> Raw:
 def _fact(fact: str, content: Any) -> object:
     if fact == "value":
         return Raw(content)
-    if fact == "keys":
-        return [key or None for key in content]
+    if fact in ("keys", "groups"):
+        return [one or None for one in content]
+    if fact == "policy":
+        return convert(content, Policy)
+    if fact == "rate" and content:
+        return convert(content, Rate)
     return None if content is False and fact not in FLAGS else content
 
 
 _decode_configured = msgpack.Decoder(_Configured).decode
 _decode_listed = msgpack.Decoder(_Listed).decode
 _decode_page = msgpack.Decoder(_Page).decode
+_decode_grouped = msgpack.Decoder(_Grouped).decode
 _decode_int = msgpack.Decoder(int).decode
 
 
 def _named(command: Names, reply: bytes) -> Named:
     found = _decode_listed(reply)
     return Named([one.settings(command.kind, one.name) for one in found.settings], found.more)
+
+
+def _grouped(command: Groups, reply: bytes) -> Grouped:
+    found = _decode_grouped(reply)
+    return Grouped([one.of(command.queue) for one in found.lanes], found.more, found.now)
 
 
 def _page(command: Changes, reply: bytes) -> Page:
@@ -112,6 +168,7 @@ PLANS: Final[Plans] = {
     Configure: Plan(_configure, lambda command, reply: _decode_configured(reply).settings(command.kind, command.name)),
     Clear: Plan(given, lambda _, reply: _decode_int(reply)),
     Names: Plan(_list, _named),
+    Groups: Plan(_list, _grouped),
     Changes: Plan(_changes, _page),
     Prune: Plan(
         lambda command: {**given(command, "keep_s"), "keep_for": moment_in(command.keep_s)},

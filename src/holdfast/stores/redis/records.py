@@ -34,6 +34,7 @@ class KeptClaim(Struct, frozen=True, gc=False):
     state: State
     attempts: int
     expired_to: ReturnTo = "place"
+    tied: int = 0
 
 
 class KeptMessage(Message, frozen=True, gc=False, kw_only=True):

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 from msgspec import convert, msgpack
 
 from holdfast.commands import Command, refusal_errors
-from holdfast.errors import HoldfastError
+from holdfast.errors import HoldfastError, Refused
 from holdfast.records import Receipt, seconds_in
 from holdfast.stores.redis.records import KeptLease
 from holdfast.stores.redis.requests import answer_to
@@ -49,6 +49,14 @@ REFUSALS: dict[str, Callable[[dict[str, Any]], HoldfastError]] = {
     "OtherPlace": lambda facts: refusal_errors.other_place(**facts),
     "BothHave": lambda facts: refusal_errors.both_have(**facts),
     "WrittenMeanwhile": lambda _: refusal_errors.written_meanwhile(),
+    "StrictGroups": lambda facts: Refused(
+        f"queue {facts['queue']!r}: in a strict group one message at a time is claimed, in the order of puts; "
+        "nothing was changed: leave out order, aging_s and limits of groups, or use groups='fair'"
+    ),
+    "TooManyMessages": lambda facts: Refused(
+        f"queue {facts['queue']!r} has more than {facts['most']:,} {facts['what']} messages, which one step cannot arrange anew; "
+        "nothing was changed: move them to a new queue that is configured first"
+    ),
     "StoreMoved": lambda facts: refusal_errors.moved(**facts),
 }
 

@@ -10,7 +10,6 @@ from msgspec import Raw, Struct, msgpack
 
 from holdfast.commands import Command, Together
 from holdfast.commands.names import Verb, Whole
-from holdfast.commands.unsupported import refuse_policies
 from holdfast.policy_records import Kind
 from holdfast.stores.redis import encode_copies, encode_dicts, encode_queues, encode_store
 from holdfast.stores.redis.plans import Fields, Object, Plan, Plans, key_of
@@ -48,8 +47,6 @@ class Asked:
 
 def request_for(command: Command[Any], prefix: str) -> Request:
     """The command as it is sent to the store under this prefix."""
-    if not command.plain():
-        refuse_policies(command, "Redis stores")
     plan = PLANS[type(command)]
     fields = plan.fields(command)
     if command.plain(*plan.fast_also):

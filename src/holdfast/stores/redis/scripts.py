@@ -5,6 +5,7 @@ import re
 from collections import Counter
 from functools import cache
 from importlib.resources import files
+from textwrap import indent
 from typing import Final
 
 from msgspec import Struct
@@ -16,11 +17,17 @@ from holdfast.commands.events import RETAINED, RETAINED_S, RETRY_S
 from holdfast.commands.placement import UPDATED
 from holdfast.commands.shares import HOLDERS, LINE, SWEPT
 from holdfast.commands.transaction import ALL
+from holdfast.policy_records import BACKOFF_DOUBLINGS, KEPT_WHEN_DONE, SLOT_OF_GROUP, SLOT_OF_QUEUE, TOLD_GROUP
 from holdfast.records import HISTORY, NEVER
 from holdfast.share_records import SHARED_HOLDER
 
 CONSTANTS: Final[dict[str, int | str]] = {
     "ALL": ALL,
+    "BACKOFF_DOUBLINGS": BACKOFF_DOUBLINGS,
+    "KEPT_WHEN_DONE": KEPT_WHEN_DONE,
+    "SLOT_OF_GROUP": SLOT_OF_GROUP,
+    "SLOT_OF_QUEUE": SLOT_OF_QUEUE,
+    "TOLD_GROUP": TOLD_GROUP,
     "ANSWER_BYTES": ANSWER_BYTES,
     "HISTORY": HISTORY,
     "HOLDERS": HOLDERS,
@@ -86,7 +93,7 @@ def _with_includes(name: str, seen: dict[str, None]) -> list[str]:
     included = [part for line in _INCLUDE.findall(text) for part in line.split()]
     pieces = [piece for part in included for piece in _with_includes(part, seen)]
     # Included where it stands: only this branch makes its functions, and others include it for themselves.
-    text = _INCLUDE_HERE.sub(lambda found: "\n".join(_with_includes(found[1], {**seen})), text)
+    text = _INCLUDE_HERE.sub(lambda found: indent("\n".join(_with_includes(found[1], {**seen})), " "), text)
     # A command shares nothing but its entry in `commands`.
     return [*pieces, f"{_BLOCK}{text}\nend" if _is_command(name) else text]
 

@@ -1,8 +1,8 @@
 --- Claim: lease what is due, or with `take` remove it; what others let expire comes back in the same step.
 --
 -- KEYS  1 the store  2 the queue
--- ARGV  1 the command: queue, holder, limit and, where it is not the default, lease (none: without end), key, take, expired_to,
---         max_attempts, dead_letter
+-- ARGV  1 the command: queue, holder, limit and, where it is not the default, lease (none: as the queue says, else without end), by_policy,
+--         key, take, expired_to, max_attempts, dead_letter
 --       2 its id, or ''  3 the moment, in tests  4 the offset of the wall clock, in tests
 -- Answers messages and their values, or, when that is nothing, due_in: when time alone will make something claimable.
 -- @include endings
@@ -97,7 +97,7 @@ local function expire(command, queue, expired)
     end
     local ended_at = message["until"]
     local ending = ending_of(message, ended_at, "expired")
-    if is_spent(message, (message.failures or 0) + 1, command) then
+    if is_spent(message, (message.failures or 0) + 1, command, policy_of(queue)) then
       plan_burial(endings, message, message.dead_letter or command.dead_letter, ending, true)
     else
       local position = position_after(endings, message, message.expired_to or "place", ended_at, 0)
@@ -130,11 +130,21 @@ local function leave_next(plan)
   plan.endings.back, plan.expired = back, expired
 end
 
+--- When a claim ends.
+local function end_of_claim(command, queue)
+  local lease_s = (command.by_policy or not command.lease) and policy_of(queue).lease_s
+  local lease = lease_s and micros(lease_s) or command.lease
+  return lease and now + lease or NEVER
+end
+
 function claim.check(command)
   local queue = open_queue(command.queue)
   local settings = settings_of(queue)
   if not settings or settings.paused then
     return { chosen = {} }
+  end
+  if settings.ruled then
+    return { is_ruled = true } -- It chooses when it writes: see ruled_claim.lua.
   end
   local line, swept
   if command.key then
@@ -175,22 +185,45 @@ local function remove_and_promote(queue, messages)
   promote(queue, keys_of(messages))
 end
 
-local function write_sweep(queue, plan)
+--- Remove those that were not started in time, or bury them where the queue says so.
+local function end_late(command, queue, late)
+  tell(queue, "expired", told(late, { started = false }))
+  if policy_of(queue).late_to == "dead" then
+    local endings = plan_endings(queue, late)
+    for _, message in ipairs(late) do
+      plan_burial(endings, message, message.dead_letter or command.dead_letter, ending_of(message, now, "late"), false)
+    end
+    end_claims(endings)()
+  else
+    remove_and_promote(queue, late)
+  end
+  make_room(queue, #late)
+end
+
+local function write_sweep(command, queue, plan)
   if plan.expired and #plan.expired > 0 then
     local tell_burials = end_claims(plan.endings)
     tell(queue, "expired", told(plan.expired))
     tell_burials()
   end
   if plan.late and #plan.late > 0 then
-    tell(queue, "expired", told(plan.late, { started = false }))
-    remove_and_promote(queue, plan.late)
-    make_room(queue, #plan.late)
+    end_late(command, queue, plan.late)
   end
+end
+
+--- What a claim on a queue with policies needs, made where there is one.
+local function ruled_claims()
+  local ruled = {}
+  -- @include ruled_claim
+  return ruled
 end
 
 function claim.write(command, plan)
   local queue = open_queue(command.queue)
-  write_sweep(queue, plan)
+  if plan.is_ruled then
+    return ruled_claims().write(command, queue)
+  end
+  write_sweep(command, queue, plan)
   if #plan.chosen == 0 then
     return { messages = {}, values = {}, due_in = plan.due_in }, { ids = {} }
   end
@@ -199,9 +232,10 @@ function claim.write(command, plan)
   for _, message in ipairs(plan.chosen) do
     change_state(queue, message, "leased")
     message.holder, message.token, message.since = command.holder, token, now
-    message["until"] = command.lease and now + command.lease or NEVER
+    message["until"] = end_of_claim(command, queue)
     message.expired_to = command.expired_to
     message.attempts = (message.attempts or 0) + 1
+    message.tied = message.group and not command.take and {{TOLD_GROUP}} or nil
   end
   make_room(queue, #plan.chosen)
   if not command.take then
@@ -220,6 +254,8 @@ local function due_again(command, queue)
   local settings = settings_of(queue)
   if not settings or settings.paused then
     return nil
+  elseif settings.ruled then
+    return ruled_claims().due(command, queue)
   end
   local line, swept
   if command.key then

@@ -2,7 +2,8 @@
 --
 -- KEYS  1 the store  2… the queues and dicts of the page
 -- ARGV  1 the command: source, after, place, checksum,
---         settings {kind, name, paused, maxsize, created_at}, messages as they are kept, with queue and value,
+--         settings {kind, name, paused, maxsize, created_at, policy, tat, last, throttled_until}, lanes {queue, name, tat, last,
+--         throttled_until, own}, messages as they are kept, with queue and value,
 --         fences {dict, key, fence}, entries {dict, key, value, revision, fence, expires_at}
 --       2 its id, or ''  3 the moment, in tests  4 the offset of the wall clock, in tests
 -- Answers what is remembered of the copy.
@@ -50,7 +51,17 @@ end
 local function configure(settings)
   local object = settings.kind == "queue" and open_queue(settings.name) or open_dict(settings.name)
   if not settings_of(object) then
-    object.settings = { created_at = settings.created_at or 0, paused = settings.paused, maxsize = settings.maxsize }
+    object.settings = {
+      created_at = settings.created_at or 0,
+      paused = settings.paused or false,
+      maxsize = settings.maxsize,
+      policy = settings.policy,
+      live = 0,
+      tat = settings.tat or 0,
+      last = settings.last or 0,
+      throttled_until = settings.throttled_until or 0,
+    }
+    object.settings.ruled = ruled_by(object.settings)
     object.is_configured = true
     keep_log(object)
   end
@@ -61,6 +72,17 @@ local function adopt(message)
   queue.values[message.id] = message.value
   message.queue, message.value = nil, nil
   add(queue, message)
+end
+
+--- Take a lane in: its settings, rate and throttle; the rest follows from its messages.
+local function adopt_lane(one)
+  local queue = open_queue(one.queue)
+  local found = rules_of(queue)
+  if found then
+    local lane = found.lane(queue, one.name)
+    lane.own, lane.tat, lane.last, lane.throttled_until = one.own or lane.own, one.tat or 0, one.last or 0, one.throttled_until or 0
+    found.touch(queue, one.name, 0)
+  end
 end
 
 local function enter(entry)
@@ -83,6 +105,9 @@ function import.write(command, plan)
   copy.messages, copy.entries = copy.messages + #command.messages, copy.entries + #command.entries
   for _, message in ipairs(command.messages) do
     adopt(message)
+  end
+  for _, one in ipairs(command.lanes or {}) do
+    adopt_lane(one)
   end
   for _, one in ipairs(command.fences) do
     local dict = open_dict(one[1])

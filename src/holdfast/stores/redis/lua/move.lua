@@ -38,6 +38,7 @@ end
 
 local function plan_burials(command, queue, messages)
   local endings = plan_endings(queue, messages)
+  endings.by_hand = true
   for _, message in ipairs(messages) do
     plan_burial(endings, message, message.dead_letter, ending_of(message, now, "buried", command.error), false)
   end
@@ -51,7 +52,7 @@ function move.check(command)
   for _, message in ipairs(found) do
     local state = state_of(message)
     local fits = command.to == "gone"
-      or (command.to == "ready" and state ~= "buffered")
+      or (command.to == "ready" and state ~= "buffered" and state ~= "done")
       or (command.to == "dead" and (state == "ready" or state == "leased"))
       or (command.to == "due" and state == "ready" and message.position > now)
     if fits and not is_held(message) then
@@ -75,12 +76,12 @@ local function redrive(queue, target, message, position, value)
       next_one[field] = content
     end
     remove(queue, { message })
-    next_one.state = nil -- ready
+    next_one.state, next_one.lane, next_one.level, next_one.rank = nil, nil, nil, nil -- ready, and nowhere yet
     target.values[message.id] = value
   else
     change_state(queue, message, "ready")
   end
-  next_one.position, next_one.failures, next_one.dead_at = position, nil, nil
+  next_one.position, next_one.failures, next_one.dead_at, next_one.ended_at = position, nil, nil, nil
   if target ~= queue then
     add(target, next_one)
   end
@@ -109,6 +110,20 @@ local function end_delays(queue, messages)
   announce(queue, messages)
 end
 
+--- Let strict groups go on that were paused for one of these messages.
+local function resume_groups(queue, messages)
+  local found = rules_of(queue)
+  for _, message in ipairs(found and messages or {}) do
+    local lane = message.lane and found.lane(queue, message.lane)
+    if lane and lane.own.held == message.id then
+      lane.own = cmsgpack.unpack(cmsgpack.pack(lane.own))
+      lane.own.held, lane.own.paused = nil, nil
+      found.touch(queue, lane.name, 0)
+      tell(queue, "configured", { group = lane.name, paused = false })
+    end
+  end
+end
+
 function move.write(command, plan)
   if #plan.messages == 0 then
     return { ids = {}, kept = plan.kept }
@@ -125,6 +140,9 @@ function move.write(command, plan)
     was_ready = was_ready + (state_of(message) == "ready" and 1 or 0)
   end
   make_room(queue, was_ready)
+  if command.to ~= "dead" then
+    resume_groups(queue, plan.messages)
+  end
   if command.to == "gone" then
     remove(queue, plan.messages)
     promote(queue, keys_of(plan.messages))

@@ -3,7 +3,7 @@
 -- KEYS  1 the store
 -- ARGV  1 the command: kind, from (a bound of ZRANGEBYLEX), prefix, limit, exact
 --       2 ''  3 the moment, in tests  4 the offset of the wall clock, in tests
--- Answers settings, each {name, paused, maxsize, size, created_at}, and whether the limit cut them off.
+-- Answers settings, each {name, paused, maxsize, size, created_at, policy, live, tat, last, throttled_until}, and whether the limit cut them off.
 -- @include queue
 -- @include dict
 
@@ -23,6 +23,11 @@ function names.check(command)
       maxsize = settings.maxsize,
       size = settings.maxsize and ready_count(object) or 0,
       created_at = settings.created_at,
+      policy = settings.policy,
+      live = settings.live,
+      tat = settings.tat,
+      last = settings.last,
+      throttled_until = settings.throttled_until,
     }
   end
   return { settings = listed, more = more }

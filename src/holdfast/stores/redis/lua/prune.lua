@@ -5,6 +5,7 @@
 --       2 its id, or ''  3 the moment, in tests  4 the offset of the wall clock, in tests
 -- Answers how much was dropped. Looks after a thousand logs at a time, going on where the last one stopped. Answers
 -- to repeated commands, and the logs of leases and of what was dropped, also expire by themselves.
+-- @include queue
 -- @include dict
 
 local prune = {}
@@ -15,12 +16,20 @@ function prune.check()
   return nil
 end
 
+--- Remove messages that a queue has kept long enough since they were done.
+local function prune_queue(queue, limit)
+  local found = rules_of(queue)
+  return found and found.prune_done(queue, limit) or 0
+end
+
 function prune.write(command)
   local dropped = 0
   each_log(LOGS, function(kind, name, key)
     dropped = dropped + prune_log(key, command.keep, now - command.keep_for, now - RETRY_S * 1000000, command.limit)
     if kind == "lease" then
       call("EXPIRE", key .. ":floor", RETAINED_S)
+    elseif kind == "queue" then
+      dropped = dropped + prune_queue(open_queue(name), command.limit)
     elseif kind == "dict" then
       dropped = dropped + expire_entries(open_dict(name), command.limit)
     end

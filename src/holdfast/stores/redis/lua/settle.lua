@@ -2,7 +2,7 @@
 --
 -- KEYS  1 the store  2… the queues of the receipts
 -- ARGV  1 the command: queues (one, or one each), ids, tokens, to, return_to, delay, error, counts, max_attempts,
---         dead_letter, all_or_none
+--         dead_letter, all_or_none, unstarted, trace
 --       2 its id, or ''  3 the moment, in tests  4 the offset of the wall clock, in tests
 -- Answers held, a flag each, or true: all were.
 -- @include claims
@@ -10,20 +10,48 @@
 
 local settle = {}
 
+--- How long after a failure the queue says that a message waits: it doubles with each.
+local function delay_after(command, message, policy)
+  if not (command.counts and policy.backoff) then
+    return 0
+  end
+  local doublings = math.min(message.failures or 0, {{BACKOFF_DOUBLINGS}})
+  return math.min(micros(policy.backoff.first_s) * 2 ^ doublings, micros(policy.backoff.most_s))
+end
+
 --- What will become of the claims of one queue.
 local function plan_end(command, group)
-  local endings = plan_endings(group.queue, group.messages)
+  local endings, policy = plan_endings(group.queue, group.messages), policy_of(group.queue)
+  endings.trace = command.trace
   for _, message in ipairs(group.messages) do
-    if command.to == "dead" or (command.counts and is_spent(message, (message.failures or 0) + 1, command)) then
+    if command.to == "dead" or (command.counts and is_spent(message, (message.failures or 0) + 1, command, policy)) then
       local ending = ending_of(message, now, "buried", command.error)
       plan_burial(endings, message, message.dead_letter or command.dead_letter, ending, command.counts)
     else
       local ending = ending_of(message, now, command.counts and "failed" or "released", command.error)
-      local position = position_after(endings, message, command.return_to, now, command.delay)
+      local position = position_after(endings, message, command.return_to, now, command.delay or delay_after(command, message, policy))
       plan_release(endings, message, position, ending, command.counts)
     end
   end
   return endings
+end
+
+--- Remove what is done, but for what is kept for a while.
+local function finish_done(command, group)
+  local found, gone, kept = rules_of(group.queue), {}, 0
+  for _, message in ipairs(group.messages) do
+    if found and message.tied and bit.band(message.tied, {{KEPT_WHEN_DONE}}) > 0 then
+      message.trace = command.trace or message.trace
+      found.keep_done(group.queue, message)
+      kept = kept + 1
+    else
+      gone[#gone + 1] = message
+    end
+  end
+  remove(group.queue, gone)
+  if kept > 0 then
+    found.prune_done(group.queue, 2)
+  end
 end
 
 function settle.check(command)
@@ -40,6 +68,9 @@ end
 function settle.write(command, plan)
   local later = {}
   for _, group in ipairs(plan.groups) do
+    if command.unstarted and rules_of(group.queue) then
+      rules.give_back(group.queue, group.messages)
+    end
     tell(group.queue, "settled", told(group.messages, { to = command.to }))
   end
   for i, endings in ipairs(plan.endings) do
@@ -50,7 +81,7 @@ function settle.write(command, plan)
   end
   if command.to == "done" then
     for _, group in ipairs(plan.groups) do
-      remove(group.queue, group.messages)
+      finish_done(command, group)
       promote(group.queue, keys_of(group.messages))
     end
   end

@@ -5,7 +5,7 @@
 --       2 its id, or ''  3 the moment, in tests  4 the offset of the wall clock, in tests
 -- Answers a list of their answers.
 -- @include writing
--- @include put claim extend settle move browse count read length write lowerfences acquire renew release resize look configure clear names changes prune
+-- @include put claim extend settle move browse count read length write lowerfences acquire renew release resize look configure clear names groups changes prune
 
 local together = {}
 
@@ -23,6 +23,7 @@ function together.write(command, plans)
   for i, one in ipairs(command.commands) do
     local answer, note = commands[one.command].write(one, plans[i][1])
     answers[i], notes[i] = answer, note or answer
+    flush_ruled()
   end
   return answers, notes
 end

@@ -16,9 +16,12 @@ end
 
 repeat
   local queue, messages, limit, passed = KEYS[2], KEYS[2] .. ":messages", command.limit, "(" .. struct.pack(NUMBER, now + 1)
-  local settings = call("HMGET", queue, "maxsize", "paused")
+  local settings = call("HMGET", queue, "maxsize", "paused", "lease")
   local known = call("MGET", counter_key, moved_key)
   local token = math.max((known[1] or 0) + 1, now)
+  if settings[2] == "1" then
+    -- @include fast/laned_claim
+  end
   if known[2] or settings[1] or settings[2] ~= "0" or token % TIDY == 0 or limit > MOST then
     break
   end
@@ -27,7 +30,8 @@ repeat
     break
   end
   -- As if all were fresh; `stale` has the places of those that are not.
-  local ends_at, sub, byte = command.lease and now + command.lease or NEVER, string.sub, string.byte
+  local lease_us = (command.by_policy or not command.lease) and settings[3] or command.lease
+  local ends_at, sub, byte = lease_us and now + lease_us or NEVER, string.sub, string.byte
   local claim_fields, claim_count = pack_claim(token, ends_at)
   local head, ends, is_plain = head_of(claim_count + 1) .. N, struct.pack(NUMBER, ends_at), true
   local ids, moments, leased, kept, stale, stale_fields = {}, {}, {}, {}, {}, {}
@@ -60,11 +64,11 @@ repeat
     break
   end
   local told = packed_ids .. cmsgpack.pack("holder", command.holder)
-  local event, keys = MAP_OF_2 .. told, nil
+  local event = MAP_OF_2 .. told
   if #stale > 0 then
     -- @include fast/again
-    keys = lease_stale(stale, call("HMGET", messages, unpack(stale_fields)), found, kept, token, ends_at)
-    event = keys and MAP_OF_3 .. told .. cmsgpack.pack("keys", keys) or event
+    local more, count_more = lease_stale(stale, call("HMGET", messages, unpack(stale_fields)), found, kept, token, ends_at)
+    event = string.char(130 + count_more) .. told .. more
   end
   call("ZREM", queue .. ":ready", unpack(members))
   if taken then

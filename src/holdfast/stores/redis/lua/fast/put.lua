@@ -3,7 +3,7 @@
 
 repeat
   local queue, ids, values, options = KEYS[2], command.ids, command.values, command.options
-  local settings = call("HMGET", queue, "created_at", "maxsize")
+  local settings = call("HMGET", queue, "created_at", "maxsize", "ruled", "policy")
   local known = call("MGET", counter_key, moved_key)
   local number = math.max((known[1] or 0) + 1, now)
   local is_plain = #ids <= MOST and not known[2] and settings[1] and not settings[2] and number % TIDY ~= 0
@@ -16,12 +16,19 @@ repeat
     keys, keyed = free_keys(ids, options)
     is_plain = keys
   end
+  local policy, joined, pack_lane, join_lanes
+  if is_plain and settings[3] == "lanes" then
+    -- @include fast/laned_put
+    policy = cmsgpack.unpack(settings[4])
+    joined = lanes_of(ids, options, policy)
+    is_plain = joined
+  end
   if not (is_plain and keep_answer(TRUE)) then
     break
   end
   -- With room for one message, to be spared the growing.
   local pack, members, records, late = struct.pack, { nil, nil }, { nil, nil }, nil
-  local line, head, fields, mark, start_by, length, rest
+  local line, head, fields, mark, start_by, length, rest, place, in_lanes, groups
   for i = 1, #ids do
     local said = options[i]
     if said then -- Options that all share come once. What their records have in common is packed once, too.
@@ -39,7 +46,12 @@ repeat
         for field, content in pairs(kept) do
           fields, count = fields .. cmsgpack.pack(field, content), count + 1
         end
-        mark = kept.key and "\0" or mark
+        mark = (kept.key or kept.group) and "\0" or mark
+      end
+      if policy then
+        local of_lane, count_more
+        place, of_lane, count_more = pack_lane(policy, kept)
+        fields, count, mark, in_lanes = fields .. of_lane, count + count_more, "\0", in_lanes or {}
       end
       line, head = pack(LINE, TOP - (kept and kept.priority or 0), position), head_of(count) .. N
     end
@@ -50,6 +62,9 @@ repeat
     end
     members[2 * i - 1], members[2 * i] = "0", line .. n .. id .. mark
     records[2 * i - 1], records[2 * i] = id, head .. n .. rest .. value
+    if place then
+      in_lanes[2 * i - 1], in_lanes[2 * i] = "0", place .. n .. id
+    end
     if start_by then
       late = late or {}
       late[#late + 1], late[#late + 2] = "0", pack(NUMBER, start_by) .. n .. id
@@ -60,17 +75,28 @@ repeat
   if late then
     call("ZADD", queue .. ":late", unpack(late))
   end
-  local event, channels, counts = MAP_OF_1, { WAKE .. "queue:" .. command.queue, WAKE .. "watch:queue:" .. command.queue }, { #ids, ALL }
-  local told = cmsgpack.pack("ids", ids)
+  local channels, counts = { WAKE .. "queue:" .. command.queue, WAKE .. "watch:queue:" .. command.queue }, { #ids, ALL }
+  local told, count_told = cmsgpack.pack("ids", ids), 1
+  if command.is_grouped then
+    groups = {}
+    for i = 1, #ids do
+      groups[i] = ((options[i] or options[1]).kept or groups).group or false
+    end
+    told, count_told = told .. cmsgpack.pack("groups", groups), 2
+  end
+  if in_lanes then
+    call("ZADD", queue .. ":lanes", unpack(in_lanes))
+    counts[1] = policy.groups and join_lanes(joined, policy, number) or #ids
+  end
   if keys then
-    event, told = MAP_OF_2, told .. cmsgpack.pack("keys", keys)
+    told, count_told = told .. cmsgpack.pack("keys", keys), count_told + 1
     call("HSET", queue .. ":keys", unpack(keyed))
     for i = 1, #keyed, 2 do
       channels[#channels + 1], counts[#counts + 1] = WAKE .. "key:" .. command.queue .. ":" .. keyed[i], 1
     end
   end
   call("SET", counter_key, text(number + #ids))
-  write_event(queue, number, text(number), "put", event .. told)
+  write_event(queue, number, text(number), "put", string.char(128 + count_told) .. told)
   give_hints(channels, counts)
   return TRUE
 until true

@@ -21,11 +21,11 @@ local function plan_return(messages, ids, found)
   local kept, ready, counts = {}, {}, command.counts
   for i = 1, #ids do
     local message = whole_message(messages, ids[i], found[i])
-    if counts and is_spent(message, (message.failures or 0) + 1, command) then
+    if counts and is_spent(message, (message.failures or 0) + 1, command, {}) then
       return nil
     end
     local ending = ending_of(message, now, counts and "failed" or "released", command.error)
-    message.state, message.position = nil, position_behind(message, command.return_to, now, command.delay)
+    message.state, message.position = nil, position_behind(message, command.return_to, now, command.delay or 0)
     remember(message, ending, counts)
     kept[2 * i - 1], kept[2 * i] = ids[i] .. "\0", cmsgpack.pack(message)
     local place = struct.pack(READY, TOP - (message.priority or 0), message.position, message.n)

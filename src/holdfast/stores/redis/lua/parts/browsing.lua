@@ -23,6 +23,7 @@ local function matches(message, which)
   return (not which.older_than or since < now - which.older_than)
     and (not which.error_contains or string.find(message.last_error or "", which.error_contains, 1, true) ~= nil)
     and (not which.key_prefix or (message.key ~= nil and string.sub(message.key, 1, #which.key_prefix) == which.key_prefix))
+    and (not which.group or (message.group or "") == which.group)
     and labelled
 end
 

@@ -10,8 +10,18 @@ local function plan_endings(queue, messages)
   return { queue = queue, back = {}, gone = {}, dead = {}, moved = {}, keys = {}, heads = {} }
 end
 
+local OPPOSITE = { back = "front", front = "back", place = "place" }
+
 --- Where a message goes that is no longer held; `back` is the moment that the back of the line means.
+--
+-- In a strict group each keeps its place, and where the last comes first, the back of the line is its front.
 local function position_after(endings, message, return_to, back, delay)
+  local policy = policy_of(endings.queue)
+  if policy.groups == "strict" then
+    return_to = "place"
+  elseif policy.order == "lifo" then
+    return_to = OPPOSITE[return_to]
+  end
   if return_to ~= "front" then
     return position_behind(message, return_to, back, delay)
   end
@@ -35,6 +45,7 @@ end
 
 --- Plan a burial: here, or in the dead-letter queue `place`.
 local function plan_burial(endings, message, place, ending, failed)
+  place = place or policy_of(endings.queue).dead_letter
   table.insert(endings.keys, message.key)
   local list = (place == nil or place == endings.queue.name) and endings.dead or endings.moved
   table.insert(list, { message = message, place = place, ending = ending, failed = failed })
@@ -64,6 +75,7 @@ local function dead_letter_of(queue, one)
     created_at = message.created_at,
     metadata = message.metadata,
     labels = message.labels,
+    group = message.group,
     letter = {
       queue = queue.name,
       attempts = message.attempts or 0,
@@ -101,6 +113,26 @@ local function write_moved(endings)
   return places, by_place
 end
 
+--- Pause the strict groups whose messages died, where the queue says so, and tell of it.
+local function hold_groups(endings)
+  local queue, policy = endings.queue, policy_of(endings.queue)
+  if policy.groups ~= "strict" or policy.group_dead ~= "hold" then
+    return
+  end
+  for _, list in ipairs({ endings.dead, endings.moved }) do
+    for _, one in ipairs(list) do
+      local name = one.message.lane
+      local lane = name and not endings.by_hand and rules_of(queue).lane(queue, name)
+      if lane then
+        lane.own = cmsgpack.unpack(cmsgpack.pack(lane.own))
+        lane.own.paused, lane.own.held = true, one.message.id
+        rules_of(queue).touch(queue, name, 0)
+        tell(queue, "configured", { group = name, paused = true, because = "dead", held = one.message.id })
+      end
+    end
+  end
+end
+
 --- Carry the endings out. Answers a function that tells of the burials, for events come in an order of their own.
 local function end_claims(endings)
   local queue = endings.queue
@@ -109,13 +141,13 @@ local function end_claims(endings)
   for i, one in ipairs(endings.back) do
     change_state(queue, one.message, "ready")
     one.message.position = one.position
-    remember(one.message, one.ending, one.failed)
+    remember(one.message, one.ending, one.failed, endings.trace)
     back[i] = one.message
   end
   for i, one in ipairs(endings.dead) do
     change_state(queue, one.message, "dead")
     one.message.dead_at = now
-    remember(one.message, one.ending, one.failed)
+    remember(one.message, one.ending, one.failed, endings.trace)
     dead[i] = one.message
   end
   local places, by_place = write_moved(endings)
@@ -129,5 +161,6 @@ local function end_claims(endings)
       tell(queue, "buried", told(by_place[name].left, { dead_letter = name }))
       tell(open_queue(name), "put", told(by_place[name].arrived))
     end
+    hold_groups(endings)
   end
 end

@@ -51,17 +51,25 @@ end
 
 --- Since when time has overtaken a message.
 local function overdue_since(message)
-  return message.state == "leased" and message["until"] or message.start_by
+  return message.state == "leased" and message["until"] or can_be_late(message) and message.start_by <= now and message.start_by or message.position
 end
 
---- Leased messages whose lease has ended and ready ones that are late, the longest overdue first.
+--- Leased messages whose lease has ended, ready ones that are late and, of a queue with lanes, those that are due and not in line, the
+-- longest overdue first.
 local function overdue(queue, limit)
   local found = pick(queue, ids_overdue(queue, "leased", limit))
-  local late = pick(queue, ids_overdue(queue, "late", limit))
-  if #late == 0 then
+  local others = pick(queue, ids_overdue(queue, "late", limit))
+  if (settings_of(queue) or {}).ruled == "lanes" then
+    for _, message in ipairs(pick(queue, ids_overdue(queue, "delayed", limit))) do
+      if not is_late(message) then
+        others[#others + 1] = message
+      end
+    end
+  end
+  if #others == 0 then
     return found
   end
-  for _, message in ipairs(late) do
+  for _, message in ipairs(others) do
     found[#found + 1] = message
   end
   table.sort(found, function(one, other)

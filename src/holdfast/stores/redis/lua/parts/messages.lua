@@ -9,6 +9,8 @@
 --   Q:late       start_by, n, id                         the ready ones that have to be started by then and never were
 --   Q:dead       dead_at, n, id                          by burial
 --   Q:buffered   key, NUL, n, id                         copies behind a living message, by key
+--   Q:done       ended_at, n, id                         those that are kept for a while, by their end
+--   Q:lanes, Q:delayed, Q:lane, Q:groups, Q:open, Q:asleep   see lanes.lua
 --   Q:events, Q:floor                                    its log
 -- Those in an order are sorted sets of score 0: their members begin with what they are ordered by, as bytes that sort as numbers do, so
 -- one command finds any range of them in O(log n).
@@ -21,6 +23,7 @@
 -- @include answer_size
 -- @include objects
 -- @include message_record
+-- @include lane_place
 
 local queues = {}
 
@@ -37,6 +40,8 @@ local function open_queue(name)
       rekeyed = {}, -- keys whose living message changed
       changed = {}, -- messages, in the order of their first change
       before = {}, -- by message: how it stood
+      lanes = {}, -- by name: those that were read
+      touched = {}, -- by name: lanes to refresh, and how many messages joined their lines
       is_cleared = false,
     }
   end)
@@ -62,7 +67,7 @@ local function state_of(message)
 end
 
 local function is_fresh(queue, message)
-  return not (queue.has_later[message] or message.key or message.start_by or message.attempts)
+  return not (queue.has_later[message] or message.key or message.start_by or message.attempts or message.group or message.lane)
 end
 
 --- The order a message stands in, and the member it has there.
@@ -77,8 +82,18 @@ local function standing(queue, message)
     return state, struct.pack(MOMENT, message.dead_at, message.n) .. message.id
   elseif state == "buffered" then
     return state, message.key .. "\0" .. sortable(message.n) .. message.id
+  elseif state == "done" then
+    return state, struct.pack(MOMENT, message.ended_at, message.n) .. message.id
   end
   return nil -- It is gone.
+end
+
+--- Where a ready message of a queue with lanes stands besides: in its line, or among those that are not due.
+local function lane_standing(message)
+  if not message.rank then
+    return "delayed", struct.pack(MOMENT, message.position, message.n) .. message.id
+  end
+  return "lanes", message.lane .. "\0" .. lane_place(message.level or 0, message.rank) .. sortable(message.n) .. message.id
 end
 
 --- Whether it has to be started by some moment and never was.

@@ -1,13 +1,36 @@
 --- One queue, changed: how a message stood before is noted at its first change, and at the end every order is brought up to date.
 -- @include messages
 
+-- What queues with policies need, made where a step meets one: see lane_rows.lua.
+local rules, load_rules, rules_of
+
+--- The policies of a queue, empty where it has none.
+local function policy_of(queue)
+  local settings = settings_of(queue)
+  return settings and settings.policy or {}
+end
+
+--- The orders a message stands in, each with the member it has there.
+local function orders_of(queue, message)
+  local state, member = standing(queue, message)
+  local orders = { late = late_member(message) or nil }
+  if state then
+    orders[state] = member
+  end
+  if message.lane and state == "ready" then
+    local order, place = lane_standing(message)
+    orders[order] = place
+  end
+  return orders, state
+end
+
 --- Note how a message stands, before it is changed.
 local function touch(queue, message)
   if queue.before[message] then
     return
   end
-  local state, member = standing(queue, message)
-  queue.before[message] = { state = state, member = member, late = late_member(message) }
+  local orders, state = orders_of(queue, message)
+  queue.before[message] = { state = state, orders = orders, lane = message.lane }
   queue.has_later[message] = true
   queue.changed[#queue.changed + 1] = message
 end
@@ -29,10 +52,22 @@ local function rekey(queue, message, was, state)
   end
 end
 
+--- Give back what the claim of a message has used of limits.
+local function untie(queue, message)
+  local found = rules_of(queue)
+  if found then
+    found.untie(queue, message)
+  end
+  message.tied = nil
+end
+
 --- Give a message another state, and its key what follows from that.
 local function change_state(queue, message, state)
   touch(queue, message)
   local was = state_of(message)
+  if was == "leased" and message.tied then
+    untie(queue, message)
+  end
   message.state = state ~= "ready" and state or nil
   rekey(queue, message, was, state)
 end
@@ -40,7 +75,7 @@ end
 --- Add a new message.
 local function add(queue, message)
   queue.messages[message.id] = message
-  queue.before[message] = {}
+  queue.before[message] = { orders = {} }
   queue.changed[#queue.changed + 1] = message
   rekey(queue, message, nil, state_of(message))
 end
@@ -55,14 +90,18 @@ local function remove(queue, messages)
   end
 end
 
---- Remove everything; answer how much there was.
-local function clear_queue(queue)
+--- Remove everything; answer how much there was. Lanes with settings of their own stay, unless the queue is dropped.
+local function clear_queue(queue, drop)
   local count = 0
   for _, order in ipairs(queue.is_cleared and {} or { "ready", "leased", "dead", "buffered" }) do
     count = count + call("ZCARD", queue.key .. ":" .. order)
   end
   for _, message in ipairs(queue.changed) do
     count = count + (message.state ~= "gone" and 1 or 0) - (queue.before[message].state and 1 or 0)
+  end
+  local found = rules_of(queue)
+  if found then
+    found.empty_lanes(queue, drop)
   end
   queue.is_cleared = true
   for _, cache in ipairs({ "messages", "values", "stored", "sizes", "has_later", "live", "copies", "rekeyed", "changed", "before" }) do
@@ -71,10 +110,23 @@ local function clear_queue(queue)
   return count
 end
 
+--- How many waiters are to be woken for messages that became ready, besides those that the lanes of a queue wake when they open.
+local function waking(queue, messages)
+  local settings, count = settings_of(queue), 0
+  if not (settings and settings.policy and settings.policy.groups) then
+    return #messages
+  end
+  for _, message in ipairs(messages) do
+    count = count + (message.position > now and 1 or 0)
+  end
+  return count
+end
+
 --- Wake those who wait for what became ready, now or later.
 local function announce(queue, messages)
-  if #messages > 0 then
-    wake(queue.topic, #messages)
+  local count = waking(queue, messages)
+  if count > 0 then
+    wake(queue.topic, count)
   end
   for _, message in ipairs(messages) do
     if message.key then
@@ -111,49 +163,72 @@ local function promote(queue, keys)
   return promoted
 end
 
---- What an event tells of messages: their ids, their keys if any has one (false for null), and more.
+--- What an event tells of messages: their ids, their keys and groups if any has one (false for null), and more.
 local function told(messages, more)
   local data = more or {}
-  data.ids, data.keys = {}, {}
-  local has_keys = false
+  data.ids, data.keys, data.groups = {}, {}, {}
+  local has_keys, has_groups = false, false
   for i, message in ipairs(messages) do
     data.ids[i] = message.id
-    data.keys[i] = message.key or false
-    has_keys = has_keys or message.key ~= nil
+    data.keys[i], data.groups[i] = message.key or false, message.group or false
+    has_keys, has_groups = has_keys or message.key ~= nil, has_groups or message.group ~= nil
   end
-  data.keys = has_keys and data.keys or nil
+  data.keys, data.groups = has_keys and data.keys or nil, has_groups and data.groups or nil
   return data
 end
 
-do -- Lua allows 200 local names at a time.
+function load_rules()
+  if not rules then
+    rules = {}
+    -- @include lane_rows
+  end
+  return rules
+end
+
+--- What a queue with policies needs, nil where claims look at no more than its line.
+function rules_of(queue)
+  local settings = settings_of(queue)
+  return settings and settings.ruled and load_rules() or nil
+end
+
+local flush
+
+do
+  --- Let each message that was changed stand where its queue's policies say, and its lanes be refreshed.
+  local function line_up(queue, found)
+    local has_lanes = found and settings_of(queue).ruled == "lanes"
+    for _, message in ipairs(queue.changed) do
+      local was_in = queue.before[message].lane
+      if state_of(message) == "ready" and has_lanes then
+        found.line_up(queue, message)
+      elseif state_of(message) == "ready" or message.state == "done" then
+        message.lane, message.level, message.rank = nil, nil, nil
+      end
+      if found and message.lane then
+        found.touch(queue, message.lane, state_of(message) == "ready" and message.rank and not queue.before[message].orders.lanes and 1 or 0)
+      end
+      if found and was_in and was_in ~= message.lane then
+        found.touch(queue, was_in, 0)
+      end
+    end
+  end
+
   --- What leaves and what enters each order, for the messages that were changed.
   local function write_orders(queue)
     local leaving, entering = {}, {}
-    local function move(order, member, into)
-      into[order] = into[order] or {}
-      if into == entering then
-        table.insert(into[order], 0)
-      end
-      table.insert(into[order], member)
-    end
     for _, message in ipairs(queue.changed) do
-      local before = queue.before[message]
-      local state, member = standing(queue, message)
-      if before.state ~= state or before.member ~= member then
-        if before.state then
-          move(before.state, before.member, leaving)
-        end
-        if state then
-          move(state, member, entering)
+      local before, after = queue.before[message].orders, orders_of(queue, message)
+      for order, member in pairs(before) do
+        if after[order] ~= member then
+          leaving[order] = leaving[order] or {}
+          table.insert(leaving[order], member)
         end
       end
-      local late = late_member(message)
-      if before.late ~= late then
-        if before.late then
-          move("late", before.late, leaving)
-        end
-        if late then
-          move("late", late, entering)
+      for order, member in pairs(after) do
+        if before[order] ~= member then
+          entering[order] = entering[order] or {}
+          table.insert(entering[order], 0)
+          table.insert(entering[order], member)
         end
       end
     end
@@ -201,23 +276,44 @@ do -- Lua allows 200 local names at a time.
     call_with("HSET", queue.key .. ":keys", kept)
   end
 
-  local function write_queue(queue)
-    if queue.is_cleared then
-      for _, part in ipairs({ "messages", "keys", "ready", "leased", "late", "dead", "buffered" }) do
+  --- Write what the step has changed of a queue so far; lanes that become busy by it begin at the end of the round, which is `number`.
+  function flush(queue, number)
+    if queue.is_cleared and not queue.was_emptied then
+      for _, part in ipairs({ "messages", "keys", "ready", "leased", "late", "dead", "buffered", "done", "lanes", "delayed" }) do
         call("UNLINK", queue.key .. ":" .. part)
       end
+      queue.was_emptied = true
     end
+    local found = rules_of(queue)
     if #queue.changed > 0 then
+      line_up(queue, found)
       write_orders(queue)
       write_messages(queue)
       write_keys(queue)
+      for id, value in pairs(queue.values) do
+        queue.stored[id] = value
+      end
+      queue.changed, queue.before, queue.rekeyed, queue.values = {}, {}, {}, {}
+    end
+    if found then
+      found.write_lanes(queue, number)
+      found.write_gate(queue)
     end
     write_settings(queue)
   end
 
   writers[#writers + 1] = function()
     for _, queue in pairs(queues) do
-      write_queue(queue)
+      flush(queue)
+    end
+  end
+end
+
+--- Write the queues with policies after each command of a step: those that follow see what it did.
+local function flush_ruled()
+  for _, queue in pairs(queues) do
+    if rules_of(queue) then
+      flush(queue)
     end
   end
 end

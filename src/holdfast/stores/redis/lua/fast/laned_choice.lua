@@ -1,0 +1,85 @@
+--- What fast claim takes from the lanes of a queue.
+
+--- Bring as many members of a lane's line as wanted into `line`, and one more: whether there is one decides where the lane stands.
+local function fetch(lane, wanted)
+  if #lane.line <= wanted and not lane.is_read then
+    local behind = lane.line[#lane.line]
+    local from = behind and "(" .. behind or "[" .. lane.name .. "\0"
+    local asked = wanted + 1 - #lane.line
+    local members = call("ZRANGEBYLEX", KEYS[2] .. ":lanes", from, "(" .. lane.name .. "\1", "LIMIT", "0", asked)
+    lane.is_read = #members < asked
+    for i = 1, #members do
+      lane.line[#lane.line + 1] = members[i]
+    end
+  end
+end
+
+--- The lanes that give something, which of their members, and the last round; nothing where one of them has nothing to give.
+local function choose(names, policy)
+  local served, limit = {}, command.limit
+  for i, packed in ipairs(call("HMGET", KEYS[2] .. ":lane", unpack(names))) do
+    local lane = lanes.read(names[i], packed)
+    local most, rate = lanes.limit_of(lane, policy), lanes.rate_of(lane, policy)
+    lane.line, lane.most = {}, most and most - lane.live or limit
+    lane.most = rate and math.min(lane.most, lanes.allowed(lane.tat, rate)) or lane.most
+    if lane.most < 1 then
+      return nil
+    end
+    served[i] = lane
+  end
+  local order, last_round = lanes.share_out(served, limit, fetch)
+  for _, lane in ipairs(served) do
+    if lane.given == 0 then
+      return nil
+    end
+  end
+  return served, order, last_round
+end
+
+--- Where a message stands among the ready: in the place of its lane, but in strict groups, where each keeps the place it had.
+local function ready_member(member, at, policy, record)
+  if policy.groups ~= "strict" then
+    return string.sub(member, at, at + 3) .. string.sub(member, at + 5) .. "\0"
+  end
+  local message = cmsgpack.unpack(record)
+  return struct.pack(READY, TOP - (message.priority or 0), message.position, message.n) .. string.sub(member, at + 21) .. "\0"
+end
+
+--- What the end of the claim of a message of a lane has to do.
+local function tied_of(lane, policy, group)
+  return (group and {{TOLD_GROUP}} or 0) + (lanes.limit_of(lane, policy) and {{SLOT_OF_GROUP}} or 0)
+end
+
+--- The messages of these places: how they were put and what became of them; nothing where the full rules must decide.
+local function read_chosen(order, policy)
+  local chosen = { ids = {}, ns = {}, members = {}, ready = {}, lanes = {}, groups = {}, stale = {}, later = {} }
+  local fields, count = {}, #order
+  for i = 1, count do
+    local lane = order[i][1]
+    local member, at = lane.line[order[i][2]], #lane.name + 2
+    local id, group = string.sub(member, at + 21), lane.name ~= "" and lane.name
+    local tied = tied_of(lane, policy, group)
+    chosen.tied = chosen.tied == nil and tied or (chosen.tied == tied and tied)
+    chosen.ids[i], chosen.ns[i], chosen.members[i], chosen.lanes[i] = id, string.sub(member, at + 13, at + 20), member, lane.name
+    chosen.groups[i], chosen.has_groups = group, chosen.has_groups or group
+    fields[i], fields[count + i] = id, id .. "\0"
+  end
+  if count > FEW then
+    -- @include answer_size
+    if size_of(KEYS[2] .. ":messages", fields) > ANSWER_BYTES then
+      return nil
+    end
+  end
+  local records = call("HMGET", KEYS[2] .. ":messages", unpack(fields))
+  chosen.found = { unpack(records, 1, count) }
+  for i = 1, count do
+    local later = records[count + i]
+    if not records[i] then
+      return nil
+    elseif later then
+      chosen.stale[#chosen.stale + 1], chosen.later[#chosen.later + 1] = i, later
+    end
+    chosen.ready[i] = ready_member(chosen.members[i], #chosen.lanes[i] + 2, policy, later or records[i])
+  end
+  return chosen
+end

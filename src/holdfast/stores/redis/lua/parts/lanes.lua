@@ -1,0 +1,168 @@
+--- The lanes of a queue: one for each group. Used by the full rules and by the fast paths of queues with groups; see commands/lanes.py.
+--
+-- Under the key of such a queue Q lie
+--   Q:lanes    lane, NUL, level from the top, rank, n, id: the messages in line        sorted set of score 0
+--   Q:delayed  position, n, id: the ready messages that are out of line, not due yet   sorted set of score 0
+--   Q:lane     lane -> what is known of it, packed                                     hash
+--   Q:groups   lanes, by name                                                          sorted set of score 0
+--   Q:open     lanes whose first message may be claimed                                sorted set, by turn and name
+--   Q:asleep   lanes that time alone opens or ends                                     sorted set, by that moment and name
+-- `refresh` alone decides where a lane stands.
+-- @include begin
+-- @include micros
+-- @include lane_place
+
+local lanes = {}
+
+do
+  local LANE = ">I8I8I8I8I8I4I4B" -- turn, wakes, tat, last, throttled_until, live, credit, open; the packed settings of its own follow
+  local NO_SETTINGS = {}
+
+  --- A lane as it was packed, or a new one.
+  function lanes.read(name, packed)
+    if not packed then
+      return { name = name, turn = 0, wakes = 0, tat = 0, last = 0, throttled_until = 0, live = 0, credit = 0, own = NO_SETTINGS, was = {} }
+    end
+    local turn, wakes, tat, last, throttled, live, credit, open, own_at = struct.unpack(LANE, packed)
+    local lane = { name = name, turn = turn, wakes = wakes, tat = tat, last = last, throttled_until = throttled, live = live, credit = credit }
+    lane.open = open == 1
+    lane.own = #packed >= own_at and cmsgpack.unpack(string.sub(packed, own_at)) or NO_SETTINGS
+    lane.was = { packed = packed, open_at = lane.open and turn, wakes = wakes }
+    return lane
+  end
+
+  --- How many messages of a lane may be claimed at once, nil for any number.
+  function lanes.limit_of(lane, policy)
+    return policy.groups == "strict" and 1 or lane.own.limit or policy.group_limit
+  end
+
+  function lanes.rate_of(lane, policy)
+    return lane.own.rate or policy.group_rate
+  end
+
+  --- The time that one message takes of a rate, in whole microseconds.
+  function lanes.interval_of(rate)
+    return math.ceil(rate.per_s * 1000000 / rate.count)
+  end
+
+  --- When a rate lets the next message through.
+  function lanes.free_at(tat, rate)
+    return tat - (rate.burst - 1) * lanes.interval_of(rate)
+  end
+
+  --- How many messages a rate lets through now.
+  function lanes.allowed(tat, rate)
+    local interval, from = lanes.interval_of(rate), math.max(tat, now)
+    local until_then = now + (rate.burst - 1) * interval
+    return from <= until_then and math.floor((until_then - from) / interval) + 1 or 0
+  end
+
+  --- The same rate after so many messages, or fewer.
+  function lanes.used(tat, rate, count)
+    return (count > 0 and math.max(tat, now) or tat) + count * lanes.interval_of(rate)
+  end
+
+  --- Work out where a lane stands, given the position of its first message, nil where none is in line; a lane that becomes busy begins at
+  -- the end of the round, which is `number`.
+  function lanes.refresh(lane, policy, head, number)
+    local own, limit, rate = lane.own, lanes.limit_of(lane, policy), lanes.rate_of(lane, policy)
+    local opens = math.max(policy.groups == "strict" and head or 0, rate and lanes.free_at(lane.tat, rate) or 0, lane.throttled_until)
+    local can_open = head and not own.paused and not (limit and lane.live >= limit)
+    local is_idle = not head and lane.live == 0
+    lane.open = can_open and opens <= now or false
+    lane.wakes = 0
+    if can_open and opens > now then
+      lane.wakes = opens
+    elseif is_idle and math.max(lane.tat, lane.throttled_until) > now then
+      lane.wakes = math.max(lane.tat, lane.throttled_until)
+    end
+    if is_idle then
+      lane.turn, lane.credit = 0, 0
+    elseif lane.turn == 0 then
+      lane.turn, lane.credit = number, own.weight or 1
+    end
+  end
+
+  --- Write a lane that was refreshed; one of which nothing is to be known goes.
+  function lanes.save(key, lane)
+    local was, name = lane.was, lane.name
+    local open_at, wakes = lane.open and lane.turn, lane.wakes ~= 0 and lane.wakes or nil
+    local packed = struct.pack(LANE, lane.turn, lane.wakes, lane.tat, lane.last, lane.throttled_until, lane.live, lane.credit, lane.open and 1 or 0)
+    if next(lane.own) then
+      packed = packed .. cmsgpack.pack(lane.own)
+    elseif lane.turn == 0 and lane.live == 0 and not wakes then
+      packed = nil
+    end
+    if packed and packed ~= was.packed then
+      call("HSET", key .. ":lane", name, packed)
+      if not was.packed then
+        call("ZADD", key .. ":groups", "0", name)
+      end
+    elseif was.packed and not packed then
+      call("HDEL", key .. ":lane", name)
+      call("ZREM", key .. ":groups", name)
+    end
+    if open_at and open_at ~= was.open_at then
+      call("ZADD", key .. ":open", text(open_at), name)
+    elseif was.open_at and not open_at then
+      call("ZREM", key .. ":open", name)
+    end
+    if wakes and wakes ~= was.wakes then
+      call("ZADD", key .. ":asleep", text(wakes), name)
+    elseif (was.wakes or 0) ~= 0 and not wakes then
+      call("ZREM", key .. ":asleep", name)
+    end
+    lane.was = { packed = packed, open_at = open_at, wakes = lane.wakes }
+  end
+
+  --- The level and the rank of a message in its lane.
+  function lanes.place_of(policy, priority, position)
+    if policy.groups == "strict" then
+      return 0, position
+    elseif policy.aging_s then
+      return 0, math.max(-LAST, math.min(position - priority * micros(policy.aging_s), LAST))
+    end
+    return priority, policy.order == "lifo" and -position or position
+  end
+
+  --- Let lanes give their messages in rounds, each as many in a round as its credit says, until there is no room left.
+  --
+  -- `fetch` brings more of a lane's messages into `line`; `most` says how many it may give at all. Answers which lane gave which of its
+  -- messages, in this order; `given`, `used_up`, `used_in` and `left` of a lane, and the last round, are for `take_turns`.
+  function lanes.share_out(served, room, fetch)
+    local order, round, last_round = {}, 0, 0
+    for _, lane in ipairs(served) do
+      lane.given, lane.used_up, lane.used_in, lane.left = 0, 0, 0, lane.credit
+    end
+    local gave
+    repeat
+      gave, round = false, round + 1
+      for _, lane in ipairs(served) do
+        local count = math.min(lane.left, lane.most - lane.given, room - #order)
+        if count > 0 then
+          fetch(lane, lane.given + count)
+          count = math.min(count, #lane.line - lane.given)
+        end
+        for i = 1, count do
+          order[#order + 1] = { lane, lane.given + i }
+        end
+        if count > 0 then
+          gave, last_round = true, round
+          lane.given, lane.left = lane.given + count, lane.left - count
+          if lane.left == 0 then
+            lane.left, lane.used_up, lane.used_in = lane.own.weight or 1, lane.used_up + 1, round
+          end
+        end
+      end
+    until not gave or #order >= room
+    return order, last_round
+  end
+
+  --- What a claim under this token makes of a lane that gave something.
+  function lanes.take_turn(lane, last_round, token)
+    lane.credit = lane.left
+    if lane.used_up > 0 then
+      lane.turn = lane.used_in == last_round and token or token - 1
+    end
+  end
+end
