@@ -46,6 +46,7 @@ class _Lane(Struct, frozen=True):
 
     name: str
     turn: int
+    place: int
     open: bool
     live: int
     credit: int
@@ -57,7 +58,7 @@ class _Lane(Struct, frozen=True):
 
     def of(self, queue: str) -> Lane:
         gate = self.tat, self.last, self.throttled_until
-        return Lane(queue, self.name, self.turn, self.open, self.live, self.credit, self.wakes, *gate, self.own)
+        return Lane(queue, self.name, self.turn, self.place, self.open, self.live, self.credit, self.wakes, *gate, self.own)
 
 
 class _Grouped(Struct, frozen=True):
@@ -134,7 +135,7 @@ def _fact(fact: str, content: Any) -> object:
         return Raw(content)
     if fact in ("keys", "groups"):
         return [one or None for one in content]
-    if fact == "policy":
+    if fact == "policy" and content:
         return convert(content, Policy)
     if fact == "rate" and content:
         return convert(content, Rate)

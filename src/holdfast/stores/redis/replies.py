@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 from msgspec import convert, msgpack
 
 from holdfast.commands import Command, refusal_errors
-from holdfast.errors import HoldfastError, Refused
+from holdfast.errors import HoldfastError
 from holdfast.records import Receipt, seconds_in
 from holdfast.stores.redis.records import KeptLease
 from holdfast.stores.redis.requests import answer_to
@@ -49,14 +49,8 @@ REFUSALS: dict[str, Callable[[dict[str, Any]], HoldfastError]] = {
     "OtherPlace": lambda facts: refusal_errors.other_place(**facts),
     "BothHave": lambda facts: refusal_errors.both_have(**facts),
     "WrittenMeanwhile": lambda _: refusal_errors.written_meanwhile(),
-    "StrictGroups": lambda facts: Refused(
-        f"queue {facts['queue']!r}: in a strict group one message at a time is claimed, in the order of puts; "
-        "nothing was changed: leave out order, aging_s and limits of groups, or use groups='fair'"
-    ),
-    "TooManyMessages": lambda facts: Refused(
-        f"queue {facts['queue']!r} has more than {facts['most']:,} {facts['what']} messages, which one step cannot arrange anew; "
-        "nothing was changed: move them to a new queue that is configured first"
-    ),
+    "PoliciesClash": lambda facts: refusal_errors.policies_clash(**facts),
+    "TooManyMessages": lambda facts: refusal_errors.too_many_messages(**facts),
     "StoreMoved": lambda facts: refusal_errors.moved(**facts),
 }
 

@@ -98,7 +98,7 @@ local function expire(command, queue, expired)
     local ended_at = message["until"]
     local ending = ending_of(message, ended_at, "expired")
     if is_spent(message, (message.failures or 0) + 1, command, policy_of(queue)) then
-      plan_burial(endings, message, message.dead_letter or command.dead_letter, ending, true)
+      plan_burial(endings, message, message.dead_letter or command.dead_letter or policy_of(queue).dead_letter, ending, true)
     else
       local position = position_after(endings, message, message.expired_to or "place", ended_at, 0)
       plan_release(endings, message, position - before, ending, true)
@@ -190,8 +190,9 @@ local function end_late(command, queue, late)
   tell(queue, "expired", told(late, { started = false }))
   if policy_of(queue).late_to == "dead" then
     local endings = plan_endings(queue, late)
+    endings.holds_nobody = true
     for _, message in ipairs(late) do
-      plan_burial(endings, message, message.dead_letter or command.dead_letter, ending_of(message, now, "late"), false)
+      plan_burial(endings, message, message.dead_letter or command.dead_letter or policy_of(queue).dead_letter, ending_of(message, now, "late"), false)
     end
     end_claims(endings)()
   else
@@ -255,7 +256,7 @@ local function due_again(command, queue)
   if not settings or settings.paused then
     return nil
   elseif settings.ruled then
-    return ruled_claims().due(command, queue)
+    return 0
   end
   local line, swept
   if command.key then

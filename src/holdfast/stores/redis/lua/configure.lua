@@ -42,20 +42,30 @@ local function count_of(queue, orders)
   return count
 end
 
+local function refuse_many(queue, orders, what)
+  local count = count_of(queue, orders)
+  if count > MANY then
+    refuse("TooManyMessages", { queue = queue.name, count = count, most = MANY, what = what })
+  end
+end
+
+local function limits_groups(policy)
+  return policy.groups == "strict" or (policy.groups and policy.group_limit)
+end
+
 local function check_policy(command, plan)
   local policy, was = plan.after.policy or {}, plan.before and plan.before.policy or {}
   if policy.groups == "strict" and (policy.order == "lifo" or policy.aging_s or policy.group_limit) then
-    refuse("StrictGroups", { queue = command.name })
+    local other = policy.order == "lifo" and "order='lifo'" or policy.aging_s and "aging_s" or "group_limit, which is 1 there"
+    refuse("PoliciesClash", { queue = command.name, one = "groups='strict'", other = other })
   end
   local queue = open_queue(command.name)
   plan.has_other_line = is_other_line(was, policy)
-  if plan.has_other_line and count_of(queue, { "ready", "leased", "buffered" }) > MANY then
-    refuse("TooManyMessages", { queue = command.name, most = MANY, what = "ready, leased and buffered" })
-  end
-  local limits_groups = (policy.group_limit or policy.groups == "strict") and not (was.group_limit or was.groups == "strict")
-  plan.is_counted = limits_groups or (policy.limit and not was.limit)
-  if plan.is_counted and count_of(queue, { "leased" }) > MANY then
-    refuse("TooManyMessages", { queue = command.name, most = MANY, what = "leased" })
+  plan.is_counted = plan.has_other_line or (limits_groups(policy) and not limits_groups(was)) or (policy.limit and not was.limit)
+  if plan.has_other_line then
+    refuse_many(queue, { "ready", "leased", "buffered" }, "messages")
+  elseif plan.is_counted then
+    refuse_many(queue, { "leased" }, "claimed messages")
   end
 end
 
@@ -107,12 +117,13 @@ local function check_group(command)
   local queue = open_queue(command.name)
   local policy = policy_of(queue)
   if command.own.limit and policy.groups == "strict" then
-    refuse("StrictGroups", { queue = command.name })
+    local other = "a limit of group '" .. command.group .. "', which is 1 there"
+    refuse("PoliciesClash", { queue = command.name, one = "groups='strict'", other = other })
   end
   local lane = load_rules().lane(queue, command.group)
   local is_counted = policy.groups and command.own.limit and not rules.lanes.limit_of(lane, policy)
-  if is_counted and count_of(queue, { "leased" }) > MANY then
-    refuse("TooManyMessages", { queue = command.name, most = MANY, what = "leased" })
+  if is_counted then
+    refuse_many(queue, { "leased" }, "claimed messages")
   end
   return { is_counted = is_counted }
 end
@@ -135,50 +146,51 @@ local function each_message(queue, orders, visit)
   end
 end
 
---- Let all messages stand where the new policies say.
+--- Let all messages stand where the new policies say; none counts as claimed in its group.
 local function line_up_anew(queue)
-  local found = load_rules()
-  local has_lanes, has_groups = queue.settings.ruled == "lanes", policy_of(queue).groups
+  local found, policy = load_rules(), policy_of(queue)
+  local has_lanes = queue.settings.ruled == "lanes"
   each_message(queue, { "ready", "leased", "buffered" }, function(message)
     message.lane, message.level, message.rank = nil, nil, nil
-    if has_lanes then
+    if message.state == "buffered" and has_lanes then
+      message.lane = policy.groups and message.group or ""
+    elseif has_lanes then
       found.line_up(queue, message)
     end
-    if not has_groups and message.tied then
-      local tied = message.tied - bit.band(message.tied, {{SLOT_OF_GROUP}})
-      message.tied = tied > 0 and tied or nil
-    end
+    local tied = (message.tied or 0) - bit.band(message.tied or 0, {{SLOT_OF_GROUP}})
+    message.tied = tied > 0 and tied or nil
   end)
-  if not has_groups then
-    for _, lane in ipairs(found.all_lanes(queue)) do
-      lane.live = 0
-      found.lanes.refresh(lane, policy_of(queue), nil, 0)
+  for _, lane in ipairs(found.all_lanes(queue)) do
+    lane.live, lane.turn = 0, 0
+    if policy.groups then
+      found.touch(queue, lane.name, 0)
+    else
+      found.lanes.refresh(lane, policy, nil, 0)
       found.lanes.save(queue.key, lane)
     end
   end
 end
 
---- Count what is leased under limits that are new.
-local function count_leased(queue)
-  local found, policy = load_rules(), policy_of(queue)
-  local function stamp(message, slot)
-    local tied = message.tied or 0
-    if bit.band(tied, slot) > 0 then
-      return false
-    end
-    message.tied = tied + slot
-    return true
-  end
+--- Count all that is claimed, or what is of one lane, under the limits as they are now.
+local function count_claims(queue, only)
+  local found, policy, live, all = load_rules(), policy_of(queue), {}, 0
   each_message(queue, { "leased" }, function(message)
-    local lane = policy.groups and message.lane and found.lane(queue, message.lane)
-    if lane and found.lanes.limit_of(lane, policy) and stamp(message, {{SLOT_OF_GROUP}}) then
-      lane.live = lane.live + 1
-      found.touch(queue, lane.name, 0)
+    local lane = policy.groups and message.lane and (not only or only == message.lane) and found.lane(queue, message.lane)
+    local limited = lane and found.lanes.limit_of(lane, policy)
+    if limited then
+      live[lane] = (live[lane] or 0) + 1
     end
-    if policy.limit and stamp(message, {{SLOT_OF_QUEUE}}) then
-      queue.settings.live, queue.has_new_gate = queue.settings.live + 1, true
-    end
+    all = all + 1
+    local tied = bit.bor(message.tied or 0, limited and {{SLOT_OF_GROUP}} or 0, policy.limit and {{SLOT_OF_QUEUE}} or 0)
+    message.tied = tied > 0 and tied or nil
   end)
+  for lane, count in pairs(live) do
+    lane.live = count
+    found.touch(queue, lane.name, 0)
+  end
+  if not only then
+    queue.settings.live, queue.has_new_gate = policy.limit and all or 0, true
+  end
 end
 
 local function write_whole(command, plan)
@@ -193,45 +205,60 @@ local function write_whole(command, plan)
     return
   end
   local data = { paused = after.paused, maxsize = after.maxsize or false, policy = after.policy }
+  if not after.policy and plan.before and plan.before.policy then
+    data.policy = false
+  end
   data.throttle_s = command.throttle and command.throttle / 1000000
   tell(object, "configured", data)
   if plan.has_other_line then
     line_up_anew(object)
   end
   if plan.is_counted then
-    count_leased(object)
+    count_claims(object)
   end
   wake(object.topic, ALL)
   wake("room:" .. object.name, ALL)
 end
 
---- Change what was set for one group.
-local function write_group(command, plan)
-  local queue, found = open_queue(command.name), load_rules()
-  create(queue)
-  local lane = found.lane(queue, command.group)
+--- What was set for a group, changed.
+local function changed_own(command, before)
   local own = {}
-  for name, content in pairs(command.forget and {} or lane.own) do
+  for name, content in pairs(command.forget and {} or before) do
     own[name] = content
   end
   for name, content in pairs(command.own) do
     own[name] = content or nil
   end
-  if command.own.paused ~= nil then
-    own.held = nil
-  end
+  own.held = own.paused and own.held or nil
   own.weight = own.weight ~= 1 and own.weight or nil
-  lane.own = own
+  return own
+end
+
+--- Change what was set for one group.
+local function write_group(command, plan)
+  local queue, found = open_queue(command.name), load_rules()
+  local lane = found.lane(queue, command.group)
+  local own, throttled_until = changed_own(command, lane.own), lane.throttled_until
   if command.throttle then
-    lane.throttled_until = command.throttle > 0 and now + command.throttle or 0
+    throttled_until = command.throttle > 0 and now + command.throttle or 0
   end
-  local data = { group = command.group, paused = own.paused or false, limit = own.limit or false, weight = own.weight or 1, rate = own.rate or false }
+  if is_equal(own, lane.own) and throttled_until == lane.throttled_until then
+    return
+  end
+  local data = { group = command.group, paused = own.paused or false, limit = own.limit, weight = own.weight, rate = own.rate }
   data.throttle_s = command.throttle and command.throttle / 1000000
   tell(queue, "configured", data)
+  create(queue)
+  lane.own, lane.throttled_until = own, throttled_until
   if plan.is_counted then
-    count_leased(queue)
+    count_claims(queue, command.group)
   end
-  found.refresh(queue, command.group, numbers.latest(), 0)
+  if policy_of(queue).groups then
+    found.touch(queue, command.group, 0)
+  else
+    found.lanes.save(queue.key, lane)
+  end
+  wake(queue.topic, ALL)
 end
 
 function configure.write(command, plan)
@@ -241,7 +268,7 @@ function configure.write(command, plan)
     write_whole(command, plan)
   end
   local object = open_object(command)
-  local after = plan.after or settings_of(object)
+  local after = settings_of(object) or { paused = false, created_at = now, live = 0, tat = 0, last = 0, throttled_until = 0 }
   return {
     paused = after.paused,
     maxsize = after.maxsize,

@@ -15,7 +15,7 @@ function groups.check(command)
   local listed = {}
   for i, name in ipairs(names) do
     local lane = found.lane(queue, name)
-    listed[i] = { name = name, turn = lane.turn, open = lane.open or false, live = lane.live, credit = lane.credit, tat = lane.tat, last = lane.last }
+    listed[i] = { name = name, turn = lane.turn, place = lane.place, open = lane.open or false, live = lane.live, credit = lane.credit, tat = lane.tat, last = lane.last }
     listed[i].wakes, listed[i].throttled_until = lane.wakes ~= 0 and lane.wakes or nil, lane.throttled_until
     listed[i].own = next(lane.own) and lane.own or nil
   end

@@ -67,22 +67,37 @@ local function configure(settings)
   end
 end
 
+--- Let a message stand where the policies of its queue here say; one that is claimed counts under its limits.
+local function place(queue, message)
+  local policy, found = policy_of(queue), rules_of(queue)
+  local has_lanes = found and settings_of(queue).ruled == "lanes"
+  if not (policy.groups == "strict" and (not message.state or message.state == "leased")) then
+    message.lane, message.level, message.rank = nil, nil, nil
+  end
+  if message.state == "buffered" and has_lanes then
+    message.lane = policy.groups and message.group or ""
+  elseif message.state == "leased" and has_lanes then
+    found.line_up(queue, message)
+  end
+  if message.state == "leased" and found then
+    found.count_claim(queue, message)
+  end
+end
+
 local function adopt(message)
   local queue = open_queue(message.queue)
   queue.values[message.id] = message.value
   message.queue, message.value = nil, nil
+  place(queue, message)
   add(queue, message)
 end
 
 --- Take a lane in: its settings, rate and throttle; the rest follows from its messages.
 local function adopt_lane(one)
-  local queue = open_queue(one.queue)
-  local found = rules_of(queue)
-  if found then
-    local lane = found.lane(queue, one.name)
-    lane.own, lane.tat, lane.last, lane.throttled_until = one.own or lane.own, one.tat or 0, one.last or 0, one.throttled_until or 0
-    found.touch(queue, one.name, 0)
-  end
+  local queue, found = open_queue(one.queue), load_rules()
+  local lane = found.lane(queue, one.name)
+  lane.own, lane.tat, lane.last, lane.throttled_until = one.own or lane.own, one.tat or 0, one.last or 0, one.throttled_until or 0
+  found.lanes.save(queue.key, lane)
 end
 
 local function enter(entry)

@@ -38,7 +38,7 @@ end
 
 local function plan_burials(command, queue, messages)
   local endings = plan_endings(queue, messages)
-  endings.by_hand = true
+  endings.holds_nobody = true -- for what an administrator buries
   for _, message in ipairs(messages) do
     plan_burial(endings, message, message.dead_letter, ending_of(message, now, "buried", command.error), false)
   end
@@ -52,7 +52,7 @@ function move.check(command)
   for _, message in ipairs(found) do
     local state = state_of(message)
     local fits = command.to == "gone"
-      or (command.to == "ready" and state ~= "buffered" and state ~= "done")
+      or (command.to == "ready" and state ~= "buffered")
       or (command.to == "dead" and (state == "ready" or state == "leased"))
       or (command.to == "due" and state == "ready" and message.position > now)
     if fits and not is_held(message) then
@@ -114,7 +114,7 @@ end
 local function resume_groups(queue, messages)
   local found = rules_of(queue)
   for _, message in ipairs(found and messages or {}) do
-    local lane = message.lane and found.lane(queue, message.lane)
+    local lane = message.state == "dead" and message.lane and found.lane(queue, message.lane)
     if lane and lane.own.held == message.id then
       lane.own = cmsgpack.unpack(cmsgpack.pack(lane.own))
       lane.own.held, lane.own.paused = nil, nil

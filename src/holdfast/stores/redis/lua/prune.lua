@@ -18,8 +18,7 @@ end
 
 --- Remove messages that a queue has kept long enough since they were done.
 local function prune_queue(queue, limit)
-  local found = rules_of(queue)
-  return found and found.prune_done(queue, limit) or 0
+  return call("EXISTS", queue.key .. ":done") == 1 and load_rules().prune_done(queue, limit) or 0
 end
 
 function prune.write(command)

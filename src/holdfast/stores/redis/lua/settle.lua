@@ -26,7 +26,7 @@ local function plan_end(command, group)
   for _, message in ipairs(group.messages) do
     if command.to == "dead" or (command.counts and is_spent(message, (message.failures or 0) + 1, command, policy)) then
       local ending = ending_of(message, now, "buried", command.error)
-      plan_burial(endings, message, message.dead_letter or command.dead_letter, ending, command.counts)
+      plan_burial(endings, message, message.dead_letter or command.dead_letter or policy.dead_letter, ending, command.counts)
     else
       local ending = ending_of(message, now, command.counts and "failed" or "released", command.error)
       local position = position_after(endings, message, command.return_to, now, command.delay or delay_after(command, message, policy))
@@ -38,19 +38,13 @@ end
 
 --- Remove what is done, but for what is kept for a while.
 local function finish_done(command, group)
-  local found, gone, kept = rules_of(group.queue), {}, 0
+  local gone, kept = {}, {}
   for _, message in ipairs(group.messages) do
-    if found and message.tied and bit.band(message.tied, {{KEPT_WHEN_DONE}}) > 0 then
-      message.trace = command.trace or message.trace
-      found.keep_done(group.queue, message)
-      kept = kept + 1
-    else
-      gone[#gone + 1] = message
-    end
+    table.insert(message.tied and bit.band(message.tied, {{KEPT_WHEN_DONE}}) > 0 and kept or gone, message)
   end
   remove(group.queue, gone)
-  if kept > 0 then
-    found.prune_done(group.queue, 2)
+  if #kept > 0 then
+    load_rules().keep_done(group.queue, kept, command.trace)
   end
 end
 
@@ -68,8 +62,8 @@ end
 function settle.write(command, plan)
   local later = {}
   for _, group in ipairs(plan.groups) do
-    if command.unstarted and rules_of(group.queue) then
-      rules.give_back(group.queue, group.messages)
+    if command.unstarted and next(policy_of(group.queue)) then
+      load_rules().give_back(group.queue, group.messages)
     end
     tell(group.queue, "settled", told(group.messages, { to = command.to }))
   end

@@ -14,9 +14,12 @@ local function fetch(lane, wanted)
   end
 end
 
---- The lanes that give something, which of their members, and the last round; nothing where one of them has nothing to give.
+--- The lanes that give something, and which of their members; nothing where one of them has nothing to give.
 local function choose(names, policy)
   local served, limit = {}, command.limit
+  for i, member in ipairs(names) do
+    names[i] = lanes.name_in(member)
+  end
   for i, packed in ipairs(call("HMGET", KEYS[2] .. ":lane", unpack(names))) do
     local lane = lanes.read(names[i], packed)
     local most, rate = lanes.limit_of(lane, policy), lanes.rate_of(lane, policy)
@@ -27,13 +30,13 @@ local function choose(names, policy)
     end
     served[i] = lane
   end
-  local order, last_round = lanes.share_out(served, limit, fetch)
+  local order = lanes.share_out(served, limit, fetch)
   for _, lane in ipairs(served) do
     if lane.given == 0 then
       return nil
     end
   end
-  return served, order, last_round
+  return served, order
 end
 
 --- Where a message stands among the ready: in the place of its lane, but in strict groups, where each keeps the place it had.

@@ -18,7 +18,7 @@ repeat
     break
   end
   -- @include fast/laned_choice
-  local served, order, last_round = choose(names, policy)
+  local served, order = choose(names, policy)
   if not order then
     break
   end
@@ -63,7 +63,7 @@ repeat
   for _, lane in ipairs(served) do
     local rate, limited = lanes.rate_of(lane, policy), lanes.limit_of(lane, policy)
     careful = careful or rate or limited
-    lanes.take_turn(lane, last_round, token)
+    lanes.take_turn(lane, token)
     lane.live = lane.live + (limited and lane.given or 0)
     if rate then
       lane.tat, lane.last = lanes.used(lane.tat, rate, lane.given), token

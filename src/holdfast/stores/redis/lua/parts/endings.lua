@@ -45,7 +45,6 @@ end
 
 --- Plan a burial: here, or in the dead-letter queue `place`.
 local function plan_burial(endings, message, place, ending, failed)
-  place = place or policy_of(endings.queue).dead_letter
   table.insert(endings.keys, message.key)
   local list = (place == nil or place == endings.queue.name) and endings.dead or endings.moved
   table.insert(list, { message = message, place = place, ending = ending, failed = failed })
@@ -122,7 +121,7 @@ local function hold_groups(endings)
   for _, list in ipairs({ endings.dead, endings.moved }) do
     for _, one in ipairs(list) do
       local name = one.message.lane
-      local lane = name and not endings.by_hand and rules_of(queue).lane(queue, name)
+      local lane = name and not endings.holds_nobody and rules_of(queue).lane(queue, name)
       if lane then
         lane.own = cmsgpack.unpack(cmsgpack.pack(lane.own))
         lane.own.paused, lane.own.held = true, one.message.id

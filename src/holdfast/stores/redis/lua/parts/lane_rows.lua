@@ -110,10 +110,15 @@ function rules.write_gate(queue)
   queue.has_new_gate = false
 end
 
---- Keep a message that is done for a while, as it was claimed; its key is free.
-function rules.keep_done(queue, message)
-  change_state(queue, message, "done")
-  message.ended_at = now
+local PRUNED = 2 -- so many messages that were kept long enough go with each settlement
+
+--- Keep messages that are done for a while, as they were claimed; their keys are free.
+function rules.keep_done(queue, messages, trace)
+  for _, message in ipairs(messages) do
+    change_state(queue, message, "done")
+    message.ended_at, message.trace = now, trace or message.trace
+  end
+  rules.prune_done(queue, PRUNED)
 end
 
 --- Remove up to `limit` messages that were kept long enough; answer how many.
@@ -168,4 +173,21 @@ function rules.empty_lanes(queue, drop)
     lanes.save(queue.key, lane)
   end
   queue.touched = {}
+end
+
+--- Count a message that is claimed under the limits of its queue.
+function rules.count_claim(queue, message)
+  local policy, settings, tied = policy_of(queue), settings_of(queue), 0
+  if policy.groups == "strict" or (policy.groups and policy.group_limit) then
+    tied = {{SLOT_OF_GROUP}}
+    local lane = rules.lane(queue, message.lane)
+    lane.live = lane.live + 1
+    rules.touch(queue, message.lane, 0)
+  end
+  if policy.limit then
+    tied = tied + {{SLOT_OF_QUEUE}}
+    settings.live, queue.has_new_gate = settings.live + 1, true
+  end
+  tied = tied + (policy.keep_done_s and {{KEPT_WHEN_DONE}} or 0)
+  message.tied = tied > 0 and tied or nil
 end

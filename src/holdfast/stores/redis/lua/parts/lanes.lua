@@ -5,7 +5,7 @@
 --   Q:delayed  position, n, id: the ready messages that are out of line, not due yet   sorted set of score 0
 --   Q:lane     lane -> what is known of it, packed                                     hash
 --   Q:groups   lanes, by name                                                          sorted set of score 0
---   Q:open     lanes whose first message may be claimed                                sorted set, by turn and name
+--   Q:open     turn, place, lane: those whose first message may be claimed             sorted set of score 0
 --   Q:asleep   lanes that time alone opens or ends                                     sorted set, by that moment and name
 -- `refresh` alone decides where a lane stands.
 -- @include begin
@@ -15,19 +15,20 @@
 local lanes = {}
 
 do
-  local LANE = ">I8I8I8I8I8I4I4B" -- turn, wakes, tat, last, throttled_until, live, credit, open; the packed settings of its own follow
+  -- Turn, place, wakes, tat, last, throttled_until, live, credit, open; the packed settings of its own follow.
+  local LANE = ">I8I4I8I8I8I8I4I4B"
   local NO_SETTINGS = {}
 
   --- A lane as it was packed, or a new one.
   function lanes.read(name, packed)
     if not packed then
-      return { name = name, turn = 0, wakes = 0, tat = 0, last = 0, throttled_until = 0, live = 0, credit = 0, own = NO_SETTINGS, was = {} }
+      return { name = name, turn = 0, place = 0, wakes = 0, tat = 0, last = 0, throttled_until = 0, live = 0, credit = 0, own = NO_SETTINGS, was = {} }
     end
-    local turn, wakes, tat, last, throttled, live, credit, open, own_at = struct.unpack(LANE, packed)
-    local lane = { name = name, turn = turn, wakes = wakes, tat = tat, last = last, throttled_until = throttled, live = live, credit = credit }
-    lane.open = open == 1
+    local turn, place, wakes, tat, last, throttled, live, credit, open, own_at = struct.unpack(LANE, packed)
+    local lane = { name = name, turn = turn, place = place, wakes = wakes, tat = tat, last = last, throttled_until = throttled, live = live }
+    lane.credit, lane.open = credit, open == 1
     lane.own = #packed >= own_at and cmsgpack.unpack(string.sub(packed, own_at)) or NO_SETTINGS
-    lane.was = { packed = packed, open_at = lane.open and turn, wakes = wakes }
+    lane.was = { packed = packed, open_at = lane.open and string.sub(packed, 1, 12) .. name, wakes = wakes }
     return lane
   end
 
@@ -77,17 +78,20 @@ do
       lane.wakes = math.max(lane.tat, lane.throttled_until)
     end
     if is_idle then
-      lane.turn, lane.credit = 0, 0
+      lane.turn, lane.place, lane.credit = 0, 0, 0
     elseif lane.turn == 0 then
       lane.turn, lane.credit = number, own.weight or 1
+    else
+      lane.credit = math.min(lane.credit, own.weight or 1)
     end
   end
 
   --- Write a lane that was refreshed; one of which nothing is to be known goes.
   function lanes.save(key, lane)
     local was, name = lane.was, lane.name
-    local open_at, wakes = lane.open and lane.turn, lane.wakes ~= 0 and lane.wakes or nil
-    local packed = struct.pack(LANE, lane.turn, lane.wakes, lane.tat, lane.last, lane.throttled_until, lane.live, lane.credit, lane.open and 1 or 0)
+    local wakes, is_open = lane.wakes ~= 0 and lane.wakes or nil, lane.open and 1 or 0
+    local packed = struct.pack(LANE, lane.turn, lane.place, lane.wakes, lane.tat, lane.last, lane.throttled_until, lane.live, lane.credit, is_open)
+    local open_at = lane.open and string.sub(packed, 1, 12) .. name
     if next(lane.own) then
       packed = packed .. cmsgpack.pack(lane.own)
     elseif lane.turn == 0 and lane.live == 0 and not wakes then
@@ -102,10 +106,11 @@ do
       call("HDEL", key .. ":lane", name)
       call("ZREM", key .. ":groups", name)
     end
+    if was.open_at and open_at ~= was.open_at then
+      call("ZREM", key .. ":open", was.open_at)
+    end
     if open_at and open_at ~= was.open_at then
-      call("ZADD", key .. ":open", text(open_at), name)
-    elseif was.open_at and not open_at then
-      call("ZREM", key .. ":open", name)
+      call("ZADD", key .. ":open", "0", open_at)
     end
     if wakes and wakes ~= was.wakes then
       call("ZADD", key .. ":asleep", text(wakes), name)
@@ -128,15 +133,14 @@ do
   --- Let lanes give their messages in rounds, each as many in a round as its credit says, until there is no room left.
   --
   -- `fetch` brings more of a lane's messages into `line`; `most` says how many it may give at all. Answers which lane gave which of its
-  -- messages, in this order; `given`, `used_up`, `used_in` and `left` of a lane, and the last round, are for `take_turns`.
+  -- messages, in this order; `given`, `renewed_at` and `left` of a lane are for `take_turn`.
   function lanes.share_out(served, room, fetch)
-    local order, round, last_round = {}, 0, 0
+    local order, gave = {}, false
     for _, lane in ipairs(served) do
-      lane.given, lane.used_up, lane.used_in, lane.left = 0, 0, 0, lane.credit
+      lane.given, lane.renewed_at, lane.left = 0, 0, lane.credit
     end
-    local gave
     repeat
-      gave, round = false, round + 1
+      gave = false
       for _, lane in ipairs(served) do
         local count = math.min(lane.left, lane.most - lane.given, room - #order)
         if count > 0 then
@@ -147,22 +151,26 @@ do
           order[#order + 1] = { lane, lane.given + i }
         end
         if count > 0 then
-          gave, last_round = true, round
-          lane.given, lane.left = lane.given + count, lane.left - count
+          gave, lane.given, lane.left = true, lane.given + count, lane.left - count
           if lane.left == 0 then
-            lane.left, lane.used_up, lane.used_in = lane.own.weight or 1, lane.used_up + 1, round
+            lane.left, lane.renewed_at = lane.own.weight or 1, #order
           end
         end
       end
     until not gave or #order >= room
-    return order, last_round
+    return order
   end
 
-  --- What a claim under this token makes of a lane that gave something.
-  function lanes.take_turn(lane, last_round, token)
+  --- The name of a lane in a member of Q:open.
+  function lanes.name_in(member)
+    return string.sub(member, 13)
+  end
+
+  --- What a claim under this token makes of a lane that gave something: who used up the credit goes to the end of the round, in that order.
+  function lanes.take_turn(lane, token)
     lane.credit = lane.left
-    if lane.used_up > 0 then
-      lane.turn = lane.used_in == last_round and token or token - 1
+    if lane.renewed_at > 0 then
+      lane.turn, lane.place = token, lane.renewed_at
     end
   end
 end

@@ -99,9 +99,8 @@ local function clear_queue(queue, drop)
   for _, message in ipairs(queue.changed) do
     count = count + (message.state ~= "gone" and 1 or 0) - (queue.before[message].state and 1 or 0)
   end
-  local found = rules_of(queue)
-  if found then
-    found.empty_lanes(queue, drop)
+  if rules_of(queue) or call("EXISTS", queue.key .. ":groups") == 1 then
+    load_rules().empty_lanes(queue, drop)
   end
   queue.is_cleared = true
   for _, cache in ipairs({ "messages", "values", "stored", "sizes", "has_later", "live", "copies", "rekeyed", "changed", "before" }) do

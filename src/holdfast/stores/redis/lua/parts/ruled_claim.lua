@@ -8,10 +8,6 @@ local function sweep(command, queue)
   local swept
   if command.key then
     swept = select(2, key_line(queue, command.key))
-    local message = live_of(queue, command.key)
-    if message and #swept == 0 and state_of(message) == "ready" and message.lane and not message.rank and message.position <= now then
-      swept = { message }
-    end
   else
     swept = overdue(queue, command.limit + SWEEP)
   end
@@ -40,15 +36,18 @@ local function wake_lanes(command, queue)
 end
 
 --- How many messages the limit and the rate of the queue let through.
+--
+-- Answers also whether it is the rate that lets nothing through.
 local function room_of(command, queue)
   local settings, policy, room = settings_of(queue), policy_of(queue), command.limit
   if policy.limit and not command.take then
     room = math.min(room, policy.limit - settings.live)
   end
-  if policy.rate then
-    room = math.min(room, rules.lanes.allowed(settings.tat, policy.rate))
+  if room <= 0 or not policy.rate then
+    return math.max(room, 0), false
   end
-  return math.max(room, 0)
+  room = math.min(room, rules.lanes.allowed(settings.tat, policy.rate))
+  return room, room == 0
 end
 
 --- How many messages a lane may give now.
@@ -109,11 +108,12 @@ end
 local function open_lanes(command, queue, room)
   local served, passed, at = {}, 0, 0
   while #served < room do
-    local name = call("ZRANGE", queue.key .. ":open", at, at)[1]
+    local member = call("ZRANGE", queue.key .. ":open", at, at)[1]
+    local name = member and rules.lanes.name_in(member)
     if not name then
       return served, false
     elseif passed >= command.limit + TIDIED then
-      return served, true
+      return {}, true
     end
     local lane = begin_lane(command, queue, name, room)
     if lane.most > 0 and #lane.line > 0 then
@@ -127,10 +127,10 @@ local function open_lanes(command, queue, room)
   return served, false
 end
 
---- The first messages in line, as the queue orders them, that the answer takes; the lanes that gave them, and the last round in which one did.
+--- The first messages in line, as the queue orders them, that the answer takes, and the lanes that gave them.
 local function choose_open(command, queue, room)
   local served, is_cut = open_lanes(command, queue, room)
-  local order, last_round = rules.lanes.share_out(served, room, fetch(queue))
+  local order = rules.lanes.share_out(served, room, fetch(queue))
   local function chosen_of()
     local chosen = {}
     for i, one in ipairs(order) do
@@ -140,9 +140,9 @@ local function choose_open(command, queue, room)
   end
   local chosen = taken_by_answer(queue, chosen_of())
   if #chosen < #order then
-    order, last_round = rules.lanes.share_out(served, #chosen, fetch(queue))
+    rules.lanes.share_out(served, #chosen, fetch(queue))
   end
-  return chosen, { served = served, last_round = last_round, is_cut = is_cut }
+  return chosen, { served = served, is_cut = is_cut, is_shared = true }
 end
 
 --- The first of the one line of a queue without groups.
@@ -162,13 +162,13 @@ end
 local function choose_key(command, queue)
   local message = key_line(queue, command.key)[1]
   local policy = policy_of(queue)
-  if not message or (message.lane and not message.rank) then
+  if not message then
     return {}
   end
   if policy.groups then
     local lane = begin_lane(command, queue, message.lane, 1)
     local is_next = policy.groups ~= "strict" or lane.line[1] == message
-    if lane.own.paused or lane.throttled_until > now or lane.most < 1 or not is_next then
+    if not lane.open or lane.most < 1 or not is_next then
       return {}
     end
     lane.given = 1
@@ -180,9 +180,11 @@ end
 --- What the end of the claim of a message has to do.
 local function tie(command, policy, message, lane)
   local tied = message.group and {{TOLD_GROUP}} or 0
-  tied = tied + (lane and rules.lanes.limit_of(lane, policy) and {{SLOT_OF_GROUP}} or 0)
-  tied = tied + (policy.limit and {{SLOT_OF_QUEUE}} or 0) + (policy.keep_done_s and {{KEPT_WHEN_DONE}} or 0)
-  message.tied = tied > 0 and not command.take and tied or nil
+  tied = tied + (policy.keep_done_s and {{KEPT_WHEN_DONE}} or 0)
+  if not command.take then
+    tied = tied + (lane and rules.lanes.limit_of(lane, policy) and {{SLOT_OF_GROUP}} or 0) + (policy.limit and {{SLOT_OF_QUEUE}} or 0)
+  end
+  message.tied = tied > 0 and tied or nil
 end
 
 --- Whether claiming ahead of need takes something away from others.
@@ -197,8 +199,8 @@ local function use(command, queue, chosen, turns, token)
   for _, lane in ipairs(turns and turns.served or {}) do
     local rate, limit = rules.lanes.rate_of(lane, policy), rules.lanes.limit_of(lane, policy)
     careful = careful or rate or limit
-    if turns.last_round then
-      rules.lanes.take_turn(lane, turns.last_round, token)
+    if turns.is_shared and lane.given > 0 then
+      rules.lanes.take_turn(lane, token)
     end
     if limit and not command.take then
       lane.live = lane.live + lane.given
@@ -218,20 +220,17 @@ local function use(command, queue, chosen, turns, token)
 end
 
 --- When time alone will make something claimable.
-local function next_moment(queue)
+local function moment_due(command, queue, is_paced)
   local settings, policy = settings_of(queue), policy_of(queue)
-  local due = next_due(queue) or NEVER
+  if is_paced then
+    return rules.lanes.free_at(settings.tat, policy.rate)
+  end
+  local under_key = command.key and key_due(queue, command.key) or 0
+  if under_key > now then
+    return under_key
+  end
   local asleep = call("ZRANGEBYSCORE", queue.key .. ":asleep", "(" .. text(now), "+inf", "WITHSCORES", "LIMIT", "0", "1")
-  due = math.min(due, tonumber(asleep[2] or NEVER))
-  local free = policy.rate and rules.lanes.free_at(settings.tat, policy.rate) or 0
-  return free > now and math.min(due, free) or due
-end
-
-function ruled.due(_, queue)
-  rules_of(queue)
-  local settings = settings_of(queue)
-  local due = settings.throttled_until > now and settings.throttled_until or next_moment(queue)
-  return due < NEVER and math.max(0, due - now) or nil
+  return math.min(next_due(queue) or NEVER, tonumber(asleep[2] or NEVER))
 end
 
 --- Hand messages out.
@@ -254,12 +253,9 @@ local function hand_out(command, queue, chosen, turns)
   if not command.take then
     return answer, { token = token, ids = ids_of(chosen) }
   end
-  for _, message in ipairs(chosen) do
-    if policy.keep_done_s then
-      rules.keep_done(queue, message)
-    end
-  end
-  if not policy.keep_done_s then
+  if policy.keep_done_s then
+    rules.keep_done(queue, chosen)
+  else
     remove(queue, chosen)
   end
   promote(queue, keys_of(chosen))
@@ -279,7 +275,8 @@ function ruled.write(command, queue)
   end
   local swept = sweep(command, queue)
   swept = math.max(swept, policy_of(queue).groups and wake_lanes(command, queue) or 0)
-  local room, chosen, turns = room_of(command, queue), {}, nil
+  local chosen, turns = {}, nil
+  local room, is_paced = room_of(command, queue)
   if room > 0 then
     local choose = command.key and choose_key or policy_of(queue).groups and choose_open or choose_first
     chosen, turns = choose(command, queue, room)
@@ -288,6 +285,7 @@ function ruled.write(command, queue)
     return hand_out(command, queue, chosen, turns)
   end
   local is_cut = swept >= command.limit + SWEEP or (turns and turns.is_cut)
-  nothing.due_in = is_cut and 0 or ruled.due(command, queue)
+  local due = is_cut and now or moment_due(command, queue, is_paced)
+  nothing.due_in = due < NEVER and math.max(0, due - now) or nil
   return nothing, { ids = {} }
 end
