@@ -140,11 +140,11 @@ end
 function claim.check(command)
   local queue = open_queue(command.queue)
   local settings = settings_of(queue)
+  if settings and settings.ruled then
+    return { is_ruled = true } -- It chooses when it writes: see ruled_claim.lua.
+  end
   if not settings or settings.paused then
     return { chosen = {} }
-  end
-  if settings.ruled then
-    return { is_ruled = true } -- It chooses when it writes: see ruled_claim.lua.
   end
   local line, swept
   if command.key then

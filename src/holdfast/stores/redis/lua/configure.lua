@@ -142,6 +142,7 @@ local function each_message(queue, orders, visit)
     for _, message in ipairs(pick(queue, ids)) do
       touch(queue, message)
       visit(message)
+      queue.joins[message] = state_of(message) == "ready" or nil
     end
   end
 end

@@ -107,6 +107,19 @@ local function place_update(placement, message, item)
   answer(placement, message.id, false)
 end
 
+--- The copy that waits behind another message: of the same lane it is to take its place, else it goes to the back of its own.
+local function waiting_behind(queue, first, message)
+  local policy = policy_of(queue)
+  message.state = "buffered"
+  if rules_of(queue) and settings_of(queue).ruled == "lanes" then
+    message.lane = policy.groups and message.group or ""
+  end
+  if message.position <= now and first.lane == message.lane then
+    message.position = policy.groups == "strict" and first.rank or first.position
+  end
+  return message
+end
+
 --- The key is taken: the item's policy decides.
 local function place_behind(placement, queue, item)
   local first, copy = placement.live[item.key], placement.copies[item.key]
@@ -119,12 +132,7 @@ local function place_behind(placement, queue, item)
   elseif copy or policy == "update" or policy == "postpone" then
     place_update(placement, copy or first, item)
   else
-    local message = new_message(item)
-    message.state = "buffered"
-    if message.position <= now then
-      message.position = first.position
-    end
-    place_new(placement, message, item)
+    place_new(placement, waiting_behind(queue, first, new_message(item)), item)
   end
 end
 
@@ -221,6 +229,7 @@ local function update(queue, changes, sooner)
           table.insert(sooner, message)
         end
         message.position, message.start_by = change.moved.position, change.moved.start_by
+        message.lane, message.level, message.rank, queue.joins[message] = nil, nil, nil, true
       end
       queue.values[message.id] = change.value
     end

@@ -39,13 +39,14 @@ local function choose(names, policy)
   return served, order
 end
 
---- Where a message stands among the ready: in the place of its lane, but in strict groups, where each keeps the place it had.
-local function ready_member(member, at, policy, record)
-  if policy.groups ~= "strict" then
-    return string.sub(member, at, at + 3) .. string.sub(member, at + 5) .. "\0"
+--- Where messages stand among the ready, as their records say.
+local function ready_members(chosen)
+  local members = {}
+  for i, record in ipairs(chosen.records) do
+    local message = cmsgpack.unpack(record)
+    members[i] = struct.pack(READY, TOP - (message.priority or 0), message.position, message.n) .. chosen.ids[i] .. "\0"
   end
-  local message = cmsgpack.unpack(record)
-  return struct.pack(READY, TOP - (message.priority or 0), message.position, message.n) .. string.sub(member, at + 21) .. "\0"
+  return members
 end
 
 --- What the end of the claim of a message of a lane has to do.
@@ -53,9 +54,15 @@ local function tied_of(lane, policy, group)
   return (group and {{TOLD_GROUP}} or 0) + (lanes.limit_of(lane, policy) and {{SLOT_OF_GROUP}} or 0)
 end
 
+local KEY = "\163key" -- how the field begins; another place where it stands is taken for one, which does no harm
+
 --- The messages of these places: how they were put and what became of them; nothing where the full rules must decide.
-local function read_chosen(order, policy)
-  local chosen = { ids = {}, ns = {}, members = {}, ready = {}, lanes = {}, groups = {}, stale = {}, later = {} }
+--
+-- `ready` is where they stand among the ready if that is the place of their lane, which it is unless they were returned to a strict group, or
+-- put when the queue had other policies. Those that may be late or have a key are not taken for
+-- fresh.
+local function read_chosen(order, policy, may_be_late)
+  local chosen = { ids = {}, ns = {}, members = {}, ready = {}, lanes = {}, groups = {}, stale = {}, later = {}, records = {} }
   local fields, count = {}, #order
   for i = 1, count do
     local lane = order[i][1]
@@ -65,6 +72,7 @@ local function read_chosen(order, policy)
     chosen.tied = chosen.tied == nil and tied or (chosen.tied == tied and tied)
     chosen.ids[i], chosen.ns[i], chosen.members[i], chosen.lanes[i] = id, string.sub(member, at + 13, at + 20), member, lane.name
     chosen.groups[i], chosen.has_groups = group, chosen.has_groups or group
+    chosen.ready[i] = string.sub(member, at, at + 3) .. string.sub(member, at + 5) .. "\0"
     fields[i], fields[count + i] = id, id .. "\0"
   end
   if count > FEW then
@@ -79,10 +87,10 @@ local function read_chosen(order, policy)
     local later = records[count + i]
     if not records[i] then
       return nil
-    elseif later then
+    elseif later or may_be_late or string.find(records[i], KEY, 1, true) then
       chosen.stale[#chosen.stale + 1], chosen.later[#chosen.later + 1] = i, later
     end
-    chosen.ready[i] = ready_member(chosen.members[i], #chosen.lanes[i] + 2, policy, later or records[i])
+    chosen.records[i] = later or records[i]
   end
   return chosen
 end

@@ -12,9 +12,13 @@ repeat
     break
   end
   local names = call("ZRANGE", queue .. ":open", "0", limit == 1 and "0" or limit - 1)
-  if #names == 0 or call("ZLEXCOUNT", queue .. ":leased", "-", passed) + call("ZLEXCOUNT", queue .. ":late", "-", passed) > 0 then
+  if #names == 0 or call("ZLEXCOUNT", queue .. ":leased", "-", passed) + call("ZLEXCOUNT", queue .. ":delayed", "-", passed) > 0 then
     break
-  elseif call("ZLEXCOUNT", queue .. ":delayed", "-", passed) + call("ZCOUNT", queue .. ":asleep", "-inf", text(now)) > 0 then
+  elseif call("ZCOUNT", queue .. ":asleep", "-inf", text(now)) > 0 then
+    break
+  end
+  local may_be_late = call("EXISTS", queue .. ":late") == 1
+  if may_be_late and call("ZLEXCOUNT", queue .. ":late", "-", passed) > 0 then
     break
   end
   -- @include fast/laned_choice
@@ -22,7 +26,7 @@ repeat
   if not order then
     break
   end
-  local chosen = read_chosen(order, policy)
+  local chosen = read_chosen(order, policy, may_be_late)
   -- The same for all of them, or the full rules decide.
   local tied = chosen and chosen.tied
   if not tied then
@@ -55,7 +59,9 @@ repeat
       told, count_told = packed_ids .. cmsgpack.pack("holder", command.holder) .. more, 2 + count_more
     end
   end
-  call("ZREM", queue .. ":ready", unpack(chosen.ready))
+  if call("ZREM", queue .. ":ready", unpack(chosen.ready)) < #ids then
+    call("ZREM", queue .. ":ready", unpack(ready_members(chosen)))
+  end
   call("ZREM", queue .. ":lanes", unpack(chosen.members))
   call("ZADD", queue .. ":leased", unpack(leased))
   call("HSET", messages, unpack(kept))

@@ -86,7 +86,7 @@ repeat
   end
   if in_lanes then
     call("ZADD", queue .. ":lanes", unpack(in_lanes))
-    counts[1] = policy.groups and join_lanes(joined, policy, number) or #ids
+    counts[1] = policy.groups and join_lanes(joined, policy, number + #ids) or #ids
   end
   if keys then
     told, count_told = told .. cmsgpack.pack("keys", keys), count_told + 1

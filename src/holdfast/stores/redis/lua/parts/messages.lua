@@ -40,7 +40,8 @@ local function open_queue(name)
       rekeyed = {}, -- keys whose living message changed
       changed = {}, -- messages, in the order of their first change
       before = {}, -- by message: how it stood
-      lanes = {}, -- by name: those that were read
+      joins = {}, -- messages that join a line anew
+      lanes = {}, -- by name: lanes that were read
       touched = {}, -- by name: lanes to refresh, and how many messages joined their lines
       is_cleared = false,
     }

@@ -30,7 +30,7 @@ local function touch(queue, message)
     return
   end
   local orders, state = orders_of(queue, message)
-  queue.before[message] = { state = state, orders = orders, lane = message.lane }
+  queue.before[message] = { state = state, orders = orders, lane = message.lane, position = message.position }
   queue.has_later[message] = true
   queue.changed[#queue.changed + 1] = message
 end
@@ -69,6 +69,7 @@ local function change_state(queue, message, state)
     untie(queue, message)
   end
   message.state = state ~= "ready" and state or nil
+  queue.joins[message] = state == "ready" or nil
   rekey(queue, message, was, state)
 end
 
@@ -197,17 +198,18 @@ do
   local function line_up(queue, found)
     local has_lanes = found and settings_of(queue).ruled == "lanes"
     for _, message in ipairs(queue.changed) do
-      local was_in = queue.before[message].lane
-      if state_of(message) == "ready" and has_lanes then
+      local before, state = queue.before[message], state_of(message)
+      local has_moved = before.state ~= state or before.position ~= message.position or queue.joins[message]
+      if state == "ready" and has_lanes and has_moved then
         found.line_up(queue, message)
-      elseif state_of(message) == "ready" or message.state == "done" then
+      elseif (state == "ready" and not has_lanes) or state == "done" then
         message.lane, message.level, message.rank = nil, nil, nil
       end
-      if found and message.lane then
-        found.touch(queue, message.lane, state_of(message) == "ready" and message.rank and not queue.before[message].orders.lanes and 1 or 0)
+      if found and has_moved and message.lane and (before.state or state ~= "buffered") then
+        found.touch(queue, message.lane, state == "ready" and message.rank and not before.orders.lanes and 1 or 0)
       end
-      if found and was_in and was_in ~= message.lane then
-        found.touch(queue, was_in, 0)
+      if found and before.lane and before.lane ~= message.lane then
+        found.touch(queue, before.lane, 0)
       end
     end
   end
@@ -292,7 +294,7 @@ do
       for id, value in pairs(queue.values) do
         queue.stored[id] = value
       end
-      queue.changed, queue.before, queue.rekeyed, queue.values = {}, {}, {}, {}
+      queue.changed, queue.before, queue.rekeyed, queue.values, queue.joins = {}, {}, {}, {}, {}
     end
     if found then
       found.write_lanes(queue, number)

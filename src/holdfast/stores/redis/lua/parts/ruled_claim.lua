@@ -16,7 +16,8 @@ local function sweep(command, queue)
     if message.state == "leased" or is_late(message) then
       table.insert(message.state == "leased" and plan.expired or plan.late, message)
     else
-      touch(queue, message) -- It joins its line.
+      touch(queue, message)
+      queue.joins[message] = true
     end
   end
   plan.endings = expire(command, queue, plan.expired)
@@ -267,7 +268,9 @@ function ruled.write(command, queue)
   rules_of(queue)
   flush(queue)
   local nothing = { messages = {}, values = {}, careful = is_careful(policy_of(queue)) and true or nil }
-  if settings.throttled_until > now then
+  if settings.paused then
+    return nothing, { ids = {} }
+  elseif settings.throttled_until > now then
     nothing.due_in = settings.throttled_until - now
     return nothing, { ids = {} }
   elseif settings.throttled_until > 0 then
