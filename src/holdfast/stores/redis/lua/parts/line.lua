@@ -104,12 +104,18 @@ local function each_priority(queue, visit)
   end
 end
 
+--- The first moment after now in the order `leased` or `delayed`.
+local function first_moment(queue, order)
+  local member = call("ZRANGEBYLEX", queue.key .. ":" .. order, "[" .. sortable(now + 1), "+", "LIMIT", 0, 1)[1]
+  return member and (struct.unpack(NUMBER, member)) or NEVER
+end
+
 --- The first moment after now at which a message becomes due or a lease ends, nil for none.
 local function next_due(queue)
-  local due = NEVER
-  local member = call("ZRANGEBYLEX", queue.key .. ":leased", "[" .. sortable(now + 1), "+", "LIMIT", 0, 1)[1]
-  if member then
-    due = struct.unpack(NUMBER, member)
+  local due = first_moment(queue, "leased")
+  if (settings_of(queue) or {}).ruled == "lanes" then
+    due = math.min(due, first_moment(queue, "delayed"))
+    return due < NEVER and due or nil
   end
   each_priority(queue, function(prefix)
     local ahead = first_ready(queue, "[" .. prefix .. sortable(now + 1))
