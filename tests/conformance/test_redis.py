@@ -2,12 +2,20 @@
 
 import pytest
 
-from holdfast.testing.conformance import CopyConformance, FaceConformance, FileConformance, ForTasks, StoreConformance, StoreFactory
+from holdfast.testing.conformance import (
+    CopyConformance,
+    FaceConformance,
+    FileConformance,
+    ForTasks,
+    PolicyConformances,
+    StoreConformance,
+    StoreFactory,
+)
 from tests.conformance.factories import RedisFactory
 from tests.servers import own_redis_url
 
 
-class TestRedis(StoreConformance, CopyConformance, FileConformance):
+class TestRedis(StoreConformance, PolicyConformances, CopyConformance, FileConformance):
     @pytest.fixture
     def factory(self) -> StoreFactory:
         return RedisFactory(own_redis_url())
@@ -20,7 +28,7 @@ class TestRedisForTasks(FaceConformance):
 
 
 @pytest.mark.verify
-class TestAllOfRedisForTasks(StoreConformance, CopyConformance, FileConformance):
+class TestAllOfRedisForTasks(StoreConformance, PolicyConformances, CopyConformance, FileConformance):
     @pytest.fixture
     def factory(self) -> StoreFactory:
         return ForTasks(RedisFactory(own_redis_url()))

@@ -1,16 +1,7 @@
 """What can be broken in the SQL and in the Lua of the networked stores, and the conformance test that must notice."""
 
-from msgspec import Struct
-
-
-class TextMutant(Struct, frozen=True):
-    """A pattern in the store's own code, and what to put instead."""
-
-    name: str
-    find: str
-    instead: str
-    noticed_by: str
-
+from tests.testing import lua_lane_mutants
+from tests.testing.text_mutant import TextMutant
 
 SQL = [
     TextMutant(
@@ -152,6 +143,7 @@ SQL = [
 ]
 
 LUA = [
+    *lua_lane_mutants.MUTANTS,
     TextMutant(
         "forgets the rate that was left",
         r"math.max\(entry and entry.expires_at or now, now\) \+",
