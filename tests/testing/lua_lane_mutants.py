@@ -17,10 +17,10 @@ LANES = [
         "test_a_group_gets_as_many_as_its_weight_in_each_round",
     ),
     TextMutant(
-        "honours return_to in a strict group",
+        "gives the head of a strict group another place",
         r"if policy\.groups == \"strict\" and message\.lane == lane and message\.rank then",
         "if false then",
-        "test_a_strict_group_keeps_its_order_however_its_head_comes_back",
+        "test_a_delayed_retry_holds_its_strict_group_and_no_other",
     ),
     TextMutant(
         "opens a strict group whose head is not due",

@@ -98,4 +98,10 @@ class FaceConformance(TogetherConformance, RetryConformance, WaitingConformance,
     """
 
 
-THEMES: tuple[type[Conformance], ...] = (*StoreConformance.__bases__, CopyConformance, FileConformance, StatementConformance)
+THEMES: tuple[type[Conformance], ...] = (
+    *StoreConformance.__bases__,
+    *PolicyConformances.__bases__,
+    CopyConformance,
+    FileConformance,
+    StatementConformance,
+)
