@@ -17,7 +17,7 @@ $(error $(PYTHON) does not run; set PYTHON to a Python 3.11 or newer)
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check docs browser dashboard bench verify versions format sizes lock audit sbom dist clean
+.PHONY: help demo test check docs browser dashboard bench verify mutants versions format sizes lock audit sbom dist clean
 .DELETE_ON_ERROR:
 
 help:  ## this list
@@ -55,6 +55,9 @@ bench: $(patsubst %,$(VENV)/.%-$(VERSION),bench bench-worker bench-postgres benc
 
 verify: $(VENV)/.dev-$(VERSION)  ## the long runs, on the disk: processes, kills and pauses for minutes
 	PYTEST_DEBUG_TEMPROOT=$${TMPDIR:-/tmp} $(BIN)/pytest -m verify --timeout 1800
+
+mutants: $(VENV)/.dev-$(VERSION)  ## the negative controls: every fault that is planted must be noticed
+	$(BIN)/pytest -q tests/testing tests/surfaces/test_negative_controls.py tests/claims -k 'control or mutant or planted or fault or broken'
 
 versions: $(VENV)/.dev-$(VERSION)  ## the tests of the networked stores on every PostgreSQL, Redis and Valkey found here
 	$(BIN)/python tools/versions.py

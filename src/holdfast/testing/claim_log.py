@@ -5,7 +5,7 @@ so they also see what happened under kills and pauses.
 """
 
 from collections import Counter, defaultdict, deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct, json
@@ -44,35 +44,46 @@ class Added(Struct, frozen=True):
 Fact = Added | Claiming | Ended
 
 
-def facts_of(store: Store, queue: str) -> list[Fact]:
-    """What the whole log of a queue says, message by message and in its order."""
-    return list(_facts(_events(store, queue)))
+class ClaimLog:
+    """What the log of a queue says, message by message and in its order; read it often enough where the store prunes it."""
 
+    facts: list[Fact]
 
-def _events(store: Store, queue: str) -> Iterator[tuple[str, int, dict[str, Any]]]:
-    after, latest = 0, 1
-    while after < latest:
-        page = store.execute(Changes(queue_topic(queue), after=after, limit=PAGE))
-        after, latest = page.upto, page.latest
-        for event in page.events:
-            yield event.event, event.at, json.decode(event.data)
+    def __init__(self, store: Store, queue: str) -> None:
+        self.facts = []
+        self._store = store
+        self._topic = queue_topic(queue)
+        self._after = 0
+        self._groups: dict[str, str] = {}
 
+    def read(self) -> list[Fact]:
+        """Read what is new; return all facts so far."""
+        is_more = True
+        while is_more:
+            page = self._store.execute(Changes(self._topic, after=self._after, limit=PAGE))
+            for event in page.events:
+                self.facts += self._facts(event.event, event.at, json.decode(event.data))
+            is_more, self._after = page.upto < page.latest, page.upto
+        return self.facts
 
-def _facts(events: Iterable[tuple[str, int, dict[str, Any]]]) -> Iterator[Fact]:
-    groups: dict[str, str] = {}
-    for name, at, data in events:
+    def _facts(self, name: str, at: int, data: dict[str, Any]) -> Iterator[Fact]:
         ids = data.get("ids", ())
-        groups |= {one: group or "" for one, group in zip(ids, data.get("groups", ()), strict=False)}
+        self._groups |= {one: group or "" for one, group in zip(ids, data.get("groups", ()), strict=False)}
         for one in ids:
             match name:
                 case "put":
-                    yield Added(one, groups.get(one, ""))
+                    yield Added(one, self._groups.get(one, ""))
                 case "claimed":
-                    yield Claiming(one, groups.get(one, ""), at, data.get("holder", ""))
+                    yield Claiming(one, self._groups.get(one, ""), at, data.get("holder", ""))
                 case "settled":
                     yield Ended(one, data["to"])
                 case "expired" if data.get("started", True):
                     yield Ended(one, "expired")
+
+
+def facts_of(store: Store, queue: str) -> list[Fact]:
+    """What the whole log of a queue says."""
+    return ClaimLog(store, queue).read()
 
 
 def over_limit(facts: Sequence[Fact], limit: int | None = None, *, group_limit: int | None = None) -> list[str]:
