@@ -98,10 +98,11 @@ def test_a_group_that_puts_one_at_a_time_gets_its_share_and_no_more(store: Store
 
 
 def test_control_newcomers_at_the_front_would_get_more_than_their_share(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    refreshed = lanes.refreshed
+    refreshed: Any = lanes.refreshed
 
     def at_the_front(lane: Lane, *rest: Any) -> Lane:
-        return refreshed(lane, *rest[:-1], 1)
+        moved: Lane = refreshed(lane, *rest[:-1], 1)
+        return moved
 
     monkeypatch.setattr(lanes, "refreshed", at_the_front)
     store = factory_of("memory", tmp_path).make(FakeClock())
