@@ -103,10 +103,11 @@ if TYPE_CHECKING:
     from holdfast.schedules.rules import Every
     from holdfast.sql_fence import Fence, fence
     from holdfast.steps import Step
-    from holdfast.workers.calls import Call
+    from holdfast.workers.calls import Call, Outgoing
     from holdfast.workers.handlers.async_jobs import AsyncJobContext
     from holdfast.workers.handlers.jobs import JobContext, current_job
     from holdfast.workers.handlers.outcomes import Bury, Retry, Snooze, Throttle
+    from holdfast.workers.handlers.resources import Use
     from holdfast.workers.once_record import OnceRecord
     from holdfast.workers.options import ConsumerOptions, JobOptions, ProcessOptions, WorkerOptions
     from holdfast.workers.registry import WorkerHealth, WorkerInfo
@@ -177,6 +178,7 @@ __all__ = [
     "Once",
     "OnceRecord",
     "OutcomeUnknown",
+    "Outgoing",
     "ProcessOptions",
     "PutOptions",
     "Queue",
@@ -224,6 +226,7 @@ __all__ = [
     "TimeLimitExceeded",
     "Together",
     "TookTooLong",
+    "Use",
     "UsingOptions",
     "WatchEvent",
     "Worker",
@@ -317,6 +320,8 @@ _LAZY = {
     "Tasks": "holdfast._sync.handles.tasks",
     "UsingOptions": "holdfast._sync.handles.task",
     "current_job": "holdfast.workers.handlers.jobs",
+    "Use": "holdfast.workers.handlers.resources",
+    "Outgoing": "holdfast.workers.calls",
     "AsyncJobContext": "holdfast.workers.handlers.async_jobs",
     "Batch": "holdfast._sync.handles.flow",
     "Child": "holdfast.workers.steps._sync.child",

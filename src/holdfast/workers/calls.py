@@ -1,6 +1,6 @@
 """Calls of a task, and the messages that carry them."""
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
 from msgspec import Raw, Struct
@@ -45,6 +45,18 @@ class Encoded:
         return raw
 
 
+class Outgoing(Struct):
+    """A job that is about to be put, as `Tasks.on_put` sees it; `metadata` may be added to."""
+
+    task: str
+    queue: str
+    arguments: Mapping[str, Any]
+    metadata: dict[str, Any]
+
+
+PutHook = Callable[[Outgoing], object]
+
+
 class Messages(Struct, frozen=True):
     """Makes the messages of a task: the value has the arguments, the metadata names the task."""
 
@@ -54,6 +66,8 @@ class Messages(Struct, frozen=True):
     named: Mapping[str, Any]
     key: Callable[..., Hashable] | None = None
     if_present: IfPresent | None = None
+    hooks: Sequence[PutHook] = ()
+    queue: str = ""
 
     def without(self, arguments: Raw) -> Item:
         """The message of a call of which these arguments are known, encoded; others follow before it is put."""
@@ -62,11 +76,15 @@ class Messages(Struct, frozen=True):
         return make_item(None, Encoded(arguments), {**self.carried, "metadata": dict(self.named)})
 
     def item(self, arguments: dict[str, Any], options: Mapping[str, Any]) -> Item:
-        """The message of one call."""
+        """The message of one call; what a hook raises is raised, and nothing is put."""
         fields = {**self.carried, **options}
         if self.key is not None and "key" not in options:
             fields["key"] = self.key(**arguments)
         if self.if_present is not None and fields.get("key") is not None:
             fields.setdefault("if_present", self.if_present)
         fields["metadata"] = {**(options.get("metadata") or {}), **self.named}
+        for hook in self.hooks:
+            outgoing = Outgoing(self.named["task"], self.queue, arguments, fields["metadata"])
+            hook(outgoing)
+            fields["metadata"] = {**outgoing.metadata, **self.named}
         return make_item(arguments, self.arguments, fields)

@@ -21,6 +21,7 @@ from holdfast.wording import counted
 from holdfast.workers.execution import Kind
 from holdfast.workers.handlers.definitions import name_of
 from holdfast.workers.handlers.handler import Handler, Judge
+from holdfast.workers.handlers.resources import Around
 from holdfast.workers.handlers.signatures import types_of
 from holdfast.workers.handlers.task_names import UnknownHandler, named_in
 from holdfast.workers.names import ledger_of, progress_of, results_of
@@ -85,6 +86,8 @@ class Options(Struct, frozen=True, kw_only=True):
     reconcile: Callable[..., Any] | None = None
     judge: Judge | None = None
     result_codec: Codec = JSON
+    around: tuple[Around, ...] = ()
+    """What is done around each job."""
 
     @property
     def key(self) -> str:
@@ -172,6 +175,10 @@ class Orders(Struct, frozen=True, kw_only=True):
     schedules: bool = True
     declared: Mapping[str, ScheduleEntry] = {}
     """The schedules that its code declares."""
+    around: tuple[Around, ...] = ()
+    """What is done once around all jobs of a process."""
+    overrides: Mapping[Callable[[], Any], Any] = {}
+    """What tests give instead of what factories make."""
 
     def __post_init__(self) -> None:
         check_queues(self.queues, self.weights)

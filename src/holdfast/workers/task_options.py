@@ -6,7 +6,7 @@ from typing import Any, Final
 from holdfast.arguments.options import refuse_unknown
 from holdfast.arguments.put_options import IfPresent
 from holdfast.codec import codec_for
-from holdfast.workers.calls import Messages
+from holdfast.workers.calls import Messages, PutHook
 from holdfast.workers.handlers.arguments import Arguments, TaskHandler
 from holdfast.workers.handlers.signatures import declared
 from holdfast.workers.options import JobOptions
@@ -58,13 +58,13 @@ def make_task(function: Callable[..., Any], name: str, queue: str, options: Mapp
     defaults: dict[str, Any] = {
         "execution": "tasks" if handler.is_async else "threads",
         "results": result_type is not type(None),
-        "result_codec": codec_for(declared(result_type), None),
+        "result_codec": codec_for(declared(result_type), options.get("codec")),
     }
     fields["versions"] = (*(() if version is None else (version,)), *options.get("versions", ()))
     return Options(queue=queue, handler=handler, task=name, given=frozenset(options), **(defaults | fields))
 
 
-def messages_of(options: Options, given: Mapping[str, Any]) -> Messages:
+def messages_of(options: Options, given: Mapping[str, Any], hooks: Sequence[PutHook] = ()) -> Messages:
     """What makes the messages of a task, whose options were given so."""
     found = {"max_attempts": options.max_attempts} | {option: given[option] for option in PUT if option in given}
     version = given.get("version")
@@ -74,6 +74,8 @@ def messages_of(options: Options, given: Mapping[str, Any]) -> Messages:
         named={"task": options.task} | ({} if version is None else {"v": version}),
         key=given.get("key"),
         if_present=given.get("if_present"),
+        hooks=hooks,
+        queue=options.queue,
     )
 
 

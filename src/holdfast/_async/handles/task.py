@@ -1,7 +1,7 @@
 """A task: a function whose calls are put as jobs."""
 
 import builtins
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Generic, ParamSpec, TypeVar, Unpack
 
 from msgspec import Raw
@@ -16,7 +16,7 @@ from holdfast.client import ControlPlaneClient
 from holdfast.codec import Codec
 from holdfast.commands import Item, Put
 from holdfast.stores.caller_transaction import AsyncConnection
-from holdfast.workers.calls import Call, Messages
+from holdfast.workers.calls import Call, Messages, PutHook
 from holdfast.workers.handlers.jobs import JobContext, current_job
 from holdfast.workers.orders import Options
 from holdfast.workers.task_options import messages_of
@@ -52,12 +52,13 @@ class AsyncTask(JobHandle, Generic[P, R, C]):
         options: Options,
         *,
         given: Mapping[str, Any],
+        hooks: Sequence[PutHook] = (),
         client: ControlPlaneClient | None = None,
         base_url: str | None = None,
     ) -> None:
         self.options = options
         self.function: Callable[..., C] = options.handler.function
-        self._messages = messages_of(options, given)
+        self._messages = messages_of(options, given, hooks)
         self._client = client
         self._base_url = base_url
 

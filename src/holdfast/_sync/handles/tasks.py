@@ -2,8 +2,11 @@
 """A collection of tasks, and the worker that runs them."""
 
 import builtins
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, ClassVar, Concatenate, ParamSpec, Protocol, TypeVar, Unpack, overload
+
+from msgspec.structs import replace
 
 from holdfast._sync.handles.consumer import Consumer
 from holdfast._sync.handles.flow import Flows
@@ -18,11 +21,13 @@ from holdfast.codec import check_name
 from holdfast.holding.hold import this_process
 from holdfast.schedules.declared import TaskSchedule, declared_entries
 from holdfast.schedules.rules import Every
+from holdfast.workers.calls import PutHook
 from holdfast.workers.handlers.async_jobs import JobInTask
 from holdfast.workers.handlers.definitions import is_same, name_of, refuse_two
 from holdfast.workers.handlers.jobs import JobContext
+from holdfast.workers.handlers.resources import Around, Per
 from holdfast.workers.options import ConsumerOptions, ProcessOptions
-from holdfast.workers.orders import Orders, Table, chosen_queues, make_options
+from holdfast.workers.orders import Options, Orders, Table, chosen_queues, make_options
 from holdfast.workers.task_options import TaskDefaults, TaskOptions, make_task, task_name
 
 P = ParamSpec("P")
@@ -80,6 +85,11 @@ class Tasks(JobHandle):
         self._tasks: dict[str, Task[..., Any, Any]] = {}
         self._consumers: dict[str, Consumer[Any, Any, Any]] = {}
         self._schedules: list[TaskSchedule] = []
+        self._included: list[Tasks] = []
+        self._around: list[Around] = []
+        self._around_all: list[Around] = []
+        self._hooks: list[PutHook] = []
+        self._overrides: dict[Callable[[], Any], Any] = {}
 
     @overload
     def task(self, function: Callable[Concatenate[JobInTask, P], Coroutine[Any, Any, R]], /) -> Task[P, R, Coroutine[Any, Any, R]]: ...
@@ -106,7 +116,7 @@ class Tasks(JobHandle):
         given: dict[str, Any] = {**self._defaults, **options}
         name = task_name(function, given.get("name"))
         made = make_task(function, name, given.get("queue", self.queue), given)
-        task: Task[..., Any, Any] = Task(made, given=given, client=self._client, base_url=self._base_url)
+        task: Task[..., Any, Any] = Task(made, given=given, hooks=self._hooks, client=self._client, base_url=self._base_url)
         for one in (name, *given.get("aliases", ())):
             other = self._tasks.get(one)
             if other is not None and not is_same(other.function, function):
@@ -142,6 +152,40 @@ class Tasks(JobHandle):
         self._schedules.append(declared)
         return declared
 
+    def around(self, manager: Around, *, per: Per = "job") -> None:
+        """Run a context manager around each job of its tasks: it is called with the job.
+
+        It sees what the function raises, and may raise `Snooze`, `Retry` or `Bury` instead; it cannot change the result. With
+        `per="worker"` it is called without arguments, once in each process, before its first job, and ends with the worker.
+        """
+        if per not in ("worker", "job"):
+            raise ValueError(f"per must be one of 'worker', 'job', not {per!r}")
+        (self._around if per == "job" else self._around_all).append(manager)
+
+    def on_put(self, hook: PutHook) -> None:
+        """Call a function with each job of its tasks before it is put: it may add to `metadata`; if it raises, nothing is put."""
+        self._hooks.append(hook)
+
+    def include(self, other: "Tasks") -> None:
+        """Let workers of these tasks run those of another collection, too, with its consumers and schedules."""
+        for name, task in other._all_tasks().items():  # noqa: SLF001 - of this class
+            known = self._all_tasks().get(name)
+            if known is not None and not is_same(known.function, task.function):
+                raise ValueError(f"task {name!r} is {name_of(known.function)} and {name_of(task.function)}: give one of them another name")
+        consumers = [*self._all_consumers().items(), *other._all_consumers().items()]  # noqa: SLF001 - of this class
+        refuse_two((consumer.function, (self, queue)) for queue, consumer in consumers)
+        self._included.append(other)
+
+    @contextmanager
+    def override(self, use: Callable[[], Any], value: Any) -> Iterator[None]:
+        """Give this value, in workers made inside the block, where a parameter says `Use(use)`: for tests."""
+        before = self._overrides.copy()
+        self._overrides[use] = value
+        try:
+            yield
+        finally:
+            self._overrides = before
+
     @property
     def flow(self) -> Flows:
         """Makes flows of these tasks: `app.flow("invoice")`, `app.flow.batch(…)`."""
@@ -157,24 +201,44 @@ class Tasks(JobHandle):
     @property
     def schedules(self) -> builtins.list[Schedule]:
         """The schedules of its tasks, as they are declared; saving one is what a worker does."""
-        entries = declared_entries(self._schedules)
+        entries = declared_entries(self.declared)
         where: Where = {"client": self._client, "base_url": self._base_url}
         return [Schedule.of_entry(name, entry, **where) for name, entry in entries.items()]
 
     @property
     def declared(self) -> builtins.list[TaskSchedule]:
-        """What `schedule` declared."""
-        return builtins.list(self._schedules)
+        """What `schedule` declared, here and in what it includes."""
+        return [*self._schedules, *(schedule for other in self._included for schedule in other.declared)]
 
     @property
     def tasks(self) -> builtins.list[Task[..., Any, Any]]:
-        """Every task, each once."""
-        return builtins.list({task.name: task for task in self._tasks.values()}.values())
+        """Every task, each once, also those that it includes."""
+        return builtins.list({task.name: task for task in self._all_tasks().values()}.values())
+
+    def _all_tasks(self) -> dict[str, Task[..., Any, Any]]:
+        return {**self._tasks, **{name: task for other in self._included for name, task in other._all_tasks().items()}}  # noqa: SLF001 - of this class
+
+    def _all_consumers(self) -> dict[str, Consumer[Any, Any, Any]]:
+        return {**self._consumers, **{queue: one for other in self._included for queue, one in other._all_consumers().items()}}  # noqa: SLF001 - of this class
+
+    def _all_options(self) -> tuple[dict[str, Options], dict[str, Options]]:
+        """The options of all consumers and tasks, each with what is around its jobs."""
+        around = tuple(self._around)
+        consumers = {queue: replace(one.options, around=around) for queue, one in self._consumers.items()}
+        tasks = {name: replace(task.options, around=around) for name, task in self._tasks.items()}
+        for other in self._included:
+            their_consumers, their_tasks = other._all_options()  # noqa: SLF001 - of this class
+            consumers |= their_consumers
+            tasks |= their_tasks
+        return consumers, tasks
+
+    def _all_around(self) -> tuple[Around, ...]:
+        return (*self._around_all, *(manager for other in self._included for manager in other._all_around()))  # noqa: SLF001 - of this class
 
     @property
     def queues(self) -> builtins.list[str]:
         """The queues of its tasks and consumers, in the order in which they were declared."""
-        return builtins.list(dict.fromkeys([*(task.queue for task in self.tasks), *self._consumers]))
+        return builtins.list(dict.fromkeys([*(task.queue for task in self.tasks), *self._all_consumers()]))
 
     def worker(self, *, queues: Sequence[str] | Mapping[str, float] | None = None, **options: Unpack[ProcessOptions]) -> TaskWorker:
         """A worker that runs these tasks; the options are those of `ProcessOptions`.
@@ -185,12 +249,16 @@ class Tasks(JobHandle):
         """
         refuse_unknown(f"a worker of Tasks({self.name!r})", options, set(ProcessOptions.__annotations__))
         names, weights = chosen_queues(queues, self.queues)
-        table = Table(
-            {queue: consumer.options for queue, consumer in self._consumers.items() if queue in names},
-            {name: task.options for name, task in self._tasks.items()},
-        )
-        fields: dict[str, Any] = {"name": this_process(), "by_policy": "lease_s" not in options, **options}
-        fields["declared"] = declared_entries(self._schedules)
+        consumers, tasks = self._all_options()
+        table = Table({queue: one for queue, one in consumers.items() if queue in names}, tasks)
+        fields: dict[str, Any] = {
+            "name": this_process(),
+            "by_policy": "lease_s" not in options,
+            "declared": declared_entries(self.declared),
+            "around": self._all_around(),
+            "overrides": dict(self._overrides),
+            **options,
+        }
         orders = Orders(queues=names, weights=weights, table=table, **fields)
         return TaskWorker(orders, client=self._client, base_url=self._base_url)
 

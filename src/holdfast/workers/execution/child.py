@@ -25,6 +25,7 @@ from holdfast.workers.handlers.async_jobs import AsyncJobContext
 from holdfast.workers.handlers.handler import Handler, Performance, Rules
 from holdfast.workers.handlers.jobs import JobContext, StopReason, stop_error
 from holdfast.workers.handlers.outcomes import Outcome
+from holdfast.workers.handlers.resources import Around, Resources
 from holdfast.workers.handlers.tracebacks import trace_of
 from holdfast.workers.steps.access import StepSetting
 
@@ -90,10 +91,12 @@ class Setting(Struct):
     codec: Codec | None
     rules: Rules
     steps: StepTerms
+    around: tuple[Around, ...] = ()
+    """What is done once around all jobs of the process."""
 
-    def performance(self) -> Performance:
+    def performance(self, resources: Resources) -> Performance:
         """The function with its rules, as this process finds it."""
-        return Performance(self.kind(find(self.module, self.name), self.codec), self.rules)
+        return Performance(self.kind(find(self.module, self.name), self.codec), self.rules, resources)
 
 
 ToChild = Assignment | Tell | Answer
@@ -118,7 +121,10 @@ class Child:
     def __init__(self, settings: Settings, pipe: Connection) -> None:
         self._pipe = pipe
         # Now, not at its first job: what cannot be imported ends the child, which says so.
-        self._performances = {key: setting.performance() for key, setting in settings.items()}
+        # Each async job has an event loop of its own, so what belongs to one cannot be kept for the next.
+        around = tuple(dict.fromkeys(manager for setting in settings.values() for manager in setting.around))
+        resources = Resources(around, keeps_async=False)
+        self._performances = {key: setting.performance(resources) for key, setting in settings.items()}
         self._steps = {key: setting.steps for key, setting in settings.items()}
         self._questions = Questions(self._say)
         # Guards the writing side of the pipe: reports come from the handler, stacks from the listener.

@@ -4,7 +4,7 @@ import asyncio
 import threading
 import traceback
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Any, cast
 
@@ -14,12 +14,13 @@ from holdfast.workers.running.runs import Run
 
 
 class TaskExecution:
-    """One task a run. Without a running event loop it makes one, in a thread of its own."""
+    """One task a run. Without a running event loop it makes one, in a thread of its own, where it calls `leave` at the end."""
 
-    def __init__(self, most: int, began: Began, finish: Finish) -> None:
+    def __init__(self, most: int, began: Began, finish: Finish, leave: Callable[[], Awaitable[None]]) -> None:
         self._most = most
         self._began = began
         self._finish = finish
+        self._leave = leave
         # Only the loop's own thread touches these.
         self._line: deque[Run] = deque()
         self._running: set[asyncio.Task[None]] = set()
@@ -93,6 +94,7 @@ class TaskExecution:
         others = asyncio.all_tasks() - {asyncio.current_task()}
         if others:
             await asyncio.wait(others, timeout=1.0)
+        await self._leave()
         await self._loop.shutdown_asyncgens()
         self._loop.stop()
 

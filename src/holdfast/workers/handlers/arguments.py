@@ -1,7 +1,7 @@
 """The arguments of a task: one JSON object by the names of its parameters, and the handler that calls the function with them."""
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Union, get_type_hints
 
 from msgspec import UNSET, Raw, UnsetType, defstruct, json
@@ -10,6 +10,7 @@ from holdfast.codec import Codec, typed
 from holdfast.workers.handlers.handler import Handler
 from holdfast.workers.handlers.jobs import JobContext
 from holdfast.workers.handlers.outcomes import Bury, UnknownTask, shown
+from holdfast.workers.handlers.resources import Resource
 
 REFUSED = {
     inspect.Parameter.POSITIONAL_ONLY: "positional-only",
@@ -43,6 +44,8 @@ class Arguments:
                     f"task {self.name} has the {REFUSED[one.kind]} parameter {one.name!r}: the arguments of a job are kept by name, "
                     "so give each parameter a name of its own"
                 )
+        self.uses: dict[str, Resource] = {one.name: one.default for one in parameters if isinstance(one.default, Resource)}
+        parameters = [one for one in parameters if one.name not in self.uses]
         self.parameters: tuple[str, ...] = tuple(one.name for one in parameters)
         self.result_type = hints.get("return", inspect.Signature.empty)
         self._signature = signature.replace(parameters=parameters, return_annotation=inspect.Signature.empty)
@@ -53,6 +56,8 @@ class Arguments:
 
     def bind(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
         """The arguments by name; TypeError if the function cannot be called with them."""
+        if given := sorted(kwargs.keys() & self.uses):
+            raise TypeError(f"{self.name}(): {', '.join(map(repr, given))} is given by the worker, as Use(…) says, and cannot be put")
         try:
             return self._signature.bind(*args, **kwargs).arguments
         except TypeError as error:
@@ -105,6 +110,13 @@ class TaskHandler(Handler):
 
     def __call__(self, job: JobContext) -> Any:
         return self.function(job, **job.value) if self.takes_job else self.function(**job.value)
+
+    @property
+    def uses(self) -> Mapping[str, Resource]:
+        return self.codec.uses
+
+    def call(self, job: JobContext, given: Mapping[str, Any]) -> Any:
+        return self.function(job, **job.value, **given) if self.takes_job else self.function(**job.value, **given)
 
     def beside(self, function: Callable[..., Any]) -> Handler:
         return TaskHandler(function, self.given_codec)

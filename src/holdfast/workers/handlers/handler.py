@@ -2,7 +2,8 @@
 
 import asyncio
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import AsyncExitStack, ExitStack
 from typing import Any
 
 from msgspec import Struct
@@ -27,6 +28,7 @@ from holdfast.workers.handlers.outcomes import (
     text_of,
     unknown,
 )
+from holdfast.workers.handlers.resources import Around, Resource, Resources, enter_around, enter_around_async
 from holdfast.workers.handlers.signatures import wants_job
 from holdfast.workers.once_record import done_entry
 from holdfast.workers.steps.access import StepSetting
@@ -67,6 +69,15 @@ class Handler:
         """Call the function; the answer of an async one is awaitable."""
         return self.function(job.value, job=job) if self.takes_job else self.function(job.value)
 
+    @property
+    def uses(self) -> Mapping[str, Resource]:
+        """The parameters that are given by a factory."""
+        return {}
+
+    def call(self, job: JobContext, given: Mapping[str, Any]) -> Any:  # noqa: ARG002 - it has no such parameters
+        """Call the function with what factories give, too."""
+        return self(job)
+
     def beside(self, function: Callable[..., Any]) -> "Handler":
         """A handler of another function that is called like this one."""
         return Handler(function)
@@ -84,14 +95,18 @@ class Rules(Struct):
     limits: Limits = Limits()
     judge: Judge | None = None
     reconcile: Callable[..., Any] | None = None
+    around: tuple[Around, ...] = ()
+    """What is done around each job."""
 
 
 class Performance:
     """A handler with its rules: runs one job, and returns how that ended. It raises nothing."""
 
-    def __init__(self, handler: Handler, rules: Rules) -> None:
+    def __init__(self, handler: Handler, rules: Rules, resources: Resources | None = None) -> None:
         self.handler = handler
         self.rules = rules
+        self._resources = resources or Resources()
+        self._is_plain = not rules.around and not handler.uses and not self._resources.has_around
         self._reconcile = None if rules.reconcile is None else handler.beside(rules.reconcile)
 
     def run(self, job: JobContext, *, unknown: bool = False) -> Outcome:
@@ -115,7 +130,8 @@ class Performance:
         try:
             job.begin(takes_job=self.handler.takes_job)  # It may have been cancelled before it began.
             result = MISSING if not unknown or self._reconcile is None else self._reconcile(job)
-            result = self.handler(job) if result is MISSING else result
+            if result is MISSING:
+                result = self.handler(job) if self._is_plain else self._call(job)
             outcome = self._succeeded(result, job)
         except BaseException as error:  # noqa: BLE001 - whatever a handler raises ends its job, not its worker
             outcome = self.judged(error, job)
@@ -145,7 +161,8 @@ class Performance:
         try:
             await job.begin_async(takes_job=self.handler.takes_job)
             result = MISSING if not unknown or self._reconcile is None else await _awaited(self._reconcile(job))
-            result = await self.handler(job) if result is MISSING else result
+            if result is MISSING:
+                result = await self.handler(job) if self._is_plain else await self._call_async(job)
             outcome = self._succeeded(result, job)
         except BaseException as error:  # noqa: BLE001 - as above
             outcome = self.judged(error, job)
@@ -153,6 +170,19 @@ class Performance:
             return await job.ended_async(outcome)
         except BaseException as error:  # noqa: BLE001 - as above
             return self.judged(error, job)
+
+    def _call(self, job: JobContext) -> Any:
+        """Call the function with what it is given, and with what is around it."""
+        with ExitStack() as stack:
+            given = self._resources.enter(stack, self.handler.uses)
+            enter_around(stack, self.rules.around, job)
+            return self.handler.call(job, given)
+
+    async def _call_async(self, job: JobContext) -> Any:
+        async with AsyncExitStack() as stack:
+            given = await self._resources.enter_async(stack, self.handler.uses)
+            await enter_around_async(stack, self.rules.around, job)
+            return await self.handler.call(job, given)
 
     def _succeeded(self, result: Any, job: JobContext) -> Outcome:
         """It is done, whether or not its result can be kept: what ran must not run again for that."""

@@ -12,6 +12,7 @@ from holdfast.workers.flows.builtin import flow_options
 from holdfast.workers.flows.nodes import FLOW_TASK
 from holdfast.workers.handlers.handler import Performance, Rules
 from holdfast.workers.handlers.outcomes import Outcome
+from holdfast.workers.handlers.resources import Resources
 from holdfast.workers.handlers.task_names import named_in
 from holdfast.workers.orders import Options, Orders
 from holdfast.workers.running.runs import Run
@@ -32,7 +33,8 @@ class Pools:
         self.unknown: Options = orders.table.unknown(orders.queues[0])
         self.flow: Options = flow_options(orders.queues[0], is_async=self.unknown.execution == "tasks")
         functions = [*orders.table.all(), self.unknown, self.flow]
-        self._performances = {options.key: Performance(options.handler, _rules(options, limits)) for options in functions}
+        self._resources = Resources(orders.around, orders.overrides)
+        self._performances = {options.key: Performance(options.handler, _rules(options, limits), self._resources) for options in functions}
         self._settings = {options.key: step_setting(options, orders, client, limits) for options in functions}
         self.timekeeper = Timekeeper(self.now, keepalive.clock, _is_late, _is_too_late)
         self.executions: dict[Kind, Execution] = {kind: self._make_execution(kind) for kind in {options.execution for options in functions}}
@@ -55,8 +57,9 @@ class Pools:
     def _make_execution(self, kind: Kind) -> Execution:
         if kind == "processes":
             return self._make_processes()
-        make = TaskExecution if kind == "tasks" else ThreadExecution
-        return make(self._orders.concurrency, self.timekeeper.began, _finish)
+        if kind == "tasks":
+            return TaskExecution(self._orders.concurrency, self.timekeeper.began, _finish, self._resources.aclose)
+        return ThreadExecution(self._orders.concurrency, self.timekeeper.began, _finish)
 
     def _make_processes(self) -> Execution:
         # Imported only now: most workers need none of it.
@@ -69,7 +72,9 @@ class Pools:
                 handler, rules = options.handler, self._performances[options.key].rules
                 of_steps = self._settings[options.key]
                 steps = StepTerms(of_steps.lease_s, of_steps.in_place_s, of_steps.version, of_steps.versions, of_steps.limits)
-                settings[options.key] = Setting(type(handler), *name_of(handler.function), handler.given_codec, rules, steps)
+                settings[options.key] = Setting(
+                    type(handler), *name_of(handler.function), handler.given_codec, rules, steps, self._orders.around
+                )
         return ProcessExecution(settings, self._orders.concurrency, self.timekeeper.began, _finish, self._access)
 
     def close(self) -> None:
@@ -77,6 +82,12 @@ class Pools:
         self.timekeeper.close()
         for execution in self.executions.values():
             execution.close()
+        self._resources.close()
+
+    async def aclose(self) -> None:
+        """End what runs handlers, and what tasks of this event loop have used."""
+        self.close()
+        await self._resources.aclose()
 
 
 def _finish(run: Run, outcome: Outcome) -> None:
@@ -92,4 +103,4 @@ def _is_too_late(run: Run) -> None:
 
 
 def _rules(options: Options, limits: Limits) -> Rules:
-    return Rules(options.results or options.idempotent, options.result_codec, limits, options.judge, options.reconcile)
+    return Rules(options.results or options.idempotent, options.result_codec, limits, options.judge, options.reconcile, options.around)

@@ -143,7 +143,7 @@ class AsyncShift:
             raise
         finally:
             self._state.is_over = True
-            self._close()
+            await self._close()
             bell.ring()
             ticker.stop()
             janitor.stop()
@@ -170,8 +170,11 @@ class AsyncShift:
         for side in others:
             await side.join()
 
-    def _close(self) -> None:
-        self._pools.close()
+    async def _close(self) -> None:
+        try:
+            await self._pools.aclose()
+        except Exception:  # noqa: BLE001 - foreign code, and the jobs are settled
+            _log.exception("worker %s could not clean up what its jobs used", self.orders.name)
         for crew in self._crews:
             crew.close()
 

@@ -172,7 +172,10 @@ class Shift:
             side.join()
 
     def _close(self) -> None:
-        self._pools.close()
+        try:
+            self._pools.close()
+        except Exception:  # noqa: BLE001 - foreign code, and the jobs are settled
+            _log.exception("worker %s could not clean up what its jobs used", self.orders.name)
         for crew in self._crews:
             crew.close()
 
