@@ -44,8 +44,9 @@ def Use(factory: Callable[[], T], *, per: Per = "worker") -> T: ...
 def Use(factory: Callable[[], Any], *, per: Per = "worker") -> Any:  # noqa: N802 - it stands for a value, as a class would
     """Let a factory give the value of a parameter whose default this is.
 
-    For example `def render(page: int, db: Pool = Use(open_pool))`. The factory returns the value, or is a generator or a context manager that gives it and cleans up behind it. It is called once for each
-    worker, when the first job needs it, or with `per="job"` for each job. Such a parameter is no argument of the job.
+    For example `def render(page: int, db: Pool = Use(open_pool))`. The factory returns the value, or is a generator or a context manager
+    that gives it and cleans up behind it. It is called once for each worker, when the first job needs it, or with `per="job"` for each job.
+    Such a parameter is no argument of the job.
     """
     if per not in ("worker", "job"):
         raise ValueError(f"per must be one of 'worker', 'job', not {per!r}")
