@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from holdfast import JobContext, Outgoing, Snooze, Use
+from holdfast._async.handles.job import AsyncJob
 from holdfast._async.handles.tasks import AsyncTasks
 from holdfast.client import ControlPlaneClient
 from holdfast.codec import JSON
@@ -200,4 +201,4 @@ async def test_the_codec_of_tasks_is_that_of_arguments_and_results(client: Contr
     job = await double.put(4)
     await run(app)
     assert await job.result(timeout_s=0) == 8
-    assert await AsyncTasks(client=client).task(name="double")(lambda: 0).job(job.id).result(timeout_s=0) == {"sealed": 8}
+    assert await AsyncJob("default", job.id, client=client).result(timeout_s=0) == {"sealed": 8}

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from holdfast import JobContext, Outgoing, Snooze, Use
+from holdfast._sync.handles.job import Job
 from holdfast._sync.handles.tasks import Tasks
 from holdfast.client import ControlPlaneClient
 from holdfast.codec import JSON
@@ -199,4 +200,4 @@ def test_the_codec_of_tasks_is_that_of_arguments_and_results(client: ControlPlan
     job = double.put(4)
     run(app)
     assert job.result(timeout_s=0) == 8
-    assert Tasks(client=client).task(name="double")(lambda: 0).job(job.id).result(timeout_s=0) == {"sealed": 8}
+    assert Job("default", job.id, client=client).result(timeout_s=0) == {"sealed": 8}
