@@ -99,7 +99,7 @@ if TYPE_CHECKING:
         WatchEvent,
     )
     from holdfast.schedules.declared import TaskSchedule
-    from holdfast.schedules.definition import ScheduleOptions, ScheduleStatus
+    from holdfast.schedules.definition import ScheduleOptions, ScheduleStatus, Synced
     from holdfast.schedules.rules import Every
     from holdfast.sql_fence import Fence, fence
     from holdfast.steps import Step
@@ -216,6 +216,7 @@ __all__ = [
     "StoreMissing",
     "StoreMoved",
     "StoreUnavailable",
+    "Synced",
     "Task",
     "TaskDefaults",
     "TaskOptions",
@@ -318,6 +319,7 @@ _LAZY = {
     "TaskOptions": "holdfast.workers.task_options",
     "TaskWorker": "holdfast._sync.handles.worker",
     "Tasks": "holdfast._sync.handles.tasks",
+    "Synced": "holdfast.schedules.definition",
     "UsingOptions": "holdfast._sync.handles.task",
     "current_job": "holdfast.workers.handlers.jobs",
     "Use": "holdfast.workers.handlers.resources",

@@ -75,3 +75,19 @@ def test_a_process_puts_what_is_due_until_it_is_told_to_stop(url: str) -> None:
             until(lambda: Queue.from_name("jobs", client=client).length() > 0)
             process.send_signal(signal.SIGTERM)
             assert process.wait(30) == 0
+
+
+def test_what_code_declares_is_saved_in_a_deploy_and_the_rest_removed(tmp_path: Path, url: str) -> None:
+    def deploy(*rules: str, prune: bool = False) -> str:
+        lines = [f"app.schedule('every 60 s', send, 1).options(name={rule!r})" for rule in rules]
+        (tmp_path / "shop.py").write_text(
+            "\n".join(["from holdfast import Tasks", "app = Tasks('shop')", "@app.task", "def send(n: int) -> None: ...", *lines])
+        )
+        program = [sys.executable, "-c", "from holdfast.cli import main; main()", "schedule", "sync", "shop:app", f"--url={url}"]
+        return subprocess.run([*program, *(["--prune"] if prune else [])], cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+
+    assert deploy("a", "b") == "2 saved.\n"
+    assert deploy("a") == "1 saved; not declared any more: b (--prune removes them).\n"
+    assert deploy("a", prune=True) == "1 saved, 1 removed.\n"
+    with ControlPlaneClient(url) as client:
+        assert [one.name for one in Schedule.list(client=client)] == ["a"]

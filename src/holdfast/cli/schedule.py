@@ -1,4 +1,4 @@
-"""The commands `holdfast schedule …`: list, show, add, delete, pause, resume, run-now, next, run."""
+"""The commands `holdfast schedule …`: list, show, add, delete, pause, resume, run-now, next, run, sync."""
 
 from datetime import datetime
 from typing import Annotated, Any
@@ -148,6 +148,34 @@ def run(*, url: StoreUrl = None) -> None:
         with stop_signals(ticker.stop):
             typer.echo("Putting the runs of schedules that are due; Ctrl-C ends it.", err=True)
             ticker.run()
+
+
+@schedule.command()
+def sync(
+    name: Annotated[str, typer.Argument(metavar="MODULE:NAME", help="The Tasks whose schedules are saved.")],
+    *,
+    prune: Annotated[bool, typer.Option("--prune", help="Remove those that the code does not declare any more.")] = False,
+    url: StoreUrl = None,
+    as_json: AsJson = False,
+) -> None:
+    """Save the schedules that code declares, in a deploy; workers do it at their start, too."""
+    import sys
+    from pathlib import Path
+
+    from holdfast import ControlPlaneClient, Tasks, aio
+    from holdfast._sync.flows.ticking import sync as sync_schedules
+    from holdfast.cli.worker import found
+    from holdfast.schedules.declared import declared_entries
+
+    sys.path.insert(0, str(Path.cwd()))
+    app = found(name)
+    if not isinstance(app, Tasks | aio.Tasks):
+        raise ValueError(f"{name} is no Tasks: name the collection whose schedules are to be saved, as in module:app")
+    with app.client if url is None else ControlPlaneClient(url) as client:
+        done = sync_schedules(client.store, app.name, declared_entries(app.declared), prune=prune)
+    removed = f", {len(done.removed)} removed" if done.removed else ""
+    left = f"; not declared any more: {', '.join(done.left)} (--prune removes them)" if done.left else ""
+    print_result(done, f"{len(done.saved)} saved{removed}{left}.", as_json=as_json)
 
 
 def _state(each: Any) -> str:

@@ -78,6 +78,16 @@ class ScheduleStatus(Struct, frozen=True):
     """The living workers of its queue."""
 
 
+class Synced(Struct, frozen=True):
+    """What `Tasks.sync_schedules` did, by the names of schedules."""
+
+    saved: list[str]
+    removed: list[str]
+    """Those that the code declared before and does not any more."""
+    left: list[str]
+    """Such ones that were not removed; workers put no runs of them an hour after the last one that declared them."""
+
+
 def entry_for(rule: str | Every, queue: str, value: Any, options: ScheduleOptions) -> ScheduleEntry:
     """The entry of a schedule; raises what is wrong with it."""
     refuse_unknown("a schedule", options, ScheduleOptions.__annotations__.keys())

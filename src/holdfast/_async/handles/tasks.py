@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Concatenate, ParamSpec, Protocol, TypeVar, Unp
 
 from msgspec.structs import replace
 
+from holdfast._async.flows.ticking import sync
 from holdfast._async.handles.consumer import AsyncConsumer
 from holdfast._async.handles.flow import AsyncFlows
 from holdfast._async.handles.schedule import AsyncSchedule
@@ -19,6 +20,7 @@ from holdfast.client import ControlPlaneClient
 from holdfast.codec import check_name
 from holdfast.holding.hold import this_process
 from holdfast.schedules.declared import TaskSchedule, declared_entries
+from holdfast.schedules.definition import Synced
 from holdfast.schedules.rules import Every
 from holdfast.workers.calls import PutHook
 from holdfast.workers.handlers.async_jobs import JobInTask
@@ -207,6 +209,14 @@ class AsyncTasks(JobHandle):
         entries = declared_entries(self.declared)
         where: Where = {"client": self._client, "base_url": self._base_url}
         return [AsyncSchedule.of_entry(name, entry, **where) for name, entry in entries.items()]
+
+    async def sync_schedules(self, *, prune: bool = False) -> Synced:
+        """Save its schedules now, as its workers do when they start: for a deploy.
+
+        With `prune` those that it declared before and does not any more are removed at once. Without, they run until an hour after the
+        last worker that declares them has ended.
+        """
+        return await sync(self.client.async_store, self.name, declared_entries(self.declared), prune=prune)
 
     @property
     def declared(self) -> builtins.list[TaskSchedule]:

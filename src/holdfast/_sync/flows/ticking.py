@@ -15,6 +15,7 @@ from holdfast.commands import Browse, Change, Put, Puts, Read, Together, Write
 from holdfast.commands.topics import dict_topic, watch_topic
 from holdfast.errors import Closed, NotAllowed, QueueFull, Refused, StoreError, StoreUnavailable
 from holdfast.records import Entry
+from holdfast.schedules.definition import Synced
 from holdfast.schedules.entries import REMOVED_US, SCHEDULES, SKIPPED, Due, ScheduleEntry, due, entry_of, shown
 from holdfast.schedules.rules import SECOND
 from holdfast.schedules.turns import HEAD_START_US, PEERS_S, is_first
@@ -200,3 +201,13 @@ def remove(store: Store, stored: Stored) -> bool:
     (written,) = store.execute(Write(SCHEDULES, [gone]))
     store.execute(Write(SKIPPED, [Change(encode_key(stored.name), "delete")]))
     return written.written
+
+
+def sync(store: Store, source: str, declared: Mapping[str, ScheduleEntry], *, prune: bool) -> Synced:
+    """Save what code declares, as its workers would at their start; with `prune` remove what it declared before and does not any more."""
+    now = now_of(store)
+    for name, wanted in declared.items():
+        save(store, name, replace(wanted, seen_at=now), now)
+    others = [stored for stored in schedules_of(store) if stored.entry.source == source and stored.name not in declared]
+    removed = [stored.name for stored in others if prune and remove(store, stored)]
+    return Synced(list(declared), removed, [stored.name for stored in others if stored.name not in removed])

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Concatenate, ParamSpec, Protocol, TypeVar, Unp
 
 from msgspec.structs import replace
 
+from holdfast._sync.flows.ticking import sync
 from holdfast._sync.handles.consumer import Consumer
 from holdfast._sync.handles.flow import Flows
 from holdfast._sync.handles.schedule import Schedule
@@ -20,6 +21,7 @@ from holdfast.client import ControlPlaneClient
 from holdfast.codec import check_name
 from holdfast.holding.hold import this_process
 from holdfast.schedules.declared import TaskSchedule, declared_entries
+from holdfast.schedules.definition import Synced
 from holdfast.schedules.rules import Every
 from holdfast.workers.calls import PutHook
 from holdfast.workers.handlers.async_jobs import JobInTask
@@ -204,6 +206,14 @@ class Tasks(JobHandle):
         entries = declared_entries(self.declared)
         where: Where = {"client": self._client, "base_url": self._base_url}
         return [Schedule.of_entry(name, entry, **where) for name, entry in entries.items()]
+
+    def sync_schedules(self, *, prune: bool = False) -> Synced:
+        """Save its schedules now, as its workers do when they start: for a deploy.
+
+        With `prune` those that it declared before and does not any more are removed at once. Without, they run until an hour after the
+        last worker that declares them has ended.
+        """
+        return sync(self.client.store, self.name, declared_entries(self.declared), prune=prune)
 
     @property
     def declared(self) -> builtins.list[TaskSchedule]:

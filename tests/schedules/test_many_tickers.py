@@ -1,0 +1,124 @@
+"""Schedules at scale and over time: many workers, steps of the clock, and old and new code side by side."""
+
+import random
+import time
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from holdfast._sync.flows.ticking import Ticker
+from holdfast._sync.handles.queue import Queue
+from holdfast._sync.handles.schedule import Schedule
+from holdfast.client import ControlPlaneClient
+from holdfast.commands import Together
+from holdfast.schedules.definition import entry_for
+from holdfast.schedules.entries import due
+from holdfast.schedules.rules import SECOND
+from holdfast.stores.memory import MemoryStore
+from holdfast.testing.clock import START_US, FakeClock
+from tests.workers.detours import Detour
+
+MINUTE_US = 60 * SECOND
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_steps_of_the_clock_up_to_five_minutes_repeat_no_run(seed: int) -> None:
+    rng, true = random.Random(seed), START_US
+    entry = replace(entry_for("every 60 s", "jobs", 1, {"catch_up": "all"}), last=true)
+    runs: list[int] = []
+    for _ in range(1_000):
+        true += rng.randrange(90) * SECOND
+        found = due(entry, true + rng.randrange(300) * SECOND)
+        if found is not None:
+            runs += found.runs
+            entry = found.entry
+            assert entry.restarted_at is None
+    assert len(runs) > 100
+    assert runs == sorted(set(runs))
+
+
+@pytest.mark.parametrize(("schedules", "workers"), [(50, 20), pytest.param(500, 200, marks=pytest.mark.verify)])
+def test_many_workers_cost_about_one_write_for_each_run(schedules: int, workers: int) -> None:
+    clock = FakeClock()
+    store = MemoryStore(clock=clock)
+    client = ControlPlaneClient.on(store)
+    for number in range(schedules):
+        Schedule(f"s{number}", "every 60 s", ("jobs", number), overlap="allow", client=client).save()
+    writes: list[Any] = []
+
+    def counted(command: Any) -> Any:
+        writes.extend([command] if isinstance(command, Together) else [])
+        return store.execute(command)
+
+    names = frozenset(f"worker-{number}" for number in range(workers))
+    tickers = [Ticker(Detour(store, counted), name) for name in sorted(names)]  # type: ignore[arg-type] # as far as it is used
+    for ticker in tickers:
+        ticker._peers = (time.monotonic() + 3600.0, names)
+    random.Random(1).shuffle(tickers)
+    for seconds in (60.0, 1.5):
+        clock.advance(seconds)
+        for ticker in tickers:
+            ticker.tick()
+    assert Queue.from_name("jobs", client=client).length() == schedules
+    assert len(writes) <= 1.2 * schedules
+    client.close()
+
+
+def test_old_and_new_code_side_by_side_miss_nothing_and_drop_what_is_gone() -> None:
+    clock = FakeClock()
+    store = MemoryStore(clock=clock)
+    client = ControlPlaneClient.on(store)
+
+    def declared(*names: str) -> dict[str, Any]:
+        return {name: replace(entry_for("every 60 s", name, 1, {"overlap": "allow"}), source="shop") for name in names}
+
+    old, new = Ticker(store, "old", declared("both", "dropped")), Ticker(store, "new", declared("both"))
+    lengths: list[int] = []
+    old.tick()
+    for minute in range(240):
+        clock.advance(60.0)
+        if minute < 60:
+            old.tick()
+        new.tick()
+        lengths.append(Queue.from_name("dropped", client=client).length())
+    assert Queue.from_name("both", client=client).length() == 240
+    assert lengths[59] == 60
+    assert 60 <= lengths[-1] <= 60 + 65
+    assert lengths[-1] == lengths[60 + 65]
+    client.close()
+
+
+@pytest.mark.parametrize("catch_up", ["none", "last", "all"])
+@pytest.mark.parametrize(
+    ("overlap", "before", "model"),
+    [
+        ("allow", "nothing", lambda runs: runs),
+        ("allow", "claimed", lambda runs: 1 + runs),
+        ("skip", "nothing", lambda runs: min(1, runs)),
+        ("skip", "ready", lambda runs: 1),
+        ("skip", "claimed", lambda runs: 1),
+        ("queue", "nothing", lambda runs: min(1, runs)),
+        ("queue", "ready", lambda runs: 1),
+        ("queue", "claimed", lambda runs: 1 + min(1, runs)),
+        ("replace", "nothing", lambda runs: min(1, runs)),
+        ("replace", "ready", lambda runs: 1),
+    ],
+)
+def test_overlap_and_catching_up_do_together_what_a_model_says(catch_up: Any, overlap: Any, before: str, model: Any) -> None:
+    clock = FakeClock()
+    store = MemoryStore(clock=clock)
+    client = ControlPlaneClient.on(store)
+    Schedule("beat", "every 600 s", ("jobs", 1), overlap=overlap, catch_up=catch_up, client=client).save()
+    ticker, jobs = Ticker(store, "one"), Queue[int]("jobs", client=client)
+    if before != "nothing":
+        clock.advance(600.0 - START_US / SECOND % 600.0)
+        ticker.tick()
+        assert jobs.length() == 1
+    if before == "claimed":
+        assert jobs.claim(lease_s=1e6) is not None
+    clock.advance(3 * 600.0 + 120.0)
+    ticker.tick()
+    missed = {"none": 0, "last": 1, "all": 3}[catch_up]
+    assert jobs.stats().total == model(missed)
+    client.close()
