@@ -170,7 +170,7 @@ def sync(
     sys.path.insert(0, str(Path.cwd()))
     app = found(name)
     if not isinstance(app, Tasks | aio.Tasks):
-        raise ValueError(f"{name} is no Tasks: name the collection whose schedules are to be saved, as in module:app")
+        raise ValueError(f"{name} is no Tasks: name the collection whose schedules are to be saved, as in module:app")  # noqa: TRY004 - the user wrote another name
     with app.client if url is None else ControlPlaneClient(url) as client:
         done = sync_schedules(client.store, app.name, declared_entries(app.declared), prune=prune)
     removed = f", {len(done.removed)} removed" if done.removed else ""
