@@ -52,7 +52,7 @@ def test_many_workers_cost_about_one_write_for_each_run(schedules: int, workers:
         return store.execute(command)
 
     names = frozenset(f"worker-{number}" for number in range(workers))
-    tickers = [Ticker(Detour(store, counted), name) for name in sorted(names)]  # type: ignore[arg-type] # as far as it is used
+    tickers = [Ticker(Detour(store, counted), name) for name in sorted(names)]
     for ticker in tickers:
         ticker._peers = (time.monotonic() + 3600.0, names)
     random.Random(1).shuffle(tickers)
