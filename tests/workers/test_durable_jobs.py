@@ -101,6 +101,8 @@ def test_a_signal_wakes_the_job_and_an_early_one_is_kept(bench: Bench) -> None:
     job.send("approved", "ann")
     assert bench.drain(app).done == 0
     assert job.status().waiting_for == "signal approved"
+    sentence = str(Queue[Any]("default", client=bench.client).explain(job.id))
+    assert sentence == "It is a durable job that sleeps, and waits for signal approved."
     assert job.send("approved", "bob", id="1")
     assert not job.send("approved", "bob", id="1")
     assert bench.drain(app).done == 0

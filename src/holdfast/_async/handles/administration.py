@@ -6,6 +6,7 @@ from typing import Unpack
 from msgspec.structs import replace
 
 from holdfast._async.flows import browsing
+from holdfast._async.flows.job_status import job_status
 from holdfast._async.flows.watching import watch
 from holdfast._async.flows.working.registering import workers
 from holdfast._async.handles.groups import AsyncQueueGroups
@@ -106,6 +107,8 @@ class AsyncQueueAdministration(AsyncQueueGroups):
         found = await store.execute(Browse(self.name, ids=[message_id]))
         around = await _surroundings(store, self.name, found.messages[0] if found.messages else None)
         said = explain(found, around, id=message_id, offset_us=store.wall_offset_us())
+        if said.reason == "delayed" and (sleeping := await job_status(store, self.name, message_id)).waiting_for is not None:
+            return Explanation("delayed", f"It is a durable job that sleeps, and waits for {sleeping.waiting_for}.", sleeping.due_at)
         task = named_in(found.messages[0].metadata).task if found.messages else None
         return said if task is None or said.reason not in WAITING else await _with_knowers(store, said, self.name, task)
 
