@@ -37,6 +37,9 @@ SEND_S: Final = 60.0
 PIECE_BYTES: Final = 64 * 1024
 """How much is sent at a time: for a client that does not read, the rest is not copied to the socket."""
 
+LET_OTHERS_BYTES: Final = 4 * PIECE_BYTES
+"""After so much, others have their turn."""
+
 LEFT: Final = 499
 """The status, for logs and counters alone, of a request whose client left before it was whole."""
 
@@ -62,15 +65,30 @@ async def answer(scope: Scope, send: Send, status: int, body: bytes, *headers: t
     if not is_read(scope):
         reply, headers = None, (*headers, *(CLOSE if CLOSE[0] not in headers else ()))
     if len(body) > PIECE_BYTES or reply is None or not reply(status, body, headers):
-        await send_in_time(scope, send, {"type": "http.response.start", "status": status, "headers": headers})
-        await send_pieces(scope, send, body)
-        await send_in_time(scope, send, {"type": "http.response.body", "body": b""})
+        await _send_all(scope, send, status, [body], headers)
+
+
+async def answer_in_pieces(scope: Scope, send: Send, status: int, pieces: list[bytes], *headers: tuple[bytes, bytes]) -> None:
+    """Send a response whose request was read, and forget each piece that was sent."""
+    scope[STATUS] = status
+    length = (b"content-length", b"%d" % sum(map(len, pieces)))
+    await _send_all(scope, send, status, pieces, (length, *headers))
+
+
+async def _send_all(scope: Scope, send: Send, status: int, pieces: list[bytes], headers: Headers) -> None:
+    await send_in_time(scope, send, {"type": "http.response.start", "status": status, "headers": headers})
+    pieces.reverse()
+    while pieces:
+        await send_pieces(scope, send, pieces.pop())
+    await send_in_time(scope, send, {"type": "http.response.body", "body": b""})
 
 
 async def send_pieces(scope: Scope, send: Send, body: bytes) -> None:
-    """Send a part of a response, as fast as the client reads."""
+    """Send a part of a response, as fast as the client reads; others go on in between, however fast that is."""
     whole = memoryview(body)
     for start in range(0, len(body), PIECE_BYTES):
+        if start % LET_OTHERS_BYTES == LET_OTHERS_BYTES - PIECE_BYTES:
+            await asyncio.sleep(0)
         await send_in_time(scope, send, {"type": "http.response.body", "body": whole[start : start + PIECE_BYTES], "more_body": True})
 
 

@@ -33,6 +33,9 @@ _RETRY = ((b"retry-after", b"5"),)
 FORGOTTEN: Final = 2 * PIECE
 """How many idle topics of each caller are forgotten in one go."""
 
+HEARD_AT_ONCE: Final = 500
+"""How many topics are looked at in one go."""
+
 ANNOUNCE_S = 1.0
 """The longest that a client's first wait takes until the store hears of its topic."""
 
@@ -83,9 +86,9 @@ class Topics:
                     topics[-1].add(bell)
                 if self._loop.time() >= ends_at:
                     break  # The client asks again for the others.
-            if not (heard := self._heard(asked, topics)):
+            if not (heard := await self._heard(asked, topics)):
                 await bell
-                heard = self._heard(asked, topics)
+                heard = await self._heard(asked, topics)
         finally:
             timer.cancel()
             for topic in topics:
@@ -100,9 +103,14 @@ class Topics:
             topic.stop()
         self._topics.clear()
 
-    def _heard(self, asked: Sequence[Asked], topics: "Sequence[_Topic]") -> list[Heard]:
-        heard = (topic.since(each.mark) for each, topic in zip(asked, topics, strict=False))
-        return [each for each in heard if each is not None]
+    async def _heard(self, asked: Sequence[Asked], topics: "Sequence[_Topic]") -> list[Heard]:
+        heard: list[Heard] = []
+        for number, (each, topic) in enumerate(zip(asked, topics, strict=False), 1):
+            if (since := topic.since(each.mark)) is not None:
+                heard.append(since)
+            if number % HEARD_AT_ONCE == 0:
+                await asyncio.sleep(0)  # What is hinted meanwhile rings the bell.
+        return heard
 
     def _make_room(self, owner: str, names: set[str]) -> None:
         """Forget topics without waiters, the caller's own first, where there are too many; refuse the wait if that is not enough."""

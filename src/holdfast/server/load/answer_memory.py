@@ -104,6 +104,11 @@ class Share:
         self._whose = whose
         self._held = 0
 
+    @property
+    def held(self) -> int:
+        """How many bytes it takes at this moment."""
+        return self._held
+
     def take(self, size: int) -> bool:
         """Hold more if there is room now; whether there was."""
         if not self._memory.take(self._whose, size):

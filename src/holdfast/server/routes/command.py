@@ -1,7 +1,6 @@
 """One route per command: decode, check, execute, encode."""
 
 import asyncio
-from collections.abc import Callable
 from typing import Any, Final
 from urllib.parse import parse_qs
 
@@ -12,12 +11,13 @@ from holdfast.codec import check_duration
 from holdfast.commands import Claim, Claimed, Command, Together
 from holdfast.commands.sizes import is_large
 from holdfast.commands.together import only_reads
-from holdfast.server.asgi import JSON_TYPE, ClientLeft, Receive, Scope, Send, answer
+from holdfast.server.asgi import JSON_TYPE, ClientLeft, Receive, Scope, Send, answer, answer_in_pieces
 from holdfast.server.auth.callers import caller_of, who_asks
 from holdfast.server.auth.guarded_store import Reach
 from holdfast.server.load.answer_memory import Memory, Share
 from holdfast.server.load.loop_time import metered
 from holdfast.server.load.standstill import Stalls
+from holdfast.server.long_answers import LONG_BYTES, encode, encode_long
 from holdfast.server.long_requests import Lasting, cancel_when_gone
 from holdfast.server.metrics import Metrics
 from holdfast.server.namespaces.admission import Tenants
@@ -28,7 +28,6 @@ from holdfast.stores.http.protocol import WAIT_MAX_S, WALL_OFFSET
 POLL_S: Final = 30.0
 """How often a claim that waits here asks in vain, once for all that wait on its queue."""
 
-_encode: Callable[[object], bytes] = json.Encoder().encode
 _WALL_OFFSET = WALL_OFFSET.encode()
 
 
@@ -79,9 +78,12 @@ class CommandRoute:
                 answered = await self._execute(store, command, receive)
             self._metrics.executed(command, answered, caller.namespace.prefix, last)
             offset = (_WALL_OFFSET, b"%d" % self._store.wall_offset_us())
-            body = _encode(answered)
-            del answered, command  # Only the body is needed while the client reads.
-            await answer(scope, send, 200, body, JSON_TYPE, offset)
+            if share.held > LONG_BYTES:
+                pieces = await encode_long(answered)
+                del answered, command  # Only they are needed while the client reads.
+                await answer_in_pieces(scope, send, 200, pieces, JSON_TYPE, offset)
+            else:
+                await answer(scope, send, 200, encode(answered), JSON_TYPE, offset)
         finally:
             share.leave()
 
