@@ -1,11 +1,14 @@
 """Full collections of garbage: none is begun by Python itself, and they take a small part of the time."""
 
 import gc
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
+import urllib3
 
-from holdfast.server.process.garbage import SELDOM_S, SHARE, Garbage
+from holdfast.server.process.garbage import LONGEST_S, SHARE, SHORTEST_S, Garbage
+from holdfast.stores.memory import MemoryStore
+from tests.server.serving import JSON, Served
 
 
 class Collector:
@@ -50,7 +53,41 @@ def test_full_collections_take_a_small_part_of_the_time_however_long_each_takes(
 
 def test_short_ones_come_every_few_seconds() -> None:
     collector = Collector(takes_s=0.0)
-    assert collector.run(garbage_of(collector), 100) == 100 // SELDOM_S
+    assert collector.run(garbage_of(collector), 100) == 100 // SHORTEST_S
+
+
+def test_long_ones_come_all_the_same() -> None:
+    collector = Collector(takes_s=1.0)
+    assert collector.run(garbage_of(collector), 300) == 300 // LONGEST_S
+
+
+def left_by(requests: Callable[[], object]) -> set[str]:
+    """The kinds of objects of the server that only the collector frees after the requests."""
+    gc.collect()
+    gc.disable()
+    gc.set_debug(gc.DEBUG_SAVEALL)
+    try:
+        requests()
+        gc.collect()
+        return {type(each).__name__ for each in gc.garbage} & {"RequestResponseCycle", "Connection", "Caller", "WireError"}
+    finally:
+        gc.set_debug(0)
+        gc.garbage.clear()
+        gc.enable()
+
+
+@pytest.mark.parametrize("body", [b'{"queue":"jobs"}', b'{"queue":1}', b'{"queue":"jobs","which":{"label":"a"}}'])
+def test_a_request_leaves_nothing_for_the_collector(body: bytes) -> None:
+    served = Served(MemoryStore())
+
+    def ask() -> None:
+        with urllib3.PoolManager() as pool:
+            for _ in range(3):
+                pool.request("POST", f"{served.url}/v1/count", body=body, headers=JSON, retries=False)
+
+    ask()
+    assert left_by(ask) == set()
+    served.close()
 
 
 def test_nothing_is_collected_while_nothing_happens() -> None:

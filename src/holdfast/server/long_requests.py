@@ -55,7 +55,10 @@ class Lasting:
             watch.cancel()
             task.cancel()
             self._leave(task, caller)
-        return None if task.cancelled() else task.result()
+        try:
+            return None if task.cancelled() else task.result()
+        finally:
+            del task, watch  # An error keeps this frame, which would keep the error: only the collector would free what the request had.
 
     def callers(self) -> list[Caller]:
         """Those who wait, each once."""

@@ -44,6 +44,14 @@ class Connection(HttpToolsProtocol):
             self._under_way.disconnected = True
             self._under_way.message_event.set()
         super().connection_lost(exc)
+        # Not to be kept by what it keeps: only the collector would free it, and what its client had sent.
+        for cycle in (self._under_way, self.cycle):
+            if cycle is not None:
+                self._let_go(cycle)
+                cycle.body.clear()
+        self._under_way = None
+        self.cycle = None  # type: ignore[assignment]  # nothing is read from here on
+        self.scope = {}  # type: ignore[typeddict-item]  # as above
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
         self._under_way = cycle
@@ -80,6 +88,7 @@ class Connection(HttpToolsProtocol):
     def on_response_complete(self) -> None:
         # As in uvicorn, but that it sets a timer after every answer: here one that is set serves until it rings.
         self.server_state.total_requests += 1
+        self._let_go(self._under_way)
         if self.transport.is_closing():
             return
         self.flow.resume_reading()
@@ -89,6 +98,11 @@ class Connection(HttpToolsProtocol):
         self._silent_since = self.loop.time()
         if self._silence_timer is None:
             self._silence_timer = self.loop.call_later(self.timeout_keep_alive, self._end_if_silent)
+
+    def _let_go(self, cycle: RequestResponseCycle | None) -> None:
+        """A request that is answered is not to keep itself in memory, by what its scope offers."""
+        if cycle is not None:
+            cycle.scope.pop(REPLY, None)  # type: ignore[typeddict-item]  # uvicorn knows only its own
 
     def _end_if_silent(self) -> None:
         self._silence_timer = None

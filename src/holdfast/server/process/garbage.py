@@ -13,10 +13,11 @@ from typing import Final
 TICK_S: Final = 1.0
 
 SHARE: Final = 500
-"""Full collections take at most one part in so many of the time."""
+"""Full collections take one part in so many of the time, unless that would be less often than `LONGEST_S`."""
 
-SELDOM_S: Final = 10.0
-"""The shortest time between two: what is in a cycle stays in memory for as long."""
+SHORTEST_S: Final = 10.0
+LONGEST_S: Final = 60.0
+"""The times between two while there is work: what is in a cycle stays in memory for as long. Requests leave none behind."""
 
 NEVER: Final = 2**31 - 1
 
@@ -51,4 +52,4 @@ class Garbage:
             return
         self._collect()
         ended = self._now()
-        self._next_at = ended + max(SELDOM_S, SHARE * (ended - began))
+        self._next_at = ended + min(max(SHORTEST_S, SHARE * (ended - began)), LONGEST_S)

@@ -98,9 +98,13 @@ class CommandRoute:
         finally:
             watch.cancel()
             task.cancel()
-        if task.cancelled():
-            raise ClientLeft
-        return task.result()
+        try:
+            if task.cancelled():
+                raise ClientLeft
+            return task.result()
+        finally:
+            # An error keeps this frame, and the frame the task that keeps the error: a cycle, with all that the request had.
+            del task, watch
 
     async def _claim(self, store: AsyncStore, command: Claim, scope: Scope, receive: Receive) -> Claimed:
         """Claim, waiting for something to be there; what comes when the client has gone is given back."""

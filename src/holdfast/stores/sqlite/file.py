@@ -2,7 +2,9 @@
 
 import os
 import sqlite3
+from collections.abc import Sequence
 from contextlib import closing
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import TypeVar
@@ -90,10 +92,11 @@ def migrate(sql: sqlite3.Cursor, path: str) -> None:
         sql.execute(SQL["save_meta"], ("expanded", str(len(steps))))
 
 
-def migrations() -> list[str]:
-    """The scripts that lead from each version to the next."""
+@cache
+def migrations() -> Sequence[str]:
+    """The scripts that lead from each version to the next; read once, since a process may give up the right to read them."""
     folder = files(__package__) / "schema"
-    return [part.read_text("utf-8") for part in sorted(folder.iterdir(), key=lambda part: part.name) if part.name.endswith(".sql")]
+    return tuple(part.read_text("utf-8") for part in sorted(folder.iterdir(), key=lambda part: part.name) if part.name.endswith(".sql"))
 
 
 def split_script(script: str) -> list[str]:
