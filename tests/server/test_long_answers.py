@@ -25,7 +25,7 @@ def store() -> MemoryStore:
     return store
 
 
-READS = [
+READS: list[Any] = [
     Browse("jobs"),
     Browse("jobs", limit=3),
     Browse("none"),
@@ -70,7 +70,8 @@ async def test_others_go_on_between_the_pieces(store: MemoryStore) -> None:
 def test_a_client_reads_a_long_answer_as_any_other(store: MemoryStore) -> None:
     served = Served(store)
     client = HttpStore(served.url)
-    for command in (Read("log"), Changes("dict:log", -1), Together([READS[3], READS[5]])):
+    commands: list[Any] = [Read("log"), Changes("dict:log", -1), Together([READS[3], READS[5]])]
+    for command in commands:
         assert client.execute(command) == store.execute(command)
     client.close()
     served.close()

@@ -15,7 +15,7 @@ from holdfast.commands import Browsed, Claimed, Entries, Page
 LONG_BYTES: Final = 256 * 1024
 """An answer that brings more is encoded in pieces of about as much, or of one record."""
 
-RECORDS: Final = {Browsed: "messages", Claimed: "messages", Entries: "entries", Page: "events"}
+RECORDS: Final[dict[type[Any], str]] = {Browsed: "messages", Claimed: "messages", Entries: "entries", Page: "events"}
 """Where the records are in what brings many."""
 
 GAP: Final = b"\0"
