@@ -17,7 +17,7 @@ from msgspec import Raw, Struct, json
 from msgspec.structs import replace
 
 from holdfast.clock import Clock
-from holdfast.commands import AnyCommand, Browse, Changes, Command, Count, Extend, Look, Names, Prune, Read, Settle, Together, Write
+from holdfast.commands import AnyCommand, Browse, Changes, Command, Count, Extend, Groups, Look, Names, Prune, Read, Settle, Together, Write
 from holdfast.commands.topics import queue_topic
 from holdfast.errors import HoldfastError
 from holdfast.records import Receipt, State
@@ -25,21 +25,25 @@ from holdfast.stores import Store
 from holdfast.stores.memory import MemoryStore
 from holdfast.testing.clock import FakeClock
 from holdfast.testing.random_leases import DICTS, LEASES
+from holdfast.testing.random_policies import RULED_MAKERS, TENANTS
 from holdfast.testing.randomness import BEYOND, BUSY, GRAVE, MAKERS, PLAIN, QUEUES, RECENT, TOPICS, World, named
 
-STATES: tuple[State, ...] = ("ready", "leased", "dead", "buffered")
+STATES: tuple[State, ...] = ("ready", "leased", "dead", "buffered", "done")
 NUMBERS = frozenset({"token", "revision", "index"})
 """Fields that hold a number which the store gave out."""
-OWN = frozenset({"n", "upto", "latest", "after", "fence"})
-"""Fields that are a store's own affair; a fence shows in what it refuses."""
+OWN = frozenset({"n", "upto", "latest", "after", "fence", "turn", "last"})
+"""Fields that are a store's own affair; a fence shows in what it refuses, and a turn in the order of claims."""
 
 RENAMED = re.compile(r"~\d+")
 """Ends the id of a dead letter whose own was taken: a number of the store's own."""
 
-HINTED = tuple(queue_topic(queue) for queue in (*QUEUES, GRAVE, BUSY))
+HINTED = tuple(queue_topic(queue) for queue in (*QUEUES, GRAVE, BUSY, TENANTS))
 """Topics on which claimers wait."""
 AT_ONCE = ("memory", "sqlite", "lmdb")
 """Stores whose hints are heard in their process before the command returns."""
+
+RULED = ("memory", "sqlite", "lmdb")
+"""Stores that have groups and policies of queues."""
 
 LOOK_EVERY = 20
 REPEAT_WITHIN_US = 60_000_000
@@ -89,6 +93,7 @@ class Twins:
         self._store = factory.make(self.clock)
         self._is_kept = self._store.guarantees.survives != "nothing"
         self._hears_at_once = self._store.url.partition(":")[0] in AT_ONCE
+        self.is_ruled: bool = self._store.url.partition(":")[0] in RULED
         self._woken: set[str] = heard_of(self._store)
         self._expected_woken: set[str] = heard_of(self._oracle)
         self._numbers: dict[int, int] = {0: 0, BEYOND: BEYOND}
@@ -121,7 +126,7 @@ class Twins:
 
     def look(self) -> None:
         """Compare all that is kept."""
-        expected, actual = _everything(self._oracle), _everything(self._store)
+        expected, actual = (_everything(store, is_ruled=self.is_ruled) for store in (self._oracle, self._store))
         for what, kept in expected.items():
             other = actual[what]
             if what.startswith("events of "):
@@ -245,12 +250,14 @@ def replay(factory: Opens, history: Iterable[Step]) -> None:
 class Player:
     """Makes random steps from what the answers so far gave to work with."""
 
-    kinds: tuple[str, ...] = (*MAKERS, "advance", "repeat", "reopen")
+    kinds: tuple[str, ...] = (*MAKERS, "advance", "repeat", "reopen", *RULED_MAKERS)
 
     def __init__(self, twins: Twins, chance: Random, plain: float | None = None) -> None:
         self.twins = twins
         self.world: World = World(chance, twins.clock.wall_us, plain)
-        self._weights = [weight for _, weight in MAKERS.values()] + [20, 4, 1]
+        self._is_ruled = twins.is_ruled
+        ruled = [weight if self._is_ruled else 0 for _, weight in RULED_MAKERS.values()]
+        self._weights = [weight for _, weight in MAKERS.values()] + [20, 4, 1] + ruled
         self._named: list[tuple[int, AnyCommand]] = []
 
     def pick(self) -> str:
@@ -265,8 +272,8 @@ class Player:
             self.twins.do(Reopen())
         elif kind == "repeat":
             self._repeat()
-        else:
-            command = MAKERS[kind][0](self.world)
+        elif kind in MAKERS or self._is_ruled:
+            command = (MAKERS.get(kind) or RULED_MAKERS[kind])[0](self.world)
             if chance.random() < 0.12 and not command.reads_only:
                 command = named(command, self.world)
                 self._named.append((self.twins.clock.now_us(), command))
@@ -301,11 +308,13 @@ def _plain(answer: Any) -> Any:
     return [_plain(part) for part in answer] if isinstance(answer, list | tuple) else answer
 
 
-def _everything(store: Store) -> dict[str, Any]:
+def _everything(store: Store, *, is_ruled: bool) -> dict[str, Any]:
     """All that can be seen of a store."""
     seen: dict[str, Any] = {}
-    for queue in (*QUEUES, GRAVE, BUSY, "morgue"):
-        for state in STATES:
+    if is_ruled:
+        seen["groups"] = _plain(store.execute(Groups(TENANTS)).lanes)
+    for queue in (*QUEUES, GRAVE, BUSY, "morgue", TENANTS):
+        for state in STATES if is_ruled else STATES[:-1]:
             seen[f"{state} messages of queue {queue}"] = _plain(store.execute(Browse(queue, state=state, limit=10_000)).messages)
         counted = store.execute(Count(queue))
         average = counted.average_leased_s
@@ -318,7 +327,7 @@ def _everything(store: Store) -> dict[str, Any]:
         seen[f"every {kind}"] = _plain(store.execute(Names(kind)).settings)
     looked = store.execute(Look(None, LEASES)).leases
     seen["holders"] = [None if one is None else [(lease.holder, lease.until) for lease in one.holders or [one.lease]] for one in looked]
-    for topic in TOPICS:
+    for topic in (*TOPICS, queue_topic(TENANTS)):
         events = store.execute(Changes(topic, limit=10_000)).events
         # When a store notices that an entry is past its time is its own affair.
         seen[f"events of {topic}"] = _plain([event for event in events if not (event.event == "expired" and topic.startswith("dict:"))])
