@@ -18,7 +18,7 @@ from holdfast.commands.dicts import living
 from holdfast.commands.endings import by_queue, resize
 from holdfast.commands.imported import SURVEYED, check_records
 from holdfast.commands.names import Renamer, Verb, all_renamed, later, renamed
-from holdfast.commands.rebuilding import take_in
+from holdfast.commands.rebuilding import take_in, take_in_lanes
 from holdfast.commands.refusal_errors import both_have, no_copy, not_empty, other_copy, other_place, written_meanwhile
 from holdfast.commands.surveying import Surveyed, held_leases
 from holdfast.commands.transaction import Fenced, Transaction
@@ -203,7 +203,9 @@ class Import(Command[Copying], frozen=True):
             taken = tx.taken_ids(queue, [message.id for message in messages])
             if taken:
                 raise both_have(f"message {min(taken)} of queue {queue!r}")
-            keys = {(message.key, message.state == "buffered") for message in messages if message.key and message.state != "dead"}
+            keys = {
+                (message.key, message.state == "buffered") for message in messages if message.key and message.state not in ("dead", "done")
+            }
             for other in tx.keyed(queue, {key for key, _ in keys}) if keys else ():
                 if (other.key, other.state == "buffered") in keys:
                     raise both_have(f"key {other.key} of queue {queue!r}")
@@ -218,7 +220,7 @@ class Import(Command[Copying], frozen=True):
         for settings in self.settings:
             if tx.settings(settings.kind, settings.name) is None:
                 tx.save_settings(settings)
-        tx.save_lanes(self.lanes)
+        take_in_lanes(tx, self.lanes)
         for queue, messages in by_queue(self.messages).items():
             take_in(tx, queue, messages)
             resize(tx, queue, sum(message.state == "ready" for message in messages))

@@ -115,6 +115,14 @@ def take_in(tx: Transaction, queue: str, messages: Sequence[Message]) -> None:
         save_refreshed(tx, policy, [replace(lane, live=lane.live + live[lane.name]) for lane in lanes])
 
 
+def take_in_lanes(tx: Transaction, lanes: Sequence[Lane]) -> None:
+    """Save what groups of another store have of their own."""
+    for queue in sorted({lane.queue for lane in lanes}):
+        settings = tx.settings("queue", queue)
+        policy = NO_POLICY if settings is None or settings.policy is None else settings.policy
+        save_refreshed(tx, policy, [lane for lane in lanes if lane.queue == queue])
+
+
 def _placed(message: Message, policy: Policy, now: int) -> Message:
     if message.state in ("ready", "leased"):
         placed = lined(message if policy.groups == "strict" else unlined(message), policy, now)

@@ -42,8 +42,8 @@ def policies(world: "World") -> Configure:
         "paused": (False, False, False, True),
         "maxsize": (None, None, 9),
     }
-    given = chance.sample(list(kinds), chance.choice((1, 1, 2, 3)))
-    return Configure("queue", TENANTS, **{name: chance.choice(kinds[name]) for name in given})
+    given = {*chance.sample(list(kinds), chance.choice((1, 1, 2, 3))), *(["groups"] if chance.random() < 0.3 else [])}
+    return Configure("queue", TENANTS, **{name: chance.choice(kinds[name]) for name in sorted(given)})
 
 
 def group_settings(world: "World") -> Configure:

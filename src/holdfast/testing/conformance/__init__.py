@@ -25,6 +25,7 @@ from holdfast.testing.conformance.dicts import DictConformance
 from holdfast.testing.conformance.events import EventConformance
 from holdfast.testing.conformance.factory import Conformance, ForTasks, StoreFactory
 from holdfast.testing.conformance.fences import FenceConformance
+from holdfast.testing.conformance.group_copies import GroupCopyConformance
 from holdfast.testing.conformance.groups import GroupConformance
 from holdfast.testing.conformance.history import HistoryConformance
 from holdfast.testing.conformance.keys import KeyConformance
@@ -87,7 +88,7 @@ class StoreConformance(
     """Everything that every store must keep."""
 
 
-class PolicyConformances(GroupConformance, LimitConformance, PolicyConformance, HistoryConformance):
+class PolicyConformances(GroupConformance, LimitConformance, PolicyConformance, HistoryConformance, GroupCopyConformance):
     """What every store that has groups and policies of queues must keep."""
 
 
