@@ -284,6 +284,7 @@ PROGRESS: Final = Flag("progress")
 UNSTARTED: Final = Flag("unstarted")
 BY_POLICY: Final = Flag("by_policy")
 FORGET: Final = Flag("forget")
+DONE: Final = Flag("done")
 
 MERGE: Final = Flag("merge")
 SEALED_AT: Final = number("at")

@@ -5,7 +5,7 @@ from typing import Any, ClassVar, Self
 from msgspec import Struct
 
 from holdfast.codec import Limits, check_batch
-from holdfast.codec.fields import AFTER, KEEP, KEEP_S, LIMIT, Field, check_fields
+from holdfast.codec.fields import AFTER, DONE, KEEP, KEEP_S, LIMIT, Field, check_fields
 from holdfast.commands.command import Command
 from holdfast.commands.history import forget_all_done
 from holdfast.commands.names import Renamer, Verb, renamed
@@ -70,11 +70,13 @@ class Prune(Command[int], frozen=True):
 
     verb: ClassVar[Verb] = "admin"
     answer_type: ClassVar[Any] = int
-    checked: ClassVar[tuple[Field, ...]] = (KEEP, KEEP_S, LIMIT)
+    checked: ClassVar[tuple[Field, ...]] = (KEEP, KEEP_S, LIMIT, DONE)
 
     keep: int = RETAINED
     keep_s: float = RETAINED_S
     limit: int = 10_000
+    done: bool = True
+    """Whether finished messages go, too, that were kept as long as the policy of their queue says."""
 
     def __post_init__(self) -> None:
         check_fields(self, self.checked)
@@ -90,7 +92,7 @@ class Prune(Command[int], frozen=True):
         del plan
         never_after = tx.now - moment_in(RETRY_S)
         pruned = tx.prune(self.keep, tx.now - moment_in(self.keep_s), never_after, self.limit)
-        return pruned + self._expire(tx) + forget_all_done(tx, self.limit)
+        return pruned + self._expire(tx) + (forget_all_done(tx, self.limit) if self.done else 0)
 
     def _expire(self, tx: Transaction) -> int:
         """Remove entries past their time; watchers learn of it."""

@@ -98,11 +98,11 @@ def settle_grouped(world: "World") -> Settle:
 
 def settle_and_claim(world: "World") -> AnyCommand:
     """What a worker does that has finished one message and wants the next."""
-    commands = [settle_grouped(world), claim_grouped(world)]
+    settled, claimed = settle_grouped(world), claim_grouped(world)
     try:
-        return Together(commands)
+        return Together([settled, claimed])
     except ValueError:  # Two of them met at one thing.
-        return commands[0]
+        return settled
 
 
 def move_grouped(world: "World") -> Move:

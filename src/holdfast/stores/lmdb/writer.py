@@ -13,7 +13,7 @@ from holdfast.stores.lmdb.failures import UNREADABLE, translate
 from holdfast.stores.lmdb.transaction import LmdbTransaction
 
 PRUNE_EVERY = 100
-PRUNE = Prune(limit=2 * PRUNE_EVERY)
+PRUNE = Prune(limit=2 * PRUNE_EVERY, done=False)
 
 RESERVE_PART = 8
 RESERVE_BYTES = 2**20

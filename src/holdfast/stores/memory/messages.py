@@ -203,6 +203,9 @@ class Messages:
     def _change(self, before: Message, after: Message) -> None:
         self._note_message(before)
         self.undo.queues.add(after.queue)
+        if before.state == after.state == "leased" and (before.queue, before.until) == (after.queue, after.until):
+            self.tables.messages[after.n] = after  # Its place among its holder's stays.
+            return
         self._queue(before.queue).leave(before)
         self._queue(after.queue).enter(after)
 

@@ -22,7 +22,7 @@ from holdfast.stores.waiting.waiters import Mark, Waiters, seldom, waiters_for
 R = TypeVar("R")
 
 PRUNE_EVERY = 1_000
-PRUNE = Prune(limit=2 * PRUNE_EVERY)
+PRUNE = Prune(limit=2 * PRUNE_EVERY, done=False)
 DEFAULT_LIMITS = Limits()
 
 

@@ -14,7 +14,7 @@ from holdfast.stores.sqlite.transaction import SqliteTransaction
 
 PRUNE_EVERY = 100
 NOTE_EVERY_US = 1_000_000
-PRUNE = Prune(limit=2 * PRUNE_EVERY)
+PRUNE = Prune(limit=2 * PRUNE_EVERY, done=False)
 
 
 class Writer:
