@@ -10,6 +10,7 @@ from holdfast._sync.flows.copying import copy_all
 from holdfast.commands import (
     Browse,
     Clear,
+    Command,
     Configure,
     Groups,
     Settle,

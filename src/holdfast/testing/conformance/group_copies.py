@@ -1,7 +1,7 @@
 """Groups, policies and history in copies."""
 
 from holdfast._sync.flows.copying import copy_all
-from holdfast.commands import Configure, Groups, Names
+from holdfast.commands import Configure, Groups
 from holdfast.rates import Rate
 from holdfast.stores import Store
 from holdfast.stores.memory import MemoryStore
@@ -9,6 +9,7 @@ from holdfast.testing.clock import FakeClock
 from holdfast.testing.conformance.asking import JOBS, browse, claim, claim_one, ids, put, settle
 from holdfast.testing.conformance.factory import Conformance
 from holdfast.testing.conformance.groups import configure, taken
+from holdfast.testing.conformance.limits import settings
 from holdfast.testing.lane_rules import broken_rules
 
 
@@ -49,9 +50,9 @@ def fill(store: Store, clock: FakeClock) -> None:
 def check(store: Store, clock: FakeClock) -> None:
     """What there must be in a copy of that."""
     assert broken_rules(store, JOBS, clock.now_us()) == []
-    policies = {one.name: one.policy for one in store.execute(Names("queue")).settings}
-    assert policies[JOBS] is not None
-    assert (policies[JOBS].groups, policies[JOBS].max_attempts) == ("strict", 5)
+    policy = settings(store).policy
+    assert policy is not None
+    assert (policy.groups, policy.max_attempts) == ("strict", 5)
     own = {lane.name: lane.own for lane in store.execute(Groups(JOBS)).lanes}
     assert (own["b"].paused, own["b"].weight) == (True, 4)
     assert ids(browse(store, "done")) == ["d1"]
