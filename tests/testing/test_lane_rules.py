@@ -168,7 +168,7 @@ def step(store: Store, world: World, clock: FakeClock) -> None:
     if world.chance.random() < 0.2:
         clock.advance(world.chance.choice((0.5, 1, 2, 5)))
         return
-    command = RULED_MAKERS[world.chance.choices(KINDS, WEIGHTS)[0]][0](world)
+    command: Command[Any] = RULED_MAKERS[world.chance.choices(KINDS, WEIGHTS)[0]][0](world)
     if getattr(command, "drop", False):
         return
     try:
