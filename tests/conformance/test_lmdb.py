@@ -4,17 +4,25 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.testing.conformance import CopyConformance, FileConformance, ForTasks, PolicyConformances, StoreConformance, StoreFactory
+from holdfast.testing.conformance import (
+    CopyConformance,
+    FileConformance,
+    ForTasks,
+    GroupCopyConformance,
+    PolicyConformances,
+    StoreConformance,
+    StoreFactory,
+)
 from tests.conformance.factories import LmdbFactory
 
 
-class TestLmdb(StoreConformance, PolicyConformances, CopyConformance, FileConformance):
+class TestLmdb(StoreConformance, PolicyConformances, GroupCopyConformance, CopyConformance, FileConformance):
     @pytest.fixture
     def factory(self, tmp_path: Path) -> StoreFactory:
         return LmdbFactory(tmp_path)
 
 
-class TestLmdbForTasks(StoreConformance, PolicyConformances, CopyConformance, FileConformance):
+class TestLmdbForTasks(StoreConformance, PolicyConformances, GroupCopyConformance, CopyConformance, FileConformance):
     @pytest.fixture
     def factory(self, tmp_path: Path) -> StoreFactory:
         return ForTasks(LmdbFactory(tmp_path))

@@ -17,13 +17,13 @@ from tests.conformance.counting import CountedSqliteFactory
 from tests.conformance.factories import SqliteFactory
 
 
-class TestSqlite(StoreConformance, PolicyConformances, CopyConformance, FileConformance):
+class TestSqlite(StoreConformance, PolicyConformances, GroupCopyConformance, CopyConformance, FileConformance):
     @pytest.fixture
     def factory(self, tmp_path: Path) -> StoreFactory:
         return SqliteFactory(tmp_path)
 
 
-class TestSqliteForTasks(StoreConformance, PolicyConformances, CopyConformance, FileConformance):
+class TestSqliteForTasks(StoreConformance, PolicyConformances, GroupCopyConformance, CopyConformance, FileConformance):
     @pytest.fixture
     def factory(self, tmp_path: Path) -> StoreFactory:
         return ForTasks(SqliteFactory(tmp_path))

@@ -52,6 +52,7 @@ __all__ = [
     "FaceConformance",
     "FileConformance",
     "ForTasks",
+    "GroupCopyConformance",
     "PolicyConformances",
     "StatementConformance",
     "StoreConformance",
@@ -88,7 +89,7 @@ class StoreConformance(
     """Everything that every store must keep."""
 
 
-class PolicyConformances(GroupConformance, LimitConformance, PolicyConformance, HistoryConformance, GroupCopyConformance):
+class PolicyConformances(GroupConformance, LimitConformance, PolicyConformance, HistoryConformance):
     """What every store that has groups and policies of queues must keep."""
 
 
