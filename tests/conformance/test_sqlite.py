@@ -8,6 +8,7 @@ from holdfast.testing.conformance import (
     CopyConformance,
     FileConformance,
     ForTasks,
+    GroupCopyConformance,
     PolicyConformances,
     StatementConformance,
     StoreConformance,
