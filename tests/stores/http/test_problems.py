@@ -23,6 +23,11 @@ SAMPLES: list[Exception] = [
 
 OF_FLOWS: set[type[Exception]] = {
     errors.JobFailed,
+    errors.ChildFailed,
+    errors.StepsChanged,
+    errors.StepFailed,
+    errors.StepTooLarge,
+    errors.JobTooLong,
     errors.JobCancelled,
     errors.ResultMissing,
     errors.ResultNotKept,
