@@ -172,6 +172,8 @@ def paths_of(served: Served) -> set[str]:
 def test_every_route_is_in_the_table_and_in_the_document(served: Served) -> None:
     listed = {row.path.partition("?")[0] for row in ROWS} | {f"GET {path}" for path in OPEN}
     documented = {f"{method.upper()} {path}" for path, operations in openapi()["paths"].items() for method in operations}
+    # Found by how it begins, not by its whole path: tests/server/test_signals.py has its permissions.
+    documented -= {"POST /v1/queues/{queue}/jobs/{id}/signals/{name}"}
     assert paths_of(served) == listed == documented | {"GET /openapi.json"}
 
 

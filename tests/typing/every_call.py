@@ -249,6 +249,7 @@ def leases(shared: Dict[Job]) -> None:
     assert_type(lease.lost or lease.held, bool)
     lease.check()
     assert_type(lease.keep(), DictLease[Job])
+    assert_type(lease.trusted_for_s, float)
     assert_type(lease.renew(30.0), DictLease[Job])
     assert_type(lease.release(), DictResponse)
     assert_type(shared.renew_lease("a", lease_id=lease.lease_id, lease_s=60.0), DictLease[Job])

@@ -1,8 +1,11 @@
 """Every public call of tasks, with the types a user sees; nothing here runs, type checkers read it."""
 
 import sqlite3
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, assert_type
+
+from msgspec import Raw
 
 from holdfast import (
     Bound,
@@ -14,7 +17,10 @@ from holdfast import (
     JobContext,
     JobError,
     JobStatus,
+    JobStep,
+    Outgoing,
     Schedule,
+    Synced,
     Task,
     Tasks,
     TaskSchedule,
@@ -78,6 +84,17 @@ def tasks() -> None:
     assert_type(app.schedules, list[Schedule])
     assert_type(post.message(post.args("ann")), Item)
     assert_type(current_job(), JobContext | None)
+    assert_type(post.job("id").send("approved", "ann", id="1"), bool)
+    assert_type(post.job("id").steps(), list[JobStep])
+    assert_type(post.message_without(Raw(b"{}")), Item)
+    app.around(nullcontext, per="worker")
+    app.on_put(lambda outgoing: assert_type(outgoing, Outgoing))
+    app.include(Tasks("other"))
+    with app.override(dict, {}):
+        assert_type(app.find("render"), Task[..., Any, Any])
+    assert_type(app.declared, list[TaskSchedule])
+    assert_type(app.sync_schedules(prune=True), Synced)
+    assert_type(app.flow("invoice").put(), Job[dict[str, Any]])
     app.run(until_empty=True, concurrency=2)
 
 

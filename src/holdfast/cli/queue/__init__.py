@@ -9,7 +9,7 @@ from holdfast.cli.queue.using import ack, claim, put, release
 
 queue: typer.Typer = typer.Typer(no_args_is_help=True, help="Queues: look at them, put, claim and settle messages, steer them.")
 
-for command in (put, claim, ack, release, peek, browse, dead, explain, stats, watch, pause, resume, redrive, cancel, purge):
-    queue.command()(command)
+for _command in (put, claim, ack, release, peek, browse, dead, explain, stats, watch, pause, resume, redrive, cancel, purge):
+    queue.command()(_command)
 queue.command("ls")(list_)
 queue.command("exec")(exec_)

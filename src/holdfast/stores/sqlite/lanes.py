@@ -1,6 +1,6 @@
 """The lanes of queues in a SQLite file, as a transaction sees them."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import lru_cache
 from sqlite3 import Cursor as SqlCursor
 from typing import Any
@@ -11,7 +11,7 @@ from holdfast.policy_records import NO_SETTINGS, Lane, LaneOrder, OwnSettings, P
 from holdfast.records import Message
 from holdfast.stores.sqlite.statements import SQL
 
-decode_policy = lru_cache(maxsize=1_000)(json.Decoder(Policy).decode)
+decode_policy: Callable[[str], Policy] = lru_cache(maxsize=1_000)(json.Decoder(Policy).decode)
 _decode_own = lru_cache(maxsize=1_000)(json.Decoder(OwnSettings).decode)
 
 

@@ -38,8 +38,8 @@ class Celery:
         self, main: str | None = None, *, broker: str | None = None, backend: str | None = None, include: Sequence[str] = (), **unknown: Any
     ) -> None:
         refuse_unknown("Celery", unknown, ("main", "broker", "backend", "include"))
-        self.main = main or "celery"
-        self.conf = Config()
+        self.main: str = main or "celery"
+        self.conf: Config = Config()
         given = {"broker_url": broker, "result_backend": backend, "include": include or None}
         self.conf.update({name: value for name, value in given.items() if value is not None})
         self._tasks: dict[str, Task] = {}

@@ -138,7 +138,8 @@ class EagerResult:
     """The result of a task that was run at once."""
 
     def __init__(self, id: str, value: Any = None, error: BaseException | None = None) -> None:
-        self.id = self.task_id = id
+        self.id = id
+        self.task_id: str = id
         self.result: Any = value if error is None else error
         self.info: Any = self.result
         self.traceback: str | None = None if error is None else "".join(format_exception(error))

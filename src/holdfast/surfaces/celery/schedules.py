@@ -15,8 +15,11 @@ class crontab:  # noqa: N801 - Celery's name
     def __init__(
         self, minute: Field = "*", hour: Field = "*", day_of_week: Field = "*", day_of_month: Field = "*", month_of_year: Field = "*"
     ) -> None:
-        self.minute, self.hour, self.day_of_week = _text(minute), _text(hour), _text(day_of_week)
-        self.day_of_month, self.month_of_year = _text(day_of_month), _text(month_of_year)
+        self.minute: str = _text(minute)
+        self.hour: str = _text(hour)
+        self.day_of_week: str = _text(day_of_week)
+        self.day_of_month: str = _text(day_of_month)
+        self.month_of_year: str = _text(month_of_year)
         if "*" not in (self.day_of_week[0], self.day_of_month[0]):
             raise ValueError(
                 "crontab with both day_of_week and day_of_month: Celery runs it when both fit, cron expressions when one does; "

@@ -24,7 +24,7 @@ class Signature:
         self.args: tuple[Any, ...] = tuple(args)
         self.kwargs: dict[str, Any] = dict(kwargs or {})
         self.options: dict[str, Any] = dict(options or {})
-        self.immutable = immutable
+        self.immutable: bool = immutable
 
     @property
     def task(self) -> str:

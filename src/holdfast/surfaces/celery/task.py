@@ -94,7 +94,7 @@ class Task:
         self.name = name
         self._app = app
         self.__doc__ = function.__doc__
-        self.__name__ = function.__name__
+        self.__name__: str = function.__name__
         self.__module__ = function.__module__
         self.__wrapped__ = function
 

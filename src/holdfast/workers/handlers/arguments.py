@@ -105,7 +105,7 @@ class TaskHandler(Handler):
         self.function = function
         self.given_codec = codec
         self.codec = Arguments(function, codec)
-        self.takes_job = self.codec.takes_job
+        self.takes_job: bool = self.codec.takes_job
         self.is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None))  # noqa: B004 - asked of an object with a method __call__
 
     def __call__(self, job: JobContext) -> Any:

@@ -43,7 +43,7 @@ class JobContext(StepMethods, MessageView[Any]):
         self._message = message
         self._codec = codec
         self._report: Callable[[Raw], object] | None = None
-        self.durable = StepRun(message, setting, started)
+        self.durable: StepRun = StepRun(message, setting, started)
         self.raised: BaseException | None = None
         self._items: dict[str, list[Item]] = {}
         self._changes: dict[str, list[Change]] = {}

@@ -68,9 +68,9 @@ class SharedCircuit:
 
     def __init__(self, breaker: Breaker) -> None:
         self.breaker = breaker
-        self.has_succeeded = False
+        self.has_succeeded: bool = False
         """Whether a job was done since the store was told."""
-        self.failures = 0
+        self.failures: int = 0
         """How many jobs failed since then, or since the last one that was done."""
         self._state: BreakerState = "closed"
         self._until: float | None = None

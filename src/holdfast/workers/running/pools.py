@@ -36,7 +36,7 @@ class Pools:
         self._resources = Resources(orders.around, orders.overrides)
         self._performances = {options.key: Performance(options.handler, _rules(options, limits), self._resources) for options in functions}
         self._settings = {options.key: step_setting(options, orders, client, limits) for options in functions}
-        self.timekeeper = Timekeeper(self.now, keepalive.clock, _is_late, _is_too_late)
+        self.timekeeper: Timekeeper = Timekeeper(self.now, keepalive.clock, _is_late, _is_too_late)
         self.executions: dict[Kind, Execution] = {kind: self._make_execution(kind) for kind in {options.execution for options in functions}}
 
     def find(self, message: Message) -> Options:

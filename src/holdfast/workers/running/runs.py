@@ -74,10 +74,10 @@ class Run:
         """What its effects are remembered under, if they must happen once."""
         self.is_unknown = False
         self.has_reported = False
-        self.reported_at = -math.inf
-        self.is_careful = False
+        self.reported_at: float = -math.inf
+        self.is_careful: bool = False
         """Whether a limit or a rate counts it: then it is said if it was never begun."""
-        self.keeps_trace = False
+        self.keeps_trace: bool = False
         """Whether the store keeps where it failed."""
         # Each is taken by whoever comes first, in one step of the interpreter.
         self._turn = [None]

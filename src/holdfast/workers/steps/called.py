@@ -51,8 +51,8 @@ class MapCalls:
 
     def __init__(self, task: CallableTask[..., Any], calls: "list[Call[Any]]", parent: Message) -> None:
         self.hashes: list[str] = [hash_of((), call.arguments) for call in calls]
-        self.name = task.name
-        self.queue = task.queue
+        self.name: str = task.name
+        self.queue: str = task.queue
         self.codec: Codec = task.options.result_codec
         self._task = task
         self._calls = calls

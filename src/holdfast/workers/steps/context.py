@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 T = TypeVar("T")
 
-random_number = SystemRandom().random
+random_number: Callable[[], float] = SystemRandom().random
 
 
 class StepContext:

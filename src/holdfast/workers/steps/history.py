@@ -42,11 +42,11 @@ class History:
     def __init__(self, message: Message, setting: StepSetting, started: float) -> None:
         self.message = message
         self.setting = setting
-        self.inbox = Inbox(message.id)
+        self.inbox: Inbox = Inbox(message.id)
         self.rows: dict[Key, Row] = {}
         self.unasked: set[Key] = set()
         self.head = Head(message.token, setting.version)
-        self.is_cancel_requested = False
+        self.is_cancel_requested: bool = False
         self.has_progress = False
         """Whether its own steps have said how far it is."""
         self._started = started

@@ -1,6 +1,6 @@
 """What is stored of a durable job: a head, one row for each step, timers and signals."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from hashlib import sha256
 from typing import Any, Final, Literal
 
@@ -94,8 +94,8 @@ class Head(Struct, frozen=True, omit_defaults=True):
         return Raw(json.encode(self))
 
 
-decode_row = json.Decoder(Row).decode
-decode_head = json.Decoder(Head).decode
+decode_row: Callable[[bytes], Row] = json.Decoder(Row).decode
+decode_head: Callable[[bytes], Head] = json.Decoder(Head).decode
 
 
 class Report(Struct, frozen=True, omit_defaults=True):
@@ -126,7 +126,7 @@ class _Family(Struct, frozen=True):
     parent: Parent | None = None
 
 
-decode_report = json.Decoder(Report).decode
+decode_report: Callable[[bytes], Report] = json.Decoder(Report).decode
 _decode_family = json.Decoder(_Family).decode
 
 
@@ -218,7 +218,7 @@ def digest(text: bytes) -> str:
     return sha256(text).hexdigest()[:HASH_CHARACTERS]
 
 
-encode_plain = json.Encoder(order="sorted", enc_hook=lambda value: value.model_dump(mode="json")).encode
+encode_plain: Callable[[Any], bytes] = json.Encoder(order="sorted", enc_hook=lambda value: value.model_dump(mode="json")).encode
 
 
 def _text_of(value: Any) -> bytes:
