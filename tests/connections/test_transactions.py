@@ -1,7 +1,7 @@
 """A job that is put on a connection of the caller's is there exactly if the caller's row is: every driver, every isolation level."""
 
 import sqlite3
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -93,8 +93,14 @@ def postgres_database(postgres_server: str) -> Iterator[Database]:
         connection.execute("drop table orders, customers")
 
 
-ON_SQLITE = [pytest.param((driver, level), id=f"{driver}-{level}") for driver, (_, levels) in SQLITE.items() for level in levels]
-ON_POSTGRES = [pytest.param((driver, level), id=f"{driver}-{level}") for driver in POSTGRES for level in LEVELS]
+def on_levels(driver: str, levels: Sequence[str]) -> list[Any]:
+    """A driver on each isolation level; the first is for every run."""
+    marks = [(), *((pytest.mark.verify,) for _ in levels[1:])]
+    return [pytest.param((driver, level), id=f"{driver}-{level}", marks=mark) for level, mark in zip(levels, marks, strict=True)]
+
+
+ON_SQLITE = [param for driver, (_, levels) in SQLITE.items() for param in on_levels(driver, levels)]
+ON_POSTGRES = [param for driver in POSTGRES for param in on_levels(driver, LEVELS)]
 
 
 class Scenarios:
