@@ -109,6 +109,36 @@ def test_what_follows_a_batch_runs_once(bench: Bench) -> None:
     assert (log.ran[-1], log.ran.count(100)) == (100, 1)
 
 
+def test_a_list_of_nodes_stands_for_the_list_of_their_results(bench: Bench) -> None:
+    app = tasks_of(bench.client, Log())
+
+    @app.task(name="total")
+    def total(numbers: list[int], extra: int = 0) -> int:
+        return sum(numbers) + extra
+
+    add, flow = app.find("add"), app.flow("list")
+    nodes = [flow.add(add.args(number)) for number in range(4)]
+    flow.add(total.args([*nodes, nodes[3]], nodes[1]), name="all")  # type: ignore[list-item, arg-type]
+    job = flow.put()
+    bench.drain(app)
+    assert job.result(timeout_s=0)["all"] == 10
+    with pytest.raises(TypeError, match="a list of nodes and of 5"):
+        flow.add(total.args([nodes[0], 5]))
+    with pytest.raises(ValueError, match="node of another flow"):
+        app.flow("other").add(total.args(nodes))
+
+
+def test_a_flow_is_put_once_under_an_id(bench: Bench) -> None:
+    log = Log()
+    app = tasks_of(bench.client, log)
+    for _ in range(2):
+        flow = app.flow("once")
+        flow.add(app.find("add").args(1))
+        assert flow.put(id="mine").id == "mine"
+    bench.drain(app)
+    assert log.ran == [1]
+
+
 def test_nodes_that_wait_for_each_other_are_refused(bench: Bench) -> None:
     app = tasks_of(bench.client, Log())
     add = app.find("add")

@@ -12,7 +12,7 @@ from holdfast.codec import JSON, check_value_size
 from holdfast.commands import Item, Put
 from holdfast.ids import new_id
 from holdfast.workers.calls import Call
-from holdfast.workers.flows.nodes import FLOW_TASK, FlowNode, Node, OnFailure, check_flow, encoded, split_arguments
+from holdfast.workers.flows.nodes import FLOW_TASK, FlowNode, Node, OnFailure, check_flow, encoded, numbers_of, split_arguments
 
 if TYPE_CHECKING:
     from holdfast._async.handles.tasks import AsyncTasks
@@ -26,20 +26,21 @@ class AsyncFlow:
         self.on_failure: OnFailure = on_failure
         self._app = app
         self._nodes: list[FlowNode] = []
+        self._names: set[str] = set()
 
     def add(self, call: Call[Any], *, after: Sequence[Any] = (), name: str | None = None) -> Any:
         """Add a call of a task; what this returns stands for its result.
 
-        Given as an argument of another call, that one is put when this one is done, with its result. `after` names nodes that must be done
-        before, whatever they return. The result of the flow has the result of each node by its name, by default its task's, with a number
-        where several have the same.
+        Given as an argument of another call, that one is put when this one is done, with its result; a list of nodes stands for the list
+        of their results. `after` names nodes that must be done before, whatever they return. The result of the flow has the
+        result of each node by its name, by default its task's, with a number where several have the same.
         """
         number, task = len(self._nodes), self._app.find(call.task)
         plain, results = split_arguments(self, call.arguments)
-        before = tuple(dict.fromkeys([*results.values(), *(self._number(node) for node in after)]))
+        before = tuple(dict.fromkeys([*numbers_of(results), *(self._number(node) for node in after)]))
         item = task.message(call) if not results else task.message_without(encoded(plain))
-        taken = {node.name for node in self._nodes}
-        chosen = name or (call.task if call.task not in taken else f"{call.task} {number + 1}")
+        chosen = name or (call.task if call.task not in self._names else f"{call.task} {number + 1}")
+        self._names.add(chosen)
         self._nodes.append(FlowNode(chosen, call.task, task.queue, item, results, before))
         return Node(self, number, chosen)
 
@@ -48,13 +49,13 @@ class AsyncFlow:
             raise ValueError(f"after= names nodes of the same flow, which add() returned, not {node!r}")
         return node.number
 
-    async def put(self) -> AsyncJob[dict[str, Any]]:
-        """Put it as one job; ValueError if it cannot be run, or is larger than one job may be."""
+    async def put(self, *, id: str | None = None) -> AsyncJob[dict[str, Any]]:
+        """Put it as one job, once under an `id`; ValueError if it cannot be run, or is larger than one job may be."""
         check_flow(self.name, self._nodes, self.on_failure)
         client: ControlPlaneClient = self._app.client
         value = Raw(json.encode({"name": self.name, "nodes": self._nodes, "on_failure": self.on_failure}))
         check_value_size(value, client.async_store.limits, f"flow {self.name!r}")
-        item = Item(new_id(), value, metadata=Raw(json.encode({"task": FLOW_TASK})))
+        item = Item(new_id() if id is None else id, value, metadata=Raw(json.encode({"task": FLOW_TASK})))
         puts = await put_by(client, Put(self._app.queue, [item]))
         return AsyncJob(self._app.queue, puts.ids[0], codec=JSON, client=client)
 

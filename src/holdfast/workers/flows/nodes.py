@@ -25,8 +25,8 @@ class FlowNode(Struct, frozen=True, omit_defaults=True):
     queue: str
     item: Item
     """The message to put; its value lacks the arguments that are results of others."""
-    results: Mapping[str, int] = {}
-    """By parameter the node whose result it is."""
+    results: Mapping[str, int | tuple[int, ...]] = {}
+    """By parameter the node whose result it is, or those of whose results it is a list."""
     after: tuple[int, ...] = ()
     """The nodes that must be done before."""
 
@@ -43,13 +43,34 @@ class Node:
         return f"<Node {self.name!r}>"
 
 
-def split_arguments(flow: object, arguments: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, int]]:
-    """The plain arguments of a call, and those that are results of other nodes."""
-    nodes = {name: value for name, value in arguments.items() if isinstance(value, Node)}
-    for name, node in nodes.items():
-        if node.flow is not flow:
-            raise ValueError(f"argument {name!r} is a node of another flow: add its call to this one")
-    return {name: value for name, value in arguments.items() if name not in nodes}, {name: node.number for name, node in nodes.items()}
+Results = Mapping[str, int | tuple[int, ...]]
+
+
+def split_arguments(flow: object, arguments: Mapping[str, Any]) -> tuple[dict[str, Any], Results]:
+    """The plain arguments of a call, and those that are results of other nodes, or lists of them."""
+    plain: dict[str, Any] = {}
+    results: dict[str, int | tuple[int, ...]] = {}
+    for name, value in arguments.items():
+        if isinstance(value, Node):
+            results[name] = _number_in(flow, name, value)
+        elif isinstance(value, list | tuple) and any(isinstance(one, Node) for one in value):
+            results[name] = tuple(_number_in(flow, name, one) for one in value)
+        else:
+            plain[name] = value
+    return plain, results
+
+
+def _number_in(flow: object, name: str, node: Any) -> int:
+    if not isinstance(node, Node):
+        raise TypeError(f"argument {name!r} is a list of nodes and of {node!r}: give the other values as an argument of their own")
+    if node.flow is not flow:
+        raise ValueError(f"argument {name!r} is a node of another flow: add its call to this one")
+    return node.number
+
+
+def numbers_of(results: Results) -> list[int]:
+    """The nodes whose results these are, each once."""
+    return list(dict.fromkeys(number for one in results.values() for number in ((one,) if isinstance(one, int) else one)))
 
 
 def encoded(arguments: Mapping[str, Any]) -> Raw:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from holdfast.codec import JSON, encode_key
 from holdfast.commands import Change, Item, Put, Write
 from holdfast.errors import ChildFailed
-from holdfast.workers.flows.nodes import FlowNode, OnFailure, filled
+from holdfast.workers.flows.nodes import FlowNode, OnFailure, filled, numbers_of
 from holdfast.workers.names import progress_of
 from holdfast.workers.steps.rows import CHILDREN, Key, Report, Row
 from holdfast.workers.steps.waits import Wait
@@ -37,7 +37,7 @@ class AsyncFlowRun:
         self._steps = steps
         self._nodes = nodes
         self._on_failure = on_failure
-        self._keys: list[Key] = [("", f"~node {node.task}"[:100], str(number), 0) for number, node in enumerate(nodes)]
+        self._keys: list[Key] = [("", f"~node {node.task}"[:100], "", number) for number, node in enumerate(nodes)]
 
     async def run(self) -> dict[str, Any]:
         """The results of all nodes by name; raises `ChildFailed` if some have none."""
@@ -84,7 +84,10 @@ class AsyncFlowRun:
 
     def _item(self, number: int) -> Item:
         node, message, rows = self._nodes[number], self._steps.history.message, self._steps.history.rows
-        results = {name: rows[self._keys[one]].result or Raw(b"null") for name, one in node.results.items()}
+        kept = {one: rows[self._keys[one]].result or Raw(b"null") for one in numbers_of(node.results)}
+        results = {
+            name: kept[one] if isinstance(one, int) else Raw(json.encode([kept[n] for n in one])) for name, one in node.results.items()
+        }
         known = {} if node.item.metadata is None else json.decode(node.item.metadata, type=dict[str, Raw])
         metadata = Raw(json.encode(known | {"parent": [message.queue, message.id]}))
         return replace(node.item, id=self._steps.family.id_of(self._keys[number]), value=filled(node.item, results), metadata=metadata)
