@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from holdfast.surfaces.celery import chain, chord, group
 from tests.surfaces.celery.programs import FIRST_STEPS, FIRST_STEPS_CONFIGURED, NEXT_STEPS_APP, NEXT_STEPS_TASKS
 
 MODULES = ("tasks", "celeryconfig", "proj", "proj.celery", "proj.tasks")
@@ -88,6 +89,26 @@ def test_next_steps_signatures(folder: Path) -> None:
     work(app)
     assert [one.get(timeout=1) for one in results] == [4, 10, 4, 2]
     assert repr(partial) == "proj.tasks.add(2)"
+
+
+def test_next_steps_canvas(folder: Path) -> None:
+    tasks, app = loaded("proj.tasks"), loaded("proj.celery").app
+    add, mul, xsum = tasks.add, tasks.mul, tasks.xsum
+    partial_group, partial_chain = group(add.s(i) for i in range(10)), chain(add.s(4) | mul.s(8))
+    results = [
+        group(add.s(i, i) for i in range(10))(),
+        partial_group(10),
+        chain(add.s(4, 4) | mul.s(8))(),
+        partial_chain(4),
+        (add.s(4, 4) | mul.s(8))(),
+        chord((add.s(i, i) for i in range(10)), xsum.s())(),
+        (group(add.s(i, i) for i in range(10)) | xsum.s())(),
+        (add.s(2, 2) | group(mul.s(i) for i in range(3))).delay(),
+    ]
+    work(app)
+    doubles = [0, 2, 4, 6, 8, 10, 12, 14, 16, 18]
+    expected = [doubles, list(range(10, 20)), 64, 64, 64, 90, 90, [0, 4, 8]]
+    assert [one.get(timeout=1) for one in results] == expected
 
 
 def test_next_steps_routing(folder: Path) -> None:

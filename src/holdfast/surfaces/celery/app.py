@@ -143,20 +143,26 @@ class Celery:
         self.conf.beat_schedule = {**self.conf.beat_schedule, name or repr(sig): entry}
         return name or repr(sig)
 
+    def collected(self) -> Tasks:
+        """Its tasks as tasks of Holdfast, without schedules."""
+        made = Tasks(self.main, queue=self.conf.task_default_queue, client=self.client)
+        for task in self.tasks.values():
+            self._run_by(made, task)
+        return made
+
     @property
     def holdfast(self) -> Tasks:
         """Its tasks and schedules as tasks of Holdfast: `app.holdfast.run()`, or `holdfast worker proj.celery:app.holdfast`."""
         for module in (*self.conf.imports, *self.conf.include):
             import_module(module)
-        made = Tasks(self.main, queue=self.conf.task_default_queue, client=self.client)
-        added = {name: self._run_by(made, task) for name, task in self.tasks.items()}
+        made = self.collected()
         for name, entry in self.conf.beat_schedule.items():
             refuse_unknown(f"beat_schedule[{name!r}]", entry, BEAT)
             refuse_unknown(f"beat_schedule[{name!r}]['options']", entry.get("options", {}), ())
-            if entry["task"] not in added:
+            if entry["task"] not in self.tasks:
                 raise NotRegistered(f"beat_schedule[{name!r}] names the task {entry['task']!r}, which is not known here: import its module")
             args, kwargs = list(entry.get("args", ())), dict(entry.get("kwargs", {}))
-            made.schedule(rule_of(entry["schedule"]), added[entry["task"]], args=args, kwargs=kwargs).options(
+            made.schedule(rule_of(entry["schedule"]), made.find(entry["task"]), args=args, kwargs=kwargs).options(
                 name=name, tz=self.conf.timezone, overlap="allow"
             )
         return made
@@ -169,6 +175,8 @@ class Celery:
             name=task.name,
             queue=self.queue_of(task.name, options),
             max_attempts=None if most is None else most + 1,
+            priority=self.conf.task_default_priority if options.priority is None else options.priority,
+            start_within_s=seconds(options.expires),
             hard_limit_s=seconds(self.conf.task_time_limit if options.time_limit is None else options.time_limit),
             soft_limit_s=seconds(self.conf.task_soft_time_limit if options.soft_time_limit is None else options.soft_time_limit),
             results=not ignores,

@@ -8,13 +8,13 @@ from holdfast.surfaces.celery.exceptions import ImproperlyConfigured
 
 ROUTES: Final = "there are no exchanges: name a queue, with queue= or task_routes"
 RATES: Final = "rates of tasks are not there yet: use holdfast.Limiter inside of the task"
-LINKS: Final = "let the task itself call the next one, `next_task.delay(…)`"
+LINKS: Final = "let the task itself call the other one, `other.delay(…)`"
 JSON_ONLY: Final = "only JSON is kept: give 'json', and arguments that are plain data"
 
 REMEDIES: Final[Mapping[str, str]] = {
     "rate_limit": RATES,
     "task_annotations": f"{RATES}, and give the other options to @app.task",
-    "link": LINKS,
+    "link": "make a chain, `task.s(…) | next_task.s()`",
     "link_error": f"{LINKS}, in an except clause",
     "exchange": ROUTES,
     "exchange_type": ROUTES,
@@ -40,7 +40,7 @@ REMEDIES: Final[Mapping[str, str]] = {
     "retry": "a put that could not be sent is tried again by the store's client: remove it",
     "retry_policy": "a put that could not be sent is tried again by the store's client: remove it",
     "compression": "wrap a codec of holdfast.Tasks; the surface keeps plain JSON",
-    "chunks": "call delay in a loop over slices",
+    "chunks": "make a group of slices, `group(task.s(part) for part in parts)`",
     "connection": "use holdfast.Tasks, whose using(connection=…) puts a job in your transaction",
     "producer": "there are no producers of Kombu: remove it",
     "shadow": "give the task another name",
@@ -48,10 +48,10 @@ REMEDIES: Final[Mapping[str, str]] = {
 }
 
 
-def refused(what: str, name: str, known: Collection[str]) -> ImproperlyConfigured:
-    """The error for an option or a setting that is not supported."""
-    if name in REMEDIES:
-        return ImproperlyConfigured(f"{what}: {name!r} is not supported; {REMEDIES[name]}")
+def refused(what: str, name: str, known: Collection[str], *, remedy: str | None = None) -> ImproperlyConfigured:
+    """The error for an option or a setting that is not supported; `remedy` is for those that have none of their own."""
+    if name in REMEDIES or remedy is not None:
+        return ImproperlyConfigured(f"{what}: {name!r} is not supported; {REMEDIES.get(name, remedy)}")
     close = get_close_matches(name, known, 1)
     hint = f"did you mean {close[0]!r}? " if close else ""
     return ImproperlyConfigured(f"{what}: {name!r} is not supported; {hint}supported: {', '.join(sorted(known))}")

@@ -1,11 +1,12 @@
 """The result of a task that was put: `AsyncResult`; and that of one that was run at once."""
 
 from traceback import format_exception
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from holdfast._sync.handles.job import Job
 from holdfast._sync.handles.mapping import Dict
 from holdfast.errors import JobCancelled, JobFailed
+from holdfast.ids import new_id
 from holdfast.results import JobState, JobStatus
 from holdfast.surfaces.celery.refusals import only
 from holdfast.workers.orders import results_of
@@ -18,12 +19,47 @@ STATES: Final[dict[str, str]] = {
     "delayed": "PENDING",
     "gone": "PENDING",
     "running": "STARTED",
+    "sleeping": "STARTED",
     "retrying": "RETRY",
     "done": "SUCCESS",
     "dead": "FAILURE",
     "cancelled": "REVOKED",
 }
 READY: Final = frozenset({"SUCCESS", "FAILURE", "REVOKED"})
+
+CANVAS: Final = "canvas"
+PARTS: Final = 4
+RESULT: Final = "result"
+"""The name of the last node of the flow of a chain or a chord; the last ones of a group have their numbers."""
+
+
+class Last(NamedTuple):
+    """The nodes of a flow whose results are those of a canvas."""
+
+    first: int
+    """The number of the first one; the others follow."""
+    size: int | None
+    """None if there is one, whose result is not in a list."""
+
+    def new_id(self) -> str:
+        """An id for the flow, which says this."""
+        return f"{CANVAS}.{self.first}.{RESULT if self.size is None else self.size}.{new_id()}"
+
+
+def last_of(id: str) -> Last | None:
+    """What the id of a canvas says; None for the id of a task."""
+    parts = id.split(".")
+    if len(parts) != PARTS or parts[0] != CANVAS:
+        return None
+    return Last(int(parts[1]), None if parts[2] == RESULT else int(parts[2]))
+
+
+def unpacked(id: str, value: Any) -> Any:
+    """The result of a task, or of a canvas whose flow had this result."""
+    last = last_of(id)
+    if last is None:
+        return value
+    return value[RESULT] if last.size is None else [value[str(number)] for number in range(last.size)]
 
 
 class AsyncResult:
@@ -45,7 +81,7 @@ class AsyncResult:
         """What the task returned; waits for it. A task that failed raises, or with `propagate=False` its exception is returned."""
         only("AsyncResult.get", "interval", interval, [None], "the store wakes who waits: remove it")
         try:
-            return self._job().result(timeout_s=timeout)
+            return unpacked(self.id, self.job().result(timeout_s=timeout))
         except (JobFailed, JobCancelled) as error:
             if propagate:
                 raise
@@ -93,26 +129,27 @@ class AsyncResult:
         """Remove it if it waits; one that runs is asked to end."""
         del terminate  # A running job is always asked.
         only("AsyncResult.revoke", "signal", signal, [None], "tasks are asked to end, not sent signals: remove it")
-        self._job().cancel()
+        self.job().cancel()
 
     def forget(self) -> None:
         """Remove its result."""
-        queue = self._job().queue
+        queue = self.job().queue
         Dict(results_of(queue), client=self.app.client).delete(self.id)
 
     def _status(self) -> JobStatus:
-        return self._job().status()
+        return self.job().status()
 
-    def _job(self) -> Job[Any]:
+    def job(self) -> Job[Any]:
+        """Its job, as Holdfast has it."""
         if self._queue is None:
-            self._queue = self._find()
+            self._queue = self._find(self.id)
         return Job(self._queue, self.id, client=self.app.client)
 
-    def _find(self) -> str:
-        """The queue in which it is, or was: an id does not say."""
+    def _find(self, id: str) -> str:
+        """The queue in which a job is, or was: an id does not say."""
         gone: JobState = "gone"
         queues = self.app.queues
-        found = (queue for queue in queues if Job(queue, self.id, client=self.app.client).status().state != gone)
+        found = (queue for queue in queues if Job(queue, id, client=self.app.client).status().state != gone)
         return next(found, queues[0])
 
     def __repr__(self) -> str:

@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from holdfast.surfaces.celery.app import Celery
+    from holdfast.surfaces.celery.canvas import Canvas, chain
     from holdfast.surfaces.celery.results import AsyncResult, EagerResult
     from holdfast.surfaces.celery.task import Task
 
@@ -30,6 +32,11 @@ class Signature:
     def task(self) -> str:
         """The name of its task."""
         return self._task.name
+
+    @property
+    def app(self) -> "Celery":
+        """The app of its task."""
+        return self._task.app
 
     def clone(self, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None, **options: Any) -> "Signature":
         """The same with more arguments, which come first, and other options."""
@@ -61,6 +68,11 @@ class Signature:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         made = self.clone(args, kwargs)
         return self._task(*made.args, **made.kwargs)
+
+    def __or__(self, other: "Signature | Canvas") -> "chain":
+        from holdfast.surfaces.celery.canvas import chain  # noqa: PLC0415 - which imports this
+
+        return chain(self, other)
 
     def __repr__(self) -> str:
         shown = [*map(repr, self.args), *(f"{name}={value!r}" for name, value in self.kwargs.items())]

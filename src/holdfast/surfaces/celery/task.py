@@ -204,8 +204,14 @@ class Task:
         most = self.max_retries if most is None else most
         return most is None or retries < most
 
-    def perform(self, job: JobContext, args: list[Any], kwargs: dict[str, Any]) -> Any:
-        """Run it as a job: what the worker calls. What Celery would not retry ends the job."""
+    def perform(
+        self, job: JobContext, args: list[Any], kwargs: dict[str, Any], previous: Sequence[Any] = (), *, gathered: bool = False
+    ) -> Any:
+        """Run it as a job: what the worker calls. What Celery would not retry ends the job.
+
+        `previous` has the results of the tasks before it in a canvas, which come first: as arguments, or `gathered` into one list.
+        """
+        args = [list(previous), *args] if gathered else [*previous, *args]
         token = request_here.set(Request(job.id, job.message.failures, tuple(args), kwargs, called_directly=False))
         try:
             return self(*args, **kwargs)
