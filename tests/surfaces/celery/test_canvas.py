@@ -121,7 +121,7 @@ def test_results_are_found_by_their_ids(shop: Shop) -> None:
 
 
 def test_a_member_that_fails_leaves_the_others_their_results(shop: Shop) -> None:
-    result = group(shop.add.s(1, 1), shop.fail.s(), shop.add.s(3)).delay()
+    result = group(shop.add.s(1, 1), shop.fail.s(), shop.total.s([1, 2])).delay()
     shop.work()
     assert (result.ready(), result.successful(), result.failed(), result.completed_count()) == (True, False, True, 2)
     with pytest.raises(JobFailed, match="ValueError: no"):
@@ -146,6 +146,10 @@ def test_what_follows_a_failure_is_not_called(either: Shop, made: Any) -> None:
 
 def test_a_group_that_is_revoked_does_not_run(shop: Shop) -> None:
     result = group(shop.add.s(1), shop.add.s(2)).delay()
+    with pytest.raises(ValueError, match="revoke the whole group"):
+        result.results[0].revoke()
+    with pytest.raises(ImproperlyConfigured, match=r"call GroupResult\.forget"):
+        result.results[0].forget()
     result.revoke()
     shop.work()
     assert (result.ready(), result.successful(), shop.calls) == (True, False, [])

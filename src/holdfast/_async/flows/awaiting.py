@@ -5,9 +5,10 @@ from typing import Any
 
 from msgspec import Raw, Struct, json
 
-from holdfast.codec import Codec, check_duration, encode_key
+from holdfast._async.flows.job_status import job_steps
+from holdfast.codec import JSON, Codec, check_duration, encode_key
 from holdfast.commands import Browse, Read, Together
-from holdfast.commands.topics import dict_topic, watch_topic
+from holdfast.commands.topics import dict_topic, queue_topic, watch_topic
 from holdfast.errors import JobCancelled, JobFailed, ResultMissing, ResultNotKept
 from holdfast.records import Message
 from holdfast.stores import AsyncStore
@@ -16,6 +17,10 @@ from holdfast.workers.running.settlements import failure_key
 
 POLL_S = 1.0
 """How much a missed wake-up can cost, and a burial by the store itself, which writes no result."""
+
+
+NODE_POLL_S = 0.25
+"""How often it is looked at a node: that its end was recorded wakes no one."""
 
 
 class _Failure(Struct):
@@ -39,6 +44,28 @@ async def result(store: AsyncStore, queue: str, message_id: str, codec: Codec, t
             if remaining_s <= 0:
                 raise TimeoutError(f"job {message_id} of queue {queue!r} has no result yet")
             await store.wait(mark, remaining_s, None, POLL_S)
+
+
+async def node_result(store: AsyncStore, queue: str, message_id: str, node: tuple[int, str], timeout_s: float) -> Any:
+    """The result of a node of a flow, given by number and name, as plain data; waits for it like `result`, and raises the same."""
+    deadline = time.monotonic() + check_duration(timeout_s, "timeout_s", allow_inf=True)
+    number, name = node
+    with store.mark(watch_topic(queue_topic(queue))) as mark:
+        while True:
+            steps = await job_steps(store, queue, message_id)
+            found = next((step for step in steps if step.number == number and step.child is not None), None)
+            if found is not None and found.state == "done":
+                return found.result
+            if found is not None and found.state == "failed":
+                raise JobFailed(f"node {name!r} of the flow {message_id} failed: {found.error}")
+            ended = await _look(store, queue, message_id)
+            if ended is not None:
+                return JSON.decode(ended)[name]
+            mark.used()
+            remaining_s = deadline - time.monotonic()
+            if remaining_s <= 0:
+                raise TimeoutError(f"node {name!r} of the flow {message_id} has no result yet")
+            await store.wait(mark, remaining_s, None, NODE_POLL_S)
 
 
 async def _look(store: AsyncStore, queue: str, message_id: str) -> Raw | None:

@@ -1,22 +1,21 @@
 """The results of a group: `GroupResult`, and one for each member."""
 
-import time
+import math
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
+from holdfast._sync.flows.awaiting import node_result
 from holdfast._sync.handles.job import Job
 from holdfast.errors import JobCancelled, JobFailed
-from holdfast.results import JobStatus
+from holdfast.results import JobStatus, JobStep
+from holdfast.surfaces.celery.exceptions import ImproperlyConfigured
 from holdfast.surfaces.celery.refusals import only
-from holdfast.surfaces.celery.results import AsyncResult, EagerResult, Last, last_of, unpacked
+from holdfast.surfaces.celery.results import AsyncResult, EagerResult, Last, last_of
 
 if TYPE_CHECKING:
     from holdfast.surfaces.celery.app import Celery
-
-LOOK_S: Final = 0.2
-"""How often it is asked whether the job of a member was put."""
 
 
 class MemberResult(AsyncResult):
@@ -31,9 +30,9 @@ class MemberResult(AsyncResult):
     def get(self, timeout: float | None = None, *, propagate: bool = True, interval: float | None = None) -> Any:
         """What the task returned; waits for it. A task that failed raises, or with `propagate=False` its exception is returned."""
         only("AsyncResult.get", "interval", interval, [None], "the store wakes who waits: remove it")
-        end = None if timeout is None else time.monotonic() + timeout
+        flow, wait_s = self._flow.job(), math.inf if timeout is None else timeout
         try:
-            return self._value(end)
+            return node_result(self.app.client.store, flow.queue, flow.id, (self._node, str(self._number)), wait_s)
         except (JobFailed, JobCancelled) as error:
             if propagate:
                 raise
@@ -41,41 +40,33 @@ class MemberResult(AsyncResult):
 
     wait = get
 
-    def _value(self, end: float | None) -> Any:
-        """What the task returned; its job, until it was put, is looked for."""
-        while True:
-            left_s = None if end is None else max(0.0, end - time.monotonic())
-            job = self._child()
-            if job is not None:
-                return job.result(timeout_s=left_s)
-            try:
-                return self._of_flow(LOOK_S if left_s is None else min(LOOK_S, left_s))
-            except TimeoutError:
-                if left_s == 0.0:
-                    raise
+    def _step(self) -> JobStep | None:
+        """What the flow has recorded of it; None if it was not put yet, or the whole group is done."""
+        return next((step for step in self._flow.job().steps() if step.number == self._node and step.child is not None), None)
 
-    def _of_flow(self, timeout_s: float) -> Any:
-        return unpacked(self._flow.id, self._flow.job().result(timeout_s=timeout_s))[self._number]
-
-    def _child(self) -> Job[Any] | None:
-        """Its job; None if it was not put yet, or the whole group is done."""
-        found = next((step.child for step in self._flow.job().steps() if step.number == self._node and step.child), None)
-        if found is None:
-            return None
+    def _child(self, step: JobStep) -> Job[Any]:
         if self._queue is None:
-            self._queue = self._find(found)
-        return Job(self._queue, found, client=self.app.client)
+            self._queue = self._find(str(step.child))
+        return Job(self._queue, str(step.child), client=self.app.client)
 
     def _status(self) -> JobStatus:
-        job = self._child()
-        if job is not None:
-            return job.status()
-        found = self._flow.job().status()
-        return found if found.has_ended else replace(found, state="waiting")
+        step = self._step()
+        if step is None:
+            found = self._flow.job().status()
+            return found if found.has_ended else replace(found, state="waiting")
+        found = self._child(step).status()
+        return replace(found, state="done") if step.state == "done" else found
 
     def job(self) -> Job[Any]:
-        """Its job, or while it has none that of the whole group."""
-        return self._child() or self._flow.job()
+        """Its job; ValueError while it has none, and when the whole group is done."""
+        step = self._step()
+        if step is None:
+            raise ValueError(f"member {self._number} of the group {self._flow.id} has no job at this moment: revoke the whole group")
+        return self._child(step)
+
+    def forget(self) -> None:
+        """Refused: the results of a group are kept together."""
+        raise ImproperlyConfigured("AsyncResult.forget of a member of a group is not supported; call GroupResult.forget")
 
 
 class GroupResult:
