@@ -118,7 +118,7 @@ def test_a_list_of_nodes_stands_for_the_list_of_their_results(bench: Bench) -> N
 
     add, flow = app.find("add"), app.flow("list")
     nodes = [flow.add(add.args(number)) for number in range(4)]
-    flow.add(total.args([*nodes, nodes[3]], nodes[1]), name="all")  # type: ignore[list-item, arg-type]
+    flow.add(total.args([*nodes, nodes[3]], nodes[1]), name="all")
     job = flow.put()
     bench.drain(app)
     assert job.result(timeout_s=0)["all"] == 10
