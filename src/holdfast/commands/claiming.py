@@ -85,7 +85,7 @@ class Claim(Command[Claimed], frozen=True):
         if not line.overdue and line.heads:
             return ClaimPlan(line.settings, tx.allowance.fitting(line.heads))
         plan = ClaimPlan(line.settings)
-        plan.late = [message for message in line.overdue if message.state == "ready"]
+        plan.late = [message for message in line.overdue if message.is_late(tx.now)]
         plan.expired = [message for message in line.overdue if message.state == "leased"]
         plan.endings = self.end(tx, plan.expired, line.settings.policy)
         plan.chosen = self._choose(tx, line.heads, plan.endings)

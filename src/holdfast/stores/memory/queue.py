@@ -277,7 +277,9 @@ class MemoryQueue:
 
     def _is_delayed_to(self, position: int, n: int) -> bool:
         message = self._own_message(n)
-        return message is not None and message.state == "ready" and message.rank is None and message.position == position
+        if message is None or message.state != "ready" or message.position != position:
+            return False
+        return message.lane is not None and message.rank is None
 
     def _positions(self) -> Iterator[int]:
         return (message.position for n in self.numbers() if (message := self.messages[n]).state == "ready")

@@ -311,6 +311,15 @@ class GroupConformance(Conformance):
         assert ids(page.messages) == ["a1", "b1"]
         assert ids(store.execute(Browse(JOBS, limit=2, after=page.after)).messages) == ["a2"]
 
+    def test_what_was_delayed_in_its_group_is_handed_out_when_there_are_no_groups_any_more(self, store: Store, clock: FakeClock) -> None:
+        configure(store, groups="fair")
+        put(store, "late", group="a", delay_s=5.0)
+        put(store, "first", group="a")
+        put(store, "soon", group="b", delay_s=1.0)
+        clock.advance(10)
+        configure(store, groups=None)
+        assert ids(claim(store, 3)) == ["first", "soon", "late"]
+
 
 def configure(store: Store, **policies: Any) -> None:
     store.execute(Configure("queue", JOBS, **policies))
