@@ -7,6 +7,7 @@ from holdfast.testing.conformance import (
     FaceConformance,
     FileConformance,
     ForTasks,
+    GroupCopyConformance,
     PolicyConformances,
     StoreConformance,
     StoreFactory,
@@ -14,7 +15,7 @@ from holdfast.testing.conformance import (
 from tests.conformance.factories import PostgresFactory
 
 
-class TestPostgres(StoreConformance, PolicyConformances, CopyConformance, FileConformance):
+class TestPostgres(StoreConformance, PolicyConformances, GroupCopyConformance, CopyConformance, FileConformance):
     @pytest.fixture
     def factory(self, postgres_url: str) -> StoreFactory:
         return PostgresFactory(postgres_url)
@@ -27,7 +28,7 @@ class TestPostgresForTasks(FaceConformance):
 
 
 @pytest.mark.verify
-class TestAllOfPostgresForTasks(StoreConformance, PolicyConformances, CopyConformance, FileConformance):
+class TestAllOfPostgresForTasks(StoreConformance, PolicyConformances, GroupCopyConformance, CopyConformance, FileConformance):
     @pytest.fixture
     def factory(self, postgres_url: str) -> StoreFactory:
         return ForTasks(PostgresFactory(postgres_url))

@@ -7,6 +7,7 @@ from holdfast.testing.conformance import (
     FaceConformance,
     FileConformance,
     ForTasks,
+    GroupCopyConformance,
     PolicyConformances,
     StoreConformance,
     StoreFactory,
@@ -15,7 +16,7 @@ from tests.conformance.factories import RedisFactory
 from tests.servers import own_redis_url
 
 
-class TestRedis(StoreConformance, PolicyConformances, CopyConformance, FileConformance):
+class TestRedis(StoreConformance, PolicyConformances, GroupCopyConformance, CopyConformance, FileConformance):
     @pytest.fixture
     def factory(self) -> StoreFactory:
         return RedisFactory(own_redis_url())
@@ -28,7 +29,7 @@ class TestRedisForTasks(FaceConformance):
 
 
 @pytest.mark.verify
-class TestAllOfRedisForTasks(StoreConformance, PolicyConformances, CopyConformance, FileConformance):
+class TestAllOfRedisForTasks(StoreConformance, PolicyConformances, GroupCopyConformance, CopyConformance, FileConformance):
     @pytest.fixture
     def factory(self) -> StoreFactory:
         return ForTasks(RedisFactory(own_redis_url()))

@@ -20,7 +20,7 @@ from holdfast.clock import Clock
 from holdfast.commands import AnyCommand, Browse, Changes, Command, Count, Extend, Groups, Look, Names, Prune, Read, Settle, Together, Write
 from holdfast.commands.topics import queue_topic
 from holdfast.errors import HoldfastError
-from holdfast.records import Receipt, State
+from holdfast.records import Event, Receipt, State
 from holdfast.stores import Store
 from holdfast.stores.memory import MemoryStore
 from holdfast.testing.clock import FakeClock
@@ -298,7 +298,9 @@ def _plain(answer: Any) -> Any:
     if isinstance(answer, HoldfastError):
         return f"raised {type(answer).__name__}"
     if isinstance(answer, Struct):
-        return {name: _plain(getattr(answer, name)) for name in answer.__struct_fields__}
+        plain = {name: _plain(getattr(answer, name)) for name in answer.__struct_fields__}
+        # How a store writes settings down is its own affair: no client gave it these bytes.
+        return plain | {"data": json.decode(answer.data)} if isinstance(answer, Event) and answer.event == "configured" else plain
     if isinstance(answer, Raw):
         answer = bytes(answer).decode()
     if isinstance(answer, str):

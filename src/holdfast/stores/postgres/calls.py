@@ -163,7 +163,9 @@ def _row(message: Message) -> dict[str, Any]:
     """The columns of a message, and what else it has that is not as by default."""
     row = {name: value for name, default in FIELDS.items() if (value := getattr(message, name)) != default or name in COLUMNS}
     history = [json.encode(ending).decode() for ending in message.history] or None
-    return row | {"value": text_of(message.value), "metadata": text_of(message.metadata), "history": history}
+    level = None if message.lane is None else message.level
+    texts = {"value": text_of(message.value), "metadata": text_of(message.metadata), "history": history}
+    return row | texts | {"level": level, "tied": message.tied or None}
 
 
 def _change_apart(change: Any, place: Callable[[Raw | None], Raw | None]) -> Any:

@@ -39,7 +39,7 @@ BY_INDEX: dict[str, str] = {"enable_hashjoin": "off", "enable_mergejoin": "off",
 def _column_types() -> dict[str, str]:
     first, added = ((files(__package__) / "schema" / name).read_text("utf-8") for name in ("0001.sql", "0006.sql"))
     (table,) = re.findall(r"^create table messages \((.*?)^\)", first, re.MULTILINE | re.DOTALL)
-    (more,) = re.findall(r"^alter table messages\n(.*?);", added, re.MULTILINE | re.DOTALL)
+    (more,) = re.findall(r"^alter table messages\n(.*?);$", added, re.MULTILINE | re.DOTALL)
     types = dict(re.findall(r"^(?:  |add column )(\w+) (\w+)", table + more, re.MULTILINE))
     return {name: types[name] for name in Message.__struct_fields__ if name in types}
 

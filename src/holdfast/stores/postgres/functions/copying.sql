@@ -205,6 +205,10 @@ begin
   loop
     perform take_in(settings_of(q.queue), q.ids, now);
   end loop;
+  perform refresh_lanes(settings_of(l.queue), array_agg(l.name), null, null, now, null)
+  from jsonb_to_recordset(coalesce(c -> 'lanes', '[]')) as l (queue text, name text)
+  group by l.queue
+  order by l.queue;
 end
 $$;
 
@@ -217,11 +221,16 @@ declare
 begin
   update messages as m
   set lane = case when m.state in ('ready', 'leased', 'buffered') then lane_of(s, m.extra) end,
-    level = case when m.state in ('ready', 'leased') then level_of(s, m.level, m.rank, m.priority, m.position, now) end,
-    rank = case when m.state in ('ready', 'leased') then rank_of(s, m.rank, m.priority, m.position, now) end,
+    level = case when m.state in ('ready', 'leased') then level_of(s, m.level, h.rank, m.priority, m.position, now) end,
+    rank = case when m.state in ('ready', 'leased') then rank_of(s, h.rank, m.priority, m.position, now) end,
     tied = case when m.state = 'leased' then nullif(slots + case when s.rules & 16 > 0 then 4 else 0 end, 0) end
   from unnest(ids) as i (id)
-  cross join lateral (select h.ctid from messages as h where h.queue = s.name and h.id = i.id limit 1) as h
+  cross join lateral (
+    select h.ctid, case when h.lane = lane_of(s, h.extra) then h.rank end as rank
+    from messages as h
+    where h.queue = s.name and h.id = i.id
+    limit 1
+  ) as h
   where m.ctid = h.ctid and (m.lane is not null or s.rules is not null);
   if s.rules & 9 > 0 then
     taken := messages_of(s.name, ids);
