@@ -162,7 +162,7 @@ local function line_up_anew(queue)
     message.tied = tied > 0 and tied or nil
   end)
   for _, lane in ipairs(found.all_lanes(queue)) do
-    lane.live, lane.turn = 0, 0
+    lane.live, lane.turn, lane.place = 0, 0, 0
     if policy.groups then
       found.touch(queue, lane.name, 0)
     else

@@ -77,6 +77,7 @@ local function redrive(queue, target, message, position, value)
     end
     remove(queue, { message })
     next_one.state, next_one.lane, next_one.level, next_one.rank = nil, nil, nil, nil -- ready, and nowhere yet
+    next_one.tied = nil
     target.values[message.id] = value
   else
     change_state(queue, message, "ready")

@@ -20,10 +20,13 @@ local function lease(put, later, token, ends_at, tied)
 end
 
 --- Lease those that are not fresh, of which none can come too late any more; answer what is told of keys and groups, and how many lists that is.
-local function lease_stale(stale, later, found, kept, token, ends_at, tied)
+--
+-- `lined` has the groups of all of them, where they stand in lanes.
+local function lease_stale(stale, later, found, kept, token, ends_at, tied, lined)
   local keys, groups, has_keys, has_groups, late = {}, {}, false, false, {}
   for i = 1, #found do
-    keys[i], groups[i] = false, false
+    keys[i], groups[i] = false, lined and lined[i] or false
+    has_groups = has_groups or groups[i]
   end
   for place, i in ipairs(stale) do
     local key, group, moment

@@ -54,7 +54,7 @@ repeat
   end
   if #chosen.stale > 0 then
     -- @include fast/again
-    local more, count_more = lease_stale(chosen.stale, chosen.later, chosen.found, kept, token, ends_at, tied)
+    local more, count_more = lease_stale(chosen.stale, chosen.later, chosen.found, kept, token, ends_at, tied, chosen.groups)
     if count_more > 0 then
       told, count_told = packed_ids .. cmsgpack.pack("holder", command.holder) .. more, 2 + count_more
     end

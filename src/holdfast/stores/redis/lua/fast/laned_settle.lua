@@ -22,6 +22,8 @@ local function read_ties(records)
     local tied = claim.tied or 0
     if bit.band(tied, {{SLOT_OF_QUEUE}} + {{KEPT_WHEN_DONE}}) > 0 or claim.key or not claim.lane then
       return nil
+    elseif bit.band(tied, {{TOLD_GROUP}}) > 0 and claim.lane == "" then
+      return nil -- The queue has one lane for all groups.
     end
     groups[i] = bit.band(tied, {{TOLD_GROUP}}) > 0 and claim.lane
     has_groups = has_groups or groups[i]
