@@ -15,7 +15,7 @@ from holdfast.errors import ClaimLost, Compacted, LockTimeout, StoreMoved
 from holdfast.records import Receipt
 from holdfast.surfaces.localqueue import PersistentRetryExhausted, QueueStoreLockedError
 
-INTERNAL = ("holdfast.__main__", "holdfast.cli", "holdfast.stores", "holdfast.testing")
+INTERNAL = ("holdfast.__main__", "holdfast.cli", "holdfast.stores", "holdfast.testing", "holdfast.integrations.django")
 
 ARGUMENTS = {"str": "text", "int": 3, "float": 1.5, "str | PathLike[str]": "a/path"}
 """What constructors are given, by the type they ask for; what has a default is left out."""
@@ -24,7 +24,7 @@ ARGUMENTS = {"str": "text", "int": 3, "float": 1.5, "str | PathLike[str]": "a/pa
 def errors() -> list[type[Exception]]:
     """Every class that programs can meet: not what stores and commands keep to themselves."""
     found: dict[str, type[Exception]] = {}
-    for module in pkgutil.walk_packages(holdfast.__path__, "holdfast."):
+    for module in pkgutil.walk_packages(holdfast.__path__, "holdfast.", onerror=lambda _: None):
         if module.name.startswith(INTERNAL):
             continue
         for name, value in vars(importlib.import_module(module.name)).items():

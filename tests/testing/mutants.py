@@ -9,6 +9,7 @@ from msgspec import Raw, json
 from msgspec.structs import replace
 
 from holdfast import records
+from holdfast.codec import metadata
 from holdfast.codec.fields import JsonObject, Text, Whole
 from holdfast.commands import ALL, Claimed, Filter, copying, endings, events, putting, settling
 from holdfast.commands.change import Change
@@ -458,7 +459,7 @@ MUTANTS = [
     Mutant("forgets how far it came", Tx, "save_copying", at_its_beginning, "test_an_interrupted_copy_goes_on_where_it_was"),
     Mutant(
         "breaks on metadata of before it was checked",
-        records,
+        metadata,
         "readable_metadata",
         lambda _, metadata, *__: metadata,
         "test_metadata_that_cannot_be_read_stops_no_claim",

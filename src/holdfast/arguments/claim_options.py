@@ -9,13 +9,13 @@ from holdfast.commands import Claim
 from holdfast.holding.hold import claimer_of, lease_of
 from holdfast.records import Message
 
-LEASE_S: Final = 60.0
-"""How long a claim lasts where neither the call nor the queue says so."""
+LEASE_S: Final[float] = 60.0
+"""How long a claim lasts where neither the call nor the queue says so. A call that says nothing has this very object as its default."""
 
 
-def make_claim(queue: str, claimer: str | None, lease_s: float | None, limit: int = 1, **fields: Any) -> Claim:
+def make_claim(queue: str, claimer: str | None, lease_s: float, limit: int = 1, **fields: Any) -> Claim:
     """The command; without `lease_s` the queue's own counts, if it has one."""
-    if lease_s is None:
+    if lease_s is LEASE_S:
         return Claim(queue, claimer_of(claimer), LEASE_S, limit, by_policy=True, **fields)
     return Claim(queue, claimer_of(claimer), HELD_S.check(lease_s), limit, **fields)
 

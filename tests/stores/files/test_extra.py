@@ -13,7 +13,7 @@ from holdfast.commands import Claim, Item, Move, Put, Settle
 from holdfast.connect import connect
 from holdfast.records import Message
 from holdfast.stores import Store
-from holdfast.stores.files.extra import EXTRA, Extra
+from holdfast.stores.files.extra import EXTRA, LINED, Extra
 from holdfast.stores.lmdb.rows import Row
 from holdfast.stores.lmdb.store import LmdbStore
 from holdfast.stores.sqlite import rows
@@ -42,12 +42,13 @@ def test_only_what_is_used_is_kept_and_what_a_later_release_added_is_left_out() 
     assert kept == b'{"labels":["x","y"]}'
     assert Grown("a", None, *extra.read(kept)) == grown
     assert Grown("a", None, *extra.read(b'{"weight":2,"later":3}')) == Grown("a", weight=2)
-    assert extra.read(None) == ()
+    assert Grown("a", None, *extra.read(None)) == Grown("a")
 
 
 def test_every_field_of_a_message_has_one_place_in_a_row() -> None:
-    assert set(EXTRA.own) == set(rows.ADDED) - {"alarm", "extra"}
-    assert tuple(name for name in EXTRA.own if name not in ("value", "last_error", "history")) == Row.__struct_fields__[:-1]
+    assert {*EXTRA.own, *LINED} == set(rows.ADDED) - {"alarm", "extra"}
+    plain = tuple(name for name in EXTRA.own if name not in ("value", "last_error", "history"))
+    assert Row.__struct_fields__[: len(plain)] == plain
     assert set(Message.__struct_fields__) >= set(EXTRA.own)
 
 

@@ -9,7 +9,7 @@ from holdfast._async.handles.claimed import AsyncQueueClaimContext
 from holdfast._async.handles.claims import AsyncQueueClaim
 from holdfast._async.handles.naming import AsyncNamedQueue
 from holdfast._async.handles.work import AsyncQueueWorkItem
-from holdfast.arguments.claim_options import given_delay, held_s, make_claim
+from holdfast.arguments.claim_options import LEASE_S, given_delay, held_s, make_claim
 from holdfast.arguments.named_claims import Claims, raise_lost
 from holdfast.arguments.options import show_options
 from holdfast.arguments.where import Where
@@ -47,7 +47,7 @@ class AsyncQueueConsumer(AsyncNamedQueue, Generic[T]):
         self,
         *,
         claimer: str | None = None,
-        lease_s: float | None = None,
+        lease_s: float = LEASE_S,
         timeout_s: float | None = None,
         poll_interval_s: float = 0.5,
         expired_to: ReturnTo = "place",
@@ -68,7 +68,7 @@ class AsyncQueueConsumer(AsyncNamedQueue, Generic[T]):
         limit: int,
         *,
         claimer: str | None = None,
-        lease_s: float | None = None,
+        lease_s: float = LEASE_S,
         timeout_s: float | None = None,
         poll_interval_s: float = 0.5,
         expired_to: ReturnTo = "place",
@@ -83,7 +83,7 @@ class AsyncQueueConsumer(AsyncNamedQueue, Generic[T]):
         key: Hashable,
         *,
         claimer: str | None = None,
-        lease_s: float | None = None,
+        lease_s: float = LEASE_S,
         timeout_s: float | None = None,
         poll_interval_s: float = 0.5,
         expired_to: ReturnTo = "place",
@@ -98,7 +98,7 @@ class AsyncQueueConsumer(AsyncNamedQueue, Generic[T]):
         self,
         *,
         claimer: str | None = None,
-        lease_s: float | None = None,
+        lease_s: float = LEASE_S,
         timeout_s: float | None = None,
         poll_interval_s: float = 0.5,
         auto_renew: bool = True,
@@ -133,7 +133,7 @@ class AsyncQueueConsumer(AsyncNamedQueue, Generic[T]):
         self,
         *,
         claimer: str | None = None,
-        lease_s: float | None = None,
+        lease_s: float = LEASE_S,
         timeout_s: float | None = None,
         poll_interval_s: float = 0.5,
         dead_letter_queue: str | None = None,

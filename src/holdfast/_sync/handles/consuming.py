@@ -10,7 +10,7 @@ from holdfast._sync.handles.claimed import QueueClaimContext
 from holdfast._sync.handles.claims import QueueClaim
 from holdfast._sync.handles.naming import NamedQueue
 from holdfast._sync.handles.work import QueueWorkItem
-from holdfast.arguments.claim_options import given_delay, held_s, make_claim
+from holdfast.arguments.claim_options import LEASE_S, given_delay, held_s, make_claim
 from holdfast.arguments.named_claims import Claims, raise_lost
 from holdfast.arguments.options import show_options
 from holdfast.arguments.where import Where
@@ -44,7 +44,7 @@ class QueueConsumer(NamedQueue, Generic[T]):
         self,
         *,
         claimer: str | None = None,
-        lease_s: float | None = None,
+        lease_s: float = LEASE_S,
         timeout_s: float | None = None,
         poll_interval_s: float = 0.5,
         expired_to: ReturnTo = "place",
@@ -65,7 +65,7 @@ class QueueConsumer(NamedQueue, Generic[T]):
         limit: int,
         *,
         claimer: str | None = None,
-        lease_s: float | None = None,
+        lease_s: float = LEASE_S,
         timeout_s: float | None = None,
         poll_interval_s: float = 0.5,
         expired_to: ReturnTo = "place",
@@ -80,7 +80,7 @@ class QueueConsumer(NamedQueue, Generic[T]):
         key: Hashable,
         *,
         claimer: str | None = None,
-        lease_s: float | None = None,
+        lease_s: float = LEASE_S,
         timeout_s: float | None = None,
         poll_interval_s: float = 0.5,
         expired_to: ReturnTo = "place",
@@ -95,7 +95,7 @@ class QueueConsumer(NamedQueue, Generic[T]):
         self,
         *,
         claimer: str | None = None,
-        lease_s: float | None = None,
+        lease_s: float = LEASE_S,
         timeout_s: float | None = None,
         poll_interval_s: float = 0.5,
         auto_renew: bool = True,
@@ -130,7 +130,7 @@ class QueueConsumer(NamedQueue, Generic[T]):
         self,
         *,
         claimer: str | None = None,
-        lease_s: float | None = None,
+        lease_s: float = LEASE_S,
         timeout_s: float | None = None,
         poll_interval_s: float = 0.5,
         dead_letter_queue: str | None = None,

@@ -1,6 +1,6 @@
 """The exceptions of Celery that a task or a caller may meet: `celery.exceptions`."""
 
-from holdfast.errors import JobFailed, TimeLimitExceeded
+from holdfast.errors import JobFailed, Picklable, TimeLimitExceeded
 from holdfast.workers.handlers.outcomes import Bury
 
 TimeoutError = TimeoutError  # noqa: A001, PLW0127 - Celery has it under this name
@@ -11,7 +11,7 @@ Reject = Bury
 """Makes the job a dead letter at once."""
 
 
-class Retry(Exception):  # noqa: N818 - Celery's name
+class Retry(Picklable):
     """Raised by `Task.retry`: the task is tried again."""
 
     def __init__(self, exc: BaseException | None, delay_s: float) -> None:

@@ -5,6 +5,7 @@ from typing import Literal
 from msgspec import Struct
 
 from holdfast.codec import check_duration, keepable
+from holdfast.errors import Picklable
 from holdfast.records import MaybeRaw, Message, seconds_in
 
 TEXT_MOST = 10_000
@@ -44,7 +45,7 @@ class Bury(Exception):  # noqa: N818 - as above
     """Raise it in a handler that can never succeed: the message goes to the dead letters at once."""
 
 
-class Throttle(Exception):  # noqa: N818 - as above
+class Throttle(Picklable):
     """Raise it in a handler whose service asks for less: nothing of the queue, or of the job's group, is handed out for `delay_s` s.
 
     It holds for every worker of the queue. The job goes back to its place, and no attempt is burnt.

@@ -64,7 +64,7 @@ begin
   room := room_of(s, most, takes, now);
   if room > 0 then
     picked := pick_ruled(s, of_key, room, most + {sweep}, takes, now, number);
-    ids := picked.ids[:leading(sizes_of(s.name, picked.ids), used)];
+    ids := picked.ids[:first_fitting(sizes_of(s.name, picked.ids), used)];
     is_cut := is_cut or cardinality(ids) < cardinality(picked.ids);
     ask_at := picked.ask_at;
   end if;
@@ -90,7 +90,7 @@ end
 $$;
 
 -- How many of the first records fit into an answer of which so much is used, none if nothing does.
-create or replace function leading(sizes bigint[], used bigint) returns integer
+create or replace function first_fitting(sizes bigint[], used bigint) returns integer
 language plpgsql as $$
 begin
   return case when used > 0 and used + sizes[1] > answer_bytes() then 0 else fitting(sizes, used) end;
