@@ -2,8 +2,9 @@
 
 import atexit
 import os
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import cache
+from typing import Any
 from urllib.parse import quote
 
 import psycopg
@@ -53,9 +54,18 @@ def empty_postgres_url(role: str = "") -> str:
                     sql.Identifier(schema)
                 )
             )
-            connection.execute(f"truncate {row[0]} restart identity")
+            truncate(connection, row[0])
             connection.execute(sql.SQL("alter sequence {}.numbers restart").format(sql.Identifier(schema)))
     return f"{shared_postgres()}?schema={quote(schema)}"
+
+
+def truncate(connection: "psycopg.Connection[tuple[Any, ...]]", tables: str) -> None:
+    """Empty the tables; what a test has left running may take them in another order, and PostgreSQL then ends one of both."""
+    for _ in range(5):
+        with suppress(psycopg.errors.DeadlockDetected):
+            connection.execute(f"truncate {tables} restart identity")
+            return
+    raise AssertionError("the tables of the test before are still in use")
 
 
 def own_postgres_url() -> str:
