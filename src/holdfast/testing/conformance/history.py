@@ -1,6 +1,6 @@
 """Finished messages that are kept for a while."""
 
-from holdfast.commands import Browse, Claim, Filter, Prune
+from holdfast.commands import Browse, Claim, Clear, Filter, Prune
 from holdfast.stores import Store
 from holdfast.testing.clock import FakeClock
 from holdfast.testing.conformance.asking import JOBS, browse, claim, claim_one, drain, ids, look, move, put, see, settle, stats
@@ -97,6 +97,13 @@ class HistoryConformance(Conformance):
         assert move(store, "ready", ids=["b"]) == ["b"]
         assert ids(claim(store)) == ["b"]
         assert see(store, "b").ended_at is None
+
+    def test_it_is_counted_and_removed_when_its_queue_is_cleared(self, store: Store) -> None:
+        configure(store, keep_done_s=60.0)
+        put(store, "a", "b")
+        settle(store, [claim_one(store)])
+        assert store.execute(Clear("queue", JOBS)) == 2
+        assert (ids(browse(store, "done")), stats(store).done) == ([], 0)
 
     def test_it_cannot_be_settled_again(self, store: Store) -> None:
         configure(store, keep_done_s=60.0)

@@ -94,7 +94,7 @@ end
 --- Remove everything; answer how much there was. Lanes with settings of their own stay, unless the queue is dropped.
 local function clear_queue(queue, drop)
   local count = 0
-  for _, order in ipairs(queue.is_cleared and {} or { "ready", "leased", "dead", "buffered" }) do
+  for _, order in ipairs(queue.is_cleared and {} or { "ready", "leased", "dead", "buffered", "done" }) do
     count = count + call("ZCARD", queue.key .. ":" .. order)
   end
   for _, message in ipairs(queue.changed) do
