@@ -23,6 +23,7 @@ from tests.postgres import empty_postgres_url
 from tests.servers import own_redis_url
 
 SEEDS = range(10)
+"""Histories of plain queues: those with policies go by the full rules."""
 STEPS = 200
 FAST_LEAST = {"memory": 0.4, "sqlite": 0.4, "lmdb": 0.4, "redis": 0.4, "postgres": 0.4}
 FULL_LEAST = 0.1

@@ -42,6 +42,12 @@ HINTED = tuple(queue_topic(queue) for queue in (*QUEUES, GRAVE, BUSY, TENANTS))
 AT_ONCE = ("memory", "sqlite", "lmdb")
 """Stores whose hints are heard in their process before the command returns."""
 
+
+def draws_policies(seed: int) -> bool:
+    """Whether the history of this seed uses groups and policies of queues: half of them, since most queues are plain."""
+    return seed % 20 >= 10
+
+
 RULED = ("memory", "sqlite", "lmdb")
 """Stores that have groups and policies of queues."""
 
@@ -220,7 +226,7 @@ def run(factory: Opens, seed: int, steps: int, dump_to: Path | None = None) -> N
     """Take random steps on both stores; the same seed takes the same steps. A history that fails can be kept in a file."""
     chance = Random(seed)
     twins = Twins(factory)
-    player = Player(twins, chance, PLAIN[seed % len(PLAIN)])
+    player = Player(twins, chance, PLAIN[seed % len(PLAIN)], policies=draws_policies(seed))
     try:
         for number in range(steps):
             player.step(player.pick())
@@ -252,10 +258,10 @@ class Player:
 
     kinds: tuple[str, ...] = (*MAKERS, "advance", "repeat", "reopen", *RULED_MAKERS)
 
-    def __init__(self, twins: Twins, chance: Random, plain: float | None = None) -> None:
+    def __init__(self, twins: Twins, chance: Random, plain: float | None = None, *, policies: bool = True) -> None:
         self.twins = twins
         self.world: World = World(chance, twins.clock.wall_us, plain)
-        self._is_ruled = twins.is_ruled
+        self._is_ruled = twins.is_ruled and policies
         ruled = [weight if self._is_ruled else 0 for _, weight in RULED_MAKERS.values()]
         self._weights = [weight for _, weight in MAKERS.values()] + [20, 4, 1] + ruled
         self._named: list[tuple[int, AnyCommand]] = []
