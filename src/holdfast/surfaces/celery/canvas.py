@@ -27,7 +27,7 @@ class Canvas:
     """Stages, one after the other; each is called with the result of the one before as its first argument."""
 
     def __init__(self, stages: Sequence[Stage]) -> None:
-        self.stages = list(stages)
+        self.stages: list[Stage] = list(stages)
         for signature in self._signatures():
             for option in signature.options:
                 raise ImproperlyConfigured(f"{signature!r} in a canvas: the option {option!r} is not supported there; {IN_TASK}")
