@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     import psycopg
 
     from holdfast.stores import AsyncStore, Executor, Store
+    from holdfast.stores.files.backups import Backups
     from holdfast.stores.seals import Seal
 
 POSTGRES = ("postgresql", "postgres")
@@ -43,6 +44,12 @@ SEALS = {
     **dict.fromkeys(REDIS, ("holdfast.stores.redis.seal", "RedisSeal")),
 }
 """Stores whose seal can be taken off again."""
+
+BACKUPS = {
+    "sqlite": ("holdfast.stores.sqlite.backups", "SqliteBackups"),
+    "lmdb": ("holdfast.stores.lmdb.backups", "LmdbBackups"),
+}
+"""Stores whose files Holdfast itself copies and puts back."""
 
 EXTRAS = {"lmdb": "lmdb", "http": "http", "https": "http", **dict.fromkeys(POSTGRES, "postgres"), **dict.fromkeys(REDIS, "redis")}
 """Stores that need what the base install leaves out, and the extra that brings it."""
@@ -176,6 +183,16 @@ def seal_of(target: str) -> "Seal":
         raise ValueError(f"the seal of a store at {url.scheme}:// cannot be removed: do it {where}")
     made_by: Callable[[Any], Seal] = _class_of(*SEALS[url.scheme], url.scheme)  # type: ignore[assignment]
     return made_by(target if url.scheme in DATABASES else _path_of(url))
+
+
+def backups_of(target: str | None) -> "Backups":
+    """The backups of the store at a URL; without one, of that of `connect`. ValueError for a store that is not a file."""
+    url = _split(target or os.environ.get("HOLDFAST_URL") or f"sqlite:///{quote(str(_default_path(create=False)))}")
+    if url.scheme not in BACKUPS:
+        how = "on the machine that has the store" if url.scheme in SERVERS else "with the tools of the database, or use `holdfast export`"
+        raise ValueError(f"a store at {url.scheme}:// is not a file: back it up and restore it {how}")
+    made_by: Callable[[Path], Backups] = _class_of(*BACKUPS[url.scheme], url.scheme)  # type: ignore[assignment]
+    return made_by(_path_of(url))
 
 
 async def open_async(

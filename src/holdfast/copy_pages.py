@@ -52,6 +52,9 @@ class Place(Struct, frozen=True, array_like=True):
         return self if self.part == beginning.part else None
 
 
+BEGINNING = Place()
+
+
 class Page(Struct, frozen=True):
     """What one command takes into the target, and how far that is."""
 

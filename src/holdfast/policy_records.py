@@ -12,7 +12,7 @@ GroupMode = Literal["fair", "strict"]
 Order = Literal["fifo", "lifo"]
 GroupDead = Literal["pass", "hold"]
 LateTo = Literal["drop", "dead"]
-LaneOrder = Literal["turn", "wakes", "name"]
+LaneOrder = Literal["wakes", "name"]
 Kind = Literal["queue", "dict"]
 
 BACKOFF_DOUBLINGS: Final = 40
@@ -58,9 +58,14 @@ class Policy(Struct, frozen=True, gc=False, omit_defaults=True):
         return self.order != "fifo" or self.aging_s is not None
 
     @property
+    def has_gate(self) -> bool:
+        """Whether the queue as a whole has a limit or a rate."""
+        return self.limit is not None or self.rate is not None
+
+    @property
     def rules_claims(self) -> bool:
         """Whether a claim has to look at more than the line."""
-        return self.has_lanes or self.limit is not None or self.rate is not None or self.keep_done_s is not None
+        return self.has_lanes or self.has_gate or self.keep_done_s is not None
 
     @property
     def shapes_claims(self) -> bool:

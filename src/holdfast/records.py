@@ -128,7 +128,7 @@ class Message(Struct, frozen=True, gc=False, omit_defaults=True):
         """Whether it had to be started by now and never was."""
         return self.start_by is not None and self.start_by <= now and self.attempts == 0
 
-    def leased(self, holder: str, token: int, now: int, until: int, expired_to: ReturnTo) -> "Message":
+    def leased(self, holder: str, token: int, now: int, until: int, expired_to: ReturnTo, *, tied: int = 0) -> "Message":
         return replace(
             self,
             state="leased",
@@ -138,6 +138,7 @@ class Message(Struct, frozen=True, gc=False, omit_defaults=True):
             until=until,
             expired_to=expired_to,
             attempts=self.attempts + 1,
+            tied=tied,
         )
 
     def returned(self, position: int, *, failed: bool, ending: Ending) -> "Message":

@@ -19,7 +19,9 @@ __all__ = [
     "DictResponse",
     "Explanation",
     "GroupInfo",
+    "LeaseGrant",
     "LeaseHolder",
+    "LeaseInfo",
     "MessageId",
     "Missing",
     "QueueMessage",
@@ -101,6 +103,28 @@ class LeaseHolder(Struct, frozen=True):
     holder: str
     token: int
     since: datetime | None
+
+
+class LeaseGrant(LeaseHolder, frozen=True):
+    """The same, and until when if it is not renewed; None is for ever."""
+
+    until: datetime | None
+
+
+class LeaseInfo(Struct, frozen=True):
+    """One lock, election, semaphore or key of a dict that is held, and by whom."""
+
+    name: Any
+    """Of a lease on a key of a dict, the key."""
+    kind: str | None
+    """`lock`, `election`, `semaphore` or `rwlock`; None for a key of a dict."""
+    holders: tuple[LeaseGrant, ...]
+    """By when their leases end. Of those with capacity at most 100 for all that are listed, and at least one for each."""
+    capacity: int | None = None
+    """Of a semaphore, a read-write lock or a fair lock; None for others, as are the rest: no store knows who waits for a plain lock."""
+    used: int | None = None
+    waiting: int | None = None
+    """How many stand in line; those who gave up are counted until the next one asks."""
 
 
 class WatchEvent(Struct, frozen=True):

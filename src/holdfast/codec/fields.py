@@ -250,6 +250,7 @@ AFTER: Final = Whole("after", -1, _INT53)
 REVISION: Final = number("revision")
 FENCE: Final = Whole("fence", 0, _INT53, optional=True)
 TOKEN: Final = number("token")
+HELD_TOKEN: Final = Whole("token", 0, _INT53, optional=True)
 AT: Final = moment("at", optional=True)
 BY: Final = Number("by")
 
@@ -272,6 +273,7 @@ COST: Final = Whole("cost", 1, _INT32)
 TTL_S: Final = Seconds("ttl_s", zero=False, optional=True)
 KEEP_S: Final = Seconds("keep_s")
 OLDER_THAN_S: Final = Seconds("older_than_s", optional=True)
+NEWER_THAN_S: Final = Seconds("newer_than_s", optional=True)
 
 TAKE: Final = Flag("take")
 COUNTS: Final = Flag("counts")
@@ -287,6 +289,7 @@ FORGET: Final = Flag("forget")
 DONE: Final = Flag("done")
 
 MERGE: Final = Flag("merge")
+LOST: Final = Flag("lost")
 SEALED_AT: Final = number("at")
 TARGET_AT: Final = Whole("target_at", 0, _INT53, optional=True)
 
@@ -319,6 +322,7 @@ def place_text(field: str) -> Text:
     return Text(field, _PLACE_BYTES)
 
 
+REASON: Final = Text("reason", 1_000, 1)
 SOURCE: Final = place_text("source")
 HOLDER: Final = name_text("holder")
 CLAIM_KEY: Final = key_text("key", optional=True)
@@ -336,4 +340,6 @@ AFTER_KEY: Final = key_text("after", optional=True)
 AFTER_NAME: Final = name_text("after", optional=True)
 AFTER_FENCE: Final = Row("after", (name_text("after"), key_text("after")))
 ERROR_CONTAINS: Final = error_text("error_contains")
+ERROR_CLASS: Final = name_text("error_class", optional=True)
+VALUE_CONTAINS: Final = error_text("value_contains")
 KEY_PREFIX: Final = key_text("key_prefix", optional=True)

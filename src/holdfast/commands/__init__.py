@@ -1,16 +1,19 @@
 """All commands of a store."""
 
 from holdfast.commands.acquired import Acquired
+from holdfast.commands.breaking import Break, Broken
 from holdfast.commands.change import Change, Written
 from holdfast.commands.claim_line import Claimed
 from holdfast.commands.claiming import Claim
 from holdfast.commands.command import Command, run
 from holdfast.commands.configuring import Configure
 from holdfast.commands.copying import BeginImport, Copying, EndImport, Import, Seal
+from holdfast.commands.counting import Counted, Counts, QueueCount
 from holdfast.commands.dicts import Entries, Length, Read, Write
 from holdfast.commands.events import Changes, Page, Prune
 from holdfast.commands.fences import LowerFences
 from holdfast.commands.groups import Grouped, Groups
+from holdfast.commands.lease_list import Holding, Leases, Listed
 from holdfast.commands.leases import Acquire, LeaseName, Release, Released, Renew, Renewed
 from holdfast.commands.looking import Look, Looked
 from holdfast.commands.moving import Browse, Browsed, Count, Move, Moved
@@ -29,6 +32,8 @@ __all__ = [
     "Acquired",
     "AnyCommand",
     "BeginImport",
+    "Break",
+    "Broken",
     "Browse",
     "Browsed",
     "Change",
@@ -40,6 +45,8 @@ __all__ = [
     "Configure",
     "Copying",
     "Count",
+    "Counted",
+    "Counts",
     "EndImport",
     "Entries",
     "Extend",
@@ -49,10 +56,13 @@ __all__ = [
     "Grouped",
     "Groups",
     "Held",
+    "Holding",
     "Import",
     "Item",
     "LeaseName",
+    "Leases",
     "Length",
+    "Listed",
     "Look",
     "Looked",
     "LowerFences",
@@ -64,6 +74,7 @@ __all__ = [
     "Prune",
     "Put",
     "Puts",
+    "QueueCount",
     "Read",
     "Release",
     "Released",

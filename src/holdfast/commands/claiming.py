@@ -5,7 +5,6 @@ from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar, Self
 
 from msgspec import Struct, json
-from msgspec.structs import replace
 
 from holdfast.codec import DURATION_MAX_S, Limits, check_batch, check_name
 from holdfast.codec.fields import BY_POLICY, CLAIM_KEY, HOLDER, LEASE_S, LIMIT, MAX_ATTEMPTS, TAKE, Field, check_fields
@@ -143,14 +142,15 @@ class Claim(Command[Claimed], frozen=True):
         drafts.append(event(self.queue, "claimed", plan.chosen, holder=self.holder))
         token = tx.append(drafts) + len(drafts) - 1
         until = end_of(tx.now, self.lease_under(None if plan.settings is None else plan.settings.policy))
+        claim = (self.holder, token, tx.now, until, self.expired_to)
+        messages = [message.leased(*claim, tied=0 if message.group is None else TOLD_GROUP) for message in plan.chosen]
         if self.take:
             self._remove(tx, plan.chosen)
         else:
-            plan.chosen = [message if message.group is None else replace(message, tied=TOLD_GROUP) for message in plan.chosen]
-            tx.lease(plan.chosen, self.holder, token, until, self.expired_to)
+            tx.lease(messages, self.holder, token, until, self.expired_to)
         if plan.settings is not None and plan.settings.maxsize is not None:
-            resize(tx, self.queue, -len(plan.chosen))
-        return Claimed([message.leased(self.holder, token, tx.now, until, self.expired_to) for message in plan.chosen])
+            resize(tx, self.queue, -len(messages))
+        return Claimed(messages)
 
     def _write_sweep(self, tx: Transaction, plan: "ClaimPlan") -> list[Draft]:
         drafts = []

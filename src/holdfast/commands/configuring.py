@@ -117,11 +117,20 @@ class Configure(Command[Settings], frozen=True):
             after = replace(after, throttled_until=tx.now + moment_in(self.throttle_s) if self.throttle_s else 0)
         return before, self._with_policy(tx, after)
 
+    def is_kept_by(self, settings: Settings) -> bool:
+        """Whether the settings are already as asked. Those of a group and throttles are not looked at: they may always change something."""
+        if self.group is not None or self.throttle_s is not UNSET:
+            return False
+        is_same = self.paused in (UNSET, settings.paused) and self.maxsize in (UNSET, settings.maxsize)
+        return is_same and self._policy_after(settings) == (settings.policy or NO_POLICY)
+
+    def _policy_after(self, settings: Settings) -> Policy:
+        return replace(settings.policy or NO_POLICY, **{name: value for name in POLICIES if (value := getattr(self, name)) is not UNSET})
+
     def _with_policy(self, tx: Transaction, settings: Settings) -> Settings:
-        given = {name: value for name in POLICIES if (value := getattr(self, name)) is not UNSET}
-        if not given:
+        policy = self._policy_after(settings)
+        if policy == (settings.policy or NO_POLICY):
             return settings
-        policy = replace(settings.policy or NO_POLICY, **given)
         check_clashes(self.name, policy)
         check_rebuild(tx, self.name, settings.policy, policy)
         return replace(settings, policy=None if policy == NO_POLICY else policy)

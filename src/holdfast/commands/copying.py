@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from holdfast.codec import Limits, check_batch
-from holdfast.codec.fields import MERGE, SEALED_AT, SOURCE, TARGET_AT, Field, check_fields, place_text
+from holdfast.codec.fields import LOST, MERGE, SEALED_AT, SOURCE, TARGET_AT, Field, check_fields, place_text
 from holdfast.commands.command import Command, Resource
 from holdfast.commands.dicts import living
 from holdfast.commands.endings import by_queue, resize
@@ -98,12 +98,14 @@ class BeginImport(Command[Copying], frozen=True):
 
     verb: ClassVar[Verb] = "admin"
     answer_type: ClassVar[Any] = Copying
-    checked: ClassVar[tuple[Field, ...]] = (SOURCE, MERGE)
+    checked: ClassVar[tuple[Field, ...]] = (SOURCE, MERGE, LOST)
 
     source: str
     survey: Surveyed
     merge: bool = False
     """Into what is there already; else the target must be empty."""
+    lost: bool = False
+    """Whether the numbers up to the survey's were given out here and then lost with the data: no fence is let in that is one of them."""
 
     def __post_init__(self) -> None:
         check_fields(self, self.checked)
@@ -128,7 +130,7 @@ class BeginImport(Command[Copying], frozen=True):
     def write(self, tx: Transaction, plan: tuple[Copying, bool]) -> Copying:
         copying, is_new = plan
         if is_new:
-            tx.raise_numbers(self.survey.latest + 1, copying.base + self.survey.next_n)
+            tx.raise_numbers(self.survey.latest + 1, copying.base + self.survey.next_n, lost=self.lost)
             tx.save_copying(copying)
         return copying
 

@@ -23,7 +23,7 @@ from holdfast.commands.change import NULL, Change, Written
 from holdfast.commands.command import COUNTED, Command, Resource
 from holdfast.commands.names import Renamer, Verb, renamed
 from holdfast.commands.plain import is_plain
-from holdfast.commands.refusal_errors import fence_too_high, no_number, no_rate, not_written, out_of_range
+from holdfast.commands.refusal_errors import fence_lost, fence_too_high, no_number, no_rate, not_written, out_of_range
 from holdfast.commands.topics import dict_topic
 from holdfast.commands.transaction import Draft, Transaction
 from holdfast.policy_records import Settings
@@ -167,7 +167,7 @@ class Write(Command[list[Written]], frozen=True):
     def check(self, tx: Transaction) -> "WritePlan":
         keys = [change.key for change in self.changes]
         known = tx.entries(self.dict, keys)
-        self._refuse_high_fences(tx)
+        self._refuse_foreign_fences(tx)
         named = [(self.dict, change.key) for change in self.changes if change.lease is not None]
         leases = tx.leases(named) if named else {}
         answers = [self._answer(tx, change, known.get(change.key), leases) for change in self.changes]
@@ -176,13 +176,15 @@ class Write(Command[list[Written]], frozen=True):
         tx.allowance.bring(answer.entry for answer in answers if answer.entry is not None)
         return WritePlan(tx.settings("dict", self.dict), answers, known)
 
-    def _refuse_high_fences(self, tx: Transaction) -> None:
-        """Refuse a change whose fence is above every token given out."""
+    def _refuse_foreign_fences(self, tx: Transaction) -> None:
+        """Refuse a change whose fence is not a token of this store: above all of them, or lost when a backup was restored."""
         fenced = {change.key: change.fence for change in self.changes if change.fence is not None}
         newest = tx.latest() if fenced else 0
         for key, fence in fenced.items():
             if fence > newest:
                 raise fence_too_high(self.dict, key, fence, newest)
+            if tx.was_skipped(fence):
+                raise fence_lost(self.dict, key, fence)
 
     def _answer(
         self,

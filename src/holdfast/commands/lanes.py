@@ -20,6 +20,8 @@ from holdfast.records import Message, moment_in
 FARTHEST: Final = 2**53 - 1
 """Ranks beyond are cut: every store keeps whole numbers up to this one."""
 
+NOTHING: Final[Mapping[str, int | None]] = {}
+
 
 def lined(message: Message, policy: Policy | None, now: int) -> Message:
     """The ready message where it stands in its queue: in its lane, out of line while it is not due, or in the one line for all."""
@@ -30,7 +32,7 @@ def lined(message: Message, policy: Policy | None, now: int) -> Message:
         return message  # It keeps its place, and holds the others up until it is due.
     if message.position > now:
         return replace(message, lane=lane, level=0, rank=None)
-    return replace(message, lane=lane, level=_level(message, policy), rank=_rank(message, policy))
+    return replace(message, lane=lane, level=level_of(policy, message.priority), rank=rank_of(policy, message.priority, message.position))
 
 
 def lane_of(message: Message, policy: Policy | None) -> str | None:
@@ -40,14 +42,16 @@ def lane_of(message: Message, policy: Policy | None) -> str | None:
     return (message.group or "") if policy.groups is not None else ""
 
 
-def _level(message: Message, policy: Policy) -> int:
-    return 0 if policy.groups == "strict" or policy.aging_s is not None else message.priority
+def level_of(policy: Policy, priority: int) -> int:
+    """Messages of a higher level come first in their lane."""
+    return 0 if policy.groups == "strict" or policy.aging_s is not None else priority
 
 
-def _rank(message: Message, policy: Policy) -> int:
-    rank = -message.position if policy.order == "lifo" else message.position
+def rank_of(policy: Policy, priority: int, position: int) -> int:
+    """The place of a message among those of its level."""
+    rank = -position if policy.order == "lifo" else position
     if policy.aging_s is not None:
-        rank -= message.priority * moment_in(policy.aging_s)
+        rank -= priority * moment_in(policy.aging_s)
     return max(-FARTHEST, min(FARTHEST, rank))
 
 
@@ -84,16 +88,20 @@ def used(rate: Rate, tat: int, now: int, count: int) -> int:
     return max(tat, now) + count * rate.interval_us
 
 
-def refreshed(lane: Lane, policy: Policy, head: Message | None, now: int, number: int) -> Lane:
-    """The lane as it follows from its first message in line, its claims, its rate and its settings; `number` is its turn if it has none."""
+def refreshed(lane: Lane, policy: Policy, first_at: int | None, now: int, number: int) -> Lane:
+    """The lane as it follows from the position of its first message in line, its claims, its rate and its settings.
+
+    `number` is its turn if it has none.
+    """
     own, limit = lane.own, limit_of(lane, policy)
-    if head is None and not lane.live:
-        ends = max(lane.tat, lane.throttled_until)
+    if first_at is None and not lane.live:
+        # Of a queue without groups only settings are kept: no claim would look when it wakes.
+        ends = 0 if policy.groups is None else max(lane.tat, lane.throttled_until)
         return replace(lane, turn=0, place=0, credit=0, open=False, wakes=ends if ends > now else None)
     opens = max(free_at(rate_of(lane, policy), lane.tat), lane.throttled_until)
-    if head is not None and policy.groups == "strict":
-        opens = max(opens, head.position)
-    may = head is not None and not own.paused and (limit is None or lane.live < limit)
+    if first_at is not None and policy.groups == "strict":
+        opens = max(opens, first_at)
+    may = first_at is not None and not own.paused and (limit is None or lane.live < limit)
     begins = lane.turn == 0
     return replace(
         lane,
@@ -105,10 +113,12 @@ def refreshed(lane: Lane, policy: Policy, head: Message | None, now: int, number
 
 
 class Touched(Struct):
-    """What a step does to a lane: claims that ended, and messages that came into line."""
+    """What a step does to a lane: claims that ended, and messages that came."""
 
     ended: int = 0
     arrived: int = 0
+    may_close: bool = False
+    """Whether it did more than add messages that are due: only then an open lane may have to be closed."""
 
 
 def follow(tx: Transaction, left: Iterable[Message], entered: Iterable[Message], number: int | None = None) -> None:
@@ -119,14 +129,19 @@ def follow(tx: Transaction, left: Iterable[Message], entered: Iterable[Message],
     touched: dict[str, dict[str, Touched]] = {}
     freed: dict[str, int] = {}
     for message in left:
-        if message.lane is not None:
-            lane = touched.setdefault(message.queue, {}).setdefault(message.lane, Touched())
-            lane.ended += message.tied & SLOT_OF_GROUP and message.state == "leased"
-        if message.tied & SLOT_OF_QUEUE and message.state == "leased":
+        is_held, tied = message.state == "leased", message.tied
+        if is_held and tied & SLOT_OF_QUEUE:
             freed[message.queue] = freed.get(message.queue, 0) + 1
+        # What is claimed without a slot stands in no line, and its lane knows nothing of it.
+        if message.lane is not None and (not is_held or tied & SLOT_OF_GROUP):
+            lane = touched.setdefault(message.queue, {}).setdefault(message.lane, Touched())
+            lane.ended += is_held
+            lane.may_close = True
     for message in entered:
         if message.lane is not None and message.state == "ready":
-            touched.setdefault(message.queue, {}).setdefault(message.lane, Touched()).arrived += 1
+            lane = touched.setdefault(message.queue, {}).setdefault(message.lane, Touched())
+            lane.arrived += 1
+            lane.may_close = lane.may_close or (message.rank is not None and message.position > tx.now)
     for queue, count in freed.items():
         free_slots(tx, queue, count)
     for queue, lanes in touched.items():
@@ -160,6 +175,7 @@ def give_back(tx: Transaction, queue: str, messages: Sequence[Message]) -> None:
             changed.append(replace(lane, tat=lane.tat - count * rate.interval_us))
     if changed:
         tx.save_lanes(changed)
+        refresh(tx, settings, {lane.name: Touched() for lane in changed})
 
 
 def refresh(tx: Transaction, settings: Settings | None, touched: Mapping[str, Touched], number: int | None = None) -> None:
@@ -167,16 +183,25 @@ def refresh(tx: Transaction, settings: Settings | None, touched: Mapping[str, To
     if settings is None or settings.policy is None or settings.policy.groups is None or not touched:
         _announce_plain(tx, settings, touched)
         return
-    known = tx.lanes(settings.name, touched)
-    lanes = [known.get(name) or Lane(settings.name, name) for name in touched]
-    if any(one.ended for one in touched.values()):
-        lanes = [replace(lane, live=max(0, lane.live - touched[lane.name].ended)) for lane in lanes]
-    for lane in save_refreshed(tx, settings.policy, lanes, number):
-        before, change = known.get(lane.name), touched[lane.name]
-        if lane.open and (change.arrived or before is None or not before.open):
-            tx.wake(queue_topic(lane.queue), max(1, change.arrived))
-        elif lane.wakes is not None and (before is None or before.wakes is None or lane.wakes < before.wakes):
-            tx.wake(queue_topic(lane.queue), 1)
+    queue, policy = settings.name, settings.policy
+    known = tx.lanes(queue, touched)
+    lanes = []
+    for name, change in touched.items():
+        lane = known.get(name) or Lane(queue, name)
+        if lane.open and not change.may_close:
+            tx.wake(queue_topic(queue), change.arrived)
+        else:
+            lanes.append(replace(lane, live=max(0, lane.live - change.ended)) if change.ended else lane)
+    for lane in save_refreshed(tx, policy, lanes, number):
+        announce_lane(tx, known.get(lane.name), lane, touched[lane.name].arrived)
+
+
+def announce_lane(tx: Transaction, before: Lane | None, lane: Lane, arrived: int) -> None:
+    """Wake waiters of the queue for a lane that gives something now, or sooner than it would have."""
+    if lane.open and (arrived or before is None or not before.open):
+        tx.wake(queue_topic(lane.queue), max(1, arrived))
+    elif lane.wakes is not None and (before is None or before.wakes is None or lane.wakes < before.wakes):
+        tx.wake(queue_topic(lane.queue), 1)
 
 
 def _announce_plain(tx: Transaction, settings: Settings | None, touched: Mapping[str, Touched]) -> None:
@@ -186,13 +211,22 @@ def _announce_plain(tx: Transaction, settings: Settings | None, touched: Mapping
         tx.wake(queue_topic(settings.name), count)
 
 
-def save_refreshed(tx: Transaction, policy: Policy, lanes: Sequence[Lane], number: int | None = None) -> list[Lane]:
-    """Bring lanes of one queue up to date, and save them; return them as they are now."""
+def save_refreshed(
+    tx: Transaction, policy: Policy, lanes: Sequence[Lane], number: int | None = None, firsts: Mapping[str, int | None] = NOTHING
+) -> list[Lane]:
+    """Bring lanes of one queue up to date, and save them; return them as they are now.
+
+    `firsts` has the positions of the first in line of those of which they are known.
+    """
     if not lanes:
         return []
-    heads = tx.lane_heads(lanes[0].queue, {lane.name: 1 for lane in lanes})
-    number = tx.latest() if number is None else number
-    after = [refreshed(lane, policy, next(iter(heads.get(lane.name, ())), None), tx.now, number) for lane in lanes]
+    unknown = {lane.name: 1 for lane in lanes if lane.name not in firsts}
+    if unknown:
+        heads = tx.lane_heads(lanes[0].queue, unknown)
+        firsts = {**firsts, **{name: heads[name][0].position if name in heads else None for name in unknown}}
+    if number is None:
+        number = tx.latest() if any(not lane.turn for lane in lanes) else 0
+    after = [refreshed(lane, policy, firsts[lane.name], tx.now, number) for lane in lanes]
     tx.save_lanes(after)
     return after
 

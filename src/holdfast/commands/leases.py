@@ -308,9 +308,9 @@ class Release(Command[Released], frozen=True):
         return Released([is_held(one) for one in plan])
 
 
-def end_leases(tx: Transaction, leases: Sequence[Lease]) -> None:
+def end_leases(tx: Transaction, leases: Sequence[Lease], event: str = "released", **facts: object) -> None:
     """Give leases back, tell of it, and wake who waits for them."""
-    tx.append([Draft(log_topic(lease.dict, lease.key), "released", {"key": lease.key, "holder": lease.holder}) for lease in leases])
+    tx.append([Draft(log_topic(lease.dict, lease.key), event, {"key": lease.key, "holder": lease.holder, **facts}) for lease in leases])
     tx.save_leases([lease.released() for lease in leases])
     for lease in leases:
         tx.wake(lease_topic(lease.dict, lease.key), 1)

@@ -18,6 +18,9 @@ S = TypeVar("S", bound=Struct)
 Verb = Literal["read", "put", "claim", "write", "hold", "manage", "signal", "admin"]
 """What a command does to what it names, in the word that a token's scope allows it by."""
 
+Listable = Kind | Literal["lease"]
+"""What has names that can be listed."""
+
 Whole = Literal["log", "copy"]
 """A command about no single thing: it keeps the log short, or copies the store."""
 
@@ -37,7 +40,7 @@ class Renamer(Protocol):
         """The dict and key of a lease; a lock or an election has no dict, and its key is its name."""
         ...
 
-    def listed(self, kind: Kind, prefix: str, after: str | None, verb: Verb, *, exact: bool) -> tuple[str, str | None]:
+    def listed(self, kind: Listable, prefix: str, after: str | None, verb: Verb, *, exact: bool) -> tuple[str, str | None]:
         """A list of names by their prefix, from behind one of them."""
         ...
 

@@ -49,7 +49,7 @@ class Clear(Command[int], frozen=True):
         yield (self.kind, self.name), True
 
     def check(self, tx: Transaction) -> tuple[Settings | None, list[Lease]]:
-        leases = list(tx.scan_leases(self.name)) if self.kind == "dict" and self.drop else []
+        leases = list(tx.leases_of(self.name)) if self.kind == "dict" and self.drop else []
         return tx.settings(self.kind, self.name), leases
 
     def write(self, tx: Transaction, plan: tuple[Settings | None, list[Lease]]) -> int:

@@ -125,6 +125,14 @@ def fence_too_high(dict: str, key: str, fence: int, newest: int) -> Refused:
     )
 
 
+def fence_lost(dict: str, key: str, fence: int) -> Refused:
+    """A fence that was a token before a backup took the place of the data."""
+    return Refused(
+        f"key {key} of dict {dict!r}: fence {fence} was given out after the backup that this store was restored from; nothing was written: "
+        "acquire the lease or claim the message again"
+    )
+
+
 def no_number(dict: str, key: str) -> Refused:
     """An increment met something else."""
     return Refused(f"key {key} of dict {dict!r} is not a number and cannot be incremented; nothing was written")

@@ -23,7 +23,8 @@ from holdfast.commands.lanes import (
     share_out,
     used,
 )
-from holdfast.commands.transaction import Draft, Transaction
+from holdfast.commands.one_each import claim_one_each
+from holdfast.commands.transaction import Draft, OpenLanes, Transaction
 from holdfast.policy_records import KEPT_WHEN_DONE, SLOT_OF_GROUP, SLOT_OF_QUEUE, TOLD_GROUP, Lane, Policy, Settings
 from holdfast.records import NEVER, Message, end_of, seconds_in
 
@@ -44,23 +45,37 @@ class RuledClaim:
         """How much of what time has overtaken one claim looks after."""
         self._is_cut = False
         """Whether it saw only a part of that."""
-        self._before = tx.latest()
+        self._before: int | None = None
+        """The number of the last event before this claim's, once it was asked for."""
         self._lanes: list[Lane] = []
         """Those that gave something, as they are before."""
         self._shares: Shares | None = None
+        self._behind: dict[str, int | None] = {}
+        """The positions of the second in line, of lanes of which they are known."""
 
     def claim(self) -> Claimed:
         now, until = self._tx.now, self._settings.throttled_until
         if self._settings.paused or until > now:
             return self._nothing(seconds_in(until - now) if until > now and not self._settings.paused else None)
-        self._sweep()
+        has_groups = self._policy.groups is not None and self._command.key is None
+        opened = self._tx.open_lanes(self._queue, self._command.limit) if has_groups else None
+        if opened is None or opened.is_overdue:
+            self._sweep()
+            opened = None
+        elif (
+            self._settings.maxsize is None
+            and not until
+            and (claimed := claim_one_each(self._tx, self._command, self._policy, opened.lanes))
+        ):
+            return claimed
         # As they are by now: an ended lease may have freed a place.
-        self._settings = self._tx.settings("queue", self._queue) or self._settings
+        if opened is None or self._policy.has_gate or until:
+            self._settings = self._tx.settings("queue", self._queue) or self._settings
         if until:
             self._settings = replace(self._settings, throttled_until=0)
             self._tx.save_settings(self._settings)
         room = self._room()
-        chosen = self._choose(room) if room > 0 else []
+        chosen = self._choose(room, opened) if room > 0 else []
         return self._hand_out(chosen) if chosen else self._nothing(self._due_in_s(is_paced=not room))
 
     def _nothing(self, due_in_s: float | None) -> Claimed:
@@ -72,11 +87,19 @@ class RuledClaim:
         overdue = (tx.line(self._queue, 0, self._most) if key is None else key_line(tx, self._queue, key)).overdue
         self._is_cut = len(overdue) >= self._most
         if overdue:
+            self._number_before()
             self._sweep_messages(overdue)
         if self._policy.groups is not None:
             asleep = tx.find_lanes(self._queue, "wakes", self._most)
             self._is_cut = self._is_cut or len(asleep) >= self._most
-            save_refreshed(tx, self._policy, asleep, self._before)
+            if asleep:
+                save_refreshed(tx, self._policy, asleep, self._number_before())
+
+    def _number_before(self) -> int:
+        """The turn of lanes that begin: they come before what this claim serves."""
+        if self._before is None:
+            self._before = self._tx.latest()
+        return self._before
 
     def _sweep_messages(self, overdue: Sequence[Message]) -> None:
         tx, now = self._tx, self._tx.now
@@ -91,7 +114,7 @@ class RuledClaim:
             drafts += self._drop_late(late)
         if drafts:
             tx.append(drafts)
-        follow(tx, [*expired, *late], [*endings.entered, *due], self._before)
+        follow(tx, [*expired, *late], [*endings.entered, *due], self._number_before())
 
     def _drop_late(self, late: list[Message]) -> list[Draft]:
         tx, told = self._tx, event(self._queue, "expired", late, started=False)
@@ -109,12 +132,12 @@ class RuledClaim:
             room = min(room, limit - self._settings.live)
         return allowed(self._policy.rate, self._settings.tat, self._tx.now, room) if room > 0 else -1
 
-    def _choose(self, room: int) -> list[Message]:
+    def _choose(self, room: int, opened: OpenLanes | None) -> list[Message]:
         tx, queue = self._tx, self._queue
         if self._command.key is not None:
             return self._fitting(self._under_key(self._command.key))
         if self._policy.groups is not None:
-            return self._fitting(self._from_lanes(room))
+            return self._fitting(self._from_lanes(room, opened))
         if self._policy.has_lanes:
             return self._fitting(tx.lane_heads(queue, {"": room}).get("", []))
         return tx.allowance.leading(tx.line(queue, room, 0).heads)
@@ -136,25 +159,46 @@ class RuledClaim:
         self._lanes = [lane]
         return [message]
 
-    def _from_lanes(self, room: int) -> list[Message]:
+    def _from_lanes(self, room: int, opened: OpenLanes | None) -> list[Message]:
         """The messages that the open lanes give, in the order in which they do."""
         tx, passed = self._tx, 0
         while True:
-            lanes = tx.find_lanes(self._queue, "turn", room)
-            most = {lane.name: min(room, self._most_of(lane)) for lane in lanes}
-            heads = self._heads(lanes, most, room)
-            empty = [lane for lane in lanes if not heads.get(lane.name)]
+            found = (opened or tx.open_lanes(self._queue, room)).lanes[:room]
+            most = [0 if one.first is None else min(room, self._most_of(one.lane)) for one in found]
+            empty = [one.lane for one, count in zip(found, most, strict=True) if not count]
             if not empty:
                 break
-            save_refreshed(tx, self._policy, empty, self._before)
-            passed += len(empty)
+            save_refreshed(tx, self._policy, empty, self._number_before())
+            passed, opened = passed + len(empty), None
             if passed >= self._most:
                 self._is_cut = True
                 return []
-        shares = share_out([(lane, len(heads[lane.name])) for lane in lanes], room)
-        given = {lane.name: iter(heads[lane.name]) for lane in lanes}
-        self._lanes, self._shares = lanes, shares
-        return [next(given[lanes[place].name]) for place in shares.order]
+        self._lanes = [one.lane for one in found]
+        self._behind = {one.lane.name: one.next_at for one in found}
+        heads = [[one.first] for one in found if one.first is not None]
+        self._shares = self._share_out(heads, most, room)
+        given = [iter(line) for line in heads]
+        return [next(given[place]) for place in self._shares.order]
+
+    def _share_out(self, heads: list[list[Message]], most: list[int], room: int) -> Shares:
+        """What each lane gives of its line, of which only the first is known; more is read of those that would give more."""
+        lanes = self._lanes
+        shares = share_out([(lane, 1) for lane in lanes], room)
+        if len(lanes) == room and all(lane.credit == 1 for lane in lanes):
+            return shares
+        wanted = {place: 1 for place, _ in enumerate(lanes)}
+        while True:
+            wanted = {
+                place: min(most[place], max(lanes[place].credit, 2 * wanted[place]))
+                for place in wanted
+                if shares.given[place].taken == len(heads[place]) == wanted[place] < most[place]
+            }
+            if not wanted:
+                return shares
+            lines = self._tx.lane_heads(self._queue, {lanes[place].name: count for place, count in wanted.items()})
+            for place in wanted:
+                heads[place] = lines.get(lanes[place].name, heads[place])
+            shares = share_out([(lane, len(line)) for lane, line in zip(lanes, heads, strict=True)], room)
 
     def _most_of(self, lane: Lane) -> int:
         """How many messages the lane's own limit and rate let through."""
@@ -163,40 +207,33 @@ class RuledClaim:
             room = min(room, limit - lane.live)
         return allowed(rate_of(lane, self._policy), lane.tat, self._tx.now, room) if room > 0 else 0
 
-    def _heads(self, lanes: Sequence[Lane], most: dict[str, int], room: int) -> dict[str, list[Message]]:
-        """As many messages of each lane as it may have to give: few at first, and more of those that gave all of them."""
-        wanted = {lane.name: min(most[lane.name], lane.credit) for lane in lanes if most[lane.name]}
-        heads: dict[str, list[Message]] = {}
-        while wanted:
-            heads |= self._tx.lane_heads(self._queue, wanted)
-            shares = share_out([(lane, len(heads.get(lane.name, ()))) for lane in lanes], room)
-            asked, wanted = wanted, {}
-            for one in shares.given:
-                name = one.lane.name
-                if name in asked and one.taken == len(heads.get(name, ())) == asked[name] < most[name]:
-                    wanted[name] = min(most[name], 2 * asked[name])
-        return heads
-
     def _hand_out(self, chosen: list[Message]) -> Claimed:
         tx, command = self._tx, self._command
         token = tx.append([event(self._queue, "claimed", chosen, holder=command.holder)])
         lanes = self._lanes_behind(chosen, token)
         limits = {lane.name: limit_of(lane, self._policy) for lane in lanes}
-        chosen = [replace(message, tied=self._ties(message, limits)) for message in chosen]
         until = end_of(tx.now, command.lease_under(self._policy))
+        claim = (command.holder, token, tx.now, until, command.expired_to)
+        messages = [message.leased(*claim, tied=self._ties(message, limits)) for message in chosen]
         if command.take:
-            finish(tx, self._queue, [message.leased(command.holder, token, tx.now, until, command.expired_to) for message in chosen])
+            finish(tx, self._queue, messages)
         else:
-            tx.lease(chosen, command.holder, token, until, command.expired_to)
+            tx.lease(messages, command.holder, token, until, command.expired_to)
         if self._settings.maxsize is not None:
             resize(tx, self._queue, -len(chosen))
-        self._use_gate(len(chosen), token)
-        save_refreshed(tx, self._policy, lanes)
+        if self._policy.has_gate:
+            self._use_gate(len(chosen), token)
+        save_refreshed(tx, self._policy, lanes, token, self._firsts_behind())
         if command.take:
             promote(tx, self._queue, chosen)
-        messages = [message.leased(command.holder, token, tx.now, until, command.expired_to) for message in chosen]
         own = any(lane.own.limit is not None or lane.own.rate is not None for lane in lanes)
         return Claimed(messages, careful=self._policy.is_careful or own)
+
+    def _firsts_behind(self) -> dict[str, int | None]:
+        """The positions of the first in line behind the claim, of lanes that gave one message."""
+        if self._shares is None:
+            return {}
+        return {one.lane.name: self._behind[one.lane.name] for one in self._shares.given if one.taken == 1}
 
     def _ties(self, message: Message, limits: dict[str, int | None]) -> int:
         """What the end of the claim will have to do."""
@@ -230,8 +267,7 @@ class RuledClaim:
             settings = replace(settings, live=settings.live + count)
         if policy.rate is not None:
             settings = replace(settings, tat=used(policy.rate, settings.tat, self._tx.now, count), last=token)
-        if policy.limit is not None or policy.rate is not None:
-            self._tx.save_settings(settings)
+        self._tx.save_settings(settings)
 
     def _due_in_s(self, *, is_paced: bool) -> float | None:
         """When asking again may find something."""

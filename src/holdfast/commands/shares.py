@@ -175,14 +175,14 @@ def recall_share(command: "Acquire", tx: Transaction, note: Acquired) -> Acquire
     return Acquired(own.lease, ends_in_s(tx.now, own.until)) if own is not None and own.token and own.until > tx.now else note
 
 
-def end_shares(tx: Transaction, shares: Sequence[Share]) -> None:
+def end_shares(tx: Transaction, shares: Sequence[Share], event: str = "released", **facts: object) -> None:
     """Give grants of one name back, and places in its line, and wake those who fit now."""
     key = shares[0].key
     current = tx.leases([(None, key)])[None, key]
     assert isinstance(current, Shared)  # noqa: S101 - it has shares
     found = tx.shares(key, [share.lease_id for share in shares])
     gone = [share for share in shares if share.lease_id in found]
-    ended = [told("released", share) for share in gone if share.token]
+    ended = [told(event, share, **facts) for share in gone if share.token]
     if ended:
         tx.append(ended)
         tx.wake(lease_topic(None, key), len(ended))
@@ -213,9 +213,9 @@ def wake_line(tx: Transaction, found: Shared) -> None:
         tx.wake(line_topic(found.key, share.lease_id), 1)
 
 
-def told(event: str, share: Share) -> Draft:
+def told(event: str, share: Share, **facts: object) -> Draft:
     """What the log says of a grant."""
-    return Draft(log_topic(None, share.key), event, {"key": share.key, "holder": share.holder, "weight": share.weight})
+    return Draft(log_topic(None, share.key), event, {"key": share.key, "holder": share.holder, "weight": share.weight, **facts})
 
 
 def seen(tx: Transaction, found: Shared, limit: int) -> Acquired | None:

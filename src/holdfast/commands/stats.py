@@ -2,10 +2,14 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from typing import Final
 
 from msgspec import Struct
 
 from holdfast.records import Message, seconds_in
+
+HELD_SEEN: Final = 1_000
+"""So many claims are looked at for who holds them and since when."""
 
 
 class Stats(Struct, frozen=True, gc=False):
@@ -21,6 +25,7 @@ class Stats(Struct, frozen=True, gc=False):
     average_leased_s: float | None = None
     oldest_dead_s: float | None = None
     holders: dict[str, int] = {}
+    """How much each has claimed. Where more than 1,000 are claimed, stores may look at 1,000 of them only, here and for the two ages."""
     done: int = 0
     """Those that are kept for a while after they were done; no part of the total."""
 

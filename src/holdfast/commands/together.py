@@ -1,19 +1,23 @@
 """Several commands as one atomic step."""
 
 from collections.abc import Callable, Sequence
+from operator import attrgetter
 from typing import Any, ClassVar, Final, Self
 
 from msgspec import json
 
 from holdfast.codec import Limits
+from holdfast.commands.breaking import Break
 from holdfast.commands.claiming import Claim
 from holdfast.commands.command import Command, Resource
 from holdfast.commands.configuring import Configure
 from holdfast.commands.copying import BeginImport, EndImport, Import, Seal
+from holdfast.commands.counting import Counts
 from holdfast.commands.dicts import Length, Read, Write
 from holdfast.commands.events import Changes, Prune
 from holdfast.commands.fences import LowerFences
 from holdfast.commands.groups import Groups
+from holdfast.commands.lease_list import Leases
 from holdfast.commands.leases import Acquire, Release, Renew
 from holdfast.commands.looking import Look
 from holdfast.commands.moving import Browse, Count, Move
@@ -34,6 +38,7 @@ Step = (
     | Move
     | Browse
     | Count
+    | Counts
     | Read
     | Length
     | Write
@@ -42,7 +47,9 @@ Step = (
     | Renew
     | Release
     | Resize
+    | Break
     | Look
+    | Leases
     | Configure
     | Clear
     | Names
@@ -110,9 +117,13 @@ class Together(Command[list[Any]], frozen=True):
         return [command.recall(tx, part) for command, part in zip(self.commands, notes, strict=True)]
 
 
+_reads_only = attrgetter("reads_only")
+
+
 def only_reads(command: Command[Any]) -> bool:
     """Whether nothing is written, not even an answer to be told again: reads are made afresh, but for a step that its caller named."""
-    return command.reads_only or (type(command) is Together and not command.id and all(part.reads_only for part in command.commands))
+    # Not a generator: Python drops an interrupt that comes while one is given up.
+    return command.reads_only or (type(command) is Together and not command.id and all(map(_reads_only, command.commands)))
 
 
 AnyCommand = Step | Together | Survey | Fences | BeginImport | Import | EndImport | Seal

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from msgspec import Raw, Struct, json
 
-from holdfast.codec.fields import ERROR_CONTAINS, GROUP, KEY_PREFIX, LABEL, OLDER_THAN_S, Field, check_fields
+from holdfast.codec import fields
+from holdfast.codec.fields import Field, check_fields
 from holdfast.commands.stats import Tally
 from holdfast.policy_records import Kind, Lane, LaneOrder, Settings
 from holdfast.records import Entry, Event, Lease, Message, ReturnTo, State
@@ -41,7 +42,10 @@ class Draft(Struct, frozen=True, gc=False):
 class Filter(Struct, frozen=True, gc=False, omit_defaults=True):
     """Which messages of one state are meant; what is left out does not narrow."""
 
-    checked: ClassVar[tuple[Field, ...]] = (OLDER_THAN_S, ERROR_CONTAINS, KEY_PREFIX, LABEL, GROUP)
+    checked: ClassVar[tuple[Field, ...]] = (
+        *(fields.OLDER_THAN_S, fields.ERROR_CONTAINS, fields.KEY_PREFIX, fields.LABEL, fields.GROUP),
+        *(fields.NEWER_THAN_S, fields.ERROR_CLASS, fields.VALUE_CONTAINS),
+    )
 
     older_than_s: float | None = None
     """Since its burial for a dead letter, since it was put for any other."""
@@ -50,6 +54,12 @@ class Filter(Struct, frozen=True, gc=False, omit_defaults=True):
     label: str | None = None
     group: str | None = None
     """"" stands for messages without a group."""
+    newer_than_s: float | None = None
+    """Since the same moment as `older_than_s`."""
+    error_class: str | None = None
+    """The last error's text up to the first colon."""
+    value_contains: str | None = None
+    """A part of the value's JSON text."""
 
     def __post_init__(self) -> None:
         check_fields(self, self.checked)
@@ -74,6 +84,24 @@ class Line(Struct, frozen=True, gc=False):
     overdue first."""
     next_due: int | None = None
     """Where there are no heads: the first moment after now at which time alone makes a message claimable, or changes a lane."""
+
+
+class OpenLane(Struct, frozen=True, gc=False):
+    """A lane that a claim may take from, and what stands in it."""
+
+    lane: Lane
+    first: Message | None
+    """With its value, unless that is large."""
+    next_at: int | None
+    """The position of the message behind it."""
+
+
+class OpenLanes(Struct, frozen=True, gc=False):
+    """The open lanes of a queue, in the order of their turns: as many as were asked for, or as can fill an answer."""
+
+    is_overdue: bool
+    """Whether time may have overtaken a message or a lane."""
+    lanes: list[OpenLane]
 
 
 class Stretch(Struct, frozen=True, gc=False):
@@ -147,7 +175,11 @@ class QueueTransaction(Protocol):
         ...
 
     def find_lanes(self, queue: str, by: LaneOrder, limit: int, prefix: str = "", after: str | None = None) -> list[Lane]:
-        """Lanes by `turn`: the open ones; by `wakes`: those whose moment has come; by `name`: all with a prefix, behind a name."""
+        """Lanes by `wakes`: those whose moment has come; by `name`: all with a prefix, behind a name."""
+        ...
+
+    def open_lanes(self, queue: str, limit: int) -> OpenLanes:
+        """Everything that a claim of so many messages has to know, as a rule."""
         ...
 
     def lane_heads(self, queue: str, counts: Mapping[str, int]) -> dict[str, list[Message]]:
@@ -198,8 +230,12 @@ class DictTransaction(Protocol):
         """The last lease of each (dict, key), ended or not; of a name with capacity what stands for it."""
         ...
 
-    def scan_leases(self, name: str | None) -> Iterator[Lease]:
-        """The last leases on keys of a dict, by key, or with None on all there is, read as they are asked for."""
+    def leases_of(self, name: str | None, prefix: str = "", after: str | None = None) -> Iterator[Lease]:
+        """The last leases on keys of a dict or, with None, on names of their own, by key, behind `after`, read as they are asked for."""
+        ...
+
+    def all_leases(self) -> Iterator[Lease]:
+        """The last leases on all there is, read as they are asked for."""
         ...
 
     def save_leases(self, leases: Sequence[Lease]) -> None:
@@ -230,6 +266,10 @@ class EventTransaction(Protocol):
         """Write events under consecutive numbers; return the first. These numbers are the tokens and revisions."""
         ...
 
+    def was_skipped(self, number: int) -> bool:
+        """Whether numbering leapt over it: who has it got it from data that a backup has replaced since."""
+        ...
+
     def latest(self) -> int:
         """The newest event's number, 0 before the first."""
         ...
@@ -255,7 +295,7 @@ class CopyTransaction(Protocol):
         """A number above every message's `n`, which the next message that is added will have or exceed."""
         ...
 
-    def raise_numbers(self, number: int, n: int) -> None:
+    def raise_numbers(self, number: int, n: int, *, lost: bool) -> None:
         """Go on above `number` with events and above `n` with messages; what was told up to now counts as pruned, in every topic."""
         ...
 

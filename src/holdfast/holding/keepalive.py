@@ -14,6 +14,7 @@ from holdfast.codec import Limits
 from holdfast.commands import Command, Extend, LeaseName, Renew
 from holdfast.errors import Closed
 from holdfast.holding.hold import Hold, monotonic_s
+from holdfast.meters import LATE_RENEWALS, LOST
 from holdfast.records import Receipt
 from holdfast.stores import Renewer
 from holdfast.stores.waiting.waiters import LONGEST_NAP_S
@@ -189,6 +190,7 @@ class Keepalive:
         with self._lock:
             if self._holds.pop(id(hold), None) is None:
                 return
+        LOST.add(1)
         hold.tell_lost(reason)
 
     def _renew(self, holds: Iterable[Hold], renewer: Renewer) -> None:
@@ -220,6 +222,7 @@ class Keepalive:
         try:
             held = ask([hold.name for hold in batch], lease_s, execute)
         except Exception as error:  # noqa: BLE001 - whatever it is, the others must be renewed, and these may be in time
+            LATE_RENEWALS.add(len(batch))
             _log.warning("%d claims or leases could not be renewed, and will be retried: %s", len(batch), error)
             for hold in batch:
                 # Counted from the start: a try that met silence has waited already.

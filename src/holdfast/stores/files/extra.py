@@ -30,9 +30,11 @@ class Extra:
         self.own: tuple[str, ...] = names[: names.index(LAST_OWN) + 1]
         """The fields that have a place of their own."""
         known = [(one.name, one.type, one.default) for one in fields(kind) if one.name not in (*self.own, *LINED)]
+        self.names: tuple[str, ...] = tuple(name for name, _, _ in known)
+        """The others, in the order of `read`."""
         self._is_unused = uses_only(kind, *self.own, *LINED)
         self._record = defstruct("ExtraFields", known, frozen=True, omit_defaults=True)
-        self._read: Callable[[Any], tuple[Any, ...]] = _reader([name for name, _, _ in known])
+        self._read: Callable[[Any], tuple[Any, ...]] = _reader(self.names)
         self._decode = json.Decoder(self._record).decode
         self._unused: tuple[Any, ...] = astuple(self._record())
 
@@ -45,7 +47,7 @@ class Extra:
         return self._unused if kept is None else astuple(self._decode(kept))
 
 
-def _reader(names: list[str]) -> Callable[[Any], tuple[Any, ...]]:
+def _reader(names: tuple[str, ...]) -> Callable[[Any], tuple[Any, ...]]:
     read = attrgetter(*names, "__class__")  # Of one name alone it would be no tuple.
     return lambda record: read(record)[:-1]
 

@@ -65,6 +65,7 @@ KINDS: Final = {
         errors.RateLimited, 409, ("due_in_s",), lambda detail, fields: errors.RateLimited(detail, fields.get("due_in_s", 0.0))
     ),
     "job_gone": Kind(errors.JobGone, 404),
+    "schedule_missing": Kind(errors.ScheduleMissing, 404),
     "compacted": Kind(errors.Compacted, 410, ("oldest",), lambda detail, fields: errors.Compacted(detail, fields.get("oldest", 0))),
     "closed": Kind(errors.Closed, 503),
     "not_allowed": Kind(errors.NotAllowed, 403),

@@ -61,6 +61,8 @@ class About(Struct, frozen=True):
     guarantees: Guarantees
     limits: Limits
     wall_offset_us: int
+    scopes: tuple[str, ...] = ()
+    """What the caller may do, as scopes of tokens."""
 
 
 class Asked(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, gc=False):
@@ -83,6 +85,10 @@ class Heard(Struct, frozen=True, array_like=True, gc=False):
     topic: str
     mark: str
     count: int | None = None
+
+    @property
+    def size_bytes(self) -> int:
+        return len(self.topic) + len(self.mark)
 
 
 class Waited(Struct, frozen=True, omit_defaults=True):

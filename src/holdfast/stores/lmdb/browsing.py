@@ -1,37 +1,51 @@
-"""Messages of one state in its order, and sizes and ages, as a transaction sees them."""
+"""Messages of one state in its order, as a transaction sees them."""
 
-from collections import Counter
 from collections.abc import Iterator
 
-from holdfast.commands.stats import Tally
 from holdfast.commands.transaction import Cursor, Filter
 from holdfast.records import Message, State, moment_in
-from holdfast.stores.lmdb.layout import NUMBER, fitted, items_within, line_key, moment_key, position_in, scope, text_key
-from holdfast.stores.lmdb.lines import Lines
+from holdfast.stores.lmdb.counts import Counts
+from holdfast.stores.lmdb.layout import NUMBER, fitted, items_within, line_key, moment_key, scope, text_key
 from holdfast.stores.lmdb.rows import BUFFERED, NO_HISTORY, Row, message_of
 
+EVERY = Filter()
 
-class Browsing(Lines):
+
+class Browsing(Counts):
     """What administrators ask: it costs by how much there is."""
 
     def browse(self, queue: str, state: State, which: Filter, after: Cursor | None, limit: int) -> Iterator[Message]:
-        before = None if which.older_than_s is None else self.now - moment_in(which.older_than_s)
         for row in self._in_order(queue, state, after):
-            since = row.dead_at if state == "dead" else row.created_at
-            if before is not None and (since is None or since >= before):
-                continue
-            if which.key_prefix is not None and not (row.key or "").startswith(which.key_prefix):
-                continue
-            if which.error_contains is not None and which.error_contains not in (self._history(row).last_error or ""):
-                continue
-            if which.label is not None and which.label not in message_of(row, NO_HISTORY, self._extra(row)).labels:
-                continue
-            if which.group is not None and which.group != (message_of(row, NO_HISTORY, self._extra(row)).group or ""):
+            if which != EVERY and not self._fits(row, which):
                 continue
             yield self._whole(row)
             limit -= 1
             if not limit:
                 return
+
+    def _fits(self, row: Row, which: Filter) -> bool:
+        """Whether a filter lets a message through; what costs least is looked at first."""
+        since = row.created_at if row.state != "dead" or row.dead_at is None else row.dead_at
+        if which.older_than_s is not None and since >= self.now - moment_in(which.older_than_s):
+            return False
+        if which.newer_than_s is not None and since < self.now - moment_in(which.newer_than_s):
+            return False
+        if which.key_prefix is not None and not (row.key or "").startswith(which.key_prefix):
+            return False
+        return self._text_fits(row, which)
+
+    def _text_fits(self, row: Row, which: Filter) -> bool:
+        if which.error_contains is not None or which.error_class is not None:
+            error = self._history(row).last_error or ""
+            if which.error_contains not in (None, "") and (which.error_contains or "") not in error:
+                return False
+            if which.error_class is not None and error.partition(":")[0] != which.error_class:
+                return False
+        if which.label is not None or which.group is not None:
+            message = message_of(row, NO_HISTORY, self._extra(row))
+            if which.label not in (None, *message.labels) or which.group not in (None, message.group or ""):
+                return False
+        return which.value_contains is None or which.value_contains.encode() in bytes(self._whole(row).value)
 
     def _in_order(self, queue: str, state: State, after: Cursor | None) -> Iterator[Row]:
         start = scope(queue)
@@ -56,27 +70,3 @@ class Browsing(Lines):
             case (int(moment), int(n)):
                 return items_within(self.txn.cursor(table), start, moment_key(start, moment, n))
         return items_within(self.txn.cursor(table), start)
-
-    def _count(self, start: bytes, state: State) -> int:
-        return sum(1 for _ in self._standing_in(start, state, None))
-
-    def tally(self, queue: str) -> Tally:
-        start, now = scope(queue), self.now
-        positions = [position_in(start, key) for key, _ in self._standing_in(start, "ready", None)]
-        leased = list(self._in_order(queue, "leased", None))
-        held = [row for row in leased if row.until > now]
-        buried = next(self._in_order(queue, "dead", None), None)
-        return Tally(
-            ready=len(positions),
-            delayed=sum(position > now for position in positions),
-            first_position=min(positions, default=None),
-            buffered=self._count(start, "buffered"),
-            leased=len(held),
-            ended=len(leased) - len(held),
-            first_since=min((row.since for row in held), default=None),
-            mean_since=sum(row.since for row in held) / len(held) if held else None,
-            dead=self._count(start, "dead"),
-            first_dead_at=None if buried is None else buried.dead_at,
-            holders=dict(Counter(row.holder for row in held)),
-            done=self._count(start, "done"),
-        )

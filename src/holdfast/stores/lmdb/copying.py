@@ -41,10 +41,12 @@ class Copies(Messages, Dicts):
             return name
         return next((settings.name for settings in self.names("dict", "", None, EVERY) if scope(settings.name) == start), None)
 
-    def raise_numbers(self, number: int, n: int) -> None:
-        n = max(n, self.next_n())
+    def raise_numbers(self, number: int, n: int, *, lost: bool) -> None:
+        latest, n = self.latest(), max(n, self.next_n())
         # A message's number is that of an event and a little, so a count that is far behind must begin elsewhere.
-        self.append_at(max(number, self.latest() + 1, -(-n // BATCH) if n < LARGE * BATCH else 0))
+        self.append_at(max(number, latest + 1, -(-n // BATCH) if n < LARGE * BATCH else 0))
+        if lost:
+            self._note_gap(self.latest(), latest)
         if self.latest() >= LARGE:
             self.begin_count(self.latest(), n)
 

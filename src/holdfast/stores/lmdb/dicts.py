@@ -125,9 +125,14 @@ class Dicts(Step):
             self._put_all(self.tables.leases, held)
             self._note_moment()
 
-    def scan_leases(self, name: str | None) -> Iterator[Lease]:
-        within = items_within(self.txn.cursor(self.tables.leases), b"" if name is None else scope(name))
+    def leases_of(self, name: str | None, prefix: str = "", after: str | None = None) -> Iterator[Lease]:
+        start = scope(name)
+        behind = b"" if after is None else text_key(start, after)
+        within = items_within(self.txn.cursor(self.tables.leases), start + prefix.encode(), behind)
         return (read_lease(encoded) for _, encoded in within)
+
+    def all_leases(self) -> Iterator[Lease]:
+        return (read_lease(encoded) for _, encoded in items_within(self.txn.cursor(self.tables.leases), b""))
 
     def shares(self, key: str, lease_ids: Collection[str]) -> dict[str, Share]:
         found = ((lease_id, self.txn.get(_share_key(key, lease_id), db=self.tables.shares)) for lease_id in lease_ids)

@@ -7,11 +7,13 @@ from struct import Struct as Form
 
 from msgspec import msgpack
 
+from holdfast.commands.allowance import ANSWER_BYTES
+from holdfast.commands.transaction import OpenLane, OpenLanes
 from holdfast.policy_records import Lane, LaneOrder
 from holdfast.records import Message
 from holdfast.stores.lmdb.layout import LAST, NUMBER, fitted, items_within, moment_in_key, moment_start, scope, scope_in, text_key
 from holdfast.stores.lmdb.names import Names
-from holdfast.stores.lmdb.rows import Row, lane_start
+from holdfast.stores.lmdb.rows import lane_start
 
 _TURN = Form(">QI")
 
@@ -21,9 +23,6 @@ _decode = msgpack.Decoder(Lane).decode
 
 class Lanes(Names):
     """The part of a transaction that groups use."""
-
-    def _bare(self, row: Row) -> Message:
-        raise NotImplementedError
 
     def lanes(self, queue: str, names: Collection[str]) -> dict[str, Lane]:
         start = scope(queue)
@@ -38,12 +37,32 @@ class Lanes(Names):
                 _decode(encoded)
                 for _, encoded in islice(items_within(self.txn.cursor(tables.lanes), start + prefix.encode(), behind), limit)
             ]
-        names = self._open_lanes(start) if by == "turn" else self._woken_lanes(start)
-        found = (self.txn.get(start + name, db=tables.lanes) for name in islice(names, limit))
+        found = (self.txn.get(start + name, db=tables.lanes) for name in islice(self._woken_lanes(start), limit))
         return [_decode(encoded) for encoded in found if encoded is not None]
 
-    def _open_lanes(self, start: bytes) -> Iterator[bytes]:
-        return (key[len(start) + _TURN.size :] for key, _ in items_within(self.txn.cursor(self.tables.open_lanes), start))
+    def open_lanes(self, queue: str, limit: int) -> OpenLanes:
+        start, tables = scope(queue), self.tables
+        found, size = list[OpenLane](), 0
+        for key, _ in islice(items_within(self.txn.cursor(tables.open_lanes), start), limit):
+            encoded = self.txn.get(start + key[len(start) + _TURN.size :], db=tables.lanes)
+            if encoded is None:
+                continue
+            lane = _decode(encoded)
+            rows = [self._row_at(fitted(start, id_)) for id_ in islice(self._in_lane(queue, lane.name), 2)]
+            first = self._whole(rows[0]) if rows and rows[0] is not None else None
+            found.append(OpenLane(lane, first, rows[1].position if len(rows) > 1 and rows[1] is not None else None))
+            if first is not None and (size := size + len(first.value)) > ANSWER_BYTES:
+                break
+        return OpenLanes(self._has_overdue(start), found)
+
+    def _has_overdue(self, start: bytes) -> bool:
+        """Whether time has overtaken a message or a lane."""
+        tables = self.tables
+        for table in (tables.leased, tables.starts, tables.delayed, tables.asleep_lanes):
+            cursor = self.txn.cursor(table)
+            if cursor.set_range(start) and (key := cursor.key()).startswith(start) and moment_in_key(start, key) <= self.now:
+                return True
+        return False
 
     def _woken_lanes(self, start: bytes) -> Iterator[bytes]:
         for key, _ in items_within(self.txn.cursor(self.tables.asleep_lanes), start):

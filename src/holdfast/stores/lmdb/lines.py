@@ -4,11 +4,9 @@ from collections.abc import Collection, Iterator
 from heapq import merge
 from itertools import islice
 
-from msgspec import Raw
-
 from holdfast.commands.allowance import Allowance
 from holdfast.commands.transaction import Line
-from holdfast.records import NO_VALUE, Message
+from holdfast.records import Message
 from holdfast.stores.lmdb.lanes import Lanes
 from holdfast.stores.lmdb.layout import (
     LAST,
@@ -24,7 +22,7 @@ from holdfast.stores.lmdb.layout import (
     scope,
     text_key,
 )
-from holdfast.stores.lmdb.rows import BUFFERED, LIVING, Row, message_of
+from holdfast.stores.lmdb.rows import BUFFERED, LIVING, Row
 from holdfast.stores.lmdb.tables import Handle
 
 
@@ -124,12 +122,3 @@ class Lines(Lanes):
             ahead = items_within(cursor, line, moment_key(line, self.now, LAST))
             moments += [position_in(start, key) for key, _ in islice(ahead, 1)]
         return min(moments, default=None)
-
-    def _bare(self, row: Row) -> Message:
-        return message_of(row, self._history(row), self._extra(row))
-
-    def _whole(self, row: Row) -> Message:
-        value = row.value
-        if value is None:
-            value = self.txn.get(NUMBER.pack(row.n), db=self.tables.values)
-        return message_of(row, self._history(row), self._extra(row), NO_VALUE if value is None else Raw(value))

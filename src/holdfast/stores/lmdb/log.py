@@ -55,7 +55,7 @@ class Log(Numbers):
         self._latest = number
 
     def changes(self, topic: str, after: int, limit: int) -> Stretch:
-        was_skipped, floor = self._was_skipped(after), max(self._floor(), self._counts(scope(topic))[1])
+        was_skipped, floor = self.was_skipped(after), max(self._floor(), self._counts(scope(topic))[1])
         after = max(after, floor)
         rows = self._rows_behind(after)
         events = self.allowance.fitting(islice(_events(topic, islice(rows, STRETCH)), limit))

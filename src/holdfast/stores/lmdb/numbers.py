@@ -47,15 +47,19 @@ class Numbers(Step):
             return
         # A message's number is that of an event and a little, so its count must not leap along.
         self.begin_count(self.now, self.first_n(latest + 1))
-        self.txn.put(NUMBER.pack(self.now), NUMBER.pack(latest), db=self.tables.gaps)
+        self._note_gap(self.now, latest)
         self._latest = self.now - 1
+
+    def _note_gap(self, number: int, latest: int) -> None:
+        """Remember that the numbers between were never given out here."""
+        self.txn.put(NUMBER.pack(number), NUMBER.pack(latest), db=self.tables.gaps)
         if self.txn.stat(self.tables.gaps)["entries"] > GAPS:
             cursor = self.txn.cursor(self.tables.gaps)
             cursor.first()
             self._raise_floor(NUMBER.unpack(cursor.key())[0])
             cursor.delete()
 
-    def _was_skipped(self, number: int) -> bool:
+    def was_skipped(self, number: int) -> bool:
         cursor = self.txn.cursor(self.tables.gaps)
         return bool(cursor.set_range(NUMBER.pack(number + 1))) and bool(NUMBER.unpack(cursor.value())[0] < number)
 

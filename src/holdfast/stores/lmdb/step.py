@@ -3,11 +3,13 @@
 from collections.abc import Sequence
 
 import lmdb
+from msgspec import Raw
 
 from holdfast.clock import Clock
 from holdfast.commands.allowance import Allowance
+from holdfast.records import NO_VALUE, Message
 from holdfast.stores.lmdb.layout import NUMBER
-from holdfast.stores.lmdb.rows import NO_HISTORY, History, Row, decode_history, decode_row
+from holdfast.stores.lmdb.rows import NO_HISTORY, History, Row, decode_history, decode_row, message_of
 from holdfast.stores.lmdb.tables import Handle, Tables
 
 MOMENT = b"moment"
@@ -52,6 +54,16 @@ class Step:
 
     def _extra(self, row: Row) -> bytes | None:
         return self.txn.get(NUMBER.pack(row.n), db=self.tables.extras)
+
+    def _bare(self, row: Row) -> Message:
+        """The message of a row, without its value."""
+        return message_of(row, self._history(row), self._extra(row))
+
+    def _whole(self, row: Row) -> Message:
+        value = row.value
+        if value is None:
+            value = self.txn.get(NUMBER.pack(row.n), db=self.tables.values)
+        return message_of(row, self._history(row), self._extra(row), NO_VALUE if value is None else Raw(value))
 
     def _note_moment(self) -> None:
         """Remember when something was written that no event records: time must never go back behind it."""

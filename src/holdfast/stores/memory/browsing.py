@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from holdfast.commands.moving import cursor
 from holdfast.commands.transaction import Cursor
-from holdfast.records import Message, State
+from holdfast.records import NEVER, Message, State
 from holdfast.stores.memory.queue import MemoryQueue
 
 Version = tuple[int, ...]
@@ -48,6 +48,18 @@ class Browsing:
 
     def forget(self) -> None:
         self._order = None
+
+
+def first_in(queue: MemoryQueue, state: State, limit: int) -> list[Message] | None:
+    """The first messages in a state where that costs no more than these: lines pass over who is late, and others have no order."""
+    if state == "dead":
+        return [queue.messages[n] for n in queue.dead.upto(NEVER, limit)]
+    if state != "ready" or queue.late.is_due(queue.now):
+        return None
+    found: list[Message] = []
+    for negated in queue.priorities:
+        found += [queue.messages[n] for n in queue.lines[-negated].upto(NEVER, limit - len(found))]
+    return found
 
 
 def first_page(queue: MemoryQueue, state: State, limit: int, fits: Callable[[Message], bool]) -> list[Message]:

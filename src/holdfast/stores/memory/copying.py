@@ -18,7 +18,8 @@ class Copies:
             raise StoreError("values by reference are objects of this process and cannot be copied: put them into a store by value")
         return self.tables.last_number + 1
 
-    def raise_numbers(self, number: int, n: int) -> None:
+    def raise_numbers(self, number: int, n: int, *, lost: bool) -> None:
+        del lost  # What was in memory is gone with it.
         self.tables.last_number = max(self.tables.last_number, n)
         self.tables.log.raise_floors(max(number, self.tables.log.latest + 1), self.now)
 

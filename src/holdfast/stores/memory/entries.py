@@ -72,11 +72,13 @@ class Entries:
             else:
                 of_dict[lease.key] = lease
 
-    def scan_leases(self, name: str | None) -> Iterator[Lease]:
-        tables = self.tables.leases
-        if name is None:
-            return (lease for of_dict in tables.values() for lease in of_dict.values())
-        return iter(sorted(tables.get(name, {}).values(), key=lambda lease: lease.key))
+    def leases_of(self, name: str | None, prefix: str = "", after: str | None = None) -> Iterator[Lease]:
+        of_dict = self.tables.leases.get(name, {})
+        keys = sorted(key for key in of_dict if key.startswith(prefix) and (after is None or key > after))
+        return (of_dict[key] for key in keys)
+
+    def all_leases(self) -> Iterator[Lease]:
+        return (lease for of_dict in self.tables.leases.values() for lease in of_dict.values())
 
     def shares(self, key: str, lease_ids: Collection[str]) -> dict[str, Share]:
         found = self.tables.shares.by_id

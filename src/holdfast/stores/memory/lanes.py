@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from heapq import nsmallest
 
+from holdfast.commands.transaction import OpenLane
 from holdfast.policy_records import Lane, LaneOrder
 from holdfast.records import Message
 from holdfast.stores.memory.ordered import Ordered
@@ -66,9 +67,19 @@ class QueueLanes:
         self.known[lane.name] = lane
         self._order(lane)
 
+    def opened(self, limit: int, now: int) -> list[OpenLane]:
+        """The open lanes, by turn."""
+        found = []
+        for _, _, name in self._open.first(limit):
+            heads = self.heads({name: 2}, now).get(name, ())
+            found.append(OpenLane(self.known[name], heads[0] if heads else None, heads[1].position if len(heads) > 1 else None))
+        return found
+
+    def is_due(self, now: int) -> bool:
+        """Whether a lane was to wake."""
+        return bool(self._asleep.first(1, (now, chr(0x10FFFF))))
+
     def find(self, by: LaneOrder, limit: int, prefix: str, after: str | None, now: int) -> list[Lane]:
-        if by == "turn":
-            return [self.known[name] for _, _, name in self._open.first(limit)]
         if by == "wakes":
             return [self.known[name] for _, name in self._asleep.first(limit, (now, chr(0x10FFFF)))]
         names = [name for name in self.known if name.startswith(prefix) and (after is None or name > after)]

@@ -9,10 +9,10 @@ from msgspec.structs import replace
 
 from holdfast.commands.placement import UPDATED
 from holdfast.commands.stats import Tally
-from holdfast.commands.transaction import Cursor, Filter, Line
+from holdfast.commands.transaction import Cursor, Filter, Line, OpenLanes
 from holdfast.policy_records import Lane, LaneOrder
 from holdfast.records import Message, ReturnTo, State, moment_in
-from holdfast.stores.memory.browsing import first_page
+from holdfast.stores.memory.browsing import first_in, first_page
 from holdfast.stores.memory.queue import MemoryQueue
 from holdfast.stores.memory.tables import Tables
 from holdfast.stores.memory.undo import Undo
@@ -64,6 +64,8 @@ class Messages:
         if found is None:
             return []
         tables, now = self.tables, self.now
+        if after is None and which == Filter() and (page := first_in(found, state, limit)) is not None:
+            return page
         if after is None:
             return first_page(found, state, limit, lambda message: matches(message, which, now))
         # A put raises the first, a claim the second, and what else changes a message does either of it, ends a claim, or adds a message.
@@ -91,8 +93,8 @@ class Messages:
             ended=found.leased_count() - holding.count,
             first_since=holding.oldest,
             mean_since=holding.since_sum / holding.count if holding.count else None,
-            dead=len(found.dead),
-            first_dead_at=min((self.tables.messages[n].dead_at or 0 for n in found.dead), default=None),
+            dead=found.dead.count,
+            first_dead_at=None if (buried := found.dead.first()) is None else buried[0],
             holders=holding.holders,
             done=len(found.done),
         )
@@ -108,7 +110,7 @@ class Messages:
     def lease(self, messages: Sequence[Message], holder: str, token: int, until: int, expired_to: ReturnTo) -> None:
         ties = {message.n: message.tied for message in messages}
         for message in self._current(messages):
-            self._change(message, replace(message.leased(holder, token, self.now, until, expired_to), tied=ties[message.n]))
+            self._change(message, message.leased(holder, token, self.now, until, expired_to, tied=ties[message.n]))
 
     def extend(self, messages: Sequence[Message], until: int) -> None:
         for message in self._current(messages):
@@ -143,6 +145,13 @@ class Messages:
     def find_lanes(self, queue: str, by: LaneOrder, limit: int, prefix: str = "", after: str | None = None) -> list[Lane]:
         found = self._found(queue)
         return found.lanes.find(by, limit, prefix, after, self.now) if found else []
+
+    def open_lanes(self, queue: str, limit: int) -> OpenLanes:
+        found = self._found(queue)
+        if found is None:
+            return OpenLanes(is_overdue=False, lanes=[])
+        is_overdue = found.has_overdue() or found.lanes.is_due(self.now)
+        return OpenLanes(is_overdue, found.lanes.opened(limit, self.now))
 
     def lane_heads(self, queue: str, counts: Mapping[str, int]) -> dict[str, list[Message]]:
         found = self._found(queue)
@@ -251,4 +260,7 @@ def matches(message: Message, which: Filter, now: int) -> bool:
         and (which.key_prefix is None or (isinstance(message.key, str) and message.key.startswith(which.key_prefix)))
         and (which.label is None or which.label in message.labels)
         and (which.group is None or which.group == (message.group or ""))
+        and (which.newer_than_s is None or since >= now - moment_in(which.newer_than_s))
+        and (which.error_class is None or which.error_class == (message.last_error or "").partition(":")[0])
+        and (which.value_contains is None or (isinstance(message.value, Raw) and which.value_contains.encode() in bytes(message.value)))
     )

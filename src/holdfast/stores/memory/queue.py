@@ -69,7 +69,8 @@ class MemoryQueue:
         """The ready or leased message under each key."""
         self.copies: dict[Hashable, int] = {}
         """The buffered message under each key."""
-        self.dead: dict[int, None] = {}
+        self.dead: Schedule = Schedule(self._is_dead_since)
+        """The dead messages by burial."""
         self.holders: dict[str, dict[int, int]] = {}
         """The leased messages of each holder and since when they are, those claimed first in front; some may hold none any more."""
         self.since_sum: int = 0
@@ -99,9 +100,9 @@ class MemoryQueue:
 
     def empty(self) -> None:
         """Forget every message, but stay the queue that its fast path knows."""
-        for table in (self.ids, self.live, self.copies, self.dead, self.holders, self.done):
+        for table in (self.ids, self.live, self.copies, self.holders, self.done):
             table.clear()
-        for schedule in (self.ends, self.late, self.delayed, *self.lines.values()):
+        for schedule in (self.ends, self.late, self.delayed, self.dead, *self.lines.values()):
             schedule.empty()
         self.lanes.rebuild()
         self.since_sum = 0
@@ -122,7 +123,7 @@ class MemoryQueue:
 
     def numbers(self) -> set[int]:
         """Of all its messages."""
-        return {*self.ids.values(), *self.live.values(), *self.copies.values(), *self.dead, *self.done}
+        return {*self.ids.values(), *self.live.values(), *self.copies.values(), *self.done}
 
     def in_state(self, state: State) -> Iterator[Message]:
         """The messages in a state, in any order."""
@@ -133,7 +134,7 @@ class MemoryQueue:
                 for n in held
                 if (message := self.messages.get(n)) and message.holder == holder and message.state == state
             )
-        tables = {"dead": self.dead, "done": self.done, "buffered": self.copies.values()}
+        tables = {"dead": {n for _, n in (*self.dead.line, *self.dead.heap)}, "done": self.done, "buffered": self.copies.values()}
         numbers = self.numbers() if state == "ready" else tables[state]
         return (message for n in numbers if (message := self.messages.get(n)) and message.state == state)
 
@@ -154,15 +155,20 @@ class MemoryQueue:
                 self.since_sum += message.since
                 if message.until < NEVER:
                     self.ends.add(message.until, n)
-            case "dead" | "done":
-                (self.dead if message.state == "dead" else self.done)[n] = None
-                return
-            case "buffered":
-                if key is not None:
-                    self.copies[key] = n
+            case _:
+                self._enter_apart(message)
                 return
         if key is not None:
             self.live[key] = n
+
+    def _enter_apart(self, message: Message) -> None:
+        """Keep a message that is neither ready nor leased."""
+        if message.state == "dead":
+            self.dead.add(message.dead_at or 0, message.n)
+        elif message.state == "done":
+            self.done[message.n] = None
+        elif message.key is not None:
+            self.copies[message.key] = message.n
 
     def leave(self, message: Message) -> None:
         """Forget a message, as it was when it entered."""
@@ -181,15 +187,19 @@ class MemoryQueue:
                 self.since_sum -= message.since
                 if message.until < NEVER:
                     self.ends.leave(n)
-            case "dead" | "done":
-                del (self.dead if message.state == "dead" else self.done)[n]
-                return
-            case "buffered":
-                if self.copies.get(key) == n:
-                    del self.copies[key]
+            case _:
+                self._leave_apart(message)
                 return
         if self.live.get(key) == n:
             del self.live[key]
+
+    def _leave_apart(self, message: Message) -> None:
+        if message.state == "dead":
+            self.dead.leave(message.n)
+        elif message.state == "done":
+            del self.done[message.n]
+        elif self.copies.get(message.key) == message.n:
+            del self.copies[message.key]
 
     def extend(self, message: Message, until: int) -> None:
         """Give a lease another end; its place among its holder's stays."""
@@ -226,16 +236,16 @@ class MemoryQueue:
 
     def first_position(self) -> int | None:
         """The earliest position of a ready message, late or not."""
-        if self.late.count:
+        if self.late.is_due(self.now):
             return min(self._positions(), default=None)
         firsts = [line.first() for line in self.lines.values()]
         return min((first[0] for first in firsts if first is not None), default=None)
 
     def delayed_count(self) -> int:
         """How many ready messages are not due yet."""
-        if all(not line.heap and (not line.line or line.line[-1][0] <= self.now) for line in self.lines.values()):
-            return 0
-        return sum(position > self.now for position in self._positions())
+        if self.late.is_due(self.now):  # Lines pass over who is late.
+            return sum(position > self.now for position in self._positions())
+        return sum(line.count_after(self.now) for line in self.lines.values() if line.count)
 
     def heads(self, limit: int) -> list[Message]:
         """The first messages that are due, in claim order."""
@@ -254,6 +264,10 @@ class MemoryQueue:
         # One that is late and out of line stands in two of them.
         numbers = dict.fromkeys(n for schedule in schedules for n in schedule.upto(self.now, limit))
         return sorted([self.messages[n] for n in numbers], key=lambda message: (overdue_since(message), message.n))[:limit]
+
+    def has_overdue(self) -> bool:
+        """Whether there is such a message."""
+        return any(schedule.count and schedule.is_due(self.now) for schedule in (self.ends, self.late, self.delayed))
 
     def next_due(self) -> int | None:
         """When, after now, the next message becomes due or its lease ends."""
@@ -280,6 +294,10 @@ class MemoryQueue:
         if message is None or message.state != "ready" or message.position != position:
             return False
         return message.lane is not None and message.rank is None
+
+    def _is_dead_since(self, dead_at: int, n: int) -> bool:
+        message = self._own_message(n)
+        return message is not None and message.state == "dead" and (message.dead_at or 0) == dead_at
 
     def _positions(self) -> Iterator[int]:
         return (message.position for n in self.numbers() if (message := self.messages[n]).state == "ready")

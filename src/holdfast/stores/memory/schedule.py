@@ -1,7 +1,7 @@
 """Numbers ordered by time: ready messages by position, leases by their end."""
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from heapq import heapify, heappop, heappush
 
 Slot = tuple[int, int]
@@ -85,6 +85,28 @@ class Schedule:
         finally:
             self.line.extendleft(taken[::-1])
         return None if first is None else first[0]
+
+    def count_after(self, moment: int) -> int:
+        """How many slots lie behind a moment; costs by the smaller of those that were added in order and those that were not."""
+        line, heap = self.line, self.heap
+        if not heap and (not line or line[-1][0] <= moment):
+            return 0
+        if line and line[-1][0] > moment:
+            return sum(1 for slot in {*line, *heap} if slot[0] > moment and self._is_current(*slot))
+        if len(heap) <= len(line):
+            known = {slot for slot in heap if slot[0] > moment}
+            return sum(1 for slot in known if self._is_current(*slot))
+        due = {*line, *self._heaped_upto(moment)}
+        return self.count - sum(1 for slot in due if self._is_current(*slot))
+
+    def _heaped_upto(self, moment: int) -> Iterator[Slot]:
+        """The slots of the heap no later than the moment: none of them lies below a later one."""
+        heap, places = self.heap, [0]
+        while places:
+            place = places.pop()
+            if place < len(heap) and heap[place][0] <= moment:
+                yield heap[place]
+                places += (2 * place + 1, 2 * place + 2)
 
     def compact(self) -> None:
         """Forget every stale slot."""

@@ -51,6 +51,7 @@ REFUSALS: dict[str, Callable[..., HoldfastError]] = {
     "no_rate": refusal_errors.no_rate,
     "no_number": refusal_errors.no_number,
     "out_of_range": refusal_errors.out_of_range,
+    "fence_lost": refusal_errors.fence_lost,
     "fence_too_high": refusal_errors.fence_too_high,
     "compacted": refusal_errors.compacted,
     "answer_too_large": refusal_errors.answer_too_large,

@@ -7,9 +7,11 @@ from typing import get_args
 from holdfast.backoff import Backoff
 from holdfast.commands import AnyCommand
 from holdfast.commands.allowance import ANSWER_BYTES
+from holdfast.commands.breaking import BROKEN
 from holdfast.commands.claim_line import SWEEP
 from holdfast.commands.events import RETAINED, RETAINED_S, RETRY_S
 from holdfast.commands.putting import KEPT, Item
+from holdfast.commands.stats import HELD_SEEN
 from holdfast.commands.transaction import ALL
 from holdfast.policy_records import Policy
 from holdfast.records import HISTORY, NEVER, Message
@@ -86,9 +88,11 @@ PLACEHOLDERS: dict[str, str] = {
     "backoff_most_s": str(Backoff().most_s),
     "everyone": str(ALL),
     "sweep": str(SWEEP),
+    "broken": str(BROKEN),
     "never": str(NEVER),
     "shared_holder": SHARED_HOLDER,
     "answer_bytes": str(ANSWER_BYTES),
+    "held_seen": str(HELD_SEEN),
     "history": str(HISTORY),
     "retained": str(RETAINED),
     "retained_s": str(RETAINED_S),

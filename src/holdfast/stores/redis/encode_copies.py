@@ -46,6 +46,7 @@ def _begin(command: BeginImport) -> Fields:
         "latest": survey.latest,
         "next_n": survey.next_n,
         "merge": command.merge,
+        "lost": command.lost,
     }
 
 

@@ -7,9 +7,14 @@ from msgspec import Struct, json, msgpack
 from holdfast.commands import (
     Acquire,
     Acquired,
+    Break,
+    Broken,
     Change,
     Entries,
+    Holding,
+    Leases,
     Length,
+    Listed,
     Look,
     Looked,
     LowerFences,
@@ -24,23 +29,17 @@ from holdfast.commands import (
     Written,
 )
 from holdfast.records import seconds_in
-from holdfast.stores.redis.plans import Fields, Plan, Plans, given
+from holdfast.stores.redis.plans import Fields, Plan, Plans, given, listed_from
 from holdfast.stores.redis.records import KeptEntry, KeptLease
 
 OF_CAPACITY: Final = ("capacity", "weight", "in_line_s", "max_waiters")
 """What is said only of a lease with capacity."""
 
 
-def start_of(prefix: str, after: str | None) -> str:
-    """The bound at which those begin, in an order by text, that begin with the prefix and come behind `after`."""
-    return "(" + after if after is not None and after >= prefix else "[" + prefix
-
-
 def _read(command: Read) -> Fields:
     if command.keys is not None:
         return {"dict": command.dict, "keys": list(command.keys)}
-    start = start_of(command.prefix, command.after)
-    return {"dict": command.dict, "from": start, "prefix": command.prefix, "limit": command.limit}
+    return listed_from(command)
 
 
 def _write(command: Write) -> Fields:
@@ -97,6 +96,24 @@ class _Renewed(Struct, frozen=True):
     leases: list[KeptLease | bool]
 
 
+class _Broken(Struct, frozen=True):
+    leases: list[KeptLease]
+
+
+class _Holding(Struct, frozen=True):
+    key: str
+    leases: list[KeptLease] = []
+    capacity: int | None = None
+    used: int | None = None
+    waiting: int | None = None
+
+
+class _Listed(Struct, frozen=True):
+    held: list[_Holding]
+    now: int
+    after: str | None = None
+
+
 class _Looked(Struct, frozen=True):
     leases: list[_Granted | bool]
     index: int
@@ -109,6 +126,8 @@ _decode_renewed = msgpack.Decoder(_Renewed).decode
 _decode_released = msgpack.Decoder(Released).decode
 _decode_resized = msgpack.Decoder(Resized).decode
 _decode_looked = msgpack.Decoder(_Looked).decode
+_decode_listed = msgpack.Decoder(_Listed).decode
+_decode_broken = msgpack.Decoder(_Broken).decode
 _decode_int = msgpack.Decoder(int).decode
 
 
@@ -137,6 +156,19 @@ def _looked(command: Look, reply: bytes) -> Looked:
     return Looked([one.acquired(command.dict, key) if isinstance(one, _Granted) else None for key, one in leases], found.index)
 
 
+def _listed(command: Leases, reply: bytes) -> Listed:
+    found = _decode_listed(reply)
+    held = [
+        Holding(one.key, [lease.on(command.dict, one.key) for lease in one.leases], one.capacity, one.used, one.waiting)
+        for one in found.held
+    ]
+    return Listed(held, command.dict, found.after, found.now)
+
+
+def _broken(_: Break, reply: bytes) -> Broken:
+    return Broken([lease.lease() for lease in _decode_broken(reply).leases])
+
+
 PLANS: Final[Plans] = {
     Read: Plan(_read, _entries),
     Length: Plan(given, lambda _, reply: _decode_int(reply)),
@@ -147,4 +179,6 @@ PLANS: Final[Plans] = {
     Release: Plan(_of_leases, lambda _, reply: _decode_released(reply)),
     Resize: Plan(given, lambda _, reply: _decode_resized(reply)),
     Look: Plan(given, _looked),
+    Leases: Plan(listed_from, _listed),
+    Break: Plan(given, _broken),
 }

@@ -5,11 +5,29 @@ from typing import Final
 
 from msgspec import Raw, Struct, msgpack
 
-from holdfast.commands import Browse, Browsed, Claim, Claimed, Count, Extend, Held, Item, Move, Moved, Put, Puts, Settle, Stats
+from holdfast.commands import (
+    Browse,
+    Browsed,
+    Claim,
+    Claimed,
+    Count,
+    Counted,
+    Counts,
+    Extend,
+    Held,
+    Item,
+    Move,
+    Moved,
+    Put,
+    Puts,
+    QueueCount,
+    Settle,
+    Stats,
+)
 from holdfast.commands.moving import cursor
 from holdfast.commands.putting import KEPT
 from holdfast.records import Message, seconds_in
-from holdfast.stores.redis.plans import Fields, Plan, Plans, Repeated, given, stated_fields
+from holdfast.stores.redis.plans import Fields, Plan, Plans, Repeated, given, listed_from, stated_fields
 from holdfast.stores.redis.records import KeptClaim, KeptMessage, message_of
 
 _OPTIONS: Final = [name for name in Item.__struct_fields__ if name not in ("id", "value")]
@@ -121,7 +139,20 @@ class _Counted(Struct, frozen=True):
 
 
 _decode_messages = msgpack.Decoder(_Messages).decode
+
+
+class _QueueCount(Struct, frozen=True):
+    name: str
+    stats: _Counted
+
+
+class _Counts(Struct, frozen=True):
+    queues: list[_QueueCount]
+    more: bool
+
+
 _decode_counted = msgpack.Decoder(_Counted).decode
+_decode_counts = msgpack.Decoder(_Counts).decode
 
 
 def _claimed(command: Claim, reply: bytes) -> Claimed:
@@ -138,8 +169,12 @@ def _browsed(command: Browse, reply: bytes) -> Browsed:
     return Browsed(messages, cursor(messages[-1]) if has_more else None, found.index, found.now)
 
 
-def _counted(_: Count, reply: bytes) -> Stats:
-    found = _decode_counted(reply)
+def _counts(_: Counts, reply: bytes) -> Counted:
+    found = _decode_counts(reply)
+    return Counted([QueueCount(one.name, _stats(one.stats)) for one in found.queues], found.more)
+
+
+def _stats(found: _Counted) -> Stats:
     return Stats(
         ready=found.ready,
         delayed=found.delayed,
@@ -182,6 +217,7 @@ PLANS: Final[Plans] = {
     Extend: Plan(_of_claims, _held),
     Settle: Plan(_of_claims, _held),
     Browse: Plan(_of_which, _browsed),
-    Count: Plan(given, _counted),
+    Count: Plan(given, lambda _, reply: _stats(_decode_counted(reply))),
+    Counts: Plan(listed_from, _counts),
     Move: Plan(_move, lambda _, reply: _decode_moved(reply)),
 }

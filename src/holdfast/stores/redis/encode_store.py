@@ -10,13 +10,12 @@ from holdfast.commands.configuring import OF_GROUPS, POLICIES
 from holdfast.policy_records import NO_SETTINGS, Lane, OwnSettings, Policy, Settings
 from holdfast.rates import Rate
 from holdfast.records import Event, moment_in
-from holdfast.stores.redis.encode_dicts import start_of
-from holdfast.stores.redis.plans import Fields, Object, Plan, Plans, given
+from holdfast.stores.redis.plans import Fields, Object, Plan, Plans, given, listed_from
 
 FACTS = (
     *("ids", "keys", "groups", "updated", "updated_keys", "started", "to", "dead_letter"),
     *("group", "paused", "maxsize", "limit", "count", "dropped", "prefix", "key", "value", "holder", "weight", "rate", "capacity"),
-    *("because", "held", "policy", "throttle_s"),
+    *("because", "held", "policy", "throttle_s", "reason"),
 )
 """What an event may tell, in the order in which it is told."""
 FLAGS = frozenset({"started", "paused", "dropped"})
@@ -105,11 +104,6 @@ def _changes_of(command: Configure, names: Sequence[str]) -> Fields:
     return {name: False if content is None else content for name, content in contents.items() if content is not UNSET}
 
 
-def _list(command: Names | Groups) -> Fields:
-    start = start_of(command.prefix, command.after)
-    return {**given(command, "after"), "from": start}
-
-
 def log_of(topic: str) -> Object:
     """The object whose log a topic is."""
     kind, _, name = topic.partition(":")
@@ -168,8 +162,8 @@ def _page(command: Changes, reply: bytes) -> Page:
 PLANS: Final[Plans] = {
     Configure: Plan(_configure, lambda command, reply: _decode_configured(reply).settings(command.kind, command.name)),
     Clear: Plan(given, lambda _, reply: _decode_int(reply)),
-    Names: Plan(_list, _named),
-    Groups: Plan(_list, _grouped),
+    Names: Plan(listed_from, _named),
+    Groups: Plan(listed_from, _grouped),
     Changes: Plan(_changes, _page),
     Prune: Plan(
         lambda command: {**given(command, "keep_s"), "keep_for": moment_in(command.keep_s)},

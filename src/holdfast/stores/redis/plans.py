@@ -61,6 +61,13 @@ def given(struct: Struct, *but: str) -> Fields:
     return _given(sent, [getattr(struct, name) for name, _, _ in sent])
 
 
+def listed_from(command: Any) -> Fields:
+    """The fields of a command that lists by prefix, in an order by text; `from` is the bound at which those behind `after` begin."""
+    prefix, after = command.prefix, command.after
+    start = "(" + after if after is not None and after >= prefix else "[" + prefix
+    return {**given(command, "after"), "from": start}
+
+
 def _given(sent: Sequence[tuple[str, str, bool]], contents: Sequence[Any]) -> Fields:
     fields: Fields = {}
     for (_, name, is_duration), content in zip(sent, contents, strict=True):

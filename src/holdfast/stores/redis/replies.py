@@ -37,6 +37,7 @@ REFUSALS: dict[str, Callable[[dict[str, Any]], HoldfastError]] = {
     "TooHeavy": lambda facts: refusal_errors.too_heavy(**facts),
     "LeaseLost": lambda facts: refusal_errors.lease_lost(facts.get("dict"), facts["key"], facts["lease_id"]),
     "NotWritten": lambda facts: refusal_errors.not_written(facts["dict"], facts["key"], facts["because"], facts.get("lease")),
+    "FenceLost": lambda facts: refusal_errors.fence_lost(**facts),
     "FenceTooHigh": lambda facts: refusal_errors.fence_too_high(**facts),
     "NoRate": lambda facts: refusal_errors.no_rate(**facts),
     "NoNumber": lambda facts: refusal_errors.no_number(**facts),

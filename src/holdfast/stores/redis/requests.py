@@ -9,7 +9,7 @@ from typing import Any, Final, TypeVar
 from msgspec import Raw, Struct, msgpack
 
 from holdfast.commands import Command, Together
-from holdfast.commands.names import Verb, Whole
+from holdfast.commands.names import Listable, Verb, Whole
 from holdfast.policy_records import Kind
 from holdfast.stores.redis import encode_copies, encode_dicts, encode_queues, encode_store
 from holdfast.stores.redis.plans import Fields, Object, Plan, Plans, key_of
@@ -89,7 +89,7 @@ class _Objects:
         self.found[("lease", key) if name is None else ("dict", name)] = None
         return name, key
 
-    def listed(self, kind: Kind, prefix: str, after: str | None, verb: Verb, *, exact: bool) -> tuple[str, str | None]:
+    def listed(self, kind: Listable, prefix: str, after: str | None, verb: Verb, *, exact: bool) -> tuple[str, str | None]:
         del kind, verb, exact
         return prefix, after
 

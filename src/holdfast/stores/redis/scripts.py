@@ -12,10 +12,12 @@ from msgspec import Struct
 
 from holdfast.codec.fields import PRIORITY, TOKEN
 from holdfast.commands.allowance import ANSWER_BYTES
+from holdfast.commands.breaking import BROKEN
 from holdfast.commands.claim_line import SWEEP
 from holdfast.commands.events import RETAINED, RETAINED_S, RETRY_S
 from holdfast.commands.placement import UPDATED
 from holdfast.commands.shares import HOLDERS, LINE, SWEPT
+from holdfast.commands.stats import HELD_SEEN
 from holdfast.commands.transaction import ALL
 from holdfast.policy_records import BACKOFF_DOUBLINGS, KEPT_WHEN_DONE, SLOT_OF_GROUP, SLOT_OF_QUEUE, TOLD_GROUP
 from holdfast.records import HISTORY, NEVER
@@ -29,6 +31,8 @@ CONSTANTS: Final[dict[str, int | str]] = {
     "SLOT_OF_QUEUE": SLOT_OF_QUEUE,
     "TOLD_GROUP": TOLD_GROUP,
     "ANSWER_BYTES": ANSWER_BYTES,
+    "BROKEN": BROKEN,
+    "HELD_SEEN": HELD_SEEN,
     "HISTORY": HISTORY,
     "HOLDERS": HOLDERS,
     "LINE": LINE,

@@ -90,6 +90,8 @@ def run(tx: SqliteTransaction, command: Command[R]) -> R:
     answer: R = tx.execute(command)
     if tx.has_renewed:
         tx.note_time()
+    if tx.shifts:
+        tx.save_counts()
     return answer
 
 

@@ -22,11 +22,14 @@ class Copies(Log):
     def next_n(self) -> int:
         return int(self.sql.execute(SQL["next_n"]).fetchone()[0])
 
-    def raise_numbers(self, number: int, n: int) -> None:
+    def raise_numbers(self, number: int, n: int, *, lost: bool) -> None:
         del n  # The next row's is above that of every row there.
-        number = max(number, self.latest() + 1)
+        latest = self.latest()
+        number = max(number, latest + 1)
         self.appended += 1
-        self.sql.execute(SQL["append_at"], (number, "store", "copied", b"{}", self.now))
+        if lost:
+            self._note_gap(number, latest, opener=f"raised to {number}")
+        self.sql.execute(SQL["append_at"], (number, "store", "copied", b"{}", self.now, 0))
         self._raise_floor(number)
 
     def copying(self) -> Copying | None:

@@ -1,5 +1,6 @@
 """The entries and leases of a SQLite file, as a transaction sees them."""
 
+import sys
 from collections.abc import Collection, Iterator, Sequence
 from sqlite3 import Cursor as SqlCursor
 from typing import Any
@@ -7,12 +8,17 @@ from typing import Any
 from msgspec import Raw, json
 from msgspec.structs import astuple
 
+from holdfast.codec.keys import KEY_BYTES
 from holdfast.commands.transaction import Fenced
 from holdfast.records import NO_VALUE, Entry, Lease
 from holdfast.share_records import Share, Shared
-from holdfast.stores.sqlite.queues import apart, as_json
+from holdfast.stores.sqlite.queues import as_json
+from holdfast.stores.sqlite.reading import apart
 from holdfast.stores.sqlite.rows import bindable
 from holdfast.stores.sqlite.statements import SQL
+
+LAST_TEXT = chr(sys.maxunicode) * (KEY_BYTES // 4)
+"""Behind a prefix, sorts behind every other key that begins with it."""
 
 
 class Entries:
@@ -26,7 +32,8 @@ class Entries:
         return {row[1]: read_entry(row) for row in rows}
 
     def scan(self, name: str, prefix: str, after: str | None, limit: int) -> Iterator[Entry]:
-        asked = {"dict": name, "prefix": prefix, "after": after or "", "limit": limit, "now": self.now}
+        # Without a last key it would go on through everything behind the prefix.
+        asked = {"dict": name, "prefix": prefix, "last": prefix + LAST_TEXT, "after": after or "", "limit": limit, "now": self.now}
         return map(read_entry, apart(self.sql).execute(SQL["scan"], asked))
 
     def length(self, name: str) -> int:
@@ -71,9 +78,12 @@ class Entries:
         if len(held) < len(leases):
             self.sql.executemany(SQL["delete_lease"], [(lease.dict or "", lease.key) for lease in leases if lease.is_released])
 
-    def scan_leases(self, name: str | None) -> Iterator[Lease]:
-        rows = apart(self.sql)
-        return map(read_lease, rows.execute(SQL["all_leases"]) if name is None else rows.execute(SQL["dict_leases"], (name,)))
+    def leases_of(self, name: str | None, prefix: str = "", after: str | None = None) -> Iterator[Lease]:
+        asked = (name or "", after or "", prefix, prefix + LAST_TEXT)
+        return map(read_lease, apart(self.sql).execute(SQL["leases_of"], asked))
+
+    def all_leases(self) -> Iterator[Lease]:
+        return map(read_lease, apart(self.sql).execute(SQL["all_leases"]))
 
     def shares(self, key: str, lease_ids: Collection[str]) -> dict[str, Share]:
         rows = self.sql.execute(SQL["shares"], (key, as_json(list(lease_ids))))

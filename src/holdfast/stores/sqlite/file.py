@@ -18,6 +18,7 @@ from holdfast.errors import HoldfastError, SchemaTooNew, StoreCorrupted, StoreEr
 from holdfast.stores.files import Durability
 from holdfast.stores.files.beside import beside, refuse_what_others_placed
 from holdfast.stores.files.replaced import inode_of, warn_of_copy
+from holdfast.stores.sqlite.counts import count_again
 from holdfast.stores.sqlite.statements import SQL
 
 N = TypeVar("N")
@@ -90,6 +91,7 @@ def migrate(sql: sqlite3.Cursor, path: str) -> None:
         sql.execute(SQL["save_meta"], ("version", str(NEEDED)))
     if expanded < len(steps):
         sql.execute(SQL["save_meta"], ("expanded", str(len(steps))))
+    count_again(sql)
 
 
 @cache

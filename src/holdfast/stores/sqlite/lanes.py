@@ -2,13 +2,16 @@
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import lru_cache
-from sqlite3 import Cursor as SqlCursor
 from typing import Any
 
-from msgspec import json
+from msgspec import Raw, json
 
+from holdfast.commands.allowance import ANSWER_BYTES
+from holdfast.commands.transaction import OpenLane, OpenLanes
 from holdfast.policy_records import NO_SETTINGS, Lane, LaneOrder, OwnSettings, Policy, Settings
-from holdfast.records import Message
+from holdfast.records import NO_VALUE, Message
+from holdfast.stores.sqlite.reading import Reading
+from holdfast.stores.sqlite.rows import NUMBER, READ, read_message
 from holdfast.stores.sqlite.statements import SQL
 
 decode_policy: Callable[[str], Policy] = lru_cache(maxsize=1_000)(json.Decoder(Policy).decode)
@@ -18,15 +21,13 @@ _decode_own = lru_cache(maxsize=1_000)(json.Decoder(OwnSettings).decode)
 OPEN, OWN = 4, 11
 """Columns of a lane."""
 
+MESSAGE = len(READ) + 1
+NEXT_AT, IS_OVERDUE, FREE_POLICY, LANE = MESSAGE, MESSAGE + 1, MESSAGE + 2, MESSAGE + 3
+"""Columns of `open_lanes`: first those of a message with its value, last those of a lane."""
 
-class Lanes:
+
+class Lanes(Reading):
     """The part of a transaction that groups use."""
-
-    sql: SqlCursor
-    now: int
-
-    def _bare(self, row: tuple[Any, ...]) -> Message:
-        raise NotImplementedError
 
     def lanes(self, queue: str, names: Collection[str]) -> dict[str, Lane]:
         found = {}
@@ -40,6 +41,20 @@ class Lanes:
         asked = {"queue": queue, "limit": limit, "prefix": prefix, "after": after, "now": self.now}
         return [read_lane(row) for row in self.sql.execute(SQL[f"lanes_by_{by}"], asked)]
 
+    def open_lanes(self, queue: str, limit: int) -> OpenLanes:
+        return self.look_at_lanes(queue, limit)[1]
+
+    def look_at_lanes(self, queue: str, limit: int) -> tuple[Policy | None, OpenLanes]:
+        """The open lanes, and the policy of the queue, unless that is paused, bounded or throttled."""
+        found, is_overdue, size, policy = list[OpenLane](), True, 0, None
+        for row in self.sql.execute(SQL["open_lanes"], (queue, self.now, limit)):
+            value, is_overdue, policy = row[MESSAGE - 1], bool(row[IS_OVERDUE]), row[FREE_POLICY]
+            first = None if row[NUMBER] is None else read_message(row[:MESSAGE], NO_VALUE if value is None else Raw(value))
+            found.append(OpenLane(read_lane(row[LANE:]), first, row[NEXT_AT]))
+            if value is not None and (size := size + len(value)) > ANSWER_BYTES:
+                break
+        return None if policy is None else decode_policy(policy), OpenLanes(is_overdue, found)
+
     def lane_heads(self, queue: str, counts: Mapping[str, int]) -> dict[str, list[Message]]:
         found = {}
         for lane, limit in counts.items():
@@ -52,12 +67,31 @@ class Lanes:
     def histories(self, limit: int) -> list[str]:
         return [str(row[0]) for row in self.sql.execute(SQL["histories"], (limit,))]
 
+    def change_lanes(self, changes: Sequence[tuple[Lane, Lane]]) -> None:
+        """Save lanes that are known as they were."""
+        saved, counted = list[Lane](), list[tuple[object, ...]]()
+        for before, lane in changes:
+            is_moved = lane.turn != before.turn or lane.open != before.open or lane.place != before.place or lane.wakes != before.wakes
+            if is_moved or lane.is_gone:
+                saved.append(lane)
+            else:
+                counted.append((lane.live, lane.credit, lane.queue, lane.name))
+        if saved:
+            self.save_lanes(saved)
+        if counted:
+            self.sql.executemany(SQL["save_live"], counted)
+
     def save_lanes(self, lanes: Sequence[Lane]) -> None:
+        kept = []
         for lane in lanes:
             if lane.is_gone:
                 self.sql.execute(SQL["delete_lane"], (lane.queue, lane.name))
             else:
-                self.sql.execute(SQL["save_lane"], write_lane(lane))
+                kept.append(write_lane(lane))
+        if len(kept) == 1:
+            self.sql.execute(SQL["save_lane"], kept[0])
+        elif kept:
+            self.sql.executemany(SQL["save_lane"], kept)
 
 
 def read_lane(row: tuple[Any, ...]) -> Lane:

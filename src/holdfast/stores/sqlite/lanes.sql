@@ -5,13 +5,33 @@ select queue, lane, turn, place, open, live, credit, wakes, tat, last, throttled
 from holdfast_lanes
 where queue = ? and lane = ?
 
--- name: lanes_by_turn
--- Reads the beginning of holdfast_lanes_open.
-select queue, lane, turn, place, open, live, credit, wakes, tat, last, throttled_until, own
-from holdfast_lanes
-where queue = :queue and open = 1
-order by turn, place, lane
-limit :limit
+-- name: open_lanes
+-- Reads the beginning of holdfast_lanes_open, and for each lane that of its line in holdfast_messages_lane. What time has overtaken is
+-- asked once. The policy is left out where the queue is paused, bounded or throttled.
+select {columns}, m.value,
+  (
+    select position
+    from holdfast_messages
+    where queue = ?1 and lane = l.lane and state = 'ready' and rank is not null and (start_by is null or start_by > ?2 or attempts > 0)
+    order by level desc, rank, n
+    limit 1 offset 1
+  ),
+  exists (select 1 from holdfast_messages where queue = ?1 and alarm <= ?2)
+    or exists (select 1 from holdfast_lanes where queue = ?1 and wakes <= ?2),
+  case when s.paused = 0 and s.maxsize is null and s.throttled_until = 0 then s.policy end,
+  l.queue, l.lane, l.turn, l.place, l.open, l.live, l.credit, l.wakes, l.tat, l.last, l.throttled_until, l.own
+from holdfast_names as s
+cross join holdfast_lanes as l
+left join holdfast_messages as m on m.n = (
+  select n
+  from holdfast_messages
+  where queue = ?1 and lane = l.lane and state = 'ready' and rank is not null and (start_by is null or start_by > ?2 or attempts > 0)
+  order by level desc, rank, n
+  limit 1
+)
+where s.kind = 'queue' and s.name = ?1 and l.queue = ?1 and l.open = 1
+order by l.turn, l.place, l.lane
+limit ?3
 
 -- name: lanes_by_wakes
 -- Reads the beginning of holdfast_lanes_wakes.
@@ -27,6 +47,35 @@ from holdfast_lanes
 where queue = :queue and lane >= :prefix and substr(lane, 1, length(:prefix)) = :prefix and (:after is null or lane > :after)
 order by lane
 limit :limit
+
+-- name: lane_to_put
+-- Everything that a put into a lane has to know.
+select s.policy, s.maxsize, exists (select 1 from holdfast_messages where queue = ?1 and id = ?3),
+  l.queue, l.lane, l.turn, l.place, l.open, l.live, l.credit, l.wakes, l.tat, l.last, l.throttled_until, l.own
+from holdfast_names as s
+left join holdfast_lanes as l on l.queue = ?1 and l.lane = ?2
+where s.kind = 'queue' and s.name = ?1
+
+-- name: lane_in_line
+-- Everything that a lane follows from.
+select s.policy,
+  (
+    select position
+    from holdfast_messages
+    where queue = ?1 and lane = ?2 and state = 'ready' and rank is not null and (start_by is null or start_by > ?3 or attempts > 0)
+    order by level desc, rank, n
+    limit 1
+  ),
+  l.queue, l.lane, l.turn, l.place, l.open, l.live, l.credit, l.wakes, l.tat, l.last, l.throttled_until, l.own
+from holdfast_names as s
+cross join holdfast_lanes as l
+where s.kind = 'queue' and s.name = ?1 and l.queue = ?1 and l.lane = ?2
+
+-- name: save_live
+-- As save_lane where no order changes: with columns of an index, SQLite would write that, too.
+update holdfast_lanes
+set live = ?, credit = ?
+where queue = ? and lane = ?
 
 -- name: next_wake
 select wakes

@@ -53,17 +53,17 @@ class Log:
         if rest:
             self.appended += len(rest)
             self.hints.update((watch_topic(draft.topic), ALL) for draft in rest)
-            self.sql.executemany(APPEND, [(draft.topic, draft.event, _text(draft.facts), self.now) for draft in rest])
+            self.sql.executemany(APPEND, [(draft.topic, draft.event, _text(draft.facts), self.now, 0) for draft in rest])
         return number
 
-    def tell(self, topic: str, event: str, facts: Mapping[str, object]) -> int:
-        """Append one event; return its number."""
+    def tell(self, topic: str, event: str, facts: Mapping[str, object], counted: int = 0) -> int:
+        """Append one event; return its number. What it changes of the counts, it may say itself: see `counts`."""
         self.appended += 1
         self.hints[watch_topic(topic)] = ALL
         if self.opener is not None and (number := self._leap(self.opener)) is not None:
-            self.sql.execute(SQL["append_at"], (number, topic, event, _text(facts), self.now))
+            self.sql.execute(SQL["append_at"], (number, topic, event, _text(facts), self.now, counted))
             return number
-        self.sql.execute(APPEND, (topic, event, _text(facts), self.now))
+        self.sql.execute(APPEND, (topic, event, _text(facts), self.now, counted))
         return self.sql.lastrowid or 0
 
     def _leap(self, opener: str) -> int | None:
@@ -72,12 +72,16 @@ class Log:
         latest = self.latest()
         if self.now <= latest + 1 or self.sql.execute(SQL["has_leapt"], (opener,)).fetchone():
             return None
-        self.sql.execute(SQL["add_gap"], (self.now, latest, opener))
+        self._note_gap(self.now, latest, opener)
+        return self.now
+
+    def _note_gap(self, number: int, latest: int, opener: str) -> None:
+        """Remember that the numbers between were never given out here."""
+        self.sql.execute(SQL["add_gap"], (number, latest, opener))
         oldest = self.sql.execute(SQL["gap_too_many"], (GAPS,)).fetchone()
         if oldest is not None:
             self.sql.execute(SQL["forget_gaps"], oldest)
             self._raise_floor(oldest[0])
-        return self.now
 
     def _raise_floor(self, number: int) -> None:
         """Let every event up to a number count as pruned."""
@@ -87,12 +91,12 @@ class Log:
         row = self.sql.execute(SQL["latest"]).fetchone()
         return 0 if row is None else row[0]
 
-    def _was_skipped(self, number: int) -> bool:
+    def was_skipped(self, number: int) -> bool:
         row = self.sql.execute(SQL["gap_above"], (number,)).fetchone()
         return row is not None and bool(row[0] < number)
 
     def changes(self, topic: str, after: int, limit: int) -> Stretch:
-        was_skipped, (floor,) = self._was_skipped(after), self.sql.execute(SQL["floor"], (topic,)).fetchone()
+        was_skipped, (floor,) = self.was_skipped(after), self.sql.execute(SQL["floor"], (topic,)).fetchone()
         after = max(after, floor)
         oldest = self.sql.execute(SQL["oldest"]).fetchone()
         latest = self.latest()

@@ -2,26 +2,26 @@
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import chain
-from sqlite3 import Cursor as SqlCursor
 from typing import Any
 
 from msgspec import Raw, json
 
 from holdfast.commands.allowance import Allowance
-from holdfast.commands.stats import Tally
 from holdfast.commands.transaction import Cursor, Filter, Line
 from holdfast.policy_records import Settings
 from holdfast.records import NEVER, Message, ReturnTo, State, moment_in
 from holdfast.stores.files.extra import EXTRA
+from holdfast.stores.sqlite.counts import LEASED, READY, TOP, Counts
 from holdfast.stores.sqlite.lanes import Lanes, read_settings
-from holdfast.stores.sqlite.rows import IS_APART, NUMBER, VALUE, is_large, new_row, read_message, write_message
+from holdfast.stores.sqlite.reading import apart
+from holdfast.stores.sqlite.rows import is_large, new_row, write_message
 from holdfast.stores.sqlite.statements import SQL
-
-TOP = 2**31
-"""Above every priority."""
 
 PRIORITY, HEAD_VALUE, IS_ODD, HAS_OVERDUE, POLICY, PAUSED, MAXSIZE = 3, 8, 9, 10, 11, 12, 13
 """Columns of `heads`."""
+
+LANED = 10_000
+"""Of so many queues it is remembered that they have lanes."""
 
 FIRST: dict[State, Cursor] = {
     "ready": (-TOP - 1, 0, 0),
@@ -33,18 +33,16 @@ FIRST: dict[State, Cursor] = {
 """Before the first message of each state."""
 
 
-class Messages(Lanes):
+class Messages(Lanes, Counts):
     """The queue half of a transaction."""
 
-    sql: SqlCursor
-    now: int
+    laned: set[str]
+    """Queues that had lanes when they were last looked at: of these the heads are not worth asking for."""
     heads_seen: list[tuple[Any, ...]] | None = None
     """What `head_rows` gave for the claim at hand, if it has been asked."""
-    _apart: frozenset[int] = frozenset()
-    """The rows read in this transaction whose values lie apart."""
 
     def settings(self, kind: str, name: str) -> Settings | None:
-        row = self.sql.execute(SQL["settings"], {"kind": kind, "name": name}).fetchone()
+        row = self.sql.execute(SQL["settings"], (kind, name)).fetchone()
         return None if row is None else read_settings(row)
 
     def taken_ids(self, queue: str, ids: Collection[str]) -> set[str]:
@@ -67,9 +65,11 @@ class Messages(Lanes):
         # A claim that was tried natively has asked before.
         rows, self.heads_seen = self.heads_seen, None
         if rows is None:
-            rows = self.head_rows(queue, limit)
+            rows = [] if queue in self.laned else self.head_rows(queue, limit)
         is_plain = rows and rows[0][POLICY] is None
         settings = Settings("queue", queue, bool(rows[0][PAUSED]), *rows[0][MAXSIZE:]) if is_plain else self.settings("queue", queue)
+        if self._note_lanes(queue, settings):
+            rows = self.head_rows(queue, limit)
         # A claim under the rules of a policy asks again, for a part of it.
         if settings is None or settings.paused or (settings.is_ruled and limit and overdue_limit):
             return Line(settings, [], [])
@@ -80,6 +80,17 @@ class Messages(Lanes):
             overdue = self._overdue(queue, overdue_limit)
         heads = Allowance().fitting(chain(self._heads(queue, rows), self._lower_heads(queue, limit, rows)))
         return Line(settings, heads, overdue, None if heads else self._next_due(queue))
+
+    def _note_lanes(self, queue: str, settings: Settings | None) -> bool:
+        """Remember whether the queue has lanes; whether it was wrongly taken for one that has."""
+        was_laned = queue in self.laned
+        if settings is not None and settings.policy is not None and settings.policy.has_lanes:
+            if len(self.laned) >= LANED:
+                self.laned.clear()
+            self.laned.add(queue)
+            return False
+        self.laned.discard(queue)
+        return was_laned
 
     def _overdue(self, queue: str, limit: int) -> list[Message]:
         return [self._bare(row) for row in self.sql.execute(SQL["overdue"], (queue, self.now, limit))]
@@ -136,35 +147,14 @@ class Messages(Lanes):
             "prefix": which.key_prefix,
             "label": which.label,
             "group": which.group,
+            "newer": None if which.newer_than_s is None else self.now - moment_in(which.newer_than_s),
+            "class": which.error_class,
+            "text": None if which.value_contains is None else which.value_contains.encode(),
         } | dict(zip("abc", after or FIRST[state], strict=False))
         return self._with_values(apart(self.sql).execute(SQL[f"browse_{state}"], asked))
 
-    def tally(self, queue: str) -> Tally:
-        asked = {"queue": queue, "now": self.now}
-        ready, delayed, position = self.sql.execute(SQL["tally_ready"], asked).fetchone()
-        (buffered,) = self.sql.execute(SQL["tally_buffered"], asked).fetchone()
-        leased, ended, since, mean = self.sql.execute(SQL["tally_leased"], asked).fetchone()
-        dead, dead_at = self.sql.execute(SQL["tally_dead"], asked).fetchone()
-        holders = dict(self.sql.execute(SQL["tally_holders"], asked).fetchall())
-        (done,) = self.sql.execute(SQL["tally_done"], asked).fetchone()
-        return Tally(ready, delayed, position, buffered, leased, ended, since, mean, dead, dead_at, holders, done)
-
-    def _with_values(self, rows: Iterable[tuple[Any, ...]]) -> Iterator[Message]:
-        """Messages of rows that end with the value, which is elsewhere if it is large, and then read with its message."""
-        for row in rows:
-            value = row[VALUE]
-            if value is None:
-                self._apart |= {row[NUMBER]}
-                (value,) = self.sql.execute(SQL["large_value"], (row[NUMBER],)).fetchone()
-            yield read_message(row, Raw(value))
-
-    def _bare(self, row: tuple[Any, ...]) -> Message:
-        """The message of a row that ends with whether its value lies apart."""
-        if row[IS_APART]:
-            self._apart |= {row[NUMBER]}
-        return read_message(row)
-
     def add(self, messages: Sequence[Message]) -> None:
+        self._entering(messages)
         if not any(is_large(message.value) for message in messages):
             self.sql.executemany(SQL["add"], [new_row(message) for message in messages])
             return
@@ -174,12 +164,23 @@ class Messages(Lanes):
                 self.sql.execute(SQL["add_value"], (self.sql.lastrowid, message.value))
 
     def lease(self, messages: Sequence[Message], holder: str, token: int, until: int, expired_to: ReturnTo) -> None:
+        if messages:
+            self.shift(messages[0].queue, READY, -len(messages))
+            self.shift(messages[0].queue, LEASED, len(messages))
+        self.lease_rows(messages, holder, token, until, expired_to)
+
+    def lease_rows(self, messages: Sequence[Message], holder: str, token: int, until: int, expired_to: ReturnTo) -> None:
+        """The same for a caller that counts it."""
         alarm = until if until < NEVER else None
         row = (alarm, holder, token, self.now, until, expired_to)
-        if any(message.tied for message in messages):
+        if len(messages) == 1:
+            (message,) = messages
+            if message.tied:
+                self.sql.execute(SQL["lease_tied"], (*row, message.tied, message.n))
+            else:
+                self.sql.execute(SQL["lease_one"], (*row, message.n))
+        elif any(message.tied for message in messages):
             self.sql.executemany(SQL["lease_tied"], [(*row, message.tied, message.n) for message in messages])
-        elif len(messages) == 1:
-            self.sql.execute(SQL["lease_one"], (*row, messages[0].n))
         else:
             self.sql.execute(SQL["lease"], (*row, numbers(messages)))
 
@@ -187,6 +188,7 @@ class Messages(Lanes):
         self.sql.execute(SQL["extend"], (until if until < NEVER else None, until, numbers(messages)))
 
     def remove(self, messages: Sequence[Message]) -> None:
+        self._leaving(numbers(messages))
         if len(messages) == 1:
             self.sql.execute(SQL["remove_one"], (messages[0].n,))
         elif messages:
@@ -196,6 +198,8 @@ class Messages(Lanes):
 
     def restore(self, messages: Sequence[Message]) -> None:
         if messages:
+            self._leaving(numbers(messages))
+            self._entering(messages)
             self.sql.executemany(SQL["restore"], [(*write_message(message), message.n) for message in messages])
 
     def revalue(self, messages: Sequence[Message]) -> None:
@@ -212,6 +216,7 @@ class Messages(Lanes):
         self.sql.execute(SQL["resize"], (delta, queue))
 
     def _clear_queue(self, queue: str) -> int:
+        self._emptied(queue)
         self.sql.execute(SQL["clear_values"], (queue,))
         return self.sql.execute(SQL["clear_messages"], (queue,)).rowcount
 
@@ -219,13 +224,6 @@ class Messages(Lanes):
 def numbers(messages: Iterable[Message]) -> str:
     """The rows of these messages, as one parameter."""
     return as_json([message.n for message in messages])
-
-
-def apart(sql: SqlCursor) -> SqlCursor:
-    """Another cursor of the same connection, for rows that are read one by one while other statements are executed."""
-    cursor = sql.connection.cursor()
-    cursor.row_factory = sql.row_factory
-    return cursor
 
 
 def as_json(things: Iterable[object]) -> str:

@@ -26,6 +26,8 @@ NUMBER, VALUE, IS_APART = _LINED + 2, -1, -1
 LARGE_BYTES = 8_192
 """Values over this lie in a table of their own."""
 
+_GROUP = EXTRA.names.index("group")
+
 _decode_history = json.Decoder(tuple[Ending, ...]).decode
 _written: Callable[[Message], tuple[Any, ...]] = attrgetter(*WRITTEN)
 
@@ -66,6 +68,12 @@ ADDED = ("n", *CHANGED, "extra", "value")
 def new_row(message: Message) -> tuple[object, ...]:
     """All of a message; SQLite gives it a number where it has none."""
     return (message.n or None, *write_message(message), EXTRA.write(message), None if is_large(message.value) else bindable(message.value))
+
+
+def group_in(extra: bytes | None) -> str | None:
+    """The group of a message, which is among its extra fields."""
+    group: str | None = EXTRA.read(extra)[_GROUP]
+    return group
 
 
 def bindable(value: Raw) -> bytearray:

@@ -1,4 +1,4 @@
-"""The SQL of `statements.sql`, `shares.sql` and `lanes.sql`, by name."""
+"""The SQL of the files beside this one, by name."""
 
 from importlib.resources import files
 
@@ -10,7 +10,10 @@ FILTER = """(:older is null or {since} < :older)
   and (:label is null or exists (
     select l.value from json_each(cast(m.extra as text), '$.labels') as l where l.value = :label
   ))
-  and (:group is null or coalesce(json_extract(cast(m.extra as text), '$.group'), '') = :group)"""
+  and (:group is null or coalesce(json_extract(cast(m.extra as text), '$.group'), '') = :group)
+  and (:newer is null or {since} >= :newer)
+  and (:class is null or substr(m.last_error, 1, instr(m.last_error || ':', ':') - 1) = :class)
+  and (:text is null or instr(coalesce(m.value, (select v.value from holdfast_values as v where v.n = m.n)), :text) > 0)"""
 
 
 PARTS = {
@@ -24,7 +27,7 @@ PARTS = {
 
 def _load() -> dict[str, str]:
     statements = {}
-    texts = [(files(__package__) / f"{name}.sql").read_text("utf-8") for name in ("statements", "shares", "lanes")]
+    texts = [(files(__package__) / f"{name}.sql").read_text("utf-8") for name in ("statements", "shares", "lanes", "counts")]
     for section in "\n".join(texts).split("-- name: ")[1:]:
         name, _, text = section.partition("\n")
         text = text.strip().replace("{filter}", FILTER.replace("{since}", "m.dead_at" if name == "browse_dead" else "m.created_at"))

@@ -4,7 +4,7 @@
 -- name: settings
 select kind, name, paused, maxsize, size, created_at, policy, live, tat, last, throttled_until
 from holdfast_names
-where kind = :kind and name = :name
+where kind = ? and name = ?
 
 -- name: save_settings
 insert into holdfast_names (kind, name, paused, maxsize, size, created_at, policy, laned, live, tat, last, throttled_until)
@@ -41,13 +41,14 @@ select
 from json_each(?4) as m
 
 -- name: put
--- Adds nothing where the id is taken, the queue is new, it is bounded or it has lanes: the rules decide then.
+-- Adds nothing where the id is taken, the queue is new, it is bounded, or it has lanes and the message none, or the other way round: the
+-- rules decide then.
 insert into holdfast_messages (
   queue, id, state, priority, position, alarm, key, attempts, failures, holder, token, since, until, expired_to,
-  max_attempts, dead_letter, start_by, created_at, endings, metadata, value
+  max_attempts, dead_letter, start_by, created_at, endings, metadata, value, extra, lane, level, rank
 )
-select ?1, ?2, 'ready', ?3, ?4, ?7, null, 0, 0, '', 0, 0, 0, 'place', ?5, ?6, ?7, ?8, 0, ?9, ?10
-where exists (select 1 from holdfast_names where kind = 'queue' and name = ?1 and maxsize is null and laned = 0)
+select ?1, ?2, 'ready', ?3, ?4, ?7, null, 0, 0, '', 0, 0, 0, 'place', ?5, ?6, ?7, ?8, 0, ?9, ?10, ?11, ?12, ?13, ?14
+where exists (select 1 from holdfast_names where kind = 'queue' and name = ?1 and maxsize is null and laned = (?12 is not null))
 on conflict (queue, id) do nothing
 
 -- name: add
@@ -98,7 +99,7 @@ order by wanted.key
 
 -- name: heads
 -- Reads the beginning of holdfast_messages_ready, of the highest priority in use. Python pays for each column more than SQLite does, so
--- what most messages leave out is not read but asked about.
+-- what most messages leave out is not read but asked about. Of a queue with lanes it reads nothing.
 select m.n, m.id, m.key, m.priority, m.position, m.attempts, m.failures, m.created_at, m.value,
   m.value is null or m.max_attempts is not null or m.dead_letter is not null or m.start_by is not null or m.endings > 0
     or m.history is not null or m.last_error is not null or m.metadata is not null or m.extra is not null,
@@ -106,7 +107,7 @@ select m.n, m.id, m.key, m.priority, m.position, m.attempts, m.failures, m.creat
   case when s.throttled_until > 0 then '{}' else s.policy end, s.paused, s.maxsize, s.size
 from holdfast_names as s
 cross join holdfast_messages as m
-where s.kind = 'queue' and s.name = ?1
+where s.kind = 'queue' and s.name = ?1 and s.laned = 0
   and m.queue = ?1 and m.state = 'ready'
   and m.priority = (select priority from holdfast_messages where queue = ?1 and state = 'ready' order by priority desc limit 1)
   and m.position <= ?2
@@ -178,9 +179,10 @@ delete from holdfast_messages
 where queue = ? and id = ? and state = 'leased' and token = ? and until > ? and tied = 0 and key is null and value is not null
 
 -- name: settle_one
+-- Not what counts under the queue's limit, nor what is kept when it is done: that is in holdfast_messages_tied.
 delete from holdfast_messages
-where queue = ? and id = ? and state = 'leased' and token = ? and until > ? and tied = 0
-returning n, key, value is null
+where queue = ? and id = ? and state = 'leased' and token = ? and until > ? and tied & 6 = 0
+returning n, key, value is null, tied, lane, extra
 
 -- name: settle
 delete from holdfast_messages
@@ -190,8 +192,8 @@ where n in (
   cross join holdfast_messages as m on m.queue = ?2 and m.id = json_extract(wanted.value, '$[0]')
   where m.state = 'leased' and m.token = json_extract(wanted.value, '$[1]') and m.until > ?3
 )
-and not exists (select 1 from holdfast_messages where queue = ?2 and tied > 0)
-returning n, id, token, key, value is null
+and not exists (select 1 from holdfast_messages where queue = ?2 and tied & 6 > 0)
+returning n, id, token, key, value is null, tied, lane, extra
 
 -- name: remove_one
 delete from holdfast_messages
@@ -306,7 +308,7 @@ cross join holdfast_entries as e on e.dict = :dict and e.key = wanted.value
 -- name: scan
 select dict, key, value, revision, fence, expires_at
 from holdfast_entries
-where dict = :dict and key > :after and key >= :prefix and substr(key, 1, length(:prefix)) = :prefix
+where dict = :dict and key > :after and key >= :prefix and key <= :last and substr(key, 1, length(:prefix)) = :prefix
   and value is not null and (expires_at is null or expires_at > :now)
 order by key
 limit :limit
@@ -352,15 +354,15 @@ on conflict (dict, key) do update set
 delete from holdfast_leases
 where dict = ? and key = ?
 
--- name: dict_leases
+-- name: leases_of
 select dict, key, holder, lease_id, token, since, until, shared
 from holdfast_leases
-where dict = ?
+where dict = ? and key > ? and key >= ? and key <= ?
 order by key
 
 -- name: append
-insert into holdfast_events (topic, event, data, at)
-values (?, ?, ?, ?)
+insert into holdfast_events (topic, event, data, at, counted)
+values (?, ?, ?, ?, ?)
 
 -- name: latest
 select n, at
@@ -544,8 +546,8 @@ where (dict, key) > (?, ?) and fence > 0
 order by dict, key
 
 -- name: append_at
-insert into holdfast_events (n, topic, event, data, at)
-values (?, ?, ?, ?, ?)
+insert into holdfast_events (n, topic, event, data, at, counted)
+values (?, ?, ?, ?, ?, ?)
 
 -- name: drop_meta
 delete from holdfast_meta

@@ -13,6 +13,7 @@ from holdfast.policy_records import Kind, Settings
 from holdfast.records import Lease, Message
 from holdfast.share_records import Share
 from holdfast.stores.sqlite.copying import Copies
+from holdfast.stores.sqlite.counts import fold
 from holdfast.stores.sqlite.dicts import Entries
 from holdfast.stores.sqlite.fast import commands as fast
 from holdfast.stores.sqlite.file import LATEST
@@ -30,12 +31,14 @@ class SqliteTransaction(Messages, Entries, Copies):
     reserved: dict[str, int]
     has_renewed: bool = False
 
-    def __init__(self, sql: SqlCursor, clock: Clock, opener: str | None) -> None:
+    def __init__(self, sql: SqlCursor, clock: Clock, opener: str | None, laned: set[str] | None = None) -> None:
         self.sql = sql
+        self.laned: set[str] = set() if laned is None else laned
         self.clock = clock
         self.now: int = clock.now_us()
         self.allowance: Allowance = Allowance()
         self.hints: dict[str, int] = {}
+        self.shifts: dict[str, list[int]] = {}
         self.appended: int = 0
         self.opener = opener
 
@@ -70,6 +73,10 @@ class SqliteTransaction(Messages, Entries, Copies):
     def save_shares(self, shares: Sequence[Share]) -> None:
         self.has_renewed = True
         super().save_shares(shares)
+
+    def prune(self, keep: int, older_than: int, never_after: int, limit: int) -> int:
+        fold(self.sql)  # What events say must not go with them.
+        return super().prune(keep, older_than, never_after, limit)
 
     def note_time(self) -> None:
         """Remember this moment, as an event would."""

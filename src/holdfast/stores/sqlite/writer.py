@@ -27,6 +27,7 @@ class Writer:
         self._clock = clock
         self._since_prune = 0
         self._noted_at = 0
+        self._laned: set[str] = set()
         self.opener: str | None = token_hex(8)
         """Who lets the numbers leap to the clock; None once that is committed."""
 
@@ -61,7 +62,7 @@ class Writer:
         try:
             sql = self._cursor()
             sql.execute("begin immediate")
-            tx = SqliteTransaction(sql, self._clock, self.opener)
+            tx = SqliteTransaction(sql, self._clock, self.opener, self._laned)
             job.answer = job.carry_out(tx.execute)
             self._look_after(tx)
             self._commit(sql, tx, [job])
@@ -88,7 +89,7 @@ class Writer:
         try:
             sql = self._cursor()
             sql.execute("begin immediate")
-            tx = SqliteTransaction(sql, self._clock, self.opener)
+            tx = SqliteTransaction(sql, self._clock, self.opener, self._laned)
             for job in carry_out_alike(tx, jobs):
                 attempt(tx, job)
             self._look_after(tx)
@@ -139,6 +140,8 @@ class Writer:
         if self._since_prune >= PRUNE_EVERY and not tx.is_sealed:
             self._since_prune = 0
             tx.execute(PRUNE)
+        if tx.shifts:
+            tx.save_counts()
 
     def _roll_back(self) -> None:
         # A full disk has rolled back already.

@@ -1,9 +1,13 @@
--- Browse and Count: looking at messages without touching them.
+-- Browse: looking at messages without touching them.
 
 -- Whether a filter lets a message through.
 create or replace function is_meant(older bigint, which jsonb, moment bigint, m messages) returns boolean
 language sql immutable as $$
-  select (older is null or moment < older) and (which ->> 'error_contains' is null or strpos(m.last_error, which ->> 'error_contains') > 0)
+  select (older is null or moment < older)
+    and (which ->> 'newer' is null or moment >= (which ->> 'newer')::bigint)
+    and (which ->> 'error_class' is null or split_part(m.last_error, ':', 1) = which ->> 'error_class')
+    and (which ->> 'value_contains' is null or strpos(m.value, which ->> 'value_contains') > 0)
+    and (which ->> 'error_contains' is null or strpos(m.last_error, which ->> 'error_contains') > 0)
     and (which ->> 'key_prefix' is null or starts_with(m.key, which ->> 'key_prefix'))
     and (which ->> 'label' is null or m.extra -> 'labels' ? (which ->> 'label'))
     and (which ->> 'group' is null or coalesce(m.extra ->> 'group', '') = which ->> 'group')
@@ -21,6 +25,9 @@ declare
   k bigint := after ->> 2;
   count integer;
 begin
+  if which ->> 'newer_than_s' is not null then
+    which := which || jsonb_build_object('newer', now - moment_in((which ->> 'newer_than_s')::double precision));
+  end if;
   case of_state
     when 'ready' then
       -- The cursor's first part is the priority negated, as it sorts; the line goes on in its priority, then in the lower ones.
@@ -78,7 +85,7 @@ begin
     return query
       select m.id
       from messages as m
-      where m.queue = of_queue and m.ended_at is not null and (m.ended_at, m.n) > (a, b) and is_meant(older, which, m.ended_at, m)
+      where m.queue = of_queue and m.ended_at is not null and (m.ended_at, m.n) > (a, b) and is_meant(older, which, m.created_at, m)
       order by m.ended_at, m.n
       limit most;
   end if;
@@ -135,50 +142,5 @@ begin
   return '{"messages":[' || coalesce(page, '') || ']'
     || ',"after":' || case when is_page and (count = most or count < cardinality(ids)) then cursor else 'null' end
     || ',"more":' || (not is_page and count < cardinality(ids))::text || ',"now":' || now || '}';
-end
-$$;
-
-create or replace function answer_count(c jsonb, now bigint, used bigint) returns text
-language plpgsql stable as $$
-declare
-  of_queue text := c ->> 'queue';
-  which jsonb := case when c ->> 'group' is not null then jsonb_build_object('group', c ->> 'group') end;
-begin
-  return (
-    select json_build_object(
-      'ready', ready.count - ready.delayed + leased.ended,
-      'delayed', ready.delayed,
-      'buffered', (select count(*) from messages as m where m.queue = of_queue and m.state = 'buffered' and is_meant(null, which, 0, m)),
-      'leased', leased.count - leased.ended,
-      'dead', dead.count,
-      'oldest_ready_s', case when ready.first <= now then seconds_in(now - ready.first) end,
-      'oldest_leased_s', seconds_in(now - leased.since),
-      'average_leased_s', (now - leased.mean) / 1000000,
-      'oldest_dead_s', seconds_in(now - dead.first),
-      'holders', holders.counts,
-      'done', (select count(*) from messages as m where m.queue = of_queue and m.ended_at is not null and is_meant(null, which, 0, m))
-    )::text
-    from (
-      select count(*), count(*) filter (where m.position > now) as delayed, min(m.position) as first
-      from messages as m where m.queue = of_queue and m.state = 'ready' and is_meant(null, which, 0, m)
-    ) as ready,
-    (
-      select count(*), count(*) filter (where m.until <= now) as ended, min(m.since) filter (where m.until > now) as since,
-        (avg(m.since) filter (where m.until > now))::double precision as mean
-      from messages as m where m.queue = of_queue and m.state = 'leased' and is_meant(null, which, 0, m)
-    ) as leased,
-    (
-      select count(*), min(m.dead_at) as first from messages as m where m.queue = of_queue and m.state = 'dead' and is_meant(null, which, 0, m)
-    ) as dead,
-    (
-      select coalesce(json_object_agg(h.holder, h.count), '{}') as counts
-      from (
-        select m.holder, count(*)
-        from messages as m
-        where m.queue = of_queue and m.state = 'leased' and m.until > now and is_meant(null, which, 0, m)
-        group by m.holder
-      ) as h
-    ) as holders
-  );
 end
 $$;

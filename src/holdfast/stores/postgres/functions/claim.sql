@@ -283,7 +283,7 @@ begin
   with leased as (
     update messages as m
     set state = 'leased', attempts = m.attempts + 1, holder = of_holder, token = number, since = begins_at, until = ends_at, expired_to = expiry,
-      tied = case when m.extra ? 'group' and not takes then 8 end
+      tied = case when m.extra ? 'group' then 8 end
     from unnest(chosen) with ordinality as i (id, o)
     cross join lateral (select h.ctid from messages as h where h.queue = of_queue and h.id = i.id limit 1) as h
     where m.ctid = h.ctid

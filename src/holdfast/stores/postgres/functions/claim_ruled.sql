@@ -123,7 +123,8 @@ begin
     for update skip locked
   ),
   known as (
-    select m.id, case when m.state = 'leased' then m.until else m.start_by end as alarm, m.n, m.state = 'leased' as is_leased
+    select m.id, case when m.state = 'leased' then m.until when m.rank is null then m.position else m.start_by end as alarm, m.n,
+      m.state = 'leased' as is_leased
     from unnest(expired || late) as i (id)
     cross join lateral (select * from messages as m where m.queue = of_queue and m.id = i.id limit 1) as m
   ),
@@ -166,7 +167,9 @@ begin
     from messages as m
     where m.queue = s.name and m.key = of_key and m.key is not null and m.state in ('ready', 'leased');
   end if;
-  perform lock_lanes_of(s, expired || late || delayed) where expired || late || delayed <> '{}';
+  if expired || late || delayed <> '{}' and not lock_lanes_soon(s, expired || late || delayed) then
+    return true;
+  end if;
   perform come_due(s, delayed, now, number) where delayed <> '{}';
   perform write_sweep(s.name, expired, late, fates_of(s.name, expired, true, false, budget, grave, null, null, 0, now), grave, now, number);
   if s.rules & 1 > 0 then
@@ -177,22 +180,6 @@ begin
   end if;
   return of_key is null
     and (cardinality(expired || late || delayed) >= most + {sweep} or cardinality(asleep) >= most + {sweep});
-end
-$$;
-
--- Lock the lanes of messages that are ours, in the order of their names.
-create or replace function lock_lanes_of(s names, ids text[]) returns void
-language plpgsql as $$
-begin
-  perform
-  from lanes as l
-  where l.queue = s.name and s.rules & 1 > 0 and l.name in (
-    select m.lane
-    from unnest(ids) as i (id)
-    cross join lateral (select m.lane from messages as m where m.queue = s.name and m.id = i.id limit 1) as m
-  )
-  order by l.name
-  for no key update;
 end
 $$;
 

@@ -148,7 +148,11 @@ begin
       rank = case when m.state <> 'buffered' then rank_of(after, null, m.priority, m.position, now) end,
       tied = nullif(m.tied & 14, 0)
     where m.queue = after.name and m.state in ('ready', 'leased', 'buffered');
-    perform clear_lanes(after.name, false, now);
+    if after.rules & 1 > 0 then
+      update lanes set turn = 0, place = 0, live = 0 where queue = after.name;
+    else
+      perform clear_lanes(after, false, now);
+    end if;
   end if;
   if begins_to_count(before, after) or moves_lines(before, after) then
     perform count_claims(after);
@@ -156,9 +160,11 @@ begin
   if after.rules & 1 > 0 and (moves_lines(before, after) or begins_to_count(before, after)) then
     perform refresh_lanes(after, array_agg(l.name), null, null, now, null)
     from (
-      select distinct lane as name from messages where queue = after.name and state in ('ready', 'leased') and lane is not null
+      select distinct m.lane as name
+      from messages as m
+      where m.queue = after.name and (m.state = 'leased' or (m.state = 'ready' and moves_lines(before, after))) and m.lane is not null
       union
-      select name from lanes where queue = after.name
+      select l.name from lanes as l where l.queue = after.name and moves_lines(before, after)
     ) as l;
   end if;
 end

@@ -74,6 +74,9 @@ begin
   perform setval('numbers', greatest(latest_here, (c #>> '{survey,latest}')::bigint, 1));
   perform setval('messages_n_seq', greatest(next_here, (running ->> 'base')::bigint + (c #>> '{survey,next_n}')::bigint));
   floor := append('store', 'copied', '{}', now);
+  if (c ->> 'lost')::boolean then
+    insert into gaps (n, behind) values (floor, latest_here);
+  end if;
   perform save_meta('floor', floor::text), save_meta('copying', running::text);
   return running::text;
 end

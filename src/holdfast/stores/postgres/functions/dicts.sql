@@ -87,7 +87,7 @@ declare
   changed change;
   changes change[] := '{}';
 begin
-  perform refuse_high_fence(of_dict, d.c ->> 'key', (d.c ->> 'fence')::bigint)
+  perform refuse_foreign_fence(of_dict, d.c ->> 'key', (d.c ->> 'fence')::bigint)
   from jsonb_array_elements(c -> 'changes') with ordinality as d (c, o)
   where d.c ->> 'fence' is not null
   order by d.o;
@@ -129,14 +129,16 @@ begin
 end
 $$;
 
--- A fence above every token given out would shut out all holders to come.
-create or replace function refuse_high_fence(of_dict text, of_key text, of_fence bigint) returns void
+-- A fence above every token given out would shut out all holders to come; one that a backup has taken back would let a stale holder in.
+create or replace function refuse_foreign_fence(of_dict text, of_key text, of_fence bigint) returns void
 language plpgsql as $$
 declare
   newest bigint := latest();
 begin
   if of_fence > newest then
     perform refuse('fence_too_high', jsonb_build_array(of_dict, of_key, of_fence, newest));
+  elsif was_skipped(of_fence) then
+    perform refuse('fence_lost', jsonb_build_array(of_dict, of_key, of_fence));
   end if;
 end
 $$;

@@ -220,13 +220,15 @@ begin
     return;
   end if;
   for dead in
-    select f.id, m.lane
-    from unnest(fates) as f
+    -- In the order in which they died: the lanes are locked already.
+    select m.lane, (array_agg(f.id order by f.o desc))[1] as id
+    from unnest(fates) with ordinality as f (id, key, fate, position, place, o)
     cross join lateral (
       select m.lane from messages as m where m.queue = of_queue and m.id = f.id limit 1
     ) as m
     where f.fate in ('dead', 'moved') and m.lane is not null
-    order by m.lane
+    group by m.lane
+    order by min(f.o)
   loop
     l := lock_lane(of_queue, dead.lane);
     l.own := coalesce(l.own, '{}') || jsonb_build_object('paused', true, 'held', dead.id);

@@ -20,6 +20,7 @@ declare
   notes text[] := '{}';
   used bigint := 0;
   written record;
+  made lanes[] := '{}';
 begin
   if command_id <> '' then
     known := noted(command, command_id);
@@ -27,12 +28,7 @@ begin
       return recall(command, known, clock_us());
     end if;
   end if;
-  perform lock_objects(objects);
-  perform lock_recent(parts) where types && '{Put}';
-  perform lock_messages(parts) where types && '{Put,Claim,Settle,Extend,Move}';
-  perform lock_lanes(parts) where is_step;
-  perform lock_entries(parts) where types && '{Write,Acquire}';
-  perform lock_leases(parts) where types && '{Write,Acquire,Renew,Release,Resize}';
+  made := lock_all(parts, types, objects);
   now := clock_us();
   if types && '{{readings}}' then
     answers := read_parts(parts, is_step, now);
@@ -50,10 +46,29 @@ begin
     used := used + case when plans[i] ? 'ruled' then octet_length(written.answer) else 0 end;
     answers[i] := written.answer; notes[i] := written.note;
   end loop;
+  perform remove_idle(made) where made <> '{}';
   if types <> '{Seal}' then
     perform remember(command_id, now, case when is_step then to_json(notes)::text else notes[1] end);
   end if;
   return case when is_step then '[' || array_to_string(answers, ',') || ']' else answers[1] end;
+end
+$$;
+
+-- Lock all that the commands of a step name; the lanes that were made for it.
+create or replace function lock_all(parts jsonb[], types text[], objects jsonb) returns lanes[]
+language plpgsql as $$
+declare
+  made lanes[] := '{}';
+begin
+  perform lock_objects(objects);
+  perform lock_recent(parts) where types && '{Put}';
+  perform lock_messages(parts) where types && '{Put,Claim,Settle,Extend,Move}';
+  if types && '{Put,Settle}' then
+    made := lock_lanes(parts);
+  end if;
+  perform lock_entries(parts) where types && '{Write,Acquire}';
+  perform lock_leases(parts) where types && '{Write,Acquire,Renew,Release,Resize,Break}';
+  return made;
 end
 $$;
 
@@ -177,7 +192,7 @@ begin
   for wanted in
     select coalesce(c ->> 'dict', '') as dict, c ->> 'key' as key
     from unnest(parts) as p (c)
-    where c ->> 'type' in ('Acquire', 'Resize')
+    where c ->> 'type' in ('Acquire', 'Resize', 'Break')
     order by 1, 2
   loop
     perform lock_to_take(wanted.dict, wanted.key);
@@ -185,7 +200,7 @@ begin
   for wanted in
     select coalesce(c ->> 'dict', '') as dict, c ->> 'key' as key, null as lease_id, 'take' as act
     from unnest(parts) as p (c)
-    where c ->> 'type' in ('Acquire', 'Resize')
+    where c ->> 'type' in ('Acquire', 'Resize', 'Break')
     union
     -- Not what is somebody else's by now: its holder must not wait for us.
     select coalesce(n ->> 0, ''), n ->> 1, n ->> 2, c ->> 'type'
@@ -280,6 +295,7 @@ begin
     when 'Renew' then check_leases(c, now, whole)
     when 'Release' then check_leases(c, now, whole)
     when 'Resize' then check_resize(c, now)
+    when 'Break' then check_break(c, now)
     when 'Configure' then check_configure(c, now)
   end;
 end
@@ -318,6 +334,7 @@ begin
     when 'Renew' then write_renew(c, plan, now)
     when 'Release' then write_release(c, plan, now)
     when 'Resize' then write_resize(c, plan, now)
+    when 'Break' then write_break(c, plan, now)
     when 'Configure' then write_configure(c, plan, now)
     when 'Clear' then write_clear(c, now)
     when 'Prune' then write_prune(c, now)

@@ -38,7 +38,7 @@ begin
     update messages as m
     set
       state = 'leased', attempts = m.attempts + 1, holder = of_holder, token = nextval('numbers'),
-      expired_to = expiry, tied = case when m.extra ? 'group' and not takes then 8 end, (since, until) = (select t.won_at, end_of(t.won_at, lease_s) from (select clock_us() as won_at offset 0) as t)
+      expired_to = expiry, tied = case when m.extra ? 'group' then 8 end, (since, until) = (select t.won_at, end_of(t.won_at, lease_s) from (select clock_us() as won_at offset 0) as t)
     where m.ctid = (
       select h.ctid
       from (
@@ -116,7 +116,7 @@ begin
     set
       state = 'leased', attempts = m.attempts + 1, holder = of_holder, token = w.number,
       since = w.at, until = end_of(w.at, lease_s), expired_to = expiry,
-      tied = case when m.extra ? 'group' and not takes then 8 end
+      tied = case when m.extra ? 'group' then 8 end
     from won as w
     where m.ctid = any (array(select place from heads))
     returning w.number, w.at, m.priority, m.position, m.n, m.id, m.key, m.extra ->> 'group' as of_group, w.shared || message_facts(m) as told

@@ -16,7 +16,7 @@ declare
   because text;
 begin
   if of_fence is not null then
-    perform refuse_high_fence(of_dict, of_key, of_fence);
+    perform refuse_foreign_fence(of_dict, of_key, of_fence);
   end if;
   perform pg_advisory_xact_lock_shared(object_lock('dict', of_dict));
   e := lock_entry(of_dict, of_key);

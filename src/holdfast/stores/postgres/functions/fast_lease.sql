@@ -106,7 +106,7 @@ begin
   if held is null then
     return null;
   end if;
-  perform end_share(of_key, of_id, now);
+  perform end_share(of_key, of_id, 'released', null, now);
   return remember(command_id, now, '{"held":[' || held || ']}');
 end
 $$;

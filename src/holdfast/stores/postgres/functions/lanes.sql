@@ -235,22 +235,21 @@ begin
 end
 $$;
 
--- Bring a lane up to date after a put of so many messages that are due, for which it is locked. An open or a full lane is not touched. How many to wake.
+-- Bring a lane up to date after a put of so many messages that are due, and perhaps of others, for which it is locked. How many to wake.
 create or replace function put_in_lane(s names, of_lane text, arrived integer, now bigint, number bigint) returns integer
 language plpgsql as $$
 declare
   l lanes;
 begin
   select * into l from lanes where queue = s.name and name = of_lane;
-  if arrived = 0 then
-    return case when l.wakes <= now then refresh_lane(s, of_lane, 0, 0, now, number) else 0 end;
-  elsif not found then
+  if not found then
+    if arrived = 0 then
+      return 0;
+    end if;
     insert into lanes (queue, name, turn, credit, is_open) values (s.name, of_lane, number, 1, true) on conflict do nothing;
     return case when found then arrived else refresh_lane(s, of_lane, arrived, 0, now, number) end;
-  elsif l.is_open then
-    return arrived;
-  elsif l.live >= lane_limit(l, s) then
-    return 0;
+  elsif stays_as_it_is(l, s) then
+    return case when l.is_open then arrived else 0 end;
   end if;
   return refresh_lane(s, of_lane, arrived, 0, now, number);
 end
@@ -273,29 +272,5 @@ begin
     woken := woken + t.delayed + put_in_lane(s, t.name, t.arrived, now, number);
   end loop;
   perform wake('queue:' || s.name, woken) where woken > 0;
-end
-$$;
-
--- The lanes that puts and receipts of a step name, in the order of their names: a command on its own locks its lanes itself.
-create or replace function lock_lanes(parts jsonb[]) returns void
-language plpgsql as $$
-begin
-  perform pg_advisory_xact_lock_shared(l.lock)
-  from (
-    select distinct lane_lock(s.name, lane_of(s, jsonb_build_object('group', i ->> 'group'))) as lock
-    from unnest(parts) as p (c), jsonb_array_elements(c -> 'items') as i, names as s
-    where s.kind = 'queue' and s.name = c ->> 'queue' and s.rules & 5 > 0
-    order by 1
-  ) as l;
-  perform
-  from lanes as l
-  where (l.queue, l.name) in (
-    select m.queue, m.lane
-    from unnest(parts) as p (c), jsonb_array_elements(c -> 'receipts') as r
-    cross join lateral (select m.queue, m.lane from messages as m where m.queue = r ->> 0 and m.id = r ->> 1 limit 1) as m
-    where m.lane is not null
-  )
-  order by l.queue, l.name
-  for no key update;
 end
 $$;

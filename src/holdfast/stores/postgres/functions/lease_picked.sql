@@ -14,6 +14,7 @@ declare
   slots integer := case when not takes then 1 else 0 end;
   of_queue integer := case when s.policy ->> 'limit' is not null then 2 * slots else 0 end + case when s.rules & 16 > 0 then 4 else 0 end;
   keys text[] := keys_of(s.name, ids);
+  gave lanes[] := array(select served[p] from unnest(places[:cardinality(ids)]) as p);
   number bigint;
 begin
   insert into events (n, at, topic, event, data, command)
@@ -40,7 +41,7 @@ begin
   perform reckon_lanes(s, served, places[:cardinality(ids)], takes, by_key, number, now) where served <> '{}';
   perform resize(s.name, -cardinality(ids));
   note := case when takes then '[' || answer || ']' when command_id = '' then json_build_array(to_json(ids), number)::text end;
-  answer := '{"messages":[' || answer || ']' || case when is_careful(s, served) then ',"careful":true}' else '}' end;
+  answer := '{"messages":[' || answer || ']' || case when is_careful(s, gave) then ',"careful":true}' else '}' end;
 end
 $$;
 

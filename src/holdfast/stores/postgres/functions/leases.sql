@@ -201,7 +201,7 @@ begin
     order by h.o
   loop
     if held.dict is null then
-      perform end_share(held.key, held.lease_id, now);
+      perform end_share(held.key, held.lease_id, 'released', null, now);
       continue;
     end if;
     perform append(log_topic(held.dict, held.key), 'released', told_of_lease(held.key, held.holder), now);

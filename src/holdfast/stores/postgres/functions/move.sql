@@ -151,7 +151,6 @@ declare
 begin
   perform create_queue(target, now);
   t := settings_of(target);
-  perform free_slots(s, before, '{}', now) where not stays;
   with changed as (
     update messages as m
     set queue = target, state = 'ready', position = r.position, failures = 0, dead_at = null, ended_at = null, tied = null,
@@ -164,7 +163,7 @@ begin
     returning m.lane, m.rank
   )
   select array_agg(c.lane), array_agg(c.rank) into of_lanes, ranks from changed as c;
-  perform free_slots(s, before, '{}', now) where stays;
+  perform free_slots(s, before, '{}', now);
   perform resize(target, cardinality(ids)), arrive(t, keys, of_lanes, ranks, now);
   perform append('queue:' || target, 'put', told(ids, keys, groups_of(target, ids)), now) where not stays;
 end

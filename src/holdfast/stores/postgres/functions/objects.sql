@@ -28,7 +28,7 @@ begin
   if c ->> 'prefix' is not null then
     return clear_prefix(of_name, c ->> 'prefix', now);
   elsif of_kind = 'queue' then
-    perform clear_lanes(of_name, drops, now);
+    perform clear_lanes(settings_of(of_name), drops, now);
     with gone as (delete from messages where queue = of_name returning 1) select count(*) into count from gone;
   else
     count := (select count(*) from entries where dict = of_name and value is not null and (expires_at is null or expires_at > now));
@@ -46,15 +46,15 @@ begin
 end
 $$;
 
--- Only settings of groups, and rates that are not free yet, outlast their messages.
-create or replace function clear_lanes(of_queue text, drops boolean, now bigint) returns void
+-- Only settings of groups outlast their messages, and in a queue that has groups rates that are not free yet.
+create or replace function clear_lanes(s names, drops boolean, now bigint) returns void
 language plpgsql as $$
 begin
-  delete from lanes where queue = of_queue and (drops or (own is null and greatest(tat, throttled_until) <= now));
+  delete from lanes where queue = s.name and (drops or (own is null and ((s.rules & 1 > 0) is not true or greatest(tat, throttled_until) <= now)));
   update lanes
   set turn = 0, place = 0, live = 0, credit = 0, is_open = false,
-    wakes = case when greatest(tat, throttled_until) > now then greatest(tat, throttled_until) end
-  where queue = of_queue;
+    wakes = case when s.rules & 1 > 0 and greatest(tat, throttled_until) > now then greatest(tat, throttled_until) end
+  where queue = s.name;
 end
 $$;
 

@@ -117,7 +117,6 @@ begin
   from jsonb_array_elements(p -> 'groups') as g;
   for part in select jsonb_array_elements(p -> 'groups') loop
     of_queue := part ->> 'queue';
-    perform lock_lanes_of(settings_of(of_queue), texts(part -> 'ids'));
     of_lanes := array(select m.lane from unnest(messages_of(of_queue, texts(part -> 'ids'))) as m where (c ->> 'unstarted')::boolean);
     perform give_rate_back(settings_of(of_queue), texts(part -> 'ids')) where (c ->> 'unstarted')::boolean;
     if ending = 'done' then

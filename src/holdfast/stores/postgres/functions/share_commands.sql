@@ -143,7 +143,7 @@ end
 $$;
 
 -- Give a share back, or a place in the line, and wake those who fit now; the row of the name is locked.
-create or replace function end_share(of_key text, of_id text, now bigint) returns void
+create or replace function end_share(of_key text, of_id text, event text, reason text, now bigint) returns void
 language plpgsql as $$
 declare
   gone shares;
@@ -156,7 +156,7 @@ begin
   select * into l from leases where dict = '' and key = of_key;
   l := without_shares(l, array[gone]);
   if gone.token > 0 then
-    perform append('lease::' || of_key, 'released', told_of_share(gone), now);
+    perform append('lease::' || of_key, event, with_reason(told_of_share(gone), reason), now);
     perform wake('lease::' || of_key, 1);
   end if;
   perform save_shared(l);

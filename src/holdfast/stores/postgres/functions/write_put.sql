@@ -60,7 +60,7 @@ begin
       || ',"updated_keys":' || array_to_json(array(select m.key from unnest(updated) as m))
     end), now);
   end if;
-  perform resize(of_queue, cardinality(ready_keys)), announce_put(s, added, updated, ready_keys, sooner, now);
+  perform resize(of_queue, cardinality(ready_keys)), announce_put(s, added, array(select m.lane from unnest(updated) as m where m.id = any (postponed)), ready_keys, sooner, now);
   perform free_slots(s, late, '{}', now) where late <> '{}';
   -- The message that a copy waits behind may be settled by the same step.
   perform promote(of_queue, array(select m.key from unnest(added) as m), now);
@@ -88,7 +88,7 @@ end
 $$;
 
 -- Wake those who wait for what a put made ready, or sooner due.
-create or replace function announce_put(s names, added messages[], updated messages[], ready_keys text[], sooner text[], now bigint) returns void
+create or replace function announce_put(s names, added messages[], postponed_in text[], ready_keys text[], sooner text[], now bigint) returns void
 language plpgsql as $$
 declare
   of_lanes text[];
@@ -102,7 +102,7 @@ begin
   from (select r.id from unnest(added) as r where r.state = 'ready') as r
   cross join lateral (select m.lane, m.rank from messages as m where m.queue = s.name and m.id = r.id limit 1) as m;
   perform put_in_lanes(s, of_lanes, ranks, now, null);
-  perform refresh_lanes(s, array(select m.lane from unnest(updated) as m), null, null, now, null) where updated <> '{}';
+  perform refresh_lanes(s, postponed_in, null, null, now, null) where postponed_in <> '{}';
   perform wake('queue:' || s.name, cardinality(sooner)) where sooner <> '{}';
   perform wake('key:' || s.name || ':' || k, 1) from unnest(ready_keys || sooner) as k where k is not null;
 end

@@ -1,7 +1,7 @@
 --- BeginImport: make the store the target of a copy, or go on with one that was interrupted.
 --
 -- KEYS  1 the store
--- ARGV  1 the command: source, now, latest and next_n of the source, merge
+-- ARGV  1 the command: source, now, latest and next_n of the source, merge, lost
 --       2 its id, or ''  3 the moment, in tests  4 the offset of the wall clock, in tests
 -- Answers what is remembered of the copy: source, offset, base, place, messages, entries, checksum.
 -- @include copying
@@ -41,6 +41,9 @@ function begin_import.write(command, plan)
   if plan.is_new then
     -- Messages are numbered from the same counter.
     local number = math.max(command.latest + 1, copy.base + command.next_n, numbers.latest() + 1)
+    if command.lost then
+      call("ZADD", store .. ":gaps", text(number), text(numbers.latest()))
+    end
     numbers.last, numbers.drawn = number, true
     call("SET", store .. ":floor", text(number))
     call("SET", COPYING, cmsgpack.pack(copy))

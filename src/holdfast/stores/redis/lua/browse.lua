@@ -1,7 +1,7 @@
 --- Browse: look at messages without touching them, by id, by key, or all of one state in its own order, page by page.
 --
 -- KEYS  1 the store  2 the queue
--- ARGV  1 the command: queue and ids, or keys, or state, which {older_than, error_contains, key_prefix, label}, after, limit
+-- ARGV  1 the command: queue and ids, or keys, or state, which (see Filter), after, limit
 --       2 ''  3 the moment, in tests  4 the offset of the wall clock, in tests
 -- Answers messages, their values, the newest event's number, the moment, and whether the answer did not take them all.
 -- @include browsing

@@ -8,12 +8,6 @@
 
 local changes = {}
 
---- Whether numbering leapt over it when the server was started: see started.lua.
-local function was_skipped(number)
-  local behind = call("ZRANGEBYSCORE", store .. ":gaps", "(" .. text(number), "+inf", "LIMIT", "0", "1")[1]
-  return behind and tonumber(behind) < number
-end
-
 --- The highest number that was pruned from a log, 0 for none.
 --
 -- The log of what was dropped or never used again expires as a whole. Numbers are never behind the clock, so without a log whoever asks
@@ -58,7 +52,7 @@ function changes.check(command)
   local floor, latest, after = floor_of(key, command.after), numbers.latest(), command.after
   if after == -1 then
     after = floor
-  elseif after < floor or after > latest or was_skipped(after) then
+  elseif after < floor or after > latest or numbers.was_skipped(after) then
     refuse("Compacted", { topic = command.topic, after = after, floor = floor, latest = latest })
   end
   local found, is_full = events_behind(key, after, command.limit)

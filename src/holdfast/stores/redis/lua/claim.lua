@@ -236,7 +236,7 @@ function claim.write(command, plan)
     message["until"] = end_of_claim(command, queue)
     message.expired_to = command.expired_to
     message.attempts = (message.attempts or 0) + 1
-    message.tied = message.group and not command.take and {{TOLD_GROUP}} or nil
+    message.tied = message.group and {{TOLD_GROUP}} or nil
   end
   make_room(queue, #plan.chosen)
   if not command.take then

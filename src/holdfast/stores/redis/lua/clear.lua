@@ -5,7 +5,7 @@
 -- Answers how much was in it. Dropping a dict costs by how many leases it has.
 -- @include queue
 -- @include dict
--- @include leases
+-- @include lease_table
 
 local clear = {}
 

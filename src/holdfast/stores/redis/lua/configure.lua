@@ -181,13 +181,15 @@ local function count_claims(queue, only)
     if limited then
       live[lane] = (live[lane] or 0) + 1
     end
+    if lane then
+      found.touch(queue, lane.name, 0)
+    end
     all = all + 1
     local tied = bit.bor(message.tied or 0, limited and {{SLOT_OF_GROUP}} or 0, policy.limit and {{SLOT_OF_QUEUE}} or 0)
     message.tied = tied > 0 and tied or nil
   end)
   for lane, count in pairs(live) do
     lane.live = count
-    found.touch(queue, lane.name, 0)
   end
   if not only then
     queue.settings.live, queue.has_new_gate = policy.limit and all or 0, true

@@ -1,95 +1,14 @@
---- Count: sizes, ages and holders of a queue. A message whose lease has ended counts as ready.
+--- Count: sizes, ages and holders of a queue.
 --
 -- KEYS  1 the store  2 the queue
 -- ARGV  1 the command: queue, group  2 ''  3 the moment, in tests  4 the offset of the wall clock, in tests
--- Answers ready, delayed, buffered, leased, dead and holders, and the ages in microseconds. Costs by how many are leased.
--- @include browsing
+-- Answers ready, delayed, buffered, leased, dead and holders, and the ages in microseconds.
+-- @include counting
 
 local count = {}
 
-local function size(queue, order)
-  return call("ZCARD", queue.key .. ":" .. order)
-end
-
-local function count_ready(queue, stats)
-  local oldest
-  each_priority(queue, function(prefix, position)
-    stats.delayed = stats.delayed + call("ZLEXCOUNT", queue.key .. ":ready", "[" .. prefix .. sortable(now + 1), "(" .. prefix .. AFTER_ALL)
-    oldest = math.min(oldest or position, position)
-  end)
-  stats.ready = size(queue, "ready") - stats.delayed
-  stats.oldest_ready = oldest and oldest <= now and now - oldest or nil
-end
-
-local function count_leased(queue, stats)
-  local sum, oldest, holders = 0, now, {}
-  local from = "[" .. sortable(now + 1)
-  repeat
-    local members = call("ZRANGEBYLEX", queue.key .. ":leased", from, "+", "LIMIT", 0, PAGE)
-    local fields = {}
-    for i, member in ipairs(members) do
-      fields[i] = id_in("leased", member) .. "\0"
-    end
-    for _, packed in ipairs(fields_of(queue.key .. ":messages", fields)) do
-      local claim = cmsgpack.unpack(packed)
-      stats.leased = stats.leased + 1
-      holders[claim.holder] = (holders[claim.holder] or 0) + 1
-      sum, oldest = sum + (now - claim.since), math.min(oldest, claim.since)
-    end
-    from = "(" .. (members[#members] or "")
-  until #members < PAGE
-  stats.ready = stats.ready + size(queue, "leased") - stats.leased
-  if stats.leased > 0 then
-    stats.holders = holders
-    stats.oldest_leased, stats.average_leased = now - oldest, sum / stats.leased
-  end
-end
-
---- The same for one group, message by message.
-local function count_group(queue, group)
-  local stats, sums = { ready = 0, delayed = 0, leased = 0, buffered = 0, dead = 0, done = 0 }, { since = 0, first = nil, position = nil, dead_at = nil }
-  local holders = {}
-  local function add_one(message)
-    local state = state_of(message)
-    if state == "ready" then
-      state = message.position > now and "delayed" or "ready"
-      sums.position = math.min(sums.position or message.position, message.position)
-    elseif state == "leased" then
-      state = is_held(message) and "leased" or "ready"
-      if state == "leased" then
-        sums.since, sums.first = sums.since + message.since, math.min(sums.first or message.since, message.since)
-        holders[message.holder] = (holders[message.holder] or 0) + 1
-      end
-    elseif state == "dead" then
-      sums.dead_at = math.min(sums.dead_at or message.dead_at, message.dead_at)
-    end
-    stats[state] = stats[state] + 1
-  end
-  for _, state in ipairs({ "ready", "leased", "buffered", "dead", "done" }) do
-    for _, message in ipairs(browse_state(queue, state, { group = group }, nil, math.huge)) do
-      add_one(message)
-    end
-  end
-  stats.oldest_ready = sums.position and sums.position <= now and now - sums.position or nil
-  stats.oldest_dead = sums.dead_at and now - sums.dead_at or nil
-  if stats.leased > 0 then
-    stats.holders, stats.oldest_leased, stats.average_leased = holders, now - sums.first, now - sums.since / stats.leased
-  end
-  return stats
-end
-
 function count.check(command)
-  local queue = open_queue(command.queue)
-  if command.group then
-    return count_group(queue, command.group)
-  end
-  local stats = { delayed = 0, leased = 0, buffered = size(queue, "buffered"), dead = size(queue, "dead") }
-  count_ready(queue, stats)
-  count_leased(queue, stats)
-  local first = call("ZRANGEBYLEX", queue.key .. ":dead", "-", "+", "LIMIT", 0, 1)[1]
-  stats.oldest_dead = first and now - struct.unpack(NUMBER, first) or nil
-  stats.done = size(queue, "done")
-  return stats
+  return stats_of(open_queue(command.queue), command.group)
 end
 
 function count.write(_, stats)

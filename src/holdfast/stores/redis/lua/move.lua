@@ -2,7 +2,7 @@
 -- holds stay.
 --
 -- KEYS  1 the store  2 the queue  3 the queue to redrive into, if another
--- ARGV  1 the command: queue, to and ids, or state, which {older_than, error_contains, key_prefix, label}, limit; to_queue, delay, spacing,
+-- ARGV  1 the command: queue, to and ids, or state, which (see Filter), limit; to_queue, delay, spacing,
 --         error
 --       2 its id, or ''  3 the moment, in tests  4 the offset of the wall clock, in tests
 -- Answers ids and, by id, what was taken where a redriven message would have gone: kept.

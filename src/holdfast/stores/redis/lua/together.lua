@@ -5,7 +5,7 @@
 --       2 its id, or ''  3 the moment, in tests  4 the offset of the wall clock, in tests
 -- Answers a list of their answers.
 -- @include writing
--- @include put claim extend settle move browse count read length write lowerfences acquire renew release resize look configure clear names groups changes prune
+-- @include put claim extend settle move browse count counts read length write lowerfences acquire renew release resize break look leases configure clear names groups changes prune
 
 local together = {}
 

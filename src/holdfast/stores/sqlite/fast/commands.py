@@ -3,24 +3,27 @@
 Each answers as the command's own halves would, or None with nothing done where it takes those to decide.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from msgspec import Raw
 
 from holdfast.commands import Claim, Claimed, Command, Held, Item, Put, Puts, Settle
 from holdfast.commands.allowance import ANSWER_BYTES, Allowance
-from holdfast.commands.endings import promote_keys, told
+from holdfast.commands.endings import told
 from holdfast.commands.plain import uses_only
 from holdfast.commands.topics import queue_topic
-from holdfast.commands.transaction import Transaction
 from holdfast.records import Message, Receipt, ReturnTo, end_of, moment_in
+from holdfast.stores.sqlite.counts import LEASED, ONE_LEASED, ONE_READY
+from holdfast.stores.sqlite.fast.lanes import Settled, claim_from_lanes, follow_settled, put_in_lanes, settled_as, told_settled
+from holdfast.stores.sqlite.fast.native import NativeTransaction
 from holdfast.stores.sqlite.lanes import decode_policy
 from holdfast.stores.sqlite.queues import HAS_OVERDUE, HEAD_VALUE, IS_ODD, MAXSIZE, PAUSED, POLICY, as_json
 from holdfast.stores.sqlite.rows import bindable, is_large
 from holdfast.stores.sqlite.statements import SQL
 
-DONE = {"to": "done"}
+NO_LANE = (None, None, 0, None)
+"""The last parameters of `put`, of a message without extra fields and without a lane."""
 
 THROTTLED = "{}"
 """What stands for the policy of a queue that hands nothing out for a while."""
@@ -31,22 +34,12 @@ _is_item = uses_only(
 )
 
 
-class NativeTransaction(Transaction, Protocol):
-    """A transaction that also takes SQL."""
-
-    sql: Any
-
-    heads_seen: list[tuple[Any, ...]] | None
-
-    def tell(self, topic: str, event: str, facts: Mapping[str, object]) -> int: ...
-
-    def head_rows(self, queue: str, limit: int) -> list[tuple[Any, ...]]: ...
-
-
 def answer(tx: NativeTransaction, command: Command[Any]) -> Puts | Claimed | Held | None:
     """The command's answer, if it is one of the commonest in its simple form."""
     if type(command) is Put:
-        return _put(tx, command) if command.plain() else None
+        if command.queue not in tx.laned and command.plain():
+            return _put(tx, command)
+        return put_in_lanes(tx, command) if command.plain("group") else None
     if type(command) is Settle:
         return _settle(tx, command) if command.to == "done" and command.plain() else None
     return _claim(tx, command) if type(command) is Claim and command.plain() else None
@@ -60,7 +53,7 @@ def _put(tx: NativeTransaction, command: Put) -> Puts | None:
     if not is_put:
         return None
     topic = queue_topic(queue)
-    tx.tell(topic, "put", {"ids": ids})
+    tx.tell(topic, "put", {"ids": ids}, len(ids) * ONE_READY)
     tx.wake(topic, len(ids))
     return Puts(ids, [True] * len(ids))
 
@@ -115,12 +108,15 @@ def _row(tx: NativeTransaction, queue: str, item: Item) -> tuple[object, ...]:
         tx.now,
         item.metadata,
         bindable(item.value),
+        *NO_LANE,
     )
 
 
 def _claim(tx: NativeTransaction, command: Claim) -> Claimed | None:
     """As many messages as asked for, of one priority, while no lease has ended."""
     queue, now = command.queue, tx.now
+    if queue in tx.laned:
+        return claim_from_lanes(tx, command)
     rows = tx.head_rows(queue, command.limit)
     if len(rows) < command.limit or not is_plain_line(rows[0]):
         tx.heads_seen = rows
@@ -132,11 +128,12 @@ def _claim(tx: NativeTransaction, command: Claim) -> Claimed | None:
     if enough.is_cut or is_told or (not is_odd and sum(len(row[HEAD_VALUE]) for row in rows) > ANSWER_BYTES):
         tx.heads_seen = rows
         return None
-    token = tx.tell(queue_topic(queue), "claimed", told(ids, [row[2] for row in rows], {"holder": command.holder}))
+    facts = told(ids, [row[2] for row in rows], {"holder": command.holder})
+    token = tx.tell(queue_topic(queue), "claimed", facts, len(ids) * (ONE_LEASED - ONE_READY))
     until = end_of(now, command.lease_s)
     claim = (command.holder, token, now, until, command.expired_to)
     messages = [message.leased(*claim) for message in found] if is_odd else [leased(queue, row, claim) for row in rows]
-    tx.lease(messages, command.holder, token, until, command.expired_to)
+    tx.lease_rows(messages, command.holder, token, until, command.expired_to)
     return Claimed(messages)
 
 
@@ -171,36 +168,36 @@ def _settle(tx: NativeTransaction, command: Settle) -> Held | None:
     return _tell_settled(tx, queue, receipts, gone) if gone else None
 
 
-def settle_many(tx: NativeTransaction, queue: str, claims: Sequence[tuple[str, int]]) -> dict[tuple[str, int], str | None]:
-    """Remove what these claims, by id and token, still hold; return which of them did, with the key of each."""
+def settle_many(tx: NativeTransaction, queue: str, claims: Sequence[tuple[str, int]]) -> dict[tuple[str, int], Settled]:
+    """Remove what these claims, by id and token, still hold; return which of them did. Their lanes have to follow yet."""
     rows = tx.sql.execute(SQL["settle"], (as_json(claims), queue, tx.now)).fetchall()
-    apart = [number for number, _, _, _, is_apart in rows if is_apart]
+    tx.shift(queue, LEASED, -len(rows))
+    apart = [row[0] for row in rows if row[4]]
     if apart:
         tx.sql.execute(SQL["drop_values"], (as_json(apart),))
-    return {(message_id, token): key for _, message_id, token, key, _ in rows}
+    return {(row[1], row[2]): settled_as(*row[3:]) for row in rows}
 
 
 def _settle_one(tx: NativeTransaction, receipt: Receipt) -> Held | None:
     queue, message_id = receipt.queue, receipt.id
     claim = (queue, message_id, receipt.token, tx.now)
-    if tx.sql.execute(SQL["settle_plain"], claim).rowcount == 1:
-        tx.tell(queue_topic(queue), "settled", {"ids": [message_id], "to": "done"})
+    if queue not in tx.laned and tx.sql.execute(SQL["settle_plain"], claim).rowcount == 1:
+        tx.tell(queue_topic(queue), "settled", {"ids": [message_id], "to": "done"}, -ONE_LEASED)
         return Held([True])
     gone = tx.sql.execute(SQL["settle_one"], claim).fetchall()
     if not gone:
         return None
-    number, key, is_apart = gone[0]
-    if is_apart:
-        tx.sql.execute(SQL["drop_values"], (as_json([number]),))
-    tx.tell(queue_topic(queue), "settled", told([message_id], [key], DONE))
-    if key is not None:
-        promote_keys(tx, queue, [key])
+    if gone[0][2]:
+        tx.sql.execute(SQL["drop_values"], (as_json([gone[0][0]]),))
+    settled = settled_as(*gone[0][1:])
+    tx.tell(queue_topic(queue), "settled", told_settled([message_id], [settled]), -ONE_LEASED)
+    follow_settled(tx, queue, [settled])
     return Held([True])
 
 
-def _tell_settled(tx: NativeTransaction, queue: str, receipts: Sequence[Receipt], gone: dict[tuple[str, int], str | None]) -> Held:
+def _tell_settled(tx: NativeTransaction, queue: str, receipts: Sequence[Receipt], gone: dict[tuple[str, int], Settled]) -> Held:
     claims = [(receipt.id, receipt.token) for receipt in receipts]
     done = [claim for claim in claims if claim in gone]
-    tx.tell(queue_topic(queue), "settled", told([message_id for message_id, _ in done], [gone[claim] for claim in done], DONE))
-    promote_keys(tx, queue, [key for key in gone.values() if key is not None])
+    tx.tell(queue_topic(queue), "settled", told_settled([message_id for message_id, _ in done], [gone[claim] for claim in done]))
+    follow_settled(tx, queue, gone.values())
     return Held([claim in gone for claim in claims])

@@ -8,12 +8,15 @@ from itertools import groupby
 from typing import Any, Final, Protocol
 
 from holdfast.commands import Claim, Claimed, Command, Held, Put, Puts, Settle
-from holdfast.commands.endings import promote_keys, told
+from holdfast.commands.endings import told
 from holdfast.commands.topics import queue_topic
 from holdfast.commands.transaction import Draft
 from holdfast.records import NEVER, end_of
 from holdfast.stores.group_commit import Job
-from holdfast.stores.sqlite.fast.commands import DONE, NativeTransaction, has_odd, is_plain, is_plain_line, leased, put_many, settle_many
+from holdfast.stores.sqlite.counts import LEASED, READY
+from holdfast.stores.sqlite.fast.commands import has_odd, is_plain, is_plain_line, leased, put_many, settle_many
+from holdfast.stores.sqlite.fast.lanes import follow_settled, told_settled
+from holdfast.stores.sqlite.fast.native import NativeTransaction
 from holdfast.stores.sqlite.rows import is_large
 from holdfast.stores.sqlite.statements import SQL
 
@@ -88,6 +91,7 @@ def _put(tx: SharedTransaction, queue: str, jobs: list[Job]) -> list[Job]:
     items = [command.items[0] for command in commands]
     if not put_many(tx, queue, items, {item.id for item in items}):
         return []
+    tx.shift(queue, READY, len(items))
     topic = queue_topic(queue)
     tx.append([Draft(topic, "put", {"ids": [item.id]}) for item in items])
     tx.wake(topic, len(items))
@@ -112,6 +116,8 @@ def _claim(tx: SharedTransaction, queue: str, jobs: list[Job]) -> list[Job]:
         leases.append((until if until < NEVER else None, *claim, row[0]))
         job.answer, job.error = Claimed([leased(queue, row, claim)]), None
     tx.sql.executemany(SQL["lease_one"], leases)
+    tx.shift(queue, READY, -len(leases))
+    tx.shift(queue, LEASED, len(leases))
     return jobs
 
 
@@ -123,8 +129,8 @@ def _settle(tx: SharedTransaction, queue: str, jobs: list[Job]) -> list[Job]:
     done = {claim: job for claim, job in reversed(list(zip(claims, jobs, strict=True))) if claim in gone}
     if done:
         topic = queue_topic(queue)
-        tx.append([Draft(topic, "settled", told([claim[0]], [gone[claim]], DONE)) for claim in reversed(done)])
-        promote_keys(tx, queue, [key for key in gone.values() if key is not None])
+        tx.append([Draft(topic, "settled", told_settled([claim[0]], [gone[claim]])) for claim in reversed(done)])
+        follow_settled(tx, queue, gone.values())
     for job in done.values():
         job.answer, job.error = Held([True]), None
     return list(done.values())

@@ -1,6 +1,6 @@
 --- What fast acquire, renew and release share: one lease with an end, of a dict or on a name of its own.
 --
--- Its rules, and where it lies, are in leases.lua.
+-- Its rules, and where it lies, are in lease_table.lua.
 -- @include lease_record
 
 --- The number to draw next, the record of the last lease on the key and when that ends, and what was pruned of its own log; nothing where

@@ -14,7 +14,7 @@ local function behind(state, cursor)
 end
 
 --- Whether a filter lets a message through.
-local function matches(message, which)
+local function matches(queue, message, which)
   local labelled = not which.label
   for _, label in ipairs(which.label and message.labels or {}) do
     labelled = labelled or label == which.label
@@ -24,6 +24,9 @@ local function matches(message, which)
     and (not which.error_contains or string.find(message.last_error or "", which.error_contains, 1, true) ~= nil)
     and (not which.key_prefix or (message.key ~= nil and string.sub(message.key, 1, #which.key_prefix) == which.key_prefix))
     and (not which.group or (message.group or "") == which.group)
+    and (not which.newer_than or since >= now - which.newer_than)
+    and (not which.error_class or string.match(message.last_error or "", "^[^:]*") == which.error_class)
+    and (not which.value_contains or string.find(values_of(queue, { message })[1] or "", which.value_contains, 1, true) ~= nil)
     and labelled
 end
 
@@ -40,7 +43,7 @@ local function browse_state(queue, state, which, after, limit, answers)
       ids[i] = id_in(state, member)
     end
     local is_enough = not visit_messages(queue, ids, function(message)
-      if #found < limit and matches(message, which) then
+      if #found < limit and matches(queue, message, which) then
         if answers and not bring(message_bytes(queue, message)) then
           return false
         end

@@ -6,7 +6,7 @@
 --   D:order      keys, by their text                                   sorted set of score 0
 --   D:expiries   expires_at, key: the entries that have an end         sorted set of score 0, by that moment
 --   D:fences     key -> the highest fence that wrote it, deleted or not, for good   hash
---   D:leases     see leases.lua                                        hash
+--   D:leases     see lease_table.lua                                        hash
 --   D:events, D:floor                                                  its log
 -- Entries past their time count as absent.
 -- @include objects

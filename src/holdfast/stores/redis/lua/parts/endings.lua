@@ -7,7 +7,7 @@
 --- What will become of messages of one queue whose claims end; a check fills it in, `end_claims` carries it out.
 local function plan_endings(queue, messages)
   load_keys(queue, keys_of(messages))
-  return { queue = queue, back = {}, gone = {}, dead = {}, moved = {}, keys = {}, heads = {} }
+  return { queue = queue, back = {}, gone = {}, dead = {}, moved = {}, keys = {}, heads = {}, held = {} }
 end
 
 local OPPOSITE = { back = "front", front = "back", place = "place" }
@@ -43,9 +43,16 @@ local function plan_release(endings, message, position, ending, failed)
   end
 end
 
---- Plan a burial: here, or in the dead-letter queue `place`.
+--- Plan a burial: here, or in the dead-letter queue `place`. A strict group is paused for it, where the queue says so.
 local function plan_burial(endings, message, place, ending, failed)
   table.insert(endings.keys, message.key)
+  local policy, lane = policy_of(endings.queue), message.lane
+  if lane and policy.groups == "strict" and policy.group_dead == "hold" and not endings.holds_nobody then
+    if not endings.held[lane] then
+      table.insert(endings.held, lane)
+    end
+    endings.held[lane] = message.id
+  end
   local list = (place == nil or place == endings.queue.name) and endings.dead or endings.moved
   table.insert(list, { message = message, place = place, ending = ending, failed = failed })
 end
@@ -112,23 +119,15 @@ local function write_moved(endings)
   return places, by_place
 end
 
---- Pause the strict groups whose messages died, where the queue says so, and tell of it.
+--- Pause the strict groups whose messages died, and tell of it.
 local function hold_groups(endings)
-  local queue, policy = endings.queue, policy_of(endings.queue)
-  if policy.groups ~= "strict" or policy.group_dead ~= "hold" then
-    return
-  end
-  for _, list in ipairs({ endings.dead, endings.moved }) do
-    for _, one in ipairs(list) do
-      local name = one.message.lane
-      local lane = name and not endings.holds_nobody and rules_of(queue).lane(queue, name)
-      if lane then
-        lane.own = cmsgpack.unpack(cmsgpack.pack(lane.own))
-        lane.own.paused, lane.own.held = true, one.message.id
-        rules_of(queue).touch(queue, name, 0)
-        tell(queue, "configured", { group = name, paused = true, because = "dead", held = one.message.id })
-      end
-    end
+  local queue = endings.queue
+  for _, name in ipairs(endings.held) do
+    local lane, id = rules_of(queue).lane(queue, name), endings.held[name]
+    lane.own = cmsgpack.unpack(cmsgpack.pack(lane.own))
+    lane.own.paused, lane.own.held = true, id
+    rules_of(queue).touch(queue, name, 0)
+    tell(queue, "configured", { group = name, paused = true, because = "dead", held = id })
   end
 end
 
@@ -156,10 +155,10 @@ local function end_claims(endings)
     if #dead > 0 then
       tell(queue, "buried", told(dead))
     end
+    hold_groups(endings)
     for _, name in ipairs(places) do
       tell(queue, "buried", told(by_place[name].left, { dead_letter = name }))
       tell(open_queue(name), "put", told(by_place[name].arrived))
     end
-    hold_groups(endings)
   end
 end

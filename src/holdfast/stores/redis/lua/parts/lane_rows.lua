@@ -13,9 +13,11 @@ function rules.lane(queue, name)
   return lane
 end
 
---- Let a lane be refreshed when the step is written; so many messages joined its line.
-function rules.touch(queue, name, arrivals)
+--- Let a lane be refreshed when the step is written; so many messages joined its line. One that is open `stays_open` where the step did no
+-- more than add messages that are due.
+function rules.touch(queue, name, arrivals, stays_open)
   queue.touched[name] = (queue.touched[name] or 0) + arrivals
+  queue.may_close[name] = queue.may_close[name] or not stays_open
 end
 
 --- Where a message that is ready stands; one that is not due is out of line, but in a strict group each keeps its place.
@@ -86,14 +88,19 @@ end
 
 --- Bring the lanes that the step has touched up to date, once their messages are written.
 function rules.write_lanes(queue, number)
-  local touched, names = queue.touched, {}
+  local touched, may_close, names = queue.touched, queue.may_close, {}
   for name in pairs(touched) do
     names[#names + 1] = name
   end
   table.sort(names)
-  queue.touched = {}
+  queue.touched, queue.may_close = {}, {}
   for _, name in ipairs(policy_of(queue).groups and names or {}) do
-    rules.refresh(queue, name, number or numbers.latest(), touched[name])
+    if rules.lane(queue, name).open and not may_close[name] then
+      wake(queue.topic, touched[name])
+      lanes.save(queue.key, rules.lane(queue, name))
+    else
+      rules.refresh(queue, name, number or numbers.latest(), touched[name])
+    end
   end
 end
 
@@ -118,11 +125,16 @@ function rules.keep_done(queue, messages, trace)
     change_state(queue, message, "done")
     message.ended_at, message.trace = now, trace or message.trace
   end
-  rules.prune_done(queue, PRUNED)
+  rules.prune_done(queue, PRUNED, messages)
 end
 
---- Remove up to `limit` messages that were kept long enough; answer how many.
-function rules.prune_done(queue, limit)
+local function ended_before(one, other)
+  return one.ended_at < other.ended_at or (one.ended_at == other.ended_at and one.n < other.n)
+end
+
+--- Remove up to `limit` messages that were kept long enough; answer how many. `ended` are done by this very step: they go where nothing is
+-- to be kept any more.
+function rules.prune_done(queue, limit, ended)
   local kept_s = policy_of(queue).keep_done_s
   local upto = "(" .. sortable(now - (kept_s and micros(kept_s) or 0) + 1)
   local members = call("ZRANGEBYLEX", queue.key .. ":done", "-", upto, "LIMIT", "0", limit)
@@ -130,8 +142,16 @@ function rules.prune_done(queue, limit)
   for i, member in ipairs(members) do
     ids[i] = id_in("done", member)
   end
-  remove(queue, pick(queue, ids))
-  return #ids
+  local old = pick(queue, ids)
+  for _, message in ipairs(not kept_s and ended or {}) do
+    old[#old + 1] = message
+  end
+  table.sort(old, ended_before)
+  for i = #old, limit + 1, -1 do
+    old[i] = nil
+  end
+  remove(queue, old)
+  return #old
 end
 
 --- Give back what claims have used of rates, where nothing was claimed under them since.
@@ -146,7 +166,7 @@ function rules.give_back(queue, messages)
     local rate = lane and lanes.rate_of(lane, policy)
     if rate and lane.last == message.token then
       lane.tat = lane.tat - lanes.interval_of(rate)
-      rules.touch(queue, message.lane, 0)
+      rules.touch(queue, message.lane, 0, true)
     end
   end
 end
@@ -172,7 +192,7 @@ function rules.empty_lanes(queue, drop)
     lanes.refresh(lane, policy_of(queue), nil, 0)
     lanes.save(queue.key, lane)
   end
-  queue.touched = {}
+  queue.touched, queue.may_close = {}, {}
 end
 
 --- Count a message that is claimed under the limits of its queue.

@@ -74,7 +74,7 @@ do
     lane.wakes = 0
     if can_open and opens > now then
       lane.wakes = opens
-    elseif is_idle and math.max(lane.tat, lane.throttled_until) > now then
+    elseif policy.groups and is_idle and math.max(lane.tat, lane.throttled_until) > now then
       lane.wakes = math.max(lane.tat, lane.throttled_until)
     end
     if is_idle then
@@ -124,10 +124,12 @@ do
   function lanes.place_of(policy, priority, position)
     if policy.groups == "strict" then
       return 0, position
-    elseif policy.aging_s then
-      return 0, math.max(-LAST, math.min(position - priority * micros(policy.aging_s), LAST))
     end
-    return priority, policy.order == "lifo" and -position or position
+    local rank = policy.order == "lifo" and -position or position
+    if not policy.aging_s then
+      return priority, rank
+    end
+    return 0, math.max(-LAST, math.min(rank - priority * micros(policy.aging_s), LAST))
   end
 
   --- Let lanes give their messages in rounds, each as many in a round as its credit says, until there is no room left.

@@ -51,7 +51,10 @@ end
 
 --- Since when time has overtaken a message.
 local function overdue_since(message)
-  return message.state == "leased" and message["until"] or can_be_late(message) and message.start_by <= now and message.start_by or message.position
+  if message.state == "leased" then
+    return message["until"]
+  end
+  return message.lane and not message.rank and message.position or message.start_by or 0
 end
 
 --- Leased messages whose lease has ended, ready ones that are late and, of a queue with lanes, those that are due and not in line, the

@@ -40,9 +40,10 @@ local function open_queue(name)
       rekeyed = {}, -- keys whose living message changed
       changed = {}, -- messages, in the order of their first change
       before = {}, -- by message: how it stood
-      joins = {}, -- messages that join a line anew
+      joins = {}, -- messages that join a line anew, "due" where their moment has come
       lanes = {}, -- by name: lanes that were read
       touched = {}, -- by name: lanes to refresh, and how many messages joined their lines
+      may_close = {}, -- by name: whether the lane may have to be closed, too
       is_cleared = false,
     }
   end)

@@ -54,9 +54,8 @@ end
 
 --- Give back what the claim of a message has used of limits.
 local function untie(queue, message)
-  local found = rules_of(queue)
-  if found then
-    found.untie(queue, message)
+  if bit.band(message.tied, {{SLOT_OF_GROUP}} + {{SLOT_OF_QUEUE}}) > 0 then
+    load_rules().untie(queue, message) -- It may have been claimed under limits that the queue no longer has.
   end
   message.tied = nil
 end
@@ -205,10 +204,14 @@ do
       elseif (state == "ready" and not has_lanes) or state == "done" then
         message.lane, message.level, message.rank = nil, nil, nil
       end
-      if found and has_moved and message.lane and (before.state or state ~= "buffered") then
-        found.touch(queue, message.lane, state == "ready" and message.rank and not before.orders.lanes and 1 or 0)
+      -- What the end of a claim changes in its lane, `untie` knows.
+      local is_next = (before.state == "buffered" and state == "ready") or queue.joins[message] == "due"
+      local has_left = before.state and before.state ~= "leased" and not is_next
+      if found and has_moved and message.lane and (has_left or state == "ready" or state == "leased") then
+        local stays_open = not has_left and not (message.rank and message.position > now)
+        found.touch(queue, message.lane, state == "ready" and message.rank and not before.orders.lanes and 1 or 0, stays_open)
       end
-      if found and before.lane and before.lane ~= message.lane then
+      if found and has_left and before.lane and before.lane ~= message.lane then
         found.touch(queue, before.lane, 0)
       end
     end
@@ -285,7 +288,7 @@ do
       end
       queue.was_emptied = true
     end
-    local found = rules_of(queue)
+    local found = rules_of(queue) or rules
     if #queue.changed > 0 then
       line_up(queue, found)
       write_orders(queue)

@@ -17,7 +17,7 @@ local function sweep(command, queue)
       table.insert(message.state == "leased" and plan.expired or plan.late, message)
     else
       touch(queue, message)
-      queue.joins[message] = true
+      queue.joins[message] = "due"
     end
   end
   plan.endings = expire(command, queue, plan.expired)
@@ -199,7 +199,7 @@ local function use(command, queue, chosen, turns, token)
   local careful = is_careful(policy)
   for _, lane in ipairs(turns and turns.served or {}) do
     local rate, limit = rules.lanes.rate_of(lane, policy), rules.lanes.limit_of(lane, policy)
-    careful = careful or rate or limit
+    careful = careful or (lane.given > 0 and (rate or limit))
     if turns.is_shared and lane.given > 0 then
       rules.lanes.take_turn(lane, token)
     end
@@ -260,7 +260,7 @@ local function hand_out(command, queue, chosen, turns)
     remove(queue, chosen)
   end
   promote(queue, keys_of(chosen))
-  return answer
+  return answer, { messages = answer.messages, values = values }
 end
 
 function ruled.write(command, queue)

@@ -126,13 +126,13 @@ do
   end
 
   --- Give a share back, or a place in the line, and wake those who fit now.
-  function shares.release(key, id)
+  function shares.release(key, id, event, reason)
     local share, name = shares.get(key, { id })[1], shares.name_of(key)
     if not share or not name then
       return
     end
     if share.token > 0 then
-      shares.tell_share(key, "released", share)
+      shares.tell_share(key, event or "released", share, reason)
       wake("lease::" .. key, 1)
     end
     shares.delete(key, id)

@@ -5,7 +5,7 @@
 --   L:ends    "g" for a grant or "t" for a ticket, until, id, in this order                       sorted set
 --   L:line    place, id, of those in line                                                         sorted set
 -- All expire some days after the last grant, as other leases do, so a step that finds no record clears what may be left beside it.
--- @include leases
+-- @include lease_table
 
 -- Made by a function: Lua allows a script 200 local names at a time.
 local shares = (function()
@@ -160,8 +160,8 @@ local shares = (function()
     return ended
   end
 
-  function shares.tell_share(key, event, share)
-    return tell(home_of(nil, key), event, { key = key, holder = share.holder, weight = share.weight })
+  function shares.tell_share(key, event, share, reason)
+    return tell(home_of(nil, key), event, { key = key, holder = share.holder, weight = share.weight, reason = reason })
   end
 
   --- Save a name, or forget it when nothing is left to be remembered.

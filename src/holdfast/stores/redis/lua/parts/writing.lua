@@ -1,6 +1,6 @@
 --- Changing entries of a dict, each on its own conditions: what Write does, and Acquire for its default.
 -- @include dict
--- @include leases
+-- @include lease_table
 -- @include sums
 
 local plan_changes
@@ -39,11 +39,13 @@ do -- Lua allows 200 local names at a time.
     return nil
   end
 
-  --- Refuse a fence above every token given out: it would shut out all holders to come.
-  local function refuse_high_fences(dict, changes)
+  --- Refuse a fence above every token given out, which would shut out all holders to come, and one that a backup has taken back.
+  local function refuse_foreign_fences(dict, changes)
     for _, change in ipairs(changes) do
       if change.fence and change.fence > numbers.latest() then
         refuse("FenceTooHigh", { dict = dict.name, key = change.key, fence = change.fence, newest = numbers.latest() })
+      elseif change.fence and numbers.was_skipped(change.fence) then
+        refuse("FenceLost", { dict = dict.name, key = change.key, fence = change.fence })
       end
     end
   end
@@ -75,7 +77,7 @@ do -- Lua allows 200 local names at a time.
     for i, change in ipairs(changes) do
       keys[i] = change.key
     end
-    refuse_high_fences(dict, changes)
+    refuse_foreign_fences(dict, changes)
     load_entries(dict, keys)
     for i, change in ipairs(changes) do
       local entry = dict.entries[change.key] or nil

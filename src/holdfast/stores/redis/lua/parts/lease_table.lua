@@ -51,9 +51,9 @@ local function held_lease(dict, key, lease_id)
 end
 
 --- Give a lease back, tell of it, and wake who waits for it.
-local function end_lease(dict, key)
+local function end_lease(dict, key, event, reason)
   local lease = lease_of(dict, key)
-  tell(home_of(dict, key), "released", { key = key, holder = lease.holder })
+  tell(home_of(dict, key), event or "released", { key = key, holder = lease.holder, reason = reason })
   save_lease(dict, key, false)
   wake("lease:" .. (dict or "") .. ":" .. key, 1)
 end

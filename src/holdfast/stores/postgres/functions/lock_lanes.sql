@@ -1,0 +1,134 @@
+-- Who waits for lanes, and in which order: a step that waits for one while it has others has them all of queues and names before it. What a
+-- claim finds is not known before, so it passes lanes that are somebody else's, or waits for a short time only.
+
+-- The lanes that puts and settlements of a step may have to bring up to date; `is_new` are those of messages that are put.
+create or replace function lanes_named(parts jsonb[]) returns table (queue text, name text, is_new boolean)
+language sql stable as $$
+  with ends as (
+    select p.c -> 'receipts' as receipts, p.c ->> 'dead_letter' as dead_letter, coalesce(p.c ->> 'to', 'done') <> 'done' as returns,
+      coalesce((p.c ->> 'unstarted')::boolean, false) as gives_back, p.c ->> 'to' = 'dead' or coalesce((p.c ->> 'counts')::boolean, false) as buries
+    from unnest(parts) as p (c)
+    where p.c ->> 'type' = 'Settle'
+  ),
+  settled as (
+    select e.returns or e.gives_back as moves, e.buries, m.queue, m.lane, m.key, m.tied, m.extra,
+      coalesce(nullif(m.dead_letter, ''), e.dead_letter, s.policy ->> 'dead_letter') as place
+    from ends as e, jsonb_array_elements(e.receipts) as r
+    cross join lateral (
+      select m.queue, m.lane, m.key, m.tied, m.extra, m.dead_letter from messages as m where m.queue = r ->> 0 and m.id = r ->> 1 limit 1
+    ) as m
+    join names as s on s.kind = 'queue' and s.name = m.queue and s.policy is not null
+  ),
+  put as (
+    select s, i as item
+    from unnest(parts) as p (c), jsonb_array_elements(p.c -> 'items') as i, names as s
+    where s.kind = 'queue' and s.name = p.c ->> 'queue' and s.rules & 1 > 0
+  ),
+  keyed as (
+    select (p.s).name as queue, p.item ->> 'key' as key, p.item ->> 'if_ready' = 'postpone' as moves from put as p where p.item ->> 'key' is not null
+    union all
+    select d.queue, d.key, false from settled as d where d.key is not null
+  )
+  select (p.s).name, lane_of(p.s, p.item), true from put as p
+  union all
+  select d.queue, d.lane, false
+  from settled as d
+  where d.lane is not null and (d.tied & 1 > 0 or d.moves)
+  union all
+  select s.name, lane_of(s, d.extra), false
+  from settled as d
+  join names as s on s.kind = 'queue' and s.name = d.place and s.rules & 1 > 0
+  where d.buries
+  union all
+  select k.queue, m.lane, false
+  from keyed as k
+  cross join lateral (
+    select m.lane from messages as m where m.queue = k.queue and m.key = k.key and m.state = 'buffered'
+    union all
+    select m.lane
+    from messages as m
+    where m.queue = k.queue and m.key = k.key and m.key is not null and m.state in ('ready', 'leased') and (k.moves or m.start_by is not null)
+  ) as m
+  where m.lane is not null
+$$;
+
+-- Lock them, in their order; those that were made for it. A put lets nobody take its lanes for empty until it is committed.
+create or replace function lock_lanes(parts jsonb[]) returns lanes[]
+language plpgsql as $$
+declare
+  w record;
+  l lanes;
+  made lanes[] := '{}';
+  queues text[];
+begin
+  perform pg_advisory_xact_lock_shared(a.lock)
+  from (
+    select distinct lane_lock(s.name, lane_of(s, jsonb_build_object('group', i ->> 'group'))) as lock
+    from unnest(parts) as p (c), jsonb_array_elements(c -> 'items') as i, names as s
+    where s.kind = 'queue' and s.name = c ->> 'queue' and s.rules & 5 > 0
+    order by 1
+  ) as a;
+  queues := array(
+    select p.c ->> 'queue' from unnest(parts) as p (c)
+    union
+    select r ->> 0 from unnest(parts) as p (c), jsonb_array_elements(p.c -> 'receipts') as r
+  );
+  if not exists (select from names as s where s.kind = 'queue' and s.rules & 1 > 0 and s.name = any (queues)) then
+    return made;
+  end if;
+  for w in
+    select n.queue, n.name, bool_and(n.is_new) as is_new from lanes_named(parts) as n group by n.queue, n.name order by n.queue, n.name
+  loop
+    select * into l from lanes where queue = w.queue and name = w.name;
+    continue when w.is_new and found and stays_as_it_is(l, settings_of(w.queue));
+    l := lock_lane(w.queue, w.name);
+    if l.turn = 0 and l.own is null then
+      made := made || l;
+    end if;
+  end loop;
+  return made;
+end
+$$;
+
+-- Remove lanes that were made only to be locked.
+create or replace function remove_idle(made lanes[]) returns void
+language plpgsql as $$
+begin
+  delete from lanes as l
+  using unnest(made) as m
+  where l.queue = m.queue and l.name = m.name and l.turn = 0 and l.live = 0 and l.wakes is null and l.own is null;
+end
+$$;
+
+-- Whether a put leaves the lane as it is: open, or full or paused, so that whoever settles or resumes it opens it.
+create or replace function stays_as_it_is(l lanes, s names) returns boolean
+language sql immutable as $$
+  select (l).is_open or coalesce((l).turn > 0 and (l).wakes is null and ((l).live >= lane_limit(l, s) or ((l).own ->> 'paused')::boolean), false)
+$$;
+
+-- Lock the lanes of messages that are ours, in the order of their names.
+create or replace function lock_lanes_of(s names, ids text[]) returns void
+language plpgsql as $$
+begin
+  perform
+  from lanes as l
+  where l.queue = s.name and s.rules & 1 > 0 and l.name in (
+    select m.lane
+    from unnest(ids) as i (id)
+    cross join lateral (select m.lane from messages as m where m.queue = s.name and m.id = i.id limit 1) as m
+  )
+  order by l.name
+  for no key update;
+end
+$$;
+
+-- The same where other lanes may be locked already: false if it takes long.
+create or replace function lock_lanes_soon(s names, ids text[]) returns boolean
+language plpgsql set lock_timeout = '200ms' as $$
+begin
+  perform lock_lanes_of(s, ids);
+  return true;
+exception when lock_not_available then
+  return false;
+end
+$$;

@@ -1,0 +1,144 @@
+"""Messages of groups on the fast path: putting them into lanes, claiming and settling them.
+
+What a lane becomes is said by `refreshed`, as everywhere; only what it is worked out from is read at once.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from msgspec.structs import replace
+
+from holdfast.commands import Claim, Claimed, Item, Put, Puts
+from holdfast.commands.endings import promote_keys, told
+from holdfast.commands.lanes import Touched, announce_lane, level_of, rank_of, refresh, refreshed
+from holdfast.commands.one_each import claim_one_each
+from holdfast.commands.plain import uses_only
+from holdfast.commands.topics import queue_topic
+from holdfast.policy_records import SLOT_OF_GROUP, TOLD_GROUP, Lane, Policy
+from holdfast.stores.files.extra import EXTRA
+from holdfast.stores.sqlite.counts import ONE_READY
+from holdfast.stores.sqlite.fast.native import NativeTransaction
+from holdfast.stores.sqlite.lanes import decode_policy, read_lane
+from holdfast.stores.sqlite.rows import bindable, group_in, is_large
+from holdfast.stores.sqlite.statements import SQL
+
+DONE: Final = {"to": "done"}
+
+POLICY, MAXSIZE, IS_TAKEN, LANE_TO_PUT = 0, 1, 2, 3
+"""Columns of `lane_to_put`."""
+
+FIRST_AT, LANE_IN_LINE = 1, 2
+"""Columns of `lane_in_line`, whose first is the policy, too."""
+
+_is_item: Callable[[Item], bool] = uses_only(
+    Item, "id", "value", "if_ready", "if_leased", "priority", "max_attempts", "dead_letter", "metadata", "labels", "group"
+)
+
+
+def put_in_lanes(tx: NativeTransaction, command: Put) -> Puts | None:
+    """Messages without keys that are due, of ordinary size, into a queue that has groups and no bounds."""
+    items, queue = command.items, command.queue
+    if any(is_large(item.value) or not _is_item(item) for item in items):
+        return None
+    lanes, policy = dict[str, Lane | None](), None
+    for item in items:
+        lane = item.group or ""
+        row = tx.sql.execute(SQL["lane_to_put"], (queue, lane, item.id)).fetchone()
+        policy = None if row is None or row[POLICY] is None else decode_policy(row[POLICY])
+        if policy is None or policy.groups is None:
+            tx.laned.discard(queue)
+            return None
+        if row[MAXSIZE] is not None or row[IS_TAKEN]:
+            return None
+        lanes[lane] = None if row[LANE_TO_PUT] is None else read_lane(row[LANE_TO_PUT:])
+    return None if policy is None else _put(tx, queue, items, policy, lanes)
+
+
+def _put(tx: NativeTransaction, queue: str, items: Sequence[Item], policy: Policy, lanes: Mapping[str, Lane | None]) -> Puts:
+    rows = [_row(tx.now, queue, item, policy) for item in items]
+    if len(rows) == 1:
+        tx.sql.execute(SQL["put"], rows[0])
+    else:
+        tx.sql.executemany(SQL["put"], rows)
+    ids, groups = [item.id for item in items], [item.group for item in items]
+    has_groups = any(group is not None for group in groups)
+    facts = {"ids": ids, "groups": groups} if has_groups else {"ids": ids}
+    token = tx.tell(queue_topic(queue), "put", facts, len(ids) * ONE_READY)
+    for name, count in Counter(group or "" for group in groups).items():
+        _let_in(tx, policy, lanes[name] or Lane(queue, name), count, token)
+    return Puts(ids, [True] * len(ids))
+
+
+def _row(now: int, queue: str, item: Item, policy: Policy) -> tuple[object, ...]:
+    """The parameters of `put`."""
+    level, rank = level_of(policy, item.priority), rank_of(policy, item.priority, now)
+    return (
+        *(queue, item.id, item.priority, now, item.max_attempts, item.dead_letter, None, now, item.metadata),
+        *(bindable(item.value), EXTRA.write(item), item.group or "", level, rank),
+    )
+
+
+def _let_in(tx: NativeTransaction, policy: Policy, lane: Lane, count: int, token: int) -> None:
+    """Let a lane follow messages that came into line."""
+    if lane.open:
+        tx.wake(queue_topic(lane.queue), count)
+    elif lane.turn:
+        refresh(tx, tx.settings("queue", lane.queue), {lane.name: Touched(arrived=count)}, token)
+    else:
+        after = refreshed(lane, policy, tx.now, tx.now, token)  # Nothing was in line before.
+        tx.save_lanes([after])
+        announce_lane(tx, lane, after, count)
+
+
+def claim_from_lanes(tx: NativeTransaction, command: Claim) -> Claimed | None:
+    """One message of each of the first open lanes, while nothing is overdue."""
+    policy, opened = tx.look_at_lanes(command.queue, command.limit)
+    if policy is not None and policy.groups is not None and not opened.is_overdue:
+        return claim_one_each(tx, command, policy, opened.lanes)
+    return None
+
+
+class Settled(NamedTuple):
+    """A message that is done: its key, its group, and its lane if it was claimed under a limit of that."""
+
+    key: str | None
+    group: str | None
+    slot: str | None
+
+
+def settled_as(key: str | None, _is_apart: int, tied: int, lane: str | None, extra: bytes | None) -> Settled:
+    """What the columns of `settle` and `settle_one` say."""
+    return Settled(key, (lane or group_in(extra)) if tied & TOLD_GROUP else None, lane if tied & SLOT_OF_GROUP else None)
+
+
+def told_settled(ids: Sequence[str], settled: Sequence[Settled]) -> Mapping[str, object]:
+    """What the event says about messages that are done."""
+    groups = [one.group for one in settled]
+    has_groups = any(group is not None for group in groups)
+    return told(ids, [one.key for one in settled], {"groups": groups, **DONE} if has_groups else DONE)
+
+
+def follow_settled(tx: NativeTransaction, queue: str, settled: Collection[Settled]) -> None:
+    """Do what the ends of these claims ask for."""
+    keys = [one.key for one in settled if one.key is not None]
+    if keys:
+        promote_keys(tx, queue, keys)
+    ended = Counter(one.slot for one in settled if one.slot is not None)
+    if ended:
+        _end_claims(tx, queue, ended)
+
+
+def _end_claims(tx: NativeTransaction, queue: str, ended: Mapping[str, int]) -> None:
+    """Let lanes follow claims under their limits that ended."""
+    changes = []
+    for lane, count in ended.items():
+        row: tuple[Any, ...] | None = tx.sql.execute(SQL["lane_in_line"], (queue, lane, tx.now)).fetchone()
+        if row is None or row[POLICY] is None:
+            continue
+        before = read_lane(row[LANE_IN_LINE:])
+        now = replace(before, live=max(0, before.live - count))
+        changes.append((before, refreshed(now, decode_policy(row[POLICY]), row[FIRST_AT], tx.now, before.turn)))
+    tx.change_lanes(changes)
+    for before, after in changes:
+        announce_lane(tx, before, after, 0)
