@@ -68,11 +68,11 @@ if TYPE_CHECKING:
     from holdfast._sync.handles.rwlock import RWLock
     from holdfast._sync.handles.schedule import Schedule
     from holdfast._sync.handles.semaphore import Semaphore
-    from holdfast._sync.handles.task import Bound, Task, UsingOptions
+    from holdfast._sync.handles.task import BatchTask, Bound, Task, UsingOptions
     from holdfast._sync.handles.tasks import Tasks
     from holdfast._sync.handles.together import Together
     from holdfast._sync.handles.work import QueueWorkItem
-    from holdfast._sync.handles.worker import TaskWorker, Worker, worker
+    from holdfast._sync.handles.worker import Worker, worker
     from holdfast.arguments.policy_options import GroupSettings, QueueSettings
     from holdfast.arguments.put_options import PutOptions
     from holdfast.backoff import Backoff
@@ -91,7 +91,9 @@ if TYPE_CHECKING:
         JobError,
         JobStatus,
         JobStep,
+        LeaseGrant,
         LeaseHolder,
+        LeaseInfo,
         MessageId,
         QueueMessage,
         QueueResponse,
@@ -106,7 +108,7 @@ if TYPE_CHECKING:
     from holdfast.workers.calls import Call, Outgoing
     from holdfast.workers.handlers.async_jobs import AsyncJobContext
     from holdfast.workers.handlers.jobs import JobContext, current_job
-    from holdfast.workers.handlers.outcomes import Bury, Retry, Snooze, Throttle
+    from holdfast.workers.handlers.outcomes import BatchFailed, Bury, Retry, Snooze, Throttle
     from holdfast.workers.handlers.resources import Use
     from holdfast.workers.once_record import OnceRecord
     from holdfast.workers.options import ConsumerOptions, JobOptions, ProcessOptions, WorkerOptions
@@ -122,6 +124,8 @@ __all__ = [
     "AsyncJobContext",
     "Backoff",
     "Batch",
+    "BatchFailed",
+    "BatchTask",
     "Bound",
     "Breaker",
     "Bury",
@@ -165,8 +169,10 @@ __all__ = [
     "JobStep",
     "JobTooLong",
     "KeyInFlight",
+    "LeaseGrant",
     "LeaseHeld",
     "LeaseHolder",
+    "LeaseInfo",
     "LeaseLost",
     "Limiter",
     "LineFull",
@@ -221,7 +227,6 @@ __all__ = [
     "TaskDefaults",
     "TaskOptions",
     "TaskSchedule",
-    "TaskWorker",
     "Tasks",
     "Throttle",
     "TimeLimitExceeded",
@@ -264,26 +269,18 @@ _LAZY = {
     "ControlPlaneClient": "holdfast.client",
     "copy": "holdfast._sync.handles.copying",
     "undo_copy": "holdfast._sync.handles.copying",
-    "MISSING": "holdfast.results",
-    "CopyProgress": "holdfast.results",
-    "CopyResult": "holdfast.results",
-    "CopyUndone": "holdfast.results",
-    "DictCompareAndSetResult": "holdfast.results",
-    "DictEntry": "holdfast.results",
-    "DictResponse": "holdfast.results",
-    "Explanation": "holdfast.results",
-    "GroupInfo": "holdfast.results",
+    **dict.fromkeys(
+        (
+            *("MISSING", "CopyProgress", "CopyResult", "CopyUndone", "DictCompareAndSetResult"),
+            *("DictEntry", "DictResponse", "Explanation", "GroupInfo", "LeaseGrant"),
+            *("LeaseHolder", "LeaseInfo", "MessageId", "QueueMessage", "QueueResponse"),
+            *("Stats", "WatchEvent", "JobError", "JobStatus", "JobStep"),
+        ),
+        "holdfast.results",
+    ),
     "GroupSettings": "holdfast.arguments.policy_options",
     "QueueGroup": "holdfast._sync.handles.groups",
     "QueueSettings": "holdfast.arguments.policy_options",
-    "LeaseHolder": "holdfast.results",
-    "MessageId": "holdfast.results",
-    "QueueMessage": "holdfast.results",
-    "QueueResponse": "holdfast.results",
-    "Stats": "holdfast.results",
-    "WatchEvent": "holdfast.results",
-    "JobError": "holdfast.results",
-    "JobStatus": "holdfast.results",
     "PutOptions": "holdfast.arguments.put_options",
     "Every": "holdfast.schedules.rules",
     "Schedule": "holdfast._sync.handles.schedule",
@@ -302,12 +299,14 @@ _LAZY = {
     "Once": "holdfast._sync.handles.once",
     "once": "holdfast._sync.handles.once",
     "WorkerOptions": "holdfast.workers.options",
+    "BatchFailed": "holdfast.workers.handlers.outcomes",
     "Bury": "holdfast.workers.handlers.outcomes",
     "Retry": "holdfast.workers.handlers.outcomes",
     "Snooze": "holdfast.workers.handlers.outcomes",
     "Throttle": "holdfast.workers.handlers.outcomes",
     "WorkerHealth": "holdfast.workers.registry",
     "WorkerInfo": "holdfast.workers.registry",
+    "BatchTask": "holdfast._sync.handles.task",
     "Bound": "holdfast._sync.handles.task",
     "Call": "holdfast.workers.calls",
     "Consumer": "holdfast._sync.handles.consumer",
@@ -317,7 +316,6 @@ _LAZY = {
     "Task": "holdfast._sync.handles.task",
     "TaskDefaults": "holdfast.workers.task_options",
     "TaskOptions": "holdfast.workers.task_options",
-    "TaskWorker": "holdfast._sync.handles.worker",
     "Tasks": "holdfast._sync.handles.tasks",
     "Synced": "holdfast.schedules.definition",
     "UsingOptions": "holdfast._sync.handles.task",
@@ -328,7 +326,6 @@ _LAZY = {
     "Batch": "holdfast._sync.handles.flow",
     "Child": "holdfast.workers.steps._sync.child",
     "Flow": "holdfast._sync.handles.flow",
-    "JobStep": "holdfast.results",
     "StepOptions": "holdfast.workers.steps.options",
 }
 """Where a name is that is imported at its first use."""

@@ -27,19 +27,20 @@ if TYPE_CHECKING:
     from holdfast._async.handles.rwlock import AsyncRWLock as RWLock
     from holdfast._async.handles.schedule import AsyncSchedule as Schedule
     from holdfast._async.handles.semaphore import AsyncSemaphore as Semaphore
+    from holdfast._async.handles.task import AsyncBatchTask as BatchTask
     from holdfast._async.handles.task import AsyncBound as Bound
     from holdfast._async.handles.task import AsyncTask as Task
     from holdfast._async.handles.task import AsyncUsingOptions as UsingOptions
     from holdfast._async.handles.tasks import AsyncTasks as Tasks
     from holdfast._async.handles.together import AsyncTogether as Together
     from holdfast._async.handles.work import AsyncQueueWorkItem as QueueWorkItem
-    from holdfast._async.handles.worker import AsyncTaskWorker as TaskWorker
     from holdfast._async.handles.worker import AsyncWorker as Worker
     from holdfast._async.handles.worker import worker
     from holdfast.workers.steps._async.child import AsyncChild as Child
 
 __all__ = [
     "Batch",
+    "BatchTask",
     "Bound",
     "Child",
     "Consumer",
@@ -61,7 +62,6 @@ __all__ = [
     "Schedule",
     "Semaphore",
     "Task",
-    "TaskWorker",
     "Tasks",
     "Together",
     "UsingOptions",

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from holdfast._async.handles.rwlock import AsyncRWLock
     from holdfast._async.handles.schedule import AsyncSchedule
     from holdfast._async.handles.semaphore import AsyncSemaphore
-    from holdfast._async.handles.task import AsyncTask
+    from holdfast._async.handles.task import AsyncBatchTask, AsyncTask
     from holdfast._async.handles.tasks import AsyncTasks
     from holdfast._async.handles.work import AsyncQueueWorkItem
     from holdfast._async.handles.worker import AsyncWorker
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from holdfast._sync.handles.rwlock import RWLock
     from holdfast._sync.handles.schedule import Schedule
     from holdfast._sync.handles.semaphore import Semaphore
-    from holdfast._sync.handles.task import Task
+    from holdfast._sync.handles.task import BatchTask, Task
     from holdfast._sync.handles.tasks import Tasks
     from holdfast._sync.handles.work import QueueWorkItem
     from holdfast._sync.handles.worker import Worker
@@ -96,6 +96,12 @@ class Twin:
     ) -> "type[AsyncConsumer[Any, Any, Any]]": ...
     @overload
     def __get__(self, handle: "Consumer[V, R, C] | AsyncConsumer[V, R, C]", owner: type) -> "AsyncConsumer[V, R, C]": ...
+    @overload
+    def __get__(
+        self, handle: None, owner: "type[BatchTask[Any, Any, Any] | AsyncBatchTask[Any, Any, Any]]"
+    ) -> "type[AsyncBatchTask[Any, Any, Any]]": ...
+    @overload
+    def __get__(self, handle: "BatchTask[V, R, C] | AsyncBatchTask[V, R, C]", owner: type) -> "AsyncBatchTask[V, R, C]": ...
     @overload
     def __get__(self, handle: None, owner: "type[Task[..., Any, Any] | AsyncTask[..., Any, Any]]") -> "type[AsyncTask[..., Any, Any]]": ...
     @overload

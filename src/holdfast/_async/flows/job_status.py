@@ -14,10 +14,11 @@ from holdfast.commands.topics import queue_topic, watch_topic
 from holdfast.records import Entry, Message
 from holdfast.results import JobError, JobState, JobStatus, JobStep, wall_time
 from holdfast.stores import AsyncStore
+from holdfast.workers.flows.state import FLOW, NODE_STATES, decode_state, shown_node
 from holdfast.workers.handlers.task_names import named_in
 from holdfast.workers.names import errors_of, failure_key, progress_of, results_of
 from holdfast.workers.running.kept_errors import error_keys
-from holdfast.workers.steps.rows import FOREVER_S, Head, decode_head, decode_row, head_key, job_prefix, steps_of
+from holdfast.workers.steps.rows import FOREVER_S, Head, Row, decode_head, decode_row, head_key, job_prefix, row_key, steps_of
 
 
 async def job_status(store: AsyncStore, queue: str, message_id: str) -> JobStatus:
@@ -70,8 +71,29 @@ async def job_steps(store: AsyncStore, queue: str, message_id: str) -> list[JobS
     while page.more:
         page = await store.execute(Read(name, prefix=job_prefix(message_id), after=entries[-1].key))
         entries += page.entries
-    found = [(entry.revision, _step(entry)) for entry in entries if _is_row(entry, run)]
+    rows = {entry.key: entry for entry in entries if _is_row(entry, run)}
+    flow = rows.pop(row_key(message_id, run, FLOW), None)
+    found = [(entry.revision, _step(entry)) for entry in rows.values()]
+    if flow is not None:
+        found += await _flow_steps(store, decode_row(flow.value))
     return [step for _, step in sorted(found, key=itemgetter(0))]
+
+
+async def _flow_steps(store: AsyncStore, row: Row) -> list[tuple[int, JobStep]]:
+    """The nodes of a flow whose turn has come."""
+    found: list[tuple[int, JobStep]] = []
+    if row.result is None:
+        return found
+    graph = decode_state(row.result).graph
+    for prefix in NODE_STATES:
+        after: str | None = None
+        while True:
+            page = await store.execute(Read(graph, prefix=prefix, after=after))
+            found += [(entry.revision, shown_node(prefix, entry)) for entry in page.entries]
+            if not page.more:
+                break
+            after = page.entries[-1].key
+    return found
 
 
 def _is_row(entry: Entry, run: int) -> bool:

@@ -24,13 +24,22 @@ C = TypeVar("C")
 class AsyncQueueFunction(JobHandle, Generic[V, R, C]):
     """A function that takes whatever is put into a queue, and puts there."""
 
-    options: Options
-
-    def __init__(self, options: Options, *, client: ControlPlaneClient | None = None, base_url: str | None = None) -> None:
-        self.options = options
-        self.function: Callable[..., C] = options.handler.function
+    def __init__(self, options: Options | None, *, client: ControlPlaneClient | None = None, base_url: str | None = None) -> None:
+        self._options = options
         self._client = client
         self._base_url = base_url
+
+    @property
+    def options(self) -> Options:
+        """How its jobs are run; TypeError for a worker of tasks, which has no function of its own."""
+        if self._options is None:
+            raise TypeError(f"{self!r} has no function of its own: call and put its tasks")
+        return self._options
+
+    @property
+    def function(self) -> Callable[..., C]:
+        """The function itself."""
+        return self.options.handler.function
 
     def __call__(self, value: V, /, *args: Any, **kwargs: Any) -> C:
         """Call the function itself, here and now: no queue takes part."""
@@ -62,9 +71,6 @@ class AsyncQueueFunction(JobHandle, Generic[V, R, C]):
     def _codecs(self) -> Iterable[Codec]:
         return self.options.codecs
 
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__} of queue {self.queue!r}: {self.options.handler.name}>"
-
 
 class AsyncConsumer(AsyncQueueFunction[V, R, C]):
     """The function of a queue for messages that name no task; calling it calls the function, here and now.
@@ -73,3 +79,6 @@ class AsyncConsumer(AsyncQueueFunction[V, R, C]):
     """
 
     aio: ClassVar[Twin] = Twin()
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of queue {self.queue!r}: {self.options.handler.name}>"

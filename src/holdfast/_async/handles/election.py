@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Unpack
 from holdfast._async.flows.acquiring import POLL_S
 from holdfast._async.flows.observing import holder_of, observe
 from holdfast._async.handles.leases import AsyncHeldLease, release, take
-from holdfast._async.handles.named import AsyncNamedLease
+from holdfast._async.handles.named import AsyncNamedLease, LeaseKind
 from holdfast.aio_attribute import Twin
 from holdfast.arguments.options import show_options
 from holdfast.codec.call_fields import POLL_INTERVAL_S
@@ -25,6 +25,7 @@ class AsyncElection(AsyncNamedLease):
     """
 
     aio: ClassVar[Twin] = Twin()
+    kind: ClassVar[LeaseKind] = "election"
 
     def __init__(self, name: str, *, lease_s: float = 30.0, poll_interval_s: float = POLL_S, **options: Unpack[LeaseOptions]) -> None:
         super().__init__("election", name, lease_s, math.inf, POLL_INTERVAL_S.check(poll_interval_s), **options)

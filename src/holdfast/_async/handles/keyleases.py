@@ -1,11 +1,12 @@
 """The leases on a dict's keys: take, hold, renew and give back, lock, and lead."""
 
 import math
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from typing import Any, Generic, TypeVar, Unpack
 
 from msgspec import Raw
 
+from holdfast._async.flows.listing import break_lease, held_leases
 from holdfast._async.handles.leases import AsyncDictLease, AsyncDictLock, AsyncLeaseContext, release_by_name, renew_by_name, take, try_take
 from holdfast.arguments.options import show_options
 from holdfast.arguments.where import StoreHandle, Where
@@ -15,7 +16,7 @@ from holdfast.codec.call_fields import HELD_S
 from holdfast.commands import LeaseName, Look, Read
 from holdfast.holding.hold import this_process
 from holdfast.holding.lease_request import HoldOptions, LeaseOptions, Terms
-from holdfast.results import MISSING, DictResponse, LeaseHolder, Missing, wall_time
+from holdfast.results import MISSING, DictResponse, LeaseGrant, LeaseHolder, LeaseInfo, Missing, wall_time
 
 V = TypeVar("V")
 
@@ -68,6 +69,14 @@ class AsyncDictLeases(StoreHandle, Generic[V]):
         if found is None:
             return None
         return LeaseHolder(found.lease.holder, found.lease.token, wall_time(found.lease.since, reached.store.wall_offset_us()))
+
+    async def leases(self, *, limit: int = 1_000, **where: Unpack[Where]) -> Sequence[LeaseInfo]:
+        """The keys whose leases are held, in the order of their texts, at most `limit`, and who holds them."""
+        return await held_leases(self._reach(**where).async_store, self.name, "", limit)
+
+    async def break_lease(self, key: Hashable, reason: str, *, token: int | None = None, **where: Unpack[Where]) -> Sequence[LeaseGrant]:
+        """Take the lease on a key from its holder, and say why; see `Lock.break_`."""
+        return await break_lease(self._reach(**where).async_store, self.name, encode_key(key), reason, token)
 
     def locked(
         self,

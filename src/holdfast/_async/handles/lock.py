@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Unpack
 from holdfast._async.flows.acquiring import POLL_S
 from holdfast._async.flows.observing import holder_of
 from holdfast._async.handles.leases import AsyncHeldLease, take, try_take
-from holdfast._async.handles.named import AsyncNamedLease
+from holdfast._async.handles.named import AsyncNamedLease, LeaseKind
 from holdfast.aio_attribute import Twin
 from holdfast.arguments.options import show_options
 from holdfast.codec.call_fields import FAIR
@@ -29,6 +29,7 @@ class AsyncLock(AsyncNamedLease):
     """
 
     aio: ClassVar[Twin] = Twin()
+    kind: ClassVar[LeaseKind] = "lock"
 
     def __init__(
         self,

@@ -1,17 +1,35 @@
 """Base of locks, semaphores and elections: a lease by name, entered and left as a context."""
 
+import builtins
+from collections.abc import Sequence
 from types import TracebackType
-from typing import Any, Literal, Unpack
+from typing import Any, ClassVar, Literal, Unpack
 
+from holdfast._async.flows.listing import break_lease, held_leases
 from holdfast._async.handles.leases import AsyncHeldLease, AsyncLeaseContext
-from holdfast.arguments.where import StoreHandle, Where
-from holdfast.codec import JSON, check_name, encode_key
+from holdfast.arguments.where import StoreHandle, Where, reach
+from holdfast.codec import JSON, check_name, encode_key, key_prefix
 from holdfast.holding.hold import this_process
 from holdfast.holding.lease_request import Sharing, Terms
 from holdfast.holding.with_block import AsyncBody, Entered
+from holdfast.results import LeaseGrant, LeaseInfo
+
+LeaseKind = Literal["lock", "election", "semaphore", "rwlock"]
 
 
-class AsyncNamedLease(StoreHandle):
+class AsyncListedLease:
+    """What can be listed by its kind."""
+
+    kind: ClassVar[LeaseKind]
+
+    @classmethod
+    async def list(cls, *, prefix: str = "", limit: int = 1_000, **where: Unpack[Where]) -> "builtins.list[LeaseInfo]":
+        """Those of this kind that are held, or waited for, in order of their names, at most `limit`."""
+        beginning = key_prefix((cls.kind,)) + key_prefix(prefix)
+        return await held_leases(reach(**where).async_store, None, beginning, limit)
+
+
+class AsyncNamedLease(AsyncListedLease, StoreHandle):
     """A handle that may be entered often, by any thread or task, and be left by another one than entered it."""
 
     name: str
@@ -19,7 +37,7 @@ class AsyncNamedLease(StoreHandle):
 
     def __init__(
         self,
-        kind: Literal["lock", "election", "semaphore", "rwlock"],
+        kind: LeaseKind,
         name: str,
         lease_s: float,
         wait_s: float,
@@ -74,6 +92,15 @@ class AsyncNamedLease(StoreHandle):
             raise
         finally:
             self._entered.forget(context)
+
+    async def break_(self, reason: str, *, token: int | None = None) -> Sequence[LeaseGrant]:
+        """Take it from its holder, and say why; return what was taken. An act for operators.
+
+        The holder learns of it at its next renewal, as if the lease had ended. The next holder's token is higher, so what the former writes
+        under its own is refused once the next has written. With `token` only the lease with that token is ended; without, a semaphore
+        loses all its holders, up to 1,000.
+        """
+        return await break_lease(self._reach().async_store, None, self._terms.key, reason, token)
 
     def _inside(self) -> AsyncLeaseContext[Any]:
         """The context that the running body leaves."""

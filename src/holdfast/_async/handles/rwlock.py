@@ -3,16 +3,17 @@
 from collections.abc import Sequence
 from typing import ClassVar, Unpack
 
+from holdfast._async.handles.named import AsyncListedLease, LeaseKind
 from holdfast._async.handles.shared import AsyncSharedLease
 from holdfast.aio_attribute import Twin
 from holdfast.arguments.options import show_options
 from holdfast.codec.fields import CAPACITY
 from holdfast.holding.lease_request import IN_LINE_S, LeaseOptions, Sharing
-from holdfast.results import LeaseHolder
+from holdfast.results import LeaseGrant, LeaseHolder
 
 
 @show_options
-class AsyncRWLock:
+class AsyncRWLock(AsyncListedLease):
     """A read-write lock by name: `with RWLock("index").reading():` beside other readers, `.writing()` alone.
 
     Readers and writers wait in one line, first come, first served: a waiting writer lets no later reader in, so neither starves. Each has a
@@ -20,6 +21,7 @@ class AsyncRWLock:
     """
 
     aio: ClassVar[Twin] = Twin()
+    kind: ClassVar[LeaseKind] = "rwlock"
 
     name: str
 
@@ -52,6 +54,10 @@ class AsyncRWLock:
     async def holders(self) -> Sequence[LeaseHolder]:
         """Who reads or writes at this moment, at most 100, by when their leases end."""
         return await self.reading().holders()
+
+    async def break_(self, reason: str, *, token: int | None = None) -> Sequence[LeaseGrant]:
+        """Take it from all who read or write, or from the one with this token, and say why; see `Lock.break_`."""
+        return await self.reading().break_(reason, token=token)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r})"

@@ -4,24 +4,20 @@ import builtins
 from datetime import datetime
 from typing import Any, ClassVar, Self, Unpack
 
-from msgspec import json
 from msgspec.structs import replace
 
-from holdfast._async.flows.putting import put
-from holdfast._async.flows.ticking import Stored, now_of, remove, save, schedule_of, schedules_of
-from holdfast._async.flows.working.registering import workers
+from holdfast._async.flows.scheduling import put_now, schedule_status, schedule_statuses, set_paused
+from holdfast._async.flows.ticking import now_of, remove, save, schedule_of
 from holdfast._async.handles.job import AsyncJob
 from holdfast.aio_attribute import Twin
 from holdfast.arguments.options import show_options
 from holdfast.arguments.where import StoreHandle, Where, reach
 from holdfast.client import ControlPlaneClient
-from holdfast.codec import JSON, check_name, encode_key
-from holdfast.commands import Put, Read
-from holdfast.errors import Refused, ScheduleMissing
-from holdfast.schedules.definition import ScheduleOptions, ScheduleStatus, entry_for, runs_from, status_of
-from holdfast.schedules.entries import SKIPPED, ScheduleEntry
+from holdfast.codec import JSON, check_name
+from holdfast.errors import ScheduleMissing
+from holdfast.schedules.definition import ScheduleOptions, ScheduleStatus, entry_for, runs_from
+from holdfast.schedules.entries import ScheduleEntry
 from holdfast.schedules.rules import Every
-from holdfast.stores import AsyncStore
 
 
 @show_options
@@ -88,28 +84,17 @@ class AsyncSchedule(StoreHandle):
 
     async def pause(self, reason: str = "") -> None:
         """Put no run until `resume`; runs that pass meanwhile are missed, and not caught up with."""
-        await self._change(reason)
+        await set_paused(self._reach().async_store, self.name, reason)
 
     async def resume(self) -> None:
         """Go on with the next run after now."""
-        await self._change(None)
-
-    async def _change(self, reason: str | None) -> None:
-        store = self._reach().async_store
-        stored = await self._found(store)
-        entry = stored.entry
-        last = entry.last if reason is not None else max(entry.last, await now_of(store))
-        (written,) = await store.execute(stored.write(replace(entry, paused=reason, last=last)))
-        if not written.written:
-            raise Refused(f"schedule {self.name!r} was changed by another caller at the same time; nothing was written: try again")
+        await set_paused(self._reach().async_store, self.name, None)
 
     async def run_now(self) -> AsyncJob[Any]:
         """Put a run now, besides those of the rule; `overlap` holds for it, too."""
         client = self._reach()
-        entry = (await self._found(client.async_store)).entry
-        item = entry.item(self.name, await now_of(client.async_store))
-        puts = await put(client.async_store, Put(entry.queue, [item]))
-        return AsyncJob(entry.queue, puts.ids[0], client=client)
+        queue, run = await put_now(client.async_store, self.name)
+        return AsyncJob(queue, run, client=client)
 
     async def next_runs(self, count: int = 5) -> builtins.list[datetime]:
         """When it runs next, without jitter; fewer if it ends before."""
@@ -122,27 +107,12 @@ class AsyncSchedule(StoreHandle):
 
     async def status(self) -> ScheduleStatus:
         """How it stands; raises `ScheduleMissing` if there is none."""
-        store = self._reach().async_store
-        return await _status(store, await self._found(store))
+        return await schedule_status(self._reach().async_store, self.name)
 
     @classmethod
     async def list(cls, prefix: str = "", **where: Unpack[Where]) -> builtins.list[ScheduleStatus]:
         """Every schedule whose name begins so, in order of their names."""
-        store = reach(**where).async_store
-        return [await _status(store, stored) async for stored in schedules_of(store, prefix)]
-
-    async def _found(self, store: AsyncStore) -> Stored:
-        stored = await schedule_of(store, self.name)
-        if stored is None:
-            raise ScheduleMissing(f"there is no schedule {self.name!r}: `holdfast schedule list` shows those there are")
-        return stored
+        return await schedule_statuses(reach(**where).async_store, prefix)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r})"
-
-
-async def _status(store: AsyncStore, stored: Stored) -> ScheduleStatus:
-    skipped = (await store.execute(Read(SKIPPED, [encode_key(stored.name)]))).entries
-    served_by = [worker.name for worker in await workers(store) if worker.serves(stored.entry.queue)]
-    count = json.decode(skipped[0].value, type=int) if skipped else 0
-    return status_of(stored.name, stored.entry, await now_of(store), count, served_by)

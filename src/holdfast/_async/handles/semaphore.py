@@ -2,6 +2,7 @@
 
 from typing import ClassVar, Unpack
 
+from holdfast._async.handles.named import LeaseKind
 from holdfast._async.handles.shared import AsyncSharedLease
 from holdfast.aio_attribute import Twin
 from holdfast.arguments.options import show_options
@@ -20,6 +21,7 @@ class AsyncSemaphore(AsyncSharedLease):
     """
 
     aio: ClassVar[Twin] = Twin()
+    kind: ClassVar[LeaseKind] = "semaphore"
 
     def __init__(
         self,

@@ -23,6 +23,7 @@ from holdfast.workers.task_options import messages_of
 
 P = ParamSpec("P")
 R = TypeVar("R")
+V = TypeVar("V")
 C = TypeVar("C")
 
 
@@ -115,6 +116,19 @@ class AsyncTask(JobHandle, Generic[P, R, C]):
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name!r} of queue {self.queue!r}>"
+
+
+class AsyncBatchTask(AsyncTask[[V], R, C]):
+    """A function that takes the arguments of several jobs in one call: `Tasks.batch` makes one. Each put gives it one element of its list.
+
+    To type checkers it is a `BatchTask[V, R, C]`: put with a `V`, with a result of `R`; calling it with a list gives `C`.
+    """
+
+    aio: ClassVar[Twin] = Twin()
+
+    def __call__(self, values: "builtins.list[V]", /) -> C:  # type: ignore[override]
+        """Call the function itself, here and now: no queue takes part."""
+        return self.function(values)
 
 
 class AsyncBound(Generic[P, R]):

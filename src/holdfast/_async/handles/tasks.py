@@ -3,7 +3,7 @@
 import builtins
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, ClassVar, Concatenate, ParamSpec, Protocol, TypeVar, Unpack, overload
+from typing import Any, ClassVar, Concatenate, Never, ParamSpec, Protocol, TypeVar, Unpack, overload
 
 from msgspec.structs import replace
 
@@ -11,8 +11,8 @@ from holdfast._async.flows.ticking import sync
 from holdfast._async.handles.consumer import AsyncConsumer
 from holdfast._async.handles.flow import AsyncFlows
 from holdfast._async.handles.schedule import AsyncSchedule
-from holdfast._async.handles.task import AsyncTask
-from holdfast._async.handles.worker import AsyncTaskWorker
+from holdfast._async.handles.task import AsyncBatchTask, AsyncTask
+from holdfast._async.handles.worker import AsyncWorker
 from holdfast.aio_attribute import Twin
 from holdfast.arguments.options import refuse_unknown, show_options
 from holdfast.arguments.where import JobHandle, Where
@@ -24,7 +24,8 @@ from holdfast.schedules.definition import Synced
 from holdfast.schedules.rules import Every
 from holdfast.workers.calls import PutHook
 from holdfast.workers.handlers.async_jobs import JobInTask
-from holdfast.workers.handlers.definitions import is_same, name_of, refuse_two
+from holdfast.workers.handlers.batches import BatchTerms
+from holdfast.workers.handlers.definitions import define, is_same, name_of, refuse_two
 from holdfast.workers.handlers.jobs import JobContext
 from holdfast.workers.handlers.resources import Around, Per
 from holdfast.workers.options import ConsumerOptions, ProcessOptions
@@ -49,6 +50,25 @@ class AsyncTaskDecorator(Protocol):
     def __call__(self, function: Callable[P, Coroutine[Any, Any, R]], /) -> AsyncTask[P, R, Coroutine[Any, Any, R]]: ...
     @overload
     def __call__(self, function: Callable[P, R], /) -> AsyncTask[P, R, R]: ...
+
+
+class AsyncBatchDecorator(Protocol):
+    """Makes a task of a function that takes several jobs."""
+
+    @overload
+    def __call__(
+        self, function: Callable[Concatenate[builtins.list[V], ...], Coroutine[Any, Any, builtins.list[R]]], /
+    ) -> AsyncBatchTask[V, R, Coroutine[Any, Any, builtins.list[R]]]: ...
+    @overload
+    def __call__(
+        self, function: Callable[Concatenate[builtins.list[V], ...], Coroutine[Any, Any, None]], /
+    ) -> AsyncBatchTask[V, None, Coroutine[Any, Any, None]]: ...
+    @overload
+    def __call__(
+        self, function: Callable[Concatenate[builtins.list[V], ...], builtins.list[R]], /
+    ) -> AsyncBatchTask[V, R, builtins.list[R]]: ...
+    @overload
+    def __call__(self, function: Callable[Concatenate[builtins.list[V], ...], None], /) -> AsyncBatchTask[V, None, None]: ...
 
 
 class AsyncConsumerDecorator(Protocol):
@@ -117,11 +137,22 @@ class AsyncTasks(JobHandle):
             return lambda function: self._add(function, options)
         return self._add(function, options)
 
-    def _add(self, function: Callable[..., Any], options: TaskOptions) -> AsyncTask[..., Any, Any]:
+    def batch(self, *, size: int = 100, within_s: float = 0.5, **options: Unpack[TaskOptions]) -> AsyncBatchDecorator:
+        """Let one call of the function below take up to `size` jobs that come within `within_s` of the first.
+
+        The function takes a list and returns None or a list of results, one for each; each `put` gives one element. A call has one seat of
+        the concurrency, and each job its own lease, attempts and result. Raise `BatchFailed({index: exception})` if some failed: the others
+        are done. Whatever else is raised counts for all of them. Best in a queue of its own, since jobs are claimed for a batch together.
+        """
+        terms = BatchTerms(size, within_s)
+        return lambda function: self._add(function, options, terms)
+
+    def _add(self, function: Callable[..., Any], options: TaskOptions, batch: BatchTerms | None = None) -> Any:
         given: dict[str, Any] = {**self._defaults, **options}
         name = task_name(function, given.get("name"))
-        made = make_task(function, name, given.get("queue", self.queue), given)
-        task: AsyncTask[..., Any, Any] = AsyncTask(made, given=given, hooks=self._hooks, client=self._client, base_url=self._base_url)
+        made = make_task(function, name, given.get("queue", self.queue), given, batch=batch)
+        kind: type[AsyncTask[..., Any, Any]] = AsyncTask if batch is None else AsyncBatchTask
+        task = kind(made, given=given, hooks=self._hooks, client=self._client, base_url=self._base_url)
         for one in (name, *given.get("aliases", ())):
             other = self._tasks.get(one)
             if other is not None and not is_same(other.function, function):
@@ -141,6 +172,7 @@ class AsyncTasks(JobHandle):
             )
             other = self._consumers.get(queue)
             refuse_two((one.function, (self, queue)) for one in (other, consumer) if one is not None)
+            define(function, self._base_url if self._client is None else self._client, queue)
             self._consumers[queue] = consumer
             return consumer
 
@@ -253,7 +285,9 @@ class AsyncTasks(JobHandle):
         """The queues of its tasks and consumers, in the order in which they were declared."""
         return builtins.list(dict.fromkeys([*(task.queue for task in self.tasks), *self._all_consumers()]))
 
-    def worker(self, *, queues: Sequence[str] | Mapping[str, float] | None = None, **options: Unpack[ProcessOptions]) -> AsyncTaskWorker:
+    def worker(
+        self, *, queues: Sequence[str] | Mapping[str, float] | None = None, **options: Unpack[ProcessOptions]
+    ) -> AsyncWorker[Never, Any, Any]:
         """A worker that runs these tasks; the options are those of `ProcessOptions`.
 
         `queues` says which queues share its concurrency. A list is an order: a queue gets a job only while those before it have none due. A
@@ -273,7 +307,7 @@ class AsyncTasks(JobHandle):
             **options,
         }
         orders = Orders(queues=names, weights=weights, table=table, **fields)
-        return AsyncTaskWorker(orders, client=self._client, base_url=self._base_url)
+        return AsyncWorker.of_orders(orders, client=self._client, base_url=self._base_url)
 
     async def run(
         self,

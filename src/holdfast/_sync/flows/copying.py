@@ -11,7 +11,7 @@ from holdfast.commands import BeginImport, Browse, Copying, Count, EndImport, Fe
 from holdfast.commands.checksums import checksum_of
 from holdfast.commands.moving import cursor
 from holdfast.commands.surveying import Surveyed
-from holdfast.copy_pages import PAGE, STATES, Page, Place, Record, in_portions, without_fences
+from holdfast.copy_pages import BEGINNING, PAGE, STATES, Page, Place, Record, in_portions, without_fences
 from holdfast.errors import Refused, StoreCorrupted, StoreMoved
 from holdfast.policy_records import Kind, Settings
 from holdfast.records import State
@@ -61,12 +61,12 @@ def copy_all(
     if survey.held:
         names = ", ".join(f"{lease.key} by {lease.holder!r}" for lease in survey.held)
         raise Refused(f"leases are held in the source ({names}); nothing was copied: stop their holders, and copy again")
-    contents = _contents(source)
+    contents = contents_of(source)
     if not survey.latest and not contents.queues and not contents.dicts:
         raise Refused(f"{source_name} is empty; nothing was moved, and it was not sealed: check the URL")
     copying = target.execute(BeginImport(f"{source_name}@{survey.latest}", survey, merge))
     is_resumed = bool(copying.place)
-    for one in _pages(source, contents, Place.parse(copying.place), page):
+    for one in pages_of(source, contents, Place.parse(copying.place), page):
         copying = copy_page(target, copying, one)
         if progress is not None and one.records:
             progress(CopyProgress(copying.messages + copying.entries, contents.total, one.place.name))
@@ -85,7 +85,7 @@ def raise_numbers(store: Store, above: int = 0) -> tuple[int, int]:
     """
     found = store.execute(Survey())
     number = max(found.now, found.latest, above)
-    store.execute(BeginImport("numbers given out elsewhere", Surveyed(found.now, number, 0), merge=True))
+    store.execute(BeginImport("numbers given out elsewhere", Surveyed(found.now, number, 0), merge=True, lost=True))
     store.execute(EndImport())
     return found.latest, number
 
@@ -99,12 +99,13 @@ def _seal(source: Store, seal: Seal) -> None:
             raise
 
 
-def _contents(store: Store) -> Contents:
+def contents_of(store: Store, *, refuse_claims: bool = True) -> Contents:
+    """Count what there is; claims stand in the way of a copy, after which they would be in two stores."""
     queues, dicts = list_names(store, "queue"), list_names(store, "dict")
     messages, entries, histories = dict[str, int](), dict[str, int](), set[str]()
     for queue in queues:
         stats = store.execute(Count(queue.name))
-        if stats.leased:
+        if stats.leased and refuse_claims:
             holders = ", ".join(sorted(stats.holders)[:3])
             raise Refused(
                 f"queue {queue.name!r} has {counted(stats.leased, 'claimed message')} ({holders}); nothing was copied: "
@@ -125,7 +126,7 @@ def list_names(store: Store, kind: Kind) -> list[Settings]:
     return [found[name] for name in sorted(found)]
 
 
-def _pages(store: Store, contents: Contents, place: Place, limit: int) -> Generator[Page, None]:
+def pages_of(store: Store, contents: Contents, place: Place = BEGINNING, limit: int = PAGE) -> Generator[Page, None]:
     """Everything in the source behind a place. Fences come before entries, which may raise them."""
     for page in _settings_pages([*contents.queues, *contents.dicts], place.within("settings"), limit):
         yield page

@@ -7,28 +7,20 @@ from typing import Unpack
 from msgspec.structs import replace
 
 from holdfast._sync.flows import browsing
-from holdfast._sync.flows.job_status import job_status
+from holdfast._sync.flows.explaining import explain_message
 from holdfast._sync.flows.watching import watch
-from holdfast._sync.flows.working.registering import workers
 from holdfast._sync.handles.groups import QueueGroups
 from holdfast.arguments.named_claims import ClaimLike
 from holdfast.arguments.options import show_options
 from holdfast.arguments.where import Where
 from holdfast.codec import check_duration, key_prefix
 from holdfast.codec.call_fields import RATE_PER_S
-from holdfast.commands import Browse, Browsed, Clear, Configure, Count, Filter, Groups, Move, Names, Stats
-from holdfast.errors import NotAllowed
-from holdfast.explanations import AHEAD_MOST, GROUPS_MOST, Surroundings, explain
-from holdfast.policy_records import Lane
+from holdfast.commands import Browse, Browsed, Clear, Configure, Count, Filter, Move, Stats
 from holdfast.presentation import seen
-from holdfast.records import Message, State
+from holdfast.records import State
 from holdfast.results import MISSING, Explanation, QueueMessage, QueueResponse, WatchEvent
 from holdfast.stores import Store
 from holdfast.watch_subjects import QueueSubject, narrowing
-from holdfast.workers.handlers.task_names import named_in
-
-WAITING = ("ready", "delayed", "turn")
-"""Why a message is not running that a worker has to come for."""
 
 
 @show_options
@@ -74,7 +66,10 @@ class QueueAdministration(QueueGroups):
         *,
         state: State = "ready",
         older_than_s: float | None = None,
+        newer_than_s: float | None = None,
         error_contains: str | None = None,
+        error_class: str | None = None,
+        value_contains: str | None = None,
         prefix: str | tuple[Hashable, ...] | None = None,
         label: str | None = None,
         group: str | None = None,
@@ -84,11 +79,12 @@ class QueueAdministration(QueueGroups):
     ) -> list[QueueMessage]:
         """Look at messages of one state without touching them: `ready` in line, `leased` by lease end, `dead` by burial, `buffered` by key.
 
-        Those that are `done`, by when, are there for as long as the queue's `keep_done_s` says. `older_than_s` counts from the burial of
-        a dead letter and from the put of any other; `prefix` is of their keys, `label` one of their labels, `group` their group, "" for
-        those without. For the next page give the last message as `after`.
+        Those that are `done`, by when, are there for as long as the queue's `keep_done_s` says. `older_than_s` and `newer_than_s`
+        count from the burial of a dead letter and from the put of any other; `error_class` is their last error's text up to the first
+        colon, `value_contains` a part of their value's JSON text, `prefix` is of their keys, `label` one of their labels, `group` their
+        group, "" for those without. For the next page give the last message as `after`.
         """
-        which = _which(older_than_s, error_contains, prefix, label, group)
+        which = Filter(older_than_s, error_contains, _beginning(prefix), label, group, newer_than_s, error_class, value_contains)
         store, found = self._store(**where), list[QueueMessage]()
         command = Browse(self.name, state=state, which=which, after=after.cursor if after else None, limit=limit)
         while True:
@@ -103,15 +99,8 @@ class QueueAdministration(QueueGroups):
 
         Limits, rates, throttles and groups of the queue are reasons, too: `Explanation` lists them.
         """
-        store = self._store(**where)
         message_id = str(message) if isinstance(message, str) else message.id
-        found = store.execute(Browse(self.name, ids=[message_id]))
-        around = _surroundings(store, self.name, found.messages[0] if found.messages else None)
-        said = explain(found, around, id=message_id, offset_us=store.wall_offset_us())
-        if said.reason == "delayed" and (sleeping := job_status(store, self.name, message_id)).waiting_for is not None:
-            return Explanation("delayed", f"It is a durable job that sleeps, and waits for {sleeping.waiting_for}.", sleeping.due_at)
-        task = named_in(found.messages[0].metadata).task if found.messages else None
-        return said if task is None or said.reason not in WAITING else _with_knowers(store, said, self.name, task)
+        return explain_message(self._store(**where), self.name, message_id)
 
     def cancel(
         self,
@@ -119,14 +108,17 @@ class QueueAdministration(QueueGroups):
         *,
         state: State = "ready",
         older_than_s: float | None = None,
+        newer_than_s: float | None = None,
         error_contains: str | None = None,
+        error_class: str | None = None,
+        value_contains: str | None = None,
         prefix: str | tuple[Hashable, ...] | None = None,
         label: str | None = None,
         group: str | None = None,
         **where: Unpack[Where],
     ) -> QueueResponse:
         """Remove messages that are not claimed, by id, or all of one state that a filter finds; the answer counts them."""
-        which = _which(older_than_s, error_contains, prefix, label, group)
+        which = Filter(older_than_s, error_contains, _beginning(prefix), label, group, newer_than_s, error_class, value_contains)
         if ids is None and which == Filter():
             raise ValueError("cancel needs ids or a filter: clear() empties the queue")
         return self._move(self._store(**where), Move(self.name, "gone", _ids(ids), state, which))
@@ -135,7 +127,10 @@ class QueueAdministration(QueueGroups):
         self,
         *,
         older_than_s: float | None = None,
+        newer_than_s: float | None = None,
         error_contains: str | None = None,
+        error_class: str | None = None,
+        value_contains: str | None = None,
         label: str | None = None,
         group: str | None = None,
         after: QueueMessage | None = None,
@@ -146,7 +141,10 @@ class QueueAdministration(QueueGroups):
         return self.browse(
             state="dead",
             older_than_s=older_than_s,
+            newer_than_s=newer_than_s,
             error_contains=error_contains,
+            error_class=error_class,
+            value_contains=value_contains,
             prefix=None,
             label=label,
             group=group,
@@ -163,7 +161,10 @@ class QueueAdministration(QueueGroups):
         delay_s: float = 0.0,
         to: str | None = None,
         older_than_s: float | None = None,
+        newer_than_s: float | None = None,
         error_contains: str | None = None,
+        error_class: str | None = None,
+        value_contains: str | None = None,
         label: str | None = None,
         group: str | None = None,
         **where: Unpack[Where],
@@ -183,7 +184,7 @@ class QueueAdministration(QueueGroups):
             "ready",
             _ids(ids),
             "dead" if self._other(to) is None else "ready",
-            _which(older_than_s, error_contains, None, label, group),
+            Filter(older_than_s, error_contains, None, label, group, newer_than_s, error_class, value_contains),
             to_queue=to,
             delay_s=delay_s,
             spacing_s=0.0 if rate_per_s is None else 1 / rate_per_s,
@@ -237,45 +238,5 @@ def _ids(ids: str | Iterable[str] | None) -> list[str] | None:
     return ids if ids is None else [str(ids)] if isinstance(ids, str) else [str(one) for one in ids]
 
 
-def _which(
-    older_than_s: float | None,
-    error_contains: str | None,
-    prefix: str | tuple[Hashable, ...] | None,
-    label: str | None,
-    group: str | None,
-) -> Filter:
-    return Filter(older_than_s, error_contains, None if prefix is None else key_prefix(prefix), label, group)
-
-
-def _surroundings(store: Store, queue: str, message: Message | None) -> Surroundings:
-    """What decides when the message is handed out."""
-    named = (store.execute(Names("queue", queue, limit=1, exact=True))).settings
-    settings = named[0] if named else None
-    if message is None:
-        return Surroundings(settings)
-    first = Browsed([])
-    if message.state == "buffered" and isinstance(message.key, str):
-        first = store.execute(Browse(queue, state="leased", which=Filter(key_prefix=message.key)))
-    policy = settings.policy if settings is not None else None
-    if policy is None or policy.groups is None or message.lane is None:
-        line = store.execute(Browse(queue, limit=AHEAD_MOST + 1))
-        return Surroundings(settings, first.messages, line.messages)
-    same = Filter(group=message.group or "")
-    claimed = store.execute(Browse(queue, state="leased", which=same, limit=AHEAD_MOST))
-    waiting = store.execute(Browse(queue, which=same, limit=GROUPS_MOST))
-    lanes = (store.execute(Groups(queue, prefix=message.lane, limit=1))).lanes
-    lane = lanes[0] if lanes and lanes[0].name == message.lane else Lane(queue, message.lane)
-    others = (store.execute(Groups(queue, limit=GROUPS_MOST + 1))).lanes
-    ahead = sum(other.open and (other.turn, other.place, other.name) < (lane.turn, lane.place, lane.name) for other in others)
-    return Surroundings(settings, first.messages, (), lane, claimed.messages, waiting.messages, ahead)
-
-
-def _with_knowers(store: Store, said: Explanation, queue: str, task: str) -> Explanation:
-    """The explanation of a job of a task, with who could run it as far as the caller may see that."""
-    try:
-        living = workers(store)
-    except NotAllowed:
-        return said
-    names = sorted({one.name for one in living if one.serves(queue) and task in one.tasks})
-    known = f"task {task!r} is known to: {', '.join(names)}" if names else f"no living worker of the queue knows task {task!r}"
-    return replace(said, sentence=f"{said.sentence.removesuffix('.')}; {known}.")
+def _beginning(prefix: str | tuple[Hashable, ...] | None) -> str | None:
+    return None if prefix is None else key_prefix(prefix)

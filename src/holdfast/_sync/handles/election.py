@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Unpack
 from holdfast._sync.flows.acquiring import POLL_S
 from holdfast._sync.flows.observing import holder_of, observe
 from holdfast._sync.handles.leases import HeldLease, release, take
-from holdfast._sync.handles.named import NamedLease
+from holdfast._sync.handles.named import LeaseKind, NamedLease
 from holdfast.aio_attribute import Twin
 from holdfast.arguments.options import show_options
 from holdfast.codec.call_fields import POLL_INTERVAL_S
@@ -26,6 +26,7 @@ class Election(NamedLease):
     """
 
     aio: ClassVar[Twin] = Twin()
+    kind: ClassVar[LeaseKind] = "election"
 
     def __init__(self, name: str, *, lease_s: float = 30.0, poll_interval_s: float = POLL_S, **options: Unpack[LeaseOptions]) -> None:
         super().__init__("election", name, lease_s, math.inf, POLL_INTERVAL_S.check(poll_interval_s), **options)

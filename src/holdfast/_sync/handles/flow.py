@@ -2,18 +2,21 @@
 """Flows: jobs that depend on each other, put as one."""
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Raw, json
 
-from holdfast._sync.flows.putting import put_by
 from holdfast._sync.handles.job import Job
 from holdfast.client import ControlPlaneClient
 from holdfast.codec import JSON, check_value_size
-from holdfast.commands import Item, Put
+from holdfast.commands import Change, Clear, Item, Put, Together, Write
+from holdfast.errors import NotAllowed
 from holdfast.ids import new_id
 from holdfast.workers.calls import Call
-from holdfast.workers.flows.nodes import FLOW_TASK, FlowNode, Node, OnFailure, check_flow, encoded, numbers_of, split_arguments
+from holdfast.workers.flows.nodes import FLOW_TASK, FlowNode, Node, OnFailure, check_flow, encoded, graph_of, numbers_of, split_arguments
+from holdfast.workers.flows.state import page_key
+from holdfast.workers.steps.rows import digest, map_of
 
 if TYPE_CHECKING:
     from holdfast._sync.handles.tasks import Tasks
@@ -54,10 +57,17 @@ class Flow:
         """Put it as one job, once under an `id`; ValueError if it cannot be run, or is larger than one job may be."""
         check_flow(self.name, self._nodes, self.on_failure)
         client: ControlPlaneClient = self._app.client
-        value = Raw(json.encode({"name": self.name, "nodes": self._nodes, "on_failure": self.on_failure}))
-        check_value_size(value, client.store.limits, f"flow {self.name!r}")
-        item = Item(new_id() if id is None else id, value, metadata=Raw(json.encode({"task": FLOW_TASK})))
-        puts = put_by(client, Put(self._app.queue, [item]))
+        job_id = new_id() if id is None else id
+        graph = map_of(self._app.queue, job_id, digest(new_id().encode()))
+        pages = [Change(page_key(number), value=page) for number, page in graph_of(self._nodes).items()]
+        for page in pages:
+            check_value_size(page.value or b"", client.store.limits, f"flow {self.name!r}: a part of it")
+        value = {"name": self.name, "graph": graph, "total": len(self._nodes), "on_failure": self.on_failure}
+        item = Item(job_id, Raw(json.encode(value)), metadata=Raw(json.encode({"task": FLOW_TASK})))
+        puts, _ = client.store.execute(Together([Put(self._app.queue, [item]), Write(graph, pages)]))
+        if not puts.created[0]:  # It is there already, with a graph of its own.
+            with suppress(NotAllowed):  # Then a worker removes it later.
+                client.store.execute(Clear("dict", graph, drop=True))
         return Job(self._app.queue, puts.ids[0], codec=JSON, client=client)
 
     def __len__(self) -> int:

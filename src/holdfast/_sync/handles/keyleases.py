@@ -2,11 +2,12 @@
 """The leases on a dict's keys: take, hold, renew and give back, lock, and lead."""
 
 import math
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from typing import Any, Generic, TypeVar, Unpack
 
 from msgspec import Raw
 
+from holdfast._sync.flows.listing import break_lease, held_leases
 from holdfast._sync.handles.leases import DictLease, DictLock, LeaseContext, release_by_name, renew_by_name, take, try_take
 from holdfast.arguments.options import show_options
 from holdfast.arguments.where import StoreHandle, Where
@@ -16,7 +17,7 @@ from holdfast.codec.call_fields import HELD_S
 from holdfast.commands import LeaseName, Look, Read
 from holdfast.holding.hold import this_process
 from holdfast.holding.lease_request import HoldOptions, LeaseOptions, Terms
-from holdfast.results import MISSING, DictResponse, LeaseHolder, Missing, wall_time
+from holdfast.results import MISSING, DictResponse, LeaseGrant, LeaseHolder, LeaseInfo, Missing, wall_time
 
 V = TypeVar("V")
 
@@ -65,6 +66,14 @@ class DictLeases(StoreHandle, Generic[V]):
         if found is None:
             return None
         return LeaseHolder(found.lease.holder, found.lease.token, wall_time(found.lease.since, reached.store.wall_offset_us()))
+
+    def leases(self, *, limit: int = 1_000, **where: Unpack[Where]) -> Sequence[LeaseInfo]:
+        """The keys whose leases are held, in the order of their texts, at most `limit`, and who holds them."""
+        return held_leases(self._reach(**where).store, self.name, "", limit)
+
+    def break_lease(self, key: Hashable, reason: str, *, token: int | None = None, **where: Unpack[Where]) -> Sequence[LeaseGrant]:
+        """Take the lease on a key from its holder, and say why; see `Lock.break_`."""
+        return break_lease(self._reach(**where).store, self.name, encode_key(key), reason, token)
 
     def locked(
         self,

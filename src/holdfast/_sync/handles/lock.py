@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Unpack
 from holdfast._sync.flows.acquiring import POLL_S
 from holdfast._sync.flows.observing import holder_of
 from holdfast._sync.handles.leases import HeldLease, take, try_take
-from holdfast._sync.handles.named import NamedLease
+from holdfast._sync.handles.named import LeaseKind, NamedLease
 from holdfast.aio_attribute import Twin
 from holdfast.arguments.options import show_options
 from holdfast.codec.call_fields import FAIR
@@ -30,6 +30,7 @@ class Lock(NamedLease):
     """
 
     aio: ClassVar[Twin] = Twin()
+    kind: ClassVar[LeaseKind] = "lock"
 
     def __init__(
         self,

@@ -1,18 +1,36 @@
 # Generated from src/holdfast/_async/handles/named.py by tools/unasync.py; do not edit.
 """Base of locks, semaphores and elections: a lease by name, entered and left as a context."""
 
+import builtins
+from collections.abc import Sequence
 from types import TracebackType
-from typing import Any, Literal, Unpack
+from typing import Any, ClassVar, Literal, Unpack
 
+from holdfast._sync.flows.listing import break_lease, held_leases
 from holdfast._sync.handles.leases import HeldLease, LeaseContext
-from holdfast.arguments.where import StoreHandle, Where
-from holdfast.codec import JSON, check_name, encode_key
+from holdfast.arguments.where import StoreHandle, Where, reach
+from holdfast.codec import JSON, check_name, encode_key, key_prefix
 from holdfast.holding.hold import this_process
 from holdfast.holding.lease_request import Sharing, Terms
 from holdfast.holding.with_block import Body, Entered
+from holdfast.results import LeaseGrant, LeaseInfo
+
+LeaseKind = Literal["lock", "election", "semaphore", "rwlock"]
 
 
-class NamedLease(StoreHandle):
+class ListedLease:
+    """What can be listed by its kind."""
+
+    kind: ClassVar[LeaseKind]
+
+    @classmethod
+    def list(cls, *, prefix: str = "", limit: int = 1_000, **where: Unpack[Where]) -> "builtins.list[LeaseInfo]":
+        """Those of this kind that are held, or waited for, in order of their names, at most `limit`."""
+        beginning = key_prefix((cls.kind,)) + key_prefix(prefix)
+        return held_leases(reach(**where).store, None, beginning, limit)
+
+
+class NamedLease(ListedLease, StoreHandle):
     """A handle that may be entered often, by any thread or task, and be left by another one than entered it."""
 
     name: str
@@ -20,7 +38,7 @@ class NamedLease(StoreHandle):
 
     def __init__(
         self,
-        kind: Literal["lock", "election", "semaphore", "rwlock"],
+        kind: LeaseKind,
         name: str,
         lease_s: float,
         wait_s: float,
@@ -75,6 +93,15 @@ class NamedLease(StoreHandle):
             raise
         finally:
             self._entered.forget(context)
+
+    def break_(self, reason: str, *, token: int | None = None) -> Sequence[LeaseGrant]:
+        """Take it from its holder, and say why; return what was taken. An act for operators.
+
+        The holder learns of it at its next renewal, as if the lease had ended. The next holder's token is higher, so what the former writes
+        under its own is refused once the next has written. With `token` only the lease with that token is ended; without, a semaphore
+        loses all its holders, up to 1,000.
+        """
+        return break_lease(self._reach().store, None, self._terms.key, reason, token)
 
     def _inside(self) -> LeaseContext[Any]:
         """The context that the running body leaves."""

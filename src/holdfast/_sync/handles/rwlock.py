@@ -4,16 +4,17 @@
 from collections.abc import Sequence
 from typing import ClassVar, Unpack
 
+from holdfast._sync.handles.named import LeaseKind, ListedLease
 from holdfast._sync.handles.shared import SharedLease
 from holdfast.aio_attribute import Twin
 from holdfast.arguments.options import show_options
 from holdfast.codec.fields import CAPACITY
 from holdfast.holding.lease_request import IN_LINE_S, LeaseOptions, Sharing
-from holdfast.results import LeaseHolder
+from holdfast.results import LeaseGrant, LeaseHolder
 
 
 @show_options
-class RWLock:
+class RWLock(ListedLease):
     """A read-write lock by name: `with RWLock("index").reading():` beside other readers, `.writing()` alone.
 
     Readers and writers wait in one line, first come, first served: a waiting writer lets no later reader in, so neither starves. Each has a
@@ -21,6 +22,7 @@ class RWLock:
     """
 
     aio: ClassVar[Twin] = Twin()
+    kind: ClassVar[LeaseKind] = "rwlock"
 
     name: str
 
@@ -53,6 +55,10 @@ class RWLock:
     def holders(self) -> Sequence[LeaseHolder]:
         """Who reads or writes at this moment, at most 100, by when their leases end."""
         return self.reading().holders()
+
+    def break_(self, reason: str, *, token: int | None = None) -> Sequence[LeaseGrant]:
+        """Take it from all who read or write, or from the one with this token, and say why; see `Lock.break_`."""
+        return self.reading().break_(reason, token=token)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r})"

@@ -5,24 +5,20 @@ import builtins
 from datetime import datetime
 from typing import Any, ClassVar, Self, Unpack
 
-from msgspec import json
 from msgspec.structs import replace
 
-from holdfast._sync.flows.putting import put
-from holdfast._sync.flows.ticking import Stored, now_of, remove, save, schedule_of, schedules_of
-from holdfast._sync.flows.working.registering import workers
+from holdfast._sync.flows.scheduling import put_now, schedule_status, schedule_statuses, set_paused
+from holdfast._sync.flows.ticking import now_of, remove, save, schedule_of
 from holdfast._sync.handles.job import Job
 from holdfast.aio_attribute import Twin
 from holdfast.arguments.options import show_options
 from holdfast.arguments.where import StoreHandle, Where, reach
 from holdfast.client import ControlPlaneClient
-from holdfast.codec import JSON, check_name, encode_key
-from holdfast.commands import Put, Read
-from holdfast.errors import Refused, ScheduleMissing
-from holdfast.schedules.definition import ScheduleOptions, ScheduleStatus, entry_for, runs_from, status_of
-from holdfast.schedules.entries import SKIPPED, ScheduleEntry
+from holdfast.codec import JSON, check_name
+from holdfast.errors import ScheduleMissing
+from holdfast.schedules.definition import ScheduleOptions, ScheduleStatus, entry_for, runs_from
+from holdfast.schedules.entries import ScheduleEntry
 from holdfast.schedules.rules import Every
-from holdfast.stores import Store
 
 
 @show_options
@@ -89,28 +85,17 @@ class Schedule(StoreHandle):
 
     def pause(self, reason: str = "") -> None:
         """Put no run until `resume`; runs that pass meanwhile are missed, and not caught up with."""
-        self._change(reason)
+        set_paused(self._reach().store, self.name, reason)
 
     def resume(self) -> None:
         """Go on with the next run after now."""
-        self._change(None)
-
-    def _change(self, reason: str | None) -> None:
-        store = self._reach().store
-        stored = self._found(store)
-        entry = stored.entry
-        last = entry.last if reason is not None else max(entry.last, now_of(store))
-        (written,) = store.execute(stored.write(replace(entry, paused=reason, last=last)))
-        if not written.written:
-            raise Refused(f"schedule {self.name!r} was changed by another caller at the same time; nothing was written: try again")
+        set_paused(self._reach().store, self.name, None)
 
     def run_now(self) -> Job[Any]:
         """Put a run now, besides those of the rule; `overlap` holds for it, too."""
         client = self._reach()
-        entry = (self._found(client.store)).entry
-        item = entry.item(self.name, now_of(client.store))
-        puts = put(client.store, Put(entry.queue, [item]))
-        return Job(entry.queue, puts.ids[0], client=client)
+        queue, run = put_now(client.store, self.name)
+        return Job(queue, run, client=client)
 
     def next_runs(self, count: int = 5) -> builtins.list[datetime]:
         """When it runs next, without jitter; fewer if it ends before."""
@@ -123,27 +108,12 @@ class Schedule(StoreHandle):
 
     def status(self) -> ScheduleStatus:
         """How it stands; raises `ScheduleMissing` if there is none."""
-        store = self._reach().store
-        return _status(store, self._found(store))
+        return schedule_status(self._reach().store, self.name)
 
     @classmethod
     def list(cls, prefix: str = "", **where: Unpack[Where]) -> builtins.list[ScheduleStatus]:
         """Every schedule whose name begins so, in order of their names."""
-        store = reach(**where).store
-        return [_status(store, stored) for stored in schedules_of(store, prefix)]
-
-    def _found(self, store: Store) -> Stored:
-        stored = schedule_of(store, self.name)
-        if stored is None:
-            raise ScheduleMissing(f"there is no schedule {self.name!r}: `holdfast schedule list` shows those there are")
-        return stored
+        return schedule_statuses(reach(**where).store, prefix)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r})"
-
-
-def _status(store: Store, stored: Stored) -> ScheduleStatus:
-    skipped = (store.execute(Read(SKIPPED, [encode_key(stored.name)]))).entries
-    served_by = [worker.name for worker in workers(store) if worker.serves(stored.entry.queue)]
-    count = json.decode(skipped[0].value, type=int) if skipped else 0
-    return status_of(stored.name, stored.entry, now_of(store), count, served_by)

@@ -3,6 +3,7 @@
 
 from typing import ClassVar, Unpack
 
+from holdfast._sync.handles.named import LeaseKind
 from holdfast._sync.handles.shared import SharedLease
 from holdfast.aio_attribute import Twin
 from holdfast.arguments.options import show_options
@@ -21,6 +22,7 @@ class Semaphore(SharedLease):
     """
 
     aio: ClassVar[Twin] = Twin()
+    kind: ClassVar[LeaseKind] = "semaphore"
 
     def __init__(
         self,

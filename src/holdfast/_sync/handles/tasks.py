@@ -4,7 +4,7 @@
 import builtins
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, ClassVar, Concatenate, ParamSpec, Protocol, TypeVar, Unpack, overload
+from typing import Any, ClassVar, Concatenate, Never, ParamSpec, Protocol, TypeVar, Unpack, overload
 
 from msgspec.structs import replace
 
@@ -12,8 +12,8 @@ from holdfast._sync.flows.ticking import sync
 from holdfast._sync.handles.consumer import Consumer
 from holdfast._sync.handles.flow import Flows
 from holdfast._sync.handles.schedule import Schedule
-from holdfast._sync.handles.task import Task
-from holdfast._sync.handles.worker import TaskWorker
+from holdfast._sync.handles.task import BatchTask, Task
+from holdfast._sync.handles.worker import Worker
 from holdfast.aio_attribute import Twin
 from holdfast.arguments.options import refuse_unknown, show_options
 from holdfast.arguments.where import JobHandle, Where
@@ -25,7 +25,8 @@ from holdfast.schedules.definition import Synced
 from holdfast.schedules.rules import Every
 from holdfast.workers.calls import PutHook
 from holdfast.workers.handlers.async_jobs import JobInTask
-from holdfast.workers.handlers.definitions import is_same, name_of, refuse_two
+from holdfast.workers.handlers.batches import BatchTerms
+from holdfast.workers.handlers.definitions import define, is_same, name_of, refuse_two
 from holdfast.workers.handlers.jobs import JobContext
 from holdfast.workers.handlers.resources import Around, Per
 from holdfast.workers.options import ConsumerOptions, ProcessOptions
@@ -48,6 +49,25 @@ class TaskDecorator(Protocol):
     def __call__(self, function: Callable[P, Coroutine[Any, Any, R]], /) -> Task[P, R, Coroutine[Any, Any, R]]: ...
     @overload
     def __call__(self, function: Callable[P, R], /) -> Task[P, R, R]: ...
+
+
+class BatchDecorator(Protocol):
+    """Makes a task of a function that takes several jobs."""
+
+    @overload
+    def __call__(
+        self, function: Callable[Concatenate[builtins.list[V], ...], Coroutine[Any, Any, builtins.list[R]]], /
+    ) -> BatchTask[V, R, Coroutine[Any, Any, builtins.list[R]]]: ...
+    @overload
+    def __call__(
+        self, function: Callable[Concatenate[builtins.list[V], ...], Coroutine[Any, Any, None]], /
+    ) -> BatchTask[V, None, Coroutine[Any, Any, None]]: ...
+    @overload
+    def __call__(
+        self, function: Callable[Concatenate[builtins.list[V], ...], builtins.list[R]], /
+    ) -> BatchTask[V, R, builtins.list[R]]: ...
+    @overload
+    def __call__(self, function: Callable[Concatenate[builtins.list[V], ...], None], /) -> BatchTask[V, None, None]: ...
 
 
 class ConsumerDecorator(Protocol):
@@ -114,11 +134,22 @@ class Tasks(JobHandle):
             return lambda function: self._add(function, options)
         return self._add(function, options)
 
-    def _add(self, function: Callable[..., Any], options: TaskOptions) -> Task[..., Any, Any]:
+    def batch(self, *, size: int = 100, within_s: float = 0.5, **options: Unpack[TaskOptions]) -> BatchDecorator:
+        """Let one call of the function below take up to `size` jobs that come within `within_s` of the first.
+
+        The function takes a list and returns None or a list of results, one for each; each `put` gives one element. A call has one seat of
+        the concurrency, and each job its own lease, attempts and result. Raise `BatchFailed({index: exception})` if some failed: the others
+        are done. Whatever else is raised counts for all of them. Best in a queue of its own, since jobs are claimed for a batch together.
+        """
+        terms = BatchTerms(size, within_s)
+        return lambda function: self._add(function, options, terms)
+
+    def _add(self, function: Callable[..., Any], options: TaskOptions, batch: BatchTerms | None = None) -> Any:
         given: dict[str, Any] = {**self._defaults, **options}
         name = task_name(function, given.get("name"))
-        made = make_task(function, name, given.get("queue", self.queue), given)
-        task: Task[..., Any, Any] = Task(made, given=given, hooks=self._hooks, client=self._client, base_url=self._base_url)
+        made = make_task(function, name, given.get("queue", self.queue), given, batch=batch)
+        kind: type[Task[..., Any, Any]] = Task if batch is None else BatchTask
+        task = kind(made, given=given, hooks=self._hooks, client=self._client, base_url=self._base_url)
         for one in (name, *given.get("aliases", ())):
             other = self._tasks.get(one)
             if other is not None and not is_same(other.function, function):
@@ -138,6 +169,7 @@ class Tasks(JobHandle):
             )
             other = self._consumers.get(queue)
             refuse_two((one.function, (self, queue)) for one in (other, consumer) if one is not None)
+            define(function, self._base_url if self._client is None else self._client, queue)
             self._consumers[queue] = consumer
             return consumer
 
@@ -250,7 +282,9 @@ class Tasks(JobHandle):
         """The queues of its tasks and consumers, in the order in which they were declared."""
         return builtins.list(dict.fromkeys([*(task.queue for task in self.tasks), *self._all_consumers()]))
 
-    def worker(self, *, queues: Sequence[str] | Mapping[str, float] | None = None, **options: Unpack[ProcessOptions]) -> TaskWorker:
+    def worker(
+        self, *, queues: Sequence[str] | Mapping[str, float] | None = None, **options: Unpack[ProcessOptions]
+    ) -> Worker[Never, Any, Any]:
         """A worker that runs these tasks; the options are those of `ProcessOptions`.
 
         `queues` says which queues share its concurrency. A list is an order: a queue gets a job only while those before it have none due. A
@@ -270,7 +304,7 @@ class Tasks(JobHandle):
             **options,
         }
         orders = Orders(queues=names, weights=weights, table=table, **fields)
-        return TaskWorker(orders, client=self._client, base_url=self._base_url)
+        return Worker.of_orders(orders, client=self._client, base_url=self._base_url)
 
     def run(
         self,

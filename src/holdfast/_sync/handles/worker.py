@@ -1,5 +1,5 @@
 # Generated from src/holdfast/_async/handles/worker.py by tools/unasync.py; do not edit.
-"""Workers: what runs jobs, and the short form with one function for one queue."""
+"""Workers: what runs jobs, of tasks or of one function for one queue."""
 
 import builtins
 from collections.abc import Callable, Coroutine, Iterable
@@ -13,7 +13,7 @@ from holdfast._sync.flows.working.shift import Shift
 from holdfast._sync.handles.consumer import QueueFunction
 from holdfast.aio_attribute import Twin
 from holdfast.arguments.options import show_options
-from holdfast.arguments.where import JobHandle, Where, reach
+from holdfast.arguments.where import Where, reach
 from holdfast.client import ControlPlaneClient
 from holdfast.codec import Codec
 from holdfast.codec.call_fields import GRACE_S, MAX_JOBS, SIGNALS, UNTIL_EMPTY
@@ -31,15 +31,64 @@ C = TypeVar("C")
 STOPPED = WorkerHealth("stopped", 0, 0, 0, 0)
 
 
-class TaskWorker(JobHandle):
-    """Claims jobs under leases that are renewed while they run, and runs the function of each: what `Tasks.worker` gives."""
+@show_options
+class Worker(QueueFunction[V, R, C]):
+    """Claims jobs under leases that are renewed while they run, and runs the function of each: what `@worker` and `Tasks.worker` give.
+
+    Made of a function and a queue, it is the short form of `Tasks` with one `consumer`; calling it calls the function, and it puts there.
+    The function takes the value, and the job too if it has another parameter named `job`. When it returns, the message is acknowledged;
+    when it raises, the message is tried again after a back-off, kept in the store, until `max_attempts` failures make it a dead letter.
+    `Snooze`, `Retry` and `Bury` choose otherwise. The options are those of `WorkerOptions`.
+
+    To type checkers it is a `Worker[V, R, C]`: jobs of `V` with a result of `R`, and a function that returns `C`, which is `R` or, if it is
+    async, a coroutine of it. A worker of tasks is a `Worker[Never, Any, Any]`: jobs are put by its tasks.
+    """
+
+    aio: ClassVar[Twin] = Twin()
 
     orders: Orders
 
-    def __init__(self, orders: Orders, *, client: ControlPlaneClient | None = None, base_url: str | None = None) -> None:
+    @overload
+    def __init__(
+        self: "Worker[V, R, Coroutine[Any, Any, R]]",
+        function: Callable[Concatenate[V, ...], Coroutine[Any, Any, R]],
+        queue: str,
+        *,
+        client: ControlPlaneClient | None = None,
+        base_url: str | None = None,
+        **options: Unpack[WorkerOptions],
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: "Worker[V, R, R]",
+        function: Callable[Concatenate[V, ...], R],
+        queue: str,
+        *,
+        client: ControlPlaneClient | None = None,
+        base_url: str | None = None,
+        **options: Unpack[WorkerOptions],
+    ) -> None: ...
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        queue: str,
+        *,
+        client: ControlPlaneClient | None = None,
+        base_url: str | None = None,
+        **options: Unpack[WorkerOptions],
+    ) -> None:
+        self._set(make_orders(function, queue, **options), client, base_url)
+
+    @classmethod
+    def of_orders(cls, orders: Orders, *, client: ControlPlaneClient | None = None, base_url: str | None = None) -> "Worker[Any, Any, Any]":
+        """A worker that does what these orders say."""
+        made: Worker[Any, Any, Any] = cls.__new__(cls)
+        made._set(orders, client, base_url)
+        return made
+
+    def _set(self, orders: Orders, client: ControlPlaneClient | None, base_url: str | None) -> None:
+        super().__init__(orders.table.only_consumer, client=client, base_url=base_url)
         self.orders = orders
-        self._client = client
-        self._base_url = base_url
         self._opening: Opening | None = None
         self._shift: Shift | None = None
         self._side: Side | None = None
@@ -143,71 +192,17 @@ class TaskWorker(JobHandle):
     def _codecs(self) -> Iterable[Codec]:
         return [codec for options in self.orders.table.all() for codec in options.codecs]
 
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self.orders.name!r}: {self.orders.summary.rstrip(',')}>"
-
-
-@show_options
-class Worker(QueueFunction[V, R, C], TaskWorker):
-    """Consumes a queue with a function, under leases that are renewed while it runs; calling the worker calls the function.
-
-    The function takes the value, and the job too if it has another parameter named `job`. When it returns, the message is acknowledged;
-    when it raises, the message is tried again after a back-off, kept in the store, until `max_attempts` failures make it a dead letter.
-    `Snooze`, `Retry` and `Bury` choose otherwise. The options are those of `WorkerOptions`. It is the short form of `Tasks` with one
-    `consumer` and its `worker`.
-
-    To type checkers it is a `Worker[V, R, C]`: jobs of `V` with a result of `R`, and a function that returns `C`, which is `R` or, if it is
-    async, a coroutine of it.
-    """
-
-    aio: ClassVar[Twin] = Twin()
-
-    @overload
-    def __init__(
-        self: "Worker[V, R, Coroutine[Any, Any, R]]",
-        function: Callable[Concatenate[V, ...], Coroutine[Any, Any, R]],
-        queue: str,
-        *,
-        client: ControlPlaneClient | None = None,
-        base_url: str | None = None,
-        **options: Unpack[WorkerOptions],
-    ) -> None: ...
-    @overload
-    def __init__(
-        self: "Worker[V, R, R]",
-        function: Callable[Concatenate[V, ...], R],
-        queue: str,
-        *,
-        client: ControlPlaneClient | None = None,
-        base_url: str | None = None,
-        **options: Unpack[WorkerOptions],
-    ) -> None: ...
-    def __init__(
-        self,
-        function: Callable[..., Any],
-        queue: str,
-        *,
-        client: ControlPlaneClient | None = None,
-        base_url: str | None = None,
-        **options: Unpack[WorkerOptions],
-    ) -> None:
-        orders = make_orders(function, queue, **options)
-        QueueFunction.__init__(self, orders.table.consumers[queue], client=client, base_url=base_url)
-        TaskWorker.__init__(self, orders, client=client, base_url=base_url)
-
     def changed(
         self, *, client: ControlPlaneClient | None = None, base_url: str | None = None, **options: Unpack[WorkerOptions]
     ) -> "Worker[V, R, C]":
         """A worker of the same function and queue with other options; a `client` or `base_url` takes the place of either."""
         if client is None and base_url is None:
             client, base_url = self._client, self._base_url
-        made: Any = Worker(self.function, self.queue, client=client, base_url=base_url)
-        made.orders = change_orders(self.orders, **options)
-        made.options = made.orders.table.consumers[self.queue]
-        other: Worker[V, R, C] = made
-        return other
+        return Worker.of_orders(change_orders(self.orders, **options), client=client, base_url=base_url)
 
     def __repr__(self) -> str:
+        if self._options is None:
+            return f"<{type(self).__name__} {self.orders.name!r}: {self.orders.summary.rstrip(',')}>"
         return f"<{type(self).__name__} {self.orders.name!r} of queue {self.queue!r}: {self.options.handler.name}>"
 
 

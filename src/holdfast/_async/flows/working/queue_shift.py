@@ -142,13 +142,13 @@ class AsyncQueueShift:
 
     def _collect(self) -> bool:
         """Take in what has ended; whether anything had."""
-        running = len(self.crew.running)
+        running, seats = len(self.crew.running), self.crew.seats
         self._unsettled += self.crew.collect()
-        ended = running - len(self.crew.running)
-        if ended:
+        has_ended = running > len(self.crew.running)
+        if has_ended:
             unstarted, self.crew.unstarted = self.crew.unstarted, 0
-            self._place.ended(ended, unstarted)
-        return bool(self._unsettled) or ended > 0
+            self._place.ended(seats - self.crew.seats, unstarted)
+        return bool(self._unsettled) or has_ended
 
     def _is_done(self, *, has_ended: bool, is_empty: bool) -> bool:
         """Whether nothing is left to do, as the worker was told."""
@@ -163,7 +163,8 @@ class AsyncQueueShift:
             return 0
         if self._gives_back:
             return 0  # First back to their places: a claim in the same step would not see them, and take what stands behind them.
-        return self._place.room(self.crew.room(), self.crew.started)
+        seats = self.crew.room()
+        return self._place.room(seats, self.crew.slack(seats), self.crew.started)
 
     @property
     def _gives_back(self) -> bool:
@@ -179,29 +180,31 @@ class AsyncQueueShift:
         started = crew.now()
         crew.stop_holding(self._unsettled)
         if self._unsettled or self._unreported or claim:
-            claimed = await self._claimed(claim, room)
+            claimed = await self._claimed(claim)
             self._unreported = {}
             self._state.came_back()
         if room:
-            self._unbegun += crew.take_on(claimed, room, started)
+            seats = crew.seats
+            self._unbegun += crew.take_on(claimed, room, started, self._place.granted)
+            self._place.claimed(room, claimed, crew.seats - seats)
             if claimed.messages:
                 self._collect()
-        if self._unbegun and not self._gives_back:
-            await self._begin()
+        if not self._gives_back:
+            if self._unbegun:
+                await self._begin()
+            crew.begin_batches(at_once=self._until_empty and not claimed.messages)
         return claimed
 
-    async def _claimed(self, claim: Claim | None, room: int) -> Claimed:
+    async def _claimed(self, claim: Claim | None) -> Claimed:
         """What the step claimed."""
         settles = bool(self._unsettled)
         try:
             claimed = await self._step(claim)
         except BaseException:
-            self._place.unclaimed(room)
+            self._place.unclaimed()
             raise
         if settles:
             self._place.settled()
-        if claim is not None:
-            self._place.claimed(room, claimed)
         return claimed
 
     async def _step(self, claim: Claim | None = None) -> Claimed:
@@ -249,7 +252,9 @@ class AsyncQueueShift:
         if not crew.desk.is_empty or not crew.bell.listen(mark):
             return
         moments = [until - time.monotonic(), self._state.next_beat_at - crew.now()]
-        moments += [in_s for in_s in (crew.room_in_s(), crew.give_back_in_s(), crew.desk.progress_in_s()) if in_s is not None]
+        moments += [
+            in_s for in_s in (crew.room_in_s(), crew.give_back_in_s(), crew.batch_in_s(), crew.desk.progress_in_s()) if in_s is not None
+        ]
         try:
             await self._store.wait(mark, max(0.0, min(moments)), self._place.due_in_s(due_in_s), self._orders.poll_interval_s)
             self._place.woke()
@@ -271,6 +276,7 @@ class AsyncQueueShift:
         began = time.monotonic()
         self._place.leave()
         self.crew.release(self._unbegun)
+        self.crew.release_batches()
         self._unbegun = []
         while self._is_busy() and time.monotonic() < began + (self._state.grace_s or 0.0):
             await self._turn(claims=False, until=began + (self._state.grace_s or 0.0))

@@ -42,7 +42,7 @@ class AsyncShift:
         self._until_empty = until_empty
         self._registration = AsyncRegistration(self._store, orders, self.incarnation)
         self._pools = Pools(orders, client, self._store.limits)
-        self._crews = [Crew(orders, queue, client.keepalive, self._pools) for queue in orders.queues]
+        self._crews = [Crew(orders, queue, client.keepalive, self._pools, until_empty=until_empty) for queue in orders.queues]
         self._queues = [
             AsyncQueueShift(
                 client,

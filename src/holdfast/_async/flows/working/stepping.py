@@ -100,7 +100,7 @@ async def _settle_alone(store: AsyncStore, finished: list[Finished], settled: li
             plain.append((run, outcome))
             continue
         try:
-            await store.execute(Together([*settling_commands([(run, outcome)], {}), *extra]))
+            answers = await store.execute(Together([*settling_commands([(run, outcome)], {}), *extra]))
         except ClaimLost as error:
             if run.receipt not in error.lost:
                 raise
@@ -115,7 +115,14 @@ async def _settle_alone(store: AsyncStore, finished: list[Finished], settled: li
             plain.append((run, decided(run, _refused(run, outcome, shown(error)))))
         else:
             settled.append((run, outcome))
+            if outcome.how == "suspended" and _has_marks(extra, answers[-len(extra) :]):
+                await store.execute(Move(run.message.queue, "due", [run.message.id]))
     return plain
+
+
+def _has_marks(commands: list[Any], answers: list[Any]) -> bool:
+    """Whether children had reported when their parent fell asleep: those that did not yet find it asleep, and wake it."""
+    return any(isinstance(command, Length) and answer for command, answer in zip(commands, answers, strict=True))
 
 
 async def _settle_each(store: AsyncStore, finished: list[Finished], settled: list[Finished], reason: Exception) -> None:

@@ -12,7 +12,7 @@ from holdfast.ids import new_id
 from holdfast.records import Entry
 from holdfast.stores import Store
 from holdfast.workers.running.background import Pause
-from holdfast.workers.steps.rows import maps_prefix, signals_of, steps_of
+from holdfast.workers.steps.rows import LONG, maps_prefix, signals_of, steps_of
 
 EVERY_S: Final = 600.0
 """How often one worker of a queue looks."""
@@ -92,6 +92,7 @@ class Janitor:
         """Drop the dicts in which children report to parents that are gone."""
         prefix = maps_prefix(queue)
         named = (self._store.execute(Names("dict", prefix))).settings
+        named = [settings for settings in named if not settings.name.startswith(prefix + LONG)]  # Whose they are is not in their names.
         parents = {settings.name: settings.name.removeprefix(prefix).rpartition("-")[0] for settings in named}
         gone = self._gone(queue, dict.fromkeys(parents.values()))
         for name, parent in parents.items():

@@ -43,7 +43,7 @@ class Shift:
         self._until_empty = until_empty
         self._registration = Registration(self._store, orders, self.incarnation)
         self._pools = Pools(orders, client, self._store.limits)
-        self._crews = [Crew(orders, queue, client.keepalive, self._pools) for queue in orders.queues]
+        self._crews = [Crew(orders, queue, client.keepalive, self._pools, until_empty=until_empty) for queue in orders.queues]
         self._queues = [
             QueueShift(
                 client,

@@ -101,7 +101,7 @@ def _settle_alone(store: Store, finished: list[Finished], settled: list[Finished
             plain.append((run, outcome))
             continue
         try:
-            store.execute(Together([*settling_commands([(run, outcome)], {}), *extra]))
+            answers = store.execute(Together([*settling_commands([(run, outcome)], {}), *extra]))
         except ClaimLost as error:
             if run.receipt not in error.lost:
                 raise
@@ -116,7 +116,14 @@ def _settle_alone(store: Store, finished: list[Finished], settled: list[Finished
             plain.append((run, decided(run, _refused(run, outcome, shown(error)))))
         else:
             settled.append((run, outcome))
+            if outcome.how == "suspended" and _has_marks(extra, answers[-len(extra) :]):
+                store.execute(Move(run.message.queue, "due", [run.message.id]))
     return plain
+
+
+def _has_marks(commands: list[Any], answers: list[Any]) -> bool:
+    """Whether children had reported when their parent fell asleep: those that did not yet find it asleep, and wake it."""
+    return any(isinstance(command, Length) and answer for command, answer in zip(commands, answers, strict=True))
 
 
 def _settle_each(store: Store, finished: list[Finished], settled: list[Finished], reason: Exception) -> None:

@@ -1,0 +1,69 @@
+"""Says why a message is not running, from its record, its queue, its group and the registry of workers."""
+
+from msgspec.structs import replace
+
+from holdfast._async.flows.job_status import job_status
+from holdfast._async.flows.working.registering import workers
+from holdfast.commands import Browse, Browsed, Filter, Groups, Names
+from holdfast.errors import NotAllowed
+from holdfast.explanations import AHEAD_MOST, GROUPS_MOST, Surroundings, explain
+from holdfast.policy_records import Lane
+from holdfast.records import Message
+from holdfast.results import Explanation
+from holdfast.stores import AsyncStore
+from holdfast.workers.handlers.task_names import named_in
+
+WAITING = ("ready", "delayed", "turn")
+"""Why a message is not running that a worker has to come for."""
+
+
+async def explain_message(store: AsyncStore, queue: str, message_id: str) -> Explanation:
+    """Why a message is not running."""
+    found = await store.execute(Browse(queue, ids=[message_id]))
+    around = await _surroundings(store, queue, found.messages[0] if found.messages else None)
+    said = explain(found, around, id=message_id, offset_us=store.wall_offset_us())
+    if said.reason == "delayed" and (sleeping := await job_status(store, queue, message_id)).waiting_for is not None:
+        return Explanation("delayed", f"It is a durable job that sleeps, and waits for {sleeping.waiting_for}.", sleeping.due_at)
+    if said.reason not in WAITING:
+        return said
+    return await _with_workers(store, said, queue, named_in(found.messages[0].metadata).task)
+
+
+async def _surroundings(store: AsyncStore, queue: str, message: Message | None) -> Surroundings:
+    """What decides when the message is handed out."""
+    named = (await store.execute(Names("queue", queue, limit=1, exact=True))).settings
+    settings = named[0] if named else None
+    if message is None:
+        return Surroundings(settings)
+    first = Browsed([])
+    if message.state == "buffered" and isinstance(message.key, str):
+        first = await store.execute(Browse(queue, state="leased", which=Filter(key_prefix=message.key)))
+    policy = settings.policy if settings is not None else None
+    if policy is None or policy.groups is None or message.lane is None:
+        line = await store.execute(Browse(queue, limit=AHEAD_MOST + 1))
+        return Surroundings(settings, first.messages, line.messages)
+    same = Filter(group=message.group or "")
+    claimed = await store.execute(Browse(queue, state="leased", which=same, limit=AHEAD_MOST))
+    waiting = await store.execute(Browse(queue, which=same, limit=GROUPS_MOST))
+    lanes = (await store.execute(Groups(queue, prefix=message.lane, limit=1))).lanes
+    lane = lanes[0] if lanes and lanes[0].name == message.lane else Lane(queue, message.lane)
+    others = (await store.execute(Groups(queue, limit=GROUPS_MOST + 1))).lanes
+    ahead = sum(other.open and (other.turn, other.place, other.name) < (lane.turn, lane.place, lane.name) for other in others)
+    return Surroundings(settings, first.messages, (), lane, claimed.messages, waiting.messages, ahead)
+
+
+async def _with_workers(store: AsyncStore, said: Explanation, queue: str, task: str | None) -> Explanation:
+    """The explanation of what a worker has to come for, with the workers that could, as far as the caller may see that."""
+    try:
+        living = await workers(store)
+    except NotAllowed:
+        return said
+    serving = [one for one in living if one.serves(queue)]
+    names = sorted({one.name for one in serving if task in one.tasks})
+    if not serving:
+        known = "no living worker serves the queue"
+    elif task is None:
+        return said
+    else:
+        known = f"task {task!r} is known to: {', '.join(names)}" if names else f"no living worker of the queue knows task {task!r}"
+    return replace(said, sentence=f"{said.sentence.removesuffix('.')}; {known}.")

@@ -1,0 +1,58 @@
+"""Looks at schedules, pauses them, and puts a run of one now."""
+
+from msgspec import json
+from msgspec.structs import replace
+
+from holdfast._async.flows.putting import put
+from holdfast._async.flows.ticking import Stored, now_of, schedule_of, schedules_of
+from holdfast._async.flows.working.registering import workers
+from holdfast.codec import encode_key
+from holdfast.commands import Put, Read
+from holdfast.errors import Refused, ScheduleMissing
+from holdfast.schedules.definition import ScheduleStatus, status_of
+from holdfast.schedules.entries import SKIPPED
+from holdfast.stores import AsyncStore
+from holdfast.workers.registry import WorkerInfo
+
+
+async def schedule_status(store: AsyncStore, name: str) -> ScheduleStatus:
+    """How one schedule stands."""
+    return await _status(store, await found(store, name), await workers(store))
+
+
+async def schedule_statuses(store: AsyncStore, prefix: str = "") -> list[ScheduleStatus]:
+    """How every schedule stands whose name begins so, in order of their names."""
+    living = await workers(store)
+    return [await _status(store, stored, living) async for stored in schedules_of(store, prefix)]
+
+
+async def set_paused(store: AsyncStore, name: str, reason: str | None) -> None:
+    """Pause a schedule for a reason, or let it go on with the next run after now."""
+    stored = await found(store, name)
+    entry = stored.entry
+    last = entry.last if reason is not None else max(entry.last, await now_of(store))
+    (written,) = await store.execute(stored.write(replace(entry, paused=reason, last=last)))
+    if not written.written:
+        raise Refused(f"schedule {name!r} was changed by another caller at the same time; nothing was written: try again")
+
+
+async def put_now(store: AsyncStore, name: str) -> tuple[str, str]:
+    """Put a run now, besides those of the rule; return its queue and id."""
+    entry = (await found(store, name)).entry
+    puts = await put(store, Put(entry.queue, [entry.item(name, await now_of(store))]))
+    return entry.queue, puts.ids[0]
+
+
+async def found(store: AsyncStore, name: str) -> Stored:
+    """The stored schedule; raises `ScheduleMissing` if there is none."""
+    stored = await schedule_of(store, name)
+    if stored is None:
+        raise ScheduleMissing(f"there is no schedule {name!r}: `holdfast schedule list` shows those there are")
+    return stored
+
+
+async def _status(store: AsyncStore, stored: Stored, living: list[WorkerInfo]) -> ScheduleStatus:
+    skipped = (await store.execute(Read(SKIPPED, [encode_key(stored.name)]))).entries
+    served_by = [worker.name for worker in living if worker.serves(stored.entry.queue)]
+    count = json.decode(skipped[0].value, type=int) if skipped else 0
+    return status_of(stored.name, stored.entry, await now_of(store), count, served_by)
