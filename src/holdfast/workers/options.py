@@ -41,6 +41,13 @@ class ProcessOptions(TypedDict, total=False):
     """How often the worker shows in the registry that it lives, by default every 10 seconds; None keeps it out of it."""
     poll_interval_s: float
     """How often to look for jobs although no wake-up came, by default every second: the most that a missed wake-up can cost."""
+    max_jobs_per_child: int | None
+    """After how many jobs a child process is replaced, for functions with `execution="processes"`; None, the default, is never."""
+    max_rss_mb: int | None
+    """With how much memory, in MiB and measured after each job, a child process is replaced; None, the default, is never.
+
+    Only this child is replaced, and its successor is started before it ends.
+    """
     schedules: bool
     """Whether the worker puts the runs of schedules that are due, of any queue of its store; by default True."""
 
@@ -74,6 +81,11 @@ class JobOptions(TypedDict, total=False):
     """How long it is remembered that a job was done, by default a week; None is for ever."""
     reconcile: Callable[..., Any] | None
     """Called like the function when an execution died: it returns the result if the effects happened, and `MISSING` if not."""
+    most: int | None
+    """How many of its jobs run at once in one worker, of a batch how many calls; by default as many as the concurrency allows.
+
+    A job over this number goes back to the queue for a while, and burns nothing. For a limit over all workers see `Queue.configure`.
+    """
     judge: Judge | None
     """Called with an exception and the job: it may return a `Snooze`, a `Retry`, a `Bury`, or None to leave it as it is."""
     codec: Codec

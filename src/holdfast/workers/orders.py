@@ -19,6 +19,7 @@ from holdfast.records import Message, ReturnTo
 from holdfast.schedules.entries import ScheduleEntry
 from holdfast.wording import counted
 from holdfast.workers.execution import Kind
+from holdfast.workers.handlers.batches import BatchTerms
 from holdfast.workers.handlers.definitions import name_of
 from holdfast.workers.handlers.handler import Handler, Judge
 from holdfast.workers.handlers.resources import Around
@@ -41,6 +42,7 @@ QUEUES_MOST = 32
 CHECKED_OF_JOBS: Final[tuple[Field, ...]] = (
     MAX_ATTEMPTS,
     *(Seconds(name, zero=False, optional=True) for name in ("soft_limit_s", "hard_limit_s", "keep_result_s", "remember_s")),
+    Whole("most", 1, 2**31 - 1, optional=True),
     Flag("results"),
     Flag("tracebacks"),
     Flag("idempotent"),
@@ -56,6 +58,7 @@ CHECKED_OF_PROCESS: Final[tuple[Field, ...]] = (
     RENEW_INTERVAL_S,
     MAX_HOLD_S,
     Seconds("heartbeat_s", zero=False, optional=True),
+    *(Whole(name, 1, 2**31 - 1, optional=True) for name in ("max_jobs_per_child", "max_rss_mb")),
     Flag("schedules"),
 )
 
@@ -86,6 +89,9 @@ class Options(Struct, frozen=True, kw_only=True):
     reconcile: Callable[..., Any] | None = None
     judge: Judge | None = None
     result_codec: Codec = JSON
+    most: int | None = None
+    batch: BatchTerms | None = None
+    """If one call takes several jobs."""
     around: tuple[Around, ...] = ()
     """What is done around each job."""
 
@@ -103,6 +109,8 @@ class Options(Struct, frozen=True, kw_only=True):
             raise ValueError(f"queue {self.queue!r} cannot be its own dead-letter queue: name another")
         if self.execution == ("threads" if self.handler.is_async else "tasks"):
             raise ValueError(_mismatch(self.handler, self.execution))
+        if self.batch is not None and (self.execution == "processes" or self.idempotent):
+            raise ValueError("a batch runs in threads or tasks, and cannot be idempotent=True: one call has the effects of several jobs")
         if self.reconcile is not None and not self.idempotent:
             raise ValueError("reconcile= determines the outcome of an execution that died; it needs idempotent=True")
 
@@ -140,9 +148,19 @@ class Table(Struct, frozen=True):
         execution: Kind = "tasks" if kinds == {"tasks"} else "threads"
         return Options(queue=queue, handler=UnknownHandler(self.tasks, is_async=execution == "tasks"), execution=execution, task="?")
 
+    @property
+    def only_consumer(self) -> Options | None:
+        """The one function of a table without tasks."""
+        return None if self.tasks or len(self.consumers) != 1 else next(iter(self.consumers.values()))
+
     def all(self) -> list[Options]:
         """The options of every function, each once."""
         return [*self.consumers.values(), *{options.task: options for options in self.tasks.values()}.values()]
+
+    @property
+    def placed(self) -> list[Options]:
+        """The functions that take batches, or may not run more than so often at once: there it is not enough to count jobs."""
+        return [options for options in self.all() if options.batch is not None or options.most is not None]
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -172,6 +190,8 @@ class Orders(Struct, frozen=True, kw_only=True):
     grace_s: float = 30.0
     heartbeat_s: float | None = 10.0
     poll_interval_s: float = 1.0
+    max_jobs_per_child: int | None = None
+    max_rss_mb: int | None = None
     schedules: bool = True
     declared: Mapping[str, ScheduleEntry] = {}
     """The schedules that its code declares."""
@@ -187,6 +207,10 @@ class Orders(Struct, frozen=True, kw_only=True):
         check_fields(self, CHECKED_OF_PROCESS)
         if self.prefetch and any(options.idempotent for options in self.table.all()):
             raise ValueError("prefetch= with idempotent=True: if the worker died, it would be unknown which of them it had begun")
+        if (self.max_jobs_per_child or self.max_rss_mb) and "processes" not in self.execution:
+            raise ValueError("max_jobs_per_child= and max_rss_mb= replace child processes: they need a function with execution='processes'")
+        if self.prefetch and self.table.placed:
+            raise ValueError("prefetch= with most= or a batch: nothing is held ahead that may not begin, so leave it out")
         if len(self.queues) > 1 and self.prefetch:
             raise ValueError("prefetch= is for a worker of one queue: several queues share its concurrency, and nothing is held ahead")
         if len(self.queues) > 1 and self.min_interval_s:
@@ -219,7 +243,7 @@ class Orders(Struct, frozen=True, kw_only=True):
         if len(self.queues) > 1:
             return 0
         must_not = any(options.idempotent or options.max_attempts == 1 for options in self.table.all())
-        must_not = must_not or bool(self.min_interval_s) or self.breaker is not None
+        must_not = must_not or bool(self.min_interval_s) or self.breaker is not None or bool(self.table.placed)
         return 0 if self.prefetch is None and must_not else self.prefetch
 
     def fallback(self, queue: str, policy: Policy) -> tuple[int | None, str | None]:

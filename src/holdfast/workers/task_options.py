@@ -8,6 +8,7 @@ from holdfast.arguments.put_options import IfPresent
 from holdfast.codec import codec_for
 from holdfast.workers.calls import Messages, PutHook
 from holdfast.workers.handlers.arguments import Arguments, TaskHandler
+from holdfast.workers.handlers.batches import BatchHandler, BatchTerms
 from holdfast.workers.handlers.signatures import declared
 from holdfast.workers.options import JobOptions
 from holdfast.workers.orders import Options
@@ -48,11 +49,13 @@ PUT: Final = ("max_attempts", "dead_letter_queue", "priority", "start_within_s")
 """The options that every job of a task carries, because workers of other tasks must keep to them, too."""
 
 
-def make_task(function: Callable[..., Any], name: str, queue: str, options: Mapping[str, Any]) -> Options:
+def make_task(
+    function: Callable[..., Any], name: str, queue: str, options: Mapping[str, Any], *, batch: BatchTerms | None = None
+) -> Options:
     """How the jobs of a task are run; TypeError for a function or an option that cannot be."""
     refuse_unknown(f"the task {name}", options, set(TaskOptions.__annotations__))
     fields = {option: given for option, given in options.items() if option in Options.__struct_fields__ and option != "queue"}
-    handler = TaskHandler(function, options.get("codec"))
+    handler = (TaskHandler if batch is None else BatchHandler)(function, options.get("codec"))
     result_type = handler.codec.result_type
     version = options.get("version")
     defaults: dict[str, Any] = {
@@ -61,7 +64,7 @@ def make_task(function: Callable[..., Any], name: str, queue: str, options: Mapp
         "result_codec": codec_for(declared(result_type), options.get("codec")),
     }
     fields["versions"] = (*(() if version is None else (version,)), *options.get("versions", ()))
-    return Options(queue=queue, handler=handler, task=name, given=frozenset(options), **(defaults | fields))
+    return Options(queue=queue, handler=handler, task=name, given=frozenset(options), batch=batch, **(defaults | fields))
 
 
 def messages_of(options: Options, given: Mapping[str, Any], hooks: Sequence[PutHook] = ()) -> Messages:

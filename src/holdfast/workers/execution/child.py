@@ -50,6 +50,10 @@ class Tell(Struct, tag=True):
     stop: StopReason | None = None
 
 
+class End(Struct, tag=True):
+    """No job will follow: another process takes its place."""
+
+
 class Report(Struct, tag=True):
     """How far a job is."""
 
@@ -99,7 +103,7 @@ class Setting(Struct):
         return Performance(self.kind(find(self.module, self.name), self.codec), self.rules, resources)
 
 
-ToChild = Assignment | Tell | Answer
+ToChild = Assignment | Tell | Answer | End
 ToParent = Report | Stack | Ended | Ask
 
 Settings = dict[str, Setting]
@@ -123,8 +127,8 @@ class Child:
         # Now, not at its first job: what cannot be imported ends the child, which says so.
         # Each async job has an event loop of its own, so what belongs to one cannot be kept for the next.
         around = tuple(dict.fromkeys(manager for setting in settings.values() for manager in setting.around))
-        resources = Resources(around, keeps_async=False)
-        self._performances = {key: setting.performance(resources) for key, setting in settings.items()}
+        self._resources = Resources(around, keeps_async=False)
+        self._performances = {key: setting.performance(self._resources) for key, setting in settings.items()}
         self._steps = {key: setting.steps for key, setting in settings.items()}
         self._questions = Questions(self._say)
         # Guards the writing side of the pipe: reports come from the handler, stacks from the listener.
@@ -132,16 +136,17 @@ class Child:
         self._job: JobContext | None = None
         self._can_be_interrupted = False
         self._cancel: Callable[[], object] | None = None
-        self._assigned: SimpleQueue[tuple[JobContext, Performance, bool]] = SimpleQueue()
+        self._assigned: SimpleQueue[tuple[JobContext, Performance, bool] | None] = SimpleQueue()
         self._main = threading.main_thread().ident or 0
         signal.signal(INTERRUPT, self._interrupt)
 
     def work(self) -> None:
-        """Run what the parent sends."""
+        """Run what the parent sends, until it says that nothing follows."""
         threading.Thread(target=self._listen, name="holdfast-parent", daemon=True).start()
-        while True:
-            job, performance, is_unknown = self._assigned.get()
+        while (assigned := self._assigned.get()) is not None:
+            job, performance, is_unknown = assigned
             self._run(job, performance, unknown=is_unknown)
+        self._resources.close()
 
     def _listen(self) -> None:
         decode = json.Decoder(ToChild).decode
@@ -158,6 +163,8 @@ class Child:
                 self._assigned.put((self._job, performance, told.is_unknown))
             elif isinstance(told, Answer):
                 self._questions.answer(told)
+            elif isinstance(told, End):
+                self._assigned.put(None)
             elif self._job is not None and self._job.token == told.token:
                 self._tell(self._job, told)
 

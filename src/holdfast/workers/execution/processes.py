@@ -13,7 +13,8 @@ from typing import Any
 from msgspec import json
 
 from holdfast.workers.execution import Began, Finish
-from holdfast.workers.execution.child import Assignment, Ended, Report, Settings, Stack, Tell, ToChild, ToParent, serve
+from holdfast.workers.execution.child import Assignment, End, Ended, Report, Settings, Stack, Tell, ToChild, ToParent, serve
+from holdfast.workers.execution.lifetime import Lifetime
 from holdfast.workers.execution.questions import Answer, Ask, executed
 from holdfast.workers.handlers.outcomes import Outcome
 from holdfast.workers.running.runs import Run
@@ -36,8 +37,9 @@ class ProcessExecution:
     Children are started afresh, never forked: a fork would copy locks that threads of this process hold.
     """
 
-    def __init__(self, settings: Settings, most: int, began: Began, finish: Finish, access: Access) -> None:
+    def __init__(self, settings: Settings, most: int, began: Began, finish: Finish, *, access: Access, lifetime: Lifetime) -> None:
         self._access = access
+        self._lifetime = lifetime
         self._settings = settings
         self._most = most
         self._began = began
@@ -67,6 +69,7 @@ class ProcessExecution:
             run.hold.where = child.where
             self._began(run)
             child.begin(run)
+            self._prepare(child)
 
     def _next(self) -> tuple[Run, "_Child | None"] | None:
         """The next that may begin, and who runs it: None if no process can be started."""
@@ -91,6 +94,14 @@ class ProcessExecution:
         threading.Thread(target=self._look_after, args=(child,), name="holdfast-child", daemon=True).start()
         return child
 
+    def _prepare(self, child: "_Child") -> None:
+        """Start the successor of a child that is about to reach its end, so that it is there by then."""
+        if self._lifetime.is_limited and self._lifetime.is_nearly_over(child.jobs + 1, child.pid):
+            with self._lock:
+                # Its job may have ended by now, and the child with it.
+                if child.successor is None and not child.is_over and not self._is_over:
+                    child.successor = self._make()
+
     def _look_after(self, child: "_Child") -> None:
         """Hear what a child says, until it is gone."""
         decode = json.Decoder(ToParent).decode
@@ -109,21 +120,37 @@ class ProcessExecution:
         self._is_gone(child)
 
     def _ended(self, child: "_Child", run: Run, outcome: Outcome) -> None:
+        child.jobs += 1
+        is_over = self._lifetime.is_limited and self._lifetime.is_over(child.jobs, child.pid)
         with self._lock:
             child.run = None
             if self._busy.pop(run, None) is not None:
-                self._idle.append(child)
+                if is_over and child.successor is None:
+                    child.successor = self._make()
+                child.is_over = child.successor is not None and is_over
+                self._idle.append(self._succeeded(child) if child.is_over else child)
+        if child.is_over:
+            child.retire()
         self._finish(run, outcome)
         self._assign()
+
+    @staticmethod
+    def _succeeded(child: "_Child") -> "_Child":
+        """What takes the place of a child that ends."""
+        successor, child.successor = child.successor, None
+        return successor or child
 
     def _is_gone(self, child: "_Child") -> None:
         code = child.end()
         with self._lock:
             run, child.run = child.run, None
+            child.is_over = True
             if child in self._idle:
                 self._idle.remove(child)
             if run is not None:
                 self._busy.pop(run, None)
+            if child.successor is not None:
+                self._idle.append(self._succeeded(child))
         if run is not None:
             # Nobody knows how far it came: what was noted when it began stays.
             run.ledger_key = None
@@ -147,6 +174,7 @@ class ProcessExecution:
         with self._lock:
             self._is_over = True
             children = [*self._idle, *self._busy.values()]
+            children += [child.successor for child in children if child.successor is not None]
             self._line.clear()
         atexit.unregister(self.close)
         for child in children:
@@ -164,12 +192,25 @@ class _Child:
         # Guards the writing side of the pipe.
         self._lock = threading.Lock()
         self.run: Run | None = None
+        self.jobs = 0
+        """How many jobs it has run."""
+        self.successor: _Child | None = None
+        self.is_over = False
+        """Whether it gets no more jobs."""
         self._stack = ""
         self._has_stack = threading.Event()
 
     def begin(self, run: Run) -> None:
         # Made under the lock: whoever tells it to stop before it heard of the run has said why by then.
         self._say(lambda: Assignment(run.message, run.options.key, run.is_unknown, run.job.stop_reason))
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid or 0
+
+    def retire(self) -> None:
+        """Let it end by itself; it has no job and gets none."""
+        self._say(End)
 
     def answer(self, answer: Answer) -> None:
         self._say(lambda: answer)

@@ -3,23 +3,23 @@
 from typing import Any
 
 from holdfast.codec import JSON
-from holdfast.workers.flows.nodes import FLOW_TASK, FlowNode, OnFailure
+from holdfast.workers.flows.nodes import FLOW_TASK, OnFailure
 from holdfast.workers.handlers.arguments import TaskHandler
 from holdfast.workers.handlers.async_jobs import AsyncJobContext
 from holdfast.workers.handlers.jobs import JobContext
 from holdfast.workers.orders import Options
 
 
-def run_flow(job: JobContext, name: str, on_failure: OnFailure, nodes: list[FlowNode]) -> dict[str, Any]:
+def run_flow(job: JobContext, name: str, graph: str, total: int, on_failure: OnFailure) -> dict[str, Any]:
     """Run a flow in a thread."""
     del name
-    return job.run_flow(nodes, on_failure)
+    return job.run_flow(graph, total, on_failure)
 
 
-async def run_flow_async(job: AsyncJobContext, name: str, on_failure: OnFailure, nodes: list[FlowNode]) -> dict[str, Any]:
+async def run_flow_async(job: AsyncJobContext, name: str, graph: str, total: int, on_failure: OnFailure) -> dict[str, Any]:
     """Run a flow in a task."""
     del name
-    return await job.run_flow_async(nodes, on_failure)
+    return await job.run_flow_async(graph, total, on_failure)
 
 
 def flow_options(queue: str, *, is_async: bool) -> Options:

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, Literal
 
 from msgspec import Raw, Struct, json
+from msgspec.structs import replace
 
 from holdfast.codec import check_name
 from holdfast.commands import Item
@@ -13,6 +14,11 @@ FLOW_TASK: Final = "holdfast.flow"
 """The name of the task that runs flows."""
 
 NODES_MOST: Final = 10_000
+BYTES_MOST: Final = 8 * 2**20
+"""How many nodes a flow has at most, and how large all of them are."""
+
+PAGE_NODES: Final = 25
+"""So many nodes of a flow are kept in one entry."""
 
 OnFailure = Literal["stop", "run_all", "hold"]
 
@@ -29,6 +35,8 @@ class FlowNode(Struct, frozen=True, omit_defaults=True):
     """By parameter the node whose result it is, or those of whose results it is a list."""
     after: tuple[int, ...] = ()
     """The nodes that must be done before."""
+    followers: tuple[int, ...] = ()
+    """The nodes that this one must be done before."""
 
 
 class Node:
@@ -97,6 +105,23 @@ def check_flow(name: str, nodes: Sequence[FlowNode], on_failure: str) -> None:
         twice = next(name for name in names if names.count(name) > 1)
         raise ValueError(f"two nodes of flow {name!r} are called {twice!r}: give one of them another name=")
     refuse_cycles(name, [node.after for node in nodes])
+
+
+def graph_of(nodes: Sequence[FlowNode]) -> dict[int, Raw]:
+    """The nodes as they are kept: page by page, each with those that follow it."""
+    followers: dict[int, list[int]] = {}
+    for number, node in enumerate(nodes):
+        for before in node.after:
+            followers.setdefault(before, []).append(number)
+    linked = [replace(node, followers=tuple(followers.get(number, ()))) for number, node in enumerate(nodes)]
+    pages = range(0, len(linked), PAGE_NODES)
+    graph = {start // PAGE_NODES: Raw(json.encode(linked[start : start + PAGE_NODES])) for start in pages}
+    size = sum(len(page) for page in graph.values())
+    if size > BYTES_MOST:
+        raise ValueError(
+            f"a flow is {size:,} bytes encoded, more than the limit of {BYTES_MOST:,}; give its jobs references instead of values"
+        )
+    return graph
 
 
 def refuse_cycles(name: str, after: Sequence[Iterable[int]]) -> None:

@@ -33,7 +33,7 @@ class Arguments:
     def __init__(self, function: Callable[..., Any], codec: Codec | None = None) -> None:
         self.name = getattr(function, "__qualname__", type(function).__qualname__)
         signature = inspect.signature(function)
-        hints = _hints(function)
+        hints = self.read_hints(function)
         parameters = list(signature.parameters.values())
         self.takes_job = bool(parameters) and _is_job(hints.get(parameters[0].name))
         if self.takes_job:
@@ -47,12 +47,17 @@ class Arguments:
         self.uses: dict[str, Resource] = {one.name: one.default for one in parameters if isinstance(one.default, Resource)}
         parameters = [one for one in parameters if one.name not in self.uses]
         self.parameters: tuple[str, ...] = tuple(one.name for one in parameters)
+        self.optional: tuple[str, ...] = tuple(one.name for one in parameters if one.default is not one.empty)
         self.result_type = hints.get("return", inspect.Signature.empty)
         self._signature = signature.replace(parameters=parameters, return_annotation=inspect.Signature.empty)
         fields = [_field(one, hints.get(one.name, Any)) for one in parameters]
         self._struct: Any = defstruct("arguments", [*fields], forbid_unknown_fields=True, kw_only=True)
         self._codec = typed(self._struct)
         self._own_codec = codec
+
+    def read_hints(self, function: Callable[..., Any]) -> dict[str, Any]:
+        """The types of what one job gives the function, and of what it gets."""
+        return hints_of(function)
 
     def bind(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
         """The arguments by name; TypeError if the function cannot be called with them."""
@@ -98,13 +103,14 @@ class TaskHandler(Handler):
     """The function of a task: called with its arguments, and first with the job if its first parameter is annotated as one."""
 
     codec: Arguments
+    arguments_type: type[Arguments] = Arguments
 
     def __init__(self, function: Callable[..., Any], codec: Codec | None = None) -> None:
         if not callable(function):
             raise TypeError(f"a task must be a function, not {type(function).__name__}")
         self.function = function
         self.given_codec = codec
-        self.codec = Arguments(function, codec)
+        self.codec = self.arguments_type(function, codec)
         self.takes_job: bool = self.codec.takes_job
         self.is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None))  # noqa: B004 - asked of an object with a method __call__
 
@@ -119,13 +125,14 @@ class TaskHandler(Handler):
         return self.function(job, **job.value, **given) if self.takes_job else self.function(**job.value, **given)
 
     def beside(self, function: Callable[..., Any]) -> Handler:
-        return TaskHandler(function, self.given_codec)
+        return type(self)(function, self.given_codec)
 
     def keyed(self, function: Callable[..., Any], job: JobContext) -> Any:
         return function(**job.value)
 
 
-def _hints(function: Callable[..., Any]) -> dict[str, Any]:
+def hints_of(function: Callable[..., Any]) -> dict[str, Any]:
+    """The annotations of a function, as far as they are known."""
     try:
         return get_type_hints(function if inspect.isroutine(function) else type(function).__call__)
     except Exception:  # noqa: BLE001 - a name that is not known where the function was defined; then nothing is known

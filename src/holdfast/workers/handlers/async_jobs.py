@@ -1,7 +1,7 @@
 """The job that an async handler receives: its steps are awaited."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar, overload
 
@@ -9,7 +9,8 @@ from holdfast.arguments.options import show_options
 from holdfast.codec import check_duration, codec_for
 from holdfast.errors import JobFailed
 from holdfast.ids import new_id
-from holdfast.workers.flows.nodes import FlowNode, OnFailure
+from holdfast.stores.caller_transaction import AsyncConnection
+from holdfast.workers.flows.nodes import OnFailure
 from holdfast.workers.handlers.jobs import JobContext
 from holdfast.workers.handlers.outcomes import Outcome
 from holdfast.workers.steps._async.child import AsyncChild
@@ -54,6 +55,13 @@ class AsyncJobContext(JobContext):
         if self.durable.removes(outcome):
             self.durable.end_with(outcome.how, await self._async_steps().deletion())
         return outcome
+
+    async def done(self, result: Any = None, *, connection: AsyncConnection) -> None:  # type: ignore[override]
+        """End the job now, in the transaction of a connection of yours to the same database: see `JobContext.done`."""
+        if self.durable.is_durable:
+            self.durable.end_with("done", await self._async_steps().deletion())
+        await self.durable.setting.async_access.execute(self._ending_now(result), connection)
+        self.is_settled = True
 
     def _async_steps(self) -> AsyncSteps:
         steps = self.durable.steps
@@ -122,9 +130,9 @@ class AsyncJobContext(JobContext):
         steps, made = self._async_steps(), map_calls(task, calls, self._message, on_failure)
         return raised(await steps.maps.map(self._branch, made), on_failure)
 
-    async def run_flow_async(self, nodes: Sequence[FlowNode], on_failure: OnFailure) -> dict[str, Any]:
+    async def run_flow_async(self, graph: str, total: int, on_failure: OnFailure) -> dict[str, Any]:
         """Run the nodes of a flow: what the built-in task does."""
-        return await AsyncFlowRun(self._async_steps(), nodes, on_failure).run()
+        return await AsyncFlowRun(self._async_steps(), graph, total, on_failure).run()
 
     async def now(self) -> datetime:  # type: ignore[override]
         """The moment at which the job first came here."""

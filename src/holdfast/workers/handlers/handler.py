@@ -18,6 +18,7 @@ from holdfast.workers.handlers.outcomes import (
     DONE,
     LOST,
     RELEASED,
+    SETTLED,
     Bury,
     Outcome,
     Retry,
@@ -132,7 +133,9 @@ class Performance:
             result = MISSING if not unknown or self._reconcile is None else self._reconcile(job)
             if result is MISSING:
                 result = self.handler(job) if self._is_plain else self._call(job)
-            outcome = self._succeeded(result, job)
+            if job.is_settled:
+                return SETTLED
+            outcome = self.succeeded(result, job)
         except BaseException as error:  # noqa: BLE001 - whatever a handler raises ends its job, not its worker
             outcome = self.judged(error, job)
         try:
@@ -163,7 +166,9 @@ class Performance:
             result = MISSING if not unknown or self._reconcile is None else await _awaited(self._reconcile(job))
             if result is MISSING:
                 result = await self.handler(job) if self._is_plain else await self._call_async(job)
-            outcome = self._succeeded(result, job)
+            if job.is_settled:
+                return SETTLED
+            outcome = self.succeeded(result, job)
         except BaseException as error:  # noqa: BLE001 - as above
             outcome = self.judged(error, job)
         try:
@@ -184,7 +189,7 @@ class Performance:
             await enter_around_async(stack, self.rules.around, job)
             return await self.handler.call(job, given)
 
-    def _succeeded(self, result: Any, job: JobContext) -> Outcome:
+    def succeeded(self, result: Any, job: JobContext) -> Outcome:
         """It is done, whether or not its result can be kept: what ran must not run again for that."""
         if not self.rules.keeps_results and parent_in(job.message.metadata) is None:
             return DONE

@@ -1,6 +1,6 @@
 """The job that a handler receives: its message, its reports, and its limits."""
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable
 from contextvars import ContextVar
 from copy import copy
 from datetime import datetime
@@ -12,12 +12,13 @@ from holdfast.arguments.dict_changes import change_of
 from holdfast.arguments.options import show_options
 from holdfast.arguments.put_options import PutOptions, make_item
 from holdfast.codec import JSON, Codec, encode_key
-from holdfast.commands import Change, Item, Put, Write
+from holdfast.commands import Change, Item, Put, Together, Write
 from holdfast.errors import ClaimLost, HoldfastError, JobCancelled, TimeLimitExceeded, WorkerStopping
 from holdfast.presentation import MessageView
 from holdfast.records import Message
 from holdfast.steps import Handle
-from holdfast.workers.flows.nodes import FlowNode, OnFailure
+from holdfast.stores.caller_transaction import Connection
+from holdfast.workers.flows.nodes import OnFailure
 from holdfast.workers.handlers.outcomes import How, Outcome
 from holdfast.workers.steps._sync.flows import FlowRun
 from holdfast.workers.steps._sync.steps import Steps
@@ -48,6 +49,8 @@ class JobContext(StepMethods, MessageView[Any]):
         self._items: dict[str, list[Item]] = {}
         self._changes: dict[str, list[Change]] = {}
         self._commands: list[Any] = []
+        self._settling: Callable[[Any], list[Any]] | None = None
+        self.is_settled: bool = False
 
     @property
     def stop_reason(self) -> StopReason | None:
@@ -122,6 +125,27 @@ class JobContext(StepMethods, MessageView[Any]):
         """Add any command to the step that acknowledges this job."""
         self._commands.append(command)
 
+    def done(self, result: Any = None, *, connection: Connection) -> None:
+        """End the job now, in the transaction of a connection of yours to the same database: it is done exactly if you commit.
+
+        The result, and what it `put` and `wrote` so far, go with it; when the function returns, the worker settles nothing. If the function
+        raises, or the transaction is rolled back, the job is tried again. Raises `ClaimLost` if another worker may have the job. It is the
+        last thing to do with the job, and not for functions that run in processes.
+        """
+        if self.durable.is_durable:
+            self.durable.end_with("done", self._own_steps().deletion())
+        self.durable.setting.access.execute(self._ending_now(result), connection)
+        self.is_settled = True
+
+    def settles_by(self, settling: Callable[[Any], list[Any]]) -> None:
+        """Take the commands that settle it with a result from this."""
+        self._settling = settling
+
+    def _ending_now(self, result: Any) -> Together:
+        if self._settling is None:
+            raise HoldfastError("job.done() is for functions that a worker runs in threads or as tasks, not in processes")
+        return Together([*self._settling(result), *self.ending_commands("done")])
+
     def begin(self, *, takes_job: bool) -> None:
         """Raise if it should not even begin; read what is recorded of it, if it may be durable."""
         if self.durable.is_to_load(takes_job=takes_job):
@@ -152,9 +176,9 @@ class JobContext(StepMethods, MessageView[Any]):
         if self.stop_reason == "lost":
             raise stop_error(self)
 
-    def run_flow(self, nodes: Sequence[FlowNode], on_failure: OnFailure) -> dict[str, Any]:
+    def run_flow(self, graph: str, total: int, on_failure: OnFailure) -> dict[str, Any]:
         """Run the nodes of a flow: what the built-in task does."""
-        return FlowRun(self._own_steps(), nodes, on_failure).run()
+        return FlowRun(self._own_steps(), graph, total, on_failure).run()
 
     def _message_of_job(self) -> Message:
         return self._message

@@ -1,6 +1,7 @@
 """How a job ends, and the exceptions by which a handler decides that."""
 
-from typing import Literal
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
 
 from msgspec import Struct
 
@@ -17,7 +18,7 @@ UNKNOWN_FOR_S = 86_400.0
 UNKNOWN_FIRST_S, UNKNOWN_MOST_S = 0.5, 60.0
 """How long such a message waits before the next worker looks at it: as long as it is old, within these."""
 
-How = Literal["done", "failed", "buried", "snoozed", "cancelled", "released", "suspended", "lost"]
+How = Literal["done", "failed", "buried", "snoozed", "cancelled", "released", "suspended", "settled", "lost"]
 
 
 class Snooze(Exception):  # noqa: N818 - what a handler says, not what went wrong
@@ -43,6 +44,21 @@ class Retry(Exception):  # noqa: N818 - as above
 
 class Bury(Exception):  # noqa: N818 - as above
     """Raise it in a handler that can never succeed: the message goes to the dead letters at once."""
+
+
+class BatchFailed(Exception):  # noqa: N818 - as above
+    """Raise it in a function of a batch: the jobs at these places of its list failed, each with its exception. The others are done.
+
+    An exception may be a `Snooze`, a `Retry` or a `Bury`. The results of the others are None, or those at their places in `results`.
+    """
+
+    def __init__(self, failed: Mapping[int, BaseException], results: Sequence[Any] | None = None) -> None:
+        super().__init__(failed, results)
+        self.failed: dict[int, BaseException] = dict(failed)
+        self.results: Sequence[Any] | None = results
+
+    def __str__(self) -> str:
+        return f"{len(self.failed)} jobs of a batch failed"
 
 
 class Throttle(Picklable):
@@ -83,6 +99,8 @@ class Outcome(Struct, frozen=True, omit_defaults=True):
 
 DONE = Outcome("done")
 LOST = Outcome("lost")
+SETTLED = Outcome("settled")
+"""Its handler has settled it, in a transaction of its own."""
 RELEASED = Outcome("released")
 
 

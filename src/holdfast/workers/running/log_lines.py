@@ -26,7 +26,7 @@ def _line(run: Run, outcome: Outcome) -> tuple[int, str, tuple[Any, ...]]:
     match outcome.how:
         case "done" if outcome.missing is not None:
             return logging.WARNING, "is done, but its result cannot be kept: %s", (outcome.missing,)
-        case "done":
+        case "done" | "settled":
             return logging.INFO, "is done%s", (_took(run),)
         case "failed" if is_last(run):
             return logging.ERROR, "failed%s and is dead: %s", (_attempt(run), outcome.error)

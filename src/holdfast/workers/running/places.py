@@ -23,20 +23,23 @@ class Marks(Protocol):
 class Place(Protocol):
     """The place of one queue in a worker."""
 
-    def room(self, most: int, started: int) -> int:
-        """How many jobs to ask for now, `most` at most; so many of this queue were started."""
+    granted: int
+    """How many seats it was given for what it was last told to ask for."""
+
+    def room(self, most: int, slack: int, started: int) -> int:
+        """How many jobs to ask for now: `most` at most, and `slack` that need no seat; so many of this queue were started."""
         ...
 
     def stand(self, room: int) -> AbstractContextManager[Mark]:
         """What to wait on in this turn, taken before the store is asked for so many jobs."""
         ...
 
-    def claimed(self, asked: int, claimed: Claimed) -> None:
-        """A claim for so many came back with this."""
+    def claimed(self, asked: int, claimed: Claimed, seats: int) -> None:
+        """A claim for so many came back with this, which takes so many seats."""
         ...
 
-    def unclaimed(self, asked: int) -> None:
-        """A claim for so many failed."""
+    def unclaimed(self) -> None:
+        """A claim failed."""
         ...
 
     def ended(self, count: int, unstarted: int) -> None:
@@ -75,18 +78,21 @@ class OnlyPlace:
         self._store = store
         self._topics = worker_topic(incarnation), queue_topic(queue)
         self._max_jobs = max_jobs
+        self.granted: int = 0
 
-    def room(self, most: int, started: int) -> int:
+    def room(self, most: int, slack: int, started: int) -> int:
+        self.granted = most
+        most += slack
         return most if self._max_jobs is None else min(most, self._max_jobs - started)
 
     def stand(self, room: int) -> AbstractContextManager[Mark]:
         # With no room it stands in no line: a wake-up there is for somebody who can use it.
         return self._store.mark(self._topics[bool(room)])
 
-    def claimed(self, asked: int, claimed: Claimed) -> None:
+    def claimed(self, asked: int, claimed: Claimed, seats: int) -> None:
         pass
 
-    def unclaimed(self, asked: int) -> None:
+    def unclaimed(self) -> None:
         pass
 
     def ended(self, count: int, unstarted: int) -> None:
@@ -128,16 +134,21 @@ class SharedPlace:
         self._mark: Mark | None = None
         self._ask_at = -math.inf
         self._may_ask = True
+        self.granted: int = 0
         seats.ring_for(queue, bell)
 
-    def room(self, most: int, started: int) -> int:  # noqa: ARG002 - counted for all queues together
+    def room(self, most: int, slack: int, started: int) -> int:  # noqa: ARG002 - counted for all queues together
         if (self._mark is not None and self._mark.is_hinted) or self._now() >= self._ask_at:
             self._seats.hinted(self._queue)
-        self._may_ask = most > 0
+        self.granted = 0
+        self._may_ask = most + slack > 0
         if not self._may_ask:
             self._seats.pass_over(self._queue)
             return 0
-        return 0 if self._seats.is_dry(self._queue) else self._seats.take(self._queue, most)
+        if self._seats.is_dry(self._queue):
+            return 0
+        self.granted = self._seats.take(self._queue, most) if most else 0
+        return self.granted + slack if self.granted or not most else 0
 
     def stand(self, room: int) -> AbstractContextManager[Mark]:
         topic = self._line if room else self._none
@@ -155,13 +166,13 @@ class SharedPlace:
             mark.begin_anew()
         return nullcontext(mark)
 
-    def claimed(self, asked: int, claimed: Claimed) -> None:
+    def claimed(self, asked: int, claimed: Claimed, seats: int) -> None:
         in_s = SLOW_POLL_S if claimed.due_in_s is None else min(claimed.due_in_s, SLOW_POLL_S)
         self._ask_at = self._now() + in_s
-        self._seats.claimed(self._queue, asked, len(claimed.messages))
+        self._seats.claimed(self._queue, self.granted, seats, is_dry=len(claimed.messages) < asked)
 
-    def unclaimed(self, asked: int) -> None:
-        self._seats.give_back(self._queue, asked)
+    def unclaimed(self) -> None:
+        self._seats.give_back(self._queue, self.granted)
 
     def ended(self, count: int, unstarted: int) -> None:
         self._seats.ended(self._queue, count, unstarted)

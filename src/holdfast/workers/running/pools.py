@@ -10,6 +10,7 @@ from holdfast.workers.execution.tasks import TaskExecution
 from holdfast.workers.execution.threads import ThreadExecution
 from holdfast.workers.flows.builtin import flow_options
 from holdfast.workers.flows.nodes import FLOW_TASK
+from holdfast.workers.handlers.batches import BatchPerformance
 from holdfast.workers.handlers.handler import Performance, Rules
 from holdfast.workers.handlers.outcomes import Outcome
 from holdfast.workers.handlers.resources import Resources
@@ -34,10 +35,14 @@ class Pools:
         self.flow: Options = flow_options(orders.queues[0], is_async=self.unknown.execution == "tasks")
         functions = [*orders.table.all(), self.unknown, self.flow]
         self._resources = Resources(orders.around, orders.overrides)
-        self._performances = {options.key: Performance(options.handler, _rules(options, limits), self._resources) for options in functions}
+        self._performances = {options.key: self._perform(options, limits) for options in functions}
         self._settings = {options.key: step_setting(options, orders, client, limits) for options in functions}
         self.timekeeper: Timekeeper = Timekeeper(self.now, keepalive.clock, _is_late, _is_too_late)
         self.executions: dict[Kind, Execution] = {kind: self._make_execution(kind) for kind in {options.execution for options in functions}}
+
+    def _perform(self, options: Options, limits: Limits) -> Performance:
+        kind = Performance if options.batch is None else BatchPerformance
+        return kind(options.handler, _rules(options, limits), self._resources)
 
     def find(self, message: Message) -> Options:
         """How to run a message."""
@@ -64,6 +69,7 @@ class Pools:
     def _make_processes(self) -> Execution:
         # Imported only now: most workers need none of it.
         from holdfast.workers.execution.child import Setting, StepTerms, name_of  # noqa: PLC0415
+        from holdfast.workers.execution.lifetime import Lifetime  # noqa: PLC0415
         from holdfast.workers.execution.processes import ProcessExecution  # noqa: PLC0415
 
         settings = {}
@@ -75,7 +81,9 @@ class Pools:
                 settings[options.key] = Setting(
                     type(handler), *name_of(handler.function), handler.given_codec, rules, steps, self._orders.around
                 )
-        return ProcessExecution(settings, self._orders.concurrency, self.timekeeper.began, _finish, self._access)
+        orders = self._orders
+        lifetime = Lifetime(orders.max_jobs_per_child, orders.max_rss_mb)
+        return ProcessExecution(settings, orders.concurrency, self.timekeeper.began, _finish, access=self._access, lifetime=lifetime)
 
     def close(self) -> None:
         """End what runs handlers."""

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from typing import Any
 
 from holdfast.commands import Claimed
 from holdfast.holding.hold import Hold, lease_of
@@ -14,10 +15,12 @@ from holdfast.workers.handlers.outcomes import LOST, RELEASED, Outcome
 from holdfast.workers.orders import Orders
 from holdfast.workers.running.breaker import Circuit, SharedCircuit
 from holdfast.workers.running.log_lines import log_settled
+from holdfast.workers.running.meter_jobs import meter_settled
+from holdfast.workers.running.placement import Placement
 from holdfast.workers.running.pools import Pools
 from holdfast.workers.running.prefetch import Ahead
 from holdfast.workers.running.runs import Desk, Finished, Run
-from holdfast.workers.running.settlements import decided, runs_alone
+from holdfast.workers.running.settlements import decided, runs_alone, settling_commands
 from holdfast.workers.running.wakeup import Bell
 
 CLAIM_MOST = 500
@@ -27,6 +30,7 @@ SETTLE_MOST = 500
 """How many runs one step settles at most."""
 
 FAILED = ("failed", "buried")
+DONE = ("done", "settled")
 
 NO_POLICY = Policy()
 
@@ -50,7 +54,7 @@ class Crew:
     unstarted: int
     """How many were given back before they began, since that was last asked."""
 
-    def __init__(self, orders: Orders, queue: str, keepalive: Keepalive, pools: Pools) -> None:
+    def __init__(self, orders: Orders, queue: str, keepalive: Keepalive, pools: Pools, *, until_empty: bool = False) -> None:
         self.orders = orders
         self.queue = queue
         self.now = keepalive.now
@@ -68,14 +72,28 @@ class Crew:
         self._next_start_at = 0.0
         self._cancelled: Mapping[str, int] = {}
         self._pools = pools
+        self._until_empty = until_empty
+        placed = [options for options in orders.table.placed if options.queue == queue]
+        self._placement = Placement(placed, pools, self.now, self._give_back) if placed else None
         # A test owns the time: what waits for a moment looks again when it has moved.
         self._forget_clock = keepalive.clock.subscribe(self.bell.ring) if keepalive.clock is not None else None
 
+    @property
+    def seats(self) -> int:
+        """How many jobs of its concurrency are taken: a batch is one."""
+        return len(self.running) if self._placement is None else self._placement.seats(len(self.running))
+
+    def slack(self, seats: int) -> int:
+        """How many messages to ask for beyond so many free seats, because batches take them."""
+        return 0 if self._placement is None else min(self._placement.slack(seats), CLAIM_MOST - seats)
+
     def room(self) -> int:
-        """How many more messages it may take on now."""
+        """How many more jobs it may begin now."""
         now, orders = self.now(), self.orders
+        if self._placement is not None and self._placement.waits_for_seat:
+            return 0
         ahead = 0 if self._is_careful else self._ahead.size
-        free = min(orders.concurrency + ahead - len(self.running), CLAIM_MOST)
+        free = min(orders.concurrency + ahead - self.seats, CLAIM_MOST)
         if orders.breaker is not None:
             free = int(min(free, self.circuit.room(now, len(self.running))))
         if orders.min_interval_s and free > 0:
@@ -94,16 +112,20 @@ class Crew:
         pause_s = self._next_start_at - now if self.orders.min_interval_s else 0.0
         return self.circuit.closes_in_s(now) or (pause_s if pause_s > 0 else None)
 
-    def take_on(self, claimed: Claimed, asked: int, started: float) -> list[Run]:
+    def take_on(self, claimed: Claimed, asked: int, started: float, seats: int) -> list[Run]:
         """Hold on to what was claimed by a request of that moment for so many, and return what is to begin, sooner or later.
+
+        So many `seats` are for it; without batches it is the number that was asked for.
 
         Nothing of it may begin before what ended meanwhile, and must not be held beside it, is back in the store.
         """
         messages = claimed.messages
         if messages or claimed.careful:
             self._is_careful = claimed.careful
-        free = max(0, self.orders.concurrency - len(self.running))
+        free = max(0, self.orders.concurrency - self.seats)
         runs = [self._prepare(message, started) for message in messages]
+        if self._placement is not None:
+            return self._placement.sort(runs, min(free, seats), self.running.values(), until_empty=self._until_empty)
         at_once, ahead = runs[:free], runs[free:]
         if ahead and self._is_careful:
             # What waits here takes a place or a part of a rate from others.
@@ -118,10 +140,27 @@ class Crew:
 
     def release(self, runs: Iterable[Run]) -> None:
         """Give back what did not begin, and will not."""
+        self._give_back(runs, RELEASED)
+
+    def _give_back(self, runs: Iterable[Run], outcome: Outcome) -> None:
         for run in runs:
             self.started -= 1
             self.unstarted += 1
-            self.finish(run, RELEASED)
+            self.finish(run, outcome)
+
+    def begin_batches(self, *, at_once: bool) -> None:
+        """Begin the batches that are full or have waited for long enough, or all of them."""
+        if self._placement is not None:
+            self._placement.begin(at_once=at_once)
+
+    def batch_in_s(self) -> float | None:
+        """When the next batch is to begin; None if none waits."""
+        return None if self._placement is None else self._placement.due_in_s()
+
+    def release_batches(self) -> None:
+        """Give back the jobs of batches that have not begun."""
+        if self._placement is not None:
+            self.release(self._placement.withdraw())
 
     def _prepare(self, message: Message, started: float) -> Run:
         orders = self.orders
@@ -141,12 +180,18 @@ class Crew:
         run.is_careful = self._is_careful
         run.keeps_trace = self.policy.keep_done_s is not None
         job.reports_to(partial(self.desk.report, run))
+        job.settles_by(partial(self._settling, run))
         hold.on_lost(partial(self._is_lost, run))
         self.running[run.receipt] = run
         self._keepalive.add(hold)
         self._next_start_at = self.now() + orders.min_interval_s
         self.started += 1
         return run
+
+    def _settling(self, run: Run, result: Any) -> list[Any]:
+        """The commands that end a run as done, in a step of its handler's; from now on no renewal may take it for lost."""
+        self._keepalive.drop(run.hold)
+        return settling_commands([(run, run.performance.succeeded(result, run.job))], {})
 
     def begin(self, runs: Sequence[Run]) -> None:
         """Let handlers run these."""
@@ -181,15 +226,19 @@ class Crew:
         for run, outcome in self.desk.take(SETTLE_MOST):
             self.running.pop(run.receipt, None)
             self._keepalive.drop(run.hold)
+            if self._placement is not None:
+                self._placement.ended(run)
             self._judge(outcome)
             if run.began_at is not None and run.ended_at is not None:
                 self._ahead.ended(run.ended_at - run.began_at)
-            if outcome.how != "lost":
+            if outcome.how == "settled":
+                self.count([(run, outcome)])
+            elif outcome.how != "lost":
                 collected.append((run, decided(run, outcome)))
         return collected
 
     def _judge(self, outcome: Outcome) -> None:
-        if outcome.how == "done":
+        if outcome.how in DONE:
             self.circuit.succeeded()
         elif outcome.how in FAILED:
             self.circuit.failed(self.now())
@@ -197,9 +246,10 @@ class Crew:
     def count(self, finished: Iterable[Finished]) -> None:
         """Count what was settled, and say so in the log."""
         for run, outcome in finished:
-            self.done += outcome.how == "done"
+            self.done += outcome.how in DONE
             self.failed += outcome.how in FAILED
             log_settled(run, outcome)
+            meter_settled(run, outcome)
 
     def keep_holding(self, finished: Iterable[Finished]) -> None:
         """Renew again what could not be settled yet."""
@@ -217,7 +267,10 @@ class Crew:
             return
         if run.job.stop_reason is None:
             run.job.stop_reason = reason
-            self._pools.executions[run.options.execution].stop(run)
+            if run.batch is None:
+                self._pools.executions[run.options.execution].stop(run)
+            elif reason == "stopping":  # For others the call goes on.
+                run.batch.stop()
 
     def cancel(self, requests: Mapping[str, int] | None = None) -> None:
         """Tell the runs of these messages to end: ids, and when each was put, since an id may name another message later.

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Raw
 
 from holdfast.holding.hold import Hold
+from holdfast.meters import IN_FLIGHT
 from holdfast.records import Message, Receipt
 from holdfast.workers.handlers.jobs import JobContext
 from holdfast.workers.handlers.outcomes import Outcome
@@ -17,6 +18,7 @@ from holdfast.workers.running.wakeup import Bell
 if TYPE_CHECKING:
     from holdfast.workers.handlers.handler import Performance
     from holdfast.workers.orders import Options
+    from holdfast.workers.running.placement import Batch
     from holdfast.workers.running.running_jobs import Crew
 
 
@@ -26,6 +28,7 @@ class Run:
     __slots__ = (
         "_end",
         "_turn",
+        "batch",
         "began_at",
         "crew",
         "ended_at",
@@ -68,6 +71,8 @@ class Run:
         self.job = job
         self.began_at: float | None = None
         self.ended_at: float | None = None
+        self.batch: Batch | None = None
+        """The jobs that one call takes together with it."""
         self.handle: Any = None
         """What runs it: a thread, a task, a process."""
         self.ledger_key: str | None = None
@@ -128,6 +133,8 @@ class Desk:
     def finish(self, run: Run, outcome: Outcome) -> None:
         """Say how a run ended, once."""
         run.ended_at = self._now()
+        if run.began_at is not None:
+            IN_FLIGHT.add(-1, run.message.queue)
         self._finished.append((run, outcome))
         self._bell.ring()
 

@@ -57,13 +57,13 @@ class Seats:
         _ring(rung)
         return granted
 
-    def claimed(self, queue: str, asked: int, found: int) -> None:
-        """A claim with so many seats found so many jobs: the other seats are left, and a queue with fewer is dry."""
+    def claimed(self, queue: str, asked: int, found: int, *, is_dry: bool) -> None:
+        """A claim with so many seats found jobs for so many: the other seats are left. A queue with fewer jobs than asked for is dry."""
         with self._lock:
             self._leave(queue, asked - found)
             if self._weights:
                 self._started[queue] += found / self._weights[queue]
-            if found < asked:
+            if is_dry:
                 self._dry.add(queue)
             rung = self._woken(queue) if found < asked else []
         _ring(rung)

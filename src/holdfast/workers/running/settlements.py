@@ -23,6 +23,8 @@ __all__ = ["CANCELS", "decided", "failure_key", "is_last", "late_parents", "runs
 LATE = 200
 """So many of the last children of a map look whether all have ended."""
 
+LATER = ("failed", "buried", "snoozed", "suspended")
+
 COUNT_TTL_S = 30 * 86_400.0
 """How long the count of a job's ended children stays without another one."""
 
@@ -42,14 +44,20 @@ def settling_commands(finished: Sequence[Finished], progress: dict[Run, Raw]) ->
 
 def _settles(finished: Sequence[Finished]) -> list[Settle]:
     done = [run.receipt for run, outcome in finished if outcome.how in ("done", "cancelled")]
-    released = [run.receipt for run, outcome in finished if outcome.how == "released" and not _is_unstarted(run)]
-    unstarted = [run.receipt for run, outcome in finished if outcome.how == "released" and _is_unstarted(run)]
+    back = [(run, outcome) for run, outcome in finished if outcome.how == "released" and not _waits(outcome)]
+    released = [run.receipt for run, _ in back if not _is_unstarted(run)]
+    unstarted = [run.receipt for run, _ in back if _is_unstarted(run)]
     settles = [Settle(done)] if done else []
     if released:
         settles.append(Settle(released, "ready", "place"))
     if unstarted:
         settles.append(Settle(unstarted, "ready", "place", unstarted=True))
-    return settles + [_settle(run, outcome) for run, outcome in finished if outcome.how in ("failed", "buried", "snoozed", "suspended")]
+    return settles + [_settle(run, outcome) for run, outcome in finished if outcome.how in LATER or _waits(outcome)]
+
+
+def _waits(outcome: Outcome) -> bool:
+    """Whether it is given back for later."""
+    return outcome.how == "released" and outcome.delay_s is not None
 
 
 def _is_unstarted(run: Run) -> bool:
@@ -79,6 +87,8 @@ def _settle(run: Run, outcome: Outcome) -> Settle:
     match outcome.how:
         case "snoozed" if outcome.throttles is not None:
             return Settle([run.receipt], "ready", "place", error=outcome.error)
+        case "released":
+            return Settle([run.receipt], "ready", delay_s=outcome.delay_s or 0.0, unstarted=_is_unstarted(run))
         case "snoozed" | "suspended":
             return Settle([run.receipt], "ready", delay_s=outcome.delay_s or 0.0, error=outcome.error)
         case "buried":
@@ -147,7 +157,7 @@ def _wake_ups(finished: Sequence[Finished], settled: set[tuple[str, str]]) -> li
     parents: dict[str, dict[str, None]] = {}
     for run, outcome in finished:
         parent = parent_in(run.message.metadata) if is_final(run, outcome) else None
-        if parent is not None and parent.marks is None and (parent.queue, parent.id) not in settled:
+        if parent is not None and not parent.total and (parent.queue, parent.id) not in settled:
             parents.setdefault(parent.queue, {})[parent.id] = None
     return [Move(queue, "due", list(ids)) for queue, ids in parents.items()]
 
@@ -157,7 +167,12 @@ def late_parents(settled: Sequence[Finished]) -> list[Parent]:
     found: dict[str, Parent] = {}
     for run, outcome in settled:
         parent = parent_in(run.message.metadata) if is_final(run, outcome) else None
-        if parent is not None and parent.marks is not None and (parent.number >= parent.total - LATE or run.message.attempts > 1):
+        if (
+            parent is not None
+            and parent.marks is not None
+            and parent.total
+            and (parent.number >= parent.total - LATE or run.message.attempts > 1)
+        ):
             found[parent.marks] = parent
     return list(found.values())
 

@@ -3,6 +3,7 @@
 import logging
 import math
 
+from holdfast.meters import OUTAGES
 from holdfast.wording import counted
 from holdfast.workers.handlers.outcomes import shown
 from holdfast.workers.orders import Orders
@@ -47,6 +48,7 @@ class ShiftState:
     def lost(self, error: Exception) -> int:
         """The store was not reached; return how often that was so."""
         if not self.failed_asks:
+            OUTAGES.add(1)
             _log.warning("worker %s cannot reach its store, and continues once it can: %s", self._orders.name, error)
         self.failed_asks += 1
         self.error = shown(error)

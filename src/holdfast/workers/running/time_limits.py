@@ -6,6 +6,7 @@ from collections.abc import Callable
 from math import inf
 
 from holdfast.clock import MovableClock
+from holdfast.meters import IN_FLIGHT
 from holdfast.stores.waiting.waiters import LONGEST_NAP_S
 from holdfast.workers.running.runs import Run
 
@@ -28,6 +29,7 @@ class Timekeeper:
     def began(self, run: Run) -> None:
         """Watch a run from now on."""
         run.began_at = self._now()
+        IN_FLIGHT.add(1, run.message.queue)
         if not (limits := self._limits(run)):
             return
         with self._changed:

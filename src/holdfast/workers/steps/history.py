@@ -2,14 +2,14 @@
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
 from msgspec import Raw, json
 from msgspec.structs import replace
 
 from holdfast.codec import encode_key
-from holdfast.commands import Change, Extend, Together, Write
+from holdfast.commands import Change, Extend, Length, Together, Write
 from holdfast.errors import JobTooLong, StepsChanged
 from holdfast.records import HISTORY, Entry, Message, seconds_in
 from holdfast.wording import counted
@@ -188,13 +188,6 @@ class History:
             changes.append(self._head_change())
         return self.guarded([Write(self.dict, changes), *also])
 
-    def checkpoints(self, rows: Mapping[Key, Row], *, also: Sequence[Any] = ()) -> Together:
-        """What records several rows that have no timers."""
-        changes = [Change(self.row_key(key), value=row.raw) for key, row in rows.items()]
-        if not self._has_head:
-            changes.append(self._head_change())
-        return self.guarded([Write(self.dict, changes), *also])
-
     def recorded(self, key: Key, row: Row, *, timer_s: float | None = None) -> None:
         """Note that a row was recorded."""
         self._has_head = True
@@ -233,7 +226,7 @@ class History:
             commands.append(Write(self.inbox.dict(self.message.queue), self.inbox.unchanged(sorted(names))))
         if not self.head.is_cancelled:
             commands.append(Write(CANCELS, [Change(self.cancel_key, "compare", expect="absent")]))
-        return commands
+        return commands + [Length(wait.marks) for wait in waits if wait.marks is not None]
 
     def beginning(self, args: Raw) -> list[Any]:
         """What goes with the end of a run whose job begins again with other arguments."""

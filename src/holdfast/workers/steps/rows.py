@@ -28,6 +28,9 @@ CHILD: Final = "~child"
 
 HASH_CHARACTERS: Final = 16
 
+LONG: Final = "~"
+"""Stands before the hash of an id that is too long for the name of a dict."""
+
 RowState = Literal["done", "begun", "failed", "retry", "timer", "called", "timeout", "cancelled"]
 
 Key = tuple[str, str, str, int]
@@ -117,9 +120,10 @@ class Parent(Struct, frozen=True, array_like=True):
     queue: str
     id: str
     marks: str | None = None
-    """The dict in which the children of a map report, each by its number."""
+    """The dict in which the children of a map or of a flow report, each by its number."""
     number: int = 0
     total: int = 0
+    """How many children a map has: when that many have reported the parent is woken. Others wake it each."""
 
 
 class _Family(Struct, frozen=True):
@@ -152,7 +156,7 @@ def signals_of(queue: str) -> str:
 
 def map_of(queue: str, job_id: str, digested: str) -> str:
     """The dict in which the children of a map report to a job."""
-    return f"{maps_prefix(queue)}{job_id if len(job_id) <= NAME_CHARACTERS else digest(job_id.encode())}-{digested}"
+    return f"{maps_prefix(queue)}{job_id if len(job_id) <= NAME_CHARACTERS else LONG + digest(job_id.encode())}-{digested}"
 
 
 def maps_prefix(queue: str) -> str:

@@ -46,11 +46,16 @@ class StepRun:
         self._started = started
         self._ending: tuple[How, list[Any]] | None = None
 
-    def history(self) -> History:
-        """A new history of the job."""
+    @property
+    def setting(self) -> StepSetting:
+        """What reaches the store."""
         if self._setting is None:
             raise HoldfastError("this job is not run by a worker, so its steps have no store: put it, and let a worker run it")
-        return History(self._message, self._setting, self._started)
+        return self._setting
+
+    def history(self) -> History:
+        """A new history of the job."""
+        return History(self._message, self.setting, self._started)
 
     def is_to_load(self, *, takes_job: bool) -> bool:
         """Whether its history is read before it begins."""

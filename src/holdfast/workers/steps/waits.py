@@ -14,6 +14,8 @@ class Wait(Struct, frozen=True):
     """The signals that end it."""
     looks: bool = False
     """Whether its end in time is only a look whether something happened unnoticed."""
+    marks: str | None = None
+    """The dict in which the jobs that it waits for report; what is there when the job falls asleep wakes it."""
 
 
 class Suspended(BaseException):

@@ -136,7 +136,7 @@ class AsyncFamily:
                 kept = {entry.key: entry.value for entry in results.entries}
                 found = {message.id: message for message in browsed.messages}
                 if not browsed.more and not entries.more:
-                    self._found |= _found(some, found, kept)
+                    self._found |= found_of(some, found, kept)
         self._has_looked = True
 
     def row_of(self, report: Report, queue: str, child_id: str) -> Row:
@@ -156,9 +156,13 @@ class AsyncFamily:
 
     async def cancelling(self) -> list[Any]:
         """What asks the children to end, too."""
+        return await self.asking(self._pending())
+
+    async def asking(self, pending: dict[str, list[str]]) -> list[Any]:
+        """What asks these jobs to end, by queue."""
         commands: list[Any] = []
         requests: list[Change] = []
-        for queue, ids in self._pending().items():
+        for queue, ids in pending.items():
             for start in range(0, len(ids), LOOK_MOST):
                 browsed = await self._steps.execute(Browse(queue, ids=ids[start : start + LOOK_MOST]))
                 living = [message for message in browsed.messages if message.state != "dead"]
@@ -168,7 +172,7 @@ class AsyncFamily:
         return [*commands, Write(CANCELS, requests)] if requests else []
 
 
-def _found(ids: Iterable[str], messages: dict[str, Message], kept: dict[str, Raw]) -> dict[str, Report]:
+def found_of(ids: Iterable[str], messages: dict[str, Message], kept: dict[str, Raw]) -> dict[str, Report]:
     """How children ended, as far as their messages and results show it."""
     found: dict[str, Report] = {}
     for child_id in ids:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Raw, json
 
-from holdfast.codec import decode_key, encode_key
+from holdfast.codec import encode_key
 from holdfast.commands import Browse, Change, Clear, Item, Length, Put, Read, Write
 from holdfast.errors import ChildFailed, JobFailed
 from holdfast.workers.steps.called import MapCalls
@@ -51,10 +51,12 @@ class AsyncMaps:
             own = (key[0], f"~mapped {calls.name}", key[2], key[3])
             if own in history.rows:
                 await steps.ask(own)  # It was cancelled here.
+            reports: dict[int, Report] | None = None
             while row.state != "done":
-                row = await self._await(key, own, row, marks)
-            failed: dict[int, str] = {} if row.result is None else json.decode(row.result, type=dict[int, str])
-            return await self._results(marks, failed, row, calls)
+                row, reports = await self._await(key, own, row, marks)
+            if reports is None:
+                reports = await self._reports(marks)
+            return self._results(reports, row, calls)
 
     def dicts(self) -> list[str]:
         """The dicts in which children have reported."""
@@ -90,8 +92,8 @@ class AsyncMaps:
                 return
             yield item
 
-    async def _await(self, key: Key, own: Key, row: Row, marks: str) -> Row:
-        """Record that all have ended, or wait until it is worth another look."""
+    async def _await(self, key: Key, own: Key, row: Row, marks: str) -> tuple[Row, dict[int, Report]]:
+        """Record that all have ended, or wait until it is worth another look; with what they reported, if they have."""
         steps, history = self._steps, self._steps.history
         if not history.inbox.is_known:
             await steps.refresh()
@@ -99,21 +101,19 @@ class AsyncMaps:
             waited_s = max(0.0, time.time() - (row.at or 0.0))
             due = history.setting.now() + min(max(waited_s, FIRST_LOOK_S), LAST_LOOK_S)
             await steps.rest(own, Wait(f"{row.count:,} jobs of queue {(row.child or ('', ''))[0]}", due, (CHILDREN,), looks=True))
-            return row
-        failed: dict[int, str] = {}
-        async for number, report in self._reports(marks):
-            if report.state != "done":
-                failed[number] = (report.error or report.state)[:ERROR_CHARACTERS]
+            return row, {}
+        reports = await self._reports(marks)
+        failed = {number: (one.error or one.state)[:ERROR_CHARACTERS] for number, one in reports.items() if one.state != "done"}
         # What failed is recorded: a child that is redriven later must not change what this job has seen.
         done = Row("done", None if not failed else Raw(json.encode(failed)), child=row.child, at=time.time(), count=row.count)
         await steps.record(key, done)
-        return done
+        return done, reports
 
     async def _find_dead(self, row: Row, marks: str) -> bool:
         """Mark children that died where no one could report it, or are gone; whether all have ended then."""
         steps = self._steps
         queue, own = row.child or ("", "")
-        known = {number async for number, _ in self._reports(marks)}
+        known = await self._reports(marks)
         missing = [number for number in range(row.count) if number not in known]
         for start in range(0, len(missing), LOOK_MOST):
             some = missing[start : start + LOOK_MOST]
@@ -133,23 +133,24 @@ class AsyncMaps:
                 await steps.execute(Write(marks, changes))  # One that reported meanwhile keeps its word.
         return bool(await steps.execute(Length(marks)) >= row.count)
 
-    async def _reports(self, marks: str) -> Any:
+    async def _reports(self, marks: str) -> dict[int, Report]:
+        """What children have reported, by their numbers."""
+        found: dict[int, Report] = {}
         after: str | None = None
         while True:
             page = await self._steps.execute(Read(marks, after=after, limit=MARKS))
-            for entry in page.entries:
-                number: Any = decode_key(entry.key)
-                yield number, decode_report(entry.value)
+            found |= {int(entry.key): decode_report(entry.value) for entry in page.entries}  # The key of a number is its text.
             if not page.more:
-                return
+                return found
             after = page.entries[-1].key
 
-    async def _results(self, marks: str, failed: dict[int, str], row: Row, calls: MapCalls) -> list[Any]:
+    def _results(self, reports: dict[int, Report], row: Row, calls: MapCalls) -> list[Any]:
         queue, own = row.child or ("", "")
         results: list[Any] = [None] * calls.total
-        async for number, report in self._reports(marks):
+        for number, report in reports.items():
             if report.result is not None and number < calls.total:
                 results[number] = calls.codec.decode(report.result)
+        failed: dict[int, str] = {} if row.result is None else json.decode(row.result, type=dict[int, str])
         for number, error in failed.items():
             results[number] = ChildFailed(f"job {own}.{number} of queue {queue!r} has no result: {error}", queue, f"{own}.{number}")
         return results

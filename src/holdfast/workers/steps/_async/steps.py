@@ -1,12 +1,12 @@
 """One run of a durable job: replays what is recorded, and records what is new."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from holdfast.backoff import Backoff
 from holdfast.codec import Codec, check_value_size
-from holdfast.commands import Command, Read, Together, Write
+from holdfast.commands import Clear, Command, Read, Together, Write
 from holdfast.errors import ClaimLost, ExecutionUnknown, JobCancelled, NotAllowed, StepTooLarge, StoreUnavailable
 from holdfast.records import Entry
 from holdfast.results import MISSING
@@ -35,6 +35,10 @@ class AsyncSteps:
         self.turns = turns
         self.family: AsyncFamily = AsyncFamily(self)
         self.maps: AsyncMaps = AsyncMaps(self)
+        self.dicts: list[str] = []
+        """Dicts that go with the job when it ends."""
+        self.before_cancelling: Callable[[], Awaitable[None]] = _nothing
+        """Asks jobs to end that no row is about."""
         self._access = access
         self._is_loaded = history.is_new
 
@@ -232,6 +236,7 @@ class AsyncSteps:
         history = self.history
         if not history.is_cancel_requested:
             return
+        await self.before_cancelling()
         history.begin_cancelling()
         await self.execute(history.cancelled(key, also=await self.family.cancelling()))
         history.recorded(key, Row("cancelled"))
@@ -244,12 +249,6 @@ class AsyncSteps:
         """Write a row, if the claim is still held."""
         await self.execute(self.history.checkpoint(key, row, timer_s=timer_s, also=also), connection)
         self.history.recorded(key, row, timer_s=timer_s)
-
-    async def record_all(self, rows: Mapping[Key, Row], *, also: Sequence[Any] = ()) -> None:
-        """Write several rows, if the claim is still held."""
-        await self.execute(self.history.checkpoints(rows, also=also))
-        for key, row in rows.items():
-            self.history.recorded(key, row)
 
     async def execute(self, command: Command[Any], connection: Any = None) -> Any:
         """Execute a command; while the store is away, it is tried again for as long as the claim may last."""
@@ -268,4 +267,8 @@ class AsyncSteps:
         if not self.history.is_durable:
             return []
         await self.refresh()
-        return [*self.history.deletion(), *self.maps.dropping()]
+        return [*self.history.deletion(), *self.maps.dropping(), *(Clear("dict", name, drop=True) for name in self.dicts)]
+
+
+async def _nothing() -> None:
+    pass

@@ -2,12 +2,12 @@
 """One run of a durable job: replays what is recorded, and records what is new."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from holdfast.backoff import Backoff
 from holdfast.codec import Codec, check_value_size
-from holdfast.commands import Command, Read, Together, Write
+from holdfast.commands import Clear, Command, Read, Together, Write
 from holdfast.errors import ClaimLost, ExecutionUnknown, JobCancelled, NotAllowed, StepTooLarge, StoreUnavailable
 from holdfast.records import Entry
 from holdfast.results import MISSING
@@ -36,6 +36,10 @@ class Steps:
         self.turns = turns
         self.family: Family = Family(self)
         self.maps: Maps = Maps(self)
+        self.dicts: list[str] = []
+        """Dicts that go with the job when it ends."""
+        self.before_cancelling: Callable[[], None] = _nothing
+        """Asks jobs to end that no row is about."""
         self._access = access
         self._is_loaded = history.is_new
 
@@ -233,6 +237,7 @@ class Steps:
         history = self.history
         if not history.is_cancel_requested:
             return
+        self.before_cancelling()
         history.begin_cancelling()
         self.execute(history.cancelled(key, also=self.family.cancelling()))
         history.recorded(key, Row("cancelled"))
@@ -245,12 +250,6 @@ class Steps:
         """Write a row, if the claim is still held."""
         self.execute(self.history.checkpoint(key, row, timer_s=timer_s, also=also), connection)
         self.history.recorded(key, row, timer_s=timer_s)
-
-    def record_all(self, rows: Mapping[Key, Row], *, also: Sequence[Any] = ()) -> None:
-        """Write several rows, if the claim is still held."""
-        self.execute(self.history.checkpoints(rows, also=also))
-        for key, row in rows.items():
-            self.history.recorded(key, row)
 
     def execute(self, command: Command[Any], connection: Any = None) -> Any:
         """Execute a command; while the store is away, it is tried again for as long as the claim may last."""
@@ -269,4 +268,8 @@ class Steps:
         if not self.history.is_durable:
             return []
         self.refresh()
-        return [*self.history.deletion(), *self.maps.dropping()]
+        return [*self.history.deletion(), *self.maps.dropping(), *(Clear("dict", name, drop=True) for name in self.dicts)]
+
+
+def _nothing() -> None:
+    pass

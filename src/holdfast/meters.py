@@ -1,0 +1,139 @@
+"""The meters of this process: counts and durations of its jobs and holds, as Prometheus and OpenTelemetry show them.
+
+Only where the program itself has imported OpenTelemetry's metrics; nothing here does so first. A label has the name of a queue, of which
+only so many are told apart: a program that makes up names must not fill the memory.
+"""
+
+import sys
+import threading
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator
+from typing import Any, Final, Literal
+
+OPENTELEMETRY: Final = "opentelemetry.metrics"
+BUCKETS_S: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+LONG_BUCKETS_S: Final = (0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0, 3_600.0)
+SERIES: Final = 1_000
+"""So many combinations of labels are told apart by each meter; the rest is one."""
+OTHER: Final = "other"
+CONTENT_TYPE: Final = b"text/plain; version=0.0.4; charset=utf-8"
+
+Kind = Literal["counter", "gauge", "histogram"]
+Labels = tuple[tuple[str, str], ...]
+
+# Guards the numbers of every meter.
+_lock = threading.Lock()
+
+
+class Meter:
+    """One meter: a count, a number that goes up and down, or a spread of durations in seconds."""
+
+    def __init__(self, name: str, kind: Kind, about: str, labels: tuple[str, ...] = ()) -> None:
+        self.name = name
+        self.kind = kind
+        self.about = about
+        self._labels = labels
+        self._series: dict[tuple[str, ...], list[float]] = {}
+        self._instrument: Any = None
+        if not labels:  # Shown from the beginning.
+            self._new(())
+
+    def add(self, number: float, *values: str) -> None:
+        """Count so much more, or so many seconds of one more."""
+        with _lock:
+            series = self._series.get(values)
+            if series is None:
+                series = self._new(values)
+            if self.kind == "histogram":
+                series[bisect_left(LONG_BUCKETS_S, number)] += 1
+                series[-1] += number
+            else:
+                series[0] += number
+        self.tell(number, *values)
+
+    def _new(self, values: tuple[str, ...]) -> list[float]:
+        if len(self._series) >= SERIES:
+            values = (OTHER,) * len(values)
+        # For a spread: a count for each bucket and one beyond them, and the sum.
+        empty = [0.0] * (len(LONG_BUCKETS_S) + 2 if self.kind == "histogram" else 1)
+        return self._series.setdefault(values, empty)
+
+    def tell(self, number: float, *values: str) -> None:
+        """Tell OpenTelemetry alone, if the program uses it, under the name that its conventions give."""
+        if OPENTELEMETRY not in sys.modules:
+            return
+        if self._instrument is None:
+            from opentelemetry import metrics  # noqa: PLC0415 - the program has it
+
+            meter, name = metrics.get_meter("holdfast"), opentelemetry_name(self.name)
+            if self.kind == "histogram":
+                self._instrument = meter.create_histogram(name, "s", self.about, explicit_bucket_boundaries_advisory=LONG_BUCKETS_S).record
+            elif self.kind == "gauge":
+                self._instrument = meter.create_up_down_counter(name, "1", self.about).add
+            else:
+                self._instrument = meter.create_counter(name, "1", self.about).add
+        self._instrument(number, dict(zip(self._labels, values, strict=True)))
+
+    def lines(self) -> Iterator[str]:
+        """The meter in the format of Prometheus."""
+        with _lock:
+            found = [(tuple(zip(self._labels, values, strict=True)), [*series]) for values, series in self._series.items()]
+        if self.kind == "histogram":
+            yield from histogram_lines(self.name, found, LONG_BUCKETS_S)
+        else:
+            yield from family_lines(self.name, self.kind, ((labels, series[0]) for labels, series in found))
+
+
+JOBS: Final = Meter("holdfast_jobs_total", "counter", "Jobs by how they ended.", ("queue", "outcome"))
+JOB_SECONDS: Final = Meter("holdfast_job_duration_seconds", "histogram", "How long functions ran.", ("queue",))
+WAIT_SECONDS: Final = Meter("holdfast_job_wait_seconds", "histogram", "How long jobs were due before they were claimed.", ("queue",))
+IN_FLIGHT: Final = Meter("holdfast_jobs_in_flight", "gauge", "Functions that are running.", ("queue",))
+LATE_RENEWALS: Final = Meter("holdfast_late_renewals_total", "counter", "Renewals of claims and leases that failed and were tried again.")
+LOST: Final = Meter("holdfast_holds_lost_total", "counter", "Claims and leases that were lost while they were held.")
+OUTAGES: Final = Meter("holdfast_outages_total", "counter", "How often the store went away, or was away at the start.")
+
+REQUEST_SECONDS: Final = Meter("holdfast_request_duration_seconds", "histogram", "How long requests took.", ("route", "status"))
+PROBLEMS: Final = Meter("holdfast_problems_total", "counter", "Requests that were refused or failed, by reason.", ("code",))
+MESSAGES: Final = Meter("holdfast_messages_total", "counter", "Messages by what was done to them.", ("queue", "op"))
+FENCED: Final = Meter("holdfast_fenced_rejections_total", "counter", "Writes that a fence refused.")
+"""Those of a server, which has numbers of its own for Prometheus: see `server.metrics`."""
+
+METERS: Final = (JOBS, JOB_SECONDS, WAIT_SECONDS, IN_FLIGHT, LATE_RENEWALS, LOST, OUTAGES)
+
+
+def text_of_meters() -> bytes:
+    """All meters of this process, in the format of Prometheus."""
+    return ("\n".join(line for meter in METERS for line in meter.lines()) + "\n").encode()
+
+
+def opentelemetry_name(name: str) -> str:
+    """`holdfast_job_duration_seconds` is `holdfast.job.duration` there: the unit is told apart, and counters need no suffix."""
+    return name.removesuffix("_total").removesuffix("_seconds").replace("_", ".")
+
+
+def family_lines(name: str, kind: Kind, samples: Iterable[tuple[Labels, float]]) -> Iterator[str]:
+    """The lines of a count or a gauge."""
+    yield f"# TYPE {name} {kind}"
+    for labels, value in samples:
+        yield f"{name}{_shown(labels)} {value!r}"
+
+
+def histogram_lines(name: str, spreads: Iterable[tuple[Labels, list[float]]], buckets: tuple[float, ...]) -> Iterator[str]:
+    """The lines of a spread: a count for each bucket and one beyond them, and the sum."""
+    yield f"# TYPE {name} histogram"
+    for labels, spread in spreads:
+        so_far = 0.0
+        for bound, count in zip((*map(str, buckets), "+Inf"), spread, strict=False):
+            so_far += count
+            yield f"{name}_bucket{_shown((*labels, ('le', bound)))} {so_far:g}"
+        yield f"{name}_sum{_shown(labels)} {spread[-1]!r}"
+        yield f"{name}_count{_shown(labels)} {so_far:g}"
+
+
+def _shown(labels: Labels) -> str:
+    inside = ",".join(f'{name}="{_escaped(value)}"' for name, value in labels)
+    return f"{{{inside}}}" if inside else ""
+
+
+def _escaped(value: str) -> str:
+    return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
