@@ -1,7 +1,7 @@
 """The server as an ASGI app: its layers, routes and lifespan."""
 
 import time
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 
 from msgspec import Struct
 
@@ -34,8 +34,9 @@ from holdfast.server.request_bodies import BODY_BYTES, Bodies
 from holdfast.server.routes.about import AboutRoute, HealthRoute, MetricsRoute, OpenApiRoute
 from holdfast.server.routes.audit import AuditRoute
 from holdfast.server.routes.command import CommandRoute
-from holdfast.server.routes.signal import BEGINNING as SIGNALS
-from holdfast.server.routes.signal import SignalRoute
+from holdfast.server.routes.flows import FLOWS, FlowRoute
+from holdfast.server.routes.signal import SIGNAL_PATH, SignalRoute
+from holdfast.server.routes.templates import KEY, Template
 from holdfast.server.routes.wait import WaitRoute
 from holdfast.server.routes.watch import HEARTBEAT_S, WatchRoute
 from holdfast.server.topic_waits import MOST as TOPICS
@@ -145,7 +146,7 @@ class ControlPlane:
         tokens = KnownTokens(self._store, tasks, options.now)
         failures = Failures(options.failed_logins, options.failed_logins_s, options.now)
         uses = TokenUses(tasks, options.now)
-        routes = Routes(gets, posts, SignalRoute(store, tenants, bodies, self._memory))
+        routes = Routes(gets, posts, _templates(store, tenants, bodies, self._memory))
         signed_in = SignIn(
             InFlight(Fair(routes, active), options.in_flight_each, 429, each_token),
             tokens,
@@ -212,26 +213,29 @@ class _Served(Struct):
 
 
 class Routes:
-    """Finds the route by its whole path, and that of signals by how it begins."""
+    """Finds the route by its whole path, and those with names in their path by its form."""
 
-    def __init__(self, gets: Mapping[str, App], posts: Mapping[str, App], signals: App) -> None:
+    def __init__(self, gets: Mapping[str, App], posts: Mapping[str, App], templates: Sequence[Template]) -> None:
         self._methods = {"POST": posts, "GET": gets}
-        self._signals = signals
+        self._templates = templates
 
     def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
-        path = scope["path"]
-        route = self._methods.get(scope["method"], {}).get(path)
-        if route is None and path.startswith(SIGNALS) and scope["method"] == "POST":
-            return self._signals(scope, receive, send)
-        if route is None:
-            raise self._nowhere(path)
+        route = self._methods.get(scope["method"], {}).get(scope["path"]) or self._by_form(scope)
         return route(scope, receive, send)
 
-    def _nowhere(self, path: str) -> WireError:
-        allowed = ", ".join(method for method, routes in self._methods.items() if path in routes)
-        if not allowed:
-            return WireError("no_such_route", 404, "unknown path: see /openapi.json")
-        return WireError("wrong_method", 405, f"this path takes {allowed}", ((b"allow", allowed.encode()),))
+    def _by_form(self, scope: Scope) -> App:
+        path, methods = scope["path"], set[str]()
+        for template in self._templates:
+            if (names := template.names_in(path)) is not None:
+                if template.method == scope["method"]:
+                    scope[KEY] = names
+                    return template.app
+                methods.add(template.method)
+        methods |= {method for method, routes in self._methods.items() if path in routes}
+        if not methods:
+            raise WireError("no_such_route", 404, "unknown path: see /openapi.json")
+        allowed = ", ".join(sorted(methods))
+        raise WireError("wrong_method", 405, f"this path takes {allowed}", ((b"allow", allowed.encode()),))
 
 
 def _gets(
@@ -246,3 +250,8 @@ def _gets(
         READY_PATH: HealthRoute(store),
         METRICS_PATH: MetricsRoute(store, metrics, lasting, topics),
     }
+
+
+def _templates(store: AsyncStore, tenants: Tenants, bodies: Bodies, memory: Memory) -> list[Template]:
+    flows = [Template(spec.method, spec.path, FlowRoute(spec, store, tenants, bodies, memory)) for spec in FLOWS]
+    return [Template("POST", SIGNAL_PATH, SignalRoute(store, tenants, bodies, memory)), *flows]

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from msgspec import UNSET, Raw, Struct, json
 
-from holdfast.commands import Change, Clear, Command, Configure, Entries, LowerFences, Move, Prune, Read, Resize, Together, Write
+from holdfast.commands import Break, Change, Clear, Command, Configure, Entries, LowerFences, Move, Prune, Read, Resize, Together, Write
 from holdfast.ids import new_id
 from holdfast.server.namespaces.names import AUDIT
 
@@ -20,7 +20,7 @@ AUDIT_PAGE: Final = 1_000
 
 _log = logging.getLogger("holdfast.audit")
 
-ADMINISTRATIVE: Final = (Configure, Clear, LowerFences, Move, Prune, Resize, Together)
+ADMINISTRATIVE: Final = (Break, Configure, Clear, LowerFences, Move, Prune, Resize, Together)
 MOVES: Final = {"ready": "redrive", "dead": "bury", "gone": "purge", "due": "signal"}
 
 
@@ -120,6 +120,10 @@ def _acts_of(command: Command[Any]) -> Iterator[Act]:
         yield Act(MOVES[command.to], f"queue:{command.queue}", facts | ({"to_queue": command.to_queue} if command.to_queue else {}))
     elif isinstance(command, Resize):
         yield Act("resize", f"lease:{command.key}", {"capacity": command.capacity})
+    elif isinstance(command, Break):
+        what = f"lease:{command.key}" if command.dict is None else f"dict:{command.dict}"
+        of_key = {} if command.dict is None else {"key": command.key}
+        yield Act("break", what, {**of_key, "reason": command.reason, "token": command.token})
     elif isinstance(command, Prune):
         yield Act("prune", "log", {"keep": command.keep, "keep_s": command.keep_s})
 

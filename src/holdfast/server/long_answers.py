@@ -11,11 +11,12 @@ from msgspec import Raw, json
 from msgspec.structs import replace
 
 from holdfast.commands import Browsed, Claimed, Entries, Page
+from holdfast.stores.http.protocol import Waited
 
 LONG_BYTES: Final = 256 * 1024
 """An answer that brings more is encoded in pieces of about as much, or of one record."""
 
-RECORDS: Final[dict[type[Any], str]] = {Browsed: "messages", Claimed: "messages", Entries: "entries", Page: "events"}
+RECORDS: Final[dict[type[Any], str]] = {Browsed: "messages", Claimed: "messages", Entries: "entries", Page: "events", Waited: "topics"}
 """Where the records are in what brings many."""
 
 GAP: Final = b"\0"

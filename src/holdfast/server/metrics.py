@@ -11,11 +11,11 @@ from typing import Any, Final
 
 from holdfast.commands import Command as AnyCommand
 from holdfast.commands import Stats, Write, Written
+from holdfast.meters import BUCKETS_S, FENCED, MESSAGES, OTHER, PROBLEMS, REQUEST_SECONDS, family_lines, histogram_lines
 from holdfast.records import Receipt
 from holdfast.server.effects import effects_of, parts_of
 from holdfast.server.namespaces.names import Namespace
 
-BUCKETS_S: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 QUEUES: Final = 200
 """How many queues of each namespace are told apart."""
 
@@ -27,11 +27,6 @@ QUEUES_IN_ALL: Final = 5_000
 
 COMMANDS: Final = 10_000
 """How many commands are remembered in case they come again; that is within a minute."""
-
-OTHER: Final = "other"
-CONTENT_TYPE: Final = b"text/plain; version=0.0.4; charset=utf-8"
-
-Labels = tuple[tuple[str, str], ...]
 
 
 class Metrics:
@@ -51,8 +46,10 @@ class Metrics:
     def answered(self, route: str, status: int, elapsed_s: float, problem: str | None) -> None:
         """Count a request that was answered."""
         self._requests[route, status] += 1
+        REQUEST_SECONDS.tell(elapsed_s, route, str(status))
         if problem is not None:
             self._problems[problem] += 1
+            PROBLEMS.tell(1, problem)
         spread = self._durations.get(route)
         if spread is None:
             # A count for each bucket and one beyond them, and the sum.
@@ -71,7 +68,9 @@ class Metrics:
             self._count(prefix, effect.queue, effect.op, effect.messages)
         for step, part in parts_of(command, answer):
             if isinstance(step, Write):
-                self._fenced += sum(isinstance(written, Written) and written.because == "fence" for written in part)
+                fenced = sum(isinstance(written, Written) and written.because == "fence" for written in part)
+                self._fenced += fenced
+                FENCED.tell(fenced)
 
     def _is_new(self, command_id: str) -> bool:
         if command_id in self._commands:
@@ -92,21 +91,23 @@ class Metrics:
             else:
                 queue = OTHER
         self._messages[prefix + queue, op] += count
+        MESSAGES.tell(count, prefix + queue, op)
 
     def text(self, gauges: Mapping[str, float], queues: Iterable[tuple[str, Stats]], namespace: Namespace | None = None) -> bytes:
         """All of it, with what is so at this moment; with a namespace, of messages only those of its queues."""
         messages = [((("queue", queue), ("op", op)), count) for queue, op, count in self._messages_of(namespace)]
         lines: list[str] = []
-        lines += _family(
+        lines += family_lines(
             "holdfast_requests_total", "counter", (((("route", r), ("status", str(s))), n) for (r, s), n in self._requests.items())
         )
-        lines += _family("holdfast_problems_total", "counter", (((("code", code),), n) for code, n in self._problems.items()))
-        lines += _family("holdfast_messages_total", "counter", messages)
-        lines += _family("holdfast_fenced_rejections_total", "counter", [((), self._fenced)])
-        lines += self._histogram("holdfast_request_duration_seconds")
+        lines += family_lines("holdfast_problems_total", "counter", (((("code", code),), n) for code, n in self._problems.items()))
+        lines += family_lines("holdfast_messages_total", "counter", messages)
+        lines += family_lines("holdfast_fenced_rejections_total", "counter", [((), self._fenced)])
+        durations = (((("route", route),), spread) for route, spread in self._durations.items())
+        lines += histogram_lines("holdfast_request_duration_seconds", durations, BUCKETS_S)
         for name, value in gauges.items():
-            lines += _family(name, "gauge", [((), value)])
-        lines += _of_queues(list(queues))
+            lines += family_lines(name, "gauge", [((), value)])
+        lines += queue_lines(list(queues))
         return ("\n".join(lines) + "\n").encode()
 
     def _messages_of(self, namespace: Namespace | None) -> Iterator[tuple[str, str, int]]:
@@ -116,38 +117,16 @@ class Metrics:
             elif namespace.has(queue):
                 yield namespace.outside(queue), op, count
 
-    def _histogram(self, name: str) -> Iterator[str]:
-        yield f"# TYPE {name} histogram"
-        for route, spread in self._durations.items():
-            so_far = 0.0
-            for bound, count in zip((*map(str, BUCKETS_S), "+Inf"), spread, strict=False):
-                so_far += count
-                yield f"{name}_bucket{_labels((('route', route), ('le', bound)))} {so_far:g}"
-            yield f"{name}_sum{_labels((('route', route),))} {spread[-1]!r}"
-            yield f"{name}_count{_labels((('route', route),))} {so_far:g}"
 
-
-def _of_queues(queues: list[tuple[str, Stats]]) -> Iterator[str]:
+def queue_lines(queues: list[tuple[str, Stats]]) -> Iterator[str]:
+    """How queues are at this moment."""
     states = ("ready", "delayed", "buffered", "leased", "dead")
-    yield from _family(
+    yield from family_lines(
         "holdfast_queue_messages",
         "gauge",
         (((("queue", name), ("state", state)), getattr(stats, state)) for name, stats in queues for state in states),
     )
     ages = ((name, stats.oldest_ready_s) for name, stats in queues)
-    yield from _family("holdfast_queue_oldest_age_seconds", "gauge", (((("queue", name),), age) for name, age in ages if age is not None))
-
-
-def _family(name: str, kind: str, samples: Iterable[tuple[Labels, float]]) -> Iterator[str]:
-    yield f"# TYPE {name} {kind}"
-    for labels, value in samples:
-        yield f"{name}{_labels(labels)} {value!r}"
-
-
-def _labels(labels: Labels) -> str:
-    inside = ",".join(f'{name}="{_escaped(value)}"' for name, value in labels)
-    return f"{{{inside}}}" if inside else ""
-
-
-def _escaped(value: str) -> str:
-    return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    yield from family_lines(
+        "holdfast_queue_oldest_age_seconds", "gauge", (((("queue", name),), age) for name, age in ages if age is not None)
+    )

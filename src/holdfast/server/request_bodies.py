@@ -98,18 +98,18 @@ class Bodies:
         if whole is not None or is_said_long(scope):
             await self._budget.rest(whose)
         with self._budget.room(whose) as room:
-            if whole is None:
-                whole = await _read(scope, receive, room, most_bytes)
-            elif len(whole) > most_bytes:
+            if whole is not None and len(whole) > most_bytes:
                 raise _too_large(most_bytes)
-            room.grow_to(len(whole))
+            pieces = await _read(scope, receive, room, most_bytes) if whole is None else [whole]
+            size = sum(map(len, pieces))
+            room.grow_to(size)
             scope[READ] = True
-            if len(whole) > SHORT_BYTES:
+            if size > SHORT_BYTES:
                 charge_to(self._budget, whose)
-            if len(whole) <= LARGE_BYTES:
-                return measured(partial(decode, whole))
+            doing = _Decoding(pieces, decode)
+            if size <= LARGE_BYTES:
+                return measured(doing)
             async with self._budget.turn(whose):
-                doing = _Decoding(whole, decode)
                 try:
                     return await asyncio.to_thread(doing)
                 finally:
@@ -117,17 +117,19 @@ class Bodies:
 
 
 class _Decoding(Generic[T]):
-    """Looks through a body and decodes it, in a thread; during the second part the interpreter runs nothing else."""
+    """Joins a body, looks through it and decodes it, in a thread if it is long; during the last part the interpreter runs nothing else."""
 
-    def __init__(self, body: bytes, decode: Callable[[bytes], T]) -> None:
-        self._body = body
+    def __init__(self, pieces: list[bytes], decode: Callable[[bytes], T]) -> None:
+        self._pieces = pieces
         self._decode = decode
         self.spent_s = 0.0
 
     def __call__(self) -> T:
         began = time.thread_time()
         try:
-            return self._decode(self._body)
+            body = self._pieces[0] if len(self._pieces) == 1 else b"".join(self._pieces)
+            self._pieces.clear()  # Or it would be in memory twice.
+            return self._decode(body)
         finally:
             self.spent_s = time.thread_time() - began
 
@@ -150,7 +152,7 @@ def is_said_long(scope: Scope) -> bool:
     return said is None or len(said) > len(str(LARGE_BYTES)) or not said.isdigit() or int(said) > SHORT_BYTES
 
 
-async def _read(scope: Scope, receive: Receive, room: Room, most_bytes: int) -> bytes:
+async def _read(scope: Scope, receive: Receive, room: Room, most_bytes: int) -> list[bytes]:
     said = header(scope, b"content-length")
     if said is not None:
         if not said.isdigit() or len(said) > len(str(most_bytes)) or int(said) > most_bytes:
@@ -163,19 +165,19 @@ async def _read(scope: Scope, receive: Receive, room: Room, most_bytes: int) -> 
         raise WireError("too_slow", 408, f"the body was not complete after {BODY_S:g} s", CLOSE) from None
 
 
-async def _read_pieces(receive: Receive, room: Room, most_bytes: int) -> bytes:
-    chunks, size = list[bytes](), 0
+async def _read_pieces(receive: Receive, room: Room, most_bytes: int) -> list[bytes]:
+    pieces, size = list[bytes](), 0
     while True:
         message = await receive()
         if message["type"] == "http.disconnect":
             raise ClientLeft
-        chunks.append(message.get("body", b""))
-        size += len(chunks[-1])
+        pieces.append(message.get("body", b""))
+        size += len(pieces[-1])
         if size > most_bytes:
             raise _too_large(most_bytes)
         room.grow_to(size)
         if not message.get("more_body"):
-            return chunks[0] if len(chunks) == 1 else b"".join(chunks)
+            return pieces
 
 
 def check_json(body: bytes, shape: Shape = BATCH) -> bytes:

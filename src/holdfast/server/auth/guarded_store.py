@@ -7,7 +7,6 @@ into their namespace, into the audit if it is an administrator's, and its answer
 from collections.abc import Collection
 from typing import Any, Final, TypeVar
 
-from msgspec import UNSET
 from msgspec.structs import replace
 
 from holdfast.codec import Limits, check_name
@@ -114,12 +113,9 @@ class Reach:
         """
         if not may_know(self._caller, Need(command.kind, command.name, "read")) and not self._caller.may(*needs_of(command)):
             return None
-        name = self._namespace.inside(command.name)
-        found = (await self._store.execute(Names(command.kind, name, limit=1))).settings
-        if not found or found[0].name != name:
-            return None
-        is_paused = command.paused in (UNSET, found[0].paused)
-        return found[0] if is_paused and command.maxsize in (UNSET, found[0].maxsize) else None
+        entered = inside(command, self._namespace)
+        found = (await self._store.execute(Names(command.kind, entered.name, limit=1))).settings
+        return found[0] if found and found[0].name == entered.name and entered.is_kept_by(found[0]) else None
 
     async def _refuse_a_part(self) -> None:
         """A copy through a server sees the default namespace alone: what else there is would be left behind in a sealed store."""

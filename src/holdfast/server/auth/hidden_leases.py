@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from holdfast.commands import Acquire, Acquired, Command, Look, Looked, Together
+from holdfast.commands import Acquire, Acquired, Break, Broken, Command, Leases, Listed, Look, Looked, Together
 from holdfast.errors import LeaseHeld
 
 
@@ -31,6 +31,17 @@ def _looked(command: Look, answer: Looked) -> Looked:
     return replace(answer, leases=[None if found is None else _hidden(found) for found in answer.leases])
 
 
+def _listed(command: Leases, answer: Listed) -> Listed:
+    del command
+    held = [replace(one, leases=[lease.without_id() for lease in one.leases]) for one in answer.held]
+    return replace(answer, held=held)
+
+
+def _broken(command: Break, answer: Broken) -> Broken:
+    del command
+    return replace(answer, leases=[lease.without_id() for lease in answer.leases])
+
+
 def _hidden(answer: Acquired) -> Acquired:
     return replace(answer, lease=answer.lease.without_id(), holders=[lease.without_id() for lease in answer.holders])
 
@@ -39,4 +50,10 @@ def _together(command: Together, answers: list[Any]) -> list[Any]:
     return [hide_ids(step, answer) for step, answer in zip(command.commands, answers, strict=True)]
 
 
-_HIDE: Final[dict[type[Command[Any]], Callable[[Any, Any], Any]]] = {Acquire: _acquired, Look: _looked, Together: _together}
+_HIDE: Final[dict[type[Command[Any]], Callable[[Any, Any], Any]]] = {
+    Acquire: _acquired,
+    Look: _looked,
+    Leases: _listed,
+    Break: _broken,
+    Together: _together,
+}

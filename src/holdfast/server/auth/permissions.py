@@ -7,7 +7,7 @@ from typing import Any, Final, Literal
 from msgspec import DecodeError, Struct, json
 
 from holdfast.commands import Command
-from holdfast.commands.names import Verb, Whole
+from holdfast.commands.names import Listable, Verb, Whole
 from holdfast.policy_records import Kind as ObjectKind
 
 Kind = Literal["queue", "dict", "lease", "server"]
@@ -27,6 +27,7 @@ class Need(Struct, frozen=True):
 
 
 _NAMED_LEASE = re.compile(r'\["(?:lock|election|semaphore|rwlock)",(".*")\]', re.DOTALL)
+_NAMED_PREFIX = re.compile(r'\["(?:lock|election|semaphore|rwlock)","(.*)', re.DOTALL)
 
 AUDIT: Final = Need("server", "audit", "read")
 METRICS: Final = Need("server", "metrics", "read")
@@ -59,9 +60,10 @@ class _Needs:
         self.found[Need("lease", lease_name(key), verb) if name is None else Need("dict", name, verb)] = None
         return name, key
 
-    def listed(self, kind: ObjectKind, prefix: str, after: str | None, verb: Verb, *, exact: bool) -> tuple[str, str | None]:
+    def listed(self, kind: Listable, prefix: str, after: str | None, verb: Verb, *, exact: bool) -> tuple[str, str | None]:
         # A pattern that allows every name with this prefix matches the prefix with a star, too.
-        self.object(kind, prefix if exact else f"{prefix}*", verb)
+        shown = lease_prefix(prefix) if kind == "lease" else prefix
+        self.found[Need(kind, prefix if exact else f"{shown}*", verb)] = None
         return prefix, after
 
     def topic(self, topic: str, verb: Verb) -> str:
@@ -98,6 +100,17 @@ def about(topic: str) -> Subject | None:
     if kind in ("key", "lease") and ":" in name[1:]:
         return Subject("queue" if kind == "key" else "dict", None, name)
     return None
+
+
+def lease_prefix(prefix: str) -> str:
+    """What the names, as scopes call them, of all leases begin with whose keys begin with this."""
+    found = _NAMED_PREFIX.fullmatch(prefix)
+    if found is None:
+        return "" if prefix.startswith("[") else prefix
+    try:
+        return json.decode(f'"{found[1]}"', type=str)
+    except DecodeError:
+        return ""  # It ends within an escaped character.
 
 
 def lease_name(key: str) -> str:

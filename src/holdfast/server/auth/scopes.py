@@ -42,6 +42,13 @@ class Scope(Struct, frozen=True):
         check_name(pattern, "scope")
         return cls(kind, pattern, _verbs(kind, verbs))
 
+    @property
+    def text(self) -> str:
+        """The scope as it is written."""
+        if self.kind == ADMIN:
+            return ADMIN
+        return f"{self.kind}:{self.pattern}:{','.join(sorted(self.verbs))}"
+
     def allows(self, need: Need) -> bool:
         """Whether this is enough for what is needed."""
         if self.kind == ADMIN:

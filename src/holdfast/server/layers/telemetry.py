@@ -4,9 +4,10 @@ import logging
 import time
 from collections.abc import Collection
 
+from holdfast.meters import OTHER
 from holdfast.server.asgi import LEFT, STATUS, App, Receive, Scope, Send
 from holdfast.server.auth.callers import KEY
-from holdfast.server.metrics import OTHER, Metrics
+from holdfast.server.metrics import Metrics
 
 CODE = "holdfast.code"
 """Where the code of a problem is in the scope, once there is one."""

@@ -6,7 +6,7 @@ from typing import Any, Final
 from msgspec import DecodeError, Raw, json
 from msgspec.structs import replace
 
-from holdfast.commands import Acquired, Browsed, Claimed, Entries, Looked, Named, Page, Renewed, Written
+from holdfast.commands import Acquired, Broken, Browsed, Claimed, Counted, Entries, Listed, Looked, Named, Page, Renewed, Written
 from holdfast.errors import ClaimLost, LeaseHeld
 from holdfast.policy_records import Settings
 from holdfast.records import Entry, Event, Lease, Message, Receipt
@@ -81,6 +81,10 @@ def _named(answer: Named, namespace: Namespace) -> Named:
     return replace(answer, settings=_list(answer.settings, namespace))
 
 
+def _counted(answer: Counted, namespace: Namespace) -> Counted:
+    return replace(answer, queues=[replace(one, name=namespace.outside(one.name)) for one in answer.queues])
+
+
 def _entry(entry: Entry, namespace: Namespace) -> Entry:
     return replace(entry, dict=namespace.outside(entry.dict))
 
@@ -104,8 +108,17 @@ def _acquired(answer: Acquired, namespace: Namespace) -> Acquired:
     return replace(answer, lease=outside(answer.lease, namespace), entry=outside(answer.entry, namespace), holders=holders)
 
 
-def _leases(answer: Renewed | Looked, namespace: Namespace) -> Any:
+def _leases(answer: Renewed | Looked | Broken, namespace: Namespace) -> Any:
     return replace(answer, leases=_list(answer.leases, namespace))
+
+
+def _listed(answer: Listed, namespace: Namespace) -> Listed:
+    held = [replace(one, leases=_list(one.leases, namespace)) for one in answer.held]
+    if answer.dict is not None:
+        return replace(answer, held=held, dict=namespace.outside(answer.dict))
+    # The keys are names then, and so is where to go on.
+    held = [replace(one, key=namespace.outside(one.key)) for one in held]
+    return replace(answer, held=held, after=None if answer.after is None else namespace.outside(answer.after))
 
 
 def _page(answer: Page, namespace: Namespace) -> Page:
@@ -128,6 +141,7 @@ _OUTSIDE: Final[dict[type[Any], Callable[[Any, Namespace], Any]]] = {
     Receipt: _receipt,
     Settings: _settings,
     Named: _named,
+    Counted: _counted,
     Entry: _entry,
     Entries: _entries,
     Written: _written,
@@ -135,6 +149,8 @@ _OUTSIDE: Final[dict[type[Any], Callable[[Any, Namespace], Any]]] = {
     Acquired: _acquired,
     Renewed: _leases,
     Looked: _leases,
+    Broken: _leases,
+    Listed: _listed,
     Page: _page,
     Event: _event,
 }

@@ -1,22 +1,22 @@
 """Translates names in commands into the caller's namespace."""
 
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from msgspec import Struct
 
-from holdfast.commands import Command, Names, Together
-from holdfast.commands.names import Verb, Whole
+from holdfast.commands import Command, Counts, Leases, Names, Together
+from holdfast.commands.names import Listable, Verb, Whole
 from holdfast.errors import NotAllowed
 from holdfast.policy_records import Kind
 from holdfast.server.namespaces.names import LAST_RESERVED, Namespace
 
-R = TypeVar("R")
+C = TypeVar("C", bound=Command[Any])
 
-LISTING: Final = (Names, Together)
+LISTING: Final = (Names, Leases, Counts, Together)
 """What lists names, or may."""
 
 
-def inside(command: Command[R], namespace: Namespace) -> Command[R]:
+def inside(command: C, namespace: Namespace) -> C:
     """The same command in the namespace. In the default one names stand as they are, but that no list shows the others'."""
     if not namespace.prefix and not isinstance(command, LISTING):
         return command
@@ -39,7 +39,7 @@ class _Inside(Struct, frozen=True):
         del verb
         return (None, self.namespace.inside_key(key)) if name is None else (self.namespace.inside(name), key)
 
-    def listed(self, kind: Kind, prefix: str, after: str | None, verb: Verb, *, exact: bool) -> tuple[str, str | None]:
+    def listed(self, kind: Listable, prefix: str, after: str | None, verb: Verb, *, exact: bool) -> tuple[str, str | None]:
         del kind, verb, exact
         if not self.namespace.prefix:
             return prefix, max(after or "", LAST_RESERVED)

@@ -11,11 +11,12 @@ from msgspec.structs import replace
 from holdfast import __version__
 from holdfast.commands import Count, Names
 from holdfast.errors import HoldfastError
+from holdfast.meters import CONTENT_TYPE
 from holdfast.server.asgi import JSON_TYPE, Receive, Scope, Send, answer
 from holdfast.server.auth.callers import caller_of, check
 from holdfast.server.auth.permissions import METRICS
 from holdfast.server.long_requests import Lasting
-from holdfast.server.metrics import CONTENT_TYPE, QUEUES, Metrics
+from holdfast.server.metrics import QUEUES, Metrics
 from holdfast.server.namespaces.commands import inside
 from holdfast.server.namespaces.names import DEFAULT, RESERVED, TOKENS, Namespace
 from holdfast.server.routes.openapi import openapi
@@ -38,8 +39,10 @@ class AboutRoute:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         del receive
-        limits = replace(self._store.limits, name_bytes=caller_of(scope).namespace.name_bytes)
-        about = About(__version__, VERSION, self._store.guarantees, limits, self._store.wall_offset_us())
+        caller = caller_of(scope)
+        limits = replace(self._store.limits, name_bytes=caller.namespace.name_bytes)
+        scopes = tuple(each.text for each in caller.scopes)
+        about = About(__version__, VERSION, self._store.guarantees, limits, self._store.wall_offset_us(), scopes)
         await answer(scope, send, 200, _encode(about), JSON_TYPE)
 
 

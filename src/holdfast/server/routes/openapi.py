@@ -1,5 +1,6 @@
 """The OpenAPI document, generated from the routes and the types of the commands."""
 
+import re
 from copy import deepcopy
 from typing import Any, Final
 
@@ -9,6 +10,7 @@ from holdfast import __version__
 from holdfast.codec.fields import AFTER
 from holdfast.commands import Claim, Together
 from holdfast.server.audit import AUDIT_PAGE, AuditPage
+from holdfast.server.routes.flows import FLOWS, FlowSpec
 from holdfast.server.routes.signal import SIGNAL_PATH
 from holdfast.stores.http.problems import CONTENT_TYPE, Problem
 from holdfast.stores.http.protocol import (
@@ -37,6 +39,7 @@ def openapi() -> Json:
     paths = {route.path: {"post": _command(route, schemas)} for route in ROUTES}
     paths[WAIT_PATH] = {"post": _operation("Wait for a hint on a topic after its mark.", Waited, schemas, body=schemas.of(WaitFor))}
     paths[SIGNAL_PATH] = {"post": _signal(schemas)}
+    paths |= {spec.path: {spec.method.lower(): _flow(spec, schemas)} for spec in FLOWS}
     paths[ABOUT_PATH] = {"get": _operation("The server, and the guarantees of its store.", About, schemas)}
     paths[WATCH_PATH] = {"get": _watch(schemas)}
     paths[AUDIT_PATH] = {"get": _audit(schemas)}
@@ -101,6 +104,16 @@ def _signal(schemas: _Schemas) -> Json:
         *({"name": name, "in": "path", "required": True, "schema": text} for name in ("queue", "id", "name")),
         {"name": "Idempotency-Key", "in": "header", "description": "A signal with the same key is sent once.", "schema": text},
     ]
+    return operation
+
+
+def _flow(spec: FlowSpec, schemas: _Schemas) -> Json:
+    body = schemas.of(spec.body) if spec.method == "POST" else None
+    operation = _operation((spec.flow.__doc__ or "").partition("\n")[0], spec.answers, schemas, body=body)
+    text = {"type": "string", "minLength": 1}
+    names = re.findall(r"\{(\w+)\}", spec.path)
+    operation["parameters"] = [{"name": name, "in": "path", "required": True, "schema": text} for name in names]
+    operation["parameters"] += [{"name": name, "in": "query", "schema": {"type": "string"}} for name in spec.query]
     return operation
 
 

@@ -16,15 +16,13 @@ from holdfast.server.auth.scopes import Scope
 from holdfast.server.load.answer_memory import Memory, Share
 from holdfast.server.namespaces.admission import Tenants
 from holdfast.server.request_bodies import Bodies
+from holdfast.server.routes.templates import names_of
 from holdfast.stores import AsyncStore
-from holdfast.stores.http.problems import WireError
 from holdfast.stores.http.protocol import PREFIX
 from holdfast.workers.steps.rows import signals_of
 
 SIGNAL_PATH: Final = f"{PREFIX}/queues/{{queue}}/jobs/{{id}}/signals/{{name}}"
 """The path, as documents show it."""
-
-BEGINNING: Final = f"{PREFIX}/queues/"
 
 
 class SignalRoute:
@@ -37,7 +35,8 @@ class SignalRoute:
         self._memory = memory
 
     async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
-        queue, job_id, name = _named(scope["path"])
+        names = names_of(scope)
+        queue, job_id, name = names["queue"], names["id"], names["name"]
         caller = caller_of(scope)
         check(caller, Need("queue", queue, "signal"))
         payload = await self._bodies.decoded(scope, receive, json.Decoder(Raw).decode)
@@ -56,11 +55,3 @@ class SignalRoute:
         finally:
             share.leave()
         await answer(scope, send, 200, json.encode({"sent": is_new}), JSON_TYPE)
-
-
-def _named(path: str) -> tuple[str, str, str]:
-    parts = path.removeprefix(BEGINNING).split("/")
-    match parts:
-        case [queue, "jobs", job_id, "signals", name] if queue and job_id and name:
-            return check_name(queue, "queue"), check_name(job_id, "job"), check_name(name, "signal")
-    raise WireError("no_such_route", 404, f"unknown path: a signal is sent to {SIGNAL_PATH}")

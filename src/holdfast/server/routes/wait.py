@@ -7,10 +7,11 @@ from msgspec import json
 
 from holdfast.codec import check_duration
 from holdfast.commands.topics import check_topic, worker_topic
-from holdfast.server.asgi import JSON_TYPE, Receive, Scope, Send, answer
+from holdfast.server.asgi import JSON_TYPE, Receive, Scope, Send, answer, answer_in_pieces
 from holdfast.server.auth.callers import Caller, caller_of, may_know, may_know_one_of, who_asks
 from holdfast.server.auth.permissions import SERVER, Need, about
-from holdfast.server.load.body_budget import Budget
+from holdfast.server.load.body_budget import PIECE, Budget
+from holdfast.server.long_answers import encode, encode_long
 from holdfast.server.long_requests import Lasting
 from holdfast.server.namespaces.admission import Tenants
 from holdfast.server.request_bodies import Bodies
@@ -21,7 +22,6 @@ TOPICS_MAX: Final = 10_000
 WORKERS: Final = worker_topic("")
 
 _decode: Callable[[bytes], WaitFor] = json.Decoder(WaitFor).decode
-_encode: Callable[[object], bytes] = json.Encoder().encode
 
 
 class WaitRoute:
@@ -53,7 +53,11 @@ class WaitRoute:
         theirs: list[Heard] = []
         async for part in self._budget.in_pieces(who_asks(caller), heard):
             theirs += [Heard(caller.namespace.topic_outside(each.topic), each.mark, each.count) for each in part]
-        await answer(scope, send, 200, _encode(Waited(theirs, sorted(refused))), JSON_TYPE)
+        waited = Waited(theirs, sorted(refused))
+        if len(asked.topics) <= PIECE:
+            await answer(scope, send, 200, encode(waited), JSON_TYPE)
+        else:
+            await answer_in_pieces(scope, send, 200, await encode_long(waited), JSON_TYPE)
 
 
 def may_wait(caller: Caller, topic: str) -> bool:
