@@ -1,5 +1,6 @@
 """The entry point of the command `holdfast`; each subcommand has its own module."""
 
+import os
 import sys
 
 from holdfast import __version__
@@ -20,4 +21,8 @@ def main() -> None:
             raise
         sys.stderr.write("The holdfast command needs its extra: pip install 'holdfast[cli]'\n")
         sys.exit(2)
+    if "_HOLDFAST_COMPLETE" in os.environ:
+        from typer.completion import completion_init  # type: ignore[attr-defined]  # it is where typer uses it
+
+        completion_init()
     app(prog_name="holdfast")

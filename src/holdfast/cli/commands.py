@@ -8,6 +8,7 @@ from typing import Any, Final
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from holdfast.cli.project_settings import adopt_project_url
 from holdfast.errors import ClaimLost, HoldfastError, LeaseLost, MissingExtra
 
 FAILED: Final = 1
@@ -58,6 +59,8 @@ class Command(_Help, TyperCommand):
 
     def invoke(self, ctx: Any) -> Any:
         try:
+            if "url" in ctx.params and ctx.params["url"] is None:
+                adopt_project_url()
             return super().invoke(ctx)
         except (HoldfastError, ValueError, OSError) as error:
             raise ended(ctx.command_path.removeprefix("holdfast "), sentence(error), code_of(error)) from None
@@ -89,6 +92,7 @@ def apply_to(app: typer.Typer) -> None:
     for command in app.registered_commands:
         command.cls = Command
     for group in app.registered_groups:
-        group.cls = Group
+        own = None if group.typer_instance is None else group.typer_instance.info.cls
+        group.cls = own if isinstance(own, type) and issubclass(own, Group) else Group
         if group.typer_instance is not None:
             apply_to(group.typer_instance)

@@ -6,13 +6,12 @@ import typer
 
 from holdfast.cli.commands import INTERRUPTED
 from holdfast.cli.owner import act_as_owner_of
+from holdfast.cli.progress import progress_bar
 from holdfast.cli.showing import print_result
 from holdfast.wording import counted
 
 if TYPE_CHECKING:
-    from rich.progress import Progress, TaskID
-
-    from holdfast.results import CopyProgress, CopyResult, CopyUndone
+    from holdfast.results import CopyResult, CopyUndone
 
 
 def copy(
@@ -81,24 +80,11 @@ def copy_quietly(source: str, target: str, *, merge: bool) -> "CopyResult":
 
 
 def copy_visibly(source: str, target: str, *, merge: bool) -> "CopyResult":
-    """Copy behind a progress bar, which a terminal shows and a file does not."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
+    """Copy behind a progress bar."""
     from holdfast import copy as copy_store
 
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    console = Console(stderr=True)
-    with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
-        task = bar.add_task("counting", total=None)
-        return copy_store(source, target, merge=merge, progress=lambda progress: show(bar, task, progress))
-
-
-def show(bar: "Progress", task: "TaskID", progress: "CopyProgress") -> None:
-    """Move the bar on."""
-    from rich.markup import escape
-
-    bar.update(task, description=escape(progress.what), completed=progress.done, total=progress.total)
+    with progress_bar("counting") as show:
+        return copy_store(source, target, merge=merge, progress=lambda one: show(one.done, one.total, one.what))
 
 
 def as_text(result: "CopyResult") -> str:

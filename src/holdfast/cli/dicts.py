@@ -5,7 +5,7 @@ from typing import Annotated, Any
 import typer
 
 from holdfast.cli.commands import LOST, NOTHING
-from holdfast.cli.opening import AsJson, CreateStore, StoreUrl, connected, value_of
+from holdfast.cli.opening import AlwaysJson, AsJson, CreateStore, StoreUrl, connected, value_of
 from holdfast.cli.queue.messages import as_data, cut, line
 from holdfast.cli.showing import print_result, shown
 
@@ -133,8 +133,10 @@ def watch(
     timeout_s: Annotated[float | None, typer.Option(help="End when nothing came for so many seconds; by default never.")] = None,
     snapshot: Annotated[bool, typer.Option("--snapshot", help="Begin with an event for each entry.")] = False,
     url: StoreUrl = None,
+    as_json: AlwaysJson = True,
 ) -> None:
     """Follow the changes of a dict, one JSON object per line."""
+    del as_json
     from holdfast import Dict
 
     with connected(url) as client:

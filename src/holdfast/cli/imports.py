@@ -1,21 +1,72 @@
 """The commands `holdfast import …`."""
 
+import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from msgspec import Struct
 
-from holdfast.cli.opening import AsJson, StoreUrl
+from holdfast.cli.commands import Group
+from holdfast.cli.opening import AsJson, StoreUrl, reached
 from holdfast.cli.owner import act_as_owner_of
+from holdfast.cli.progress import progress_bar
 from holdfast.cli.showing import print_result
 from holdfast.wording import counted
 
-imports: typer.Typer = typer.Typer(name="import", no_args_is_help=True, help="Take in what other libraries wrote.")
+
+class Imported(Struct, frozen=True):
+    """How much was put into the store."""
+
+    messages: int
+    entries: int
+    source: str
+    target: str
 
 
-@imports.callback()
-def group() -> None:
-    """Take in what other libraries wrote."""
+HELP = "Read an export, or what another library wrote, into a store. `holdfast import FILE` reads an export."
+
+
+class ImportGroup(Group):
+    """In which what names no command is the file of an export."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        return super().resolve_command(ctx, args if args[0] in self.commands else ["file", *args])
+
+
+imports: typer.Typer = typer.Typer(name="import", cls=ImportGroup, no_args_is_help=True, help=HELP)
+
+
+@imports.command()
+def file(
+    name: Annotated[str, typer.Argument(metavar="FILE", help="What `holdfast export` wrote; - is the standard input.")],
+    *,
+    url: StoreUrl = None,
+    merge: Annotated[bool, typer.Option("--merge", help="Into a store that is not empty; what is in both is refused.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Read an export into a store, page by page, each read back and compared.
+
+    Ids, attempts, histories, delays, keys, revisions and fences are kept, and tokens continue above those of the exported store. After an
+    interruption it continues when it is called again.
+    """
+    from holdfast._sync.flows.importing import import_pages
+    from holdfast.cli.export_file import read_export
+
+    source = sys.stdin if name == "-" else Path(name).open(encoding="utf-8")  # noqa: SIM115 - closed below
+    with source:
+        header, pages, trailer = read_export(source, name)
+    with reached(url, create=True) as store, progress_bar("importing pages", quiet=as_json) as show:
+        told = f"export of {header.url}@{trailer.checksum[:16]}"
+        copying = import_pages(store, told, header.survey, pages, merge=merge, progress=lambda done: show(done, len(pages)))
+        imported = Imported(copying.messages, copying.entries, header.url, store.url)
+    print_imported(imported, as_json=as_json)
+
+
+def print_imported(imported: Imported, *, as_json: bool) -> None:
+    """Say how much was imported."""
+    counts = f"{counted(imported.messages, 'message')} and {counted(imported.entries, 'record')}"
+    print_result(imported, f"Imported {counts} from {imported.source} to {imported.target}.", as_json=as_json)
 
 
 @imports.command()
@@ -36,5 +87,4 @@ def localqueue(
     act_as_owner_of(file, url)
     with client_for(url) as client:
         imported = import_localqueue(file, client, merge=merge)
-    counts = f"{counted(imported.messages, 'message')} and {counted(imported.entries, 'record')}"
-    print_result(imported, f"Imported {counts} from {imported.source} to {imported.target}.", as_json=as_json)
+    print_imported(Imported(imported.messages, imported.entries, imported.source, imported.target), as_json=as_json)

@@ -11,7 +11,7 @@ import typer
 from msgspec import DecodeError, json
 
 from holdfast.cli.owner import act_as_owner_of
-from holdfast.connect import SERVERS, connect_shared
+from holdfast.connect import SERVERS, connect_shared, is_server
 from holdfast.server.audit import Actor
 from holdfast.stores import Store
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 StoreUrl = Annotated[str | None, typer.Option("--url", help="The store's URL; without it HOLDFAST_URL, else the file in your data folder.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+AlwaysJson = Annotated[bool, typer.Option("--json", help="Accepted: each line is JSON anyway.")]
 CreateStore = Annotated[bool, typer.Option("--create-store", help="Create the store if there is none yet.")]
 
 _UNITS: Final = {"s": 1.0, "m": 60.0, "h": 3_600.0, "d": 86_400.0, "w": 604_800.0}
@@ -47,12 +48,16 @@ def reached(url: str | None, *, create: bool = False) -> Iterator[Store]:
 
 
 @contextmanager
-def connected(url: str | None, *, create: bool = False) -> "Iterator[ControlPlaneClient]":
-    """A client of the store, for handles, while the block runs; the store must exist unless `create`."""
+def connected(url: str | None, *, create: bool = False, by: Actor | None = None) -> "Iterator[ControlPlaneClient]":
+    """A client of the store, for handles, while the block runs; the store must exist unless `create`.
+
+    Acts of administrators are recorded in the audit: by the server, or here on the store itself.
+    """
     from holdfast import ControlPlaneClient
+    from holdfast.cli.audited_store import AuditedStore
 
     with reached(url, create=create) as store:
-        yield ControlPlaneClient.on(store)
+        yield ControlPlaneClient.on(store if is_server(store.url) else AuditedStore(store, by or this_user()))
 
 
 def this_user() -> Actor:

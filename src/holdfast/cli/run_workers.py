@@ -4,13 +4,13 @@ import threading
 from collections.abc import Sequence
 from typing import Any
 
-from holdfast import TaskWorker
+from holdfast import Worker
 from holdfast.workers.handlers.definitions import refuse_two
 from holdfast.workers.running.background import Side
 from holdfast.workers.signals import stop_signals
 
 
-def run_workers(workers: Sequence[TaskWorker], *, until_empty: bool = False) -> None:
+def run_workers(workers: Sequence[Worker[Any, Any, Any]], *, until_empty: bool = False) -> None:
     """Run workers side by side until SIGTERM or SIGINT, or until each found its queue empty; raise what the first of them raised.
 
     Raises `ValueError` if two functions are to work on one queue.
@@ -23,7 +23,7 @@ def run_workers(workers: Sequence[TaskWorker], *, until_empty: bool = False) -> 
         for worker in workers:
             worker.tell_stop()
 
-    def run(worker: TaskWorker) -> None:
+    def run(worker: Worker[Any, Any, Any]) -> None:
         try:
             worker.run(until_empty=until_empty, signals=False)
         except BaseException:

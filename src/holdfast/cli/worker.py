@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
-    from holdfast import TaskWorker
+    from holdfast import Worker
 
 Names = Annotated[
     list[str],
@@ -39,6 +39,10 @@ def worker(
     concurrency: Annotated[int | None, typer.Option(min=1, help="How many jobs of each run at once.")] = None,
     schedules: Annotated[bool, typer.Option("--schedules/--no-schedules", help="Whether to put the runs of schedules.")] = True,
     until_empty: Annotated[bool, typer.Option("--until-empty", help="End when nothing is due and nothing runs.")] = False,
+    probe: Annotated[
+        str | None,
+        typer.Option(metavar="[HOST]:PORT", help="Serve /livez, /readyz and /metrics there, as in :8080, for Kubernetes and Prometheus."),
+    ] = None,
     log_level: Annotated[
         Level, typer.Option(help="How much is logged: debug, info (a line per job), warning (failures) or error.")
     ] = Level.info,
@@ -46,6 +50,7 @@ def worker(
     """Run workers until SIGTERM or Ctrl-C: jobs may then finish within the grace time, the rest is given back."""
     import logging
 
+    from holdfast.cli.probe import probed
     from holdfast.cli.run_workers import run_workers
 
     logging.basicConfig(level=log_level.value.upper(), format="%(asctime)s %(levelname)s %(name)s %(message)s")
@@ -55,7 +60,8 @@ def worker(
     options |= {} if schedules else {"schedules": False}
     chosen = None if queues is None else queues_of(queues)
     workers = [made for name in names for made in make_all(name, url=url, queue=queue, queues=chosen, options=options)]
-    run_workers(workers, until_empty=until_empty)
+    with probed(workers, probe):
+        run_workers(workers, until_empty=until_empty)
 
 
 def queues_of(text: str) -> list[str] | dict[str, float]:
@@ -77,7 +83,7 @@ def make_all(
     queue: str | None = None,
     queues: list[str] | dict[str, float] | None = None,
     options: dict[str, Any] | None = None,
-) -> "list[TaskWorker]":
+) -> "list[Worker[Any, Any, Any]]":
     """The workers that a name stands for, with what the command line says beyond, or instead of, what they say themselves."""
     from holdfast import ControlPlaneClient
 
@@ -150,21 +156,19 @@ def shown(module: Any) -> str:
 
 def make(
     thing: Any, name: str, queue: str | None, options: dict[str, Any], queues: list[str] | dict[str, float] | None = None
-) -> "TaskWorker":
+) -> "Worker[Any, Any, Any]":
     """A worker for threads: as it is defined, or of a plain function."""
-    from holdfast import Tasks, TaskWorker, Worker, aio
+    from holdfast import Tasks, Worker, aio
 
     if isinstance(thing, Tasks | aio.Tasks):
         of_process = {option: given for option, given in options.items() if option != "client"}
-        return TaskWorker(thing.worker(queues=queues, **of_process).orders, client=options.get("client", thing.client))
+        return Worker.of_orders(thing.worker(queues=queues, **of_process).orders, client=options.get("client", thing.client))
     if queues is not None:
         raise ValueError(f"--queues chooses among the queues of Tasks, and {name} is not one: leave it out")
     if isinstance(thing, Worker):
         return thing.changed(**options)
     if isinstance(thing, aio.Worker):
-        made: Worker[Any, Any, Any] = Worker(thing.function, thing.queue, client=thing.client)
-        made.orders, made.options = thing.orders, thing.options
-        return made.changed(**options)
+        return Worker.of_orders(thing.orders, client=thing.client).changed(**options)
     if queue is None:
         raise ValueError(f"{name} is not a worker: decorate it with @worker(...), or say which --queue it is for")
     return Worker(thing, queue, **options)

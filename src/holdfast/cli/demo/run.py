@@ -3,7 +3,7 @@
 import random
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from typing import Literal
 from urllib.parse import quote
@@ -34,10 +34,13 @@ class ProcessFailed(Exception):  # noqa: N818 - named like the library's own err
     """A process of the demo ended that should not have."""
 
 
-def run_demo(output: Output, *, messages: int, workers: int, seed: int, fenced: bool = True) -> Counts:
+def run_demo(
+    output: Output, *, messages: int, workers: int, seed: int, fenced: bool = True, then: Callable[[str], None] | None = None
+) -> Counts:
     """Run the demo on a temporary file, and count what became of the messages.
 
-    Without `fenced` the workers do not check what they hold, so that there is something to find.
+    Without `fenced` the workers do not check what they hold, so that there is something to find. `then` is called in the end with the URL
+    of the store, before its file is removed.
     """
     names = [f"worker {number}" for number in range(1, workers + 1)]
     progress = Progress(messages, {name: WorkerView(name) for name in names})
@@ -54,6 +57,8 @@ def run_demo(output: Output, *, messages: int, workers: int, seed: int, fenced: 
             processes.dismiss()
             counts = count(store, messages)
         output.close(progress, counts)
+        if then is not None:
+            then(url)
     return counts
 
 

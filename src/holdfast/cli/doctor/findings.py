@@ -19,6 +19,8 @@ CLOCK_S: Final = 5.0
 """From here on the clocks of this machine and of the store are said to differ."""
 OLD_S: Final = 3_600.0
 """A message that waits or is claimed for longer is worth a look."""
+LEASES: Final = 1_000
+"""So many names are looked at to find the lease that is held longest."""
 LETTERS: Final = 1_000
 """So many dead letters of a queue are read to find out what they died of."""
 ERRORS: Final = 3
@@ -55,7 +57,23 @@ def look(client: "ControlPlaneClient") -> Iterator[Finding]:
         yield from queue_findings(queue)
         if queue.stats.dead:
             yield dead_letters(client, queue)
+    yield from lease_findings(client)
     yield from worker_findings(client, facts)
+
+
+def lease_findings(client: "ControlPlaneClient") -> Iterator[Finding]:
+    """The lock, or other lease, that is held longest, if that is long."""
+    from holdfast._sync.flows.listing import held_leases
+
+    held = [(grant.since, one, grant) for one in held_leases(client.store, None, "", LEASES) for grant in one.holders if grant.since]
+    if not held:
+        return
+    since, one, grant = min(held, key=lambda found: found[0])
+    age_s = time.time() - since.timestamp()
+    if one.kind != "election" and age_s > OLD_S:
+        found = f"is held by {grant.holder} for {seconds(age_s)}, token {grant.token}"
+        remedy = f"If that is longer than its work takes: `holdfast lock break {one.name} --kind {one.kind or 'lock'} --reason …`."
+        yield Finding("warning", f"{one.kind or 'lease'} {one.name}", found, remedy)
 
 
 def durability(guarantees: Any) -> Iterator[Finding]:

@@ -6,6 +6,7 @@ import typer
 
 from holdfast.cli.commands import LOST, NOTHING, ended
 from holdfast.cli.leases.program import run_under
+from holdfast.cli.leases.steer import break_, list_
 from holdfast.cli.opening import AsJson, StoreUrl, connected
 from holdfast.cli.queue.messages import as_data
 from holdfast.cli.showing import moment, print_result
@@ -64,6 +65,10 @@ def show(name: LockName, *, url: StoreUrl = None, as_json: AsJson = False) -> No
     print_result(as_data(found), held_by(f"Lock {name}", found), as_json=as_json)
     if found is None:
         raise typer.Exit(NOTHING)
+
+
+lock.command("ls")(list_)
+lock.command("break")(break_)
 
 
 def facts(name: str, held: Any) -> dict[str, str]:

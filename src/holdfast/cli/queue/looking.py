@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from holdfast.cli.commands import NOTHING
-from holdfast.cli.opening import AsJson, StoreUrl, connected
+from holdfast.cli.opening import AlwaysJson, AsJson, StoreUrl, connected
 from holdfast.cli.queue.messages import ErrorContains, Label, Limit, OlderThan, Prefix, QueueName, age_s, as_data, line, table
 from holdfast.cli.showing import print_result, shown
 
@@ -107,8 +107,10 @@ def watch(
     timeout_s: Annotated[float | None, typer.Option(help="End when nothing came for so many seconds; by default never.")] = None,
     snapshot: Annotated[bool, typer.Option("--snapshot", help="Begin with an event for each message.")] = False,
     url: StoreUrl = None,
+    as_json: AlwaysJson = True,
 ) -> None:
     """Follow what happens in a queue, one JSON object per line."""
+    del as_json
     from holdfast import Queue
 
     with connected(url) as client:

@@ -10,7 +10,7 @@ from msgspec import DecodeError, json
 
 from holdfast.arguments.named_claims import raise_lost
 from holdfast.cli.commands import NOTHING
-from holdfast.cli.opening import AsJson, CreateStore, StoreUrl, connected, value_of
+from holdfast.cli.opening import AlwaysJson, AsJson, CreateStore, StoreUrl, connected, value_of
 from holdfast.cli.queue.messages import QueueName, cut, line
 from holdfast.cli.showing import print_result
 from holdfast.wording import counted
@@ -98,6 +98,7 @@ def claim(
     timeout_s: Annotated[float | None, typer.Option(help="Wait so long for a message; by default it asks once.")] = None,
     claimer: Annotated[str | None, typer.Option(help="Who claims it; by default this machine and process.")] = None,
     url: StoreUrl = None,
+    as_json: AlwaysJson = True,
 ) -> None:
     """Claim messages and print each as one line of JSON. Exits with 3 if there is none.
 
@@ -105,11 +106,20 @@ def claim(
     """
     from holdfast import Queue
 
+    del as_json
     with connected(url) as client:
-        claims = Queue[Any].from_name(queue, client=client).claim_many(limit, lease_s=lease_s, timeout_s=timeout_s, claimer=claimer)
-        for one in claims:
-            facts = {"claim_id": one.claim_id, "id": one.id, "token": one.token, "key": one.key, "attempts": one.attempts}
-            typer.echo(line(facts | {"expires_at": one.expires_at, "metadata": one.metadata, "value": one.value}))
+        handle = Queue[Any].from_name(queue, client=client)
+        claims = handle.claim_many(limit, lease_s=lease_s, timeout_s=timeout_s, claimer=claimer)
+        untold = list(claims)
+        try:
+            for one in claims:
+                facts = {"claim_id": one.claim_id, "id": one.id, "token": one.token, "key": one.key, "attempts": one.attempts}
+                typer.echo(line(facts | {"expires_at": one.expires_at, "metadata": one.metadata, "value": one.value}))
+                untold.remove(one)
+        finally:
+            # Interrupted, or nobody reads: what was not printed cannot be settled.
+            if untold:
+                handle.release(untold, return_to="place")
     if not claims:
         raise typer.Exit(NOTHING)
 

@@ -1,0 +1,1 @@
+"""The command `holdfast mcp`: a store for AI assistants, by the Model Context Protocol."""

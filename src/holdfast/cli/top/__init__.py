@@ -1,0 +1,1 @@
+"""The command `holdfast top`: queues and workers, live in the terminal."""

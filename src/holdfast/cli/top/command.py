@@ -1,0 +1,96 @@
+"""The command `holdfast top`."""
+
+import time
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from holdfast.cli.opening import AsJson, StoreUrl, connected
+from holdfast.cli.queue.messages import line
+from holdfast.cli.showing import shown
+from holdfast.cli.top.picture import Picture, QueueRow, take_picture
+from holdfast.wording import counted, seconds
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+QUEUE_HEADS: Final = ("queue", "ready", "delayed", "leased", "buffered", "dead", "oldest ready", "workers")
+WORKER_HEADS: Final = ("worker", "state", "running", "done", "failed", "queues")
+
+
+def top(
+    prefix: Annotated[str, typer.Argument(help="Only queues whose name begins so.")] = "",
+    *,
+    interval_s: Annotated[float, typer.Option(min=0.1, help="How often it looks.")] = 1.0,
+    once: Annotated[bool, typer.Option("--once", help="Look once, and end.")] = False,
+    url: StoreUrl = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show queues and workers, those queues first that wait longest, until Ctrl-C.
+
+    With --json it prints one object per look; for a script add --once.
+    """
+    with connected(url) as client:
+        if once or as_json:
+            while True:
+                picture = take_picture(client, prefix)
+                typer.echo(line(picture) if as_json else as_text(picture))
+                if once:
+                    return
+                time.sleep(interval_s)
+        from rich.console import Console
+        from rich.live import Live
+
+        with Live(console=Console(), screen=True, auto_refresh=False) as live:
+            while True:
+                live.update(as_table(take_picture(client, prefix), live.console.height), refresh=True)
+                time.sleep(interval_s)
+
+
+def as_text(picture: Picture) -> str:
+    """The picture in plain columns."""
+    parts = [_title(picture), shown(QUEUE_HEADS, queue_rows(picture)), shown(WORKER_HEADS, worker_rows(picture))]
+    return "\n\n".join(parts)
+
+
+def as_table(picture: Picture, height: int) -> "RenderableType":
+    """The picture for a terminal of so many lines: as many queues as there is room for."""
+    from rich.console import Group
+    from rich.table import Table
+    from rich.text import Text
+
+    room = max(3, height - 8 - min(len(picture.workers), 8))
+    tables = []
+    for heads, rows, most in ((QUEUE_HEADS, queue_rows(picture), room), (WORKER_HEADS, worker_rows(picture), 8)):
+        table = Table(box=None, pad_edge=False, header_style="bold")
+        for head in heads:
+            table.add_column(head, justify="left" if head in ("queue", "worker", "state", "queues") else "right", no_wrap=True)
+        for row in rows[:most]:
+            table.add_row(*(Text(cell if cell.isprintable() else ascii(cell)[1:-1]) for cell in row))
+        tables.append(table)
+    return Group(Text(_title(picture), style="bold"), "", tables[0], "", tables[1])
+
+
+def _title(picture: Picture) -> str:
+    ready = sum(row.ready for row in picture.queues)
+    counts = f"{counted(len(picture.queues), 'queue')}, {ready:,} ready, {counted(len(picture.workers), 'worker')}"
+    return f"{picture.url}  {picture.at:%H:%M:%SZ}  {counts}"
+
+
+def queue_rows(picture: Picture) -> list[tuple[str, ...]]:
+    """The rows of queues."""
+    return [_row(row) for row in picture.queues]
+
+
+def _row(row: QueueRow) -> tuple[str, ...]:
+    oldest = "" if row.oldest_ready_s is None else seconds(row.oldest_ready_s)
+    numbers = (row.ready, row.delayed, row.leased, row.buffered, row.dead)
+    return (row.name, *(f"{number:,}" for number in numbers), oldest, str(row.workers))
+
+
+def worker_rows(picture: Picture) -> list[tuple[str, ...]]:
+    """The rows of workers."""
+    return [
+        (row.name, row.state, f"{row.running}/{row.concurrency}", f"{row.done:,}", f"{row.failed:,}", ", ".join(row.queues))
+        for row in picture.workers
+    ]
