@@ -46,6 +46,7 @@ def build_dashboard() -> None:
     _npm("run", "--silent", "build", "--", f"--outfile={FOLDER / 'app.js'}", "--log-level=warning")
     for name in ("app.css", "index.html"):
         shutil.copyfile(name, FOLDER / name)
+    shutil.copyfile("node_modules/uplot/dist/uPlot.min.css", FOLDER / "uplot.css")
 
 
 def _install() -> None:

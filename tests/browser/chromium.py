@@ -40,6 +40,8 @@ OPTIONS = (
 
 Params = dict[str, Any]
 
+COMPLAINTS = ("Runtime.exceptionThrown", "Log.entryAdded")
+
 
 class Chromium:
     """One browser process with a profile of its own."""
@@ -57,7 +59,7 @@ class Chromium:
         theirs_in, ours_out = _pipe()
         ours_in, theirs_out = _pipe()
         command = [str(binary), *OPTIONS, f"--user-data-dir={self._profile.name}"]
-        environment = {**os.environ, "HOME": self._profile.name}
+        environment = {**os.environ, "HOME": self._profile.name, "LANG": "en_US.UTF-8", "LC_ALL": "en_US.UTF-8"}
         if (binary.parent / "fonts.conf").exists():
             environment |= {"LD_LIBRARY_PATH": str(binary.parent / "lib"), "FONTCONFIG_PATH": str(binary.parent)}
         files = [
@@ -96,6 +98,11 @@ class Chromium:
         event = self._take(lambda message: message.get("method") == method and message.get("sessionId") == session, method)
         params: Params = event["params"]
         return params
+
+    def complaints(self, session: str) -> list[Params]:
+        """The errors of a page that were reported before the last answer."""
+        mine = [event["params"] for event in self._events if event.get("sessionId") == session and event.get("method") in COMPLAINTS]
+        return [params for params in mine if "exceptionDetails" in params or params["entry"]["level"] == "error"]
 
     def _take(self, is_it: Callable[[Params], bool], what: str) -> Params:
         for message in self._events:
@@ -139,7 +146,8 @@ class Page:
         self._browser = browser
         self._context = context
         self._session = session
-        self._call("Page.enable")
+        for domain in ("Page", "Runtime", "Log"):
+            self._call(f"{domain}.enable")
 
     def open(self, url: str) -> None:
         """Go to an address, and return when the page is loaded."""
@@ -167,6 +175,18 @@ class Page:
         reply = self._call("Runtime.evaluate", asked)
         assert "exceptionDetails" not in reply, reply["exceptionDetails"]
         return reply["result"].get("value")
+
+    def prefer(self, scheme: str) -> None:
+        """Let the system of the reader prefer a colour scheme."""
+        self._call("Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": scheme}]})
+
+    def size(self, width: int, height: int) -> None:
+        """Make the window so large."""
+        self._call("Emulation.setDeviceMetricsOverride", {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False})
+
+    def complaints(self) -> list[str]:
+        """The errors that the page has thrown or logged so far, and what its policy has blocked."""
+        return [str(event) for event in self._browser.complaints(self._session)]
 
     def picture(self) -> bytes:
         """What the page looks like, as a PNG file."""

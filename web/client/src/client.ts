@@ -1,6 +1,8 @@
 /** The connection to a server: commands, steps of several commands, and what stands on them. */
 
 import { Dict } from "./dict.ts";
+import { type Marks, hints } from "./hints.ts";
+import { Job } from "./job.ts";
 import { newId } from "./keys.ts";
 import { Lock, type LockOptions } from "./lock.ts";
 import { Queue } from "./queue.ts";
@@ -11,14 +13,17 @@ import type * as wire from "./wire.ts";
 /** The commands, and what each answers. */
 export interface Commands {
   Acquire: [wire.Acquire, wire.Acquired];
+  Break: [wire.Break, wire.Broken];
   Browse: [wire.Browse, wire.Browsed];
   Changes: [wire.Changes, wire.Page];
   Claim: [wire.Claim, wire.Claimed];
   Clear: [wire.Clear, number];
   Configure: [wire.Configure, wire.Settings];
   Count: [wire.Count, wire.Stats];
+  Counts: [wire.Counts, wire.Counted];
   Extend: [wire.Extend, wire.Held];
   Groups: [wire.Groups, wire.Grouped];
+  Leases: [wire.Leases, wire.Listed];
   Length: [wire.Length, number];
   Look: [wire.Look, wire.Looked];
   Move: [wire.Move, wire.Moved];
@@ -39,7 +44,7 @@ export type Body<C extends CommandName> = Omit<Commands[C][0], "type" | "id">;
 export type Step = { [C in CommandName]: { type: C } & Body<C> }[CommandName];
 
 /** Commands that change nothing need no id. */
-const READS = new Set<CommandName>(["Browse", "Changes", "Count", "Groups", "Length", "Look", "Names", "Read"]);
+const READS = new Set<CommandName>(["Browse", "Changes", "Count", "Counts", "Groups", "Leases", "Length", "Look", "Names", "Read"]);
 
 export interface Options {
   /** The token that the server asks for. */
@@ -84,9 +89,8 @@ export class Holdfast {
   }
 
   /** What the server is, and what its store promises. */
-  async about(): Promise<wire.About> {
-    const response = await answered(() => this.request("/v1/about"), this.#patience);
-    return (await response.json()) as wire.About;
+  about(): Promise<wire.About> {
+    return this.get("/v1/about");
   }
 
   queue<T = unknown>(name: string): Queue<T> {
@@ -104,6 +108,36 @@ export class Holdfast {
   /** Follow a topic (`queue:NAME`, `dict:NAME`, `lease::NAME`); it goes on after lost connections and misses nothing. */
   watch(topic: string, options: WatchOptions = {}): AsyncGenerator<wire.Event> {
     return watch((path, init) => this.request(path, init), topic, options);
+  }
+
+  /** The topics that may have changed, again and again; `watch:queue:NAME` has a hint with every event of a queue. */
+  hints(topics: Iterable<string> | Marks, signal: AbortSignal): AsyncGenerator<string[]> {
+    return hints((path, init) => this.request(path, init), topics, signal);
+  }
+
+  /** A job, for looking at it and steering it. */
+  job(queue: string, id: string): Job {
+    return new Job(this, queue, id);
+  }
+
+  /** The schedules whose names begin so, with their last and next runs. */
+  schedules(prefix = ""): Promise<wire.ScheduleStatus[]> {
+    return this.get(`/v1/schedules?prefix=${encodeURIComponent(prefix)}`);
+  }
+
+  /** Pause a schedule, or let it go on, or put a run of it now. */
+  async steerSchedule(name: string, act: "pause" | "resume" | "run", reason = ""): Promise<void> {
+    await this.post(`/v1/schedules/${encodeURIComponent(name)}/${act}`, act === "pause" ? { reason } : {});
+  }
+
+  /** What a route answers. */
+  async get<T>(path: string): Promise<T> {
+    return (await (await answered(() => this.request(path), this.#patience)).json()) as T;
+  }
+
+  /** What a route that is no command answers to a body. */
+  async post<T>(path: string, body: unknown): Promise<T> {
+    return (await this.#post(path, body)) as T;
   }
 
   /** Send one request, with the token. */

@@ -171,3 +171,34 @@ test("commands go on while the server is killed and started again, each once, an
   await watching;
   assert.deepEqual([...seen].sort(), [...ids].sort());
 });
+
+test("hints name the topics that may have changed, and a map of marks goes on where it was", async () => {
+  const end = new AbortController();
+  const marks = new Map<string, string | null>([["watch:queue:hinted", null], ["watch:queue:other", null]]);
+  const heard = client.hints(marks, end.signal);
+  assert.deepEqual((await heard.next()).value, []);
+  const next = heard.next();
+  await client.queue("hinted").put(1);
+  assert.deepEqual((await next).value, ["watch:queue:hinted"]);
+  end.abort();
+  const again = client.hints(marks, new AbortController().signal);
+  await client.queue("other").put(1);
+  assert.deepEqual((await again.next()).value, ["watch:queue:other"]);
+  await again.return(undefined);
+});
+
+test("a job is looked at, retried and cancelled", async () => {
+  const queue = client.queue<number>("jobs");
+  const { id } = await queue.put(1, { maxAttempts: 1 });
+  const job = client.job("jobs", id);
+  assert.equal((await job.view()).status.state, "waiting");
+  await (await queue.claim())!.fail("ValueError: no");
+  const dead = await job.view();
+  assert.equal(dead.status.state, "dead");
+  assert.match(dead.explanation.sentence, /no/);
+  assert.equal(await job.retry(), true);
+  assert.equal(await job.cancel(), "cancelled");
+  assert.equal(await job.cancel(), "absent");
+  assert.deepEqual(await client.schedules("none"), []);
+  await assert.rejects(client.steerSchedule("none", "run"), (error: HoldfastError) => error.code === "schedule_missing");
+});

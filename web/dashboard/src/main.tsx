@@ -4,27 +4,56 @@ import { render } from "preact";
 import { useEffect, useState } from "preact/hooks";
 
 import { Holdfast, NotAllowed } from "../../client/src/index.ts";
-import { Audit, DictScreen, Dicts, Events, Health, Locks, Overview, Schedules, Workers } from "./others.tsx";
-import { MessageScreen, QueueScreen, Queues } from "./queues.tsx";
-import { ClientContext, to, usePath } from "./state.ts";
+import { Live } from "./live.ts";
+import { Audit, Health } from "./screens/administration.tsx";
+import { DeadLetters } from "./screens/dead.tsx";
+import { DictScreen, Dicts } from "./screens/dicts.tsx";
+import { Events } from "./screens/events.tsx";
+import { Locks } from "./screens/locks.tsx";
+import { MessageScreen } from "./screens/message.tsx";
+import { Overview } from "./screens/overview.tsx";
+import { QueueScreen } from "./screens/queue.tsx";
+import { Queues } from "./screens/queues.tsx";
+import { Runs } from "./screens/runs.tsx";
+import { Schedules } from "./screens/schedules.tsx";
+import { WorkerScreen, Workers } from "./screens/workers.tsx";
+import { type Session, SessionContext, to, useMay, usePath } from "./state.ts";
+import { ThemeButton } from "./theme.tsx";
 
-const SCREENS = ["overview", "queues", "dicts", "locks", "schedules", "workers", "events", "audit", "health"] as const;
+/** The screens of the navigation, each with the letter that leads to it after `g`. */
+const SCREENS = [
+  ["overview", "Overview", "o"],
+  ["queues", "Queues", "q"],
+  ["dead", "Dead letters", "d"],
+  ["workers", "Workers", "w"],
+  ["runs", "Durable jobs", "j"],
+  ["schedules", "Schedules", "s"],
+  ["dicts", "Dicts", "i"],
+  ["locks", "Locks and leaders", "l"],
+  ["events", "Live events", "e"],
+  ["audit", "Audit", "a"],
+  ["health", "Health", "h"],
+] as const;
 
 function Screen({ path }: { path: string[] }) {
   const [screen = "overview", name, part] = path;
   switch (screen) {
     case "queues":
-      return name ? <QueueScreen key={`${name} ${part}`} name={name} state={(part ?? "ready") as "ready"} /> : <Queues />;
+      return name ? <QueueScreen key={name} name={name} part={part ?? "ready"} /> : <Queues />;
     case "message":
       return <MessageScreen key={`${name} ${part}`} queue={name!} id={part!} />;
+    case "dead":
+      return <DeadLetters />;
     case "dicts":
       return name ? <DictScreen key={name} name={name} /> : <Dicts />;
     case "locks":
       return <Locks />;
     case "schedules":
       return <Schedules />;
+    case "runs":
+      return <Runs key={name} queue={name} />;
     case "workers":
-      return <Workers />;
+      return name ? <WorkerScreen key={name} name={name} /> : <Workers />;
     case "events":
       return <Events topic={name} />;
     case "audit":
@@ -36,23 +65,54 @@ function Screen({ path }: { path: string[] }) {
   }
 }
 
-function connect(token: string, namespace: string): Holdfast {
-  const url = `${location.origin}${namespace ? `/ns/${encodeURIComponent(namespace)}` : ""}`;
-  return new Holdfast(url, { ...(token ? { token } : {}), patience: { forS: 5 } });
+/** `g` and a letter goes to a screen, `/` to the search. */
+function useKeyboard(): void {
+  useEffect(() => {
+    let isGoing = false;
+    const pressed = (event: KeyboardEvent) => {
+      const isTyping = (event.target as HTMLElement).closest("input, textarea, select, dialog");
+      if (isTyping || event.ctrlKey || event.metaKey || event.altKey) return;
+      const screen = isGoing && SCREENS.find(([, , letter]) => letter === event.key);
+      isGoing = event.key === "g";
+      if (screen) location.hash = to(screen[0]);
+      if (event.key === "/") {
+        event.preventDefault();
+        document.querySelector<HTMLInputElement>("[data-search]")?.focus();
+      }
+    };
+    addEventListener("keydown", pressed);
+    return () => removeEventListener("keydown", pressed);
+  }, []);
 }
 
-function SignIn({ onClient, refused }: { onClient: (client: Holdfast) => void; refused: string | undefined }) {
+function Navigation({ current }: { current: string }) {
+  const may = useMay();
+  const shown = SCREENS.filter(([screen]) => screen !== "audit" || may("server", "audit", "read"));
+  return (
+    <header>
+      <a class="brand" href={to("overview")}>Holdfast</a>
+      <nav aria-label="Screens">
+        {shown.map(([screen, title, letter]) => (
+          <a href={to(screen)} title={`g ${letter}`} {...(screen === current ? { "aria-current": "page" as const } : {})}>{title}</a>
+        ))}
+      </nav>
+      <ThemeButton />
+    </header>
+  );
+}
+
+async function signedIn(token: string, namespace: string): Promise<Session> {
+  const url = `${location.origin}${namespace ? `/ns/${encodeURIComponent(namespace)}` : ""}`;
+  const client = new Holdfast(url, { ...(token ? { token } : {}), patience: { forS: 5 } });
+  return { client, about: await client.about(), live: new Live(client) };
+}
+
+function SignIn({ onSession, refused }: { onSession: (session: Session) => void; refused: string | undefined }) {
   const [failed, setFailed] = useState(refused);
-  const submit = async (event: SubmitEvent) => {
+  const submit = (event: SubmitEvent) => {
     event.preventDefault();
     const form = new FormData(event.currentTarget as HTMLFormElement);
-    const client = connect(String(form.get("token")).trim(), String(form.get("namespace")).trim());
-    try {
-      await client.about();
-      onClient(client);
-    } catch (error) {
-      setFailed((error as Error).message);
-    }
+    signedIn(String(form.get("token")).trim(), String(form.get("namespace")).trim()).then(onSession, (error: Error) => setFailed(error.message));
   };
   return (
     <main>
@@ -70,30 +130,20 @@ function SignIn({ onClient, refused }: { onClient: (client: Holdfast) => void; r
 
 function Dashboard() {
   const path = usePath();
-  const [client, setClient] = useState<Holdfast>();
+  const [session, setSession] = useState<Session>();
   const [refused, setRefused] = useState<string>();
   const [asks, setAsks] = useState(false);
+  useKeyboard();
   useEffect(() => {
-    const open = connect("", "");
-    open.about().then(
-      () => setClient(open),
-      (error: Error) => (setAsks(true), setRefused(error instanceof NotAllowed ? undefined : error.message)),
-    );
+    signedIn("", "").then(setSession, (error: Error) => (setAsks(true), setRefused(error instanceof NotAllowed ? undefined : error.message)));
   }, []);
-  if (!client) return asks ? <SignIn onClient={setClient} refused={refused} /> : <main aria-busy="true" />;
+  if (!session) return asks ? <SignIn onSession={setSession} refused={refused} /> : <main aria-busy="true" />;
   const current = path[0] === "message" ? "queues" : (path[0] ?? "overview");
   return (
-    <ClientContext.Provider value={client}>
-      <header>
-        <strong>Holdfast</strong>
-        <nav aria-label="Screens">
-          {SCREENS.map((screen) => (
-            <a href={to(screen)} {...(screen === current ? { "aria-current": "page" as const } : {})}>{screen}</a>
-          ))}
-        </nav>
-      </header>
+    <SessionContext.Provider value={session}>
+      <Navigation current={current} />
       <main><Screen path={path} /></main>
-    </ClientContext.Provider>
+    </SessionContext.Provider>
   );
 }
 

@@ -1,9 +1,10 @@
-/** Parts of screens: tables, values, moments, buttons that act. */
+/** Parts of screens: tables, tiles, values, moments, and buttons that act. */
 
 import type { ComponentChildren } from "preact";
-import { useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 
 import type { HoldfastError } from "../../client/src/index.ts";
+import { useOffset } from "./state.ts";
 
 export function Table({ heads, rows, empty }: { heads: string[]; rows: ComponentChildren[][]; empty: string }) {
   if (!rows.length) return <p class="quiet">{empty}</p>;
@@ -15,7 +16,7 @@ export function Table({ heads, rows, empty }: { heads: string[]; rows: Component
         </thead>
         <tbody>
           {rows.map((row) => (
-            <tr>{row.map((cell) => <td class={typeof cell === "number" ? "number" : ""}>{cell}</td>)}</tr>
+            <tr>{row.map((cell) => <td class={typeof cell === "number" ? "number" : ""}>{typeof cell === "number" ? cell.toLocaleString("en") : cell}</td>)}</tr>
           ))}
         </tbody>
       </table>
@@ -23,12 +24,44 @@ export function Table({ heads, rows, empty }: { heads: string[]; rows: Component
   );
 }
 
+/** A figure with its name, and where it leads. */
+export function Tile({ name, value, href, bad, children }: { name: string; value: ComponentChildren; href?: string; bad?: boolean; children?: ComponentChildren }) {
+  const inside = (
+    <>
+      <span class="quiet">{name}</span>
+      <strong class={bad ? "bad" : ""}>{typeof value === "number" ? value.toLocaleString("en") : value}</strong>
+      <span class="quiet">{children}</span>
+    </>
+  );
+  return href ? <a class="tile" href={href}>{inside}</a> : <div class="tile">{inside}</div>;
+}
+
+export function Tabs({ label, tabs, current }: { label: string; tabs: { name: string; href: string; count?: number | undefined }[]; current: string }) {
+  return (
+    <nav class="tabs" aria-label={label}>
+      {tabs.map(({ name, href, count }) => (
+        <a href={href} {...(name === current ? { "aria-current": "page" as const } : {})}>
+          {name}{count === undefined ? "" : <span class="count">{count.toLocaleString("en")}</span>}
+        </a>
+      ))}
+    </nav>
+  );
+}
+
 export function Failure({ error }: { error: HoldfastError | undefined }) {
   return error ? <p class="note" role="alert">{error.message}</p> : null;
 }
 
+export function Badge({ kind, children }: { kind?: "good" | "bad" | "warn"; children: ComponentChildren }) {
+  return <span class={`badge ${kind ?? ""}`}>{children}</span>;
+}
+
 export function Value({ value }: { value: unknown }) {
-  return <pre>{JSON.stringify(value, null, 2)}</pre>;
+  return <pre tabIndex={0}>{JSON.stringify(value, null, 2) ?? "undefined"}</pre>;
+}
+
+export function Facts({ facts }: { facts: [string, ComponentChildren][] }) {
+  return <dl>{facts.map(([name, fact]) => <><dt>{name}</dt><dd>{fact}</dd></>)}</dl>;
 }
 
 export function short(value: unknown, most = 80): string {
@@ -44,30 +77,99 @@ export function age(seconds: number | null | undefined): string {
   return seconds < 172_800 ? `${(seconds / 3600).toFixed(1)} h` : `${Math.round(seconds / 86_400)} d`;
 }
 
-/** A moment of the store, with the offset to the wall clock, for people. */
-export function when(moment: number | null | undefined, offsetUs: number): string {
-  if (!moment || moment > 4e18) return "–";
-  return new Date((moment + offsetUs) / 1000).toLocaleString();
+/** How long ago or ahead a date is, kept true while it is shown. */
+export function Since({ at }: { at: Date | string | number | null | undefined }) {
+  const [, setTick] = useState(0);
+  useEffect(() => {
+    const timer = setInterval(() => setTick((tick) => tick + 1), 5_000);
+    return () => clearInterval(timer);
+  }, []);
+  if (at == null) return <>–</>;
+  const date = new Date(at);
+  const seconds = (Date.now() - date.getTime()) / 1000;
+  return <time dateTime={date.toISOString()} title={date.toLocaleString()}>{seconds >= 0 ? `${age(seconds)} ago` : `in ${age(-seconds)}`}</time>;
 }
 
-/** A button that does something and says what came of it; `confirm` is asked first. */
-export function Act(props: { label: string; act: () => Promise<unknown>; done?: () => void; confirm?: string; danger?: boolean }) {
-  const [state, setState] = useState<{ busy?: boolean; failed?: string }>({});
-  const press = async () => {
-    if (props.confirm && !window.confirm(props.confirm)) return;
+/** A moment of the store for people. */
+export function When({ moment }: { moment: number | null | undefined }) {
+  const offset = useOffset();
+  if (!moment || moment > 4e18) return <>–</>;
+  const date = new Date((moment + offset) / 1000);
+  return <time dateTime={date.toISOString()} title={date.toISOString()}>{date.toLocaleString()}</time>;
+}
+
+/** How long ago or ahead a moment of the store is. */
+export function Ago({ moment }: { moment: number | null | undefined }) {
+  const offset = useOffset();
+  return <Since at={!moment || moment > 4e18 ? null : (moment + offset) / 1000} />;
+}
+
+interface ActProps {
+  label: string;
+  act: (reason: string) => Promise<unknown>;
+  done?: () => void;
+  /** What is asked first. */
+  confirm?: string;
+  /** Whether a reason has to be given. */
+  reason?: boolean;
+  danger?: boolean;
+}
+
+/** A button that does something and says what came of it. */
+export function Act(props: ActProps) {
+  const [state, setState] = useState<{ busy?: boolean; failed?: string; asks?: boolean }>({});
+  const run = async (reason: string) => {
     setState({ busy: true });
     try {
-      await props.act();
+      await props.act(reason);
       setState({});
       props.done?.();
     } catch (error) {
       setState({ failed: (error as Error).message });
     }
   };
+  const press = () => (props.confirm ? setState({ asks: true }) : void run(""));
   return (
     <span>
       <button type="button" class={props.danger ? "danger" : ""} disabled={state.busy ?? false} onClick={press}>{props.label}</button>
       {state.failed && <span class="bad" role="alert"> {state.failed}</span>}
+      {state.asks && <Question {...props} no={() => setState({})} yes={run} />}
     </span>
+  );
+}
+
+function Question(props: ActProps & { no: () => void; yes: (reason: string) => void }) {
+  const dialog = useRef<HTMLDialogElement>(null);
+  useEffect(() => dialog.current?.showModal(), []);
+  const submit = (event: SubmitEvent) => {
+    event.preventDefault();
+    props.yes(String(new FormData(event.currentTarget as HTMLFormElement).get("reason") ?? ""));
+  };
+  return (
+    <dialog ref={dialog} onClose={props.no} aria-label={props.label}>
+      <form onSubmit={submit}>
+        <p>{props.confirm}</p>
+        {props.reason && <label>Reason <input name="reason" required autocomplete="off" /></label>}
+        <div class="row">
+          <button type="button" onClick={props.no}>Keep it</button>
+          <button type="submit" class={props.danger ? "danger" : ""}>{props.label}</button>
+        </div>
+      </form>
+    </dialog>
+  );
+}
+
+/** A form whose fields are given by name when it is submitted. */
+export function Fields({ button, onSubmit, children }: { button: string; onSubmit: (fields: Record<string, string>) => void; children: ComponentChildren }) {
+  const submit = (event: SubmitEvent) => {
+    event.preventDefault();
+    const form = new FormData(event.currentTarget as HTMLFormElement);
+    onSubmit(Object.fromEntries([...form].map(([name, value]) => [name, String(value).trim()])));
+  };
+  return (
+    <form class="row" onSubmit={submit}>
+      {children}
+      <button type="submit">{button}</button>
+    </form>
   );
 }

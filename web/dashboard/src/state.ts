@@ -1,14 +1,37 @@
-/** What every screen shares: the client, the page that the address names, and data that is read again when something changed. */
+/** What every screen shares: the session, the page that the address names, and data that is read again when something changed. */
 
 import { createContext } from "preact";
-import { useContext, useEffect, useState } from "preact/hooks";
+import { useContext, useEffect, useRef, useState } from "preact/hooks";
 
-import { Holdfast, type HoldfastError } from "../../client/src/index.ts";
+import { Holdfast, type HoldfastError, type wire } from "../../client/src/index.ts";
+import { Live } from "./live.ts";
+import { allows } from "./scopes.ts";
 
-export const ClientContext = createContext<Holdfast>(new Holdfast(""));
+export interface Session {
+  client: Holdfast;
+  about: wire.About;
+  live: Live;
+}
+
+export const SessionContext = createContext<Session>(undefined as never);
 
 export function useClient(): Holdfast {
-  return useContext(ClientContext);
+  return useContext(SessionContext).client;
+}
+
+export function useAbout(): wire.About {
+  return useContext(SessionContext).about;
+}
+
+/** What to add to a moment of the store to get one of the wall clock, in microseconds. */
+export function useOffset(): number {
+  return useAbout().wall_offset_us;
+}
+
+/** Says whether the token allows a verb on a thing. */
+export function useMay(): (kind: "queue" | "dict" | "lease" | "server", name: string, verb: string) => boolean {
+  const { scopes } = useAbout();
+  return (kind, name, verb) => allows(scopes ?? [], kind, name, verb);
 }
 
 /** The parts of the address behind `#/`. */
@@ -37,49 +60,53 @@ export interface Loaded<T> {
   reload: () => void;
 }
 
+const LEAST_MS = 700;
+
 /**
- * What `load` gives, read again after `reload`, when the topics have an event, and at the latest after `everyS` seconds if that is given.
- * Nothing is asked while nothing changes.
+ * What `load` gives, read again after `reload` and soon after a change of the topics, which may depend on what was read. Nothing is asked
+ * while nothing changes, nor while the page is hidden.
  */
-export function useLoaded<T>(load: () => Promise<T>, key: string, topics: readonly string[] = [], everyS?: number): Loaded<T> {
-  const client = useClient();
-  const [data, setData] = useState<T>();
+export function useLoaded<T>(load: () => Promise<T>, key: string, topics: readonly string[] | ((data: T) => readonly string[]) = []): Loaded<T> {
+  const { live } = useContext(SessionContext);
+  const [data, setData] = useState<{ key: string; found: T }>();
   const [error, setError] = useState<HoldfastError>();
   const [count, setCount] = useState(0);
+  const newest = useRef(load);
+  newest.current = load;
+  const followed = typeof topics === "function" ? (data ? topics(data.found) : []) : topics;
   const reload = () => setCount((before) => before + 1);
   useEffect(() => {
     let current = true;
-    load().then(
-      (found) => current && (setData(found), setError(undefined)),
+    newest.current().then(
+      (found) => current && (setData({ key, found }), setError(undefined)),
       (failed: HoldfastError) => current && setError(failed),
     );
     return () => {
       current = false;
     };
   }, [key, count]);
-  useEffect(() => {
-    const end = new AbortController();
-    for (const topic of topics) void follow(client, topic, end.signal, reload);
-    const timer = everyS === undefined ? undefined : setInterval(() => document.visibilityState === "visible" && reload(), everyS * 1000);
-    return () => {
-      end.abort();
-      clearInterval(timer);
-    };
-  }, [key]);
-  return { data, error, reload };
+  useEffect(() => followVisibly(live, followed, reload), [key, followed.join("\n")]);
+  return { data: data?.key === key ? data.found : undefined, error, reload };
 }
 
-/** Call back soon after each event of a topic, once for many that come together. */
-async function follow(client: Holdfast, topic: string, signal: AbortSignal, changed: () => void): Promise<void> {
-  let pending: ReturnType<typeof setTimeout> | undefined;
-  try {
-    for await (const _ of client.watch(topic, { signal })) {
-      pending ??= setTimeout(() => {
-        pending = undefined;
-        if (!signal.aborted) changed();
-      }, 300);
-    }
-  } catch {
-    // Not allowed, or the events are gone: the screen shows what it read.
-  }
+/** Call back at most so often, and for what happened while the page was hidden once it is seen again. */
+function followVisibly(live: Live, topics: readonly string[], changed: () => void): (() => void) | undefined {
+  if (!topics.length) return undefined;
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  let isMissed = false;
+  const soon = () => {
+    if (document.visibilityState === "hidden") isMissed = true;
+    else timer ??= setTimeout(() => ((timer = undefined), changed()), LEAST_MS);
+  };
+  const shown = () => {
+    if (isMissed && document.visibilityState === "visible") ((isMissed = false), soon());
+  };
+  document.addEventListener("visibilitychange", shown);
+  // What changed between the first look and the first wait is found by a second look.
+  const end = live.follow(topics, soon, soon);
+  return () => {
+    end();
+    clearTimeout(timer);
+    document.removeEventListener("visibilitychange", shown);
+  };
 }

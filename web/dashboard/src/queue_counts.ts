@@ -1,0 +1,54 @@
+/** The queues with their settings and sizes, and how the sizes changed while the page is open. */
+
+import type { Holdfast, wire } from "../../client/src/index.ts";
+
+export const PAGE = 50;
+const MOST = 200;
+
+export interface QueueRow {
+  settings: wire.Settings;
+  stats: wire.Stats;
+}
+
+/** A page of queues with their sizes, in one request. */
+export async function readQueues(client: Holdfast, options: { prefix?: string; after?: string | null; limit?: number } = {}): Promise<{ rows: QueueRow[]; more: boolean }> {
+  const { prefix = "", after = null, limit = PAGE } = options;
+  const page = { prefix, after, limit };
+  const answers = await client.together([{ type: "Names", kind: "queue", ...page }, { type: "Counts", ...page }]);
+  const [named, counted] = answers as [wire.Named, wire.Counted];
+  const stats = new Map(counted.queues.map((queue) => [queue.name, queue.stats]));
+  return { rows: named.settings.map((settings) => ({ settings, stats: stats.get(settings.name)! })), more: named.more ?? false };
+}
+
+/** The first queues of the store, for sums. */
+export function readAllQueues(client: Holdfast): Promise<{ rows: QueueRow[]; more: boolean }> {
+  return readQueues(client, { limit: MOST });
+}
+
+/** What changes when anything happens in these queues. */
+export function topicsOf(rows: readonly QueueRow[]): string[] {
+  return rows.map(({ settings }) => `watch:queue:${settings.name}`);
+}
+
+export interface Sums {
+  ready: number;
+  delayed: number;
+  leased: number;
+  dead: number;
+}
+
+export function sumsOf(rows: readonly QueueRow[]): Sums {
+  const sum = (field: keyof Sums) => rows.reduce((total, { stats }) => total + (stats[field] ?? 0), 0);
+  return { ready: sum("ready"), delayed: sum("delayed"), leased: sum("leased"), dead: sum("dead") };
+}
+
+const KEPT = 600;
+const samples = new Map<string, { times: number[]; sums: Sums[] }>();
+
+/** Remember sizes under a name, and give all that were remembered. */
+export function sampled(name: string, sums: Sums): { times: number[]; sums: Sums[] } {
+  const before = samples.get(name) ?? { times: [], sums: [] };
+  const after = { times: [...before.times, Date.now() / 1000].slice(-KEPT), sums: [...before.sums, sums].slice(-KEPT) };
+  samples.set(name, after);
+  return after;
+}

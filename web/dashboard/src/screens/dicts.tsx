@@ -1,0 +1,93 @@
+/** Dicts: their entries, edited under compare-and-set. */
+
+import { useState } from "preact/hooks";
+
+import { type Key, encodeKey } from "../../../client/src/index.ts";
+import { Act, Failure, Fields, Table, short } from "../parts.tsx";
+import { PAGE } from "../queue_counts.ts";
+import { to, useClient, useLoaded, useMay } from "../state.ts";
+
+export function Dicts() {
+  const client = useClient();
+  const [prefix, setPrefix] = useState("");
+  const [after, setAfter] = useState<string | null>(null);
+  const { data, error } = useLoaded(() => client.execute("Names", { kind: "dict", prefix, after, limit: PAGE }), `dicts ${prefix} ${after}`);
+  const rows = (data?.settings ?? []).map((one) => [<a href={to("dicts", one.name)}>{one.name}</a>]);
+  return (
+    <>
+      <h1>Dicts</h1>
+      <Fields button="Search" onSubmit={(fields) => (setAfter(null), setPrefix(fields["prefix"] ?? ""))}><label>Name begins with <input name="prefix" data-search /></label></Fields>
+      <Failure error={error} />
+      {data && <Table heads={["dict"]} rows={rows} empty="No dicts." />}
+      {data?.more && <button type="button" onClick={() => setAfter(data.settings.at(-1)!.name)}>Next page</button>}
+    </>
+  );
+}
+
+interface Edit {
+  key: Key | undefined;
+  revision: number;
+  value: string;
+}
+
+export function DictScreen({ name }: { name: string }) {
+  const client = useClient();
+  const dict = client.dict(name);
+  const [prefix, setPrefix] = useState("");
+  const [after, setAfter] = useState<Key>();
+  const [edited, setEdited] = useState<Edit>();
+  const mayWrite = useMay()("dict", name, "write");
+  const { data, error, reload } = useLoaded(
+    () => dict.entries({ limit: PAGE, ...(prefix ? { prefix } : {}), ...(after === undefined ? {} : { after }) }),
+    JSON.stringify([name, prefix, after]),
+    [`watch:dict:${name}`],
+  );
+  const rows = (data ?? []).map((entry) => [
+    <code>{encodeKey(entry.key)}</code>,
+    <code>{short(entry.value)}</code>,
+    entry.revision,
+    ...(mayWrite
+      ? [
+          <span class="acts">
+            <button type="button" onClick={() => setEdited({ key: entry.key, revision: entry.revision, value: JSON.stringify(entry.value, null, 2) })}>Edit</button>
+            <Act label="Delete" danger act={() => dict.delete(entry.key)} done={reload} confirm={`Delete ${encodeKey(entry.key)}?`} />
+          </span>,
+        ]
+      : []),
+  ]);
+  return (
+    <>
+      <h1>Dict {name}</h1>
+      <Failure error={error} />
+      <Fields button="Search" onSubmit={(fields) => (setAfter(undefined), setPrefix(fields["prefix"] ?? ""))}><label>Key begins with <input name="prefix" data-search /></label></Fields>
+      {mayWrite && <button type="button" onClick={() => setEdited({ key: undefined, revision: 0, value: "null" })}>New entry</button>}
+      {data && <Table heads={["key", "value", "revision", ...(mayWrite ? ["actions"] : [])]} rows={rows} empty="No entries." />}
+      {data?.length === PAGE && <button type="button" onClick={() => setAfter(data.at(-1)!.key)}>Next page</button>}
+      {edited && <Editor edited={edited} change={setEdited} save={(key, value) => dict.compareAndSet(key, edited.revision, value)} done={() => (setEdited(undefined), reload())} />}
+    </>
+  );
+}
+
+function Editor(props: { edited: Edit; change: (edit: Edit | undefined) => void; save: (key: Key, value: unknown) => Promise<boolean>; done: () => void }) {
+  const { edited, change } = props;
+  const [keyText, setKeyText] = useState('"new"');
+  const save = async () => {
+    const key = edited.key === undefined ? (JSON.parse(keyText) as Key) : edited.key;
+    if (!(await props.save(key, JSON.parse(edited.value)))) {
+      throw new Error(edited.revision ? "Another client has changed it meanwhile: close, and edit the newer value." : "There is an entry under this key already.");
+    }
+  };
+  return (
+    <form onSubmit={(event) => event.preventDefault()}>
+      <h2>{edited.key === undefined ? "New entry" : <>Edit <code>{encodeKey(edited.key)}</code>, revision {edited.revision}</>}</h2>
+      {edited.key === undefined && <label class="quiet">Key as JSON <input value={keyText} onInput={(event) => setKeyText(event.currentTarget.value)} /></label>}
+      <label class="quiet">Value as JSON
+        <textarea rows={8} cols={80} value={edited.value} onInput={(event) => change({ ...edited, value: event.currentTarget.value })} />
+      </label>
+      <div class="row">
+        <Act label="Save" act={save} done={props.done} />
+        <button type="button" onClick={() => change(undefined)}>Close</button>
+      </div>
+    </form>
+  );
+}

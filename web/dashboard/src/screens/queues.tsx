@@ -1,0 +1,42 @@
+/** All queues, a page at a time. */
+
+import { useState } from "preact/hooks";
+
+import { Badge, Failure, Fields, Table, age } from "../parts.tsx";
+import { readQueues, topicsOf } from "../queue_counts.ts";
+import { to, useClient, useLoaded } from "../state.ts";
+
+export function Queues() {
+  const client = useClient();
+  const [prefix, setPrefix] = useState("");
+  const [after, setAfter] = useState<string | null>(null);
+  const { data, error } = useLoaded(() => readQueues(client, { prefix, after }), `queues ${prefix} ${after}`, (found) => topicsOf(found.rows));
+  const rows = (data?.rows ?? []).map(({ settings, stats }) => [
+    <a href={to("queues", settings.name)}>{settings.name}</a>,
+    stats.ready ?? 0,
+    stats.delayed ?? 0,
+    stats.leased ?? 0,
+    stats.buffered ?? 0,
+    stats.dead ? <a class="bad" href={to("queues", settings.name, "dead")}>{stats.dead.toLocaleString("en")}</a> : 0,
+    age(stats.oldest_ready_s),
+    <>
+      {settings.paused && <Badge kind="warn">paused</Badge>}
+      {settings.policy?.groups && <Badge>{settings.policy.groups} groups</Badge>}
+      {settings.policy?.limit != null && <Badge>limit {settings.policy.limit}</Badge>}
+    </>,
+  ]);
+  return (
+    <>
+      <h1>Queues</h1>
+      <Failure error={error} />
+      <Fields button="Search" onSubmit={(fields) => (setAfter(null), setPrefix(fields["prefix"] ?? ""))}>
+        <label>Name begins with <input name="prefix" data-search /></label>
+      </Fields>
+      {data && <Table heads={["queue", "ready", "delayed", "in work", "buffered", "dead", "oldest ready", "settings"]} rows={rows} empty="No queues." />}
+      <div class="row">
+        {after !== null && <button type="button" onClick={() => setAfter(null)}>First page</button>}
+        {data?.more && <button type="button" onClick={() => setAfter(data.rows.at(-1)!.settings.name)}>Next page</button>}
+      </div>
+    </>
+  );
+}

@@ -1,0 +1,36 @@
+/** Schedules, with their last and next runs. */
+
+import { Act, Badge, Failure, Since, Table } from "../parts.tsx";
+import { to, useClient, useLoaded, useMay } from "../state.ts";
+
+const SCHEDULES = "holdfast-schedules";
+
+export function Schedules() {
+  const client = useClient();
+  const may = useMay();
+  const mayWrite = may("dict", SCHEDULES, "write");
+  const { data, error, reload } = useLoaded(() => client.schedules(), "schedules", [`watch:dict:${SCHEDULES}`]);
+  const rows = (data ?? []).map((one) => [
+    one.name,
+    <code>{one.rule}</code>,
+    one.tz,
+    <a href={to("queues", one.queue)}>{one.queue}</a>,
+    <Since at={one.last_run} />,
+    <Since at={one.next_run} />,
+    one.runs,
+    one.skipped + one.missed,
+    one.paused !== null ? <Badge kind="warn">paused {one.paused}</Badge> : one.is_orphan ? <Badge kind="warn">no code declares it</Badge> : one.served_by.length ? <Badge kind="good">active</Badge> : <Badge kind="bad">no worker of its queue</Badge>,
+    ...(mayWrite
+      ? [
+          <span class="acts">
+            {one.paused === null
+              ? <Act label="Pause" reason confirm={`Pause ${one.name}? Runs that pass meanwhile are missed.`} act={(reason) => client.steerSchedule(one.name, "pause", reason)} done={reload} />
+              : <Act label="Resume" act={() => client.steerSchedule(one.name, "resume")} done={reload} />}
+            {may("queue", one.queue, "put") && <Act label="Run now" act={() => client.steerSchedule(one.name, "run")} done={reload} />}
+          </span>,
+        ]
+      : []),
+  ]);
+  const heads = ["name", "rule", "time zone", "queue", "last run", "next run", "runs", "left out", "state", ...(mayWrite ? ["actions"] : [])];
+  return <><h1>Schedules</h1><Failure error={error} />{data && <Table heads={heads} rows={rows} empty="No schedules." />}</>;
+}
