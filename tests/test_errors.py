@@ -17,7 +17,7 @@ from holdfast.surfaces.localqueue import PersistentRetryExhausted, QueueStoreLoc
 
 INTERNAL = ("holdfast.__main__", "holdfast.cli", "holdfast.stores", "holdfast.testing", "holdfast.integrations.django")
 
-ARGUMENTS = {"str": "text", "int": 3, "float": 1.5, "str | PathLike[str]": "a/path"}
+ARGUMENTS = {"str": "text", "int": 3, "float": 1.5, "str | PathLike[str]": "a/path", "collections.abc.Mapping[int, BaseException]": {}}
 """What constructors are given, by the type they ask for; what has a default is left out."""
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from msgspec import json
 
-from holdfast import ControlPlaneClient, Queue
+from holdfast import ControlPlaneClient, Lock, Queue
 from holdfast.cli.doctor.findings import clock, durability
 from holdfast.stores import Guarantees
 from holdfast.stores.sqlite.store import SqliteStore
@@ -66,3 +66,13 @@ def test_the_settings_of_the_engine_decide_what_is_said_about_durability(guarant
 
 def test_clocks_that_differ_are_a_warning() -> None:
     assert (clock(10_000_000, 11_000_000).level, clock(10_000_000, 70_000_000).level) == ("ok", "warning")
+
+
+def test_a_lock_that_is_held_for_long_is_named_with_its_holder(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with ControlPlaneClient(url) as client:
+        Lock("report", client=client, lease_s=600, holder="host-3").acquire()
+    assert all("report" not in finding["about"] for finding in findings(url))
+    monkeypatch.setattr("holdfast.cli.doctor.findings.OLD_S", -1.0)
+    (warning,) = [finding for finding in findings(url) if finding["about"] == "lock report"]
+    assert "is held by host-3" in warning["finding"]
+    assert "holdfast lock break report" in warning["remedy"]

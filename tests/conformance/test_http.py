@@ -4,18 +4,26 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.testing.conformance import CopyConformance, FaceConformance, FileConformance, ForTasks, StoreConformance, StoreFactory
+from holdfast.testing.conformance import (
+    CopyConformance,
+    FaceConformance,
+    FileConformance,
+    ForTasks,
+    PolicyConformances,
+    StoreConformance,
+    StoreFactory,
+)
 from tests.conformance.factories import HttpFactory, MemoryFactory, PostgresFactory, SqliteFactory, TenantFactory
 
 
-class TestHttpOverMemory(StoreConformance, CopyConformance):
+class TestHttpOverMemory(StoreConformance, PolicyConformances, CopyConformance):
     @pytest.fixture
     def factory(self) -> StoreFactory:
         return HttpFactory(MemoryFactory())
 
 
 @pytest.mark.verify
-class TestHttpInANamespace(StoreConformance):
+class TestHttpInANamespace(StoreConformance, PolicyConformances):
     @pytest.fixture
     def factory(self) -> StoreFactory:
         return TenantFactory(MemoryFactory())

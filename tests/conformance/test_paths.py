@@ -16,7 +16,8 @@ from holdfast.stores.memory import MemoryStore
 from holdfast.stores.postgres.calls import Calls
 from holdfast.stores.redis import requests
 from holdfast.stores.sqlite.fast import commands as fast
-from holdfast.testing.differential import Opens, run
+from holdfast.stores.sqlite.fast.lanes import claim_from_lanes, put_in_lanes
+from holdfast.testing.differential import Opens, draws_policies, run
 from tests.conformance.factories import LmdbFactory, MemoryFactory, PostgresFactory, RedisFactory, SqliteFactory
 from tests.conformance.plain import switch_off
 from tests.postgres import empty_postgres_url
@@ -27,6 +28,7 @@ SEEDS = range(10)
 STEPS = 200
 FAST_LEAST = {"memory": 0.4, "sqlite": 0.4, "lmdb": 0.4, "redis": 0.4, "postgres": 0.4}
 FULL_LEAST = 0.1
+LANED_LEAST = 10
 
 Paths = Counter[str]
 Makes = Callable[[int], Opens]
@@ -119,6 +121,25 @@ def test_random_histories_take_the_fast_paths_and_the_full_rules(name: str, path
     taken = paths["fast"] + paths["full"]
     share = paths["fast"] / taken
     assert FAST_LEAST[name] <= share <= 1 - FULL_LEAST, f"{share:.0%} of {taken:,} puts, claims and settlings took the fast path"
+
+
+def test_random_histories_take_the_fast_path_of_groups(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Each part of it is taken, and left to the full rules, in histories of queues with policies."""
+    taken: Counter[str] = Counter()
+
+    def counted_by(name: str, act: Callable[..., Any]) -> Callable[..., Any]:
+        def count_and_act(*arguments: Any) -> Any:
+            found = act(*arguments)
+            taken[f"{name}, {'full' if found is None else 'fast'}"] += 1
+            return found
+
+        return count_and_act
+
+    monkeypatch.setattr(fast, "put_in_lanes", counted_by("put", put_in_lanes))
+    monkeypatch.setattr(fast, "claim_from_lanes", counted_by("claim", claim_from_lanes))
+    for seed in [seed for seed in range(40) if draws_policies(seed)]:
+        run(SqliteFactory(folder(tmp_path, seed)), seed, STEPS)
+    assert min(taken[name] for name in ("put, fast", "put, full", "claim, fast", "claim, full")) >= LANED_LEAST, taken
 
 
 @pytest.mark.parametrize("name", [name for name in FAST_LEAST if name != "memory"])

@@ -19,7 +19,6 @@ from holdfast.schedules.definition import entry_for
 from holdfast.schedules.entries import ORPHAN_US, REMOVED_US, SCHEDULES, shown
 from holdfast.schedules.rules import SECOND, Cron
 from holdfast.stores import Store
-from holdfast.stores.memory import MemoryStore
 from holdfast.testing.clock import START_US, FakeClock
 from tests.copying.test_every_store import KINDS
 
@@ -164,10 +163,17 @@ class Careless(Dying):
         return super().execute(without_compare(command))
 
 
-def year(make: Callable[[Store, random.Random], Any], zone: str) -> tuple[list[str], list[str]]:
-    """The runs of a year of a nightly schedule with three tickers that die, consumed at once, and the runs that the rule has."""
+TICKERS = 8
+
+ZONES = ["Europe/Vienna", "Australia/Lord_Howe", "Asia/Kathmandu", "UTC"]
+
+ON_EVERY_STORE = [pytest.param(kind, marks=() if kind == "memory" else pytest.mark.verify) for kind in KINDS]
+
+
+def year(make: Callable[[Store, random.Random], Any], zone: str, kind: str, folder: Path) -> tuple[list[str], list[str]]:
+    """The runs of a year of a nightly schedule with eight tickers that die, consumed at once, and the runs that the rule has."""
     clock, rng = FakeClock(), random.Random(zone)
-    store = MemoryStore(clock=clock)
+    store = KINDS[kind](folder / "store", clock)
     client = ControlPlaneClient.on(store)
     Schedule("nightly", "30 2 * * *", ("jobs", 1), tz=zone, catch_up="all", overlap="allow", client=client).save()
     jobs, put, rule, moment = Queue[int]("jobs", client=client), list[str](), Cron("30 2 * * *", zone), START_US
@@ -178,7 +184,7 @@ def year(make: Callable[[Store, random.Random], Any], zone: str) -> tuple[list[s
         clock.advance((following - moment) / SECOND)
         moment = following
         expected.append(f"nightly@{shown(moment)}")
-        tickers = [Ticker(make(store, rng), f"ticker-{number}") for number in range(3)]
+        tickers = [Ticker(make(store, rng), f"ticker-{number}") for number in range(TICKERS)]
         looks = [(ticker, schedule_of(store, "nightly")) for ticker in tickers]
         for ticker, stored in looks:
             assert stored is not None
@@ -200,15 +206,17 @@ def _consumed(jobs: Queue[int]) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("zone", ["Europe/Vienna", "Australia/Lord_Howe", "Asia/Kathmandu", "UTC"])
-def test_a_year_over_both_changes_of_the_clock_has_each_run_once(zone: str) -> None:
-    put, expected = year(Dying, zone)
+@pytest.mark.parametrize("zone", ZONES)
+@pytest.mark.parametrize("kind", ON_EVERY_STORE)
+def test_a_year_over_both_changes_of_the_clock_has_each_run_once(kind: str, zone: str, tmp_path: Path) -> None:
+    put, expected = year(Dying, zone, kind, tmp_path)
     assert set(put) <= set(expected)
     assert len(put) == len(set(put)), "none twice"
-    # What all three died over is caught up with the night after.
+    # What all of them died over is caught up with the night after.
     assert len(expected) - len(put) <= 1
 
 
-def test_control_without_the_comparison_runs_are_put_twice() -> None:
-    put, _ = year(Careless, "Europe/Vienna")
+@pytest.mark.parametrize("kind", ON_EVERY_STORE)
+def test_control_without_the_comparison_runs_are_put_twice(kind: str, tmp_path: Path) -> None:
+    put, _ = year(Careless, "Europe/Vienna", kind, tmp_path)
     assert len(put) > len(set(put))

@@ -7,7 +7,7 @@ import pytest
 import urllib3
 from msgspec import json, to_builtins
 
-from holdfast.commands import Change, Claim, Clear, Command, Configure, LowerFences, Move, Prune, Put, Read, Settle, Together, Write
+from holdfast.commands import Break, Change, Claim, Clear, Command, Configure, LowerFences, Move, Prune, Put, Read, Settle, Together, Write
 from holdfast.errors import HoldfastError, NotAllowed, Refused
 from holdfast.server.audit import KEPT_S, Audited, audit_page, read_audit
 from holdfast.server.auth.tokens import id_of
@@ -59,6 +59,8 @@ def test_every_administrative_act_is_written_down_with_who_did_it(served: Served
     store.execute(Clear("queue", "jobs"))
     store.execute(LowerFences("d"))
     store.execute(Prune(keep=5))
+    store.execute(Break(None, '["lock","k"]', "its host is gone"))
+    store.execute(Break("d", "k", "its host is gone", token=7))
     store.close()
     assert told(inner) == [
         ("configure", "queue:jobs"),
@@ -69,7 +71,10 @@ def test_every_administrative_act_is_written_down_with_who_did_it(served: Served
         ("clear", "queue:jobs"),
         ("lower fences", "dict:d"),
         ("prune", "log"),
+        ("break", 'lease:["lock","k"]'),
+        ("break", "dict:d"),
     ]
+    assert acts(inner)[-1].facts == {"key": "k", "reason": "its host is gone", "token": 7}
     first = acts(inner)[1]
     assert (first.who, first.where, first.namespace, first.facts) == (f"token {id_of(token)}", "127.0.0.1", "acme", {"paused": True})
     assert token not in str(acts(inner))

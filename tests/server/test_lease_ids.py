@@ -7,8 +7,8 @@ import pytest
 
 from holdfast import Lock
 from holdfast.client import ControlPlaneClient
-from holdfast.commands import Acquire, Command, LeaseName, Look, Release, Together
-from holdfast.errors import LeaseHeld
+from holdfast.commands import Acquire, Break, Command, LeaseName, Leases, Look, Release, Together
+from holdfast.errors import LeaseHeld, NotAllowed
 from holdfast.records import Lease
 from holdfast.stores import Store
 from holdfast.stores.http.store import HttpStore
@@ -40,7 +40,8 @@ def seen_by(other: Store) -> list[Lease]:
     looked = other.execute(Look(None, ["k"])).leases[0]
     in_step = other.execute(Together([Look(None, ["k"])]))[0].leases[0]
     assert looked is not None
-    seen = [other.execute(THEIRS).lease, looked.lease, in_step.lease]
+    listed, listed_in_step = other.execute(Leases()), other.execute(Together([Leases()]))[0]
+    seen = [other.execute(THEIRS).lease, looked.lease, in_step.lease, listed.held[0].leases[0], listed_in_step.held[0].leases[0]]
     refused: list[Command[Any]] = [THEIRS.strictly(), Together([THEIRS])]
     for command in refused:
         with pytest.raises(LeaseHeld) as held:
@@ -56,6 +57,13 @@ def test_another_caller_sees_who_holds_a_lease_and_not_its_id(stores: tuple[Stor
         assert SECRET not in repr(lease)
         assert lease.is_under(SECRET), "whoever knows the id can tell"
         assert not lease.is_under("another")
+
+
+def test_whoever_breaks_a_lease_does_not_learn_its_id(stores: tuple[Store, Store]) -> None:
+    holder, other = stores
+    with pytest.raises(NotAllowed, match="lease:k:manage"):
+        other.execute(Break(None, "k", "why"))
+    assert holder.execute(Acquire(None, "k", "me", SECRET, 60)).lease.lease_id == SECRET, "it is held as before"
 
 
 def test_another_caller_cannot_release_a_lease_by_what_they_see(stores: tuple[Store, Store]) -> None:

@@ -8,6 +8,7 @@ from msgspec import Raw, json
 
 from holdfast.commands import Browse, Browsed, Change, Changes, Claim, Item, Put, Read, Together, Write
 from holdfast.server.long_answers import LONG_BYTES, encode, encode_long
+from holdfast.stores.http.protocol import Heard, Waited
 from holdfast.stores.http.store import HttpStore
 from holdfast.stores.memory import MemoryStore
 from tests.server.serving import Served
@@ -80,3 +81,12 @@ def test_a_client_reads_a_long_answer_as_any_other(store: MemoryStore) -> None:
 def test_what_is_empty_is_an_empty_list() -> None:
     assert asyncio.run(encode_long([])) == [b"[]"]
     assert asyncio.run(encode_long(Browsed([]))) != []
+
+
+@pytest.mark.anyio
+async def test_the_answer_to_a_wait_on_many_topics_is_encoded_in_pieces_too() -> None:
+    waited = Waited([Heard(f"key:jobs:{number}-{'x' * 600}", "mark:1", number % 2 or None) for number in range(2_000)], ["dict:refused"])
+    pieces = await encode_long(waited)
+    assert len(pieces) > 4
+    assert max(map(len, pieces)) < 2 * LONG_BYTES
+    assert b"".join(pieces) == encode(waited)

@@ -14,6 +14,7 @@ from holdfast import ControlPlaneClient, Dict, NotAllowed, Queue, connect
 from holdfast.commands import (
     Acquire,
     BeginImport,
+    Break,
     Browse,
     Change,
     Changes,
@@ -22,6 +23,7 @@ from holdfast.commands import (
     Command,
     Configure,
     Count,
+    Counts,
     EndImport,
     Extend,
     Fences,
@@ -29,6 +31,7 @@ from holdfast.commands import (
     Import,
     Item,
     LeaseName,
+    Leases,
     Length,
     Look,
     LowerFences,
@@ -117,6 +120,8 @@ def commands(name: str, other: str, key: str) -> list[Command[Any]]:
         Browse(name, state="dead"),
         Browse(other),
         Count(name),
+        Counts(name[:1]),
+        Counts(),
         Groups(name),
         Write(name, [Change("k", value=ONE), Change("n", do="increment", by=1)]),
         Read(name),
@@ -133,6 +138,7 @@ def commands(name: str, other: str, key: str) -> list[Command[Any]]:
         Acquire(None, key, "you", "m", 60.0, capacity=1, in_line_s=5.0),
         Acquire(None, key, "you", "n", 60.0, capacity=1, all_or_none=True),
         Look(None, [key]),
+        *listings(name, key),
         Resize(key, 2),
         Resize(key, None),
         Names("queue"),
@@ -144,6 +150,16 @@ def commands(name: str, other: str, key: str) -> list[Command[Any]]:
         Clear("dict", name, drop=True),
         Together([Put(name, [Item("c", ONE)]), Write(other, [Change("k", value=ONE)]), Count(name), Names("queue")]),
         Prune(keep=1),
+    ]
+
+
+def listings(name: str, key: str) -> list[Command[Any]]:
+    return [
+        Leases(None, prefix=key[:1]),
+        Leases(name),
+        Leases(),
+        Break(None, key, "why"),
+        Break(name, "k", "why"),
     ]
 
 
@@ -238,13 +254,13 @@ def test_what_the_server_keeps_is_under_no_name_that_a_caller_can_say(acme: Http
     assert names == {" acme/jobs", " acme/dead", AUDIT}
 
 
-LEASES = Acquire | Renew | Release | Resize | Look | Changes
+LEASES = Acquire | Renew | Release | Resize | Look | Leases | Break | Changes
 
 
 def says(command: Command[Any], name: str) -> bool:
     """Whether the command names it: by itself, or behind the kind in a topic."""
     text = json.encode(command).decode()
-    return f'"{name}"' in text or f':{name}"' in text or (isinstance(command, Names) and command.prefix == name[:1])
+    return f'"{name}"' in text or f':{name}"' in text or (isinstance(command, Names | Counts | Leases) and command.prefix == name[:1])
 
 
 @pytest.mark.parametrize("name", [TOKENS, AUDIT, " acme/jobs", " "])
@@ -368,7 +384,7 @@ def test_the_default_namespace_is_what_a_store_has_without_a_server(default: Htt
 
 def test_all_commands_that_list_names_hide_those_of_other_namespaces_from_the_default_one() -> None:
     listing = {route.command for route in ROUTES if "listed" in route.command.named.__code__.co_names}
-    assert listing == {Names} < set(LISTING) == {Names, Together}
+    assert listing == {Names, Leases, Counts} < set(LISTING) == {Names, Leases, Counts, Together}
 
 
 def test_a_url_with_a_namespace_works_wherever_a_url_does(served: Served, acme: HttpStore) -> None:

@@ -12,7 +12,8 @@ from msgspec import json
 
 from holdfast import ControlPlaneClient, Queue, Worker, connect
 from holdfast.commands import Change, Claim, Move, Put, Puts, Settle, Write
-from holdfast.server.metrics import COMMANDS, NAMESPACES, OTHER, QUEUES, QUEUES_IN_ALL, Metrics
+from holdfast.meters import OTHER
+from holdfast.server.metrics import COMMANDS, NAMESPACES, QUEUES, QUEUES_IN_ALL, Metrics
 from holdfast.server.process.logs import JsonLines, TextLines
 from holdfast.stores.http.store import HttpStore
 from holdfast.stores.memory import MemoryStore

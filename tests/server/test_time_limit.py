@@ -35,6 +35,8 @@ SHORTER_S = 0.000_001
 """Less than several commands take in memory."""
 
 MANY: dict[str, Any] = {"queue": "many", "items": [{"id": str(number), "value": number} for number in range(MESSAGES)]}
+SOUGHT = {"queue": "jobs", "which": {"error_contains": "nowhere"}}
+"""It goes through all messages, which a count does not."""
 COUNTS = {"commands": [{"type": "Count", "queue": "jobs"}] * 10}
 
 
@@ -82,8 +84,8 @@ def sqlite(tmp_path: Path) -> Iterator[SqliteStore]:
 
 
 def test_sqlite_ends_a_statement_in_the_middle(sqlite: SqliteStore) -> None:
-    served = Served(sqlite, Options(command_s=SHORT_S))
-    assert ask(served, "/v1/count", {"queue": "jobs"})[0] == 408
+    served = Served(sqlite, Options(command_s=SHORT_S / 10))
+    assert ask(served, "/v1/browse", SOUGHT)[0] == 408
     assert ask(served, "/v1/put", MANY)[0] == 408
     assert sqlite.execute(Browse("many")).messages == []
     assert sqlite.execute(Put("jobs", [item("last")])).created == [True]

@@ -42,9 +42,45 @@ LANES = [
     ),
     TextMutant(
         "leaves delayed messages out of line",
-        r"queue\.joins\[message\] = true\n    end\n  end\n  plan",
+        r"queue\.joins\[message\] = \"due\"\n    end\n  end\n  plan",
         "end\n  end\n  plan",
         "test_a_delayed_message_joins_its_group_when_it_is_due",
+    ),
+    TextMutant(
+        "forgets the order where priorities age",
+        r"local rank = policy\.order == \"lifo\" and -position or position",
+        "local rank = not policy.aging_s and policy.order == 'lifo' and -position or position",
+        "test_the_last_come_first_also_where_priorities_age",
+    ),
+    TextMutant(
+        "keeps what ends when nothing is kept any more",
+        r"ipairs\(not kept_s and ended or \{\}\)",
+        "ipairs({})",
+        "test_what_ends_when_nothing_is_kept_any_more_is_gone",
+    ),
+    TextMutant(
+        "frees no place under a limit that is no more",
+        r"\n    load_rules\(\)\.untie\(queue, message\)[^\n]*",
+        "\n    if rules_of(queue) then load_rules().untie(queue, message) end",
+        "test_a_claim_under_a_limit_that_is_no_more_is_counted_no_more",
+    ),
+    TextMutant(
+        "refreshes no lane when claims are counted",
+        r"    if lane then\n      found\.touch\(queue, lane\.name, 0\)\n    end\n",
+        "",
+        "test_groups_follow_limits_that_come_and_go_at_once",
+    ),
+    TextMutant(
+        "is careful for lanes that gave nothing",
+        r"careful or \(lane\.given > 0 and \(rate or limit\)\)",
+        "careful or rate or limit",
+        "test_only_groups_that_gave_something_make_a_claim_careful",
+    ),
+    TextMutant(
+        "tells of held groups last",
+        r"    hold_groups\(endings\)\n(    for _, name in ipairs\(places\) do\n(?:      [^\n]*\n)*    end\n)",
+        r"\1    hold_groups(endings)\n",
+        "test_a_group_that_is_held_is_told_of_before_its_message_is_moved",
     ),
     TextMutant(
         "wakes no lane",

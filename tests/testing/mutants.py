@@ -307,7 +307,7 @@ MUTANTS = [
     ),
     Mutant("writes effects before causes", Tx, "append", effects_first, "test_a_burial_elsewhere_is_an_event_of_both_queues"),
     Mutant("forgets a fence with its entry", Tx, "entries", entries_alone, "test_a_fence_stays_after_a_delete"),
-    Mutant("takes any fence", Write, "_refuse_high_fences", nothing, "test_a_fence_above_every_token_is_refused_and_nothing_is_written"),
+    Mutant("takes any fence", Write, "_refuse_foreign_fences", nothing, "test_a_fence_above_every_token_is_refused_and_nothing_is_written"),
     Mutant("lowers no fence", Tx, "fenced", lambda *_: iter(()), "test_a_fence_that_is_too_high_can_be_lowered_and_no_other_is"),
     Mutant("lowers every fence", LowerFences, "check", lambda *_: 1, "test_a_fence_that_is_too_high_can_be_lowered_and_no_other_is"),
     Mutant("looks at no fence", Tx, "entries", without_fences, "test_a_write_under_a_lower_token_is_refused"),
@@ -424,7 +424,7 @@ MUTANTS = [
     Mutant(
         "ends every lease at once", Lease, "held_at", lambda *_: False, "test_a_held_lease_is_not_granted_and_the_answer_says_who_holds_it"
     ),
-    Mutant("drops a dict and keeps its leases", Tx, "scan_leases", lambda *_: iter(()), "test_dropping_the_dict_ends_its_leases"),
+    Mutant("drops a dict and keeps its leases", Tx, "leases_of", lambda *_: iter(()), "test_dropping_the_dict_ends_its_leases"),
     Mutant(
         "tells of new values by id alone",
         putting,
@@ -454,7 +454,7 @@ MUTANTS = [
     Mutant(
         "seals whatever was written meanwhile", copying.Seal, "check", nothing, "test_a_source_that_is_written_to_meanwhile_is_not_sealed"
     ),
-    Mutant("copies while leases are held", Tx, "scan_leases", lambda *_: iter(()), "test_a_source_with_a_lease_is_not_copied"),
+    Mutant("copies while leases are held", Tx, "all_leases", lambda *_: iter(()), "test_a_source_with_a_lease_is_not_copied"),
     Mutant("overwrites what is there", copying.Import, "_refuse_taken", nothing, "test_a_merge_refuses_an_entry_that_is_in_both"),
     Mutant("forgets how far it came", Tx, "save_copying", at_its_beginning, "test_an_interrupted_copy_goes_on_where_it_was"),
     Mutant(

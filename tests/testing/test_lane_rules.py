@@ -84,7 +84,7 @@ def came_back(_tx: Transaction, left: Sequence[Message], entered: Sequence[Messa
     return bool(left and entered)
 
 
-def never_saved(_tx: Transaction, _policy: object, saved: Sequence[Lane], _number: int | None = None) -> list[Lane]:
+def never_saved(_tx: Transaction, _policy: object, saved: Sequence[Lane], *_rest: object) -> list[Lane]:
     return list(saved)
 
 

@@ -5,7 +5,7 @@ import sqlite3
 from collections.abc import AsyncGenerator, Generator, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, assert_type
+from typing import Any, Literal, assert_type
 
 from sqlalchemy import Connection
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncSession
@@ -29,8 +29,10 @@ from holdfast import (
     Explanation,
     Fence,
     JobContext,
+    LeaseGrant,
     LeaseHeld,
     LeaseHolder,
+    LeaseInfo,
     Limiter,
     Lock,
     MessageId,
@@ -260,6 +262,8 @@ def leases(shared: Dict[Job]) -> None:
     with shared.locked("a", holder="h", wait_timeout_s=1.0, poll_interval_s=0.5, default_value=Job("x")) as locked:
         assert_type(locked, DictLock[Job])
     assert_type(shared.try_become_leader("a", holder="h", default_value=Job("x"), auto_renew=True), DictLock[Job] | None)
+    assert_type(shared.leases(limit=10), Sequence[LeaseInfo])
+    assert_type(shared.break_lease("a", "stuck", token=7), Sequence[LeaseGrant])
 
 
 def locks(client: ControlPlaneClient) -> None:
@@ -275,6 +279,8 @@ def locks(client: ControlPlaneClient) -> None:
     assert_type(lock.acquire(wait_timeout_s=1.0), DictLock[Any])
     assert_type(lock.try_acquire(), DictLock[Any] | None)
     assert_type(lock.holding(), LeaseHolder | None)
+    assert_type(lock.kind, Literal["lock", "election", "semaphore", "rwlock"])
+    assert_type(lock.break_("stuck", token=7), Sequence[LeaseGrant])
     Lock("backup", fair=True, in_line_s=5.0, max_waiters=10, client=client)
 
 

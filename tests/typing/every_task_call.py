@@ -3,11 +3,13 @@
 import sqlite3
 from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import Any, assert_type
+from typing import Any, Never, assert_type
 
 from msgspec import Raw
 
 from holdfast import (
+    BatchFailed,
+    BatchTask,
     Bound,
     Call,
     Consumer,
@@ -24,7 +26,7 @@ from holdfast import (
     Task,
     Tasks,
     TaskSchedule,
-    TaskWorker,
+    Worker,
     aio,
     current_job,
 )
@@ -54,6 +56,15 @@ def take(value: int) -> str:
     return str(value)
 
 
+@app.batch(size=100, within_s=0.5, queue="index", max_attempts=5)
+def index(pages: list[str]) -> list[int]:
+    return [len(page) for page in pages]
+
+
+@app.batch()
+async def forget(pages: list[int]) -> None: ...
+
+
 def tasks() -> None:
     assert_type(post("ann", text="hi"), int)
     assert_type(post.put("ann", text="hi"), Job[int])
@@ -76,7 +87,8 @@ def tasks() -> None:
     assert_type(take(1), str)
     assert_type((take.options.queue, take.function(1), take.queue, take.client), tuple[str, str, str, ControlPlaneClient])
     assert_type(take.job("id"), Job[str])
-    assert_type(app.worker(queues=["default"], concurrency=8), TaskWorker)
+    assert_type(app.worker(queues=["default"], concurrency=8), Worker[Never, Any, Any])
+    assert_type(Worker.of_orders(app.worker().orders), Worker[Any, Any, Any])
     assert_type((app.name, app.queue, app.queues, app.client), tuple[str, str, list[str], ControlPlaneClient])
     assert_type(app.tasks, list[Task[..., Any, Any]])
     assert_type(app.schedule("@daily", post, "ann", text="x").options(tz="Europe/Vienna", name="daily"), TaskSchedule)
@@ -96,6 +108,20 @@ def tasks() -> None:
     assert_type(app.sync_schedules(prune=True), Synced)
     assert_type(app.flow("invoice").put(), Job[dict[str, Any]])
     app.run(until_empty=True, concurrency=2)
+
+
+def ended(job: JobContext) -> None:
+    job.done({"sent": 1}, connection=sqlite3.connect("app.db"))
+
+
+def batched() -> None:
+    assert_type(index, BatchTask[str, int, list[int]])
+    assert_type(index.put("a"), Job[int])
+    assert_type(index.using(delay_s=1.0).put("a"), Job[int])
+    assert_type(index.put_many([index.args("a"), index.args("b")]), list[Job[int]])
+    assert_type(index(["a", "b"]), list[int])
+    assert_type(forget.put(1), Job[None])
+    assert_type(BatchFailed({0: ValueError("no")}, results=[1, 2]).failed, dict[int, BaseException])
 
 
 def annotated(task: Task[[str], int, int], bound: Bound[[str], int], consumer: Consumer[int, str, str]) -> None:

@@ -28,3 +28,14 @@ send.put("ann", txt="hi")  # type: ignore[call-arg]
 send.put_many([render.args(3)])  # type: ignore[list-item]
 app.task(concurency=3)  # type: ignore[call-overload]
 app.schedule("@daily", send, 7)  # type: ignore[arg-type]
+app.worker().put(1)  # type: ignore[arg-type]
+
+
+@app.batch()
+def index(pages: list[str]) -> list[int]:
+    return [len(page) for page in pages]
+
+
+index.put(7)  # type: ignore[arg-type]
+index.put(["a", "b"])  # type: ignore[arg-type]
+app.batch(size=3)(send)  # type: ignore[arg-type]

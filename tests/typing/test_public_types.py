@@ -35,7 +35,6 @@ HANDLES = [
     "QueueWorkItem",
     "Together",
     "Task",
-    "TaskWorker",
     "Tasks",
     "Worker",
 ]

@@ -1,7 +1,7 @@
 """One token that tries everything it can for two minutes: ten honest clients go on, and the server stays small.
 
-It takes a machine on which nothing else runs. Where the server had to wait for a core without any attack, its times say nothing, and only
-what does not depend on them is judged.
+It takes a machine on which nothing else runs. Slices with and without the attack take turns, so other work disturbs both alike; a failure
+shows for how much of the time the server waited for a core.
 """
 
 import re
@@ -20,8 +20,6 @@ pytestmark = [pytest.mark.verify, pytest.mark.timeout(1_200)]
 PROGRAM = Path(__file__).parents[2] / "bench" / "hostile.py"
 TIMES = 3.0
 RSS_MIB = 500.0
-BUSY = 0.03
-"""A machine on which the server waits for a core for more of the time than this, without an attack, is too busy."""
 
 
 def measured(store: str, folder: Path, *options: str) -> dict[str, Any]:
@@ -51,11 +49,7 @@ def test_one_hostile_token_neither_stops_ten_honest_clients_nor_fills_the_memory
     assert figure(report, "failed honest requests")["ours"] == 0
     assert figure(report, "tracebacks in its log")["ours"] == 0
     assert figure(report, "memory of the server")["ours"] <= RSS_MIB
-    without = re.search(r"for a core for (\d+)% without", " ".join(report["notes"]))
-    assert without is not None
-    if int(without[1]) / 100 > BUSY:
-        pytest.skip(f"the server waited for a core for {without[1]}% of the time without an attack: times say nothing here")
-    assert figure(report, "all, p99 (")["ratio"] <= TIMES
+    assert figure(report, "all, p99 (")["ratio"] <= TIMES, report["notes"]
 
 
 def test_control_an_attack_that_was_not_tried_is_noticed(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from holdfast import ControlPlaneClient, Dict, Tasks, TaskWorker
+from holdfast import ControlPlaneClient, Dict, Tasks, Worker
 from holdfast.stores import Store
 from holdfast.testing.clock import FakeClock
 from holdfast.testing.jobs import Drain, Drained
@@ -26,7 +26,7 @@ class Bench:
         """Run what is due."""
         return self._drain(app, delayed=delayed)
 
-    def drain_workers(self, *workers: TaskWorker, delayed: bool = False) -> Drained:
+    def drain_workers(self, *workers: Worker[Any, Any, Any], delayed: bool = False) -> Drained:
         """Run what is due for these workers."""
         return self._drain(*workers, delayed=delayed)
 

@@ -4,7 +4,7 @@ import os
 import threading
 from typing import Any
 
-from holdfast import ControlPlaneClient, Task, Tasks, TaskWorker
+from holdfast import ControlPlaneClient, Task, Tasks, Worker
 
 app = Tasks("numbers", queue="numbers")
 
@@ -36,6 +36,6 @@ def on(client: ControlPlaneClient) -> dict[str, Task[..., Any, Any]]:
     return {task.name: other.task(name=task.name)(task.function) for task in app.tasks}
 
 
-def worker_on(client: ControlPlaneClient) -> TaskWorker:
+def worker_on(client: ControlPlaneClient) -> Worker[Any, Any, Any]:
     """The worker of the tasks, on a client."""
-    return TaskWorker(app.worker(concurrency=3).orders, client=client)
+    return Worker.of_orders(app.worker(concurrency=3).orders, client=client)

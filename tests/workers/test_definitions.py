@@ -14,7 +14,7 @@ import pytest
 from msgspec import Struct
 from pydantic import BaseModel
 
-from holdfast import ControlPlaneClient, Job, JobContext, Queue, Worker, worker
+from holdfast import ControlPlaneClient, Job, JobContext, Queue, Tasks, Worker, worker
 from holdfast.cli.run_workers import run_workers
 
 
@@ -227,3 +227,38 @@ def test_two_functions_of_a_queue_are_not_started_together(client: ControlPlaneC
         run_workers([Worker(a, "default", client=client), Worker(b, "default", client=client)], until_empty=True)
     run_workers([Worker(a, "default", client=client), Worker(a, "default", client=client)], until_empty=True)
     run_workers([Worker(a, "default", client=client), Worker(b, "other", client=client)], until_empty=True)
+
+
+CONSUMED = "from holdfast import Tasks\n\napp = Tasks(base_url='memory://two')\n\n@app.consumer('default')\ndef c(value): ...\n"
+
+
+def test_a_consumer_of_tasks_and_a_worker_cannot_share_a_queue(load: Callable[..., ModuleType]) -> None:
+    first = load(ONE, "first", "first.py")
+    with pytest.raises(ValueError, match=r"queue 'default' has the functions first\.a and second\.c"):
+        load(CONSUMED, "second", "second.py")
+    assert first.a.queue == "default"
+
+
+def test_a_worker_of_a_function_is_tasks_with_one_consumer(client: ControlPlaneClient) -> None:
+    def send(mail: str) -> str:
+        return mail.upper()
+
+    app = Tasks(client=client)
+    app.consumer("mail", results=True)(send)
+    short, long = worker("mail", client=client, results=True)(send), app.worker()
+    assert {type(short), type(long)} == {Worker}
+    assert short.orders.queues == long.orders.queues == ("mail",)
+    job = short.put("ann")
+    long.run(until_empty=True, signals=False)
+    assert job.result(timeout_s=0) == "ANN"
+
+
+def test_a_worker_of_tasks_has_no_function_of_its_own(client: ControlPlaneClient) -> None:
+    app = Tasks(client=client)
+
+    @app.task
+    def send(to: str) -> None: ...
+
+    made: Any = app.worker()
+    with pytest.raises(TypeError, match="has no function of its own: call and put its tasks"):
+        made.put(1)

@@ -22,19 +22,25 @@ def boundaries(kind: str, folder: Path, *, is_async: bool) -> tuple[int, int]:
     return fate.commands, fate.effects
 
 
-@pytest.mark.parametrize("is_async", [False, True])
-@pytest.mark.parametrize("kind", sorted(SAMPLES))
-def test_a_death_at_any_command_or_effect_changes_nothing(kind: str, tmp_path: Path, *, is_async: bool) -> None:
-    (tmp_path / "undisturbed").mkdir()
-    commands, effects = boundaries(kind, tmp_path / "undisturbed", is_async=is_async)
+def dies_everywhere(kind: str, folder: Path, *, is_async: bool, every: int) -> int:
+    """Let a process die at each of these boundaries; how many there were."""
+    (folder / "undisturbed").mkdir()
+    commands, effects = boundaries(kind, folder / "undisturbed", is_async=is_async)
     assert (commands >= 15, effects) == (True, 4)
     fates = [Fate(number, after=after) for number in range(1, commands + 1) for after in (False, True)]
     fates += [Fate(effect=number) for number in range(1, effects + 1)]
-    for number, fate in enumerate(fates[:: SAMPLES[kind]]):
-        clock, folder = FakeClock(), tmp_path / str(number)
-        folder.mkdir()
-        store = factory_of(kind, folder).make(clock)
+    for number, fate in enumerate(fates[::every]):
+        clock, own = FakeClock(), folder / str(number)
+        own.mkdir()
+        store = factory_of(kind, own).make(clock)
         try:
             Flow(store, clock, is_async=is_async).run(fate)
         finally:
             store.close()
+    return len(fates[::every])
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+@pytest.mark.parametrize("kind", sorted(SAMPLES))
+def test_a_death_at_any_command_or_effect_changes_nothing(kind: str, tmp_path: Path, *, is_async: bool) -> None:
+    assert dies_everywhere(kind, tmp_path, is_async=is_async, every=SAMPLES[kind])

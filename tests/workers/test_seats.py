@@ -19,7 +19,7 @@ def served(seats: Seats | None, queues: list[str], count: int) -> Counter[str]:
             room = count - len(running)
             taken = room if seats is None else seats.take(queue, room)
             if seats is not None and taken:
-                seats.claimed(queue, taken, taken)
+                seats.claimed(queue, taken, taken, is_dry=False)
             running += [queue] * taken
             started[queue] += taken
         ended = running.pop(0)
@@ -53,9 +53,9 @@ def test_in_order_a_later_queue_gets_nothing_while_an_earlier_one_has_work(count
 def test_what_others_leave_unused_is_lent_and_comes_back_when_a_job_ends() -> None:
     seats = made(4, {"a": 3, "b": 1}, ["a", "b"])
     assert seats.take("a", 4) == 3, "one is kept for the other, which may have work"
-    seats.claimed("a", 3, 0)
+    seats.claimed("a", 3, 0, is_dry=True)
     assert seats.take("b", 4) == 4, "a dry queue keeps none"
-    seats.claimed("b", 4, 4)
+    seats.claimed("b", 4, 4, is_dry=False)
     seats.hinted("a")
     assert seats.take("a", 4) == 0, "nothing is taken back by force"
     seats.ended("b", 1)

@@ -5,7 +5,6 @@
 Numbers that a store gives out (tokens, revisions, event numbers) need not be equal, but must be in the same order.
 """
 
-import re
 from bisect import bisect_left
 from collections.abc import Iterable
 from itertools import pairwise
@@ -13,29 +12,35 @@ from pathlib import Path
 from random import Random
 from typing import Any, Protocol
 
-from msgspec import Raw, Struct, json
+from msgspec import Struct, json
 from msgspec.structs import replace
 
 from holdfast.clock import Clock
-from holdfast.commands import AnyCommand, Browse, Changes, Command, Count, Extend, Groups, Look, Names, Prune, Read, Settle, Together, Write
+from holdfast.commands import (
+    AnyCommand,
+    Break,
+    Changes,
+    Command,
+    Extend,
+    Prune,
+    Settle,
+    Together,
+    Write,
+)
 from holdfast.commands.topics import queue_topic
 from holdfast.errors import HoldfastError
-from holdfast.records import Event, Receipt, State
+from holdfast.records import Receipt
 from holdfast.stores import Store
 from holdfast.stores.memory import MemoryStore
 from holdfast.testing.clock import FakeClock
-from holdfast.testing.random_leases import DICTS, LEASES
+from holdfast.testing.everything import everything, plain
 from holdfast.testing.random_policies import RULED_MAKERS, TENANTS
-from holdfast.testing.randomness import BEYOND, BUSY, GRAVE, MAKERS, PLAIN, QUEUES, RECENT, TOPICS, World, named
+from holdfast.testing.randomness import BEYOND, BUSY, GRAVE, MAKERS, PLAIN, QUEUES, World, named
 
-STATES: tuple[State, ...] = ("ready", "leased", "dead", "buffered", "done")
 NUMBERS = frozenset({"token", "revision", "index"})
 """Fields that hold a number which the store gave out."""
 OWN = frozenset({"n", "upto", "latest", "after", "fence", "turn", "last"})
 """Fields that are a store's own affair; a fence shows in what it refuses, and a turn in the order of claims."""
-
-RENAMED = re.compile(r"~\d+")
-"""Ends the id of a dead letter whose own was taken: a number of the store's own."""
 
 HINTED = tuple(queue_topic(queue) for queue in (*QUEUES, GRAVE, BUSY, TENANTS))
 """Topics on which claimers wait."""
@@ -48,7 +53,7 @@ def draws_policies(seed: int) -> bool:
     return seed % 20 >= 10
 
 
-RULED = ("memory", "sqlite", "lmdb")
+RULED = ("memory", "sqlite", "lmdb", "postgresql", "redis")
 """Stores that have groups and policies of queues."""
 
 LOOK_EVERY = 20
@@ -118,7 +123,7 @@ class Twins:
         translated = self._translated(step)
         expected, actual = _ask(self._oracle, step), _ask(self._store, translated)
         if not isinstance(step, Prune):
-            self._compare(_plain(expected), _plain(actual), "the answer")
+            self._compare(plain(expected), plain(actual), "the answer")
         self._compare_woken()
         return expected
 
@@ -132,7 +137,7 @@ class Twins:
 
     def look(self) -> None:
         """Compare all that is kept."""
-        expected, actual = (_everything(store, is_ruled=self.is_ruled) for store in (self._oracle, self._store))
+        expected, actual = (everything(store, is_ruled=self.is_ruled) for store in (self._oracle, self._store))
         for what, kept in expected.items():
             other = actual[what]
             if what.startswith("events of "):
@@ -162,6 +167,8 @@ class Twins:
                 return replace(command, receipts=[Receipt(r.queue, r.id, self._number(r.token)) for r in command.receipts])
             case Write():
                 return replace(command, changes=[self._translated_change(change) for change in command.changes])
+            case Break():
+                return replace(command, token=None if command.token is None else self._number(command.token))
             case Changes():
                 return replace(command, after=self._number(command.after) if command.after > 0 else command.after)
             case Together():
@@ -297,46 +304,3 @@ def _ask(store: Store, command: Command[Any]) -> object:
         return store.execute(command)
     except HoldfastError as error:
         return error
-
-
-def _plain(answer: Any) -> Any:
-    """An answer as lists, dicts and scalars, values byte for byte; of an error its name."""
-    if isinstance(answer, HoldfastError):
-        return f"raised {type(answer).__name__}"
-    if isinstance(answer, Struct):
-        plain = {name: _plain(getattr(answer, name)) for name in answer.__struct_fields__}
-        # How a store writes settings down is its own affair: no client gave it these bytes.
-        return plain | {"data": json.decode(answer.data)} if isinstance(answer, Event) and answer.event == "configured" else plain
-    if isinstance(answer, Raw):
-        answer = bytes(answer).decode()
-    if isinstance(answer, str):
-        return RENAMED.sub("~", answer)
-    if isinstance(answer, dict):
-        return {name: _plain(part) for name, part in answer.items()}
-    return [_plain(part) for part in answer] if isinstance(answer, list | tuple) else answer
-
-
-def _everything(store: Store, *, is_ruled: bool) -> dict[str, Any]:
-    """All that can be seen of a store."""
-    seen: dict[str, Any] = {}
-    if is_ruled:
-        seen["groups"] = _plain(store.execute(Groups(TENANTS)).lanes)
-    for queue in (*QUEUES, GRAVE, BUSY, "morgue", TENANTS):
-        for state in STATES if is_ruled else STATES[:-1]:
-            seen[f"{state} messages of queue {queue}"] = _plain(store.execute(Browse(queue, state=state, limit=10_000)).messages)
-        counted = store.execute(Count(queue))
-        average = counted.average_leased_s
-        # Moved off the middle between two thousandths, where the last bit of the sum decides.
-        rounded = None if average is None else round(average + 1e-7, 3)
-        seen[f"stats of {queue}"] = _plain(replace(counted, average_leased_s=rounded))
-    for name in (*DICTS, *RECENT):
-        seen[f"entries of {name}"] = _plain(store.execute(Read(name)).entries)
-    for kind in ("queue", "dict"):
-        seen[f"every {kind}"] = _plain(store.execute(Names(kind)).settings)
-    looked = store.execute(Look(None, LEASES)).leases
-    seen["holders"] = [None if one is None else [(lease.holder, lease.until) for lease in one.holders or [one.lease]] for one in looked]
-    for topic in (*TOPICS, queue_topic(TENANTS)):
-        events = store.execute(Changes(topic, limit=10_000)).events
-        # When a store notices that an entry is past its time is its own affair.
-        seen[f"events of {topic}"] = _plain([event for event in events if not (event.event == "expired" and topic.startswith("dict:"))])
-    return seen

@@ -9,11 +9,11 @@ from msgspec.structs import replace
 from holdfast._async.handles.queue import AsyncQueue
 from holdfast._async.handles.task import AsyncTask
 from holdfast._async.handles.tasks import AsyncTasks
-from holdfast._async.handles.worker import AsyncTaskWorker, AsyncWorker
+from holdfast._async.handles.worker import AsyncWorker
 from holdfast._sync.handles.queue import Queue
 from holdfast._sync.handles.task import Task
 from holdfast._sync.handles.tasks import Tasks
-from holdfast._sync.handles.worker import TaskWorker, Worker
+from holdfast._sync.handles.worker import Worker
 from holdfast.client import ControlPlaneClient
 from holdfast.codec import JSON, Codec
 from holdfast.commands import Browse, Claim, Read
@@ -23,7 +23,7 @@ from holdfast.workers.steps.rows import FOREVER_S, decode_head, head_key, steps_
 from holdfast.workers.task_options import arguments_of
 
 AnyQueue = Queue[Any] | AsyncQueue[Any]
-AnyWorker = TaskWorker | AsyncTaskWorker
+AnyWorker = Worker[Any, Any, Any] | AsyncWorker[Any, Any, Any]
 AnyTask = Task[..., Any, Any] | AsyncTask[..., Any, Any]
 
 ROUNDS = 1_000
@@ -66,7 +66,7 @@ class Drain:
 
     def _run(self, worker: AnyWorker) -> Drained:
         # For threads, whatever kind it is: a test has no event loop to run it on.
-        own = TaskWorker(replace(worker.orders, heartbeat_s=None), client=self._client)
+        own = Worker.of_orders(replace(worker.orders, heartbeat_s=None), client=self._client)
         own.run(until_empty=True, signals=False)
         return Drained(own.health.done, own.health.failed)
 
@@ -102,7 +102,7 @@ class AssertPut:
 
     def __call__(
         self,
-        queue: str | AnyQueue | AnyTask | Worker[Any, Any, Any] | AsyncWorker[Any, Any, Any],
+        queue: str | AnyQueue | AnyTask | AnyWorker,
         value: Any = MISSING,
         *,
         times: int | None = None,
@@ -144,7 +144,7 @@ class AssertPut:
         return [message for state in ("ready", "leased", "buffered") for message in queue.browse(state=state, limit=PAGE)]
 
 
-def _named(queue: str | AnyQueue | Worker[Any, Any, Any] | AsyncWorker[Any, Any, Any]) -> tuple[str, Codec]:
+def _named(queue: str | AnyQueue | AnyWorker) -> tuple[str, Codec]:
     if isinstance(queue, str):
         return queue, JSON
     if isinstance(queue, Worker | AsyncWorker):

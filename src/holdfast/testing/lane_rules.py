@@ -40,7 +40,7 @@ def _miscounted(settings: Settings, leased: list[Message]) -> list[str]:
 def _wrong_turn(lane: Lane, policy: Policy, line: list[Message], now: int) -> list[str]:
     """Whether the lane is as its rule says, but for what time did since it was last touched."""
     head = min(line, key=lambda message: (-message.level, message.rank or 0, message.n), default=None)
-    rule = refreshed(lane, policy, head, now, 1)
+    rule = refreshed(lane, policy, None if head is None else head.position, now, 1)
     is_due = lane.wakes is not None and lane.wakes <= now
     faults = []
     if lane.is_gone:

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Raw
 
-from holdfast.commands import Acquire, LeaseName, Release, Renew, Resize
+from holdfast.commands import Acquire, Break, LeaseName, Release, Renew, Resize
 
 if TYPE_CHECKING:
     from holdfast.testing.randomness import World
@@ -55,6 +55,11 @@ def share(world: "World") -> Acquire:
 
 def resize(world: "World") -> Resize:
     return Resize(world.chance.choice((SHARED, SHARED, "b")), world.chance.choice((None, None, 1, 3, 4)))
+
+
+def break_lease(world: "World") -> Break:
+    chance = world.chance
+    return Break(chance.choice((None, None, *DICTS)), chance.choice(LEASES), "to see what happens", chance.choice((None, world.number())))
 
 
 def renew(world: "World") -> Renew:

@@ -29,7 +29,7 @@ from holdfast.commands.acquired import Acquired
 from holdfast.records import Receipt, ReturnTo
 from holdfast.testing.clock import START_US
 from holdfast.testing.random_items import KEYS, item, plain_item
-from holdfast.testing.random_leases import DICTS, SHARED, acquire, release, renew, resize, share
+from holdfast.testing.random_leases import DICTS, SHARED, acquire, break_lease, release, renew, resize, share
 
 QUEUES = ("one", "two")
 GRAVE = "graves"
@@ -47,7 +47,10 @@ PLAIN = (0.0, 0.95, 0.95, 0.95)
 SIZES = (1, 1, 1, 1, 1, 1, 1, 1, 1, 3)
 """How many messages a plain command is about."""
 
-FILTERS = (Filter(), Filter(), Filter(older_than_s=3), Filter(error_contains="roke"), Filter(key_prefix='"'), Filter(label="red"))
+FILTERS = (
+    *(Filter(), Filter(), Filter(older_than_s=3), Filter(error_contains="roke"), Filter(key_prefix='"'), Filter(label="red")),
+    *(Filter(newer_than_s=3), Filter(error_class="broken"), Filter(value_contains="1")),
+)
 
 TOPICS = (
     *("queue:one", "queue:two", f"queue:{GRAVE}", f"queue:{BUSY}", "dict:config", "dict:state"),
@@ -277,6 +280,7 @@ MAKERS: dict[str, tuple[Callable[[World], AnyCommand], int]] = {
     "together": (together, 8),
     "changes": (changes, 4),
     "prune": (prune, 1),
+    "break_lease": (break_lease, 2),
 }
 """How each kind of command is made, and how often it is."""
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from holdfast._async.flows import scheduling
 from holdfast._async.flows.ticking import AsyncTicker
 from holdfast._async.handles.queue import AsyncQueue
 from holdfast._async.handles.schedule import AsyncSchedule
@@ -94,13 +95,13 @@ async def test_they_are_listed_by_name_and_removed(client: ControlPlaneClient, b
 async def test_of_two_who_change_it_at_once_one_is_refused(
     client: ControlPlaneClient, beat: AsyncSchedule, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    stored = await beat._found(client.async_store)
+    stored = await scheduling.found(client.async_store, "beat")
     await beat.pause("first")
 
-    async def before(_: object) -> object:
+    async def before(*_: object) -> object:
         return stored
 
-    monkeypatch.setattr(beat, "_found", before)
+    monkeypatch.setattr(scheduling, "found", before)
     with pytest.raises(Refused, match="another caller"):
         await beat.pause("second")
 

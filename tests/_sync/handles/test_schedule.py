@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from holdfast._sync.flows import scheduling
 from holdfast._sync.flows.ticking import Ticker
 from holdfast._sync.handles.queue import Queue
 from holdfast._sync.handles.schedule import Schedule
@@ -87,13 +88,13 @@ def test_they_are_listed_by_name_and_removed(client: ControlPlaneClient, beat: S
 
 
 def test_of_two_who_change_it_at_once_one_is_refused(client: ControlPlaneClient, beat: Schedule, monkeypatch: pytest.MonkeyPatch) -> None:
-    stored = beat._found(client.store)
+    stored = scheduling.found(client.store, "beat")
     beat.pause("first")
 
-    def before(_: object) -> object:
+    def before(*_: object) -> object:
         return stored
 
-    monkeypatch.setattr(beat, "_found", before)
+    monkeypatch.setattr(scheduling, "found", before)
     with pytest.raises(Refused, match="another caller"):
         beat.pause("second")
 

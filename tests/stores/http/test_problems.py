@@ -31,7 +31,6 @@ OF_FLOWS: set[type[Exception]] = {
     errors.JobCancelled,
     errors.ResultMissing,
     errors.ResultNotKept,
-    errors.ScheduleMissing,
     errors.TimeLimitExceeded,
     errors.WorkerStopping,
     errors.ExecutionUnknown,

@@ -7,7 +7,7 @@ import pytest
 from msgspec import Struct
 
 from holdfast.commands import Changes
-from holdfast.errors import Compacted
+from holdfast.errors import Compacted, Refused
 from holdfast.stores import Store
 from holdfast.testing.conformance.asking import JOBS, claim, event_names, grant, put, read, release, settle, write
 
@@ -70,15 +70,27 @@ def check_restored(opening: Opening, lost: Lost) -> None:
     """Check the store after the backup has taken its place."""
     with opened(opening) as store:
         assert read(store) == {"k": "b"}, "control: it is the backup"
+        check_stale(store, lost)
         with pytest.raises(Compacted):
             store.execute(Changes(QUEUE, lost.index))
+        put(store, "first of the restored store")
+        check_stale(store, lost)
+        settle(store, claim(store))
         tokens = work(store, "g", "h")
         assert min(tokens) > max(lost.tokens), "a token went back"
-        assert not write(store, "k", "stale", fence=max(lost.tokens)).written, "a stale holder passed the fence"
+        check_stale(store, lost)
         check_watches(store, lost)
     with opened(opening) as store:
         check_watches(store, lost)
         assert min(work(store, "i")) > max(tokens)
+
+
+def check_stale(store: Store, lost: Lost) -> None:
+    """Check that who was given a token after the backup gets nothing in, not even where no newer token has written."""
+    for token in lost.tokens:
+        with pytest.raises(Refused):
+            write(store, "never fenced", "stale", fence=token)
+    assert "never fenced" not in read(store)
 
 
 def check_watches(store: Store, lost: Lost) -> None:

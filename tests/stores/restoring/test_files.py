@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.commands import Changes, Read
-from holdfast.errors import Compacted, StoreError
+from holdfast.errors import Compacted, Refused, StoreError
 from holdfast.stores.files import replaced
 from holdfast.stores.lmdb import numbers as lmdb_numbers
 from holdfast.stores.lmdb.store import LmdbStore
@@ -54,17 +54,21 @@ def test_an_lmdb_folder_put_back_hands_out_no_token_twice_and_its_watches_notice
 
 @pytest.mark.parametrize(
     ("method", "answer", "noticed"),
-    [("_leap", None, AssertionError), ("_was_skipped", False, pytest.fail.Exception), ("_was_skipped", True, Compacted)],
+    [("_leap", None, AssertionError), ("was_skipped", False, pytest.fail.Exception), ("was_skipped", True, Refused)],
 )
 def test_a_store_that_does_not_leap_or_does_not_look_is_noticed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str, answer: object, noticed: type[BaseException]
 ) -> None:
     monkeypatch.setattr(SqliteTransaction, method, lambda *_: answer)
     path, backup = tmp_path / "jobs.db", tmp_path / "backup.db"
-    lost = lose(lambda: SqliteStore(path), lambda: write_over(path, backup))
-    write_over(backup, path)
-    with pytest.raises(noticed):
+
+    def lose_and_check() -> None:
+        lost = lose(lambda: SqliteStore(path), lambda: write_over(path, backup))
+        write_over(backup, path)
         check_restored(lambda: SqliteStore(path), lost)
+
+    with pytest.raises(noticed):
+        lose_and_check()
 
 
 def test_a_folder_put_back_as_a_whole_is_noticed_too(tmp_path: Path) -> None:

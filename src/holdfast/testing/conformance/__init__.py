@@ -25,15 +25,18 @@ from holdfast.testing.conformance.dicts import DictConformance
 from holdfast.testing.conformance.events import EventConformance
 from holdfast.testing.conformance.factory import Conformance, ForTasks, StoreFactory
 from holdfast.testing.conformance.fences import FenceConformance
+from holdfast.testing.conformance.group_changes import GroupChangeConformance
 from holdfast.testing.conformance.group_copies import GroupCopyConformance
 from holdfast.testing.conformance.groups import GroupConformance
 from holdfast.testing.conformance.history import HistoryConformance
 from holdfast.testing.conformance.keys import KeyConformance
+from holdfast.testing.conformance.lease_lists import LeaseListConformance
 from holdfast.testing.conformance.leases import LeaseConformance
 from holdfast.testing.conformance.limits import LimitConformance
 from holdfast.testing.conformance.line import LineConformance
 from holdfast.testing.conformance.looking import LookConformance
 from holdfast.testing.conformance.policies import PolicyConformance
+from holdfast.testing.conformance.policy_changes import PolicyChangeConformance
 from holdfast.testing.conformance.puts import PutConformance
 from holdfast.testing.conformance.rates import RateConformance
 from holdfast.testing.conformance.redrive import RedriveConformance
@@ -76,6 +79,7 @@ class StoreConformance(
     RateConformance,
     FenceConformance,
     LeaseConformance,
+    LeaseListConformance,
     ShareConformance,
     EventConformance,
     TogetherConformance,
@@ -89,7 +93,14 @@ class StoreConformance(
     """Everything that every store must keep."""
 
 
-class PolicyConformances(GroupConformance, LimitConformance, PolicyConformance, HistoryConformance):
+class PolicyConformances(
+    GroupConformance,
+    GroupChangeConformance,
+    LimitConformance,
+    PolicyConformance,
+    PolicyChangeConformance,
+    HistoryConformance,
+):
     """What every store that has groups and policies of queues must keep."""
 
 

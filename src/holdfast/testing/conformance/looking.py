@@ -2,7 +2,7 @@
 
 import pytest
 
-from holdfast.commands import Browse, Configure, Count, Filter, Names
+from holdfast.commands import Browse, Configure, Count, Counts, Filter, Names
 from holdfast.records import State
 from holdfast.stores import Store
 from holdfast.testing.clock import FakeClock
@@ -78,6 +78,19 @@ class LookConformance(Conformance):
         assert counted.total == 9
         assert counted.holders == {"worker": 1, "other": 1}
 
+    def test_all_queues_are_counted_at_once_page_by_page(self, store: Store, clock: FakeClock) -> None:
+        fill(store, clock)
+        for queue in ("a", "jobs-2", "jobs-3", "z"):
+            put(store, f"of {queue}", queue=queue)
+        store.execute(Configure("queue", "empty"))
+        found = store.execute(Counts()).queues
+        assert [one.name for one in found] == ["a", "empty", "jobs", "jobs-2", "jobs-3", "z"]
+        assert [one.stats for one in found] == [stats(store, one.name) for one in found]
+        page = store.execute(Counts("jobs", limit=2))
+        assert ([one.name for one in page.queues], page.more) == (["jobs", "jobs-2"], True)
+        assert [one.name for one in store.execute(Counts("jobs", after="jobs-2", limit=2)).queues] == ["jobs-3"]
+        assert store.execute(Counts("none")).queues == []
+
     def test_stats_of_a_queue_that_does_not_exist_are_empty(self, store: Store) -> None:
         assert store.execute(Count("nowhere")).total == 0
         assert store.execute(Count("nowhere")).oldest_ready_s is None
@@ -105,6 +118,26 @@ class LookConformance(Conformance):
         clock.advance(4)
         counted = stats(store)
         assert (counted.oldest_ready_s, counted.oldest_leased_s, counted.average_leased_s, counted.oldest_dead_s) == (4, 6, 6, 7)
+
+    def test_a_filter_narrows_by_time_error_class_and_text_of_the_value(self, store: Store, clock: FakeClock) -> None:
+        put(store, "old", value={"to": "ann@example.org"})
+        clock.advance(10)
+        put(store, "new", value={"to": "bob@example.org", "note": "ünïcode " * 5_000})
+        assert ids(browse(store, which=Filter(newer_than_s=10))) == ["old", "new"]
+        assert ids(browse(store, which=Filter(newer_than_s=9))) == ["new"]
+        assert ids(browse(store, which=Filter(newer_than_s=20, older_than_s=5))) == ["old"]
+        assert ids(browse(store, which=Filter(value_contains="ann@"))) == ["old"]
+        assert ids(browse(store, which=Filter(value_contains="ünïcode"))) == ["new"], "also where it is large"
+        assert ids(browse(store, which=Filter(value_contains="%"))) == [], "a filter's text is no pattern"
+        old, new = claim(store, 2)
+        settle(store, [old], to="dead", error="ValueError: no: such thing")
+        settle(store, [new], to="dead", error="ValueErrors")
+        assert ids(browse(store, "dead", which=Filter(error_class="ValueError"))) == ["old"]
+        assert ids(browse(store, "dead", which=Filter(error_class="ValueErrors"))) == ["new"]
+        assert ids(browse(store, "dead", which=Filter(error_class="Value"))) == []
+        clock.advance(10)
+        assert ids(browse(store, "dead", which=Filter(newer_than_s=10))) == ["old", "new"], "since the burial"
+        assert move(store, "gone", state="dead", which=Filter(error_class="ValueError")) == ["old"]
 
     def test_a_filter_by_age_counts_from_burial_for_the_dead_and_from_the_put_for_others(self, store: Store, clock: FakeClock) -> None:
         put(store, "old", "buried-lately")

@@ -39,12 +39,15 @@ class PostgresServer:
     """A PostgreSQL that a test starts, restarts and ends. `settings` may change between two starts."""
 
     def __init__(self, binaries: Path | None = None, settings: Mapping[str, str] | None = None) -> None:
-        self.binaries: Path = binaries or found_binaries()[0]
+        found = binaries or found_binaries()[0]
         self.port: int = free_port()
         self.url: str = f"postgresql://holdfast:{PASSWORD}@127.0.0.1:{self.port}/postgres"
         self._program = Program("postgres")
         self.settings: dict[str, str] = {**FAST, **(settings or {})}
         try:
+            # In the package, libraries of it are beside it.
+            parts = (found.parent, *found.parents[2].glob("*pgserver.libs"))
+            self.binaries: Path = self._program.reachable(found / "initdb", *parts).parent
             self._create()
             self.start()
         except BaseException:

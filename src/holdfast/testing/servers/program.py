@@ -34,6 +34,24 @@ class Program:
             shutil.chown(self.folder, self.user)
         self._process: subprocess.Popen[bytes] | None = None
 
+    def reachable(self, program: Path, *parts: Path) -> Path:
+        """The program where the server's user may run it: a copy of its parts if it is closed to them, as below root's home."""
+        test = ["/bin/sh", "-c", 'test -x "$0"', str(program)]
+        if self.user is None or not subprocess.run(test, user=self.user, cwd="/", check=False).returncode:  # noqa: S603 - our own
+            return program
+        common, copies = Path(os.path.commonpath([part.parent for part in parts])), self._place / "program"
+        for part in parts:
+            copy = copies / part.relative_to(common)
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            if part.is_dir():
+                shutil.copytree(part, copy, symlinks=True)
+            else:
+                shutil.copy2(part, copy)
+        for path in [copies, *copies.rglob("*")]:
+            if not path.is_symlink():
+                path.chmod(0o755 if os.access(path, os.X_OK) else 0o644)
+        return copies / program.relative_to(common)
+
     def run(self, *command: str | Path) -> None:
         """Run a program that ends by itself."""
         done = subprocess.run(command, user=self.user, cwd=self.folder, capture_output=True, check=False)  # noqa: S603 - our own

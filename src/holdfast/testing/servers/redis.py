@@ -39,12 +39,13 @@ class RedisServer:
     """A Redis that a test starts, kills and ends. `settings` may change between two starts."""
 
     def __init__(self, binary: Path | None = None, settings: Mapping[str, str] | None = None) -> None:
-        self.binary: Path = binary or found_binaries()[0]
         self.port: int = free_port()
         self.settings: dict[str, str] = {**FAST, **(settings or {})}
+        found = binary or found_binaries()[0]
         self._program = Program("redis")
         self._pid = self._program.folder / "pid"
         try:
+            self.binary: Path = self._program.reachable(found, found)
             self.start()
         except BaseException:
             self._program.close()

@@ -1,0 +1,66 @@
+"""All that can be seen of a store, in a form that can be compared."""
+
+import re
+from typing import Any
+
+from msgspec import Raw, Struct, json
+from msgspec.structs import astuple, replace
+
+from holdfast.commands import Browse, Changes, Count, Counts, Groups, Leases, Names, Read
+from holdfast.commands.topics import queue_topic
+from holdfast.errors import HoldfastError
+from holdfast.records import Event, State
+from holdfast.stores import Store
+from holdfast.testing.random_leases import DICTS
+from holdfast.testing.random_policies import TENANTS
+from holdfast.testing.randomness import BUSY, GRAVE, QUEUES, RECENT, TOPICS
+
+STATES: tuple[State, ...] = ("ready", "leased", "dead", "buffered", "done")
+RENAMED = re.compile(r"~\d+")
+"""Ends the id of a dead letter whose own was taken: a number of the store's own."""
+
+
+def plain(answer: Any) -> Any:
+    """An answer as lists, dicts and scalars, values byte for byte; of an error its name."""
+    if isinstance(answer, HoldfastError):
+        return f"raised {type(answer).__name__}"
+    if isinstance(answer, Struct):
+        fields = {name: plain(getattr(answer, name)) for name in answer.__struct_fields__}
+        # How a store writes settings down is its own affair: no client gave it these bytes.
+        return fields | {"data": json.decode(answer.data)} if isinstance(answer, Event) and answer.event == "configured" else fields
+    if isinstance(answer, Raw):
+        answer = bytes(answer).decode()
+    if isinstance(answer, str):
+        return RENAMED.sub("~", answer)
+    if isinstance(answer, dict):
+        return {name: plain(part) for name, part in answer.items()}
+    return [plain(part) for part in answer] if isinstance(answer, list | tuple) else answer
+
+
+def everything(store: Store, *, is_ruled: bool) -> dict[str, Any]:
+    """All that can be seen of a store."""
+    seen: dict[str, Any] = {}
+    if is_ruled:
+        seen["groups"] = plain(store.execute(Groups(TENANTS)).lanes)
+    for queue in (*QUEUES, GRAVE, BUSY, "morgue", TENANTS):
+        for state in STATES if is_ruled else STATES[:-1]:
+            seen[f"{state} messages of queue {queue}"] = plain(store.execute(Browse(queue, state=state, limit=10_000)).messages)
+        counted = store.execute(Count(queue))
+        average = counted.average_leased_s
+        # Moved off the middle between two thousandths, where the last bit of the sum decides.
+        rounded = None if average is None else round(average + 1e-7, 3)
+        seen[f"stats of {queue}"] = plain(replace(counted, average_leased_s=rounded))
+    counts = store.execute(Counts(limit=10_000)).queues
+    seen["every count"] = [(one.name, one.stats.total, one.stats.done, plain(one.stats.holders)) for one in counts]
+    for name in (*DICTS, *RECENT):
+        seen[f"entries of {name}"] = plain(store.execute(Read(name)).entries)
+    for kind in ("queue", "dict"):
+        seen[f"every {kind}"] = plain(store.execute(Names(kind)).settings)
+    for of in (None, *DICTS):
+        held = store.execute(Leases(of, limit=10_000)).held
+        seen[f"leases of {of}"] = [(*astuple(one)[2:], one.key, [(lease.holder, lease.until) for lease in one.leases]) for one in held]
+    for topic in (*TOPICS, queue_topic(TENANTS)):
+        events = store.execute(Changes(topic, limit=10_000)).events
+        # When a store notices that an entry is past its time is its own affair.
+        seen[f"events of {topic}"] = plain([event for event in events if not (event.event == "expired" and topic.startswith("dict:"))])
+    return seen

@@ -1,0 +1,113 @@
+"""Jobs and schedules over HTTP, as clients in other languages and the dashboard see and steer them."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
+
+import pytest
+
+from holdfast import ControlPlaneClient, JobContext, Schedule, Tasks
+from holdfast.stores.memory import MemoryStore
+from tests.server.serving import Served
+from tests.server.test_tokens import make
+
+
+@pytest.fixture
+def inner() -> MemoryStore:
+    return MemoryStore()
+
+
+@pytest.fixture
+def served(inner: MemoryStore) -> Iterator[Served]:
+    served = Served(inner)
+    yield served
+    served.close()
+
+
+def ask(served: Served, path: str, body: Any = None, token: str = "") -> tuple[int, Any]:
+    """A GET, or with a body a POST."""
+    headers = {"content-type": "application/json"} | ({"authorization": f"Bearer {token}"} if token else {})
+    data = None if body is None else json.dumps(body).encode()
+    request = Request(served.url + path, data, headers)  # noqa: S310 - of the test's own server
+    try:
+        with urlopen(request) as answer:  # noqa: S310 - as above
+            return answer.status, json.load(answer)
+    except HTTPError as error:
+        with error:
+            return error.code, json.load(error)
+
+
+def test_a_durable_job_is_shown_with_its_steps_and_cancelled(served: Served, inner: MemoryStore) -> None:
+    app = Tasks("shop", client=ControlPlaneClient.on(inner))
+
+    @app.task(name="order")
+    def order(job: JobContext) -> Any:
+        job.step("charge", lambda: {"cents": 5})
+        return job.wait("approved")
+
+    job = order.put()
+    app.run(until_empty=True, signals=False, schedules=False)
+    path = f"/v1/queues/default/jobs/{job.id}"
+    status, view = ask(served, path)
+    assert status == 200
+    assert (view["status"]["state"], view["status"]["task"]) == ("sleeping", "order")
+    assert [(step["name"], step["state"], step["result"]) for step in view["steps"][:1]] == [("charge", "done", {"cents": 5})]
+    assert "approved" in view["explanation"]["sentence"]
+    assert ask(served, f"{path}/cancel", {"force": True}) == (200, {"became": "cancelled"})
+    assert ask(served, f"{path}/cancel", {}) == (200, {"became": "absent"})
+    assert ask(served, path)[1]["status"]["state"] == "cancelled"
+
+
+def test_a_dead_job_gets_another_chance(served: Served, inner: MemoryStore) -> None:
+    app = Tasks("shop", client=ControlPlaneClient.on(inner))
+
+    @app.task(name="fails", max_attempts=1)
+    def fails() -> None:
+        raise ValueError("planted")
+
+    job = fails.put()
+    app.run(until_empty=True, signals=False, schedules=False)
+    path = f"/v1/queues/default/jobs/{job.id}"
+    assert ask(served, path)[1]["status"]["state"] == "dead"
+    assert ask(served, f"{path}/retry", {}) == (200, {"retried": True})
+    assert ask(served, f"{path}/retry", {}) == (200, {"retried": False})
+
+
+def test_schedules_are_listed_paused_resumed_and_run_now(served: Served, inner: MemoryStore) -> None:
+    client = ControlPlaneClient.on(inner)
+    Schedule("nightly", "0 3 * * *", ("reports", {"kind": "daily"}), client=client).save()
+    (listed,) = ask(served, "/v1/schedules?prefix=night")[1]
+    assert (listed["name"], listed["queue"], listed["paused"]) == ("nightly", "reports", None)
+    assert listed["next_run"].endswith("T03:00:00Z")
+    assert ask(served, "/v1/schedules?prefix=other") == (200, [])
+    assert ask(served, "/v1/schedules/nightly/pause", {"reason": "holidays"}) == (200, {})
+    assert ask(served, "/v1/schedules")[1][0]["paused"] == "holidays"
+    assert ask(served, "/v1/schedules/nightly/resume", {}) == (200, {})
+    status, run = ask(served, "/v1/schedules/nightly/run", {})
+    assert (status, run["queue"]) == (200, "reports")
+    assert ask(served, f"/v1/queues/reports/jobs/{run['id']}")[1]["status"]["state"] == "waiting"
+    assert ask(served, "/v1/schedules/none/run", {})[1]["code"] == "schedule_missing"
+
+
+def test_a_path_of_another_form_or_method_or_with_other_parameters_is_refused(served: Served) -> None:
+    assert ask(served, "/v1/queues/q/jobs")[0] == 404
+    assert ask(served, "/v1/queues/q/jobs/a", {})[0] == 405
+    assert ask(served, "/v1/schedules?limit=3")[0] == 422
+    assert ask(served, "/v1/queues/q/jobs/a/cancel", {"forced": True})[0] == 422
+
+
+def test_a_reader_sees_a_job_and_cannot_cancel_it(served: Served, inner: MemoryStore) -> None:
+    make(inner, "admin")
+    reader = make(inner, "queue:*:read", "dict:*:read")
+    app = Tasks("shop", client=ControlPlaneClient.on(inner))
+
+    @app.task(name="order")
+    def order() -> None: ...
+
+    path = f"/v1/queues/default/jobs/{order.put().id}"
+    assert ask(served, path, token=reader)[1]["status"]["state"] == "waiting"
+    assert ask(served, f"{path}/cancel", {}, token=reader)[0] == 403
+    assert ask(served, path, token=reader)[1]["status"]["state"] == "waiting"
+    assert ask(served, "/v1/about", token=reader)[1]["scopes"] == ["queue:*:read", "dict:*:read"]

@@ -1,0 +1,117 @@
+"""Durable jobs at scale: zombies, deaths at every boundary, kills and random handlers, each with what goes wrong without the rule."""
+
+import itertools
+import random
+import sys
+from pathlib import Path
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import pytest
+
+from holdfast.testing.clock import FakeClock
+from holdfast.workers.steps.history import History
+from holdfast.workers.steps.rows import Key
+from tests.stores_by_name import factory_of, url_of
+from tests.workers.mortal_store import Fate
+from tests.workers.random_handlers import program
+from tests.workers.test_durable_kills import SAMPLES, dies_everywhere
+from tests.workers.test_durable_progress import ENDS, Forgetful, Meddler, ended, woken
+from tests.workers.test_durable_sigkill import survives
+from tests.workers.test_durable_zombies import accepted
+from tests.workers.test_random_handlers import (
+    Run,
+    changed_code_never_repeats_a_recorded_step,
+    crashed_runs_end_as_undisturbed_ones,
+    seeds,
+)
+
+pytestmark = [pytest.mark.verify, pytest.mark.timeout(3_600)]
+
+PARTS = 4
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "lmdb", "postgres", "redis"])
+def test_of_two_thousand_zombies_none_records_a_step(kind: str, tmp_path: Path) -> None:
+    url = url_of(kind, tmp_path)
+    # Ten processes are stopped, each while it holds 200 jobs.
+    assert accepted(url, "claim", 10, 200) == 0
+    assert accepted(url, "fence", 1, 200) > 0
+    assert accepted(url, "none", 1, 200) > 0
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+@pytest.mark.parametrize("kind", sorted(SAMPLES))
+def test_a_death_at_every_command_and_effect_changes_nothing(kind: str, tmp_path: Path, *, is_async: bool) -> None:
+    boundaries = dies_everywhere(kind, tmp_path, is_async=is_async, every=1)
+    sys.stdout.write(f"{kind}, async {is_async}: {boundaries} boundaries\n")
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+def test_a_process_killed_at_every_command_loses_and_repeats_nothing(kind: str, tmp_path: Path) -> None:
+    killed, number = 0, 0
+    while True:
+        number += 1
+        alive = 0
+        for sign in (1, -1):
+            folder = tmp_path / f"{number}{sign}"
+            folder.mkdir()
+            alive += not survives(url_of(kind, folder), folder / "effects", sign * number)
+        killed += 2 - alive
+        if alive == 2:
+            break
+    sys.stdout.write(f"{kind}: {killed} processes killed\n")
+    assert killed > 20
+
+
+@pytest.mark.parametrize("kind", ["memory", "sqlite"])
+def test_no_two_events_between_any_two_commands_are_lost(kind: str, tmp_path: Path) -> None:
+    tried = 0
+    for number, (first, second) in enumerate(itertools.product(itertools.product(range(2, 11), sorted(ENDS)), repeat=2)):
+        if first[0] > second[0] or ("expire" in (first[1], second[1]) and min(first[0], second[0]) < 3):
+            continue
+        clock, folder = FakeClock(), tmp_path / str(number)
+        folder.mkdir()
+        store = factory_of(kind, folder).make(clock)
+        end = woken(Meddler, [first, second], store, clock)
+        store.close()
+        if end is not None:
+            tried += 1
+            assert end in {ENDS[first[1]], ENDS[second[1]]}, (first, second)
+    sys.stdout.write(f"{kind}: {tried} interleavings of two events\n")
+    assert tried > 50
+    assert "sleeping" in {ended(Forgetful, [(number, "send")]) for number in range(2, 11)}
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_ten_thousand_random_handlers_end_as_undisturbed_ones(part: int) -> None:
+    crashed_runs_end_as_undisturbed_ones(seeds(part * 10_000 // PARTS, 10_000 // PARTS))
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_a_thousand_changed_handlers_repeat_nothing(part: int) -> None:
+    stopped = changed_code_never_repeats_a_recorded_step(seeds(100_000 + part * 1_000 // PARTS, 1_000 // PARTS))
+    sys.stdout.write(f"{stopped} of {1_000 // PARTS} were stopped\n")
+    assert stopped > 0
+
+
+def test_control_steps_that_are_told_apart_by_position_stop_handlers_that_did_not_change(monkeypatch: Any) -> None:
+    positions: WeakKeyDictionary[History, int] = WeakKeyDictionary()
+
+    def by_position(self: History, branch: str, name: str, hashed: str) -> Key:
+        del branch, hashed
+        positions[self] = positions.get(self, -1) + 1
+        return ("", name, "", positions[self])
+
+    monkeypatch.setattr(History, "identify", by_position)
+    wrong = 0
+    for seed in seeds(0, 200):
+        chosen = random.Random(seed)
+        made = program(chosen, chosen.randint(2, 5))
+        run = Run(made)
+        for _ in range(chosen.randint(1, 4)):
+            run.live(made, Fate(chosen.randint(1, 12), after=chosen.random() < 0.5))
+        wrong += run.finish(made) != "done"
+        run.store.close()
+    sys.stdout.write(f"{wrong} of 200 stopped\n")
+    assert wrong > 0
