@@ -95,10 +95,12 @@ def test_a_body_that_is_all_brackets_keeps_nobody_waiting(served: Attacked) -> N
 
 
 def test_bodies_that_are_held_open_take_the_memory_of_a_few(served: Attacked) -> None:
-    held = [served.send("POST /v1/claim?x", b" " * MIB, served.put, 15 * MIB) for _ in range(30)]
-    assert [connection.recv(12) for connection in held[3:]] == [b"HTTP/1.1 429"] * 27
+    held = [served.send("POST /v1/claim?x", b" " * MIB, served.put, 15 * MIB) for _ in range(3)]
+    # Refused by their head: a server that has answered may close while a longer body is still being sent.
+    refused = [served.send("POST /v1/claim?x", b" ", served.put, 15 * MIB) for _ in range(27)]
+    assert [connection.recv(12) for connection in refused] == [b"HTTP/1.1 429"] * 27
     assert served.is_well()
-    for connection in held:
+    for connection in held + refused:
         connection.close()
 
 
