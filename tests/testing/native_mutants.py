@@ -23,6 +23,18 @@ SQL = [
         "test_a_signal_leaves_all_others_as_they_are",
     ),
     TextMutant(
+        "reckons with groups that gave nothing",
+        r"    continue when i <> all \(places\);\n",
+        "",
+        "test_a_claim_that_a_group_had_no_part_in_does_not_keep_what_it_gave_back",
+    ),
+    TextMutant(
+        "tells of an entry as the step leaves it",
+        r"entry text := p ->> 'entry';",
+        "entry text := (select entry_json(e) from entries as e where e.dict = c ->> 'dict' and e.key = c ->> 'key' and is_there(e, now));",
+        "test_a_lease_taken_in_a_step_tells_of_the_entry_before_it",
+    ),
+    TextMutant(
         "forgets progress",
         r"case when \(c ->> 'progress'\)::boolean then 0",
         "case when false then 0",

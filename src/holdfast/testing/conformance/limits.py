@@ -147,6 +147,18 @@ class LimitConformance(Conformance):
         store.execute(Settle([first.receipt], "ready", "place", unstarted=True))
         assert claim(store) == []
 
+    def test_a_claim_that_a_group_had_no_part_in_does_not_keep_what_it_gave_back(self, store: Store) -> None:
+        configure(store, groups="fair")
+        configure(store, group="paced", rate=Rate(1, per_s=10.0, burst=2))
+        configure(store, group="heavy", weight=3)
+        put(store, *(f"h{n}" for n in range(6)), group="heavy")
+        put(store, "p1", "p2", "p3", group="paced")
+        claim(store, 3)
+        held = claim_one(store)
+        assert ids(claim(store, 2)) == ["h3", "h4"]
+        store.execute(Settle([held.receipt], "ready", "place", unstarted=True))
+        assert ids(claim(store, 5)) == ["h5", "p1", "p2"]
+
     def test_a_throttled_queue_hands_out_nothing_for_a_while(self, store: Store, clock: FakeClock) -> None:
         put(store, "a", "b")
         configure(store, throttle_s=30.0)

@@ -232,6 +232,15 @@ class TogetherConformance(Conformance):
         counted, browsed, _ = store.execute(Together([Count(JOBS), Browse(JOBS), Put(JOBS, [item("b")])]))
         assert (counted.ready, ids(browsed.messages)) == (1, ["a"])
 
+    @pytest.mark.parametrize("write_first", [True, False])
+    def test_a_lease_taken_in_a_step_tells_of_the_entry_before_it(self, store: Store, write_first: bool) -> None:
+        write(store, "a", 1)
+        for key, before in (("a", b"1"), ("b", None)):
+            acquire, change = Acquire(DICT, key, "me", "mine", 60), Write(DICT, [Change(key, value=raw(2))])
+            answers = store.execute(Together([change, acquire] if write_first else [acquire, change]))
+            entry = answers[1 if write_first else 0].entry
+            assert (None if entry is None else bytes(entry.value)) == before
+
 
 def everything(store: Store) -> list[object]:
     """All that a refused step could have changed."""

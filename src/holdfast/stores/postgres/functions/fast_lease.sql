@@ -21,7 +21,7 @@ begin
   now := clock_us();
   if current.until > now and current.capacity is null then
     -- Nobody is waited for: whoever is about to end it wakes others with his commit.
-    return acquired_json(current, now);
+    return acquired_json(current, told_entry(current, now), now);
   end if;
   if current.key is not null or not is_won then
     return execute(jsonb_build_object(
@@ -36,7 +36,7 @@ begin
   values (current.token, now, log_topic(of_dict, of_key), 'acquired', told_of_lease(of_key, of_holder));
   perform keep_moment(now);
   perform hint(topic, {everyone}) from listeners where topic = 'watch:' || log_topic(of_dict, of_key) and until > clock_timestamp();
-  return remember(command_id, now, acquired_json(current, now));
+  return remember(command_id, now, acquired_json(current, told_entry(current, now), now));
 end
 $$;
 

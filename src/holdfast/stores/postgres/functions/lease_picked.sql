@@ -118,6 +118,7 @@ declare
   fresh lanes;
 begin
   for i in 1 .. cardinality(served) loop
+    continue when i <> all (places);
     l := served[i];
     fresh := reckoned(l, s, array_positions(places, i), takes, token, now);
     if by_key then

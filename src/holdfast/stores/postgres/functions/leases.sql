@@ -47,7 +47,8 @@ begin
   if whole and current.until > now and current.lease_id <> c ->> 'lease_id' then
     perform refuse('lease_held', jsonb_build_array(lease_json(current)::jsonb, ends_in_s(current, now)::jsonb));
   end if;
-  return to_jsonb(current);
+  -- The entry as it was before the step: another command of it may write it.
+  return to_jsonb(current) || jsonb_build_object('entry', told_entry(current, now));
 end
 $$;
 
@@ -57,6 +58,7 @@ declare
   of_dict text := coalesce(c ->> 'dict', '');
   current leases := jsonb_populate_record(null::leases, p);
   topic text := log_topic(of_dict, c ->> 'key');
+  entry text := p ->> 'entry';
 begin
   if c -> 'capacity' is not null then
     return write_share(p, now);
@@ -68,7 +70,7 @@ begin
   if current.until > now then
     -- What was only there to be locked.
     delete from entries where dict = of_dict and key = c ->> 'key' and value is null and fence = 0;
-    return acquired_json(current, now);
+    return acquired_json(current, entry, now);
   end if;
   if current.lease_id <> '' then
     -- With its holder: in the log of a dict an entry expires too.
@@ -87,8 +89,9 @@ begin
   where dict = of_dict and key = current.key;
   if of_dict <> '' and c -> 'default' is not null then
     perform write_default(of_dict, current.key, vals[(c -> 'default')::integer], now);
+    entry := coalesce(entry, told_entry(current, now));
   end if;
-  return acquired_json(current, now);
+  return acquired_json(current, entry, now);
 end
 $$;
 
@@ -109,16 +112,20 @@ begin
 end
 $$;
 
-create or replace function acquired_json(l leases, now bigint) returns text
+-- The entry that a lease is on, as an answer shows it; null where there is none.
+create or replace function told_entry(l leases, now bigint) returns text
 language plpgsql stable as $$
-declare
-  entry text;
 begin
-  if l.dict <> '' then
-    select ',"entry":' || entry_json(e) into entry from entries as e where e.dict = l.dict and e.key = l.key and is_there(e, now);
+  if l.dict = '' then
+    return null;
   end if;
-  return '{"lease":' || lease_json(l) || ',"ends_in_s":' || ends_in_s(l, now) || coalesce(entry, '') || '}';
+  return (select entry_json(e) from entries as e where e.dict = l.dict and e.key = l.key and is_there(e, now));
 end
+$$;
+
+create or replace function acquired_json(l leases, entry text, now bigint) returns text
+language sql stable as $$
+  select '{"lease":' || lease_json(l) || ',"ends_in_s":' || ends_in_s(l, now) || coalesce(',"entry":' || entry, '') || '}'
 $$;
 
 -- A repetition never takes a lease: it is answered with the one in force, or, when there is none any more, as it was.
@@ -127,7 +134,7 @@ language plpgsql as $$
 begin
   return (
     select coalesce((
-      select acquired_json(l, now)
+      select acquired_json(l, told_entry(l, now), now)
       from leases as l
       where l.dict = coalesce(c ->> 'dict', '') and l.key = c ->> 'key' and l.until > now and l.capacity is null
         and c -> 'capacity' is null
