@@ -23,6 +23,8 @@ from holdfast import (
 from holdfast._sync.flows.working.janitor import Janitor
 from holdfast.stores.memory import MemoryStore
 from holdfast.testing.clock import FakeClock
+from holdfast.workers.steps._sync.maps import Maps
+from holdfast.workers.steps.rows import Row
 from tests.workers.durable import Bench
 
 EMPTY: dict[str, Any] = {"steps": [], "signals": []}
@@ -423,6 +425,32 @@ def test_a_map_finds_children_that_no_worker_could_report(bench: Bench) -> None:
     assert waiting.cancel(removed.id).count == 1
     bench.drain_workers(books, pages, delayed=True)
     assert job.result(timeout_s=0) == [0, f"job {removed.id} of queue 'default' has no result: it was removed", 2]
+
+
+def test_a_map_looks_at_its_children_only_after_it_has_waited_for_them(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    app, looked = bench.tasks(), list[int]()
+    look = Maps._find_dead
+
+    def noted_look(maps: Maps, row: Row, marks: str) -> bool:
+        looked.append(row.count)
+        return look(maps, row, marks)
+
+    monkeypatch.setattr(Maps, "_find_dead", noted_look)
+
+    @app.task(name="page", queue="pages")
+    def page(number: int) -> int:
+        return number
+
+    @app.task(name="book", queue="books")
+    def book(job: JobContext) -> int:
+        return len(job.map(page, [page.args(number) for number in range(3)]))
+
+    book.put()
+    bench.drain_workers(app.worker(queues=["books"]))
+    assert looked == []
+    bench.clock.advance(6.0)
+    bench.drain_workers(app.worker(queues=["books"]))
+    assert looked == [3]
 
 
 def test_the_janitor_gives_an_end_to_what_removed_jobs_left_behind(bench: Bench) -> None:

@@ -48,6 +48,8 @@ class Arguments:
         parameters = [one for one in parameters if one.name not in self.uses]
         self.parameters: tuple[str, ...] = tuple(one.name for one in parameters)
         self.optional: tuple[str, ...] = tuple(one.name for one in parameters if one.default is not one.empty)
+        # How many arguments are all of them by position, which need no binding; None if some go by name only.
+        self._in_order = None if any(one.kind is one.KEYWORD_ONLY for one in parameters) else len(parameters)
         self.result_type = hints.get("return", inspect.Signature.empty)
         self._signature = signature.replace(parameters=parameters, return_annotation=inspect.Signature.empty)
         fields = [_field(one, hints.get(one.name, Any)) for one in parameters]
@@ -61,6 +63,8 @@ class Arguments:
 
     def bind(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
         """The arguments by name; TypeError if the function cannot be called with them."""
+        if not kwargs and len(args) == self._in_order:
+            return dict(zip(self.parameters, args, strict=True))
         if given := sorted(kwargs.keys() & self.uses):
             raise TypeError(f"{self.name}(): {', '.join(map(repr, given))} is given by the worker, as Use(…) says, and cannot be put")
         try:

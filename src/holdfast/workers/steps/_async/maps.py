@@ -28,6 +28,8 @@ MARKS: Final = 3_000
 
 FIRST_LOOK_S: Final = 5.0
 LAST_LOOK_S: Final = 300.0
+CHILD_S: Final = 0.001
+"""How long a parent sleeps for each child, at least, before it looks for dead ones: a look costs about as much as running them."""
 
 ERROR_CHARACTERS: Final = 200
 
@@ -46,6 +48,7 @@ class AsyncMaps:
             key = history.identify(branch, f"~map {calls.name}", digest("".join(calls.hashes).encode()))
             row = await steps.ask(key)
             marks = self._dict_of(key)
+            looks = row is not None and row.count >= calls.total  # Not at those it puts now.
             if row is None or row.count < calls.total:
                 row = await self._put(key, row, calls, marks)
             own = (key[0], f"~mapped {calls.name}", key[2], key[3])
@@ -53,7 +56,8 @@ class AsyncMaps:
                 await steps.ask(own)  # It was cancelled here.
             reports: dict[int, Report] | None = None
             while row.state != "done":
-                row, reports = await self._await(key, own, row, marks)
+                row, reports = await self._await(key, own, row, marks, looks=looks)
+                looks = True
             if reports is None:
                 reports = await self._reports(marks)
             return self._results(reports, row, calls)
@@ -92,14 +96,14 @@ class AsyncMaps:
                 return
             yield item
 
-    async def _await(self, key: Key, own: Key, row: Row, marks: str) -> tuple[Row, dict[int, Report]]:
+    async def _await(self, key: Key, own: Key, row: Row, marks: str, *, looks: bool) -> tuple[Row, dict[int, Report]]:
         """Record that all have ended, or wait until it is worth another look; with what they reported, if they have."""
         steps, history = self._steps, self._steps.history
         if not history.inbox.is_known:
             await steps.refresh()
-        if await steps.execute(Length(marks)) < row.count and not await self._find_dead(row, marks):
+        if await steps.execute(Length(marks)) < row.count and not (looks and await self._find_dead(row, marks)):
             waited_s = max(0.0, time.time() - (row.at or 0.0))
-            due = history.setting.now() + min(max(waited_s, FIRST_LOOK_S), LAST_LOOK_S)
+            due = history.setting.now() + min(max(waited_s, FIRST_LOOK_S, row.count * CHILD_S), LAST_LOOK_S)
             await steps.rest(own, Wait(f"{row.count:,} jobs of queue {(row.child or ('', ''))[0]}", due, (CHILDREN,), looks=True))
             return row, {}
         reports = await self._reports(marks)
