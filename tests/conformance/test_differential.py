@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, settings
 
 from holdfast.testing.differential import Opens, run
 from holdfast.testing.stateful import machine_for
-from tests.conformance.factories import LmdbFactory, PostgresFactory, RedisFactory, SqliteFactory
+from tests.conformance.factories import HttpFactory, LmdbFactory, PostgresFactory, RedisFactory, SqliteFactory
 from tests.postgres import empty_postgres_url
 from tests.servers import own_redis_url
 
@@ -21,6 +21,10 @@ def postgres_in(_: Path) -> PostgresFactory:
     return PostgresFactory(empty_postgres_url())
 
 
+def http_in(folder: Path) -> HttpFactory:
+    return HttpFactory(SqliteFactory(folder))
+
+
 FACTORIES: list[Callable[[Path], Opens]] = [SqliteFactory, LmdbFactory, redis_in]
 SHORT = settings(max_examples=15, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck))
 
@@ -31,8 +35,13 @@ def test_a_random_history_is_answered_as_in_memory(tmp_path: Path, factory_in: C
     run(factory_in(tmp_path), seed, steps=300)
 
 
+@pytest.mark.parametrize("seed", [11, 12, 13])
+def test_a_random_history_over_http_is_answered_as_in_memory(tmp_path: Path, seed: int) -> None:
+    run(http_in(tmp_path), seed, steps=200)
+
+
 @pytest.mark.verify
-@pytest.mark.parametrize("factory_in", FACTORIES)
+@pytest.mark.parametrize("factory_in", [*FACTORIES, http_in])
 @pytest.mark.parametrize("seed", range(1_000, 1_100))
 def test_a_long_random_history_is_answered_as_in_memory(tmp_path: Path, factory_in: Callable[[Path], Opens], seed: int) -> None:
     run(factory_in(tmp_path), seed, steps=3_000, dump_to=tmp_path / "history.jsonl")

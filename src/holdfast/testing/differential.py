@@ -53,9 +53,6 @@ def draws_policies(seed: int) -> bool:
     return seed % 20 >= 10
 
 
-RULED = ("memory", "sqlite", "lmdb", "postgresql", "redis")
-"""Stores that have groups and policies of queues."""
-
 LOOK_EVERY = 20
 REPEAT_WITHIN_US = 60_000_000
 
@@ -104,7 +101,6 @@ class Twins:
         self._store = factory.make(self.clock)
         self._is_kept = self._store.guarantees.survives != "nothing"
         self._hears_at_once = self._store.url.partition(":")[0] in AT_ONCE
-        self.is_ruled: bool = self._store.url.partition(":")[0] in RULED
         self._woken: set[str] = heard_of(self._store)
         self._expected_woken: set[str] = heard_of(self._oracle)
         self._numbers: dict[int, int] = {0: 0, BEYOND: BEYOND}
@@ -137,7 +133,7 @@ class Twins:
 
     def look(self) -> None:
         """Compare all that is kept."""
-        expected, actual = (everything(store, is_ruled=self.is_ruled) for store in (self._oracle, self._store))
+        expected, actual = (everything(store) for store in (self._oracle, self._store))
         for what, kept in expected.items():
             other = actual[what]
             if what.startswith("events of "):
@@ -194,6 +190,8 @@ class Twins:
             for key in sorted({*expected, *actual} - OWN, key=str):
                 if key == "due_in_s" and _asks_soon_enough(expected.get(key), actual.get(key)):
                     continue
+                if key == "lease_id" and str(actual.get(key)).startswith("hidden-"):
+                    continue  # A server does not tell others by which id a lease is renewed.
                 if key in NUMBERS:
                     self._compare_numbers(expected.get(key, 0), actual.get(key, 0), f"{where}.{key}")
                 else:
@@ -268,8 +266,7 @@ class Player:
     def __init__(self, twins: Twins, chance: Random, plain: float | None = None, *, policies: bool = True) -> None:
         self.twins = twins
         self.world: World = World(chance, twins.clock.wall_us, plain)
-        self._is_ruled = twins.is_ruled and policies
-        ruled = [weight if self._is_ruled else 0 for _, weight in RULED_MAKERS.values()]
+        ruled = [weight if policies else 0 for _, weight in RULED_MAKERS.values()]
         self._weights = [weight for _, weight in MAKERS.values()] + [20, 4, 1] + ruled
         self._named: list[tuple[int, AnyCommand]] = []
 
@@ -285,7 +282,7 @@ class Player:
             self.twins.do(Reopen())
         elif kind == "repeat":
             self._repeat()
-        elif kind in MAKERS or self._is_ruled:
+        else:
             command = (MAKERS.get(kind) or RULED_MAKERS[kind])[0](self.world)
             if chance.random() < 0.12 and not command.reads_only:
                 command = named(command, self.world)

@@ -37,13 +37,11 @@ def plain(answer: Any) -> Any:
     return [plain(part) for part in answer] if isinstance(answer, list | tuple) else answer
 
 
-def everything(store: Store, *, is_ruled: bool) -> dict[str, Any]:
+def everything(store: Store) -> dict[str, Any]:
     """All that can be seen of a store."""
-    seen: dict[str, Any] = {}
-    if is_ruled:
-        seen["groups"] = plain(store.execute(Groups(TENANTS)).lanes)
+    seen: dict[str, Any] = {"groups": plain(store.execute(Groups(TENANTS)).lanes)}
     for queue in (*QUEUES, GRAVE, BUSY, "morgue", TENANTS):
-        for state in STATES if is_ruled else STATES[:-1]:
+        for state in STATES:
             seen[f"{state} messages of queue {queue}"] = plain(store.execute(Browse(queue, state=state, limit=10_000)).messages)
         counted = store.execute(Count(queue))
         average = counted.average_leased_s
