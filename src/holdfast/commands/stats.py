@@ -1,7 +1,7 @@
 """Sizes, ages and holders of a queue."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from msgspec import Struct
@@ -12,13 +12,19 @@ HELD_SEEN: Final = 1_000
 """So many claims are looked at for who holds them and since when."""
 
 
+PART_SEEN: Final = (100, 10_000)
+"""So many are counted in turn of what is due and of what is not, until one of them has no more."""
+
+
 class Stats(Struct, frozen=True, gc=False):
     """Sizes, ages and holders of a queue at one moment."""
 
     ready: int = 0
     delayed: int = 0
+    """Where more than 10,000 are delayed and more than 10,000 are due, stores may say 10,000 here and count the rest as ready."""
     buffered: int = 0
     leased: int = 0
+    """Where the leases of more than 10,000 have ended and those of more than 10,000 last, so may be 10,000 that count as ready again."""
     dead: int = 0
     oldest_ready_s: float | None = None
     oldest_leased_s: float | None = None
@@ -70,6 +76,22 @@ class Tally(Struct, frozen=True, gc=False):
             holders=self.holders,
             done=self.done,
         )
+
+
+def size_of_part(total: int, part: Callable[[int], int], rest: Callable[[int], int]) -> int:
+    """How large a part of so many is, at the cost of the smaller of part and rest; each is counted up to a bound.
+
+    Of two that are larger than the last bound, that bound is all that is known.
+    """
+    seen = 0
+    for bound in PART_SEEN:
+        seen = part(bound)
+        if seen < bound:
+            return seen
+        others = rest(bound)
+        if others < bound:
+            return total - others
+    return seen
 
 
 def tally_of(messages: Sequence[Message], now: int) -> Tally:

@@ -6,9 +6,10 @@ add it up, and their commit updates the counts.
 
 from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 from sqlite3 import Cursor as SqlCursor
 
-from holdfast.commands.stats import HELD_SEEN, Tally
+from holdfast.commands.stats import HELD_SEEN, Tally, size_of_part
 from holdfast.records import Message, State
 from holdfast.stores.sqlite.statements import SQL
 
@@ -25,9 +26,6 @@ FOLDED = "states"
 
 TOP = 2**31
 """Above every priority."""
-
-FEW = 10_000
-"""So many due messages are counted before those that are not due are."""
 
 
 class Counts:
@@ -75,7 +73,9 @@ class Counts:
         ready, leased, buffered, dead, done, unfolded = row
         ready, leased = ready + ready_in(unfolded), leased + leased_in(unfolded)
         delayed, position = self._line_sizes(queue, ready) if ready else (0, None)
-        (ended,) = self.sql.execute(SQL["ended_count"], (queue, self.now)).fetchone() if leased else (0,)
+        ended = (
+            size_of_part(leased, partial(self._number, "ended_count", queue), partial(self._number, "held_count", queue)) if leased else 0
+        )
         held = self.sql.execute(SQL["held_first"], (queue, self.now, HELD_SEEN)).fetchall() if leased > ended else []
         sinces = [since for _, since in held]
         (dead_at,) = self.sql.execute(SQL["first_dead"], (queue,)).fetchone() if dead else (None,)
@@ -95,17 +95,26 @@ class Counts:
         )
 
     def _line_sizes(self, queue: str, ready: int) -> tuple[int, int | None]:
-        """How many ready messages are not due, and the first position; costs by the smaller part, due or not."""
+        """How many ready messages are not due, and the first position."""
         priorities, positions = self._priorities(queue), list[int]()
         for priority in priorities:
             positions += [row[0] for row in self.sql.execute(SQL["first_position"], (queue, priority))]
-        due = 0
-        for priority in priorities:
-            due += self.sql.execute(SQL["due_count"], (queue, priority, self.now, FEW)).fetchone()[0]
-        delayed = ready - due
-        if due >= FEW:
-            delayed = sum(self.sql.execute(SQL["delayed_count"], (queue, priority, self.now)).fetchone()[0] for priority in priorities)
+        delayed = size_of_part(
+            ready, partial(self._in_lines, "delayed_count", queue, priorities), partial(self._in_lines, "due_count", queue, priorities)
+        )
         return delayed, min(positions, default=None)
+
+    def _in_lines(self, what: str, queue: str, priorities: Sequence[int], most: int) -> int:
+        """How many of them a statement finds in the lines of these priorities, up to a bound."""
+        found = 0
+        for priority in priorities:
+            found += self.sql.execute(SQL[what], (queue, priority, self.now, most - found)).fetchone()[0]
+            if found >= most:
+                break
+        return found
+
+    def _number(self, what: str, queue: str, most: int) -> int:
+        return int(self.sql.execute(SQL[what], (queue, self.now, most)).fetchone()[0])
 
     def _priorities(self, queue: str) -> list[int]:
         """Those of ready messages, the highest first."""

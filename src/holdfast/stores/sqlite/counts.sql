@@ -58,8 +58,12 @@ from (
 
 -- name: delayed_count
 select count(*)
-from holdfast_messages
-where queue = ? and state = 'ready' and priority = ? and position > ?
+from (
+  select 1
+  from holdfast_messages
+  where queue = ? and state = 'ready' and priority = ? and position > ?
+  limit ?
+)
 
 -- name: first_position
 select position
@@ -70,8 +74,19 @@ limit 1
 
 -- name: ended_count
 select count(*)
-from holdfast_messages
-where queue = ? and alarm <= ? and state = 'leased'
+from (
+  select 1
+  from holdfast_messages
+  where queue = ? and alarm <= ? and state = 'leased'
+  limit ?
+)
+
+-- name: held_count
+select (
+  select count(*) from (select 1 from holdfast_messages where queue = ?1 and alarm > ?2 and state = 'leased' limit ?3)
+) + (
+  select count(*) from (select 1 from holdfast_messages where queue = ?1 and alarm is null and state = 'leased' limit ?3)
+)
 
 -- name: held_first
 -- Walks holdfast_messages_alarm, then holdfast_messages_endless.

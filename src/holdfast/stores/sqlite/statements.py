@@ -2,6 +2,7 @@
 
 from importlib.resources import files
 
+from holdfast.records import NEVER
 from holdfast.stores.sqlite.rows import ADDED, BARE, CHANGED, COLUMNS
 
 FILTER = """(:older is null or {since} < :older)
@@ -21,6 +22,7 @@ PARTS = {
     "{bare}": BARE,
     "{added}": ", ".join(ADDED),
     "{new row}": ", ".join("?" * len(ADDED)),
+    "{never}": str(NEVER),
     "{changed}": ", ".join(f"{name} = ?" for name in CHANGED),
 }
 

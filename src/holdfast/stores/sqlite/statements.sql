@@ -268,10 +268,24 @@ order by m.priority desc, m.position, m.n
 limit :limit
 
 -- name: browse_leased
-select {columns}, m.value
-from holdfast_messages as m
-where m.queue = :queue and m.state = 'leased' and (m.until, m.n) > (:a, :b) and {filter}
-order by m.until, m.n
+-- Walks holdfast_messages_alarm, then holdfast_messages_endless: a page costs no more than its length.
+select *
+from (
+  select {columns}, m.value
+  from holdfast_messages as m
+  where m.queue = :queue and m.alarm is not null and m.state = 'leased' and (m.alarm, m.n) > (:a, :b) and {filter}
+  order by m.alarm, m.n
+  limit :limit
+)
+union all
+select *
+from (
+  select {columns}, m.value
+  from holdfast_messages as m
+  where m.queue = :queue and m.alarm is null and m.state = 'leased' and m.n > case when :a < {never} then -1 else :b end and {filter}
+  order by m.n
+  limit :limit
+)
 limit :limit
 
 -- name: browse_dead
