@@ -54,12 +54,20 @@ def first_in(queue: MemoryQueue, state: State, limit: int) -> list[Message] | No
     """The first messages in a state where that costs no more than these: lines pass over who is late, and others have no order."""
     if state == "dead":
         return [queue.messages[n] for n in queue.dead.upto(NEVER, limit)]
+    if state == "leased":
+        return _first_leased(queue, limit)
     if state != "ready" or queue.late.is_due(queue.now):
         return None
     found: list[Message] = []
     for negated in queue.priorities:
         found += [queue.messages[n] for n in queue.lines[-negated].upto(NEVER, limit - len(found))]
     return found
+
+
+def _first_leased(queue: MemoryQueue, limit: int) -> list[Message] | None:
+    """Those whose leases end first, where there are as many or no others: leases without an end stand in no order."""
+    found = [queue.messages[n] for n in queue.ends.upto(NEVER, limit)]
+    return found if len(found) == limit or queue.ends.count == queue.leased_count() else None
 
 
 def first_page(queue: MemoryQueue, state: State, limit: int, fits: Callable[[Message], bool]) -> list[Message]:

@@ -87,12 +87,18 @@ class Schedule:
         return None if first is None else first[0]
 
     def count_after(self, moment: int) -> int:
-        """How many slots lie behind a moment; costs by the smaller of those that were added in order and those that were not."""
+        """How many slots lie behind a moment; costs by those that came out of order and are due.
+
+        With stale slots it costs by the smaller of those that were added in order and those that were not.
+        """
         line, heap = self.line, self.heap
         if not heap and (not line or line[-1][0] <= moment):
             return 0
         if line and line[-1][0] > moment:
             return sum(1 for slot in {*line, *heap} if slot[0] > moment and self._is_current(*slot))
+        if len(line) + len(heap) == self.count:
+            # No slot is stale.
+            return len(heap) - sum(1 for _ in self._heaped_upto(moment))
         if len(heap) <= len(line):
             known = {slot for slot in heap if slot[0] > moment}
             return sum(1 for slot in known if self._is_current(*slot))
