@@ -77,6 +77,7 @@ if TYPE_CHECKING:
     from holdfast.arguments.put_options import PutOptions
     from holdfast.backoff import Backoff
     from holdfast.client import ControlPlaneClient
+    from holdfast.log_rates import QueueRates
     from holdfast.rates import Rate
     from holdfast.results import (
         MISSING,
@@ -193,6 +194,7 @@ __all__ = [
     "QueueFull",
     "QueueGroup",
     "QueueMessage",
+    "QueueRates",
     "QueueResponse",
     "QueueSettings",
     "QueueWorkItem",
@@ -267,6 +269,7 @@ _LAZY = {
     "Semaphore": "holdfast._sync.handles.semaphore",
     "Together": "holdfast._sync.handles.together",
     "ControlPlaneClient": "holdfast.client",
+    "QueueRates": "holdfast.log_rates",
     "copy": "holdfast._sync.handles.copying",
     "undo_copy": "holdfast._sync.handles.copying",
     **dict.fromkeys(

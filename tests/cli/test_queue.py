@@ -58,6 +58,8 @@ def test_a_failure_makes_a_dead_letter_that_is_found_explained_and_redriven(url:
     assert holdfast("queue", "release", claim_id, "--error=no route", url).exit_code == 0
     assert [one["id"] for one in decoded("queue", "dead", "mail", "--error=route", url)] == [put["id"]]
     assert "no route" in holdfast("queue", "explain", "mail", put["id"], url).stdout
+    assert decoded("queue", "rates", "mail", url)["buried"] == 1
+    assert "failed share" in holdfast("queue", "rates", "mail", "--groups", url).stdout
     assert decoded("queue", "redrive", "mail", put["id"], url)["count"] == 1
     assert decoded("queue", "cancel", "mail", put["id"], url)["count"] == 1
 

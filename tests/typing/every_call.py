@@ -41,6 +41,7 @@ from holdfast import (
     Queue,
     QueueClaim,
     QueueMessage,
+    QueueRates,
     QueueResponse,
     QueueWorkItem,
     Rate,
@@ -149,6 +150,8 @@ def queues(client: ControlPlaneClient) -> None:
     seen = jobs.browse(state="leased", older_than_s=1.0, error_contains="x", prefix="u", after=None, limit=10)
     assert_type(seen, list[QueueMessage])
     assert_type(jobs.explain(id), Explanation)
+    assert_type(jobs.rates(60.0), QueueRates)
+    assert_type(jobs.group_rates(since_s=60.0), dict[str, QueueRates])
     assert_type(jobs.cancel([id]), QueueResponse)
     assert_type(jobs.dead_letters(limit=5), list[QueueMessage])
     assert_type(jobs.redrive(rate_per_s=10.0, to="other"), QueueResponse)

@@ -223,3 +223,48 @@ async def test_explaining_what_came_too_late(jobs: AsyncQueue[Any], clock: FakeC
 async def test_a_watch_begins_with_what_is_there(jobs: AsyncQueue[Any]) -> None:
     await jobs.put("a")
     assert [event.event async for event in jobs.watch(snapshot=True, timeout_s=0.0)] == ["snapshot", "synced"]
+
+
+async def test_rates_tell_work_waits_durations_and_failures_of_the_last_seconds(jobs: AsyncQueue[Any], clock: FakeClock) -> None:
+    await jobs.put_many(["before"])
+    clock.advance(100)
+    await jobs.ack(await jobs.claim_many(1, claimer="w"))
+    clock.advance(100)
+    await jobs.put_many(["a", "b", "c"])
+    clock.advance(2)
+    first, second, _third = await jobs.claim_many(3, claimer="w", lease_s=20)
+    clock.advance(4)
+    await jobs.ack(first)
+    await jobs.release(second)
+    clock.advance(30)
+    assert len(await jobs.claim_many(2, claimer="w")) == 2
+    told = await jobs.rates(60)
+    assert (told.put, told.claimed, told.done, told.returned, told.expired) == (3, 5, 1, 1, 1)
+    assert (told.window_s, told.is_whole, told.done_per_s) == (60, True, 1 / 60)
+    assert told.failed_share == pytest.approx(2 / 3)
+    assert (told.median_wait_s, told.median_duration_s) == (2, 4)
+    assert (await jobs.rates(300)).done == 2
+
+
+async def test_rates_of_groups_are_told_apart(jobs: AsyncQueue[Any]) -> None:
+    await jobs.put("a", group="x")
+    await jobs.put("b")
+    await jobs.ack(await jobs.claim_many(2, claimer="w"))
+    told = await jobs.group_rates()
+    assert {name: (one.put, one.done) for name, one in told.items()} == {"": (1, 1), "x": (1, 1)}
+
+
+async def test_a_reading_of_rates_ends_at_its_bound_and_says_so(jobs: AsyncQueue[Any], clock: FakeClock) -> None:
+    await jobs.put_many(["a"])
+    clock.advance(10)
+    for number in range(1_200):
+        await jobs.put(number)
+        clock.advance(0.01)
+    whole = await jobs.rates(60)
+    assert (whole.put, whole.is_whole, whole.window_s) == (1_201, True, 60)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("holdfast._async.flows.rating.EVENTS_MOST", 500)
+        patched.setattr("holdfast._async.flows.rating.STEPS", (100, 500))
+        told = await jobs.rates(60)
+    assert (told.put, told.is_whole) == (500, False)
+    assert told.window_s == pytest.approx(5, abs=0.1)

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from holdfast._async.flows import browsing
 from holdfast._async.flows.explaining import explain_message
+from holdfast._async.flows.rating import queue_rates
 from holdfast._async.flows.watching import watch
 from holdfast._async.handles.groups import AsyncQueueGroups
 from holdfast.arguments.named_claims import ClaimLike
@@ -15,6 +16,7 @@ from holdfast.arguments.where import Where
 from holdfast.codec import check_duration, key_prefix
 from holdfast.codec.call_fields import RATE_PER_S
 from holdfast.commands import Browse, Browsed, Clear, Configure, Count, Filter, Move, Stats
+from holdfast.log_rates import QueueRates
 from holdfast.presentation import seen
 from holdfast.records import State
 from holdfast.results import MISSING, Explanation, QueueMessage, QueueResponse, WatchEvent
@@ -50,6 +52,17 @@ class AsyncQueueAdministration(AsyncQueueGroups):
     async def stats(self, **where: Unpack[Where]) -> Stats:
         """Sizes, ages and holders at one moment."""
         return await self._store(**where).execute(Count(self.name))
+
+    async def rates(self, since_s: float = 300.0, **where: Unpack[Where]) -> QueueRates:
+        """Throughput, waits, durations and failures of the last seconds, from the event log.
+
+        One call reads at most 20,000 events, the newest; the answer says how far that reached.
+        """
+        return (await queue_rates(self._store(**where), self.name, since_s, by_group=False))[""]
+
+    async def group_rates(self, since_s: float = 300.0, **where: Unpack[Where]) -> dict[str, QueueRates]:
+        """The same of each group that worked in that time, by its name; "" stands for messages without one."""
+        return await queue_rates(self._store(**where), self.name, since_s, by_group=True)
 
     async def peek(self, **where: Unpack[Where]) -> QueueMessage | None:
         """Look at the first message that is ready and due, without touching it."""

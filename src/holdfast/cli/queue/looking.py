@@ -1,4 +1,4 @@
-"""The commands that look at queues and change nothing: ls, stats, peek, browse, dead, explain, watch."""
+"""The commands that look at queues and change nothing: ls, stats, rates, peek, browse, dead, explain, watch."""
 
 from typing import Annotated, Any, Literal
 
@@ -34,6 +34,31 @@ def stats(queue: QueueName, *, url: StoreUrl = None, as_json: AsJson = False) ->
     holders = ", ".join(f"{holder} ({count})" for holder, count in found["holders"].items()) or "nobody"
     rows = [(name.replace("_", " "), _number(value)) for name, value in found.items() if name != "holders"]
     print_result(found, "\n".join(f"{name:<18}{value}" for name, value in (*rows, ("holders", holders))), as_json=as_json)
+
+
+def rates(
+    queue: QueueName,
+    *,
+    since: Annotated[float, typer.Option(help="So many seconds back.")] = 300.0,
+    groups: Annotated[bool, typer.Option("--groups", help="Each group by itself.")] = False,
+    url: StoreUrl = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show throughput, waits, durations and failures of the last seconds, from the newest events of the log."""
+    from holdfast import Queue
+
+    with connected(url) as client:
+        jobs = Queue.from_name(queue, client=client)
+        found = jobs.group_rates(since) if groups else {"": jobs.rates(since)}
+    data: dict[str, Any] = {name: as_data(one) for name, one in found.items()}
+    if not groups:
+        text = "\n".join(f"{name.replace('_', ' '):<18}{_number(value)}" for name, value in data[""].items())
+        print_result(data[""], text, as_json=as_json)
+        return
+    fields = ("done", "done_per_s", "failed_share", "median_wait_s", "median_duration_s")
+    rows = [(name or "-", *(_number(one[column]) for column in fields)) for name, one in data.items()]
+    text = shown(("group", *(column.replace("_", " ") for column in fields)), rows) if rows else "Nothing happened."
+    print_result(data, text, as_json=as_json)
 
 
 def peek(queue: QueueName, *, url: StoreUrl = None, as_json: AsJson = False) -> None:

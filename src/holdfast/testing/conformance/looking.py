@@ -2,7 +2,7 @@
 
 import pytest
 
-from holdfast.commands import Browse, Configure, Count, Counts, Filter, Names
+from holdfast.commands import Browse, Browsed, Configure, Count, Counts, Filter, Names
 from holdfast.records import State
 from holdfast.stores import Store
 from holdfast.testing.clock import FakeClock
@@ -25,6 +25,16 @@ class LookConformance(Conformance):
         assert ids(browse(store, "leased")) == ["leased-2", "leased-1"], "by the end of the lease"
         assert ids(browse(store, "dead")) == ["dead-2", "dead-1"], "by burial"
         assert ids(browse(store, "buffered")) == ["copy"]
+
+    def test_claims_are_browsed_page_by_page_those_without_an_end_last(self, store: Store) -> None:
+        put(store, "a", "b", "c", "d")
+        for lease_s in (None, 60.0, None, 30.0):
+            claim(store, 1, lease_s=lease_s)
+        found, page = list[str](), store.execute(Browse(JOBS, state="leased", limit=1))
+        while page.messages:
+            found += ids(page.messages)
+            page = store.execute(Browse(JOBS, state="leased", after=page.after, limit=1)) if page.after is not None else Browsed([])
+        assert found == ["d", "b", "a", "c"]
 
     def test_browsing_touches_nothing(self, store: Store, clock: FakeClock) -> None:
         put(store, "a")

@@ -1,0 +1,138 @@
+"""What the events of a queue say about its work: how much, how fast, how long it waited, how often it failed."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from msgspec import Struct, field, json
+
+from holdfast.records import Event, seconds_in
+
+_SETTLED = {"done": "done", "ready": "returned"}
+"""What an event `settled` counts, by where it says that the messages went; of those that are dead there is an event `buried`."""
+
+_TOLD = ("put", "claimed", "settled", "expired", "buried")
+
+
+class QueueRates(Struct, frozen=True):
+    """What the event log says about the work of a queue, or of one group, in the last seconds."""
+
+    window_s: float
+    """How many seconds it is about: those asked for, or fewer where the log or the bound of one reading ends earlier."""
+    is_whole: bool
+    """Whether it is about all seconds asked for."""
+    put: int = 0
+    claimed: int = 0
+    done: int = 0
+    returned: int = 0
+    """Claims that were released or failed."""
+    expired: int = 0
+    """Claims whose lease ended."""
+    buried: int = 0
+    """Messages that became dead letters."""
+    done_per_s: float = 0.0
+    failed_share: float | None = None
+    """Of the claims that ended, those that did not end done: released, failed, buried or expired."""
+    median_wait_s: float | None = None
+    """From put to claim, of messages that were put and claimed for the first time in what was read; a delay is part of it."""
+    p95_wait_s: float | None = None
+    median_duration_s: float | None = None
+    """From claim to settlement."""
+    p95_duration_s: float | None = None
+
+
+class _Told(Struct):
+    """What an event of a queue says about messages."""
+
+    ids: list[str] = []
+    groups: list[str | None] | None = None
+    to: str = ""
+    started: bool = True
+    """Whether what expired was a lease, and not the time to begin."""
+
+
+_decode = json.Decoder(_Told).decode
+
+
+class _Sums(Struct):
+    counts: Counter[str] = field(default_factory=Counter)
+    ended: int = 0
+    waits: list[int] = []
+    durations: list[int] = []
+
+
+class LogRates:
+    """Adds up events in the order of their numbers."""
+
+    def __init__(self, *, by_group: bool = False) -> None:
+        self._by_group = by_group
+        self._sums = dict[str, _Sums]()
+        self._put_at = dict[str, int]()
+        self._claimed_at = dict[str, int]()
+
+    def add(self, events: Sequence[Event], since: int) -> None:
+        """Count what happened from a moment on; what was before says since when messages waited and were claimed."""
+        for event in events:
+            if event.event in _TOLD:
+                self._add(event, counts=event.at >= since)
+
+    def _add(self, event: Event, *, counts: bool) -> None:
+        told = _decode(event.data)
+        if not told.started:
+            return
+        name = _SETTLED.get(told.to) if event.event == "settled" else event.event
+        for message_id, group in _each(told):
+            sums = self._of(group) if counts else _Sums()
+            if name is not None:
+                sums.counts[name] += 1
+            if event.event == "put":
+                self._put_at[message_id] = event.at
+                continue
+            if event.event == "claimed":
+                self._claimed_at[message_id] = event.at
+                if (put_at := self._put_at.pop(message_id, None)) is not None:
+                    sums.waits.append(event.at - put_at)
+                continue
+            if event.event in ("settled", "expired"):
+                sums.ended += 1
+            if (claimed_at := self._claimed_at.pop(message_id, None)) is not None and event.event == "settled":
+                sums.durations.append(event.at - claimed_at)
+
+    def _of(self, group: str | None) -> _Sums:
+        name = (group or "") if self._by_group else ""
+        found = self._sums.get(name)
+        if found is None:
+            found = self._sums[name] = _Sums()
+        return found
+
+    def result(self, window_s: float, *, is_whole: bool) -> dict[str, QueueRates]:
+        """By group, "" for messages without one; all of the queue under "" where groups were not asked for."""
+        sums = self._sums if self._by_group else {"": self._of(None)}
+        return {name: _rates(one, window_s, is_whole=is_whole) for name, one in sorted(sums.items())}
+
+
+def _each(told: _Told) -> Iterator[tuple[str, str | None]]:
+    return zip(told.ids, told.groups or [None] * len(told.ids), strict=False)
+
+
+def _rates(sums: _Sums, window_s: float, *, is_whole: bool) -> QueueRates:
+    counts, ended = sums.counts, sums.ended
+    return QueueRates(
+        put=counts["put"],
+        claimed=counts["claimed"],
+        done=counts["done"],
+        returned=counts["returned"],
+        expired=counts["expired"],
+        buried=counts["buried"],
+        window_s=window_s,
+        is_whole=is_whole,
+        done_per_s=counts["done"] / window_s if window_s else 0.0,
+        failed_share=1 - counts["done"] / ended if ended else None,
+        median_wait_s=_seconds(sums.waits, 0.5),
+        p95_wait_s=_seconds(sums.waits, 0.95),
+        median_duration_s=_seconds(sums.durations, 0.5),
+        p95_duration_s=_seconds(sums.durations, 0.95),
+    )
+
+
+def _seconds(spans: list[int], share: float) -> float | None:
+    return seconds_in(sorted(spans)[int(len(spans) * share)]) if spans else None
