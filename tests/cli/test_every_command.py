@@ -39,6 +39,7 @@ ARGUMENTS = {
     "queue dead": "mail",
     "queue explain": "mail {id}",
     "queue stats": "mail",
+    "queue rates": "mail",
     "queue watch": "mail --timeout-s=0.1",
     "queue pause": "mail",
     "queue resume": "mail",

@@ -10,7 +10,7 @@ import pytest
 from psycopg import sql
 
 from holdfast import connect
-from holdfast.commands import Browse, Command, Count, Put, Together
+from holdfast.commands import Browse, Command, Count, Filter, Put, Together
 from holdfast.commands.request import Request, current
 from holdfast.errors import TookTooLong
 from holdfast.server.app import Options
@@ -37,7 +37,8 @@ SHORTER_S = 0.000_001
 MANY: dict[str, Any] = {"queue": "many", "items": [{"id": str(number), "value": number} for number in range(MESSAGES)]}
 SOUGHT = {"queue": "jobs", "which": {"error_contains": "nowhere"}}
 """It goes through all messages, which a count does not."""
-COUNTS = {"commands": [{"type": "Count", "queue": "jobs"}] * 10}
+SEARCH = Browse("jobs", which=Filter(error_contains="nowhere"))
+SEARCHES = {"commands": [SOUGHT | {"type": "Browse"}] * 10}
 
 
 @pytest.fixture(params=["memory", "sqlite", "lmdb"])
@@ -54,7 +55,7 @@ def served(store: Store) -> Iterator[Served]:
     served.close()
 
 
-@pytest.mark.parametrize("step", [COUNTS, COUNTS | {"id": "named"}], ids=["reads", "named"])
+@pytest.mark.parametrize("step", [SEARCHES, SEARCHES | {"id": "named"}], ids=["reads", "named"])
 def test_a_step_that_takes_too_long_is_ended(served: Served, store: Store, step: Any) -> None:
     status, problem = ask(served, "/v1/together", step)
     assert (status, problem["code"]) == (408, "took_too_long")
@@ -64,14 +65,14 @@ def test_a_step_that_takes_too_long_is_ended(served: Served, store: Store, step:
 
 def test_what_a_step_wrote_before_it_was_ended_is_not_kept(served: Served, store: Store) -> None:
     put = {"type": "Put", "queue": "new", "items": [{"id": "a", "value": 1}]}
-    assert ask(served, "/v1/together", {"commands": [put, *COUNTS["commands"][:9]]})[0] == 408
+    assert ask(served, "/v1/together", {"commands": [put, *SEARCHES["commands"][:9]]})[0] == 408
     assert store.execute(Count("new")).ready == 0
 
 
 def test_the_client_raises_what_the_server_says(served: Served) -> None:
     client = HttpStore(served.url)
     with pytest.raises(TookTooLong, match="request less"):
-        client.execute(Together([Count("jobs")] * 10))
+        client.execute(Together([SEARCH] * 10))
     client.close()
 
 
@@ -94,7 +95,7 @@ def test_sqlite_ends_a_statement_in_the_middle(sqlite: SqliteStore) -> None:
 
 def test_what_shares_a_commit_with_what_took_too_long_is_done(sqlite: SqliteStore) -> None:
     first, last = Job(Put("new", [item("a")]), Request("other", 60.0)), Job(Put("new", [item("b")]), Request("other", 60.0))
-    slow = Job(Together([Put("new", [item("c")]), *[Count("jobs")] * 10], id="slow"), Request("me", SHORT_S))
+    slow = Job(Together([Put("new", [item("c")]), *[SEARCH] * 10], id="slow"), Request("me", SHORT_S))
     sqlite.run([first, slow, last])
     assert isinstance(slow.error, TookTooLong)
     assert [first.result().created, last.result().created] == [[True], [True]]

@@ -42,7 +42,7 @@ async def test_others_have_the_seats_meanwhile_and_nothing_is_burnt(client: Cont
         ran.append("light")
 
     jobs = await heavy.put_many([heavy.args(number) for number in range(3)])
-    worker = app.worker(concurrency=3, poll_interval_s=0.05)
+    worker = app.worker(concurrency=3, poll_interval_s=0.05, lease_s=3_600.0)
     await worker.start()
     await light.put_many([light.args(number) for number in range(5)])
     await runner.until(lambda: ran.count("light") == 5)

@@ -41,7 +41,7 @@ def test_others_have_the_seats_meanwhile_and_nothing_is_burnt(client: ControlPla
         ran.append("light")
 
     jobs = heavy.put_many([heavy.args(number) for number in range(3)])
-    worker = app.worker(concurrency=3, poll_interval_s=0.05)
+    worker = app.worker(concurrency=3, poll_interval_s=0.05, lease_s=3_600.0)
     worker.start()
     light.put_many([light.args(number) for number in range(5)])
     runner.until(lambda: ran.count("light") == 5)
