@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     import psycopg
 
     from holdfast.stores import AsyncStore, Executor, Store
+    from holdfast.stores.condition import Condition
     from holdfast.stores.files.backups import Backups
     from holdfast.stores.seals import Seal
 
@@ -50,6 +51,14 @@ BACKUPS = {
     "lmdb": ("holdfast.stores.lmdb.backups", "LmdbBackups"),
 }
 """Stores whose files Holdfast itself copies and puts back."""
+
+CONDITIONS = {
+    "sqlite": ("holdfast.stores.sqlite.condition", "sqlite_condition"),
+    "lmdb": ("holdfast.stores.lmdb.condition", "lmdb_condition"),
+    **dict.fromkeys(POSTGRES, ("holdfast.stores.postgres.condition", "postgres_condition")),
+    **dict.fromkeys(REDIS, ("holdfast.stores.redis.condition", "redis_condition")),
+}
+"""How the condition of a store is found."""
 
 EXTRAS = {"lmdb": "lmdb", "http": "http", "https": "http", **dict.fromkeys(POSTGRES, "postgres"), **dict.fromkeys(REDIS, "redis")}
 """Stores that need what the base install leaves out, and the extra that brings it."""
@@ -185,9 +194,23 @@ def seal_of(target: str) -> "Seal":
     return made_by(target if url.scheme in DATABASES else _path_of(url))
 
 
+def condition_of(target: str | None) -> "Condition | None":
+    """The condition of the store at a URL; without one, of that of `connect`. None through a server, and for a store in memory."""
+    target = _url_of(target)
+    url = _split(target)
+    if url.scheme not in CONDITIONS:
+        return None
+    found_by: Callable[[Any], Condition] = _class_of(*CONDITIONS[url.scheme], url.scheme)  # type: ignore[assignment]
+    return found_by(target if url.scheme in DATABASES else _path_of(url))
+
+
+def _url_of(target: str | None) -> str:
+    return target or os.environ.get("HOLDFAST_URL") or f"sqlite:///{quote(str(_default_path(create=False)))}"
+
+
 def backups_of(target: str | None) -> "Backups":
     """The backups of the store at a URL; without one, of that of `connect`. ValueError for a store that is not a file."""
-    url = _split(target or os.environ.get("HOLDFAST_URL") or f"sqlite:///{quote(str(_default_path(create=False)))}")
+    url = _split(_url_of(target))
     if url.scheme not in BACKUPS:
         how = "on the machine that has the store" if url.scheme in SERVERS else "with the tools of the database, or use `holdfast export`"
         raise ValueError(f"a store at {url.scheme}:// is not a file: back it up and restore it {how}")

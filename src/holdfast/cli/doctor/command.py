@@ -5,9 +5,12 @@ from typing import Annotated
 import typer
 
 from holdfast.cli.commands import FAILED
-from holdfast.cli.doctor.findings import Finding, look
+from holdfast.cli.doctor.condition import condition_findings
+from holdfast.cli.doctor.finding import Finding
+from holdfast.cli.doctor.findings import look
 from holdfast.cli.opening import AsJson, StoreUrl, connected
 from holdfast.cli.showing import print_result
+from holdfast.connect import condition_of, is_server
 
 MARKS = {"ok": "ok      ", "notice": "notice  ", "warning": "warning ", "problem": "PROBLEM "}
 
@@ -21,6 +24,9 @@ def doctor(
     """Examine a store, its queues and its workers: each finding with its evidence and a remedy. Exits with 1 if there is a problem."""
     with connected(url) as client:
         found = list(look(client))
+        behind_server = is_server(client.url)
+    # Once the store is closed: two openings of one file in a process would end each other's locks.
+    found += condition_findings(condition_of(url), is_server=behind_server)
     print_result(found, "\n".join(map(_shown, found)), as_json=as_json)
     bad = ("problem", "warning") if strict else ("problem",)
     if any(finding.level in bad for finding in found):

@@ -3,17 +3,17 @@
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
+from holdfast.cli.doctor.finding import Finding
+from holdfast.cli.queue_counts import queue_counts
 from holdfast.commands import Browse
 from holdfast.wording import counted, seconds
 
 if TYPE_CHECKING:
-    from holdfast import ControlPlaneClient, Stats
-
-Level = Literal["ok", "notice", "warning", "problem"]
+    from holdfast import ControlPlaneClient, Stats, WorkerInfo
 
 CLOCK_S: Final = 5.0
 """From here on the clocks of this machine and of the store are said to differ."""
@@ -27,15 +27,6 @@ ERRORS: Final = 3
 """So many kinds of errors are named."""
 
 
-class Finding(Struct, frozen=True):
-    """One thing that was looked at: what was found, the evidence, and what to do about it."""
-
-    level: Level
-    about: str
-    finding: str
-    remedy: str = ""
-
-
 class QueueFacts(Struct, frozen=True):
     """What is known of one queue."""
 
@@ -47,18 +38,21 @@ class QueueFacts(Struct, frozen=True):
 
 def look(client: "ControlPlaneClient") -> Iterator[Finding]:
     """Every check, the store first."""
+    from holdfast import Worker
+
     store = client.store
     yield from durability(store.guarantees)
     # Any answer that bears the time of the store.
     now = store.execute(Browse("default", limit=1)).now
     yield clock(time.time_ns() // 1_000, now + store.wall_offset_us())
-    facts = list(queues(client))
+    living = Worker.list(client=client)
+    facts = list(queues(client, living))
     for queue in facts:
         yield from queue_findings(queue)
         if queue.stats.dead:
             yield dead_letters(client, queue)
     yield from lease_findings(client)
-    yield from worker_findings(client, facts)
+    yield from worker_findings(living, facts)
 
 
 def lease_findings(client: "ControlPlaneClient") -> Iterator[Finding]:
@@ -105,13 +99,10 @@ def clock(here_us: int, there_us: int) -> Finding:
     return Finding("warning", "clock", f"this machine and the store differ by {seconds(apart_s)}", remedy)
 
 
-def queues(client: "ControlPlaneClient") -> Iterator[QueueFacts]:
+def queues(client: "ControlPlaneClient", living: "Sequence[WorkerInfo]") -> Iterator[QueueFacts]:
     """Every queue with its sizes and its workers."""
-    from holdfast import Queue, Worker
-
-    living = Counter(worker.queue for worker in Worker.list(client=client))
-    for queue in Queue.list(client=client):
-        yield QueueFacts(queue.name, queue.stats(client=client), living[queue.name])
+    for queue in queue_counts(client.store):
+        yield QueueFacts(queue.name, queue.stats, sum(worker.serves(queue.name) for worker in living))
 
 
 def queue_findings(queue: QueueFacts) -> Iterator[Finding]:
@@ -147,16 +138,10 @@ def dead_letters(client: "ControlPlaneClient", queue: QueueFacts) -> Finding:
     return Finding("warning", f"queue {queue.name}", found, remedy)
 
 
-def worker_findings(client: "ControlPlaneClient", facts: Sequence[QueueFacts]) -> Iterator[Finding]:
+def worker_findings(living: "Sequence[WorkerInfo]", facts: Sequence[QueueFacts]) -> Iterator[Finding]:
     """Workers that cannot work, and how many there are."""
-    from holdfast import Worker
-
-    living = Worker.list(client=client)
-    yield Finding(
-        "ok",
-        "workers",
-        f"{counted(len(living), 'living worker')} on {counted(len({one.queue for one in living}), 'queue')} of {len(facts)}",
-    )
+    served = sum(queue.served_by > 0 for queue in facts)
+    yield Finding("ok", "workers", f"{counted(len(living), 'living worker')} on {counted(served, 'queue')} of {len(facts)}")
     for one in living:
         about = f"worker {one.name}"
         if one.health.state in ("paused", "open", "away"):

@@ -14,6 +14,7 @@ from mcp_types import ToolAnnotations
 from holdfast import Queue, Worker, __version__
 from holdfast.cli.doctor.findings import look
 from holdfast.cli.queue.messages import as_data, line
+from holdfast.cli.queue_counts import queue_counts
 from holdfast.errors import HoldfastError
 
 if TYPE_CHECKING:
@@ -80,8 +81,7 @@ class Looking:
 
     def queues(self, prefix: str = "") -> list[dict[str, Any]]:
         """List the queues with the number of their messages in each state and the age of the oldest one that is ready."""
-        found = Queue.list(prefix=prefix, client=self._client)
-        return [{"name": queue.name, **as_data(queue.stats(client=self._client))} for queue in found]
+        return [{"name": queue.name, **as_data(queue.stats)} for queue in queue_counts(self._client.store, prefix)]
 
     def stats(self, queue: str) -> dict[str, Any]:
         """Show sizes, ages and holders of one queue."""

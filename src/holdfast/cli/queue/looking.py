@@ -7,6 +7,7 @@ import typer
 from holdfast.cli.commands import NOTHING
 from holdfast.cli.opening import AlwaysJson, AsJson, StoreUrl, connected
 from holdfast.cli.queue.messages import ErrorContains, Label, Limit, OlderThan, Prefix, QueueName, age_s, as_data, line, table
+from holdfast.cli.queue_counts import queue_counts
 from holdfast.cli.showing import print_result, shown
 
 COUNTS = ("ready", "delayed", "leased", "buffered", "dead")
@@ -16,10 +17,8 @@ def list_(
     prefix: Annotated[str, typer.Argument(help="Only queues whose name begins so.")] = "", *, url: StoreUrl = None, as_json: AsJson = False
 ) -> None:
     """List queues with the number of their messages in each state."""
-    from holdfast import Queue
-
     with connected(url) as client:
-        found = {queue.name: queue.stats(client=client) for queue in Queue.list(prefix=prefix, client=client)}
+        found = {queue.name: queue.stats for queue in queue_counts(client.store, prefix)}
     rows = [(name, *(str(as_data(stats)[count]) for count in COUNTS), _age(stats.oldest_ready_s)) for name, stats in found.items()]
     text = shown(("queue", *COUNTS, "oldest ready"), rows) if rows else "No queues."
     print_result([{"name": name, **as_data(stats)} for name, stats in found.items()], text, as_json=as_json)

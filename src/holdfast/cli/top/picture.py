@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from holdfast.cli.queue_counts import queue_counts
+
 if TYPE_CHECKING:
     from holdfast import ControlPlaneClient
 
@@ -46,13 +48,12 @@ class Picture(Struct, frozen=True):
 
 def take_picture(client: "ControlPlaneClient", prefix: str = "") -> Picture:
     """Look at every queue whose name begins so, those with the longest wait first, and at every worker."""
-    from holdfast import Queue, Worker
+    from holdfast import Worker
 
     living = Worker.list(client=client)
     queues = []
-    for queue in Queue.list(prefix=prefix, client=client):
-        stats = queue.stats(client=client)
-        serving = sum(worker.serves(queue.name) for worker in living)
+    for queue in queue_counts(client.store, prefix):
+        stats, serving = queue.stats, sum(worker.serves(queue.name) for worker in living)
         counts = (stats.ready, stats.delayed, stats.leased, stats.buffered, stats.dead)
         queues.append(QueueRow(queue.name, *counts, stats.oldest_ready_s, serving))
     queues.sort(key=lambda row: (-(row.oldest_ready_s or 0.0), -row.ready, row.name))

@@ -30,7 +30,7 @@ class LmdbBackups:
         shutil.rmtree(part, ignore_errors=True)
         part.mkdir(mode=0o700)
         try:
-            with _opened(self._folder) as environment:
+            with opened(self._folder) as environment:
                 environment.copy(str(part), compact=True)
             (part / DATA).chmod(OURS_ALONE)
             with (part / DATA).open("rb") as file:
@@ -67,14 +67,15 @@ class LmdbBackups:
                 raise StoreError(f"{self._folder} is in use: end every program that has it open, then restore") from error
 
 
-def _opened(folder: Path) -> lmdb.Environment:
+def opened(folder: Path) -> lmdb.Environment:
+    """The environment, to read; no store in this process may have it open."""
     return lmdb.open(str(folder), max_dbs=len(TABLES), create=False, readonly=True)
 
 
 def _unreadable(folder: Path) -> list[str]:
     """Read every page of every table."""
     try:
-        with _opened(folder) as environment, environment.begin() as txn:
+        with opened(folder) as environment, environment.begin() as txn:
             names = [bytes(name) for name, _ in txn.cursor()]
             for name in names:
                 for _ in txn.cursor(environment.open_db(name, txn=txn, create=False)):

@@ -1,0 +1,31 @@
+"""The condition that a store is kept in: the form of its data, what stands before it, and the space that holds nothing."""
+
+from msgspec import Struct
+
+
+class Transaction(Struct, frozen=True):
+    """A transaction that is open, and keeps the engine from using space again."""
+
+    whose: str
+    open_s: float
+    remedy: str
+
+
+class Condition(Struct, frozen=True):
+    """What only the engine itself can be asked."""
+
+    form: str
+    """The form of the data, and of which releases it has parts."""
+    form_remedy: str = ""
+    """What to do about it; empty where nothing is to be done."""
+    is_pooled: bool = False
+    """Whether a pooler stands before the server."""
+    size_bytes: int = 0
+    unused_bytes: int = 0
+    """Those of them that hold nothing, as far as the engine knows."""
+    limit_bytes: int | None = None
+    """How large it may become, where something but the disk limits it."""
+    compact: str = ""
+    """How the unused space is given back."""
+    oldest: Transaction | None = None
+    """The transaction that has been open for longest, where that matters."""
