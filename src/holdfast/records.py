@@ -262,6 +262,11 @@ class Entry(Struct, frozen=True, gc=False, omit_defaults=True):
         """Whether it is neither deleted nor past its time."""
         return self.value is not NO_VALUE and (self.expires_at is None or self.expires_at > now)
 
+    @property
+    def is_gone(self) -> bool:
+        """Whether there is nothing to remember: neither a value nor a fence."""
+        return self.value is NO_VALUE and not self.fence
+
     def deleted(self) -> "Entry":
         """What stays known of its key: the fence."""
         return Entry(self.dict, self.key, NO_VALUE, 0, self.fence)
@@ -282,7 +287,7 @@ class Lease(Struct, frozen=True, gc=False, omit_defaults=True):
         return self.until > now
 
     @property
-    def is_released(self) -> bool:
+    def is_gone(self) -> bool:
         return not self.lease_id
 
     def released(self) -> "Lease":

@@ -27,7 +27,7 @@ class Shared(Lease, frozen=True, gc=False, omit_defaults=True):
     """Whether the capacity was set by a command of its own, and not by the first caller that asked."""
 
     @property
-    def is_released(self) -> bool:
+    def is_gone(self) -> bool:
         """Whether there is nothing to remember."""
         return not (self.used or self.waiting or self.resized)
 
@@ -49,7 +49,7 @@ class Share(Struct, frozen=True, gc=False, omit_defaults=True):
     place: int = 0
 
     @property
-    def is_released(self) -> bool:
+    def is_gone(self) -> bool:
         return not self.token and not self.place
 
     def released(self) -> "Share":

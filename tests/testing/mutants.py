@@ -155,8 +155,8 @@ def only_more_room(original: Any, tx: Any, queue: str, delta: int) -> Any:
     original(tx, queue, min(delta, 0))
 
 
-def for_ever(original: Any, tx: Any, entries: Any) -> Any:
-    original(tx, [replace(entry, expires_at=None) for entry in entries])
+def for_ever(original: Any, tx: Any, saved: Any) -> Any:
+    original(tx, [replace(one, expires_at=None) if isinstance(one, records.Entry) else one for one in saved])
 
 
 def as_it_was(_: Any, claim: Any, tx: Any, note: bytes) -> Any:
@@ -340,7 +340,7 @@ MUTANTS = [
         look_first_write_later,
         "test_of_all_who_ask_one_is_granted_a_lease",
     ),
-    Mutant("keeps entries for ever", Tx, "save_entries", for_ever, "test_an_entry_with_a_time_ends_by_itself"),
+    Mutant("keeps entries for ever", Tx, "save", for_ever, "test_an_entry_with_a_time_ends_by_itself"),
     Mutant("applies what it can of a step", Together, "check", what_can_be, "test_whatever_fails_refuses_everything"),
     Mutant("takes a step apart", PlainStore, "execute", one_by_one, "test_a_step_of_two_writes_is_never_seen_half"),
     Mutant("applies a repeated put again", Tx, "recall", lambda *_: None, "test_a_repeated_put_adds_nothing"),

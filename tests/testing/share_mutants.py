@@ -17,8 +17,8 @@ def given_to_the_first(_: Any, tx: Any, found: Any) -> None:
     first = next(iter(tx.line_for(found.key, 1)), None)
     if first is None or first.weight > found.room:
         return
-    tx.save_shares([replace(first, token=tx.append([shares.told("acquired", first)]), place=0, until=tx.now + 60_000_000)])
-    tx.save_leases([replace(found, used=found.used + first.weight, waiting=found.waiting - 1)])
+    tx.save([replace(first, token=tx.append([shares.told("acquired", first)]), place=0, until=tx.now + 60_000_000)])
+    tx.save([replace(found, used=found.used + first.weight, waiting=found.waiting - 1)])
 
 
 def as_before(_: Any, found: Any, gone: Any) -> Any:

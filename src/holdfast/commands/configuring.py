@@ -147,10 +147,10 @@ class Configure(Command[Settings], frozen=True):
         if self.throttle_s is not UNSET:
             data["throttle_s"] = self.throttle_s
         tx.append([Draft(TOPICS[self.kind](self.name), "configured", data)])
-        tx.save_settings(after)
+        tx.save([after])
         rebuilt = rebuild(tx, None if before is None else before.policy, after)
         if rebuilt != after:
-            tx.save_settings(rebuilt)
+            tx.save([rebuilt])
         if self.kind == "queue":
             tx.wake(queue_topic(self.name), ALL)
             tx.wake(room_topic(self.name), ALL)
@@ -237,9 +237,9 @@ def configure_group(tx: Transaction, command: Configure, group: str, settings: S
         facts["throttle_s"] = command.throttle_s
     tx.append([Draft(queue_topic(queue), "configured", facts)])
     if is_new:
-        tx.save_settings(settings)
+        tx.save([settings])
     if policy.groups is None:
-        tx.save_lanes([after])
+        tx.save([after])
     elif limit_of(before, policy) is None and limit_of(after, policy) is not None:
         count_claims(tx, policy, list(_claimed_in(tx, queue, group)), [after])
     else:

@@ -221,7 +221,7 @@ class Import(Command[Copying], frozen=True):
             return tx.copying() or Copying(self.source, 0)
         for settings in self.settings:
             if tx.settings(settings.kind, settings.name) is None:
-                tx.save_settings(settings)
+                tx.save([settings])
         take_in_lanes(tx, self.lanes)
         for queue, messages in by_queue(self.messages).items():
             take_in(tx, queue, messages)
@@ -229,7 +229,7 @@ class Import(Command[Copying], frozen=True):
         self._raise_fences(tx)
         for name, entries in by_dict(self.entries).items():
             known = tx.entries(name, [entry.key for entry in entries])
-            tx.save_entries([replace(one, fence=max(one.fence, known[one.key].fence)) if one.key in known else one for one in entries])
+            tx.save([replace(one, fence=max(one.fence, known[one.key].fence)) if one.key in known else one for one in entries])
         copying = replace(
             plan,
             place=self.place,
@@ -247,7 +247,7 @@ class Import(Command[Copying], frozen=True):
         for name, raised in fences.items():
             known = tx.entries(name, list(raised))
             before = [known.get(key) or Entry(name, key, NO_VALUE, 0) for key in raised]
-            tx.save_entries([replace(entry, fence=max(entry.fence, raised[entry.key])) for entry in before])
+            tx.save([replace(entry, fence=max(entry.fence, raised[entry.key])) for entry in before])
 
 
 class EndImport(Command[Copying | None], frozen=True):

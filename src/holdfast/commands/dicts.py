@@ -242,7 +242,7 @@ class Write(Command[list[Written]], frozen=True):
             self._draft(change, answer) for change, answer, is_change in zip(self.changes, plan.answers, real, strict=True) if is_change
         ]
         if plan.settings is None and drafts:
-            tx.save_settings(Settings("dict", self.dict, created_at=tx.now))
+            tx.save([Settings("dict", self.dict, created_at=tx.now)])
         revision = tx.append(drafts) if drafts else 0
         answers, saved = [], list[Entry]()
         for change, answer, is_change in zip(self.changes, plan.answers, real, strict=True):
@@ -256,7 +256,7 @@ class Write(Command[list[Written]], frozen=True):
             revision += is_change
             answers.append(answer)
         if saved:
-            tx.save_entries(saved)
+            tx.save(saved)
         return answers
 
     def _is_change(self, change: Change, answer: Written) -> bool:

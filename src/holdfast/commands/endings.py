@@ -119,7 +119,7 @@ class Endings(Struct):
             self.back = [lined(message, self.policy, tx.now) for message in self.back]
         if any(policies.values()):
             self.moved = [lined(message, policies[message.queue], tx.now) for message in self.moved]
-        tx.restore([*self.back, *self.dead, *self.moved])
+        tx.save([*self.back, *self.dead, *self.moved])
         promoted = ready_copies(tx, self.queue, self.keys)
         resize(tx, self.queue, len(self.back) + len(promoted))
         for place, messages in by_queue(self.moved).items():
@@ -164,7 +164,7 @@ def create_queue(tx: Transaction, queue: str) -> Settings:
     settings = tx.settings("queue", queue)
     if settings is None:
         settings = Settings("queue", queue, created_at=tx.now)
-        tx.save_settings(settings)
+        tx.save([settings])
     return settings
 
 
@@ -199,7 +199,7 @@ def ready_copies(tx: Transaction, queue: str, keys: Collection[str]) -> list[Mes
         settings = tx.settings("queue", queue)
         ready = [lined(message, None if settings is None else settings.policy, tx.now) for message in ready]
     if ready:
-        tx.restore(ready)
+        tx.save(ready)
     return ready
 
 
@@ -244,7 +244,7 @@ def hold_groups(tx: Transaction, queue: str, holds: Mapping[str, str]) -> None:
     """Pause strict groups whose message died, until it is redriven or removed, or they are resumed."""
     lanes = tx.lanes(queue, holds)
     held = [lanes.get(name) or Lane(queue, name) for name in holds]
-    tx.save_lanes([replace(lane, own=replace(lane.own, paused=True, held=holds[lane.name])) for lane in held])
+    tx.save([replace(lane, own=replace(lane.own, paused=True, held=holds[lane.name])) for lane in held])
 
 
 def resume_groups(tx: Transaction, queue: str, messages: Iterable[Message]) -> list[Draft]:
@@ -254,5 +254,5 @@ def resume_groups(tx: Transaction, queue: str, messages: Iterable[Message]) -> l
     lanes = [lane for lane in tx.lanes(queue, names).values() if lane.own.held in ids] if names else []
     if not lanes:
         return []
-    tx.save_lanes([replace(lane, own=replace(lane.own, paused=False, held=None)) for lane in lanes])
+    tx.save([replace(lane, own=replace(lane.own, paused=False, held=None)) for lane in lanes])
     return [Draft(queue_topic(queue), "configured", {"group": lane.name, "paused": False}) for lane in lanes]

@@ -99,5 +99,5 @@ class Prune(Command[int], frozen=True):
         stale = tx.stale_entries(self.limit)
         if stale:
             tx.append([Draft(dict_topic(entry.dict), "expired", {"key": entry.key}) for entry in stale])
-            tx.save_entries([entry.deleted() for entry in stale])
+            tx.save([entry.deleted() for entry in stale])
         return len(stale)

@@ -50,5 +50,5 @@ class LowerFences(Command[int], frozen=True):
         keys = [one.key for one in islice((one for one in of_dict if one.fence > plan), self.limit)]
         for start in range(0, len(keys), FEW):
             few = tx.entries(self.dict, keys[start : start + FEW])
-            tx.save_entries([replace(entry, fence=plan) for entry in few.values()])
+            tx.save([replace(entry, fence=plan) for entry in few.values()])
         return len(keys)

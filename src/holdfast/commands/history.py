@@ -18,7 +18,7 @@ def finish(tx: Transaction, queue: str, messages: Sequence[Message], trace: str 
     kept = [message for message in messages if message.tied & KEPT_WHEN_DONE]
     tx.remove([message for message in messages if not message.tied & KEPT_WHEN_DONE])
     if kept:
-        tx.restore([replace(message.done(tx.now), trace=trace or message.trace) for message in kept])
+        tx.save([replace(message.done(tx.now), trace=trace or message.trace) for message in kept])
         forget_done(tx, queue, PRUNED)
 
 

@@ -154,7 +154,7 @@ def free_slots(tx: Transaction, queue: str, count: int) -> None:
     if settings is None:
         return
     limit = None if settings.policy is None else settings.policy.limit
-    tx.save_settings(replace(settings, live=max(0, settings.live - count)))
+    tx.save([replace(settings, live=max(0, settings.live - count))])
     if limit is not None and settings.live >= limit:
         tx.wake(queue_topic(queue), count)
 
@@ -166,7 +166,7 @@ def give_back(tx: Transaction, queue: str, messages: Sequence[Message]) -> None:
         return
     policy, counts = settings.policy, Counter(message.token for message in messages)
     if policy.rate is not None and settings.last in counts:
-        tx.save_settings(replace(settings, tat=settings.tat - counts[settings.last] * policy.rate.interval_us))
+        tx.save([replace(settings, tat=settings.tat - counts[settings.last] * policy.rate.interval_us)])
     lanes = tx.lanes(queue, {message.lane for message in messages if message.lane is not None}) if policy.groups is not None else {}
     changed = []
     for lane in lanes.values():
@@ -174,7 +174,7 @@ def give_back(tx: Transaction, queue: str, messages: Sequence[Message]) -> None:
         if rate is not None and count:
             changed.append(replace(lane, tat=lane.tat - count * rate.interval_us))
     if changed:
-        tx.save_lanes(changed)
+        tx.save(changed)
         refresh(tx, settings, {lane.name: Touched() for lane in changed})
 
 
@@ -227,7 +227,7 @@ def save_refreshed(
     if number is None:
         number = tx.latest() if any(not lane.turn for lane in lanes) else 0
     after = [refreshed(lane, policy, firsts[lane.name], tx.now, number) for lane in lanes]
-    tx.save_lanes(after)
+    tx.save(after)
     return after
 
 

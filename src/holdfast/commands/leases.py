@@ -132,7 +132,7 @@ class Acquire(Command[Acquired], frozen=True):
         current = tx.leases([(self.dict, self.key)]).get((self.dict, self.key))
         if isinstance(current, Shared):
             swept = Swept.of(tx, current)
-            if not swept.shared.is_released:
+            if not swept.shared.is_gone:
                 raise other_capacity(self.key, current.capacity, None)
             return AcquirePlan(None, None, None, None, swept)
         held = current if current is not None and current.held_at(tx.now) else None
@@ -163,7 +163,7 @@ class Acquire(Command[Acquired], frozen=True):
         drafts.append(Draft(topic, "acquired", {"key": self.key, "holder": self.holder}))
         token = tx.append(drafts) + len(drafts) - 1
         lease = Lease(self.dict, self.key, self.holder, self.lease_id, token, tx.now, end_of(tx.now, self.lease_s))
-        tx.save_leases([lease])
+        tx.save([lease])
         write, entry = self._write_default(), plan.entry
         if write is not None and plan.default is not None:
             entry = write.write(tx, plan.default)[0].entry
@@ -245,12 +245,7 @@ class Renew(Command[Renewed], frozen=True):
     def write(self, tx: Transaction, plan: list[Lease | Share | None]) -> Renewed:
         until = end_of(tx.now, self.lease_s)
         renewed = [replace(held, until=until) if held is not None and held.token else None for held in plan]
-        leases = [held for held in renewed if isinstance(held, Lease)]
-        shares = [held for held in renewed if isinstance(held, Share)]
-        if leases:
-            tx.save_leases(leases)
-        if shares:
-            tx.save_shares(shares)
+        tx.save([held for held in renewed if held is not None])
         return Renewed([held.lease if isinstance(held, Share) else held for held in renewed])
 
 
@@ -311,7 +306,7 @@ class Release(Command[Released], frozen=True):
 def end_leases(tx: Transaction, leases: Sequence[Lease], event: str = "released", **facts: object) -> None:
     """Give leases back, tell of it, and wake who waits for them."""
     tx.append([Draft(log_topic(lease.dict, lease.key), event, {"key": lease.key, "holder": lease.holder, **facts}) for lease in leases])
-    tx.save_leases([lease.released() for lease in leases])
+    tx.save([lease.released() for lease in leases])
     for lease in leases:
         tx.wake(lease_topic(lease.dict, lease.key), 1)
 

@@ -290,7 +290,7 @@ class Move(Command[Moved], frozen=True):
             delayed = tx.messages(self.queue, [message.id for message in plan.messages]).values()
             policy = create_queue(tx, self.queue).policy
             entered = [lined(replace(message, position=tx.now), policy, tx.now) for message in delayed]
-            tx.restore(entered)
+            tx.save(entered)
             announce(tx, entered)
         elif self.to == "ready":
             drafts += resume_groups(tx, self.queue, plan.messages)
@@ -308,7 +308,7 @@ class Move(Command[Moved], frozen=True):
 
     def _write_redrive(self, tx: Transaction, messages: list[Message], was_ready: int) -> list[Draft]:
         target = self.to_queue or self.queue
-        tx.restore(messages)
+        tx.save(messages)
         resize(tx, self.queue, -was_ready)
         resize(tx, target, len(messages))
         announce(tx, messages)

@@ -64,7 +64,7 @@ class Clear(Command[int], frozen=True):
         count = tx.clear(self.kind, self.name, drop=self.drop)
         tx.append([Draft(TOPICS[self.kind](self.name), "cleared", {"count": count, "dropped": self.drop})])
         if not self.drop and settings is not None and (settings.maxsize is not None or settings.policy is not None):
-            tx.save_settings(replace(settings, size=0, live=0))
+            tx.save([replace(settings, size=0, live=0)])
         if lanes:
             self._clear_lanes(tx, lanes, settings)
         if self.kind == "queue":
@@ -73,14 +73,14 @@ class Clear(Command[int], frozen=True):
 
     def _clear_lanes(self, tx: Transaction, lanes: list[Lane], settings: Settings | None) -> None:
         if self.drop or settings is None:
-            tx.save_lanes([lane.gone() for lane in lanes])
+            tx.save([lane.gone() for lane in lanes])
         else:
             save_refreshed(tx, settings.policy or NO_POLICY, [replace(lane, live=0) for lane in lanes])
 
     def _clear_prefix(self, tx: Transaction, prefix: str) -> int:
         entries: list[Entry] = list(tx.scan(self.name, prefix, None, ALL))
         tx.append([Draft(TOPICS[self.kind](self.name), "cleared", {"count": len(entries), "dropped": False, "prefix": prefix})])
-        tx.save_entries([entry.deleted() for entry in entries])
+        tx.save([entry.deleted() for entry in entries])
         return len(entries)
 
 

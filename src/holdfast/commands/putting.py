@@ -285,7 +285,7 @@ class Put(Command[Puts], frozen=True):
             resize(tx, self.queue, -len(plan.late))
         tx.add(added)
         if plan.postponed:
-            tx.restore([plan.updated[message_id] for message_id in plan.postponed])
+            tx.save([plan.updated[message_id] for message_id in plan.postponed])
         if updated:
             tx.revalue(updated)
         if plan.is_bounded:

@@ -73,7 +73,7 @@ def count_claims(tx: Transaction, policy: Policy, leased: Sequence[Message], lan
     live = Counter(message.lane for message in leased)
     bits = SLOT_OF_QUEUE if policy.limit is not None else 0
     tied = [(message, message.tied | bits | (SLOT_OF_GROUP if message.lane in limited else 0)) for message in leased]
-    tx.restore([replace(message, tied=ties) for message, ties in tied if ties != message.tied])
+    tx.save([replace(message, tied=ties) for message, ties in tied if ties != message.tied])
     counted = [replace(lane, live=live[lane.name] if lane.name in limited else lane.live) for lane in lanes]
     save_refreshed(tx, policy, counted)
 
@@ -85,14 +85,14 @@ def _line_up(tx: Transaction, queue: str, policy: Policy) -> None:
     leased = [replace(message, tied=message.tied & ~SLOT_OF_GROUP) for message in leased]
     buffered = tx.browse(queue, "buffered", Filter(), None, ALL)
     copies = [replace(unlined(message), lane=lane_of(message, policy)) for message in buffered]
-    tx.restore([*ready, *leased, *copies])
+    tx.save([*ready, *leased, *copies])
     known = {lane.name: replace(lane, live=0, turn=0, place=0) for lane in tx.find_lanes(queue, "name", ALL)}
     names = {message.lane for message in ready if message.lane is not None} if policy.groups is not None else set[str]()
     lanes = [known.get(name) or Lane(queue, name) for name in sorted({*known, *names})]
     if policy.groups is not None:
         save_refreshed(tx, policy, lanes)
     else:
-        tx.save_lanes([refreshed(lane, policy, None, tx.now, 0) for lane in lanes])
+        tx.save([refreshed(lane, policy, None, tx.now, 0) for lane in lanes])
 
 
 def take_in(tx: Transaction, queue: str, messages: Sequence[Message]) -> None:
@@ -105,7 +105,7 @@ def take_in(tx: Transaction, queue: str, messages: Sequence[Message]) -> None:
     placed = [_placed(message, policy, tx.now) for message in messages]
     leased = [message for message in placed if message.state == "leased"]
     if policy.limit is not None and leased:
-        tx.save_settings(replace(settings, live=settings.live + len(leased)))
+        tx.save([replace(settings, live=settings.live + len(leased))])
     tx.add(placed)
     if policy.groups is not None:
         live = Counter(message.lane for message in leased) if _limits_groups(policy) else Counter[str | None]()

@@ -64,4 +64,4 @@ class Resize(Command[Resized], frozen=True):
         plan.write(tx)
         tx.append([Draft(log_topic(None, self.key), "resized", {"key": self.key, "capacity": self.capacity})])
         wake_line(tx, plan.shared)
-        return Resized(None if plan.shared.is_released else plan.shared.capacity, plan.shared.used)
+        return Resized(None if plan.shared.is_gone else plan.shared.capacity, plan.shared.used)

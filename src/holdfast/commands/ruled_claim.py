@@ -73,7 +73,7 @@ class RuledClaim:
             self._settings = self._tx.settings("queue", self._queue) or self._settings
         if until:
             self._settings = replace(self._settings, throttled_until=0)
-            self._tx.save_settings(self._settings)
+            self._tx.save([self._settings])
         room = self._room()
         chosen = self._choose(room, opened) if room > 0 else []
         return self._hand_out(chosen) if chosen else self._nothing(self._due_in_s(is_paced=not room))
@@ -109,7 +109,7 @@ class RuledClaim:
         endings = self._command.end(tx, expired, self._policy)
         endings.write(tx)
         drafts: list[Draft] = [event(self._queue, "expired", expired), *endings.drafts()] if expired else []
-        tx.restore(due)
+        tx.save(due)
         if late:
             drafts += self._drop_late(late)
         if drafts:
@@ -267,7 +267,7 @@ class RuledClaim:
             settings = replace(settings, live=settings.live + count)
         if policy.rate is not None:
             settings = replace(settings, tat=used(policy.rate, settings.tat, self._tx.now, count), last=token)
-        self._tx.save_settings(settings)
+        self._tx.save([settings])
 
     def _due_in_s(self, *, is_paced: bool) -> float | None:
         """When asking again may find something."""

@@ -80,7 +80,7 @@ class Extend(Command[Held], frozen=True):
             for queue, messages in by_queue(held).items():
                 # As they are by now: another command of the same step may have changed their metadata.
                 extended = tx.messages(queue, [message.id for message in messages]).values()
-                tx.restore([replace(message, failures=0) for message in extended if message.failures])
+                tx.save([replace(message, failures=0) for message in extended if message.failures])
         if self.lease_s == 0:
             announce(tx, held)
         return Held([message is not None for message in plan])

@@ -48,9 +48,7 @@ class Swept(Struct, frozen=True):
         drafts = [told("expired", share) for share in self.ended if share.token]
         if drafts:
             tx.append(drafts)
-        if self.ended:
-            tx.save_shares([share.released() for share in self.ended])
-        tx.save_leases([self.shared])
+        tx.save([*(share.released() for share in self.ended), self.shared])
 
 
 class SharePlan(Struct):
@@ -97,7 +95,7 @@ def _with_capacity(found: Shared, asked: int) -> Shared:
     """The name with the capacity that counts: what was set, else what all who use it say."""
     if found.resized or found.capacity == asked:
         return found
-    if not found.is_released:
+    if not found.is_gone:
         raise refusal_errors.other_capacity(found.key, found.capacity, asked)
     return replace(found, capacity=asked)
 
@@ -153,7 +151,7 @@ def write_share(command: "Acquire", tx: Transaction, plan: SharePlan) -> Acquire
     if plan.answer is not None:
         swept.write(tx)
         if plan.ticket is not None:
-            tx.save_shares([plan.ticket])
+            tx.save([plan.ticket])
         _wake_after(tx, swept)
         return plan.answer
     found = swept.shared
@@ -164,7 +162,7 @@ def write_share(command: "Acquire", tx: Transaction, plan: SharePlan) -> Acquire
     swept.write(tx)
     share = Share(command.key, command.lease_id, command.holder, command.weight, tx.now, end_of(tx.now, command.lease_s))
     share = replace(share, token=tx.append([told("acquired", share)]))
-    tx.save_shares([share])
+    tx.save([share])
     _wake_after(tx, swept)
     return Acquired(share.lease, ends_in_s(tx.now, share.until))
 
@@ -186,9 +184,8 @@ def end_shares(tx: Transaction, shares: Sequence[Share], event: str = "released"
     if ended:
         tx.append(ended)
         tx.wake(lease_topic(None, key), len(ended))
-    tx.save_shares([share.released() for share in gone])
     left = without(current, gone)
-    tx.save_leases([left])
+    tx.save([*(share.released() for share in gone), left])
     wake_line(tx, left)
 
 

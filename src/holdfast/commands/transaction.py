@@ -25,6 +25,8 @@ ALL = 1 << 30
 
 Cursor = tuple[int | str, ...]
 
+Record = Message | Settings | Lane | Entry | Lease | Share
+
 
 class Draft(Struct, frozen=True, gc=False):
     """An event before it has its number."""
@@ -162,12 +164,8 @@ class QueueTransaction(Protocol):
 
     def remove(self, messages: Sequence[Message]) -> None: ...
 
-    def restore(self, messages: Sequence[Message]) -> None:
-        """Save all of these messages, found by `n`, but for their values and for extra fields, those behind `metadata`."""
-        ...
-
     def revalue(self, messages: Sequence[Message]) -> None:
-        """Save value, metadata and extra fields of these messages, found by `n`."""
+        """Save value, metadata and extra fields, those behind it, of these messages, found by `n`."""
         ...
 
     def lanes(self, queue: str, names: Collection[str]) -> dict[str, Lane]:
@@ -184,10 +182,6 @@ class QueueTransaction(Protocol):
 
     def lane_heads(self, queue: str, counts: Mapping[str, int]) -> dict[str, list[Message]]:
         """The first so many messages in line of each lane, without values; late ones are passed over."""
-        ...
-
-    def save_lanes(self, lanes: Sequence[Lane]) -> None:
-        """Save lanes; nothing is kept of those that are gone."""
         ...
 
     def histories(self, limit: int) -> list[str]:
@@ -222,10 +216,6 @@ class DictTransaction(Protocol):
         """The fences of all keys that have one, deleted or not, dict by dict, behind a dict and key, read as they are asked for."""
         ...
 
-    def save_entries(self, entries: Sequence[Entry]) -> None:
-        """Save entries, or delete those without a value: of these only the fence stays, if there is one."""
-        ...
-
     def leases(self, keys: Collection[tuple[str | None, str]]) -> dict[tuple[str | None, str], Lease]:
         """The last lease of each (dict, key), ended or not; of a name with capacity what stands for it."""
         ...
@@ -238,10 +228,6 @@ class DictTransaction(Protocol):
         """The last leases on all there is, read as they are asked for."""
         ...
 
-    def save_leases(self, leases: Sequence[Lease]) -> None:
-        """Save leases; nothing is kept of those that were released."""
-        ...
-
     def shares(self, key: str, lease_ids: Collection[str]) -> dict[str, Share]:
         """The grants and places in line under these ids, ended or not, of a name with capacity."""
         ...
@@ -252,10 +238,6 @@ class DictTransaction(Protocol):
 
     def line_for(self, key: str, limit: int) -> Iterable[Share]:
         """The places in line, the first first, ended or not."""
-        ...
-
-    def save_shares(self, shares: Sequence[Share]) -> None:
-        """Save shares; nothing is kept of those that were released."""
         ...
 
 
@@ -327,7 +309,12 @@ class Transaction(QueueTransaction, DictTransaction, EventTransaction, CopyTrans
 
     def settings(self, kind: Kind, name: str) -> Settings | None: ...
 
-    def save_settings(self, settings: Settings) -> None: ...
+    def save(self, records: Sequence[Record]) -> None:
+        """Save records in place of what stood under their keys, messages under their `n`; nothing is kept of those that are gone.
+
+        Of a message everything but what `revalue` saves.
+        """
+        ...
 
     def clear(self, kind: Kind, name: str, *, drop: bool) -> int:
         """Remove every message of a queue, or every entry of a dict, whose fences stay, and with `drop` the settings.

@@ -62,7 +62,7 @@ class Dicts(Step):
             place = text_key(scope(entry.dict), entry.key)
             self._forget_end(place)
             end = NEVER if entry.expires_at is None else entry.expires_at
-            if entry.value is NO_VALUE and not entry.fence:
+            if entry.is_gone:
                 self.txn.delete(place, db=self.tables.entries)
                 continue
             rows.append((place, _HEAD.pack(end, entry.revision, entry.fence) + bytes(entry.value)))
@@ -117,7 +117,7 @@ class Dicts(Step):
         held = list[tuple[bytes, bytes]]()
         for lease in leases:
             place = text_key(scope(lease.dict), lease.key)
-            if lease.is_released:
+            if lease.is_gone:
                 self.txn.delete(place, db=self.tables.leases)
             else:
                 held.append((place, _encode(lease)))
@@ -155,7 +155,7 @@ class Dicts(Step):
     def save_shares(self, shares: Sequence[Share]) -> None:
         for share in shares:
             self._delete_share(share.key, share.lease_id)
-            if share.is_released:
+            if share.is_gone:
                 continue
             self.txn.put(_share_key(share.key, share.lease_id), _encode(share), db=self.tables.shares)
             self.txn.put(_end_key(share), b"", db=self.tables.share_ends)

@@ -112,7 +112,7 @@ class Messages(Lines, Log):
         if row.endings:
             self.txn.delete(NUMBER.pack(row.n), db=self.tables.histories)
 
-    def restore(self, messages: Sequence[Message]) -> None:
+    def save_messages(self, messages: Sequence[Message]) -> None:
         messages = [message for message in messages if message.n in self._rows]
         before = self._as_kept(messages)
         after = [row_of(message, message.n, row.value) for row, message in zip(before, messages, strict=True)]

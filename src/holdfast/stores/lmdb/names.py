@@ -1,5 +1,6 @@
 """The queues and dicts of an environment as a whole, as a transaction sees them."""
 
+from collections.abc import Sequence
 from itertools import islice
 
 from msgspec import msgpack
@@ -22,8 +23,9 @@ class Names(Step):
         encoded = self.txn.get(text_key(KINDS[kind], name), db=self.tables.names)
         return None if encoded is None else _decode(encoded)
 
-    def save_settings(self, settings: Settings) -> None:
-        self.txn.put(text_key(KINDS[settings.kind], settings.name), _encode(settings), db=self.tables.names)
+    def save_settings(self, settings: Sequence[Settings]) -> None:
+        for one in settings:
+            self.txn.put(text_key(KINDS[one.kind], one.name), _encode(one), db=self.tables.names)
 
     def _drop_settings(self, kind: Kind, name: str) -> None:
         self.txn.delete(text_key(KINDS[kind], name), db=self.tables.names)
@@ -31,7 +33,7 @@ class Names(Step):
     def resize(self, queue: str, delta: int) -> None:
         settings = self.settings("queue", queue)
         if settings is not None and settings.maxsize is not None:
-            self.save_settings(replace(settings, size=settings.size + delta))
+            self.save_settings([replace(settings, size=settings.size + delta)])
 
     def names(self, kind: Kind, prefix: str, after: str | None, limit: int) -> list[Settings]:
         start = KINDS[kind] + prefix.encode()

@@ -1,10 +1,15 @@
 """One atomic step on an LMDB environment."""
 
+from collections.abc import Callable, Sequence
+from itertools import groupby
 from typing import Any
 
 from holdfast.commands import Command, run
 from holdfast.commands.command import by_halves
-from holdfast.policy_records import Kind
+from holdfast.commands.transaction import Record
+from holdfast.policy_records import Kind, Lane, Settings
+from holdfast.records import Entry, Lease, Message
+from holdfast.share_records import Share, Shared
 from holdfast.stores.lmdb.browsing import Browsing
 from holdfast.stores.lmdb.copying import Copies
 from holdfast.stores.lmdb.fast import Fast
@@ -17,6 +22,10 @@ class LmdbTransaction(Fast, Browsing, Copies):
         """Answer the command; what it writes is part of the open transaction."""
         return run(self, command, _carry_out)
 
+    def save(self, records: Sequence[Record]) -> None:
+        for kind, same in groupby(records, type):
+            SAVERS[kind](self, list(same))
+
     def clear(self, kind: Kind, name: str, *, drop: bool) -> int:
         if drop:
             self._drop_settings(kind, name)
@@ -25,6 +34,17 @@ class LmdbTransaction(Fast, Browsing, Copies):
     def end(self) -> None:
         """Let go of LMDB's transaction: errors may keep this one alive, and a forked child could then not open the environment."""
         del self.txn
+
+
+SAVERS: dict[type[Record], Callable[[LmdbTransaction, Sequence[Any]], None]] = {
+    Message: LmdbTransaction.save_messages,
+    Settings: LmdbTransaction.save_settings,
+    Lane: LmdbTransaction.save_lanes,
+    Entry: LmdbTransaction.save_entries,
+    Lease: LmdbTransaction.save_leases,
+    Shared: LmdbTransaction.save_leases,
+    Share: LmdbTransaction.save_shares,
+}
 
 
 def _carry_out(tx: LmdbTransaction, command: Command[Any]) -> Any:

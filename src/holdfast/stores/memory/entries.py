@@ -67,7 +67,7 @@ class Entries:
         for lease in leases:
             of_dict = self.tables.leases.setdefault(lease.dict, {})
             self.undo.note(of_dict, lease.key)
-            if lease.is_released:
+            if lease.is_gone:
                 of_dict.pop(lease.key, None)
             else:
                 of_dict[lease.key] = lease

@@ -122,7 +122,7 @@ class Messages:
             self._note_message(message)
             self._queue(message.queue).leave(message)
 
-    def restore(self, messages: Sequence[Message]) -> None:
+    def save_messages(self, messages: Sequence[Message]) -> None:
         for message in messages:
             before = self.tables.messages.get(message.n)
             if before is not None:

@@ -24,7 +24,7 @@ class Shares:
     def save(self, share: Share) -> None:
         """Keep it, unless it was released, in place of what was under its id."""
         self._delete(share.key, share.lease_id)
-        if not share.is_released:
+        if not share.is_gone:
             self.by_id[share.key, share.lease_id] = share
             self._enter(share)
 

@@ -1,12 +1,16 @@
 """One atomic step on a memory store."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from heapq import nsmallest
+from itertools import groupby
+from typing import Any
 
 from holdfast.commands.allowance import Allowance
 from holdfast.commands.topics import watch_topic
-from holdfast.commands.transaction import ALL, Draft, Stretch
-from holdfast.policy_records import Kind, Settings
+from holdfast.commands.transaction import ALL, Draft, Record, Stretch
+from holdfast.policy_records import Kind, Lane, Settings
+from holdfast.records import Entry, Lease, Message
+from holdfast.share_records import Share, Shared
 from holdfast.stores.memory.copying import Copies
 from holdfast.stores.memory.entries import Entries
 from holdfast.stores.memory.messages import Messages
@@ -61,9 +65,14 @@ class MemoryTransaction(Messages, Entries, Copies):
     def settings(self, kind: Kind, name: str) -> Settings | None:
         return self.tables.settings[kind].get(name)
 
-    def save_settings(self, settings: Settings) -> None:
-        self._note_settings(settings.kind, settings.name)
-        self.tables.save_settings(settings)
+    def save(self, records: Sequence[Record]) -> None:
+        for kind, same in groupby(records, type):
+            SAVERS[kind](self, list(same))
+
+    def save_settings(self, settings: Sequence[Settings]) -> None:
+        for one in settings:
+            self._note_settings(one.kind, one.name)
+            self.tables.save_settings(one)
 
     def clear(self, kind: Kind, name: str, *, drop: bool) -> int:
         if drop:
@@ -83,3 +92,14 @@ class MemoryTransaction(Messages, Entries, Copies):
 
     def wake(self, topic: str, count: int) -> None:
         self.hints[topic] = self.hints.get(topic, 0) + count
+
+
+SAVERS: dict[type[Record], Callable[[MemoryTransaction, Sequence[Any]], None]] = {
+    Message: MemoryTransaction.save_messages,
+    Settings: MemoryTransaction.save_settings,
+    Lane: MemoryTransaction.save_lanes,
+    Entry: MemoryTransaction.save_entries,
+    Lease: MemoryTransaction.save_leases,
+    Shared: MemoryTransaction.save_leases,
+    Share: MemoryTransaction.save_shares,
+}

@@ -1,7 +1,7 @@
 """The entries and leases of a SQLite file, as a transaction sees them."""
 
 import sys
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from sqlite3 import Cursor as SqlCursor
 from typing import Any
 
@@ -39,18 +39,6 @@ class Entries:
     def length(self, name: str) -> int:
         return int(self.sql.execute(SQL["length"], (name, self.now)).fetchone()[0])
 
-    def save_entries(self, entries: Sequence[Entry]) -> None:
-        kept, gone = list[tuple[object, ...]](), list[tuple[str, str]]()
-        for entry in entries:
-            value = None if entry.value is NO_VALUE else bindable(entry.value)
-            if value is None and not entry.fence:
-                gone.append((entry.dict, entry.key))
-            else:
-                kept.append((entry.dict, entry.key, value, entry.revision, entry.fence, entry.expires_at))
-        self.sql.executemany(SQL["save_entry"], kept)
-        if gone:
-            self.sql.executemany(SQL["delete_entry"], gone)
-
     def fenced(self, after: tuple[str, str]) -> Iterator[Fenced]:
         return (Fenced(*row) for row in apart(self.sql).execute(SQL["fenced"], after))
 
@@ -66,17 +54,6 @@ class Entries:
     def leases(self, keys: Collection[tuple[str | None, str]]) -> dict[tuple[str | None, str], Lease]:
         rows = self.sql.execute(SQL["leases"], (as_json([(name or "", key) for name, key in keys]),))
         return {(lease.dict, lease.key): lease for lease in map(read_lease, rows)}
-
-    def save_leases(self, leases: Sequence[Lease]) -> None:
-        held = [lease for lease in leases if not lease.is_released]
-        if held:
-            shared = [_shared_row(lease) for lease in held if isinstance(lease, Shared)]
-            if shared:
-                self.sql.executemany(SQL["save_shared"], shared)
-            if len(shared) < len(held):
-                self.sql.executemany(SQL["save_lease"], [_lease_row(lease) for lease in held if not isinstance(lease, Shared)])
-        if len(held) < len(leases):
-            self.sql.executemany(SQL["delete_lease"], [(lease.dict or "", lease.key) for lease in leases if lease.is_released])
 
     def leases_of(self, name: str | None, prefix: str = "", after: str | None = None) -> Iterator[Lease]:
         asked = (name or "", after or "", prefix, prefix + LAST_TEXT)
@@ -95,13 +72,6 @@ class Entries:
     def line_for(self, key: str, limit: int) -> Iterator[Share]:
         return (Share(*row) for row in apart(self.sql).execute(SQL["line_for"], (key, limit)))
 
-    def save_shares(self, shares: Sequence[Share]) -> None:
-        kept = [astuple(share) for share in shares if not share.is_released]
-        if kept:
-            self.sql.executemany(SQL["save_share"], kept)
-        if len(kept) < len(shares):
-            self.sql.executemany(SQL["delete_share"], [(share.key, share.lease_id) for share in shares if share.is_released])
-
 
 def read_entry(row: tuple[Any, ...]) -> Entry:
     """The entry of a row."""
@@ -115,9 +85,17 @@ def read_lease(row: tuple[Any, ...]) -> Lease:
     return Lease(name or None, *rest) if shared is None else Shared(None, *rest, *json.decode(shared))
 
 
-def _lease_row(lease: Lease) -> tuple[Any, ...]:
+def write_entry(entry: Entry) -> tuple[object, ...]:
+    """The row of an entry."""
+    value = None if entry.value is NO_VALUE else bindable(entry.value)
+    return (entry.dict, entry.key, value, entry.revision, entry.fence, entry.expires_at)
+
+
+def write_lease(lease: Lease) -> tuple[object, ...]:
+    """The row of a lease."""
     return (lease.dict or "", lease.key, lease.holder, lease.lease_id, lease.token, lease.since, lease.until)
 
 
-def _shared_row(shared: Shared) -> tuple[Any, ...]:
-    return (*_lease_row(shared), as_json(astuple(shared)[len(Lease.__struct_fields__) :]))
+def write_shared(shared: Shared) -> tuple[object, ...]:
+    """The row of what stands for a name with capacity."""
+    return (*write_lease(shared), as_json(astuple(shared)[len(Lease.__struct_fields__) :]))

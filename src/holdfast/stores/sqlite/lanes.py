@@ -1,6 +1,6 @@
 """The lanes of queues in a SQLite file, as a transaction sees them."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -66,32 +66,6 @@ class Lanes(Reading):
 
     def histories(self, limit: int) -> list[str]:
         return [str(row[0]) for row in self.sql.execute(SQL["histories"], (limit,))]
-
-    def change_lanes(self, changes: Sequence[tuple[Lane, Lane]]) -> None:
-        """Save lanes that are known as they were."""
-        saved, counted = list[Lane](), list[tuple[object, ...]]()
-        for before, lane in changes:
-            is_moved = lane.turn != before.turn or lane.open != before.open or lane.place != before.place or lane.wakes != before.wakes
-            if is_moved or lane.is_gone:
-                saved.append(lane)
-            else:
-                counted.append((lane.live, lane.credit, lane.queue, lane.name))
-        if saved:
-            self.save_lanes(saved)
-        if counted:
-            self.sql.executemany(SQL["save_live"], counted)
-
-    def save_lanes(self, lanes: Sequence[Lane]) -> None:
-        kept = []
-        for lane in lanes:
-            if lane.is_gone:
-                self.sql.execute(SQL["delete_lane"], (lane.queue, lane.name))
-            else:
-                kept.append(write_lane(lane))
-        if len(kept) == 1:
-            self.sql.execute(SQL["save_lane"], kept[0])
-        elif kept:
-            self.sql.executemany(SQL["save_lane"], kept)
 
 
 def read_lane(row: tuple[Any, ...]) -> Lane:

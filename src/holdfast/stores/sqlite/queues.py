@@ -196,11 +196,10 @@ class Messages(Lanes, Counts):
         if self._apart and (apart := self._apart.intersection(message.n for message in messages)):
             self.sql.execute(SQL["drop_values"], (as_json(apart),))
 
-    def restore(self, messages: Sequence[Message]) -> None:
-        if messages:
-            self._leaving(numbers(messages))
-            self._entering(messages)
-            self.sql.executemany(SQL["restore"], [(*write_message(message), message.n) for message in messages])
+    def _save_messages(self, messages: Sequence[Message]) -> None:
+        self._leaving(numbers(messages))
+        self._entering(messages)
+        self.sql.executemany(SQL["restore"], [(*write_message(message), message.n) for message in messages])
 
     def revalue(self, messages: Sequence[Message]) -> None:
         for message in messages:

@@ -1,28 +1,59 @@
 """One atomic step on a SQLite file."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from itertools import groupby
+from operator import attrgetter
 from sqlite3 import Cursor as SqlCursor
-from typing import Any
+from typing import Any, NamedTuple
+
+from msgspec.structs import astuple
 
 from holdfast.clock import Clock
 from holdfast.commands import Command, run
 from holdfast.commands.allowance import Allowance
 from holdfast.commands.command import by_halves
 from holdfast.commands.request import NOBODY, current
-from holdfast.policy_records import Kind, Settings
-from holdfast.records import Lease, Message
-from holdfast.share_records import Share
+from holdfast.commands.transaction import Record
+from holdfast.policy_records import Kind, Lane, Settings
+from holdfast.records import Entry, Lease, Message
+from holdfast.share_records import Share, Shared
 from holdfast.stores.sqlite.copying import Copies
 from holdfast.stores.sqlite.counts import fold
-from holdfast.stores.sqlite.dicts import Entries
+from holdfast.stores.sqlite.dicts import Entries, write_entry, write_lease, write_shared
 from holdfast.stores.sqlite.fast import commands as fast
 from holdfast.stores.sqlite.file import LATEST
-from holdfast.stores.sqlite.lanes import read_settings, write_settings
+from holdfast.stores.sqlite.lanes import read_settings, write_lane, write_settings
 from holdfast.stores.sqlite.queues import Messages
 from holdfast.stores.sqlite.statements import SQL
 
 LOOK_EVERY = 10_000
 """After so many instructions of SQLite's, a fraction of a millisecond, it is asked whether the command has taken too long."""
+
+
+class Form(NamedTuple):
+    """How a kind of record is saved."""
+
+    save: str
+    row: Callable[[Any], tuple[object, ...]]
+    delete: str
+    key: Callable[[Any], tuple[object, ...]]
+    is_gone: Callable[[Any], bool] = attrgetter("is_gone")
+    renews: bool = False
+    """Whether it is saved without an event, which would note the moment."""
+
+
+def _lease_key(lease: Lease) -> tuple[object, ...]:
+    return (lease.dict or "", lease.key)
+
+
+FORMS: dict[type[Record], Form] = {
+    Settings: Form("save_settings", write_settings, "drop_settings", attrgetter("kind", "name"), lambda _: False),
+    Lane: Form("save_lane", write_lane, "delete_lane", attrgetter("queue", "name")),
+    Entry: Form("save_entry", write_entry, "delete_entry", attrgetter("dict", "key")),
+    Lease: Form("save_lease", write_lease, "delete_lease", _lease_key, renews=True),
+    Shared: Form("save_shared", write_shared, "delete_lease", _lease_key, renews=True),
+    Share: Form("save_share", astuple, "delete_share", attrgetter("key", "lease_id"), renews=True),
+}
 
 
 class SqliteTransaction(Messages, Entries, Copies):
@@ -66,14 +97,6 @@ class SqliteTransaction(Messages, Entries, Copies):
         self.has_renewed = True
         super().extend(messages, until)
 
-    def save_leases(self, leases: Sequence[Lease]) -> None:
-        self.has_renewed = True
-        super().save_leases(leases)
-
-    def save_shares(self, shares: Sequence[Share]) -> None:
-        self.has_renewed = True
-        super().save_shares(shares)
-
     def prune(self, keep: int, older_than: int, never_after: int, limit: int) -> int:
         fold(self.sql)  # What events say must not go with them.
         return super().prune(keep, older_than, never_after, limit)
@@ -82,8 +105,26 @@ class SqliteTransaction(Messages, Entries, Copies):
         """Remember this moment, as an event would."""
         self.sql.execute(SQL["save_meta"], (LATEST, str(self.now)))
 
-    def save_settings(self, settings: Settings) -> None:
-        self.sql.execute(SQL["save_settings"], write_settings(settings))
+    def save(self, records: Sequence[Record]) -> None:
+        for kind, same in groupby(records, type):
+            if kind is Message:
+                self._save_messages(list(same))  # type: ignore[arg-type] # of that kind
+            else:
+                self._save_rows(FORMS[kind], same)
+
+    def _save_rows(self, form: Form, records: Iterable[Record]) -> None:
+        kept, gone = list[tuple[object, ...]](), list[tuple[object, ...]]()
+        for record in records:
+            if form.is_gone(record):
+                gone.append(form.key(record))
+            else:
+                kept.append(form.row(record))
+        for statement, rows in ((form.save, kept), (form.delete, gone)):
+            if len(rows) == 1:
+                self.sql.execute(SQL[statement], rows[0])
+            elif rows:
+                self.sql.executemany(SQL[statement], rows)
+        self.has_renewed |= form.renews
 
     def clear(self, kind: Kind, name: str, *, drop: bool) -> int:
         if drop:

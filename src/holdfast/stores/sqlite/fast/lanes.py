@@ -87,7 +87,7 @@ def _let_in(tx: NativeTransaction, policy: Policy, lane: Lane, count: int, token
         refresh(tx, tx.settings("queue", lane.queue), {lane.name: Touched(arrived=count)}, token)
     else:
         after = refreshed(lane, policy, tx.now, tx.now, token)  # Nothing was in line before.
-        tx.save_lanes([after])
+        tx.save([after])
         announce_lane(tx, lane, after, count)
 
 
@@ -139,6 +139,20 @@ def _end_claims(tx: NativeTransaction, queue: str, ended: Mapping[str, int]) -> 
         before = read_lane(row[LANE_IN_LINE:])
         now = replace(before, live=max(0, before.live - count))
         changes.append((before, refreshed(now, decode_policy(row[POLICY]), row[FIRST_AT], tx.now, before.turn)))
-    tx.change_lanes(changes)
+    _change_lanes(tx, changes)
     for before, after in changes:
         announce_lane(tx, before, after, 0)
+
+
+def _change_lanes(tx: NativeTransaction, changes: Sequence[tuple[Lane, Lane]]) -> None:
+    """Save lanes that are known as they were: in most, only a count changed."""
+    saved, counted = list[Lane](), list[tuple[object, ...]]()
+    for before, lane in changes:
+        is_moved = lane.turn != before.turn or lane.open != before.open or lane.place != before.place or lane.wakes != before.wakes
+        if is_moved or lane.is_gone:
+            saved.append(lane)
+        else:
+            counted.append((lane.live, lane.credit, lane.queue, lane.name))
+    tx.save(saved)
+    if counted:
+        tx.sql.executemany(SQL["save_live"], counted)

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from holdfast.commands.transaction import OpenLanes, Transaction
-from holdfast.policy_records import Lane, Policy
+from holdfast.policy_records import Policy
 from holdfast.records import Message, ReturnTo
 
 
@@ -17,8 +17,6 @@ class NativeTransaction(Transaction, Protocol):
     heads_seen: list[tuple[Any, ...]] | None
 
     def look_at_lanes(self, queue: str, limit: int) -> tuple[Policy | None, OpenLanes]: ...
-
-    def change_lanes(self, changes: Sequence[tuple[Lane, Lane]]) -> None: ...
 
     def tell(self, topic: str, event: str, facts: Mapping[str, object], counted: int = 0) -> int: ...
 
