@@ -84,8 +84,9 @@ def putting(queue: MemoryQueue, ground: Ground) -> Callable[..., bool | None]:
                         events = log.topic(topic, now)
                     log.latest = index = log.latest + 1
                     events.append(KeptOne(index, now, "put", message_id, key, NOTHING))
-                messages[n] = Message(name, message_id, value, n, key, priority, now + delay, "ready", 0, 0, None, None, None, now)
-                if item is not None:
+                if item is None:
+                    messages[n] = Message(name, message_id, value, n, key, priority, now, "ready", 0, 0, None, None, None, now)
+                else:
                     messages[n] = item.message(name, now, 0, n)
                 line = queue.lines.get(priority) or queue.line(priority)
                 slots = line.line
