@@ -75,8 +75,7 @@ def putting(queue: MemoryQueue, ground: Ground) -> Callable[..., bool | None]:
             message_id = message_id or f"{n}"
             if (ids and message_id in ids) or (is_named and message_id.isdecimal() and queue.find(message_id)):
                 return None
-            now, latest = now_ns() // 1000, log.latest
-            tables.last_number = n
+            now, latest, tables.last_number = now_ns() // 1000, log.latest, n
             try:
                 if keeps_events:
                     events = topics.get(topic)
