@@ -17,9 +17,12 @@ def broken(find: str, instead: str) -> Iterator[None]:
         text, count = pattern.subn(instead, whole(name))
         found.append(count)
         is_fast_path = name.startswith("fast/") and (scripts._FOLDER / f"{name[5:]}.lua").is_file()
-        parts = re.findall(r"-- @include (fast/\w+)", text)
-        is_broken = count or any(pattern.search(whole(part)) for part in parts)
-        return text if is_broken or not is_fast_path else "-- @include begin"
+        return text if not is_fast_path or any(map(pattern.search, parts_of(name))) else "-- @include begin"
+
+    def parts_of(name: str) -> Iterator[str]:
+        yield whole(name)
+        for part in re.findall(r"-- @include (fast/\w+)", whole(name)):
+            yield from parts_of(part)
 
     scripts.script.cache_clear()
     try:

@@ -9,6 +9,12 @@ LANES = [
         "lane.turn, lane.credit = 1,",
         "test_who_puts_one_at_a_time_gains_nothing",
     ),
+    TextMutant(
+        "takes for fresh what was claimed in another queue",
+        r" or string\.find\(put, ATTEMPTS, 1, true\)",
+        "",
+        "test_a_message_that_was_claimed_elsewhere_is_claimed_again_where_it_was_moved_to",
+    ),
     TextMutant("renews no turn", r"lane\.turn, lane\.place = token, lane\.renewed_at", "", "test_groups_take_turns"),
     TextMutant(
         "knows no weight",

@@ -37,6 +37,16 @@ class GroupChangeConformance(Conformance):
         assert move(store, "ready", state="ready", to_queue="other") == ["a1", "a2"]
         assert names(store) == []
 
+    def test_a_message_that_was_claimed_elsewhere_is_claimed_again_where_it_was_moved_to(self, store: Store) -> None:
+        configure(store, groups="fair")
+        put(store, "m1", queue="other")
+        (first,) = claim(store, queue="other")
+        settle(store, [first], to="dead")
+        assert move(store, "ready", queue="other", to_queue=JOBS) == ["m1"]
+        (again,) = claim(store)
+        assert (again.state, again.attempts, again.token > first.token) == ("leased", 2, True)
+        assert settle(store, [again]) == [True]
+
     def test_a_limit_of_the_queue_leaves_groups_alone_of_which_nothing_is_claimed(self, store: Store, clock: FakeClock) -> None:
         configure(store, groups="fair", group_rate=Rate(1, per_s=1.0))
         put(store, "a1", "a2", group="a")

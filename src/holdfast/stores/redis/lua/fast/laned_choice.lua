@@ -54,13 +54,13 @@ local function tied_of(lane, policy, group)
   return (group and {{TOLD_GROUP}} or 0) + (lanes.limit_of(lane, policy) and {{SLOT_OF_GROUP}} or 0)
 end
 
-local KEY = "\163key" -- how the field begins; another place where it stands is taken for one, which does no harm
+local KEY, ATTEMPTS = "\163key", "\168attempts" -- how the fields begin; another place where they stand is taken for one, which does no harm
 
 --- The messages of these places: how they were put and what became of them; nothing where the full rules must decide.
 --
 -- `ready` is where they stand among the ready if that is the place of their lane, which it is unless they were returned to a strict group, or
--- put when the queue had other policies. Those that may be late or have a key are not taken for
--- fresh.
+-- put when the queue had other policies. Those that may be late, have a key, or were claimed
+-- in another queue before they came here are not taken for fresh.
 local function read_chosen(order, policy, may_be_late)
   local chosen = { ids = {}, ns = {}, members = {}, ready = {}, lanes = {}, groups = {}, stale = {}, later = {}, records = {} }
   local fields, count = {}, #order
@@ -84,13 +84,13 @@ local function read_chosen(order, policy, may_be_late)
   local records = call("HMGET", KEYS[2] .. ":messages", unpack(fields))
   chosen.found = { unpack(records, 1, count) }
   for i = 1, count do
-    local later = records[count + i]
-    if not records[i] then
+    local put, later = records[i], records[count + i]
+    if not put then
       return nil
-    elseif later or may_be_late or string.find(records[i], KEY, 1, true) then
+    elseif later or may_be_late or string.find(put, KEY, 1, true) or string.find(put, ATTEMPTS, 1, true) then
       chosen.stale[#chosen.stale + 1], chosen.later[#chosen.later + 1] = i, later
     end
-    chosen.records[i] = later or records[i]
+    chosen.records[i] = later or put
   end
   return chosen
 end
