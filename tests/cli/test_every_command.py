@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import typer
+import typer.main
 from msgspec import json
 
 from holdfast import ControlPlaneClient, Lock, Queue, Schedule
@@ -19,16 +21,6 @@ from tests.postgres import own_postgres_url
 PAGE = Path(__file__).parents[2] / "docs/reference/cli.md"
 COMMAND = [sys.executable, "-c", "from holdfast.cli import main; main()"]
 
-WITHOUT_JSON = {
-    "queue exec": "its output is that of programs, and a log",
-    "lock run": "its output is that of the program",
-    "leader run": "its output is that of the program",
-    "schedule run": "it prints nothing",
-    "worker": "it logs",
-    "serve": "it logs, with --log-json as JSON",
-    "mcp": "it speaks a protocol of its own",
-    "completion": "it prints a script",
-}
 ARGUMENTS = {
     "queue put": "mail 1",
     "queue claim": "mail",
@@ -65,6 +57,22 @@ ARGUMENTS = {
     "schedule next": "every_60_s",
     "schedule sync": "every_command_app:app",
     "tasks": "every_command_app",
+    "completion": "bash",
+    "localqueue queue add": "old --value=1",
+    "localqueue queue pop": "mail",
+    "localqueue queue inspect": "mail {id}",
+    "localqueue queue release": "mail {claimed} --token={held}",
+    "localqueue queue ack": "mail {claimed} --token={held}",
+    "localqueue queue dead-letter": "mail {claimed} --token={held}",
+    "localqueue queue size": "mail",
+    "localqueue queue stats": "mail",
+    "localqueue queue health": "mail",
+    "localqueue queue dead": "mail",
+    "localqueue retry prune": "--older-than=60",
+    "localqueue queue purge": "mail",
+    "localqueue queue process": "mail builtins:print",
+    "localqueue queue exec": "mail true",
+    "localqueue config set": "store_path {folder}/l.db",
     "job": "{id} --queue=mail",
     "watch": "--timeout-s=0.1",
     "top": "--once",
@@ -84,8 +92,12 @@ ARGUMENTS = {
 NOT_HERE = {
     "import localqueue": "needs a file of localqueue: tests/surfaces/localqueue/test_legacy_import.py",
     "demo": "tests/cli/test_demo.py",
+    "localqueue queue requeue-dead": "needs a dead letter: tests/cli/test_localqueue.py",
+    **dict.fromkeys(
+        ("queue exec", "lock run", "leader run", "schedule run", "worker", "serve", "mcp"), "tests/cli/test_interrupted_commands.py"
+    ),
 }
-BY_ARGUMENT = ("restore", "copy", "prune-functions", "schedule next", "tasks", "import file")
+BY_ARGUMENT = ("restore", "copy", "prune-functions", "schedule next", "tasks", "import file", "completion")
 
 
 def leaves(command: Any, path: str) -> Iterator[tuple[str, Any]]:
@@ -96,15 +108,22 @@ def leaves(command: Any, path: str) -> Iterator[tuple[str, Any]]:
         yield path, command
 
 
-ALL = {path: command for name in COMMANDS if name != "localqueue" for path, command in leaves(load(name), name)}
+ALL = {path: command for name in COMMANDS for path, command in leaves(load(name), name)}
 
 
 def has_json(command: Any) -> bool:
     return any("--json" in param.opts for param in command.params)
 
 
-def test_commands_without_json_are_those_that_have_a_reason() -> None:
-    assert {path for path, command in ALL.items() if not has_json(command)} == set(WITHOUT_JSON)
+def test_every_command_has_json() -> None:
+    assert {path for path, command in ALL.items() if not has_json(command)} == set()
+
+
+def test_a_command_without_json_would_be_found() -> None:
+    bare = typer.Typer()
+    bare.command("bare")(lambda: None)
+    bare.command("other")(lambda: None)
+    assert [path for path, command in leaves(typer.main.get_command(bare), "x") if not has_json(command)] == ["x bare", "x other"]
 
 
 def test_no_line_of_the_list_of_commands_is_cut() -> None:
@@ -127,9 +146,11 @@ def facts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     token = json.decode(holdfast("token", "create", "bob", "--scope=*", f"--url={url}", "--json").stdout)["id"]
     holdfast("export", f"{tmp_path}/exported.ndjson", f"--url={url}")
     (tmp_path / "every_command_app.py").write_text("from holdfast import Tasks\napp = Tasks('app')\n@app.task\ndef send(): ...\n")
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
-    return {"url": url, "folder": str(tmp_path), "claim": claim.claim_id, "id": str(message), "token": token, "postgres": ""}
+    named = {"claim": claim.claim_id, "claimed": claim.id, "held": str(claim.token), "id": str(message), "token": token}
+    return {"url": url, "folder": str(tmp_path), "postgres": "", **named}
 
 
 @pytest.mark.parametrize("path", sorted(path for path, command in ALL.items() if has_json(command) and path not in NOT_HERE))
@@ -142,7 +163,7 @@ def test_what_json_prints_can_be_read(path: str, facts: dict[str, str]) -> None:
         for command in ("lock break report --reason=x --yes", f"queue release {facts['claim']}"):
             holdfast(*command.split(), f"--url={facts['url']}")
     arguments = [part.format(**facts).replace("_60_s", " 60 s") for part in ARGUMENTS.get(path, "").split()]
-    where = [] if path in BY_ARGUMENT else [f"--url={facts['url']}"]
+    where = [] if path in BY_ARGUMENT or " config " in path or " retry " in path else [f"--url={facts['url']}"]
     if path == "import file":
         where = [f"--url=sqlite:///{facts['folder']}/new.db"]
     if path == "schedule sync":
@@ -151,7 +172,7 @@ def test_what_json_prints_can_be_read(path: str, facts: dict[str, str]) -> None:
     assert ran.exit_code in (0, 1 if path == "doctor" else 0, 3 if path == "leader show" else 0), ran.stderr
     for line in ran.stdout.splitlines():
         json.decode(line)
-    assert ran.stdout or path in ("queue watch", "dict watch", "watch")
+    assert ran.stdout or path in ("queue watch", "dict watch", "watch", "localqueue config init", "localqueue config set")
 
 
 def run(*arguments: str) -> int:
@@ -187,6 +208,47 @@ def test_each_documented_exit_code_is_one_that_a_command_ends_with(facts: dict[s
     section = PAGE.read_text().partition("## Exit codes")[2].partition("## ")[0]
     documented = {int(code) for code in re.findall(r"^\| (\d+) \|", section, re.MULTILINE)}
     assert documented <= set(codes)
+
+
+ENDINGS = {
+    ("queue claim", 3): "queue claim empty",
+    ("queue peek", 3): "queue peek empty",
+    ("queue explain", 3): "queue explain mail absent",
+    ("queue ack", 4): "queue ack {lost}",
+    ("queue release", 4): "queue release {lost}",
+    ("dict get", 3): "dict get settings absent",
+    ("dict cas", 4): "dict cas settings mode 2 --expected=7",
+    ("dict delete", 3): "dict delete settings absent",
+    ("lock show", 3): "lock show free",
+    ("lock break", 3): "lock break free --reason=x --yes",
+    ("lock run", 3): "lock run report --wait-s=0 true",
+    ("leader show", 3): "leader show nobody",
+    ("doctor", 1): "doctor",
+}
+"""What ends with a code that the help of the command names."""
+ELSEWHERE = {
+    ("lock run", 4): "test_a_break_of_the_lock_is_exit_code_four_and_json_says_that_it_was_lost in tests/cli/test_leases.py",
+    ("check", 1): "tests/cli/test_backup.py",
+    ("localqueue queue process", 0): "it is the code of success",
+    ("localqueue queue exec", 0): "it is the code of success",
+}
+
+
+def test_each_exit_code_that_a_help_names_is_tested() -> None:
+    named = {
+        (path, int(code))
+        for path, command in ALL.items()
+        for code in re.findall(r"[Ee]xits? with[^.:;]*?(\d+)", f"{command.help} {command.callback.__doc__}")
+    }
+    assert named | {("lock run", 4)} == set(ENDINGS) | set(ELSEWHERE)
+
+
+@pytest.mark.parametrize("ending", sorted(ENDINGS), ids=str)
+def test_a_command_ends_with_the_code_that_its_help_names(ending: tuple[str, int], facts: dict[str, str]) -> None:
+    holdfast("queue", "ack", facts["claim"], f"--url={facts['url']}")
+    arguments = ENDINGS[ending].format(lost=facts["claim"]).split()
+    words = ending[0].count(" ") + 1
+    assert holdfast(*arguments[:words], f"--url={facts['url']}", *arguments[words:]).exit_code == ending[1]
 
 
 def test_a_claim_that_cannot_be_printed_is_given_back(facts: dict[str, str]) -> None:

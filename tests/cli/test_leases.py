@@ -83,6 +83,17 @@ def test_the_program_ends_before_another_gets_the_lock_of_a_command_that_is_kill
             assert not is_alive(pid)
 
 
+def test_a_break_of_the_lock_is_exit_code_four_and_json_says_that_it_was_lost(url: str, tmp_path: Path) -> None:
+    script = f"echo $$ > {tmp_path}/pid; echo printed; exec sleep 600"
+    with running("lock", "run", "report", "--lease-s=1", "--json", f"--url={url}", "--", "sh", "-c", script) as process:
+        pid = pid_of(tmp_path / "pid")
+        assert holdfast("lock", "break", "report", "--reason=test", "--yes", f"--url={url}").exit_code == 0
+        output, log = process.communicate(timeout=60)
+    told = json.decode(output)
+    assert (process.returncode, told["name"], told["exit_code"], told["lost"]) == (4, "report", None, True)
+    assert ("printed" in log, is_alive(pid)) == (True, False)
+
+
 def test_a_program_dies_with_its_guardian(url: str, tmp_path: Path) -> None:
     script = f"echo $$ > {tmp_path}/pid; exec sleep 600"
     with running("lock", "run", "report", f"--url={url}", "--", "sh", "-c", script) as process:

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 import typer
 from msgspec import to_builtins
 
+from holdfast.cli.logs import LogJson, log_to_stderr
 from holdfast.cli.opening import AsJson, CreateStore, StoreUrl, connected, reached, value_of
 from holdfast.cli.showing import moment, print_result, shown
 from holdfast.errors import ScheduleMissing
@@ -137,16 +138,16 @@ def next_(
 
 
 @schedule.command()
-def run(*, url: StoreUrl = None) -> None:
-    """Put the runs that are due, until SIGTERM or Ctrl-C. Workers do this too: this is for a store whose workers do not."""
+def run(*, url: StoreUrl = None, as_json: LogJson = False) -> None:
+    """Put the runs that are due, and log each, until SIGTERM or Ctrl-C. Workers do this too: this is for a store whose workers do not."""
     from holdfast._sync.flows.ticking import Ticker
     from holdfast.ids import new_id
     from holdfast.workers.signals import stop_signals
 
+    log_to_stderr(as_json=as_json)
     with reached(url, create=True) as store:
         ticker = Ticker(store, new_id())
         with stop_signals(ticker.stop):
-            typer.echo("Putting the runs of schedules that are due; Ctrl-C ends it.", err=True)
             ticker.run()
 
 

@@ -36,7 +36,7 @@ def serve(
     max_waiting_each: Annotated[int, typer.Option(min=1, help="How many of each token may.")] = 5_000,
     max_rate_each: Annotated[float | None, typer.Option(min=0.01, help="How many requests a second each token may make.")] = None,
     max_command_s: Annotated[float, typer.Option(min=0.01, help="How long one command may take at the store.")] = 10.0,
-    log_json: Annotated[bool, typer.Option("--log-json", help="Log one JSON object per line.")] = False,
+    log_json: Annotated[bool, typer.Option("--json", "--log-json", help="Log one JSON object per line.")] = False,
     log_requests: Annotated[bool, typer.Option("--log-requests", help="Log every request, without its contents.")] = False,
     allow_copy: Annotated[
         bool, typer.Option("--allow-copy", help="Let anyone copy the store through this server, while it has no tokens.")

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from holdfast.cli.logs import LogJson, log_to_stderr
+
 if TYPE_CHECKING:
     from holdfast import Worker
 
@@ -46,14 +48,13 @@ def worker(
     log_level: Annotated[
         Level, typer.Option(help="How much is logged: debug, info (a line per job), warning (failures) or error.")
     ] = Level.info,
+    as_json: LogJson = False,
 ) -> None:
     """Run workers until SIGTERM or Ctrl-C: jobs may then finish within the grace time, the rest is given back."""
-    import logging
-
     from holdfast.cli.probe import probed
     from holdfast.cli.run_workers import run_workers
 
-    logging.basicConfig(level=log_level.value.upper(), format="%(asctime)s %(levelname)s %(name)s %(message)s")
+    log_to_stderr(log_level.value.upper(), as_json=as_json)
     # As `python -m` does: modules are looked for where the command is called.
     sys.path.insert(0, str(Path.cwd()))
     options: dict[str, Any] = {} if concurrency is None else {"concurrency": concurrency}

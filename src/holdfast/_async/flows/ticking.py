@@ -112,7 +112,7 @@ class AsyncTicker:
         ):
             return found.runs[-1] + HEAD_START_US
         try:
-            await put_due(self._store, stored, found)
+            put = await put_due(self._store, stored, found)
         except Refused:
             return now  # Another one was faster, or it was edited.
         except NotAllowed as error:
@@ -121,6 +121,8 @@ class AsyncTicker:
         except QueueFull as error:
             _log.warning("schedule %s waits with its run of %s: %s", stored.name, shown(found.runs[-1]), error)
             return now + round(AGAIN_S * SECOND)
+        if put:
+            _log.info("schedule %s put its run of %s into queue %r", stored.name, shown(found.runs[-1]), found.entry.queue)
         return found.entry.next_run(found.entry.last)
 
     async def _living(self) -> frozenset[str]:

@@ -109,7 +109,7 @@ class Ticker:
         if found.runs and now < found.runs[-1] + HEAD_START_US and not is_first(self._me, self._living(), stored.name, found.runs[-1]):
             return found.runs[-1] + HEAD_START_US
         try:
-            put_due(self._store, stored, found)
+            put = put_due(self._store, stored, found)
         except Refused:
             return now  # Another one was faster, or it was edited.
         except NotAllowed as error:
@@ -118,6 +118,8 @@ class Ticker:
         except QueueFull as error:
             _log.warning("schedule %s waits with its run of %s: %s", stored.name, shown(found.runs[-1]), error)
             return now + round(AGAIN_S * SECOND)
+        if put:
+            _log.info("schedule %s put its run of %s into queue %r", stored.name, shown(found.runs[-1]), found.entry.queue)
         return found.entry.next_run(found.entry.last)
 
     def _living(self) -> frozenset[str]:

@@ -3,10 +3,10 @@
 import typer
 
 from holdfast.cli.commands import NOTHING
-from holdfast.cli.leases.lock import Holder, LeaseSeconds, Program, facts, held_by
+from holdfast.cli.leases.lock import STDERR, STDOUT, Holder, LeaseSeconds, OutcomeJson, Program, facts, held_by, outcome
 from holdfast.cli.leases.program import run_under
 from holdfast.cli.opening import AsJson, StoreUrl, connected
-from holdfast.cli.queue.messages import as_data
+from holdfast.cli.queue.messages import as_data, line
 from holdfast.cli.showing import print_result
 
 leader: typer.Typer = typer.Typer(no_args_is_help=True, help="Elections: run a program while leading, see who leads.")
@@ -20,6 +20,7 @@ def run(
     lease_s: LeaseSeconds = 30.0,
     holder: Holder = None,
     url: StoreUrl = None,
+    as_json: OutcomeJson = False,
 ) -> None:
     """Run a program whenever this candidate is elected, until the program ends by itself; exit with its exit code.
 
@@ -32,9 +33,11 @@ def run(
         while True:
             held = candidate.campaign()
             try:
-                code = run_under(held, lease_s, command, facts(name, held))
+                code = run_under(held, lease_s, command, facts(name, held), prints_to=STDERR if as_json else STDOUT)
             finally:
                 candidate.resign()
+            if as_json:
+                typer.echo(line(outcome(name, held, code)))
             if code is not None:
                 raise typer.Exit(code)
             typer.echo(f"holdfast leader run: the leadership of {name!r} is lost, so the program was killed; standing again", err=True)

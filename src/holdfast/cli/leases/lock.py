@@ -8,15 +8,20 @@ from holdfast.cli.commands import LOST, NOTHING, ended
 from holdfast.cli.leases.program import run_under
 from holdfast.cli.leases.steer import break_, list_
 from holdfast.cli.opening import AsJson, StoreUrl, connected
-from holdfast.cli.queue.messages import as_data
+from holdfast.cli.queue.messages import as_data, line
 from holdfast.cli.showing import moment, print_result
 from holdfast.errors import LockTimeout
+
+STDOUT, STDERR = 1, 2
 
 lock: typer.Typer = typer.Typer(no_args_is_help=True, help="Locks: run a program under one, see who has one.")
 
 LockName = Annotated[str, typer.Argument(metavar="NAME", help="The name of the lock.")]
 Program = Annotated[list[str], typer.Argument(metavar="COMMAND", help="The program and its arguments, behind --.")]
 LeaseSeconds = Annotated[float, typer.Option(help="How long the lease lasts; it is renewed while the program runs.")]
+OutcomeJson = Annotated[
+    bool, typer.Option("--json", help="Print how it ended, as JSON; what the program prints goes to standard error then.")
+]
 Holder = Annotated[str | None, typer.Option(help="Who holds it; by default this machine and process.")]
 
 
@@ -32,6 +37,7 @@ def run(
     ] = False,
     holder: Holder = None,
     url: StoreUrl = None,
+    as_json: OutcomeJson = False,
 ) -> None:
     """Run a program while holding a lock, and exit with its exit code.
 
@@ -47,9 +53,11 @@ def run(
         except LockTimeout as error:
             raise ended("lock run", error, NOTHING) from None
         try:
-            code = run_under(held, lease_s, command, facts(name, held))
+            code = run_under(held, lease_s, command, facts(name, held), prints_to=STDERR if as_json else STDOUT)
         finally:
             held.release()
+    if as_json:
+        typer.echo(line(outcome(name, held, code)))
     if code is None:
         raise ended("lock run", f"lock {name!r} is lost, so the program was killed", LOST)
     raise typer.Exit(code)
@@ -74,6 +82,11 @@ lock.command("break")(break_)
 def facts(name: str, held: Any) -> dict[str, str]:
     """What a program under a lease finds in its environment."""
     return {"HOLDFAST_LEASE": name, "HOLDFAST_HOLDER": held.holder, "HOLDFAST_FENCE": str(held.token)}
+
+
+def outcome(name: str, held: Any, code: int | None) -> dict[str, Any]:
+    """How a program under a lease ended; without an exit code it was killed because the lease was lost."""
+    return {"name": name, "holder": held.holder, "token": held.token, "exit_code": code, "lost": code is None}
 
 
 def held_by(what: str, found: Any) -> str:

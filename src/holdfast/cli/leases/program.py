@@ -20,9 +20,14 @@ RENEWALS_SHOWN: Final = 20
 """How often per lease the guardian is told how long it can be trusted."""
 
 
-def run_under(held: "HeldLease[Any]", lease_s: float, command: Sequence[str], environment: Mapping[str, str]) -> int | None:
-    """Run a program until it ends or the lease is lost; return its exit code, None if it had to be killed because of the lease."""
-    with _guardian(held, command, environment) as process:
+def run_under(
+    held: "HeldLease[Any]", lease_s: float, command: Sequence[str], environment: Mapping[str, str], *, prints_to: int
+) -> int | None:
+    """Run a program until it ends or the lease is lost; return its exit code, None if it had to be killed because of the lease.
+
+    What it prints goes to the descriptor `prints_to`.
+    """
+    with _guardian(held, command, environment, prints_to) as process:
         ended = threading.Event()
         teller = threading.Thread(
             target=_tell, args=(process, held, lease_s / RENEWALS_SHOWN, ended), name="holdfast-guardian", daemon=True
@@ -39,9 +44,11 @@ def run_under(held: "HeldLease[Any]", lease_s: float, command: Sequence[str], en
 
 
 @contextlib.contextmanager
-def _guardian(held: "HeldLease[Any]", command: Sequence[str], environment: Mapping[str, str]) -> Iterator["subprocess.Popen[bytes]"]:
+def _guardian(
+    held: "HeldLease[Any]", command: Sequence[str], environment: Mapping[str, str], prints_to: int
+) -> Iterator["subprocess.Popen[bytes]"]:
     """The process that runs the program and kills it in time; it dies, and the program with it, when its input is closed."""
-    inherited = [os.dup(sys.__stdin__.fileno() if sys.__stdin__ else 0), os.dup(1)]
+    inherited = [os.dup(sys.__stdin__.fileno() if sys.__stdin__ else 0), os.dup(prints_to)]
     until = str(guardian.now_s() + held.trusted_for_s)
     arguments = [sys.executable, "-I", "-S", str(Path(guardian.__file__)), until, *map(str, inherited), *command]
     process = subprocess.Popen(  # noqa: S603 - the caller's

@@ -9,7 +9,7 @@ from msgspec import json
 
 from holdfast.cli.commands import FAILED, REFUSED, ended
 from holdfast.cli.localqueue.inspection import age
-from holdfast.cli.localqueue.options import answer, config_path, configured, store_at
+from holdfast.cli.localqueue.options import AsJson, answer, config_path, configured, store_at
 from holdfast.cli.owner import act_as_owner_of
 from holdfast.clock import wall_s
 from holdfast.codec import check_duration
@@ -23,14 +23,15 @@ Seconds = Annotated[float | None, typer.Option(min=0.0)]
 
 
 @config.command()
-def path() -> None:
+def path(*, as_json: AsJson = False) -> None:
     """Say where the configuration is."""
-    typer.echo(config_path())
+    typer.echo(json.encode(str(config_path())).decode() if as_json else config_path())
 
 
 @config.command()
-def show() -> None:
+def show(*, as_json: AsJson = False) -> None:
     """Show what is configured."""
+    del as_json
     answer(configured())
 
 
@@ -42,8 +43,10 @@ def init(
     dead_letter_ttl_seconds: Seconds = None,
     retry_record_ttl_seconds: Seconds = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite what is there.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Write a configuration."""
+    del as_json
     if config_path().exists() and not force:
         raise ended("localqueue config", f"{config_path()} is there already: give --force to overwrite it", FAILED)
     given = (store_path, retry_store_path, dead_letter_ttl_seconds, retry_record_ttl_seconds)
@@ -51,8 +54,9 @@ def init(
 
 
 @config.command("set")
-def set_(key: Annotated[str, typer.Argument(help=", ".join(KEYS))], value: str) -> None:
+def set_(key: Annotated[str, typer.Argument(help=", ".join(KEYS))], value: str, *, as_json: AsJson = False) -> None:
     """Change one setting."""
+    del as_json
     if key not in KEYS:
         raise ended("localqueue config", f"unknown setting {key!r}; supported: {', '.join(KEYS)}", REFUSED)
     _write(configured() | {key: check_duration(float(value), key) if key.endswith("_seconds") else value})
@@ -65,8 +69,10 @@ def prune(
     retry_store_path: Annotated[str | None, typer.Option(help="The SQLite file of the attempts.")] = None,
     store: Annotated[str | None, typer.Option("--url", help="The store's URL, where attempts are beside the queue.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only count what would be removed.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Remove old records of attempts that were used up."""
+    del as_json
     from holdfast.surfaces.localqueue.attempts.stores import SQLiteAttemptStore, URLAttemptStore
 
     seconds = age(older_than, "retry_record_ttl_seconds", "--older-than")

@@ -117,8 +117,10 @@ def requeue_dead(
     store_path: StorePath = None,
     store: StoreUrl = None,
     log_events: LogEvents = False,
+    as_json: AsJson = False,
 ) -> None:
     """Give dead letters another chance."""
+    del as_json
     from holdfast.surfaces.localqueue import QueueMessage
 
     if all_ == (message_id is not None):

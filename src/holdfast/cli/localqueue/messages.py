@@ -40,8 +40,10 @@ def add(
     store_path: StorePath = None,
     store: StoreUrl = None,
     log_events: LogEvents = False,
+    as_json: AsJson = False,
 ) -> None:
     """Put a message."""
+    del as_json
     from holdfast.surfaces.localqueue import PersistentQueue, PriorityOrdering
 
     item = _value(value, raw=raw)
@@ -62,8 +64,10 @@ def pop(
     store_path: StorePath = None,
     store: StoreUrl = None,
     log_events: LogEvents = False,
+    as_json: AsJson = False,
 ) -> None:
     """Lease the next message; its token is what `ack`, `release` and `dead-letter` ask for."""
+    del as_json
     with opened(queue, store_path, store, lease_timeout=lease_timeout) as jobs:
         try:
             message = jobs.get_message(block, timeout, leased_by=worker_id)
@@ -102,8 +106,10 @@ def settle(
     store_path: StorePath = None,
     store: StoreUrl = None,
     log_events: LogEvents = False,
+    as_json: AsJson = False,
 ) -> None:
     """End a message as the command's name says: `ack` removes it, `dead-letter` takes it out of delivery."""
+    del as_json
     with opened(queue, store_path, store) as jobs:
         end(jobs, message_id, token, str(ctx.info_name), log_events=log_events)
 
@@ -117,20 +123,37 @@ def release(
     store_path: StorePath = None,
     store: StoreUrl = None,
     log_events: LogEvents = False,
+    as_json: AsJson = False,
 ) -> None:
     """Give a message back."""
+    del as_json
     with opened(queue, store_path, store) as jobs:
         end(jobs, message_id, token, "release", log_events=log_events, delay=delay)
 
 
-def size(queue: QueueName, *, store_path: StorePath = None, store: StoreUrl = None) -> None:
+def size(
+    queue: QueueName,
+    *,
+    store_path: StorePath = None,
+    store: StoreUrl = None,
+    as_json: AsJson = False,
+) -> None:
     """Count the messages that are due."""
+    del as_json
     with opened(queue, store_path, store) as jobs:
         answer(jobs.qsize())
 
 
-def purge(queue: QueueName, *, store_path: StorePath = None, store: StoreUrl = None, log_events: LogEvents = False) -> None:
+def purge(
+    queue: QueueName,
+    *,
+    store_path: StorePath = None,
+    store: StoreUrl = None,
+    log_events: LogEvents = False,
+    as_json: AsJson = False,
+) -> None:
     """Remove every message; return how many there were."""
+    del as_json
     with opened(queue, store_path, store) as jobs:
         count = jobs.purge()
         tell("queue.purge", when=log_events, queue=queue, deleted=count)

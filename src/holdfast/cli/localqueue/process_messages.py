@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from holdfast.cli.commands import FAILED, REFUSED, ended
 from holdfast.cli.localqueue.options import (
+    AsJson,
     LeaseTimeout,
     LogEvents,
     QueueName,
@@ -89,11 +90,13 @@ def work(
     store_path: StorePath = None,
     store: StoreUrl = None,
     log_events: LogEvents = False,
+    as_json: AsJson = False,
 ) -> None:
     """Handle messages: each is tried up to `--max-tries` times, kept meanwhile, and acknowledged, released or dead-lettered.
 
     Exits with 0 when all is done, with 1 when there was nothing to do or a message failed.
     """
+    del as_json
     from holdfast.surfaces.localqueue import PersistentWorkerConfig
 
     most, patience_s = bounds(max_jobs, timeout, forever=forever, block=block)

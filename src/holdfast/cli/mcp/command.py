@@ -15,6 +15,7 @@ def mcp(
     *,
     read_only: Annotated[bool, typer.Option("--read-only", help="Offer only tools that look, none that act.")] = False,
     url: StoreUrl = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Accepted: the protocol is JSON anyway.")] = True,
 ) -> None:
     """Serve a store to an AI assistant over standard input and output, by the Model Context Protocol, until the input ends.
 
@@ -22,6 +23,7 @@ def mcp(
     --read-only also redrive, pause, resume and cancel. Through a server it can do what the token in HOLDFAST_TOKEN may. Every act is in the
     audit.
     """
+    del as_json
     try:
         from holdfast.cli.mcp.tools import server_of
     except ModuleNotFoundError as missing:

@@ -4,6 +4,7 @@ from typing import Annotated, Any
 
 import typer
 
+from holdfast.cli.logs import LogJson, log_to_stderr
 from holdfast.cli.opening import StoreUrl
 from holdfast.cli.queue.messages import QueueName
 
@@ -18,21 +19,20 @@ def exec_(
     until_empty: Annotated[bool, typer.Option("--until-empty", help="End when nothing is due and nothing runs.")] = False,
     results: Annotated[bool, typer.Option("--results", help="Keep what the program prints as the result of the job.")] = False,
     url: StoreUrl = None,
+    as_json: LogJson = False,
 ) -> None:
     """Run a program for each message, until SIGTERM or Ctrl-C: the value is on its standard input, as one line of JSON.
 
     If it ends with 0 the message is acknowledged, else it failed and is tried again later. The program finds the id of the message in
     HOLDFAST_MESSAGE_ID, its queue in HOLDFAST_QUEUE, and the fencing token in HOLDFAST_FENCE.
     """
-    import logging
-
     from holdfast import JobContext, Worker
     from holdfast.cli.opening import reached
     from holdfast.cli.programs import run_program
     from holdfast.cli.run_workers import run_workers
     from holdfast.client import ControlPlaneClient
 
-    logging.basicConfig(level="INFO", format="%(asctime)s %(levelname)s %(name)s %(message)s")
+    log_to_stderr(as_json=as_json)
 
     def run(value: Any, job: JobContext) -> str:
         about = {"HOLDFAST_MESSAGE_ID": job.id, "HOLDFAST_QUEUE": job.queue, "HOLDFAST_FENCE": str(job.token)}

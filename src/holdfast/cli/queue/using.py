@@ -1,7 +1,7 @@
 """The commands by which scripts work with a queue: put, claim, ack, release."""
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
@@ -109,17 +109,18 @@ def claim(
     del as_json
     with connected(url) as client:
         handle = Queue[Any].from_name(queue, client=client)
-        claims = handle.claim_many(limit, lease_s=lease_s, timeout_s=timeout_s, claimer=claimer)
-        untold = list(claims)
+        claims: Sequence[Any] = ()
+        told = 0
         try:
+            claims = handle.claim_many(limit, lease_s=lease_s, timeout_s=timeout_s, claimer=claimer)
             for one in claims:
                 facts = {"claim_id": one.claim_id, "id": one.id, "token": one.token, "key": one.key, "attempts": one.attempts}
                 typer.echo(line(facts | {"expires_at": one.expires_at, "metadata": one.metadata, "value": one.value}))
-                untold.remove(one)
+                told += 1
         finally:
             # Interrupted, or nobody reads: what was not printed cannot be settled.
-            if untold:
-                handle.release(untold, return_to="place")
+            if told < len(claims):
+                handle.release(claims[told:], return_to="place")
     if not claims:
         raise typer.Exit(NOTHING)
 

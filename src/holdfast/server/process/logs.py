@@ -1,30 +1,12 @@
-"""The server's log format: one line per event, as text or JSON."""
+"""The server's log: one line per event, as text or JSON."""
 
 import logging
-from datetime import UTC, datetime
-from typing import Any, Literal
-
-from msgspec import json
+from typing import Literal
 
 from holdfast.server.layers import telemetry
+from holdfast.server.log_lines import JsonLines
 
 Form = Literal["text", "json"]
-
-
-class JsonLines(logging.Formatter):
-    """One JSON object a line; what a record brings as `fields` stands beside the message."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        line: dict[str, Any] = {
-            "at": datetime.fromtimestamp(record.created, UTC).isoformat(),
-            "level": record.levelname,
-            "logger": record.name,
-            "message": record.getMessage(),
-            **getattr(record, "fields", {}),
-        }
-        if record.exc_info:
-            line["error"] = self.formatException(record.exc_info)
-        return json.encode(line, enc_hook=str).decode()
 
 
 class TextLines(logging.Formatter):
