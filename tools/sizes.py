@@ -23,7 +23,6 @@ LONG: dict[str, int] = {
     "src/holdfast/stores/postgres/functions/claim.sql plan_claim": 76,
     "src/holdfast/stores/postgres/functions/fast_claim.sql fast_claim": 73,
     "src/holdfast/stores/postgres/functions/log.sql read_events": 62,
-    "src/holdfast/stores/postgres/functions/move.sql check_move": 52,
     "src/holdfast/stores/postgres/functions/put.sql place_items": 85,
     "src/holdfast/stores/sqlite/statements.sql": 607,
     "src/holdfast/stores/waiting/waiters.py": 379,

@@ -12,7 +12,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from holdfast.commands import Claim, Configure, Groups, Item, Put, Settle, Together
+from holdfast.commands import Claim, Configure, Groups, Item, Move, Put, Settle, Together
 from holdfast.commands.command import Command
 from holdfast.ids import new_id
 from holdfast.rates import Rate
@@ -99,8 +99,20 @@ def of_two_queues(claims: dict[str, Message]) -> tuple[Command[Any], Command[Any
     return Settle([claims["one paced"].receipt], "ready"), step, Settle([claims["two a"].receipt])
 
 
+def of_a_move(claims: dict[str, Message]) -> tuple[Command[Any], Command[Any], Command[Any]]:
+    """A settlement in each queue, and a move from a group of the second to one of the first that waits for its rate."""
+    move = Move("two", "ready", ids=["moved"], to_queue="one")
+    return Settle([claims["one paced"].receipt], "ready"), move, Settle([claims["two paced"].receipt])
+
+
+def of_a_move_that_finds(claims: dict[str, Message]) -> tuple[Command[Any], Command[Any], Command[Any]]:
+    """The same, by state."""
+    first, _, then = of_a_move(claims)
+    return first, Move("two", "ready", state="ready", to_queue="one"), then
+
+
 BY_RECEIPTS = r"(    group by u\.name\n    order by u\.name)(\n  loop\n    woken := woken \+ refresh_lane)"
-AS_THEY_COME = r"  if types && '\{Put,Settle\}' then\n    made := lock_lanes\(parts\);\n  end if;\n"
+AS_THEY_COME = r"  if types && '\{Put,Settle,Move\}' then\n    made := lock_lanes\(parts\);\n  end if;\n"
 
 
 def is_crossed(url: str, steps: Steps) -> bool:
@@ -128,7 +140,7 @@ def is_crossed(url: str, steps: Steps) -> bool:
 
 
 def claims_of(store: PostgresStore) -> dict[str, Message]:
-    """Two claims of each group of each queue, and one of a group with a rate."""
+    """Two claims of each group of each queue, and one of a group that has another message."""
     for queue in QUEUES:
         store.execute(Configure("queue", queue, groups="fair", group_limit=2))
         for group in ("a", "a", "b", "b"):
@@ -141,10 +153,12 @@ def claims_of(store: PostgresStore) -> dict[str, Message]:
     store.execute(Configure("queue", "one", group="paced", rate=Rate(1, per_s=3600.0)))
     store.execute(Put("one", [Item(new_id(), raw(1), group="paced"), Item(new_id(), raw(1), group="paced")]))
     (claims["one paced"],) = store.execute(Claim("one", "me", 60.0, 1)).messages
+    store.execute(Put("two", [Item("held", raw(1), group="paced"), Item("moved", raw(1), group="paced")]))
+    (claims["two paced"],) = store.execute(Claim("two", "me", 60.0, 1)).messages
     return claims
 
 
-@pytest.mark.parametrize("steps", [of_one_queue, of_two_queues])
+@pytest.mark.parametrize("steps", [of_one_queue, of_two_queues, of_a_move, of_a_move_that_finds])
 def test_who_waits_for_a_group_has_none_that_others_need_first(steps: Steps) -> None:
     assert not is_crossed(own_postgres_url(), steps)
 
@@ -155,7 +169,8 @@ def test_groups_locked_in_the_order_of_receipts_would_deadlock() -> None:
         assert is_crossed(url, of_one_queue)
 
 
-def test_groups_locked_as_a_step_comes_to_them_would_deadlock() -> None:
+@pytest.mark.parametrize("steps", [of_two_queues, of_a_move, of_a_move_that_finds])
+def test_groups_locked_as_a_step_comes_to_them_would_deadlock(steps: Steps) -> None:
     url = own_postgres_url()
     with broken(url, AS_THEY_COME, ""):
-        assert is_crossed(url, of_two_queues)
+        assert is_crossed(url, steps)

@@ -99,12 +99,27 @@ def left_after_an_empty_claim(url: str) -> list[str]:
         return ids(claimed(store))
 
 
-@pytest.mark.parametrize("left", [left_after_a_claim, left_after_a_settle, left_after_an_empty_claim])
+def left_after_a_move(url: str) -> list[str]:
+    """What is claimed of a message that an open transaction moves into a group, while the last of the group is claimed."""
+    with opened(url) as (store, connection):
+        configure(store, groups="fair")
+        put(store, "first")
+        store.execute(Put("graves", [Item("second", raw(1), group="a")]))
+        assert store.within(connection).execute(Move("graves", "ready", state="ready", to_queue=JOBS)).ids == ["second"]
+        assert ids(claimed(store)) == ["first"]
+        connection.commit()
+        return ids(claimed(store))
+
+
+LEFT = [left_after_a_claim, left_after_a_settle, left_after_an_empty_claim, left_after_a_move]
+
+
+@pytest.mark.parametrize("left", LEFT)
 def test_what_is_put_while_its_group_seems_empty_is_not_left_behind(url: str, left: Any) -> None:
     assert left(url) == ["second"]
 
 
-@pytest.mark.parametrize("left", [left_after_a_claim, left_after_a_settle, left_after_an_empty_claim])
+@pytest.mark.parametrize("left", LEFT)
 def test_without_the_lock_of_its_lane_it_would_be(url: str, left: Any) -> None:
     with broken(url, LOCKED_ALONE, "true"):
         assert left(url) == []

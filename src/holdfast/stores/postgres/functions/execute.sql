@@ -20,7 +20,7 @@ declare
   notes text[] := '{}';
   used bigint := 0;
   written record;
-  made lanes[] := '{}';
+  made lanes[];
 begin
   if command_id <> '' then
     known := noted(command, command_id);
@@ -28,7 +28,7 @@ begin
       return recall(command, known, clock_us());
     end if;
   end if;
-  made := lock_all(parts, types, objects);
+  select l.parts, l.made into parts, made from lock_all(parts, types, objects) as l;
   now := clock_us();
   if types && '{{readings}}' then
     answers := read_parts(parts, is_step, now);
@@ -54,21 +54,22 @@ begin
 end
 $$;
 
--- Lock all that the commands of a step name; the lanes that were made for it.
-create or replace function lock_all(parts jsonb[], types text[], objects jsonb) returns lanes[]
+-- Lock all that the commands of a step name or find; the commands with what they find, and the lanes that were made for it.
+create or replace function lock_all(inout parts jsonb[], types text[], objects jsonb, out made lanes[])
 language plpgsql as $$
-declare
-  made lanes[] := '{}';
 begin
+  made := '{}';
   perform lock_objects(objects);
   perform lock_recent(parts) where types && '{Put}';
   perform lock_messages(parts) where types && '{Put,Claim,Settle,Extend,Move}';
-  if types && '{Put,Settle}' then
+  if types && '{Move}' then
+    parts := array(select with_ids(p.c, clock_us()) from unnest(parts) with ordinality as p (c, o) order by p.o);
+  end if;
+  if types && '{Put,Settle,Move}' then
     made := lock_lanes(parts);
   end if;
   perform lock_entries(parts) where types && '{Write,Acquire}';
   perform lock_leases(parts) where types && '{Write,Acquire,Renew,Release,Resize,Break}';
-  return made;
 end
 $$;
 

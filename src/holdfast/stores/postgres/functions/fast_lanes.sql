@@ -32,12 +32,7 @@ begin
     nullif(command_id, '')
   );
   perform keep_moment(now), wake('watch:queue:' || of_queue, {everyone});
-  if s.rules & 1 > 0 then
-    perform put_in_lanes(s, array(select m.lane from unnest(added) as m), array(select m.rank from unnest(added) as m), now, number);
-    perform wake('key:' || of_queue || ':' || k, 1) from unnest(keys) as k where k is not null;
-  else
-    perform announce(of_queue, keys, cardinality(added));
-  end if;
+  perform come_in(s, keys, array(select m.lane from unnest(added) as m), array(select m.rank from unnest(added) as m), now, number);
   return put_answer(ids, firsts_among(ids, added_ids));
 end
 $$;

@@ -1,33 +1,57 @@
 -- Who waits for lanes, and in which order: a step that waits for one while it has others has them all of queues and names before it. What a
 -- claim finds is not known before, so it passes lanes that are somebody else's, or waits for a short time only.
 
--- The lanes that puts and settlements of a step may have to bring up to date; `is_new` are those of messages that are put.
-create or replace function lanes_named(parts jsonb[]) returns table (queue text, name text, is_new boolean)
+-- The messages that settlements of a step name, in queues with policies; `moves` tells whether they return, `place` where they go if they die.
+create or replace function settlements_named(parts jsonb[])
+returns table (moves boolean, buries boolean, queue text, lane text, key text, tied integer, extra jsonb, place text)
 language sql stable as $$
   with ends as (
     select p.c -> 'receipts' as receipts, p.c ->> 'dead_letter' as dead_letter, coalesce(p.c ->> 'to', 'done') <> 'done' as returns,
       coalesce((p.c ->> 'unstarted')::boolean, false) as gives_back, p.c ->> 'to' = 'dead' or coalesce((p.c ->> 'counts')::boolean, false) as buries
     from unnest(parts) as p (c)
     where p.c ->> 'type' = 'Settle'
-  ),
-  settled as (
-    select e.returns or e.gives_back as moves, e.buries, m.queue, m.lane, m.key, m.tied, m.extra,
-      coalesce(nullif(m.dead_letter, ''), e.dead_letter, s.policy ->> 'dead_letter') as place
-    from ends as e, jsonb_array_elements(e.receipts) as r
-    cross join lateral (
-      select m.queue, m.lane, m.key, m.tied, m.extra, m.dead_letter from messages as m where m.queue = r ->> 0 and m.id = r ->> 1 limit 1
-    ) as m
-    join names as s on s.kind = 'queue' and s.name = m.queue and s.policy is not null
+  )
+  select e.returns or e.gives_back as moves, e.buries, m.queue, m.lane, m.key, m.tied, m.extra,
+    coalesce(nullif(m.dead_letter, ''), e.dead_letter, s.policy ->> 'dead_letter') as place
+  from ends as e, jsonb_array_elements(e.receipts) as r
+  cross join lateral (
+    select m.queue, m.lane, m.key, m.tied, m.extra, m.dead_letter from messages as m where m.queue = r ->> 0 and m.id = r ->> 1 limit 1
+  ) as m
+  join names as s on s.kind = 'queue' and s.name = m.queue and s.policy is not null
+$$;
+
+-- The messages that moves of a step name; `is_new` tells whether they come into their target as messages that are put.
+create or replace function moves_named(parts jsonb[]) returns table (queue text, key text, extra jsonb, is_new boolean, target text)
+language sql stable as $$
+  select m.queue, m.key, m.extra, p.c ->> 'to' <> 'dead' as is_new, case p.c ->> 'to' when 'dead' then m.dead_letter else p.c ->> 'to_queue' end as target
+  from unnest(parts) as p (c), jsonb_array_elements_text(p.c -> 'ids') as i (id)
+  cross join lateral (
+    select m.queue, m.key, m.extra, m.dead_letter from messages as m where m.queue = p.c ->> 'queue' and m.id = i.id limit 1
+  ) as m
+  where p.c ->> 'type' = 'Move'
+$$;
+
+-- The lanes that puts, settlements and moves of a step may have to bring up to date; `is_new` are those of messages that are put, or come
+-- from another queue.
+create or replace function lanes_named(parts jsonb[]) returns table (queue text, name text, is_new boolean)
+language sql stable as $$
+  with settled as materialized (
+    select * from settlements_named(parts)
   ),
   put as (
     select s, i as item
     from unnest(parts) as p (c), jsonb_array_elements(p.c -> 'items') as i, names as s
     where s.kind = 'queue' and s.name = p.c ->> 'queue' and s.rules & 1 > 0
   ),
+  moved as materialized (
+    select * from moves_named(parts)
+  ),
   keyed as (
     select (p.s).name as queue, p.item ->> 'key' as key, p.item ->> 'if_ready' = 'postpone' as moves from put as p where p.item ->> 'key' is not null
     union all
     select d.queue, d.key, false from settled as d where d.key is not null
+    union all
+    select v.queue, v.key, false from moved as v where v.key is not null
   )
   select (p.s).name, lane_of(p.s, p.item), true from put as p
   union all
@@ -39,6 +63,10 @@ language sql stable as $$
   from settled as d
   join names as s on s.kind = 'queue' and s.name = d.place and s.rules & 1 > 0
   where d.buries
+  union all
+  select s.name, lane_of(s, v.extra), v.is_new and s.name <> v.queue
+  from moved as v
+  join names as s on s.kind = 'queue' and s.name in (v.queue, v.target) and s.rules & 1 > 0
   union all
   select k.queue, m.lane, false
   from keyed as k
@@ -63,13 +91,21 @@ declare
 begin
   perform pg_advisory_xact_lock_shared(a.lock)
   from (
-    select distinct lane_lock(s.name, lane_of(s, jsonb_build_object('group', i ->> 'group'))) as lock
-    from unnest(parts) as p (c), jsonb_array_elements(c -> 'items') as i, names as s
-    where s.kind = 'queue' and s.name = c ->> 'queue' and s.rules & 5 > 0
+    select distinct lane_lock(s.name, lane_of(s, jsonb_build_object('group', n.of_group))) as lock
+    from (
+      select p.c ->> 'queue' as queue, i ->> 'group' as of_group from unnest(parts) as p (c), jsonb_array_elements(p.c -> 'items') as i
+      union all
+      select p.c ->> 'to_queue', m.extra ->> 'group'
+      from unnest(parts) as p (c), jsonb_array_elements_text(case when p.c ->> 'to_queue' is not null then p.c -> 'ids' end) as i (id)
+      cross join lateral (select m.extra from messages as m where m.queue = p.c ->> 'queue' and m.id = i.id limit 1) as m
+    ) as n
+    join names as s on s.kind = 'queue' and s.name = n.queue and s.rules & 5 > 0
     order by 1
   ) as a;
   queues := array(
     select p.c ->> 'queue' from unnest(parts) as p (c)
+    union
+    select p.c ->> 'to_queue' from unnest(parts) as p (c)
     union
     select r ->> 0 from unnest(parts) as p (c), jsonb_array_elements(p.c -> 'receipts') as r
   );

@@ -155,6 +155,19 @@ begin
 end
 $$;
 
+-- The same for messages that are put, or come from another queue: their lanes are locked as those of a put.
+create or replace function come_in(s names, keys text[], of_lanes text[], ranks bigint[], now bigint, number bigint) returns void
+language plpgsql as $$
+begin
+  if (s.rules & 1 > 0) is not true then
+    perform announce(s.name, keys, cardinality(keys));
+    return;
+  end if;
+  perform put_in_lanes(s, of_lanes, ranks, now, number);
+  perform wake('key:' || s.name || ':' || k, 1) from unnest(keys) as k where k is not null;
+end
+$$;
+
 -- The metadata as an object; what is none, or cannot be taken apart, becomes a text in one. Written before metadata was checked, it may
 -- be anything, and one message must not fail a claim.
 create or replace function readable_metadata(metadata text) returns json

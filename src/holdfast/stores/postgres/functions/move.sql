@@ -1,5 +1,31 @@
 -- Move: redrive, bury or remove what nobody holds, or end its delay.
 
+-- Lock what a move that names no ids finds, and name it: whoever changed one of them since has it; the rest is ours from here on.
+create or replace function with_ids(c jsonb, now bigint) returns jsonb
+language plpgsql as $$
+declare
+  found_ids text[];
+begin
+  if c ->> 'type' <> 'Move' or c -> 'ids' is not null then
+    return c;
+  end if;
+  found_ids := array(
+    select m.id
+    from browse_state(c ->> 'queue', coalesce(c ->> 'state', 'dead'), c -> 'which', null, coalesce((c ->> 'limit')::integer, 1000), now)
+      with ordinality as b (id, o)
+    cross join lateral (select * from messages as m where m.queue = c ->> 'queue' and m.id = b.id limit 1) as m
+    where not (m.state = 'leased' and m.until > now)
+    order by b.o
+  );
+  return c || jsonb_build_object('ids', array(
+    select f.id
+    from unnest(found_ids) with ordinality as f (id, o)
+    cross join lateral (select from messages as m where m.queue = c ->> 'queue' and m.id = f.id limit 1 for update skip locked) as m
+    order by f.o
+  ));
+end
+$$;
+
 create or replace function check_move(c jsonb, now bigint) returns jsonb
 language plpgsql as $$
 declare
@@ -9,32 +35,14 @@ declare
   found_ids text[];
   redriven jsonb;
 begin
-  if c -> 'ids' is not null then
-    -- Their rows were locked before.
-    found_ids := array(
-      select m.id
-      from (select i.id, min(i.o) as o from unnest(texts(c -> 'ids')) with ordinality as i (id, o) group by i.id) as i
-      cross join lateral (select * from messages as m where m.queue = of_queue and m.id = i.id limit 1) as m
-      where not (m.state = 'leased' and m.until > now)
-      order by i.o
-    );
-  else
-    found_ids := array(
-      select m.id
-      from browse_state(of_queue, coalesce(c ->> 'state', 'dead'), c -> 'which', null, coalesce((c ->> 'limit')::integer, 1000), now)
-        with ordinality as b (id, o)
-      cross join lateral (select * from messages as m where m.queue = of_queue and m.id = b.id limit 1) as m
-      where not (m.state = 'leased' and m.until > now)
-      order by b.o
-    );
-    -- Whoever changed one of them since has it; the rest is ours from here on.
-    found_ids := array(
-      select f.id
-      from unnest(found_ids) with ordinality as f (id, o)
-      cross join lateral (select from messages as m where m.queue = of_queue and m.id = f.id limit 1 for update skip locked) as m
-      order by f.o
-    );
-  end if;
+  -- Their rows were locked before.
+  found_ids := array(
+    select m.id
+    from (select i.id, min(i.o) as o from unnest(texts(c -> 'ids')) with ordinality as i (id, o) group by i.id) as i
+    cross join lateral (select * from messages as m where m.queue = of_queue and m.id = i.id limit 1) as m
+    where not (m.state = 'leased' and m.until > now)
+    order by i.o
+  );
   if ending = 'gone' then
     return jsonb_build_object('ids', found_ids);
   elsif ending = 'ready' then
@@ -124,7 +132,7 @@ begin
   from unnest(ids) with ordinality as i (id, o)
   cross join lateral (select * from messages as m where m.queue = of_queue and m.id = i.id limit 1) as m;
   perform append('queue:' || of_queue, 'moved', told(ids, keys, groups_of(of_queue, ids) || ',"to":' || to_json(c ->> 'to')), now);
-  perform resize(of_queue, -was_ready), lock_lanes_of(s, ids);
+  perform resize(of_queue, -was_ready);
   before := messages_of(of_queue, ids);
   if c ->> 'to' = 'gone' then
     perform remove(of_queue, ids), promote(of_queue, keys, now), free_slots(s, before, '{}', now), resume_groups(s, ids, now);
@@ -164,7 +172,12 @@ begin
   )
   select array_agg(c.lane), array_agg(c.rank) into of_lanes, ranks from changed as c;
   perform free_slots(s, before, '{}', now);
-  perform resize(target, cardinality(ids)), arrive(t, keys, of_lanes, ranks, now);
+  perform resize(target, cardinality(ids));
+  if stays then
+    perform arrive(t, keys, of_lanes, ranks, now);
+  else
+    perform come_in(t, keys, of_lanes, ranks, now, null);
+  end if;
   perform append('queue:' || target, 'put', told(ids, keys, groups_of(target, ids)), now) where not stays;
 end
 $$;
