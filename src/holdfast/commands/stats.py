@@ -11,9 +11,8 @@ from holdfast.records import Message, seconds_in
 HELD_SEEN: Final = 1_000
 """So many claims are looked at for who holds them and since when."""
 
-
-PART_SEEN: Final = (100, 10_000)
-"""So many are counted in turn of what is due and of what is not, until one of them has no more."""
+PART_SEEN: Final = 100
+"""So many are counted in turn of what is due and of what is not, then ten times as many, until one of them has no more."""
 
 
 class Stats(Struct, frozen=True, gc=False):
@@ -21,17 +20,18 @@ class Stats(Struct, frozen=True, gc=False):
 
     ready: int = 0
     delayed: int = 0
-    """Where more than 10,000 are delayed and more than 10,000 are due, stores may say 10,000 here and count the rest as ready."""
     buffered: int = 0
     leased: int = 0
-    """Where the leases of more than 10,000 have ended and those of more than 10,000 last, so may be 10,000 that count as ready again."""
     dead: int = 0
     oldest_ready_s: float | None = None
     oldest_leased_s: float | None = None
     average_leased_s: float | None = None
     oldest_dead_s: float | None = None
     holders: dict[str, int] = {}
-    """How much each has claimed. Where more than 1,000 are claimed, stores may look at 1,000 of them only, here and for the two ages."""
+    """How much each has claimed. Where more than 1,000 are claimed, stores may look at 1,000 of them only, here and for the two ages.
+
+    Then these are fewer in sum than `leased`.
+    """
     done: int = 0
     """Those that are kept for a while after they were done; no part of the total."""
 
@@ -79,19 +79,16 @@ class Tally(Struct, frozen=True, gc=False):
 
 
 def size_of_part(total: int, part: Callable[[int], int], rest: Callable[[int], int]) -> int:
-    """How large a part of so many is, at the cost of the smaller of part and rest; each is counted up to a bound.
-
-    Of two that are larger than the last bound, that bound is all that is known.
-    """
-    seen = 0
-    for bound in PART_SEEN:
+    """How large a part of so many is, exactly; costs by the smaller of the part and the rest, each of which counts up to a bound."""
+    bound = PART_SEEN
+    while True:
         seen = part(bound)
         if seen < bound:
             return seen
         others = rest(bound)
         if others < bound:
             return total - others
-    return seen
+        bound *= 10
 
 
 def tally_of(messages: Sequence[Message], now: int) -> Tally:
