@@ -101,6 +101,7 @@ def left(url: str) -> tuple[int, list[str]]:
 
 
 def read(path: str, output: str, log: str) -> None:
+    assert "Traceback" not in log
     for row in [*output.splitlines(), *(log.splitlines() if path in LOGS else ())]:
         if not row.startswith("holdfast "):  # The sentence that says why it ended.
             json.decode(row)

@@ -5,6 +5,7 @@ import os
 import queue
 import random
 import socket
+import threading
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -232,6 +233,36 @@ def test_close_ends_the_listener_and_removes_its_socket(database: Path) -> None:
         assert other.ask("listeners()") == "0"
         assert sockets(database) == []
         assert other.ask("wakeups.post([('queue:jobs', 1)])") == "None"
+
+
+@pytest.mark.parametrize("reads_already", [True, False])
+def test_an_interrupt_while_the_listener_starts_ends_its_thread_without_an_error(
+    database: Path, monkeypatch: pytest.MonkeyPatch, *, reads_already: bool
+) -> None:
+    failed: list[BaseException | None] = []
+    monkeypatch.setattr(threading, "excepthook", lambda raised: failed.append(raised.exc_value))
+    started: list[threading.Thread] = []
+    dropped = threading.Event()
+
+    class Interrupted(threading.Thread):
+        """Whose start is interrupted when the thread runs already."""
+
+        def run(self) -> None:
+            if not reads_already:
+                dropped.wait()
+            super().run()
+
+        def start(self) -> None:
+            started.append(self)
+            super().start()
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(threading, "Thread", Interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        Wakeups(database, lambda _topic, _count: None).listen()
+    dropped.set()
+    started[0].join(60)
+    assert (started[0].is_alive(), failed, sockets(database)) == (False, [], [])
 
 
 def test_closed_wakeups_refuse_to_listen(here: Listening) -> None:

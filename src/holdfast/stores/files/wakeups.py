@@ -189,7 +189,7 @@ class _Listener:
         try:
             self._start()
         except BaseException:
-            self._remove()
+            self._end()  # An interrupt may strike when the thread runs already.
             self.drop()
             raise
 
@@ -225,6 +225,10 @@ class _Listener:
             except BlockingIOError:
                 in_a_row = 0
                 continue
+            except OSError:
+                if self._closing:
+                    return
+                raise
             self._tell(datagram)
             in_a_row += 1
             if in_a_row == depth:
@@ -243,13 +247,16 @@ class _Listener:
                 logger.exception("A wake-up for %r could not be passed on", topic)
 
     def close(self) -> None:
+        self._end()
+        if self._thread is not threading.current_thread():
+            self._thread.join()
+        self.drop()
+
+    def _end(self) -> None:
         self._closing = True
         self._remove()
         with suppress(OSError):  # Its queue is full: then it is awake.
             self._doorbell.send(b"")
-        if self._thread is not threading.current_thread():
-            self._thread.join()
-        self.drop()
 
     def _remove(self) -> None:
         with suppress(OSError), opened(self._folder, self._database) as folder:
