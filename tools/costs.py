@@ -27,6 +27,9 @@ OPERATIONS: Final = {"put": "put", "claim": "claim", "settle": "settle|ack"}
 PLACES: Final = 8
 """The most that a command may have; a test says so."""
 
+METHODS: Final = 40
+"""The most that a transaction may have; a test says so."""
+
 
 def library(root: Path) -> dict[Path, str]:
     """The hand-written text of the library, by file."""

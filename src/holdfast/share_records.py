@@ -1,6 +1,6 @@
 """The records of leases with capacity: what stands for the name, its grants, and the line of those who wait."""
 
-from typing import Final
+from typing import Final, Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -9,6 +9,9 @@ from holdfast.records import Lease
 
 SHARED_HOLDER: Final = "several, with a capacity"
 """Who holds a name with capacity, to those who know nothing of capacity."""
+
+ShareOrder = Literal["grants", "tickets", "line"]
+"""Grants by end, tickets of those who wait by end, and these by their place."""
 
 
 class Shared(Lease, frozen=True, gc=False, omit_defaults=True):

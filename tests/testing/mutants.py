@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from holdfast import records
 from holdfast.codec import metadata
 from holdfast.codec.fields import JsonObject, Text, Whole
-from holdfast.commands import ALL, Claimed, Filter, copying, endings, events, putting, settling
+from holdfast.commands import ALL, Claimed, Filter, copying, endings, events, hints, placement, putting, settling
 from holdfast.commands.change import Change
 from holdfast.commands.claiming import Claim, ClaimPlan
 from holdfast.commands.dicts import Write
@@ -35,12 +35,12 @@ from tests.testing.controls import Mutant, PlainStore
 
 
 def by_id_alone(_: Any, tx: Any, receipts: Any) -> Any:
-    found = [tx.pick(receipt.queue, [receipt.id]) for receipt in receipts]
+    found = [tx.messages(receipt.queue, [receipt.id]) for receipt in receipts]
     return [messages[0] if messages and messages[0].state == "leased" else None for messages in found]
 
 
 def by_token_alone(_: Any, tx: Any, receipts: Any) -> Any:
-    found = [tx.pick(receipt.queue, [receipt.id]) for receipt in receipts]
+    found = [tx.messages(receipt.queue, [receipt.id]) for receipt in receipts]
     return [m[0] if m and m[0].state == "leased" and m[0].token == r.token else None for m, r in zip(found, receipts, strict=True)]
 
 
@@ -161,7 +161,7 @@ def for_ever(original: Any, tx: Any, saved: Any) -> Any:
 
 def as_it_was(_: Any, claim: Any, tx: Any, note: bytes) -> Any:
     claims = json.decode(note, type=list[tuple[str, int]])
-    return Claimed(tx.pick(claim.queue, [message_id for message_id, _ in claims]))
+    return Claimed(tx.messages(claim.queue, [message_id for message_id, _ in claims]))
 
 
 def nothing(*_: Any) -> None:
@@ -278,12 +278,12 @@ MUTANTS = [
         lambda _, endings, tx, *rest: tx.now,
         "test_expired_messages_go_where_their_claim_said_and_keep_their_order",
     ),
-    Mutant("wakes nobody", Tx, "wake", nothing, "test_a_put_wakes_who_waits"),
+    Mutant("wakes nobody", hints.Hints, "wake", nothing, "test_a_put_wakes_who_waits"),
     Mutant(
         "wakes everybody",
-        Tx,
+        hints.Hints,
         "wake",
-        lambda original, tx, topic, count: original(tx, topic, ALL),
+        lambda original, given, topic, count: original(given, topic, ALL),
         "test_a_put_wakes_what_can_use_it_and_not_every_waiter",
     ),
     Mutant(
@@ -367,11 +367,11 @@ MUTANTS = [
         "test_a_message_not_started_in_time_is_dropped_and_an_event_says_so",
     ),
     Mutant("is never full", Placement, "check_room", nothing, "test_a_full_queue_refuses_a_put_and_keeps_nothing_of_it"),
-    Mutant("counts no release against its room", Tx, "resize", only_more_room, "test_a_release_is_never_refused_and_counts"),
+    Mutant("counts no release against its room", endings, "resize", only_more_room, "test_a_release_is_never_refused_and_counts"),
     Mutant("hands out of a paused queue", Tx, "line", never_paused, "test_a_paused_queue_takes_puts_and_hands_out_nothing"),
     Mutant("keeps what was taken", Claim, "_remove", nothing, "test_take_removes_what_it_hands_out"),
     Mutant("empties nothing", Tx, "clear", lambda *_, **__: 2, "test_emptying_a_queue_takes_its_claims_away"),
-    Mutant("puts an id twice", Tx, "taken_ids", lambda *_: set(), "test_a_put_under_an_id_that_exists_changes_nothing"),
+    Mutant("puts an id twice", placement, "taken_ids", lambda *_: set(), "test_a_put_under_an_id_that_exists_changes_nothing"),
     Mutant("sees no keys", Tx, "keyed", lambda *_: [], "test_a_put_on_a_waiting_key_follows_if_ready"),
     Mutant("sees no leased keys", Tx, "keyed", lambda *_: [], "test_a_put_on_a_leased_key_follows_if_leased"),
     Mutant(
@@ -454,7 +454,7 @@ MUTANTS = [
     Mutant(
         "seals whatever was written meanwhile", copying.Seal, "check", nothing, "test_a_source_that_is_written_to_meanwhile_is_not_sealed"
     ),
-    Mutant("copies while leases are held", Tx, "all_leases", lambda *_: iter(()), "test_a_source_with_a_lease_is_not_copied"),
+    Mutant("copies while leases are held", Tx, "leases_of", lambda *_: iter(()), "test_a_source_with_a_lease_is_not_copied"),
     Mutant("overwrites what is there", copying.Import, "_refuse_taken", nothing, "test_a_merge_refuses_an_entry_that_is_in_both"),
     Mutant("forgets how far it came", Tx, "save_copying", at_its_beginning, "test_an_interrupted_copy_goes_on_where_it_was"),
     Mutant(

@@ -14,7 +14,7 @@ def without_limit(*_: Any) -> int:
 
 
 def given_to_the_first(_: Any, tx: Any, found: Any) -> None:
-    first = next(iter(tx.line_for(found.key, 1)), None)
+    first = next(iter(tx.find_shares(found.key, "line", 1)), None)
     if first is None or first.weight > found.room:
         return
     tx.save([replace(first, token=tx.append([shares.told("acquired", first)]), place=0, until=tx.now + 60_000_000)])

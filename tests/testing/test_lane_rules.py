@@ -73,11 +73,11 @@ def always(_tx: Transaction, _left: Sequence[Message], _entered: Sequence[Messag
 
 
 def died(tx: Transaction, left: Sequence[Message], entered: Sequence[Message]) -> bool:
-    return not entered and any(m.state == "dead" for one in left for m in tx.messages(one.queue, [one.id]).values())
+    return not entered and any(m.state == "dead" for one in left for m in tx.messages(one.queue, [one.id]))
 
 
 def done(tx: Transaction, left: Sequence[Message], entered: Sequence[Message]) -> bool:
-    return not entered and not any(m.state == "dead" for one in left for m in tx.messages(one.queue, [one.id]).values())
+    return not entered and not any(m.state == "dead" for one in left for m in tx.messages(one.queue, [one.id]))
 
 
 def came_back(_tx: Transaction, left: Sequence[Message], entered: Sequence[Message]) -> bool:

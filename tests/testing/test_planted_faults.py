@@ -21,12 +21,13 @@ STEPS = 200
 
 @contextmanager
 def lmdb(folder: Path, step: str, method: str, instead: Callable[..., Any]) -> Iterator[Opens]:
-    """A store in LMDB in which a step of the fast path calls something else instead of a method of the transaction."""
+    """A store in LMDB in which a step of the fast path calls something else instead of a method of the transaction, or of its hints."""
     whole = getattr(Fast, step)
 
     def broken(tx: Any, command: Any) -> Any:
-        called = getattr(tx, method)
-        with patch.object(tx, method, lambda *given: instead(called, *given)):
+        owner = tx.hints if method == "wake" else tx
+        called = getattr(owner, method)
+        with patch.object(owner, method, lambda *given: instead(called, *given)):
             return whole(tx, command)
 
     with patch.object(Fast, step, broken):

@@ -1,9 +1,11 @@
 """What a change of the engine may cost at most."""
 
 from pathlib import Path
+from typing import Protocol
 
 import pytest
 
+from holdfast.commands import Transaction
 from tools import costs
 
 ROOT = Path(__file__).parents[2]
@@ -19,6 +21,17 @@ def test_a_command_has_few_places(command: str) -> None:
 def test_each_store_that_executes_an_operation_is_counted(operation: str) -> None:
     found = costs.implementations(costs.library(ROOT), operation)
     assert {name.split("/")[3] for name in found[1:]} == {"lmdb", "memory", "postgres", "redis", "sqlite"}, found
+
+
+def test_a_transaction_has_few_methods() -> None:
+    assert 20 < costs.methods(Transaction) <= costs.METHODS
+
+
+def test_a_method_more_is_counted() -> None:
+    class Larger(Transaction, Protocol):
+        def another(self) -> None: ...
+
+    assert costs.methods(Larger) == costs.methods(Transaction) + 1
 
 
 def test_prose_is_no_place(tmp_path: Path) -> None:

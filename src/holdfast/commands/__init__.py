@@ -13,6 +13,7 @@ from holdfast.commands.dicts import Entries, Length, Read, Write
 from holdfast.commands.events import Changes, Page, Prune
 from holdfast.commands.fences import LowerFences
 from holdfast.commands.groups import Grouped, Groups
+from holdfast.commands.hints import ALL
 from holdfast.commands.lease_list import Holding, Leases, Listed
 from holdfast.commands.leases import Acquire, LeaseName, Release, Released, Renew, Renewed
 from holdfast.commands.looking import Look, Looked
@@ -24,7 +25,7 @@ from holdfast.commands.settling import Extend, Held, Settle
 from holdfast.commands.stats import Stats
 from holdfast.commands.surveying import Fences, Survey, Surveyed
 from holdfast.commands.together import AnyCommand, Together, decode_command, encode_command
-from holdfast.commands.transaction import ALL, Fenced, Filter, Transaction
+from holdfast.commands.transaction import Fenced, Filter, Transaction
 
 __all__ = [
     "ALL",

@@ -59,7 +59,7 @@ class Break(Command[Broken], frozen=True):
     def check(self, tx: Transaction) -> list[Lease] | list[Share]:
         current = tx.leases([(self.dict, self.key)]).get((self.dict, self.key))
         if isinstance(current, Shared):
-            grants = tx.shares_by_end(self.key, waits=False, after=tx.now, limit=BROKEN)
+            grants = tx.find_shares(self.key, "grants", BROKEN, after=tx.now)
             return [share for share in grants if self.token in (None, share.token)]
         is_meant = current is not None and current.held_at(tx.now) and self.token in (None, current.token)
         return [current] if is_meant and current is not None else []

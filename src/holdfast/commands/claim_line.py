@@ -32,5 +32,5 @@ def key_line(tx: Transaction, queue: str, key: str) -> Line:
 def with_values(tx: Transaction, queue: str, messages: list[Message]) -> Iterator[Message]:
     """The same messages, with the values of those that were read without, which are read as they are asked for."""
     bare = [message.id for message in messages if message.value is NO_VALUE]
-    picked = iter(tx.pick(queue, bare) if bare else ())
+    picked = iter(tx.messages(queue, bare, values=True) if bare else ())
     return (message.valued(next(picked).value) if message.value is NO_VALUE else message for message in messages)

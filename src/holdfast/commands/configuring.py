@@ -27,12 +27,13 @@ from holdfast.codec.fields import (
 )
 from holdfast.commands.argument_checks import KINDS, check_choice
 from holdfast.commands.command import Command, Resource
+from holdfast.commands.hints import ALL
 from holdfast.commands.lanes import limit_of, save_refreshed
 from holdfast.commands.names import Renamer, Verb, renamed
 from holdfast.commands.rebuilding import NO_POLICY, REBUILT, check_rebuild, count_claims, rebuild, refuse_too_many
 from holdfast.commands.refusal_errors import policies_clash
 from holdfast.commands.topics import TOPICS, queue_topic, room_topic
-from holdfast.commands.transaction import ALL, Draft, Filter, Transaction
+from holdfast.commands.transaction import Draft, Filter, Transaction
 from holdfast.policy_records import NO_SETTINGS, GroupDead, GroupMode, Kind, Lane, LateTo, Order, Policy, Settings
 from holdfast.rates import Rate
 from holdfast.records import Message, moment_in
@@ -152,8 +153,8 @@ class Configure(Command[Settings], frozen=True):
         if rebuilt != after:
             tx.save([rebuilt])
         if self.kind == "queue":
-            tx.wake(queue_topic(self.name), ALL)
-            tx.wake(room_topic(self.name), ALL)
+            tx.hints.wake(queue_topic(self.name), ALL)
+            tx.hints.wake(room_topic(self.name), ALL)
         return rebuilt
 
 
@@ -244,5 +245,5 @@ def configure_group(tx: Transaction, command: Configure, group: str, settings: S
         count_claims(tx, policy, list(_claimed_in(tx, queue, group)), [after])
     else:
         save_refreshed(tx, policy, [after])
-    tx.wake(queue_topic(queue), ALL)
+    tx.hints.wake(queue_topic(queue), ALL)
     return settings

@@ -15,7 +15,7 @@ from holdfast.codec import Limits, check_batch
 from holdfast.codec.fields import LOST, MERGE, SEALED_AT, SOURCE, TARGET_AT, Field, check_fields, place_text
 from holdfast.commands.command import Command, Resource
 from holdfast.commands.dicts import living
-from holdfast.commands.endings import by_queue, resize
+from holdfast.commands.endings import by_queue, resize, taken_ids
 from holdfast.commands.imported import SURVEYED, check_records
 from holdfast.commands.names import Renamer, Verb, all_renamed, later, renamed
 from holdfast.commands.rebuilding import take_in, take_in_lanes
@@ -202,7 +202,7 @@ class Import(Command[Copying], frozen=True):
     def _refuse_taken(self, tx: Transaction) -> None:
         """Refuse what is here already; only where the copy is merged with something can anything be."""
         for queue, messages in by_queue(self.messages).items():
-            taken = tx.taken_ids(queue, [message.id for message in messages])
+            taken = taken_ids(tx, queue, [message.id for message in messages])
             if taken:
                 raise both_have(f"message {min(taken)} of queue {queue!r}")
             keys = {

@@ -101,13 +101,13 @@ class Endings(Struct):
     def rename_taken(self, tx: Transaction) -> None:
         """A dead letter whose id is taken where it goes gets one of its own, so that neither is lost."""
         for place, messages in by_queue(self.moved).items():
-            taken = tx.taken_ids(place, [message.id for message in messages])
+            taken = taken_ids(tx, place, [message.id for message in messages])
             number = 1
             while taken:
                 number += 1
                 names = {message_id: f"{message_id}~{number}" for message_id in taken}
                 self.moved = [replace(m, id=names[m.id]) if m.queue == place and m.id in names else m for m in self.moved]
-                taken = tx.taken_ids(place, list(names.values()))
+                taken = taken_ids(tx, place, list(names.values()))
 
     def write(self, tx: Transaction) -> list[Message]:
         """Carry it out; return the buffered copies that became ready."""
@@ -168,12 +168,18 @@ def create_queue(tx: Transaction, queue: str) -> Settings:
     return settings
 
 
+def taken_ids(tx: Transaction, queue: str, ids: Collection[str]) -> set[str]:
+    """Those of `ids` under which the queue has a message, in whatever state."""
+    return {message.id for message in tx.messages(queue, ids)}
+
+
 def resize(tx: Transaction, queue: str, delta: int) -> None:
     """Keep count of the ready messages of a bounded queue."""
-    if delta:
-        tx.resize(queue, delta)
+    settings = tx.settings("queue", queue) if delta else None
+    if settings is not None and settings.maxsize is not None:
+        tx.save([replace(settings, size=settings.size + delta)])
     if delta < 0:
-        tx.wake(room_topic(queue), -delta)
+        tx.hints.wake(room_topic(queue), -delta)
 
 
 def promote(tx: Transaction, queue: str, messages: Iterable[Message]) -> None:
@@ -208,10 +214,10 @@ def announce(tx: Transaction, messages: Iterable[Message]) -> None:
     messages = list(messages)
     # Whoever stands in a lane may be claimed once that is open, which `follow` tells.
     for queue, count in Counter(message.queue for message in messages if message.rank is None).items():
-        tx.wake(queue_topic(queue), count)
+        tx.hints.wake(queue_topic(queue), count)
     for message in messages:
         if message.key is not None:
-            tx.wake(key_topic(message.queue, message.key), 1)
+            tx.hints.wake(key_topic(message.queue, message.key), 1)
 
 
 def event(queue: str, name: str, messages: Sequence[Message], **more: object) -> Draft:

@@ -1,5 +1,6 @@
 """Reading the log of events, and keeping it short."""
 
+from collections.abc import Sequence
 from typing import Any, ClassVar, Self
 
 from msgspec import Struct
@@ -12,7 +13,7 @@ from holdfast.commands.names import Renamer, Verb, renamed
 from holdfast.commands.refusal_errors import compacted
 from holdfast.commands.topics import check_topic, dict_topic
 from holdfast.commands.transaction import Draft, Transaction
-from holdfast.records import Event, moment_in
+from holdfast.records import Entry, Event, moment_in
 
 OLDEST = -1
 """As `after`: begin with the oldest event that is still there."""
@@ -92,12 +93,13 @@ class Prune(Command[int], frozen=True):
         del plan
         never_after = tx.now - moment_in(RETRY_S)
         pruned = tx.prune(self.keep, tx.now - moment_in(self.keep_s), never_after, self.limit)
-        return pruned + self._expire(tx) + (forget_all_done(tx, self.limit) if self.done else 0)
+        outdated = tx.outdated(self.limit, done=self.done)
+        return pruned + _expire(tx, outdated.entries) + forget_all_done(tx, outdated.queues, self.limit)
 
-    def _expire(self, tx: Transaction) -> int:
-        """Remove entries past their time; watchers learn of it."""
-        stale = tx.stale_entries(self.limit)
-        if stale:
-            tx.append([Draft(dict_topic(entry.dict), "expired", {"key": entry.key}) for entry in stale])
-            tx.save([entry.deleted() for entry in stale])
-        return len(stale)
+
+def _expire(tx: Transaction, entries: Sequence[Entry]) -> int:
+    """Remove entries past their time; watchers learn of it."""
+    if entries:
+        tx.append([Draft(dict_topic(entry.dict), "expired", {"key": entry.key}) for entry in entries])
+        tx.save([entry.deleted() for entry in entries])
+    return len(entries)

@@ -33,10 +33,10 @@ def forget_done(tx: Transaction, queue: str, limit: int) -> int:
     return len(old)
 
 
-def forget_all_done(tx: Transaction, limit: int) -> int:
-    """The same for every queue that keeps some."""
+def forget_all_done(tx: Transaction, queues: Sequence[str], limit: int) -> int:
+    """The same for each of these queues."""
     forgotten = 0
-    for queue in tx.histories(limit):
+    for queue in queues:
         if forgotten < limit:
             forgotten += forget_done(tx, queue, limit - forgotten)
     return forgotten

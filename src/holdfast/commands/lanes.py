@@ -156,7 +156,7 @@ def free_slots(tx: Transaction, queue: str, count: int) -> None:
     limit = None if settings.policy is None else settings.policy.limit
     tx.save([replace(settings, live=max(0, settings.live - count))])
     if limit is not None and settings.live >= limit:
-        tx.wake(queue_topic(queue), count)
+        tx.hints.wake(queue_topic(queue), count)
 
 
 def give_back(tx: Transaction, queue: str, messages: Sequence[Message]) -> None:
@@ -189,7 +189,7 @@ def refresh(tx: Transaction, settings: Settings | None, touched: Mapping[str, To
     for name, change in touched.items():
         lane = known.get(name) or Lane(queue, name)
         if lane.open and not change.may_close:
-            tx.wake(queue_topic(queue), change.arrived)
+            tx.hints.wake(queue_topic(queue), change.arrived)
         else:
             lanes.append(replace(lane, live=max(0, lane.live - change.ended)) if change.ended else lane)
     for lane in save_refreshed(tx, policy, lanes, number):
@@ -199,16 +199,16 @@ def refresh(tx: Transaction, settings: Settings | None, touched: Mapping[str, To
 def announce_lane(tx: Transaction, before: Lane | None, lane: Lane, arrived: int) -> None:
     """Wake waiters of the queue for a lane that gives something now, or sooner than it would have."""
     if lane.open and (arrived or before is None or not before.open):
-        tx.wake(queue_topic(lane.queue), max(1, arrived))
+        tx.hints.wake(queue_topic(lane.queue), max(1, arrived))
     elif lane.wakes is not None and (before is None or before.wakes is None or lane.wakes < before.wakes):
-        tx.wake(queue_topic(lane.queue), 1)
+        tx.hints.wake(queue_topic(lane.queue), 1)
 
 
 def _announce_plain(tx: Transaction, settings: Settings | None, touched: Mapping[str, Touched]) -> None:
     """Wake waiters of a queue whose lanes have no rows."""
     count = sum(change.arrived for change in touched.values())
     if settings is not None and count:
-        tx.wake(queue_topic(settings.name), count)
+        tx.hints.wake(queue_topic(settings.name), count)
 
 
 def save_refreshed(

@@ -308,7 +308,7 @@ def end_leases(tx: Transaction, leases: Sequence[Lease], event: str = "released"
     tx.append([Draft(log_topic(lease.dict, lease.key), event, {"key": lease.key, "holder": lease.holder, **facts}) for lease in leases])
     tx.save([lease.released() for lease in leases])
     for lease in leases:
-        tx.wake(lease_topic(lease.dict, lease.key), 1)
+        tx.hints.wake(lease_topic(lease.dict, lease.key), 1)
 
 
 def check_held(tx: Transaction, names: Sequence[LeaseName], *, all_or_none: bool) -> list[Lease | Share | None]:

@@ -26,11 +26,12 @@ from holdfast.codec.fields import (
 from holdfast.commands.argument_checks import STATES, check_choice
 from holdfast.commands.claim_line import with_values
 from holdfast.commands.command import COUNTED, Command, Resource
-from holdfast.commands.endings import Endings, announce, create_queue, event, promote, resize, resume_groups
+from holdfast.commands.endings import Endings, announce, create_queue, event, promote, resize, resume_groups, taken_ids
+from holdfast.commands.hints import ALL
 from holdfast.commands.lanes import follow, lined, unlined
 from holdfast.commands.names import Renamer, Verb, renamed
 from holdfast.commands.stats import Stats, Tally, tally_of
-from holdfast.commands.transaction import ALL, Cursor, Draft, Filter, Transaction
+from holdfast.commands.transaction import Cursor, Draft, Filter, Transaction
 from holdfast.records import ERROR_CHARACTERS, Message, State, moment_in
 
 Taken = Literal["key", "id"]
@@ -92,7 +93,7 @@ class Browse(Command[Browsed], frozen=True):
 
     def check(self, tx: Transaction) -> Browsed:
         if self.ids is not None:
-            return self._named(tx, tx.pick(self.queue, self.ids))
+            return self._named(tx, tx.messages(self.queue, self.ids, values=True))
         if self.keys is not None:
             return self._named(tx, self._keyed(tx, self.keys))
         page = tx.allowance.fitting(tx.browse(self.queue, self.state, self.which, self.after, self.limit))
@@ -235,13 +236,12 @@ class Move(Command[Moved], frozen=True):
 
     def check(self, tx: Transaction) -> "MovePlan":
         if self.to == "due":
-            known = tx.messages(self.queue, list(dict.fromkeys(self.ids or ())))
-            named = [known[message_id] for message_id in dict.fromkeys(self.ids or ()) if message_id in known]
+            named = tx.messages(self.queue, list(dict.fromkeys(self.ids or ())))
             return MovePlan([message for message in named if message.state == "ready" and message.position > tx.now])
         if self.ids is None:
             found = tx.browse(self.queue, self.state, self.which, None, self.limit)
         else:
-            found = tx.pick(self.queue, list(dict.fromkeys(self.ids)))
+            found = tx.messages(self.queue, list(dict.fromkeys(self.ids)), values=True)
         free = [message for message in found if not message.held_at(tx.now)]
         if self.to == "gone":
             return MovePlan(free)
@@ -258,7 +258,7 @@ class Move(Command[Moved], frozen=True):
 
     def _redrive(self, tx: Transaction, messages: list[Message]) -> "MovePlan":
         target = self.to_queue or self.queue
-        taken = tx.taken_ids(target, [message.id for message in messages]) if target != self.queue else set[str]()
+        taken = taken_ids(tx, target, [message.id for message in messages]) if target != self.queue else set[str]()
         keys = {message.key for message in messages if message.key is not None}
         living = {m.key: m.id for m in tx.keyed(target, keys) if m.state != "buffered"} if keys else {}
         plan = MovePlan([])
@@ -287,7 +287,7 @@ class Move(Command[Moved], frozen=True):
             promote(tx, self.queue, plan.messages)
         elif self.to == "due":
             # As they are by now: another command of the same step may have changed their metadata.
-            delayed = tx.messages(self.queue, [message.id for message in plan.messages]).values()
+            delayed = tx.messages(self.queue, [message.id for message in plan.messages])
             policy = create_queue(tx, self.queue).policy
             entered = [lined(replace(message, position=tx.now), policy, tx.now) for message in delayed]
             tx.save(entered)

@@ -10,12 +10,13 @@ from holdfast.codec import Limits, check_batch, check_name
 from holdfast.codec.fields import AFTER_NAME, CLEARED_PREFIX, DROP, EXACT, LIMIT, NAME_PREFIX, Field, check_fields
 from holdfast.commands.argument_checks import KINDS, check_choice
 from holdfast.commands.command import Command, Resource
+from holdfast.commands.hints import ALL
 from holdfast.commands.lanes import save_refreshed
 from holdfast.commands.leases import end_leases
 from holdfast.commands.names import Renamer, Verb, renamed
 from holdfast.commands.rebuilding import NO_POLICY
 from holdfast.commands.topics import TOPICS, room_topic
-from holdfast.commands.transaction import ALL, Draft, Transaction
+from holdfast.commands.transaction import Draft, Transaction
 from holdfast.policy_records import Kind, Lane, Settings
 from holdfast.records import Entry, Lease
 
@@ -68,7 +69,7 @@ class Clear(Command[int], frozen=True):
         if lanes:
             self._clear_lanes(tx, lanes, settings)
         if self.kind == "queue":
-            tx.wake(room_topic(self.name), ALL)
+            tx.hints.wake(room_topic(self.name), ALL)
         return count
 
     def _clear_lanes(self, tx: Transaction, lanes: list[Lane], settings: Settings | None) -> None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
+from holdfast.commands.endings import taken_ids
 from holdfast.commands.lanes import lane_of, lined, unlined
 from holdfast.commands.recent import Recent
 from holdfast.commands.refusal_errors import id_taken, key_in_flight, key_is_recent, queue_full
@@ -53,7 +54,7 @@ class Placement(Struct):
         return sum(message.state == "ready" for message in self.added.values())
 
     def look_up(self, tx: Transaction, queue: str, items: Sequence["Item"], recent: str | None) -> None:
-        self.taken = tx.taken_ids(queue, [item.id for item in items])
+        self.taken = taken_ids(tx, queue, [item.id for item in items])
         self._compare_values(tx, queue, items)
         keys = {item.key for item in items if item.key is not None}
         for message in tx.keyed(queue, keys) if keys else ():
@@ -71,7 +72,9 @@ class Placement(Struct):
         for place, item in enumerate(items):
             if item.if_id == "reject" and item.id in self.taken:
                 places.setdefault(item.id, []).append(place)
-        for message in tx.pick(queue, list(places)) if places else ():  # One at a time: together their values may be large.
+        for message in (
+            tx.messages(queue, list(places), values=True) if places else ()
+        ):  # One at a time: together their values may be large.
             self.others.update(place for place in places[message.id] if items[place].value != message.value)
 
     def place(self, queue: str, item: "Item", wall_offset: int) -> None:

@@ -6,9 +6,10 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from holdfast.commands.hints import ALL
 from holdfast.commands.lanes import lane_of, limit_of, lined, refreshed, save_refreshed, unlined
 from holdfast.commands.refusal_errors import too_many_messages
-from holdfast.commands.transaction import ALL, Filter, Transaction
+from holdfast.commands.transaction import Filter, Transaction
 from holdfast.policy_records import KEPT_WHEN_DONE, SLOT_OF_GROUP, SLOT_OF_QUEUE, Lane, Policy, Settings
 from holdfast.records import Message
 

@@ -79,7 +79,7 @@ class Extend(Command[Held], frozen=True):
         if self.progress:
             for queue, messages in by_queue(held).items():
                 # As they are by now: another command of the same step may have changed their metadata.
-                extended = tx.messages(queue, [message.id for message in messages]).values()
+                extended = tx.messages(queue, [message.id for message in messages])
                 tx.save([replace(message, failures=0) for message in extended if message.failures])
         if self.lease_s == 0:
             announce(tx, held)
@@ -218,7 +218,7 @@ def _held(tx: Transaction, receipts: Collection[Receipt]) -> list[Message | None
     ids: dict[str, list[str]] = {}
     for receipt in receipts:
         ids.setdefault(receipt.queue, []).append(receipt.id)
-    found = {queue: tx.messages(queue, wanted) for queue, wanted in ids.items()}
+    found = {queue: {message.id: message for message in tx.messages(queue, wanted)} for queue, wanted in ids.items()}
     held, now = list[Message | None](), tx.now
     for receipt in receipts:
         message = found[receipt.queue].get(receipt.id)

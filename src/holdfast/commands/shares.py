@@ -14,7 +14,7 @@ from holdfast.commands.acquired import Acquired, ends_in_s
 from holdfast.commands.topics import lease_topic, line_topic, log_topic
 from holdfast.commands.transaction import Draft, Transaction
 from holdfast.records import NEVER, Lease, end_of
-from holdfast.share_records import SHARED_HOLDER, Share, Shared
+from holdfast.share_records import SHARED_HOLDER, Share, Shared, ShareOrder
 
 if TYPE_CHECKING:
     from holdfast.commands.leases import Acquire
@@ -28,6 +28,9 @@ HOLDERS: Final = 100
 LINE: Final = 1_000
 """So far the line is looked at."""
 
+ENDING: Final[tuple[ShareOrder, ...]] = ("grants", "tickets")
+"""The orders by end."""
+
 
 class Swept(Struct, frozen=True):
     """A name with capacity without what time has ended."""
@@ -39,7 +42,7 @@ class Swept(Struct, frozen=True):
     def of(cls, tx: Transaction, before: Shared, lease_id: str | None = None) -> "Swept":
         """Those that ended first, and what stands under this id if it has ended."""
         own = [] if lease_id is None else tx.shares(before.key, [lease_id]).values()
-        grants, tickets = (tx.shares_by_end(before.key, waits=waits, after=0, limit=SWEPT) for waits in (False, True))
+        grants, tickets = (tx.find_shares(before.key, by, SWEPT) for by in ENDING)
         ended = {share.lease_id: share for share in (*grants, *tickets, *own) if share.until <= tx.now}
         return cls(without(before, list(ended.values())), list(ended.values()))
 
@@ -114,14 +117,14 @@ def _line(tx: Transaction, found: Shared) -> Iterator[Share]:
     """Those who wait, the first first."""
     if not found.waiting:
         return iter(())
-    return (share for share in tx.line_for(found.key, LINE) if share.until > tx.now)
+    return (share for share in tx.find_shares(found.key, "line", LINE) if share.until > tx.now)
 
 
 def _refused(command: "Acquire", tx: Transaction, swept: Swept, ticket: Share | None) -> SharePlan:
     """Say who is in the way, and take a place in the line if the caller wants one."""
     key, now, found = command.key, tx.now, swept.shared
-    holders = tx.shares_by_end(key, waits=False, after=now, limit=HOLDERS)
-    others = tx.shares_by_end(key, waits=True, after=now, limit=2)
+    holders = list(tx.find_shares(key, "grants", HOLDERS, after=now))
+    others = tx.find_shares(key, "tickets", 2, after=now)
     in_the_way = [*holders[:1], *[share for share in others if share.lease_id != command.lease_id][:1]]
     first = next(iter(_line(tx, found)), None)
     # Where only what has ended is in the way, more than is swept at once, the next one to ask goes on.
@@ -183,7 +186,7 @@ def end_shares(tx: Transaction, shares: Sequence[Share], event: str = "released"
     ended = [told(event, share, **facts) for share in gone if share.token]
     if ended:
         tx.append(ended)
-        tx.wake(lease_topic(None, key), len(ended))
+        tx.hints.wake(lease_topic(None, key), len(ended))
     left = without(current, gone)
     tx.save([*(share.released() for share in gone), left])
     wake_line(tx, left)
@@ -207,7 +210,7 @@ def wake_line(tx: Transaction, found: Shared) -> None:
         room -= share.weight
         if room < 0:
             return
-        tx.wake(line_topic(found.key, share.lease_id), 1)
+        tx.hints.wake(line_topic(found.key, share.lease_id), 1)
 
 
 def told(event: str, share: Share, **facts: object) -> Draft:
@@ -217,7 +220,7 @@ def told(event: str, share: Share, **facts: object) -> Draft:
 
 def seen(tx: Transaction, found: Shared, limit: int) -> Acquired | None:
     """Who holds the name, so many at most; None if there is none."""
-    holders = tx.shares_by_end(found.key, waits=False, after=tx.now, limit=limit)
+    holders = tx.find_shares(found.key, "grants", limit, after=tx.now)
     leases = [share.lease for share in holders]
     return Acquired(leases[0], ends_in_s(tx.now, leases[0].until), holders=leases) if leases else None
 
@@ -225,5 +228,5 @@ def seen(tx: Transaction, found: Shared, limit: int) -> Acquired | None:
 def held_of(tx: Transaction, lease: Lease, limit: int) -> list[Lease]:
     """The leases that are held of one that is stored: itself, or up to so many grants of a name with capacity."""
     if isinstance(lease, Shared):
-        return [share.lease for share in tx.shares_by_end(lease.key, waits=False, after=tx.now, limit=limit)]
+        return [share.lease for share in tx.find_shares(lease.key, "grants", limit, after=tx.now)]
     return [lease] if lease.held_at(tx.now) else []

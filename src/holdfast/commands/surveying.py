@@ -79,4 +79,4 @@ class Fences(Command[list[Fenced]], frozen=True):
 
 def held_leases(tx: Transaction, limit: int) -> list[Lease]:
     """Leases that are held, of any dict or none."""
-    return list(islice((held for lease in tx.all_leases() for held in held_of(tx, lease, limit)), limit))
+    return list(islice((held for lease in tx.leases_of() for held in held_of(tx, lease, limit)), limit))

@@ -7,21 +7,19 @@ writes (`write`); a store that cannot roll back relies on that order.
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
-from msgspec import Raw, Struct, json
+from msgspec import UNSET, Raw, Struct, UnsetType, json
 
 from holdfast.codec import fields
 from holdfast.codec.fields import Field, check_fields
+from holdfast.commands.hints import Hints
 from holdfast.commands.stats import Tally
 from holdfast.policy_records import Kind, Lane, LaneOrder, Settings
 from holdfast.records import Entry, Event, Lease, Message, ReturnTo, State
-from holdfast.share_records import Share
+from holdfast.share_records import Share, ShareOrder
 
 if TYPE_CHECKING:
     from holdfast.commands.allowance import Allowance
     from holdfast.commands.copying import Copying
-
-ALL = 1 << 30
-"""Wakes every waiter of a topic."""
 
 Cursor = tuple[int | str, ...]
 
@@ -119,15 +117,20 @@ class Stretch(Struct, frozen=True, gc=False):
     """Whether numbering leapt over the number: only a history that was lost by restoring a backup can have given it out."""
 
 
+class Outdated(Struct, frozen=True, gc=False):
+    """What remains to be removed, up to a limit each."""
+
+    entries: list[Entry]
+    """Of any dict, past their time."""
+    queues: list[str]
+    """The first queues, by name, that keep messages which are done."""
+
+
 class QueueTransaction(Protocol):
     """The part of a transaction that queues use."""
 
-    def taken_ids(self, queue: str, ids: Collection[str]) -> set[str]:
-        """Those of `ids` under which the queue has a message, in whatever state."""
-        ...
-
-    def messages(self, queue: str, ids: Collection[str]) -> dict[str, Message]:
-        """The messages under these ids, in whatever state, without values."""
+    def messages(self, queue: str, ids: Collection[str], *, values: bool = False) -> Iterable[Message]:
+        """The messages under these ids, in the order asked, in whatever state; with their values they are read as they are asked for."""
         ...
 
     def keyed(self, queue: str, keys: Collection[str]) -> list[Message]:
@@ -144,10 +147,6 @@ class QueueTransaction(Protocol):
 
     def browse(self, queue: str, state: State, which: Filter, after: Cursor | None, limit: int) -> Iterable[Message]:
         """Messages of one state, read as they are asked for: ready as claimed, leased by lease end, dead by burial, buffered by key."""
-        ...
-
-    def pick(self, queue: str, ids: Collection[str]) -> Iterable[Message]:
-        """The messages with these ids, in the order asked, in whatever state, read as they are asked for."""
         ...
 
     def tally(self, queue: str) -> Tally: ...
@@ -184,14 +183,6 @@ class QueueTransaction(Protocol):
         """The first so many messages in line of each lane, without values; late ones are passed over."""
         ...
 
-    def histories(self, limit: int) -> list[str]:
-        """The first queues, by name, that keep messages which are done."""
-        ...
-
-    def resize(self, queue: str, delta: int) -> None:
-        """Count `delta` more ready messages, where the queue has a `maxsize`."""
-        ...
-
 
 class DictTransaction(Protocol):
     """The part of a transaction that dicts and leases use."""
@@ -208,10 +199,6 @@ class DictTransaction(Protocol):
         """How many entries are there."""
         ...
 
-    def stale_entries(self, limit: int) -> list[Entry]:
-        """Up to `limit` entries, of any dict, past their time and not removed yet."""
-        ...
-
     def fenced(self, after: tuple[str, str]) -> Iterator[Fenced]:
         """The fences of all keys that have one, deleted or not, dict by dict, behind a dict and key, read as they are asked for."""
         ...
@@ -220,24 +207,19 @@ class DictTransaction(Protocol):
         """The last lease of each (dict, key), ended or not; of a name with capacity what stands for it."""
         ...
 
-    def leases_of(self, name: str | None, prefix: str = "", after: str | None = None) -> Iterator[Lease]:
-        """The last leases on keys of a dict or, with None, on names of their own, by key, behind `after`, read as they are asked for."""
-        ...
+    def leases_of(self, name: str | UnsetType | None = UNSET, prefix: str = "", after: str | None = None) -> Iterator[Lease]:
+        """The last leases on keys of a dict or, with None, on names of their own, by key, behind `after`; without a name on all there is.
 
-    def all_leases(self) -> Iterator[Lease]:
-        """The last leases on all there is, read as they are asked for."""
+        They are read as they are asked for.
+        """
         ...
 
     def shares(self, key: str, lease_ids: Collection[str]) -> dict[str, Share]:
         """The grants and places in line under these ids, ended or not, of a name with capacity."""
         ...
 
-    def shares_by_end(self, key: str, *, waits: bool, after: int, limit: int) -> list[Share]:
-        """The grants, or the places in line, that end after a moment, by end and id."""
-        ...
-
-    def line_for(self, key: str, limit: int) -> Iterable[Share]:
-        """The places in line, the first first, ended or not."""
+    def find_shares(self, key: str, by: ShareOrder, limit: int, after: int = 0) -> Iterable[Share]:
+        """Grants, or tickets, that end after a moment, by end and id; by `line`: tickets behind a place, by place, ended or not."""
         ...
 
 
@@ -299,6 +281,8 @@ class Transaction(QueueTransaction, DictTransaction, EventTransaction, CopyTrans
     """The store's clock when the step began."""
     allowance: "Allowance"
     """What the answer to the command at hand may still bring."""
+    hints: Hints
+    """Whom to wake once the step is durable."""
     reserved: dict[str, int]
     """Room that earlier commands of the same step will use up, by queue."""
 
@@ -325,6 +309,6 @@ class Transaction(QueueTransaction, DictTransaction, EventTransaction, CopyTrans
 
     def names(self, kind: Kind, prefix: str, after: str | None, limit: int) -> list[Settings]: ...
 
-    def wake(self, topic: str, count: int) -> None:
-        """Hint to waiters of the topic, once the step is durable."""
+    def outdated(self, limit: int, *, done: bool) -> Outdated:
+        """What has ended by time and is still there; finished messages only with `done`."""
         ...

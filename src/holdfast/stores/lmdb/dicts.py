@@ -4,10 +4,10 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import islice
 from struct import Struct as Form
 
-from msgspec import Raw, msgpack
+from msgspec import UNSET, Raw, UnsetType, msgpack
 
 from holdfast.records import NEVER, NO_VALUE, Entry, Lease
-from holdfast.share_records import Share, Shared
+from holdfast.share_records import Share, Shared, ShareOrder
 from holdfast.stores.lmdb.layout import NUMBER, items_within, moment_in_key, moment_start, scope, text_key
 from holdfast.stores.lmdb.step import Step
 
@@ -95,7 +95,7 @@ class Dicts(Step):
             self._delete(place)
         return count
 
-    def stale_entries(self, limit: int) -> list[Entry]:
+    def _stale_entries(self, limit: int) -> list[Entry]:
         stale: list[Entry] = []
         for end, encoded_name in items_within(self.txn.cursor(self.tables.ends), b""):
             if moment_in_key(b"", end) > self.now or len(stale) >= limit:
@@ -125,30 +125,25 @@ class Dicts(Step):
             self._put_all(self.tables.leases, held)
             self._note_moment()
 
-    def leases_of(self, name: str | None, prefix: str = "", after: str | None = None) -> Iterator[Lease]:
-        start = scope(name)
+    def leases_of(self, name: str | UnsetType | None = UNSET, prefix: str = "", after: str | None = None) -> Iterator[Lease]:
+        start = b"" if name is UNSET else scope(name)
         behind = b"" if after is None else text_key(start, after)
         within = items_within(self.txn.cursor(self.tables.leases), start + prefix.encode(), behind)
         return (read_lease(encoded) for _, encoded in within)
-
-    def all_leases(self) -> Iterator[Lease]:
-        return (read_lease(encoded) for _, encoded in items_within(self.txn.cursor(self.tables.leases), b""))
 
     def shares(self, key: str, lease_ids: Collection[str]) -> dict[str, Share]:
         found = ((lease_id, self.txn.get(_share_key(key, lease_id), db=self.tables.shares)) for lease_id in lease_ids)
         return {lease_id: _read_share(encoded) for lease_id, encoded in found if encoded is not None}
 
-    def shares_by_end(self, key: str, *, waits: bool, after: int, limit: int) -> list[Share]:
-        start = _ends_start(key, waits=waits)
-        behind = start + moment_start(after + 1)
-        ends = items_within(self.txn.cursor(self.tables.share_ends), start, behind)
-        ids = [place[len(behind) :].decode() for place, _ in islice(ends, limit)]
-        found = self.shares(key, ids)
-        return [found[lease_id] for lease_id in ids]
-
-    def line_for(self, key: str, limit: int) -> list[Share]:
-        places = items_within(self.txn.cursor(self.tables.share_lines), scope(key))
-        ids = [lease_id.decode() for _, lease_id in islice(places, limit)]
+    def find_shares(self, key: str, by: ShareOrder, limit: int, after: int = 0) -> list[Share]:
+        if by == "line":
+            places = items_within(self.txn.cursor(self.tables.share_lines), scope(key), scope(key) + NUMBER.pack(after))
+            ids = [lease_id.decode() for _, lease_id in islice(places, limit)]
+        else:
+            start = _ends_start(key, waits=by == "tickets")
+            behind = start + moment_start(after + 1)
+            ends = items_within(self.txn.cursor(self.tables.share_ends), start, behind)
+            ids = [place[len(behind) :].decode() for place, _ in islice(ends, limit)]
         found = self.shares(key, ids)
         return [found[lease_id] for lease_id in ids]
 

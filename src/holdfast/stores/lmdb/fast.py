@@ -37,14 +37,14 @@ class Fast(Messages):
         queue, items = command.queue, command.items
         settings = self.settings("queue", queue)
         ids = [item.id for item in items]
-        if settings is None or settings.maxsize is not None or self.taken_ids(queue, ids):
+        if settings is None or settings.maxsize is not None or any(self.messages(queue, ids)):
             return None
         if settings.policy is not None and settings.policy.has_lanes:
             return None
         topic = queue_topic(queue)
         first = self.first_n(self.append([Draft(topic, "put", told(ids, (), {}))]))
         self._enter(self._rows_of(queue, items, first))
-        self.wake(topic, len(ids))
+        self.hints.wake(topic, len(ids))
         return Puts(ids, [True] * len(ids))
 
     def _rows_of(self, queue: str, items: Sequence[Item], first: int) -> list[Row]:

@@ -1,7 +1,6 @@
 """The lanes of queues in an environment, as a transaction sees them."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from heapq import nsmallest
 from itertools import islice
 from struct import Struct as Form
 
@@ -89,16 +88,16 @@ class Lanes(Names):
             if moment_in_key(b"", value) > self.now:
                 yield value[NUMBER.size :]
 
-    def histories(self, limit: int) -> list[str]:
-        cursor, found = self.txn.cursor(self.tables.done), list[str]()
+    def _histories(self) -> Iterator[str]:
+        """The queues that keep messages which are done."""
+        cursor = self.txn.cursor(self.tables.done)
         is_there = cursor.first()
         while is_there:
             start = scope_in(cursor.key())
             row = self._row_at(fitted(start, cursor.value()))
             if row is not None:
-                found.append(row.queue)
+                yield row.queue
             is_there = cursor.set_range(start + NUMBER.pack(LAST) * 3)
-        return nsmallest(limit, found)
 
     def save_lanes(self, lanes: Sequence[Lane]) -> None:
         for lane in lanes:

@@ -1,6 +1,6 @@
 """The messages of an environment, as a transaction reads them."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from heapq import merge
 from itertools import islice
 
@@ -29,14 +29,11 @@ from holdfast.stores.lmdb.tables import Handle
 class Lines(Lanes):
     """What a claim, a put and a settlement ask."""
 
-    def taken_ids(self, queue: str, ids: Collection[str]) -> set[str]:
+    def messages(self, queue: str, ids: Collection[str], *, values: bool = False) -> Iterable[Message]:
         start = scope(queue)
-        cursor = self.txn.cursor(self.tables.messages)
-        return {id_ for id_ in ids if cursor.set_key(text_key(start, id_))}
-
-    def messages(self, queue: str, ids: Collection[str]) -> dict[str, Message]:
-        start = scope(queue)
-        return {id_: self._bare(row) for id_ in ids if (row := self._row_at(text_key(start, id_))) is not None}
+        if values:
+            return (self._whole(row) for id_ in ids if (row := self._row_at(text_key(start, id_))) is not None)
+        return [self._bare(row) for id_ in ids if (row := self._row_at(text_key(start, id_))) is not None]
 
     def keyed(self, queue: str, keys: Collection[str]) -> list[Message]:
         start = scope(queue)
@@ -46,10 +43,6 @@ class Lines(Lanes):
     def _keyed_row(self, start: bytes, place: bytes) -> Row | None:
         id_ = self.txn.get(place, db=self.tables.keys)
         return None if id_ is None else self._row_at(fitted(start, id_))
-
-    def pick(self, queue: str, ids: Collection[str]) -> Iterator[Message]:
-        start = scope(queue)
-        return (self._whole(row) for id_ in ids if (row := self._row_at(text_key(start, id_))) is not None)
 
     def line(self, queue: str, limit: int, overdue_limit: int) -> Line:
         settings = self.settings("queue", queue)

@@ -10,8 +10,9 @@ from struct import Struct as Form
 
 from msgspec import Raw
 
+from holdfast.commands.hints import ALL
 from holdfast.commands.topics import watch_topic
-from holdfast.commands.transaction import ALL, Draft, Stretch
+from holdfast.commands.transaction import Draft, Stretch
 from holdfast.records import Event
 from holdfast.stores.lmdb.layout import NUMBER, fitted, items_within, moment_in_key, moment_start, scope, text_key
 from holdfast.stores.lmdb.numbers import Numbers

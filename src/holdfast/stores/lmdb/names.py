@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from itertools import islice
 
 from msgspec import msgpack
-from msgspec.structs import replace
 
 from holdfast.policy_records import Kind, Settings
 from holdfast.stores.lmdb.layout import items_within, text_key
@@ -29,11 +28,6 @@ class Names(Step):
 
     def _drop_settings(self, kind: Kind, name: str) -> None:
         self.txn.delete(text_key(KINDS[kind], name), db=self.tables.names)
-
-    def resize(self, queue: str, delta: int) -> None:
-        settings = self.settings("queue", queue)
-        if settings is not None and settings.maxsize is not None:
-            self.save_settings([replace(settings, size=settings.size + delta)])
 
     def names(self, kind: Kind, prefix: str, after: str | None, limit: int) -> list[Settings]:
         start = KINDS[kind] + prefix.encode()

@@ -7,6 +7,7 @@ from msgspec import Raw
 
 from holdfast.clock import Clock
 from holdfast.commands.allowance import Allowance
+from holdfast.commands.hints import Hints
 from holdfast.records import NO_VALUE, Message
 from holdfast.stores.lmdb.layout import NUMBER
 from holdfast.stores.lmdb.rows import NO_HISTORY, History, Row, decode_history, decode_row, message_of
@@ -26,7 +27,7 @@ class Step:
         self._clock = clock
         self.allowance: Allowance = Allowance()
         self.reserved: dict[str, int] = {}
-        self.hints: dict[str, int] = {}
+        self.hints: Hints = Hints()
         self.appended = 0
         # Rows as they are now, by number: whatever is changed was read before, in the same transaction.
         self._rows: dict[int, Row] = {}
@@ -34,9 +35,6 @@ class Step:
     @property
     def wall_offset(self) -> int:
         return self._clock.wall_offset_us()
-
-    def wake(self, topic: str, count: int) -> None:
-        self.hints[topic] = self.hints.get(topic, 0) + count
 
     def _row_at(self, place: bytes) -> Row | None:
         encoded = self.txn.get(place, db=self.tables.messages)

@@ -1,12 +1,13 @@
 """One atomic step on an LMDB environment."""
 
 from collections.abc import Callable, Sequence
+from heapq import nsmallest
 from itertools import groupby
 from typing import Any
 
 from holdfast.commands import Command, run
 from holdfast.commands.command import by_halves
-from holdfast.commands.transaction import Record
+from holdfast.commands.transaction import Outdated, Record
 from holdfast.policy_records import Kind, Lane, Settings
 from holdfast.records import Entry, Lease, Message
 from holdfast.share_records import Share, Shared
@@ -30,6 +31,9 @@ class LmdbTransaction(Fast, Browsing, Copies):
         if drop:
             self._drop_settings(kind, name)
         return self._clear_queue(name) if kind == "queue" else self._clear_dict(name)
+
+    def outdated(self, limit: int, *, done: bool) -> Outdated:
+        return Outdated(self._stale_entries(limit), nsmallest(limit, self._histories()) if done else [])
 
     def end(self) -> None:
         """Let go of LMDB's transaction: errors may keep this one alive, and a forked child could then not open the environment."""

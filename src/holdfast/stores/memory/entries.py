@@ -3,11 +3,12 @@
 from collections.abc import Collection, Iterator, Sequence
 from itertools import islice
 
+from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from holdfast.commands.transaction import Fenced
 from holdfast.records import NO_VALUE, Entry, Lease
-from holdfast.share_records import Share
+from holdfast.share_records import Share, ShareOrder
 from holdfast.stores.memory.tables import Tables
 from holdfast.stores.memory.undo import Undo
 
@@ -56,9 +57,6 @@ class Entries:
         found = ((name, key, fence) for name, one in self.tables.dicts.each() for key, fence in one.fences.items() if (name, key) > after)
         return (Fenced(*row) for row in sorted(found))
 
-    def stale_entries(self, limit: int) -> list[Entry]:
-        return self.tables.dicts.stale(self.now, limit)
-
     def leases(self, keys: Collection[tuple[str | None, str]]) -> dict[tuple[str | None, str], Lease]:
         found = {(name, key): self.tables.leases.get(name, {}).get(key) for name, key in keys}
         return {name: lease for name, lease in found.items() if lease is not None}
@@ -72,23 +70,19 @@ class Entries:
             else:
                 of_dict[lease.key] = lease
 
-    def leases_of(self, name: str | None, prefix: str = "", after: str | None = None) -> Iterator[Lease]:
+    def leases_of(self, name: str | UnsetType | None = UNSET, prefix: str = "", after: str | None = None) -> Iterator[Lease]:
+        if name is UNSET:
+            return (lease for of_dict in self.tables.leases.values() for lease in of_dict.values())
         of_dict = self.tables.leases.get(name, {})
         keys = sorted(key for key in of_dict if key.startswith(prefix) and (after is None or key > after))
         return (of_dict[key] for key in keys)
-
-    def all_leases(self) -> Iterator[Lease]:
-        return (lease for of_dict in self.tables.leases.values() for lease in of_dict.values())
 
     def shares(self, key: str, lease_ids: Collection[str]) -> dict[str, Share]:
         found = self.tables.shares.by_id
         return {lease_id: found[key, lease_id] for lease_id in lease_ids if (key, lease_id) in found}
 
-    def shares_by_end(self, key: str, *, waits: bool, after: int, limit: int) -> list[Share]:
-        return self.tables.shares.by_end(key, after, limit, waits=waits)
-
-    def line_for(self, key: str, limit: int) -> Iterator[Share]:
-        return self.tables.shares.line(key, limit)
+    def find_shares(self, key: str, by: ShareOrder, limit: int, after: int = 0) -> Iterator[Share]:
+        return self.tables.shares.find(key, by, limit, after)
 
     def save_shares(self, shares: Sequence[Share]) -> None:
         for share in shares:

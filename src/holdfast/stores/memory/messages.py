@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from heapq import nsmallest
 
 from msgspec import Raw, Struct
 from msgspec.structs import replace
@@ -27,13 +26,10 @@ class Messages:
         self.tables = tables
         self.now = now
 
-    def taken_ids(self, queue: str, ids: Collection[str]) -> set[str]:
-        found = self._found(queue)
-        return {message_id for message_id in ids if found.find(message_id) is not None} if found else set()
-
-    def messages(self, queue: str, ids: Collection[str]) -> dict[str, Message]:
+    def messages(self, queue: str, ids: Collection[str], *, values: bool = False) -> list[Message]:
+        del values
         found, messages = self.tables.queues.get(queue), self.tables.messages
-        return {message_id: messages[n] for message_id in ids if (n := found.find(message_id)) is not None} if found else {}
+        return [messages[n] for message_id in ids if (n := found.find(message_id)) is not None] if found else []
 
     def keyed(self, queue: str, keys: Collection[str]) -> list[Message]:
         found = self._found(queue)
@@ -74,10 +70,6 @@ class Messages:
         if len(page) < limit:
             tables.browsing.forget()
         return page
-
-    def pick(self, queue: str, ids: Collection[str]) -> list[Message]:
-        found = [self._message(queue, message_id) for message_id in ids]
-        return [message for message in found if message is not None]
 
     def tally(self, queue: str) -> Tally:
         found = self._found(queue)
@@ -164,15 +156,6 @@ class Messages:
             self.undo.queues.add(lane.queue)
             queue.lanes.save(lane)
 
-    def histories(self, limit: int) -> list[str]:
-        return nsmallest(limit, [queue.name for queue in self.tables.queues.values() if queue.done])
-
-    def resize(self, queue: str, delta: int) -> None:
-        settings = self.tables.settings["queue"].get(queue)
-        if settings is not None and settings.maxsize is not None:
-            self.undo.note(self.tables.settings["queue"], queue)
-            self.tables.settings["queue"][queue] = replace(settings, size=settings.size + delta)
-
     def _clear_queue(self, queue: str) -> int:
         found = self.tables.queues.get(queue)
         if found is None:
@@ -198,11 +181,6 @@ class Messages:
         queue = self.tables.queue(name)
         queue.now = self.now
         return queue
-
-    def _message(self, queue: str, message_id: str) -> Message | None:
-        found = self.tables.queues.get(queue)
-        n = found.find(message_id) if found else None
-        return None if n is None else self.tables.messages[n]
 
     def _current(self, messages: Sequence[Message]) -> list[Message]:
         """The messages as they are now, but for those that are gone."""

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from holdfast.commands.hints import ALL
 from holdfast.commands.topics import queue_topic, watch_topic
-from holdfast.commands.transaction import ALL
 from holdfast.policy_records import Settings
 from holdfast.records import NEVER, Message, State
 from holdfast.stores.memory.lanes import QueueLanes

@@ -3,7 +3,7 @@
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterator
 
-from holdfast.share_records import Share
+from holdfast.share_records import Share, ShareOrder
 
 Order = list[tuple[int, str]]
 """Sorted by a moment or a place, with ids."""
@@ -18,8 +18,8 @@ class Shares:
     def __init__(self) -> None:
         self.by_id: dict[tuple[str, str], Share] = {}
         """By name and id."""
-        self._orders: dict[tuple[str, str], Order] = {}
-        """By name: `grants` and `tickets` by their end, and the `line`."""
+        self._orders: dict[tuple[str, ShareOrder], Order] = {}
+        """By name."""
 
     def save(self, share: Share) -> None:
         """Keep it, unless it was released, in place of what was under its id."""
@@ -36,15 +36,11 @@ class Shares:
             if not entries:
                 del self._orders[key, order]
 
-    def by_end(self, key: str, after: int, limit: int, *, waits: bool) -> list[Share]:
-        """Those that end after a moment, the first first."""
-        entries = self._orders.get((key, "tickets" if waits else "grants"), [])
+    def find(self, key: str, by: ShareOrder, limit: int, after: int) -> Iterator[Share]:
+        """Those behind a moment or a place, the first first."""
+        entries = self._orders.get((key, by), [])
         start = bisect_right(entries, (after, LAST))
-        return [self.by_id[key, lease_id] for _, lease_id in entries[start : start + limit]]
-
-    def line(self, key: str, limit: int) -> Iterator[Share]:
-        """Those who wait, the first first."""
-        return (self.by_id[key, lease_id] for _, lease_id in self._orders.get((key, "line"), [])[:limit])
+        return (self.by_id[key, lease_id] for _, lease_id in entries[start : start + limit])
 
     def rebuild(self) -> None:
         """Rebuild the orders."""
@@ -57,7 +53,7 @@ class Shares:
             insort(self._orders.setdefault((share.key, order), []), entry)
 
 
-def _places(share: Share) -> list[tuple[str, tuple[int, str]]]:
+def _places(share: Share) -> list[tuple[ShareOrder, tuple[int, str]]]:
     """Where it stands in each order."""
     if not share.place:
         return [("grants", (share.until, share.lease_id))]

@@ -6,8 +6,9 @@ from itertools import groupby
 from typing import Any
 
 from holdfast.commands.allowance import Allowance
+from holdfast.commands.hints import ALL, Hints
 from holdfast.commands.topics import watch_topic
-from holdfast.commands.transaction import ALL, Draft, Record, Stretch
+from holdfast.commands.transaction import Draft, Outdated, Record, Stretch
 from holdfast.policy_records import Kind, Lane, Settings
 from holdfast.records import Entry, Lease, Message
 from holdfast.share_records import Share, Shared
@@ -28,8 +29,7 @@ class MemoryTransaction(Messages, Entries, Copies):
         # Where values are the caller's own objects nobody knows how long they are, and nothing is copied.
         self.allowance: Allowance = Allowance(None)
         self.reserved: dict[str, int] = {}
-        self.hints: dict[str, int] = {}
-        """Whom to wake when the step is over, by topic."""
+        self.hints: Hints = Hints()
 
     def append(self, drafts: Sequence[Draft]) -> int:
         log = self.tables.log
@@ -90,8 +90,9 @@ class MemoryTransaction(Messages, Entries, Copies):
         names = [name for name in known if name.startswith(prefix) and (after is None or name > after)]
         return [known[name] for name in nsmallest(limit, names)]
 
-    def wake(self, topic: str, count: int) -> None:
-        self.hints[topic] = self.hints.get(topic, 0) + count
+    def outdated(self, limit: int, *, done: bool) -> Outdated:
+        queues = [queue.name for queue in self.tables.queues.values() if queue.done] if done else []
+        return Outdated(self.tables.dicts.stale(self.now, limit), nsmallest(limit, queues))
 
 
 SAVERS: dict[type[Record], Callable[[MemoryTransaction, Sequence[Any]], None]] = {

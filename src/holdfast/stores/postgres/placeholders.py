@@ -10,9 +10,9 @@ from holdfast.commands.allowance import ANSWER_BYTES
 from holdfast.commands.breaking import BROKEN
 from holdfast.commands.claim_line import SWEEP
 from holdfast.commands.events import RETAINED, RETAINED_S, RETRY_S
+from holdfast.commands.hints import ALL
 from holdfast.commands.putting import KEPT, Item
 from holdfast.commands.stats import HELD_SEEN
-from holdfast.commands.transaction import ALL
 from holdfast.policy_records import Policy
 from holdfast.records import HISTORY, NEVER, Message
 from holdfast.share_records import SHARED_HOLDER

@@ -5,13 +5,13 @@ from collections.abc import Collection, Iterator
 from sqlite3 import Cursor as SqlCursor
 from typing import Any
 
-from msgspec import Raw, json
+from msgspec import UNSET, Raw, UnsetType, json
 from msgspec.structs import astuple
 
 from holdfast.codec.keys import KEY_BYTES
 from holdfast.commands.transaction import Fenced
 from holdfast.records import NO_VALUE, Entry, Lease
-from holdfast.share_records import Share, Shared
+from holdfast.share_records import Share, Shared, ShareOrder
 from holdfast.stores.sqlite.queues import as_json
 from holdfast.stores.sqlite.reading import apart
 from holdfast.stores.sqlite.rows import bindable
@@ -48,29 +48,23 @@ class Entries:
         self.sql.execute(SQL["clear_dict"], (name,))
         return count
 
-    def stale_entries(self, limit: int) -> list[Entry]:
-        return [read_entry(row) for row in self.sql.execute(SQL["stale_entries"], (self.now, limit))]
-
     def leases(self, keys: Collection[tuple[str | None, str]]) -> dict[tuple[str | None, str], Lease]:
         rows = self.sql.execute(SQL["leases"], (as_json([(name or "", key) for name, key in keys]),))
         return {(lease.dict, lease.key): lease for lease in map(read_lease, rows)}
 
-    def leases_of(self, name: str | None, prefix: str = "", after: str | None = None) -> Iterator[Lease]:
+    def leases_of(self, name: str | UnsetType | None = UNSET, prefix: str = "", after: str | None = None) -> Iterator[Lease]:
+        if name is UNSET:
+            return map(read_lease, apart(self.sql).execute(SQL["all_leases"]))
         asked = (name or "", after or "", prefix, prefix + LAST_TEXT)
         return map(read_lease, apart(self.sql).execute(SQL["leases_of"], asked))
-
-    def all_leases(self) -> Iterator[Lease]:
-        return map(read_lease, apart(self.sql).execute(SQL["all_leases"]))
 
     def shares(self, key: str, lease_ids: Collection[str]) -> dict[str, Share]:
         rows = self.sql.execute(SQL["shares"], (key, as_json(list(lease_ids))))
         return {share.lease_id: share for share in (Share(*row) for row in rows)}
 
-    def shares_by_end(self, key: str, *, waits: bool, after: int, limit: int) -> list[Share]:
-        return [Share(*row) for row in self.sql.execute(SQL["shares_by_end"], (key, waits, after, limit))]
-
-    def line_for(self, key: str, limit: int) -> Iterator[Share]:
-        return (Share(*row) for row in apart(self.sql).execute(SQL["line_for"], (key, limit)))
+    def find_shares(self, key: str, by: ShareOrder, limit: int, after: int = 0) -> Iterator[Share]:
+        statement = SQL["shares_in_line" if by == "line" else "shares_by_end"]
+        return (Share(*row) for row in apart(self.sql).execute(statement, (key, by != "grants", after, limit)))
 
 
 def read_entry(row: tuple[Any, ...]) -> Entry:

@@ -64,9 +64,6 @@ class Lanes(Reading):
                 found[lane] = [self._bare(row) for row in rows]
         return found
 
-    def histories(self, limit: int) -> list[str]:
-        return [str(row[0]) for row in self.sql.execute(SQL["histories"], (limit,))]
-
 
 def read_lane(row: tuple[Any, ...]) -> Lane:
     """The lane of a row."""

@@ -7,8 +7,9 @@ from sqlite3 import Cursor as SqlCursor
 from msgspec import Raw, json
 
 from holdfast.commands.allowance import Allowance
+from holdfast.commands.hints import ALL, Hints
 from holdfast.commands.topics import watch_topic
-from holdfast.commands.transaction import ALL, Draft, Stretch
+from holdfast.commands.transaction import Draft, Stretch
 from holdfast.records import Event
 from holdfast.stores.sqlite.queues import as_json
 from holdfast.stores.sqlite.statements import SQL
@@ -42,7 +43,7 @@ class Log:
     sql: SqlCursor
     now: int
     allowance: Allowance
-    hints: dict[str, int]
+    hints: Hints
     appended: int
     opener: str | None
     """Who lets the numbers leap to the clock with the next event; None once they have."""

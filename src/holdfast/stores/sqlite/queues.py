@@ -45,21 +45,15 @@ class Messages(Lanes, Counts):
         row = self.sql.execute(SQL["settings"], (kind, name)).fetchone()
         return None if row is None else read_settings(row)
 
-    def taken_ids(self, queue: str, ids: Collection[str]) -> set[str]:
-        if len(ids) == 1:
-            return {row[0] for row in self.sql.execute(SQL["taken_id"], (queue, *ids))}
-        return {row[0] for row in self.sql.execute(SQL["taken_ids"], (as_json(ids), queue))}
-
-    def messages(self, queue: str, ids: Collection[str]) -> dict[str, Message]:
+    def messages(self, queue: str, ids: Collection[str], *, values: bool = False) -> Iterable[Message]:
+        if values:
+            return self._with_values(apart(self.sql).execute(SQL["pick"], {"queue": queue, "ids": as_json(ids)}))
         one = len(ids) == 1
         rows = self.sql.execute(SQL["message"], (queue, *ids)) if one else self.sql.execute(SQL["messages"], (as_json(ids), queue))
-        return {message.id: message for message in map(self._bare, rows)}
+        return [self._bare(row) for row in rows]
 
     def keyed(self, queue: str, keys: Collection[str]) -> list[Message]:
         return [self._bare(row) for row in self.sql.execute(SQL["keyed"], {"queue": queue, "keys": as_json(set(keys))})]
-
-    def pick(self, queue: str, ids: Collection[str]) -> Iterator[Message]:
-        return self._with_values(apart(self.sql).execute(SQL["pick"], {"queue": queue, "ids": as_json(ids)}))
 
     def line(self, queue: str, limit: int, overdue_limit: int) -> Line:
         # A claim that was tried natively has asked before.
@@ -106,7 +100,7 @@ class Messages(Lanes, Counts):
 
     def _heads(self, queue: str, rows: list[tuple[Any, ...]]) -> Iterable[Message]:
         if any(row[IS_ODD] for row in rows):
-            return self.pick(queue, [row[1] for row in rows])
+            return self.messages(queue, [row[1] for row in rows], values=True)
         return [
             Message(queue, message_id, Raw(value), n, key, priority, position, "ready", attempts, failures, created_at=created_at)
             for n, message_id, key, priority, position, attempts, failures, created_at, value, *_ in rows
@@ -210,9 +204,6 @@ class Messages(Lanes, Counts):
                 self.sql.execute(SQL["add_value"], (message.n, message.value))
             else:
                 self.sql.execute(SQL["drop_values"], (as_json([message.n]),))
-
-    def resize(self, queue: str, delta: int) -> None:
-        self.sql.execute(SQL["resize"], (delta, queue))
 
     def _clear_queue(self, queue: str) -> int:
         self._emptied(queue)

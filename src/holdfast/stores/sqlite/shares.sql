@@ -14,17 +14,17 @@ where key = ?1 and lease_id in (select value from json_each(?2))
 -- Walks holdfast_shares_end.
 select key, lease_id, holder, weight, since, until, token, place
 from holdfast_shares
-where key = ? and (place > 0) = ? and until > ?
+where key = ?1 and (place > 0) = ?2 and until > ?3
 order by until, lease_id
-limit ?
+limit ?4
 
--- name: line_for
+-- name: shares_in_line
 -- Walks holdfast_shares_line.
 select key, lease_id, holder, weight, since, until, token, place
 from holdfast_shares
-where key = ? and place > 0
+where key = ?1 and place > 0 and place > ?3
 order by place
-limit ?
+limit ?4
 
 -- name: save_share
 insert or replace into holdfast_shares (key, lease_id, holder, weight, since, until, token, place)

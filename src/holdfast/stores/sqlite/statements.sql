@@ -24,11 +24,6 @@ where kind = :kind and name > :after and name >= :prefix and substr(name, 1, len
 order by name
 limit :limit
 
--- name: resize
-update holdfast_names
-set size = size + ?
-where kind = 'queue' and name = ? and maxsize is not null
-
 -- name: put_each
 -- As put, for several that carry no more than a value, into a queue that is known to take them: each is an id, a priority and where its
 -- value is in ?3, which has all of them. A statement a message costs half as much again, and comes back to Python for each.
@@ -59,16 +54,6 @@ values ({new row})
 insert into holdfast_values (n, value)
 values (?, ?)
 on conflict (n) do update set value = excluded.value
-
--- name: taken_id
-select id
-from holdfast_messages
-where queue = ? and id = ?
-
--- name: taken_ids
-select m.id
-from json_each(?) as wanted
-cross join holdfast_messages as m on m.queue = ? and m.id = wanted.value
 
 -- name: message
 select {bare}

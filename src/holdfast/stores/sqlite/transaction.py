@@ -12,14 +12,15 @@ from holdfast.clock import Clock
 from holdfast.commands import Command, run
 from holdfast.commands.allowance import Allowance
 from holdfast.commands.command import by_halves
+from holdfast.commands.hints import Hints
 from holdfast.commands.request import NOBODY, current
-from holdfast.commands.transaction import Record
+from holdfast.commands.transaction import Outdated, Record
 from holdfast.policy_records import Kind, Lane, Settings
 from holdfast.records import Entry, Lease, Message
 from holdfast.share_records import Share, Shared
 from holdfast.stores.sqlite.copying import Copies
 from holdfast.stores.sqlite.counts import fold
-from holdfast.stores.sqlite.dicts import Entries, write_entry, write_lease, write_shared
+from holdfast.stores.sqlite.dicts import Entries, read_entry, write_entry, write_lease, write_shared
 from holdfast.stores.sqlite.fast import commands as fast
 from holdfast.stores.sqlite.file import LATEST
 from holdfast.stores.sqlite.lanes import read_settings, write_lane, write_settings
@@ -68,7 +69,7 @@ class SqliteTransaction(Messages, Entries, Copies):
         self.clock = clock
         self.now: int = clock.now_us()
         self.allowance: Allowance = Allowance()
-        self.hints: dict[str, int] = {}
+        self.hints: Hints = Hints()
         self.shifts: dict[str, list[int]] = {}
         self.appended: int = 0
         self.opener = opener
@@ -135,8 +136,9 @@ class SqliteTransaction(Messages, Entries, Copies):
         asked = {"kind": kind, "prefix": prefix, "after": after or "", "limit": limit}
         return [read_settings(row) for row in self.sql.execute(SQL["names"], asked)]
 
-    def wake(self, topic: str, count: int) -> None:
-        self.hints[topic] = self.hints.get(topic, 0) + count
+    def outdated(self, limit: int, *, done: bool) -> Outdated:
+        entries = [read_entry(row) for row in self.sql.execute(SQL["stale_entries"], (self.now, limit))]
+        return Outdated(entries, [row[0] for row in self.sql.execute(SQL["histories"], (limit if done else 0,))])
 
 
 def _run(tx: SqliteTransaction, command: Command[Any]) -> Any:

@@ -54,7 +54,7 @@ def _put(tx: NativeTransaction, command: Put) -> Puts | None:
         return None
     topic = queue_topic(queue)
     tx.tell(topic, "put", {"ids": ids}, len(ids) * ONE_READY)
-    tx.wake(topic, len(ids))
+    tx.hints.wake(topic, len(ids))
     return Puts(ids, [True] * len(ids))
 
 
@@ -70,7 +70,7 @@ def put_many(tx: NativeTransaction, queue: str, items: Sequence[Item], ids: set[
     if not items or len(ids) != len(items) or any(is_large(item.value) or not _is_item(item) for item in items):
         return False
     settings = tx.settings("queue", queue)
-    if settings is None or settings.maxsize is not None or tx.taken_ids(queue, ids):
+    if settings is None or settings.maxsize is not None or any(tx.messages(queue, ids)):
         return False
     if settings.policy is not None and settings.policy.has_lanes:
         return False
@@ -123,7 +123,7 @@ def _claim(tx: NativeTransaction, command: Claim) -> Claimed | None:
         return None
     ids = [row[1] for row in rows]
     enough, is_odd = Allowance(), has_odd(rows)
-    found = enough.fitting(tx.pick(queue, ids)) if is_odd else []
+    found = enough.fitting(tx.messages(queue, ids, values=True)) if is_odd else []
     is_told = any(message.group is not None for message in found)  # The rules tell of groups.
     if enough.is_cut or is_told or (not is_odd and sum(len(row[HEAD_VALUE]) for row in rows) > ANSWER_BYTES):
         tx.heads_seen = rows

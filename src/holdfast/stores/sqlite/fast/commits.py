@@ -94,7 +94,7 @@ def _put(tx: SharedTransaction, queue: str, jobs: list[Job]) -> list[Job]:
     tx.shift(queue, READY, len(items))
     topic = queue_topic(queue)
     tx.append([Draft(topic, "put", {"ids": [item.id]}) for item in items])
-    tx.wake(topic, len(items))
+    tx.hints.wake(topic, len(items))
     for job, item in zip(jobs, items, strict=True):
         job.answer, job.error = Puts([item.id], [True]), None
     return jobs

@@ -82,7 +82,7 @@ def _row(now: int, queue: str, item: Item, policy: Policy) -> tuple[object, ...]
 def _let_in(tx: NativeTransaction, policy: Policy, lane: Lane, count: int, token: int) -> None:
     """Let a lane follow messages that came into line."""
     if lane.open:
-        tx.wake(queue_topic(lane.queue), count)
+        tx.hints.wake(queue_topic(lane.queue), count)
     elif lane.turn:
         refresh(tx, tx.settings("queue", lane.queue), {lane.name: Touched(arrived=count)}, token)
     else:
