@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from msgspec import Raw, Struct
 
-from holdfast.commands import Acquire, Change, Claim, Command, Item, LeaseName, Put, Read, Release, Renew, Settle, Write
+from holdfast.commands import Acquire, Change, Claim, Command, Extend, Item, LeaseName, Put, Read, Release, Renew, Settle, Together, Write
 from holdfast.commands.plain import uses_only
 from holdfast.records import Receipt
 
@@ -56,6 +56,9 @@ PUT = Put("jobs", [Item(**ITEM)])
 CLAIM = Claim("jobs", "worker", 30.0)
 SETTLE = Settle([Receipt("jobs", "a", 1)])
 NAME = LeaseName(None, "leader", "id")
+RENEWAL = Extend([Receipt("jobs", "a", 1)], 30.0, progress=True)
+ROW = Write("jobs-steps", [Change("a", value=Raw(b"1"))])
+CHECKPOINT = Together([RENEWAL, ROW])
 
 
 @pytest.mark.parametrize(
@@ -72,6 +75,7 @@ NAME = LeaseName(None, "leader", "id")
         Release([NAME]),
         Read("config", ["a", "b"]),
         Write("config", [Change("a", value=Raw(b"1"), expect="absent")]),
+        CHECKPOINT,
     ],
     ids=lambda command: type(command).__name__,
 )
@@ -95,6 +99,10 @@ def test_what_programs_ask_most_is_plain(command: Command[Any]) -> None:
         Release([NAME], all_or_none=True),
         Read("config"),
         Write("config", [Change("a", "delete"), Change("b", "delete")]),
+        Together([ROW, RENEWAL]),
+        Together([RENEWAL, ROW, CLAIM]),
+        Together([Extend([Receipt("jobs", "a", 1)], 0), ROW]),
+        Together([RENEWAL, Write("jobs-steps", [Change("a", "delete"), Change("b", "delete")])]),
     ],
     ids=lambda command: type(command).__name__,
 )

@@ -2,9 +2,11 @@
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
+from copy import copy
 from typing import Any, ClassVar, Final, Generic, Self, TypeVar
 
 from msgspec import Struct, json
+from msgspec.structs import force_setattr
 
 from holdfast.codec import Limits
 from holdfast.commands.allowance import Allowance
@@ -14,6 +16,7 @@ from holdfast.commands.transaction import Transaction
 
 R = TypeVar("R")
 Tx = TypeVar("Tx", bound=Transaction)
+C = TypeVar("C", bound="Command[Any]")
 
 COUNTED: Final = 1_000
 """What a command counts for that looks at everything in a queue or dict, however much that is."""
@@ -86,6 +89,15 @@ class Command(Struct, Generic[R], frozen=True, gc=False, kw_only=True, tag=True,
         del tx
         answer: R = json.decode(note, type=self.answer_type)
         return answer
+
+
+def as_a_whole(command: C) -> C:
+    """The same command with `all_or_none`. Every step pays for this, so what was checked is not checked again."""
+    if command.all_or_none:  # type: ignore[attr-defined] # only commands with this field ask
+        return command
+    whole = copy(command)
+    force_setattr(whole, "all_or_none", True)  # noqa: FBT003 - the value of the field
+    return whole
 
 
 def by_halves(tx: Transaction, command: Command[R]) -> R:

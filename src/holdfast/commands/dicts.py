@@ -20,7 +20,7 @@ from holdfast.codec.fields import (
     check_fields,
 )
 from holdfast.commands.change import NULL, Change, Written
-from holdfast.commands.command import COUNTED, Command, Resource
+from holdfast.commands.command import COUNTED, Command, Resource, as_a_whole
 from holdfast.commands.names import Renamer, Verb, renamed
 from holdfast.commands.plain import is_plain
 from holdfast.commands.refusal_errors import fence_lost, fence_too_high, no_number, no_rate, not_written, out_of_range
@@ -162,7 +162,7 @@ class Write(Command[list[Written]], frozen=True):
                 yield ("lease", self.dict, change.key), False
 
     def strictly(self) -> "Write":
-        return replace(self, all_or_none=True)
+        return as_a_whole(self)
 
     def check(self, tx: Transaction) -> "WritePlan":
         keys = [change.key for change in self.changes]

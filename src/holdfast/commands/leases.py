@@ -24,7 +24,7 @@ from holdfast.codec.fields import (
 from holdfast.commands.acquired import Acquired, ends_in_s
 from holdfast.commands.argument_checks import check_key
 from holdfast.commands.change import Change
-from holdfast.commands.command import Command, Resource
+from holdfast.commands.command import Command, Resource, as_a_whole
 from holdfast.commands.dicts import Write, living
 from holdfast.commands.names import Renamer, Verb, all_renamed, renamed
 from holdfast.commands.plain import is_plain
@@ -124,7 +124,7 @@ class Acquire(Command[Acquired], frozen=True):
             yield ("entry", self.dict, self.key), True
 
     def strictly(self) -> "Acquire":
-        return replace(self, all_or_none=True)
+        return as_a_whole(self)
 
     def check(self, tx: Transaction) -> "AcquirePlan | SharePlan":
         if self.capacity is not None:
@@ -237,7 +237,7 @@ class Renew(Command[Renewed], frozen=True):
         return touched(self.names)
 
     def strictly(self) -> "Renew":
-        return replace(self, all_or_none=True)
+        return as_a_whole(self)
 
     def check(self, tx: Transaction) -> list[Lease | Share | None]:
         return check_held(tx, self.names, all_or_none=self.all_or_none)
@@ -284,7 +284,7 @@ class Release(Command[Released], frozen=True):
         return touched(self.names)
 
     def strictly(self) -> "Release":
-        return replace(self, all_or_none=True)
+        return as_a_whole(self)
 
     def check(self, tx: Transaction) -> list[Lease | Share | None]:
         return check_held(tx, self.names, all_or_none=self.all_or_none)

@@ -21,7 +21,7 @@ from holdfast.codec.fields import (
     check_fields,
 )
 from holdfast.commands.argument_checks import RETURNS, check_choice
-from holdfast.commands.command import Command, Resource
+from holdfast.commands.command import Command, Resource, as_a_whole
 from holdfast.commands.endings import Budget, Endings, announce, by_queue, event, plan_endings, promote
 from holdfast.commands.history import finish
 from holdfast.commands.lanes import follow, give_back
@@ -48,6 +48,8 @@ class Extend(Command[Held], frozen=True):
     answer_type: ClassVar[Any] = Held
     checked: ClassVar[tuple[Field, ...]] = (EXTENSION_S, ALL_OR_NONE, PROGRESS)
 
+    plain_fields: ClassVar[tuple[str, ...]] = ("id", "receipts", "lease_s", "all_or_none", "progress")
+
     receipts: Sequence[Receipt]
     lease_s: float | None
     all_or_none: bool = False
@@ -63,11 +65,15 @@ class Extend(Command[Held], frozen=True):
     def measure(self, limits: Limits) -> int:
         return check_batch(len(self.receipts), 0, limits)
 
+    def plain(self, *also: str) -> bool:
+        """Whether it renews one claim."""
+        return len(self.receipts) == 1 and self.lease_s != 0 and is_plain(self, also)
+
     def touches(self) -> Iterator[tuple[Resource, bool]]:
         return touched(self.receipts)
 
     def strictly(self) -> "Extend":
-        return replace(self, all_or_none=True)
+        return as_a_whole(self)
 
     def check(self, tx: Transaction) -> list[Message | None]:
         return check_held(tx, self.receipts, all_or_none=self.all_or_none)
@@ -76,7 +82,7 @@ class Extend(Command[Held], frozen=True):
         held = [message for message in plan if message is not None]
         if held:
             tx.extend(held, end_of(tx.now, self.lease_s))
-        if self.progress:
+        if self.progress and any(message.failures for message in held):
             for queue, messages in by_queue(held).items():
                 # As they are by now: another command of the same step may have changed their metadata.
                 extended = tx.messages(queue, [message.id for message in messages])
@@ -148,7 +154,7 @@ class Settle(Command[Held], frozen=True):
         return touched(self.receipts)
 
     def strictly(self) -> "Settle":
-        return replace(self, all_or_none=True)
+        return as_a_whole(self)
 
     def check(self, tx: Transaction) -> tuple[list[Message | None], list[Endings]]:
         claims = check_held(tx, self.receipts, all_or_none=self.all_or_none)

@@ -23,6 +23,7 @@ from holdfast.commands.looking import Look
 from holdfast.commands.moving import Browse, Count, Move
 from holdfast.commands.names import Renamer, Verb, all_renamed, renamed
 from holdfast.commands.objects import Clear, Names
+from holdfast.commands.plain import is_plain
 from holdfast.commands.putting import Put
 from holdfast.commands.request import current
 from holdfast.commands.resizing import Resize
@@ -68,6 +69,8 @@ class Together(Command[list[Any]], frozen=True):
     verb: ClassVar[Verb] = "read"
     """And what each of its commands takes."""
 
+    plain_fields: ClassVar[tuple[str, ...]] = ("id", "commands")
+
     commands: Sequence[Step]
 
     def __post_init__(self) -> None:
@@ -92,6 +95,13 @@ class Together(Command[list[Any]], frozen=True):
                 f"a step is about {things:,} items, more than the limit of {limits.batch_items:,}; split it, or give its reads a limit"
             )
         return things
+
+    def plain(self, *also: str) -> bool:
+        """Whether it is a checkpoint: one claim is renewed, and one entry is changed if it was still held."""
+        if len(self.commands) != 2:  # noqa: PLR2004 - these two
+            return False
+        extend, write = self.commands
+        return type(extend) is Extend and type(write) is Write and extend.plain() and write.plain() and is_plain(self, also)
 
     def check(self, tx: Transaction) -> list[tuple[Command[Any], Any]]:
         request = current.get()

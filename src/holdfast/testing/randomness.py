@@ -241,6 +241,8 @@ def clear(world: World) -> Clear:
 
 
 def together(world: World) -> AnyCommand:
+    if world.receipts and world.is_plain():
+        return checkpoint(world)
     makers = [
         world.chance.choice((put, claim, settle, write, acquire, share, release, extend, move))
         for _ in range(world.chance.choice((2, 2, 3)))
@@ -250,6 +252,16 @@ def together(world: World) -> AnyCommand:
         return Together(commands)
     except ValueError:  # Two of them met at one thing.
         return commands[0]
+
+
+def checkpoint(world: World) -> Together:
+    """What durable jobs send most: a claim, perhaps a lost one, is renewed, and an entry written."""
+    chance = world.chance
+    (receipt,) = world.some(world.unsettled or world.receipts)[:1]
+    renewal = Extend([receipt], chance.choice((None, 5, 30)), progress=chance.random() < 0.8)
+    key = chance.choice(ENTRIES)
+    row = Change(key, value=Raw(b"1")) if chance.random() < 0.8 else change(world, key)
+    return Together([renewal, Write(chance.choice(DICTS), [row])])
 
 
 def changes(world: World) -> Changes:

@@ -6,7 +6,23 @@ from typing import Any
 from msgspec import Raw, json
 from msgspec.structs import fields
 
-from holdfast.commands import Acquire, Change, Claim, Command, Item, LeaseName, Put, Read, Release, Renew, Settle, Write, encode_command
+from holdfast.commands import (
+    Acquire,
+    Change,
+    Claim,
+    Command,
+    Extend,
+    Item,
+    LeaseName,
+    Put,
+    Read,
+    Release,
+    Renew,
+    Settle,
+    Together,
+    Write,
+    encode_command,
+)
 from holdfast.commands.plain import uses_only
 from holdfast.stores.postgres.statements import Call, as_array, function, with_fields
 
@@ -33,6 +49,7 @@ class FastCalls:
         self._release = function("fast_release", 4, schema)
         self._write = function("fast_write", 11, schema)
         self._read = function("fast_read", 2, schema)
+        self._checkpoint = function("fast_checkpoint", 16, schema)
         self._repeatable: dict[type[Command[Any]], Callable[[Any, str, bool], Call | None]] = {
             Put: self._put_call,
             Claim: self._claim_call,
@@ -44,6 +61,7 @@ class FastCalls:
             Release: lambda command, command_id: self._release.call(command_id, *named(command.names[0])),
             Write: lambda command, command_id: self._write.call(command_id, command.dict, *parts_of(command.changes[0])),
             Read: lambda command, _: self._read.call(command.dict, list(command.keys)),
+            Together: self._checkpoint_call,
         }
 
     def call(self, command: Command[Any], command_id: str, *, again: bool) -> Call | None:
@@ -84,6 +102,14 @@ class FastCalls:
             asked = (command.key, command.holder, command.lease_id, command.lease_s)
             return self._share.call(command_id, *asked, command.capacity, command.weight, command.in_line_s, command.max_waiters)
         return self._acquire.call(command_id, command.dict or "", command.key, command.holder, command.lease_id, command.lease_s)
+
+    def _checkpoint_call(self, command: Together, command_id: str) -> Call:
+        extend, write = command.commands
+        assert isinstance(extend, Extend)  # noqa: S101 - a plain step is one of these two
+        assert isinstance(write, Write)  # noqa: S101
+        (receipt,) = extend.receipts
+        claim = (receipt.queue, receipt.id, receipt.token, extend.lease_s, extend.progress)
+        return self._checkpoint.call(command_id, *claim, write.dict, *parts_of(write.changes[0]))
 
 
 def _also(command: Command[Any]) -> tuple[str, ...]:

@@ -12,8 +12,8 @@ declare
   e entries;
   lease_ends_at bigint;
   now bigint;
-  was_there boolean;
   because text;
+  answer text;
 begin
   if of_fence is not null then
     perform refuse_foreign_fence(of_dict, of_key, of_fence);
@@ -25,32 +25,91 @@ begin
     select until into lease_ends_at from leases where dict = of_dict and key = of_key and lease_id = of_lease for key share;
   end if;
   now := clock_us();
-  was_there := is_there(e, now);
-  because := what_hinders(e, was_there, of_lease is null or lease_ends_at > now, of_fence, expect, expected, at_revision);
+  select c.because, c.answer into because, answer
+  from change_entry(e, act, given, expect, expected, at_revision, of_lease is null or lease_ends_at > now, of_fence, ttl_s, now) as c;
+  if because <> '' or act = 'compare' then
+    return '[' || answer || ']';
+  end if;
+  return remember(command_id, now, '[' || answer || ']');
+end
+$$;
+
+-- A checkpoint of a durable job: renew a claim and change an entry, both or neither. What refuses it is what refuses the same step elsewhere.
+create or replace function fast_checkpoint(
+  command_id text, of_queue text, of_id text, of_token bigint, lease_s double precision, gets_on boolean, of_dict text, of_key text, act text,
+  given text, expect text, expected text, at_revision bigint, of_lease text, of_fence bigint, ttl_s double precision
+) returns text
+language plpgsql {fast} as $$
+declare
+  -- In the order of execute(): dicts before queues, messages before entries before leases, and the clock behind them all.
+  dict_shared text := pg_advisory_xact_lock_shared(object_lock('dict', of_dict));
+  queue_shared text := pg_advisory_xact_lock_shared(object_lock('queue', of_queue));
+  m record;
+  e entries;
+  lease_ends_at bigint;
+  now bigint;
+  because text;
+  answer text;
+begin
+  select h.ctid, h.state, h.token, h.until into m from messages as h where h.queue = of_queue and h.id = of_id for update;
+  e := lock_entry(of_dict, of_key);
+  if of_lease is not null then
+    select until into lease_ends_at from leases where dict = of_dict and key = of_key and lease_id = of_lease for key share;
+  end if;
+  now := clock_us();
+  if is_held(m.state, m.token, m.until, of_token, now) is not true then
+    perform refuse('claims_lost', jsonb_build_array(jsonb_build_array(jsonb_build_array(of_queue, of_id, of_token)), 1));
+  elsif of_fence is not null then
+    perform refuse_foreign_fence(of_dict, of_key, of_fence);
+  end if;
+  select c.because, c.answer into because, answer
+  from change_entry(e, act, given, expect, expected, at_revision, of_lease is null or lease_ends_at > now, of_fence, ttl_s, now) as c;
+  if because <> '' then
+    perform refuse('not_written', jsonb_build_array(of_dict, of_key, because, of_lease));
+  end if;
+  update messages as h
+  set until = end_of(now, lease_s), failures = case when gets_on then 0 else h.failures end
+  where h.ctid = m.ctid;
+  perform remember(command_id, now, to_json(array['{"held":[true]}', '[' || answer || ']'])::text);
+  return '[{"held":[true]},[' || answer || ']]';
+end
+$$;
+
+-- Change an entry that is locked, if nothing stands in the way: what did, nothing if it was changed, and the answer.
+create or replace function change_entry(
+  e entries, act text, given text, expect text, expected text, at_revision bigint, is_held boolean, of_fence bigint, ttl_s double precision,
+  now bigint, out because text, out answer text
+)
+language plpgsql as $$
+declare
+  was_there boolean := is_there(e, now);
+begin
+  because := what_hinders(e, was_there, is_held, of_fence, expect, expected, at_revision);
   if because <> '' or act = 'compare' then
     if e.value is null and e.fence = 0 then
-      delete from entries where dict = of_dict and key = of_key;
+      delete from entries where dict = e.dict and key = e.key;
     end if;
-    return '[' || written_json(e, was_there, because) || ']';
-  end if;
-  if act = 'delete' then
-    return remember(command_id, now, '[' || deleted_json(e, was_there, of_fence, now) || ']');
+    answer := written_json(e, was_there, because);
+    return;
+  elsif act = 'delete' then
+    answer := deleted_json(e, was_there, of_fence, now);
+    return;
   end if;
   if e.value is null then
-    insert into names (kind, name, created_at) values ('dict', of_dict, now) on conflict do nothing;
+    insert into names (kind, name, created_at) values ('dict', e.dict, now) on conflict do nothing;
   end if;
-  e.value := case act when 'put' then given else incremented(of_dict, of_key, given, case when was_there then e.value else '0' end) end;
+  e.value := case act when 'put' then given else incremented(e.dict, e.key, given, case when was_there then e.value else '0' end) end;
   e.fence := greatest(of_fence, e.fence);
   e.expires_at := now + moment_in(ttl_s);
   e.revision := nextval('numbers');
   update entries
   set value = e.value, revision = e.revision, fence = e.fence, expires_at = e.expires_at
-  where dict = of_dict and key = of_key;
+  where dict = e.dict and key = e.key;
   insert into events (n, at, topic, event, data)
-  values (e.revision, now, 'dict:' || of_dict, 'written', told_of_entry(of_key, e.value));
+  values (e.revision, now, 'dict:' || e.dict, 'written', told_of_entry(e.key, e.value));
   perform keep_moment(now);
-  perform hint(topic, {everyone}) from listeners where topic = 'watch:dict:' || of_dict and until > clock_timestamp();
-  return remember(command_id, now, '[' || written_json(e, true, '') || ']');
+  perform hint(topic, {everyone}) from listeners where topic = 'watch:dict:' || e.dict and until > clock_timestamp();
+  answer := written_json(e, true, '');
 end
 $$;
 
