@@ -241,8 +241,6 @@ def clear(world: World) -> Clear:
 
 
 def together(world: World) -> AnyCommand:
-    if world.receipts and world.is_plain():
-        return checkpoint(world)
     makers = [
         world.chance.choice((put, claim, settle, write, acquire, share, release, extend, move))
         for _ in range(world.chance.choice((2, 2, 3)))
@@ -254,9 +252,11 @@ def together(world: World) -> AnyCommand:
         return commands[0]
 
 
-def checkpoint(world: World) -> Together:
+def checkpoint(world: World) -> AnyCommand:
     """What durable jobs send most: a claim, perhaps a lost one, is renewed, and an entry written."""
     chance = world.chance
+    if not world.receipts:
+        return write(world)
     (receipt,) = world.some(world.unsettled or world.receipts)[:1]
     renewal = Extend([receipt], chance.choice((None, 5, 30)), progress=chance.random() < 0.8)
     key = chance.choice(ENTRIES)
@@ -290,6 +290,7 @@ MAKERS: dict[str, tuple[Callable[[World], AnyCommand], int]] = {
     "configure": (configure, 2),
     "clear": (clear, 1),
     "together": (together, 8),
+    "checkpoint": (checkpoint, 6),
     "changes": (changes, 4),
     "prune": (prune, 1),
     "break_lease": (break_lease, 2),
