@@ -43,6 +43,7 @@ CALLS = {
     "claim 100": 100,
     "ack 100": 100,
     "put 100 with max_attempts": 100,
+    "write": 1,
 }
 """What is measured, and how many messages each call is about."""
 

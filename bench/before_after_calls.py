@@ -14,7 +14,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any
 
-from holdfast import Queue
+from holdfast import Dict, Queue
 from holdfast.testing import servers
 
 VALUE = {"to": "someone@example.com", "subject": "hello", "tries": 3}
@@ -27,6 +27,7 @@ class Calls:
 
     def __init__(self, url: str) -> None:
         self.queue: Queue[Any] = Queue.create("jobs", base_url=url)
+        self.dict: Dict[Any] = Dict.create("state", base_url=url)
         self.claims: deque[Any] = deque()
         self.keys = itertools.count()
         self.by_name: dict[str, Callable[[], object]] = {
@@ -40,6 +41,7 @@ class Calls:
             "put 100 with max_attempts": lambda: self.queue.put_many([VALUE] * BATCH, max_attempts=5),
             "claim 100": lambda: self.claims.append(self.queue.claim_many(BATCH)),
             "ack 100": lambda: self.queue.ack(self.claims.popleft()),
+            "write": lambda: self.dict.put(f"order-{next(self.keys)}", VALUE),
         }
 
     def measure(self, name: str, messages: int) -> float:

@@ -12,6 +12,7 @@ declare
   e entries;
   lease_ends_at bigint;
   now bigint;
+  was_there boolean;
   because text;
   answer text;
 begin
@@ -25,8 +26,9 @@ begin
     select until into lease_ends_at from leases where dict = of_dict and key = of_key and lease_id = of_lease for key share;
   end if;
   now := clock_us();
-  select c.because, c.answer into because, answer
-  from change_entry(e, act, given, expect, expected, at_revision, of_lease is null or lease_ends_at > now, of_fence, ttl_s, now) as c;
+  was_there := is_there(e, now);
+  because := what_hinders(e, was_there, of_lease is null or lease_ends_at > now, of_fence, expect, expected, at_revision);
+  answer := changed_json(e, was_there, because, act, given, of_fence, ttl_s, now);
   if because <> '' or act = 'compare' then
     return '[' || answer || ']';
   end if;
@@ -48,6 +50,7 @@ declare
   e entries;
   lease_ends_at bigint;
   now bigint;
+  was_there boolean;
   because text;
   answer text;
 begin
@@ -62,38 +65,33 @@ begin
   elsif of_fence is not null then
     perform refuse_foreign_fence(of_dict, of_key, of_fence);
   end if;
-  select c.because, c.answer into because, answer
-  from change_entry(e, act, given, expect, expected, at_revision, of_lease is null or lease_ends_at > now, of_fence, ttl_s, now) as c;
+  was_there := is_there(e, now);
+  because := what_hinders(e, was_there, of_lease is null or lease_ends_at > now, of_fence, expect, expected, at_revision);
   if because <> '' then
     perform refuse('not_written', jsonb_build_array(of_dict, of_key, because, of_lease));
   end if;
+  answer := '[' || changed_json(e, was_there, because, act, given, of_fence, ttl_s, now) || ']';
   update messages as h
   set until = end_of(now, lease_s), failures = case when gets_on then 0 else h.failures end
   where h.ctid = m.ctid;
-  perform remember(command_id, now, to_json(array['{"held":[true]}', '[' || answer || ']'])::text);
-  return '[{"held":[true]},[' || answer || ']]';
+  perform remember(command_id, now, to_json(array['{"held":[true]}', answer])::text);
+  return '[{"held":[true]},' || answer || ']';
 end
 $$;
 
--- Change an entry that is locked, if nothing stands in the way: what did, nothing if it was changed, and the answer.
-create or replace function change_entry(
-  e entries, act text, given text, expect text, expected text, at_revision bigint, is_held boolean, of_fence bigint, ttl_s double precision,
-  now bigint, out because text, out answer text
-)
+-- Change an entry that is locked, unless something stands in the way; the answer.
+create or replace function changed_json(
+  e entries, was_there boolean, because text, act text, given text, of_fence bigint, ttl_s double precision, now bigint
+) returns text
 language plpgsql as $$
-declare
-  was_there boolean := is_there(e, now);
 begin
-  because := what_hinders(e, was_there, is_held, of_fence, expect, expected, at_revision);
   if because <> '' or act = 'compare' then
     if e.value is null and e.fence = 0 then
       delete from entries where dict = e.dict and key = e.key;
     end if;
-    answer := written_json(e, was_there, because);
-    return;
+    return written_json(e, was_there, because);
   elsif act = 'delete' then
-    answer := deleted_json(e, was_there, of_fence, now);
-    return;
+    return deleted_json(e, was_there, of_fence, now);
   end if;
   if e.value is null then
     insert into names (kind, name, created_at) values ('dict', e.dict, now) on conflict do nothing;
@@ -109,7 +107,7 @@ begin
   values (e.revision, now, 'dict:' || e.dict, 'written', told_of_entry(e.key, e.value));
   perform keep_moment(now);
   perform hint(topic, {everyone}) from listeners where topic = 'watch:dict:' || e.dict and until > clock_timestamp();
-  answer := written_json(e, true, '');
+  return written_json(e, true, '');
 end
 $$;
 
