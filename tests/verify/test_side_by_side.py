@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 from msgspec import json
 
+from holdfast.commands import Configure
 from holdfast.connect import connect
 from holdfast.testing.conformance.asking import put, read, stats
 from tests.postgres import shared_postgres
@@ -130,3 +131,22 @@ def test_old_and_new_clients_are_served_by_an_old_and_a_new_server(server: str, 
     behind = f"sqlite:///{tmp_path}/jobs.db"
     with served({"old": old, "new": str(ROOT / "src")}[server], behind) as url:
         check_sums(url, both(url, old))
+
+
+CLAIMING = """
+import sys
+from holdfast.commands import Claim
+from holdfast.connect import connect
+print([message.id for message in connect(sys.argv[1]).execute(Claim(sys.argv[2], "old", 60.0, 10)).messages])
+"""
+
+
+def test_an_old_process_claims_nothing_from_a_queue_with_policies_on_redis(old: str) -> None:
+    url = own_redis_url()
+    with closing(connect(url)) as store:
+        put(store, "m1", "m2", queue="plain")
+        store.execute(Configure("queue", "ordered", groups="strict"))
+        put(store, "m3", "m4", queue="ordered", group="a")
+    for queue, claimed in {"ordered": "[]", "plain": "['m1', 'm2']"}.items():
+        with started(old, "-c", CLAIMING, url, queue) as process:
+            assert process.communicate()[0] == f"{claimed}\n"
