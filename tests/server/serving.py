@@ -2,11 +2,16 @@
 
 import asyncio
 import atexit
+import json
 import threading
 from collections.abc import Callable
 from contextlib import ExitStack
 from functools import cache
 from typing import Any
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
+
+from msgspec import UNSET
 
 from holdfast.server.app import DEFAULT_OPTIONS, ControlPlane, Options
 from holdfast.server.asgi import Receive, Scope, Send
@@ -86,3 +91,16 @@ class Served:
 
     def close(self) -> None:
         self.planes.remove(self._name)
+
+
+def ask(served: Served, path: str, body: Any = UNSET, token: str = "", key: str = "") -> tuple[int, Any]:
+    """The status and the answer of a GET or, with a body, of a POST; `key` makes it idempotent."""
+    headers = JSON | ({"authorization": f"Bearer {token}"} if token else {}) | ({"idempotency-key": key} if key else {})
+    data = None if body is UNSET else json.dumps(body).encode()
+    request = Request(served.url + path, data, headers)  # noqa: S310 - of the test's own server
+    try:
+        with urlopen(request) as answer:  # noqa: S310 - as above
+            return answer.status, json.load(answer)
+    except HTTPError as error:
+        with error:
+            return error.code, json.load(error)

@@ -1,16 +1,13 @@
 """Jobs and schedules over HTTP, as clients in other languages and the dashboard see and steer them."""
 
-import json
 from collections.abc import Iterator
 from typing import Any
-from urllib.error import HTTPError
-from urllib.request import Request, urlopen
 
 import pytest
 
 from holdfast import ControlPlaneClient, JobContext, Schedule, Tasks
 from holdfast.stores.memory import MemoryStore
-from tests.server.serving import Served
+from tests.server.serving import Served, ask
 from tests.server.test_tokens import make
 
 
@@ -24,19 +21,6 @@ def served(inner: MemoryStore) -> Iterator[Served]:
     served = Served(inner)
     yield served
     served.close()
-
-
-def ask(served: Served, path: str, body: Any = None, token: str = "") -> tuple[int, Any]:
-    """A GET, or with a body a POST."""
-    headers = {"content-type": "application/json"} | ({"authorization": f"Bearer {token}"} if token else {})
-    data = None if body is None else json.dumps(body).encode()
-    request = Request(served.url + path, data, headers)  # noqa: S310 - of the test's own server
-    try:
-        with urlopen(request) as answer:  # noqa: S310 - as above
-            return answer.status, json.load(answer)
-    except HTTPError as error:
-        with error:
-            return error.code, json.load(error)
 
 
 def test_a_durable_job_is_shown_with_its_steps_and_cancelled(served: Served, inner: MemoryStore) -> None:

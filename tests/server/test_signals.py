@@ -1,10 +1,7 @@
 """Signals over HTTP: for callers that may send a signal to the jobs of a queue and do nothing else."""
 
-import json
 from collections.abc import Iterator
 from typing import Any
-from urllib.error import HTTPError
-from urllib.request import Request, urlopen
 
 import pytest
 
@@ -12,7 +9,7 @@ from holdfast import ControlPlaneClient, JobContext, Tasks
 from holdfast.commands import Read
 from holdfast.server.audit import audit_page, read_audit
 from holdfast.stores.memory import MemoryStore
-from tests.server.serving import Served
+from tests.server.serving import Served, ask
 from tests.server.test_tokens import make
 
 
@@ -29,17 +26,6 @@ def served(inner: MemoryStore) -> Iterator[Served]:
     served.close()
 
 
-def post(served: Served, token: str, path: str, payload: Any, key: str | None = None) -> tuple[int, Any]:
-    headers = {"authorization": f"Bearer {token}", "content-type": "application/json"} | ({} if key is None else {"idempotency-key": key})
-    request = Request(served.url + path, json.dumps(payload).encode(), headers, method="POST")  # noqa: S310 - of the test's own server
-    try:
-        with urlopen(request) as answer:  # noqa: S310 - as above
-            return answer.status, json.load(answer)
-    except HTTPError as error:
-        with error:
-            return error.code, json.load(error)
-
-
 def test_a_token_for_signals_sends_them_and_does_nothing_else(served: Served, inner: MemoryStore) -> None:
     app = Tasks("signals", client=ControlPlaneClient.on(inner))
 
@@ -50,19 +36,19 @@ def test_a_token_for_signals_sends_them_and_does_nothing_else(served: Served, in
     job = order.put()
     token = make(inner, "queue:default:signal")
     path = f"/v1/queues/default/jobs/{job.id}/signals/approved"
-    assert post(served, token, path, {"by": "ann"}, "one") == (200, {"sent": True})
-    assert post(served, token, path, {"by": "ann"}, "one") == (200, {"sent": False})
-    assert post(served, token, path, {"by": "bob"}) == (200, {"sent": True})
+    assert ask(served, path, {"by": "ann"}, token, "one") == (200, {"sent": True})
+    assert ask(served, path, {"by": "ann"}, token, "one") == (200, {"sent": False})
+    assert ask(served, path, {"by": "bob"}, token) == (200, {"sent": True})
     app.run(until_empty=True, signals=False, schedules=False)
     assert job.result(timeout_s=0) == [{"by": "ann"}, {"by": "bob"}]
-    status, problem = post(served, token, path, None)
+    status, problem = ask(served, path, None, token)
     assert (status, problem["code"]) == (404, "job_gone")
-    status, problem = post(served, token, f"/v1/queues/other/jobs/{job.id}/signals/approved", None)
+    status, problem = ask(served, f"/v1/queues/other/jobs/{job.id}/signals/approved", None, token)
     assert (status, problem["code"]) == (403, "not_allowed")
     for command in ("put", "move", "read"):
-        status, _ = post(served, token, f"/v1/{command}", {"queue": "default", "items": [], "to": "gone", "dict": "default-signals"})
+        status, _ = ask(served, f"/v1/{command}", {"queue": "default", "items": [], "to": "gone", "dict": "default-signals"}, token)
         assert status in (403, 422)
-    status, problem = post(served, make(inner, "queue:default:put,claim,read,manage"), path, None)
+    status, problem = ask(served, path, None, make(inner, "queue:default:put,claim,read,manage"))
     assert (status, problem["code"]) == (403, "not_allowed")
     acts = [(record.act, record.what) for record in audit_page(inner.execute(read_audit())).records]
     assert acts.count(("signal", "queue:default")) == 2
