@@ -57,7 +57,7 @@ def _handled_by(act: Stop) -> Iterator[None]:
         yield
         return
     hears, tells = socket.socketpair()
-    tells.setblocking(False)
+    tells.setblocking(False)  # noqa: FBT003 - so is it called
     handlers = _Handlers(tells)
     thread = threading.Thread(target=_hear, args=(hears, handlers.told_before, act), name="holdfast-signals", daemon=True)
     _handled.append(handlers)

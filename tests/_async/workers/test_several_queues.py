@@ -10,7 +10,7 @@ from holdfast._async.handles.queue import AsyncQueue
 from holdfast._async.handles.tasks import AsyncTasks
 from holdfast._async.handles.worker import AsyncWorker
 from holdfast.client import ControlPlaneClient
-from holdfast.commands import Claim, Together
+from holdfast.commands import Claim, Count, Together
 from holdfast.workers.running.places import OnlyPlace
 from tests.runners import AsyncRunner
 from tests.workers.detours import Detour
@@ -63,12 +63,17 @@ async def test_in_order_no_job_of_a_later_queue_starts_while_an_earlier_one_has_
 
 async def test_without_seats_a_later_queue_does_not_wait(client: ControlPlaneClient, monkeypatch: pytest.MonkeyPatch) -> None:
     without_seats(monkeypatch)
-    started = Started(client, "low", "high")
-    await started.put("low", 20)
-    await started.put("high", 30)
-    async with started.app.worker(queues=["high", "low"], concurrency=3, heartbeat_s=None), AsyncRunner() as runner:
-        await runner.until(lambda: len(started.order) == 50)
-    assert started.order != ["high"] * 30 + ["low"] * 20
+    started, runner = Started(client, "low"), AsyncRunner()
+
+    @started.app.task(name="high", queue="high", results=False)
+    async def high() -> None:
+        await runner.until(lambda: client.store.execute(Count("low")).leased == 1)
+        started.order.append("high")
+
+    await high.put()
+    await started.put("low", 1)
+    async with started.app.worker(queues=["high", "low"], concurrency=1, heartbeat_s=None), runner:
+        await runner.until(lambda: len(started.order) == 2)
 
 
 async def test_a_job_that_comes_for_an_earlier_queue_gets_the_next_seat(client: ControlPlaneClient) -> None:

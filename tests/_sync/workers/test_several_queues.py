@@ -11,7 +11,7 @@ from holdfast._sync.handles.queue import Queue
 from holdfast._sync.handles.tasks import Tasks
 from holdfast._sync.handles.worker import Worker
 from holdfast.client import ControlPlaneClient
-from holdfast.commands import Claim, Together
+from holdfast.commands import Claim, Count, Together
 from holdfast.workers.running.places import OnlyPlace
 from tests.runners import Runner
 from tests.workers.detours import Detour
@@ -62,12 +62,17 @@ def test_in_order_no_job_of_a_later_queue_starts_while_an_earlier_one_has_work(c
 
 def test_without_seats_a_later_queue_does_not_wait(client: ControlPlaneClient, monkeypatch: pytest.MonkeyPatch) -> None:
     without_seats(monkeypatch)
-    started = Started(client, "low", "high")
-    started.put("low", 20)
-    started.put("high", 30)
-    with started.app.worker(queues=["high", "low"], concurrency=3, heartbeat_s=None), Runner() as runner:
-        runner.until(lambda: len(started.order) == 50)
-    assert started.order != ["high"] * 30 + ["low"] * 20
+    started, runner = Started(client, "low"), Runner()
+
+    @started.app.task(name="high", queue="high", results=False)
+    def high() -> None:
+        runner.until(lambda: client.store.execute(Count("low")).leased == 1)
+        started.order.append("high")
+
+    high.put()
+    started.put("low", 1)
+    with started.app.worker(queues=["high", "low"], concurrency=1, heartbeat_s=None), runner:
+        runner.until(lambda: len(started.order) == 2)
 
 
 def test_a_job_that_comes_for_an_earlier_queue_gets_the_next_seat(client: ControlPlaneClient) -> None:
