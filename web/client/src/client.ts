@@ -132,7 +132,7 @@ export class Holdfast {
 
   /** What a route answers. */
   async get<T>(path: string): Promise<T> {
-    return (await (await answered(() => this.request(path), this.#patience)).json()) as T;
+    return (await answered(() => this.request(path), this.#patience)) as T;
   }
 
   /** What a route that is no command answers to a body. */
@@ -147,10 +147,9 @@ export class Holdfast {
     return this.#fetch(`${this.url}${path}`, { ...init, headers });
   }
 
-  async #post(path: string, body: unknown, signal?: AbortSignal): Promise<unknown> {
+  #post(path: string, body: unknown, signal?: AbortSignal): Promise<unknown> {
     const text = JSON.stringify(body);
     const init: RequestInit = { method: "POST", body: text, headers: { "content-type": "application/json" }, signal: signal ?? null };
-    const response = await answered(() => this.request(path, init), this.#patience, signal);
-    return response.json();
+    return answered(() => this.request(path, init), this.#patience, signal);
   }
 }

@@ -30,10 +30,10 @@ export function pause(seconds: number, signal?: AbortSignal | null): Promise<voi
 }
 
 /**
- * Send a request until it is answered. What the server refused is thrown at once; after a lost connection, a 429, a 503 or an unknown
- * outcome (504) the same request is sent again, for as long as `patience` says.
+ * Send a request until its whole answer is here. What the server refused is thrown at once; after a lost connection, a 429, a 503 or an
+ * unknown outcome (504) the same request is sent again, for as long as `patience` says.
  */
-export async function answered(send: () => Promise<Response>, patience: Patience, signal?: AbortSignal | null): Promise<Response> {
+export async function answered(send: () => Promise<Response>, patience: Patience, signal?: AbortSignal | null): Promise<unknown> {
   const end = now() + patience.forS;
   let maybeDone = false;
   for (let tries = 0; ; tries++) {
@@ -41,7 +41,7 @@ export async function answered(send: () => Promise<Response>, patience: Patience
     let last: HoldfastError;
     try {
       const response = await send();
-      if (response.ok) return response;
+      if (response.ok) return await response.json();
       last = await errorOf(response);
       const again = NOT_DONE.has(response.status) || last.code === "outcome_unknown";
       if (!again) throw last;
