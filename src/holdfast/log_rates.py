@@ -24,14 +24,16 @@ class QueueRates(Struct, frozen=True):
     claimed: int = 0
     done: int = 0
     returned: int = 0
-    """Claims that were released or failed."""
+    """Claims whose messages went back: they were released, or failed and are tried again."""
+    failed: int = 0
+    """Claims that failed, or made their message a dead letter; not those that were released, and not those whose lease ended."""
     expired: int = 0
     """Claims whose lease ended."""
     buried: int = 0
     """Messages that became dead letters."""
     done_per_s: float = 0.0
     failed_share: float | None = None
-    """Of the claims that ended, those that did not end done: released, failed, buried or expired."""
+    """Of the claims that were done, failed or expired, those that were not done. A release is none of these."""
     median_wait_s: float | None = None
     """From put to claim, of messages that were put and claimed for the first time in what was read; a delay is part of it."""
     p95_wait_s: float | None = None
@@ -46,6 +48,7 @@ class _Told(Struct):
     ids: list[str] = []
     groups: list[str | None] | None = None
     to: str = ""
+    failed: bool = False
     started: bool = True
     """Whether what expired was a lease, and not the time to begin."""
 
@@ -55,7 +58,6 @@ _decode = json.Decoder(_Told).decode
 
 class _Sums(Struct):
     counts: Counter[str] = field(default_factory=Counter)
-    ended: int = 0
     waits: list[int] = []
     durations: list[int] = []
 
@@ -92,8 +94,8 @@ class LogRates:
                 if (put_at := self._put_at.pop(message_id, None)) is not None:
                     sums.waits.append(event.at - put_at)
                 continue
-            if event.event in ("settled", "expired"):
-                sums.ended += 1
+            if event.event == "settled" and (told.failed or told.to == "dead"):
+                sums.counts["failed"] += 1
             if (claimed_at := self._claimed_at.pop(message_id, None)) is not None and event.event == "settled":
                 sums.durations.append(event.at - claimed_at)
 
@@ -115,18 +117,20 @@ def _each(told: _Told) -> Iterator[tuple[str, str | None]]:
 
 
 def _rates(sums: _Sums, window_s: float, *, is_whole: bool) -> QueueRates:
-    counts, ended = sums.counts, sums.ended
+    counts = sums.counts
+    bad = counts["failed"] + counts["expired"]
     return QueueRates(
         put=counts["put"],
         claimed=counts["claimed"],
         done=counts["done"],
         returned=counts["returned"],
+        failed=counts["failed"],
         expired=counts["expired"],
         buried=counts["buried"],
         window_s=window_s,
         is_whole=is_whole,
         done_per_s=counts["done"] / window_s if window_s else 0.0,
-        failed_share=1 - counts["done"] / ended if ended else None,
+        failed_share=bad / (bad + counts["done"]) if bad or counts["done"] else None,
         median_wait_s=_seconds(sums.waits, 0.5),
         p95_wait_s=_seconds(sums.waits, 0.95),
         median_duration_s=_seconds(sums.durations, 0.5),

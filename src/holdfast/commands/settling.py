@@ -189,7 +189,8 @@ class Settle(Command[Held], frozen=True):
         claims, all_endings = plan
         held = [message for message in claims if message is not None]
         groups = by_queue(held)
-        drafts = [event(queue, "settled", messages, to=self.to) for queue, messages in groups.items()]
+        how: dict[str, Any] = {"to": self.to, "failed": True} if self.counts and self.to != "done" else {"to": self.to}
+        drafts = [event(queue, "settled", messages, **how) for queue, messages in groups.items()]
         for endings in all_endings:
             endings.write(tx)
             drafts += endings.drafts()

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from holdfast._async.flows.copying import raise_numbers
 from holdfast._async.handles.queue import AsyncQueue
 from holdfast.client import ControlPlaneClient
 from holdfast.results import QueueResponse
@@ -241,9 +242,22 @@ async def test_rates_tell_work_waits_durations_and_failures_of_the_last_seconds(
     told = await jobs.rates(60)
     assert (told.put, told.claimed, told.done, told.returned, told.expired) == (3, 5, 1, 1, 1)
     assert (told.window_s, told.is_whole, told.done_per_s) == (60, True, 1 / 60)
-    assert told.failed_share == pytest.approx(2 / 3)
+    assert (told.failed, told.failed_share) == (0, 0.5)
     assert (told.median_wait_s, told.median_duration_s) == (2, 4)
     assert (await jobs.rates(300)).done == 2
+
+
+async def test_a_failure_counts_as_one_and_a_release_does_not(jobs: AsyncQueue[Any]) -> None:
+    await jobs.put_many(["done", "released", "failed", "buried"])
+    done, released, failed, buried = await jobs.claim_many(4, claimer="w")
+    await jobs.ack(done)
+    await jobs.release(released)
+    assert (await jobs.rates()).failed_share == 0
+    await jobs.fail(failed, error="broken")
+    await jobs.bury(buried)
+    told = await jobs.rates()
+    assert (told.returned, told.failed, told.buried) == (2, 2, 1)
+    assert told.failed_share == pytest.approx(2 / 3)
 
 
 async def test_rates_of_groups_are_told_apart(jobs: AsyncQueue[Any]) -> None:
@@ -264,7 +278,35 @@ async def test_a_reading_of_rates_ends_at_its_bound_and_says_so(jobs: AsyncQueue
     assert (whole.put, whole.is_whole, whole.window_s) == (1_201, True, 60)
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr("holdfast._async.flows.rating.EVENTS_MOST", 500)
-        patched.setattr("holdfast._async.flows.rating.STEPS", (100, 500))
         told = await jobs.rates(60)
     assert (told.put, told.is_whole) == (500, False)
     assert told.window_s == pytest.approx(5, abs=0.1)
+
+
+async def test_rates_reach_back_over_numbers_that_other_queues_were_given(
+    client: ControlPlaneClient, jobs: AsyncQueue[Any], clock: FakeClock
+) -> None:
+    await jobs.put("first")
+    clock.advance(1)
+    other = AsyncQueue[int].from_name("other", client=client)
+    for number in range(300):
+        await other.put(number)
+        await jobs.put(number)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("holdfast._async.flows.rating.PAGE", 10)
+        patched.setattr("holdfast._async.flows.rating.EVENTS_MOST", 400)
+        told = await jobs.rates(60)
+    assert (told.put, told.is_whole) == (301, True)
+
+
+async def test_rates_are_of_the_newest_events_also_behind_a_leap_of_the_numbers(jobs: AsyncQueue[Any], clock: FakeClock) -> None:
+    for number in range(30):
+        await jobs.put(number)
+    clock.advance(1)
+    await raise_numbers(jobs._store())
+    await jobs.put_many([1, 2, 3])
+    clock.advance(1)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("holdfast._async.flows.rating.PAGE", 10)
+        told = await jobs.rates(60)
+    assert (told.put, told.is_whole, told.window_s) == (3, False, 1)

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from holdfast._sync.flows.copying import raise_numbers
 from holdfast._sync.handles.queue import Queue
 from holdfast.client import ControlPlaneClient
 from holdfast.results import QueueResponse
@@ -240,9 +241,22 @@ def test_rates_tell_work_waits_durations_and_failures_of_the_last_seconds(jobs: 
     told = jobs.rates(60)
     assert (told.put, told.claimed, told.done, told.returned, told.expired) == (3, 5, 1, 1, 1)
     assert (told.window_s, told.is_whole, told.done_per_s) == (60, True, 1 / 60)
-    assert told.failed_share == pytest.approx(2 / 3)
+    assert (told.failed, told.failed_share) == (0, 0.5)
     assert (told.median_wait_s, told.median_duration_s) == (2, 4)
     assert (jobs.rates(300)).done == 2
+
+
+def test_a_failure_counts_as_one_and_a_release_does_not(jobs: Queue[Any]) -> None:
+    jobs.put_many(["done", "released", "failed", "buried"])
+    done, released, failed, buried = jobs.claim_many(4, claimer="w")
+    jobs.ack(done)
+    jobs.release(released)
+    assert (jobs.rates()).failed_share == 0
+    jobs.fail(failed, error="broken")
+    jobs.bury(buried)
+    told = jobs.rates()
+    assert (told.returned, told.failed, told.buried) == (2, 2, 1)
+    assert told.failed_share == pytest.approx(2 / 3)
 
 
 def test_rates_of_groups_are_told_apart(jobs: Queue[Any]) -> None:
@@ -263,7 +277,33 @@ def test_a_reading_of_rates_ends_at_its_bound_and_says_so(jobs: Queue[Any], cloc
     assert (whole.put, whole.is_whole, whole.window_s) == (1_201, True, 60)
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr("holdfast._sync.flows.rating.EVENTS_MOST", 500)
-        patched.setattr("holdfast._sync.flows.rating.STEPS", (100, 500))
         told = jobs.rates(60)
     assert (told.put, told.is_whole) == (500, False)
     assert told.window_s == pytest.approx(5, abs=0.1)
+
+
+def test_rates_reach_back_over_numbers_that_other_queues_were_given(client: ControlPlaneClient, jobs: Queue[Any], clock: FakeClock) -> None:
+    jobs.put("first")
+    clock.advance(1)
+    other = Queue[int].from_name("other", client=client)
+    for number in range(300):
+        other.put(number)
+        jobs.put(number)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("holdfast._sync.flows.rating.PAGE", 10)
+        patched.setattr("holdfast._sync.flows.rating.EVENTS_MOST", 400)
+        told = jobs.rates(60)
+    assert (told.put, told.is_whole) == (301, True)
+
+
+def test_rates_are_of_the_newest_events_also_behind_a_leap_of_the_numbers(jobs: Queue[Any], clock: FakeClock) -> None:
+    for number in range(30):
+        jobs.put(number)
+    clock.advance(1)
+    raise_numbers(jobs._store())
+    jobs.put_many([1, 2, 3])
+    clock.advance(1)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("holdfast._sync.flows.rating.PAGE", 10)
+        told = jobs.rates(60)
+    assert (told.put, told.is_whole, told.window_s) == (3, False, 1)

@@ -57,7 +57,7 @@ class QueueAdministration(QueueGroups):
     def rates(self, since_s: float = 300.0, **where: Unpack[Where]) -> QueueRates:
         """Throughput, waits, durations and failures of the last seconds, from the event log.
 
-        One call reads at most 20,000 events, the newest; the answer says how far that reached.
+        At most 20,000 events count, the newest; the answer says how far that reached.
         """
         return (queue_rates(self._store(**where), self.name, since_s, by_group=False))[""]
 

@@ -13,12 +13,12 @@ from holdfast.records import Event, moment_in
 from holdfast.stores.redis.plans import Fields, Object, Plan, Plans, given, listed_from
 
 FACTS = (
-    *("ids", "keys", "groups", "updated", "updated_keys", "started", "to", "dead_letter"),
+    *("ids", "keys", "groups", "updated", "updated_keys", "started", "to", "failed", "dead_letter"),
     *("group", "paused", "maxsize", "limit", "count", "dropped", "prefix", "key", "value", "holder", "weight", "rate", "capacity"),
     *("because", "held", "policy", "throttle_s", "reason"),
 )
 """What an event may tell, in the order in which it is told."""
-FLAGS = frozenset({"started", "paused", "dropped"})
+FLAGS = frozenset({"started", "failed", "paused", "dropped"})
 
 
 class _Configured(Struct, frozen=True):

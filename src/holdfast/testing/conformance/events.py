@@ -102,6 +102,14 @@ class EventConformance(Conformance):
         settled = events(store)[2]
         assert (settled.event, json.decode(settled.data)) == ("settled", {"ids": ["a"], "to": to})
 
+    @pytest.mark.parametrize("to", ["ready", "dead"])
+    @pytest.mark.parametrize("count", [1, 2])
+    def test_settling_a_failure_says_so(self, store: Store, to: str, count: int) -> None:
+        put(store, "a", "b")
+        held = claim(store, count)
+        settle(store, held, to=to, counts=True)
+        assert json.decode(events(store)[2].data) == {"ids": [message.id for message in held], "to": to, "failed": True}
+
     def test_what_is_named_twice_is_told_once(self, store: Store) -> None:
         put(store, "a", "b")
         one, two = claim(store, 2)

@@ -189,7 +189,11 @@ begin
     return settle_fully(command, command_id, of_queue, ids, tokens);
   end if;
   insert into events (n, at, topic, event, data, command)
-  values (nextval('numbers'), now, 'queue:' || of_queue, 'settled', '{"ids":' || array_to_json(ids) || ',"to":"ready"}', nullif(command_id, ''));
+  values (
+    nextval('numbers'), now, 'queue:' || of_queue, 'settled',
+    '{"ids":' || array_to_json(ids) || ',"to":"ready"' || case when (command ->> 'counts')::boolean then ',"failed":true}' else '}' end,
+    nullif(command_id, '')
+  );
   perform keep_moment(now), wake_queue(of_queue, cardinality(ids));
   return '{"held":[true' || repeat(',true', cardinality(ids) - 1) || ']}';
 end

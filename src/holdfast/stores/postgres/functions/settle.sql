@@ -113,6 +113,7 @@ declare
 begin
   perform append('queue:' || (g ->> 'queue'), 'settled', told(
     texts(g -> 'ids'), texts(g -> 'keys'), groups_of(g ->> 'queue', texts(g -> 'ids')) || ',"to":' || to_json(ending)
+      || case when counts and ending <> 'done' then ',"failed":true' else '' end
   ), now)
   from jsonb_array_elements(p -> 'groups') as g;
   for part in select jsonb_array_elements(p -> 'groups') loop

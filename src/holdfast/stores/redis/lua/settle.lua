@@ -65,7 +65,7 @@ function settle.write(command, plan)
     if command.unstarted and next(policy_of(group.queue)) then
       load_rules().give_back(group.queue, group.messages)
     end
-    tell(group.queue, "settled", told(group.messages, { to = command.to }))
+    tell(group.queue, "settled", told(group.messages, { to = command.to, failed = command.counts and command.to ~= "done" or nil }))
   end
   for i, endings in ipairs(plan.endings) do
     later[i] = end_claims(endings)

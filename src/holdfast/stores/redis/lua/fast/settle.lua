@@ -75,6 +75,9 @@ repeat
       channels[2], counts[2] = WAKE .. "queue:" .. command.queues[1], opened
     end
   end
+  if to == "ready" and command.counts then
+    told, count_told = cmsgpack.pack("failed", true), 3
+  end
   local number_text = text(number)
   call("SET", counter_key, number_text)
   write_event(queue, number, number_text, "settled", string.char(128 + count_told) .. cmsgpack.pack("ids", ids, "to", to) .. (told or ""))
