@@ -22,20 +22,34 @@ from tests.workers.detours import Detour
 MINUTE_US = 60 * SECOND
 
 
-@pytest.mark.parametrize("seed", range(10))
-def test_steps_of_the_clock_up_to_five_minutes_repeat_no_run(seed: int) -> None:
+def runs_over_steps(seed: int, *, remembers: bool = True) -> list[int]:
+    """What is put while the clock is wrong by up to five minutes, another amount at each look."""
     rng, true = random.Random(seed), START_US
     entry = replace(entry_for("every 60 s", "jobs", 1, {"catch_up": "all"}), last=true)
     runs: list[int] = []
     for _ in range(1_000):
         true += rng.randrange(90) * SECOND
-        found = due(entry, true + rng.randrange(300) * SECOND)
+        seen = true + rng.randrange(300) * SECOND
+        found = due(entry, seen)
         if found is not None:
             runs += found.runs
             entry = found.entry
             assert entry.restarted_at is None
+        if not remembers:
+            entry = replace(entry, last=seen)
+    return runs
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_steps_of_the_clock_up_to_five_minutes_repeat_no_run(seed: int) -> None:
+    runs = runs_over_steps(seed)
     assert len(runs) > 100
     assert runs == sorted(set(runs))
+
+
+def test_control_who_goes_by_the_clock_of_the_last_look_repeats_runs() -> None:
+    runs = runs_over_steps(1, remembers=False)
+    assert len(runs) > len(set(runs))
 
 
 @pytest.mark.parametrize(("schedules", "workers"), [(50, 20), pytest.param(500, 200, marks=pytest.mark.verify)])
@@ -65,13 +79,17 @@ def test_many_workers_cost_about_one_write_for_each_run(schedules: int, workers:
     client.close()
 
 
-def test_old_and_new_code_side_by_side_miss_nothing_and_drop_what_is_gone() -> None:
+def side_by_side(source: str | None) -> tuple[int, list[int]]:
+    """An hour of old code beside new code that dropped a schedule, then the new code alone.
+
+    Returns how often the schedule ran that both have, and by each minute the one that was dropped.
+    """
     clock = FakeClock()
     store = MemoryStore(clock=clock)
     client = ControlPlaneClient.on(store)
 
     def declared(*names: str) -> dict[str, Any]:
-        return {name: replace(entry_for("every 60 s", name, 1, {"overlap": "allow"}), source="shop") for name in names}
+        return {name: replace(entry_for("every 60 s", name, 1, {"overlap": "allow"}), source=source) for name in names}
 
     old, new = Ticker(store, "old", declared("both", "dropped")), Ticker(store, "new", declared("both"))
     lengths: list[int] = []
@@ -82,11 +100,22 @@ def test_old_and_new_code_side_by_side_miss_nothing_and_drop_what_is_gone() -> N
             old.tick()
         new.tick()
         lengths.append(Queue.from_name("dropped", client=client).length())
-    assert Queue.from_name("both", client=client).length() == 240
+    both = Queue.from_name("both", client=client).length()
+    client.close()
+    return both, lengths
+
+
+def test_old_and_new_code_side_by_side_miss_nothing_and_drop_what_is_gone() -> None:
+    both, lengths = side_by_side("shop")
+    assert both == 240
     assert lengths[59] == 60
     assert 60 <= lengths[-1] <= 60 + 65
     assert lengths[-1] == lengths[60 + 65]
-    client.close()
+
+
+def test_control_a_schedule_without_a_source_is_never_dropped() -> None:
+    _, lengths = side_by_side(None)
+    assert lengths[-1] == 240
 
 
 @pytest.mark.parametrize("catch_up", ["none", "last", "all"])
@@ -94,6 +123,7 @@ def test_old_and_new_code_side_by_side_miss_nothing_and_drop_what_is_gone() -> N
     ("overlap", "before", "model"),
     [
         ("allow", "nothing", lambda runs: runs),
+        ("allow", "ready", lambda runs: 1 + runs),
         ("allow", "claimed", lambda runs: 1 + runs),
         ("skip", "nothing", lambda runs: min(1, runs)),
         ("skip", "ready", lambda runs: 1),
@@ -103,6 +133,7 @@ def test_old_and_new_code_side_by_side_miss_nothing_and_drop_what_is_gone() -> N
         ("queue", "claimed", lambda runs: 1 + min(1, runs)),
         ("replace", "nothing", lambda runs: min(1, runs)),
         ("replace", "ready", lambda runs: 1),
+        ("replace", "claimed", lambda runs: 1),
     ],
 )
 def test_overlap_and_catching_up_do_together_what_a_model_says(catch_up: Any, overlap: Any, before: str, model: Any) -> None:

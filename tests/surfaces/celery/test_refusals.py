@@ -11,9 +11,22 @@ from holdfast.surfaces.celery.schedules import crontab
 
 OF_TASKS = ("rate_limit", "base", "typing", "track_started", "send_events", "reject_on_worker_lost", "compression")
 OF_CALLS = (
-    *("link", "link_error", "exchange", "routing_key", "headers", "retry", "retry_policy", "connection", "producer", "shadow"),
+    *(
+        "link",
+        "link_error",
+        "exchange",
+        "exchange_type",
+        "routing_key",
+        "headers",
+        "retry",
+        "retry_policy",
+        "connection",
+        "producer",
+        "shadow",
+    ),
     *("compression", "stamped_headers"),
 )
+OF_METHODS = ("chunks", "map", "starmap")
 OF_SETTINGS = (
     *("task_annotations", "task_queues", "task_default_exchange", "task_default_routing_key", "worker_prefetch_multiplier"),
     *("task_send_sent_event", "worker_send_task_events", "broker_transport_options", "broker_connection_retry_on_startup"),
@@ -43,6 +56,17 @@ def test_an_option_of_a_call_is_refused(send: Any, option: str) -> None:
     with pytest.raises(ImproperlyConfigured) as refused:
         send.apply_async(**{option: "x"})
     assert REMEDIES[option] in str(refused.value)
+
+
+@pytest.mark.parametrize("method", OF_METHODS)
+def test_a_method_of_celery_that_is_not_there_is_refused(send: Any, method: str) -> None:
+    with pytest.raises(ImproperlyConfigured) as refused:
+        getattr(send, method)([(1,)], 10)
+    assert REMEDIES[method] in str(refused.value)
+
+
+def test_every_remedy_is_given_for_something() -> None:
+    assert set(REMEDIES) == {*OF_TASKS, *OF_CALLS, *OF_METHODS, *OF_SETTINGS}
 
 
 @pytest.mark.parametrize("setting", OF_SETTINGS)

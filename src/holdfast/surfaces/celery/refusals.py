@@ -41,6 +41,8 @@ REMEDIES: Final[Mapping[str, str]] = {
     "retry_policy": "a put that could not be sent is tried again by the store's client: remove it",
     "compression": "wrap a codec of holdfast.Tasks; the surface keeps plain JSON",
     "chunks": "make a group of slices, `group(task.s(part) for part in parts)`",
+    "map": "make a group, `group(task.s(item) for item in items)`",
+    "starmap": "make a group, `group(task.s(*item) for item in items)`",
     "connection": "use holdfast.Tasks, whose using(connection=…) puts a job in your transaction",
     "producer": "there are no producers of Kombu: remove it",
     "shadow": "give the task another name",

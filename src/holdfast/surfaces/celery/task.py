@@ -11,7 +11,7 @@ from holdfast.backoff import Backoff
 from holdfast.ids import new_id
 from holdfast.surfaces.celery.config import seconds
 from holdfast.surfaces.celery.exceptions import ImproperlyConfigured, MaxRetriesExceededError, Retry
-from holdfast.surfaces.celery.refusals import JSON_ONLY, only, refuse_unknown
+from holdfast.surfaces.celery.refusals import JSON_ONLY, only, refuse_unknown, refused
 from holdfast.surfaces.celery.results import AsyncResult, EagerResult
 from holdfast.surfaces.celery.signatures import Signature
 from holdfast.workers.handlers.jobs import JobContext, current_job
@@ -166,6 +166,18 @@ class Task:
     def signature(self, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None, **options: Any) -> Signature:
         """Its signature with these arguments and options."""
         return Signature(self, args, kwargs, options)
+
+    def chunks(self, *_: Any) -> NoReturn:
+        """Not supported; the error names the remedy."""
+        raise refused(self.name, "chunks", ())
+
+    def map(self, *_: Any) -> NoReturn:
+        """Not supported; the error names the remedy."""
+        raise refused(self.name, "map", ())
+
+    def starmap(self, *_: Any) -> NoReturn:
+        """Not supported; the error names the remedy."""
+        raise refused(self.name, "starmap", ())
 
     def retry(
         self,
