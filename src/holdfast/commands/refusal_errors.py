@@ -98,9 +98,9 @@ def _named(holders: Sequence[Lease]) -> str:
     return f"{names} and {more} more" if more > 0 else names
 
 
-def lease_in_transaction(dict: str | None, key: str) -> LeaseHeld:
-    """Another transaction has taken, renewed or released the lease, and it is not known yet whether it will commit."""
-    return LeaseHeld(f"{describe(dict, key)} is used by a transaction that is still open; nothing was changed")
+def lease_in_transaction(dict: str | None, key: str, lease: Lease | None, ends_in_s: float | None) -> LeaseHeld:
+    """Another transaction uses the lease, which may or may not commit; `lease` is the one in force, if any."""
+    return LeaseHeld(f"{describe(dict, key)} is used by a transaction that is still open; nothing was changed", lease, ends_in_s)
 
 
 def lease_lost(dict: str | None, key: str, lease_id: str) -> LeaseLost:

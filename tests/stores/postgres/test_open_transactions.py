@@ -7,7 +7,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from holdfast.commands import Acquire, Change, Clear, Command, Count, Extend, Read, Release, Seal, Survey, Write
+from holdfast.commands import Acquire, Acquired, Change, Clear, Command, Count, Extend, Read, Release, Seal, Survey, Write
 from holdfast.commands.topics import lease_topic, log_topic, watch_topic
 from holdfast.errors import StoreMoved
 from holdfast.stores.postgres.function_names import own
@@ -15,6 +15,7 @@ from holdfast.stores.postgres.store import PostgresStore
 from holdfast.testing.clock import FakeClock
 from holdfast.testing.conformance.asking import DICT, acquire, claim, grant, name, put, raw, read, renew, settle, write
 from holdfast.testing.postgres import PinnedPostgresStore
+from tests.conformance.plain import switch_off
 from tests.postgres import empty_postgres_url, own_postgres_url
 from tests.sentinel_databases import until
 from tests.testing.broken_sql import broken
@@ -139,6 +140,30 @@ def test_messages_that_are_being_renewed_are_settled_once_that_is_done(
         connection.commit()
         assert settling.result(60) == [True, True, True]
     assert store.execute(Count("jobs")).total == 0
+
+
+def told_while_another_asks(store: PostgresStore, connection: Connection) -> Acquired:
+    """What is answered about a lease that is held, while another who asked for it is not yet done."""
+    connection.execute("select set_config('search_path', quote_ident(%s), true)", (store.address.schema,))
+    connection.execute(own("select pg_advisory_xact_lock(object_lock('lease:', 'lock'))").encode())
+    answer = acquire(store, lease_id="yours")
+    connection.rollback()
+    return answer
+
+
+def test_who_meets_others_that_ask_is_told_who_was_granted_the_lease(
+    store: PostgresStore, connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    switch_off(monkeypatch)
+    mine = grant(store, "lock", lease_id="mine")
+    answer = told_while_another_asks(store, connection)
+    assert answer.lease == mine
+    assert answer.ends_in_s is not None
+
+
+def test_who_meets_others_that_ask_for_a_free_lease_is_told_of_nobody(store: PostgresStore, connection: Connection) -> None:
+    assert told_while_another_asks(store, connection).lease.lease_id == ""
+    assert acquire(store, lease_id="yours").lease.lease_id == "yours"
 
 
 def test_emptying_a_queue_leaves_the_callers_lock_timeout(store: PostgresStore, connection: Connection) -> None:

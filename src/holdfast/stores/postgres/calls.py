@@ -174,10 +174,10 @@ def _change_apart(change: Any, place: Callable[[Raw | None], Raw | None]) -> Any
 
 
 def answer_held(command: Command[R], held: LeaseHeld) -> R:
-    """The answer to an acquire that met an open transaction, which cannot be read: a lease that is not the caller's."""
+    """The answer to an acquire that met an open transaction, which cannot be read: the lease in force, or one that is not the caller's."""
     if not isinstance(command, Acquire) or command.all_or_none or isinstance(held, LineFull):
         raise held
-    lease = Lease(command.dict, command.key, holder="", lease_id="", token=0, since=0, until=0)
-    found: Any = Acquired(lease, ends_in_s=OPEN_S)
+    unknown = Lease(command.dict, command.key, holder="", lease_id="", token=0, since=0, until=0)
+    found: Any = Acquired(held.lease, held.expires_in_s) if held.lease else Acquired(unknown, ends_in_s=OPEN_S)
     answer: R = found
     return answer

@@ -45,7 +45,9 @@ REFUSALS: dict[str, Callable[..., HoldfastError]] = {
     "other_capacity": refusal_errors.other_capacity,
     "plain_lease": lambda lease: refusal_errors.plain_lease(convert(lease, Lease)),
     "too_heavy": refusal_errors.too_heavy,
-    "lease_in_transaction": refusal_errors.lease_in_transaction,
+    "lease_in_transaction": lambda of, key, lease, ends_in_s: refusal_errors.lease_in_transaction(
+        of, key, convert(lease, Lease | None), ends_in_s
+    ),
     "lease_lost": refusal_errors.lease_lost,
     "not_written": refusal_errors.not_written,
     "no_rate": refusal_errors.no_rate,

@@ -23,6 +23,49 @@ language sql stable as $$
   select '{"key":' || to_json(key) || ',"holder":' || to_json(holder) || '}'
 $$;
 
+-- Let nobody else take the lease, and make its row if there is none.
+create or replace function lock_to_take(of_dict text, of_key text) returns void
+language plpgsql as $$
+begin
+  -- A caller's own transaction may have acquired, renewed or released it and stay open for long: whoever else wants it is told so soon,
+  -- and does not wait.
+  if not pg_try_advisory_xact_lock(object_lock('lease:' || of_dict, of_key)) or is_used(of_dict, of_key) then
+    perform lock_lease_soon(of_dict, of_key);
+  end if;
+  insert into leases (dict, key) values (of_dict, of_key) on conflict do nothing;
+  perform from leases where dict = of_dict and key = of_key for update;
+end
+$$;
+
+-- Whether somebody else is in the middle of something with the lease; if not, its row is locked.
+create or replace function is_used(of_dict text, of_key text) returns boolean
+language plpgsql as $$
+begin
+  perform from leases where dict = of_dict and key = of_key;
+  if not found then
+    return false;
+  end if;
+  perform from leases where dict = of_dict and key = of_key for update skip locked;
+  return not found;
+end
+$$;
+
+create or replace function lock_lease_soon(of_dict text, of_key text) returns void
+language plpgsql set lock_timeout = '300ms' as $$
+declare
+  l leases;
+begin
+  perform pg_advisory_xact_lock(object_lock('lease:' || of_dict, of_key));
+  perform from leases where dict = of_dict and key = of_key for update;
+exception when lock_not_available then
+  -- Many who ask at once wait for each other, and one of them may have been granted it since. An answer on a key of a dict shows its entry, too.
+  select * into l from leases where dict = '' and of_dict = '' and key = of_key and until > clock_us() and capacity is null;
+  perform refuse('lease_in_transaction', jsonb_build_array(
+    nullif(of_dict, ''), of_key, case when l.key is not null then lease_json(l)::jsonb end, ends_in_s(l, clock_us())::jsonb
+  ));
+end
+$$;
+
 create or replace function check_acquire(c jsonb, now bigint, whole boolean) returns jsonb
 language plpgsql as $$
 declare
