@@ -159,7 +159,7 @@ def told_lease(store: Store, lease_id: str) -> Lease:
     """The lease in force, once it is known: a store that is slow to commit may answer that it is somebody's, and not whose."""
     lease = acquire(store, lease_id=lease_id).lease
     for _ in range(100):
-        if lease.lease_id:
+        if lease.token:
             break
         lease = acquire(store, lease_id=lease_id).lease
     return lease
