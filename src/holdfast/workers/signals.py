@@ -29,7 +29,7 @@ def stop_signals(stop: Stop) -> AbstractContextManager[None]:
 
 
 class _Handlers:
-    """The handlers of the signals, and the socket that Python tells of signals, as they were before."""
+    """The handlers and the wake-up socket that were set earlier, to be put back."""
 
     def __init__(self, tells: socket.socket) -> None:
         self._before = {number: signal.signal(number, _do_nothing) for number in SIGNALS}
