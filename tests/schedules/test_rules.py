@@ -8,6 +8,8 @@ import pytest
 
 from holdfast.errors import MissingExtra
 from holdfast.schedules.rules import SECOND, Cron, Every, Rule, rule_of
+from holdfast.testing.clock import START_US
+from tests.schedules.years import ZONES, runs_of_cronsim
 
 VIENNA = "Europe/Vienna"
 
@@ -42,6 +44,19 @@ def test_a_time_of_day_that_does_not_exist_runs_once_and_one_that_comes_twice_to
 
 def test_what_runs_every_half_hour_does_so_in_both_hours() -> None:
     assert runs(Cron("*/30 * * * *", VIENNA), "2026-10-24T23:59", 4) == [f"2026-10-25T0{hour}" for hour in ("0:00", "0:30", "1:00", "1:30")]
+
+
+@pytest.mark.parametrize("zone", ZONES)
+@pytest.mark.parametrize("rule", ["30 2 * * *", "*/30 1-3 * * *", "15 * * * *", "0 2 1 * *", "30 1 * * SUN", "45 1,2,3 L * *"])
+def test_the_runs_of_a_year_are_those_that_cronsim_lists(rule: str, zone: str) -> None:
+    found, moment = list[int](), START_US
+    expected = runs_of_cronsim(rule, zone, 366)
+    for _ in expected:
+        following = Cron(rule, zone).after(moment)
+        assert following is not None
+        moment = following
+        found.append(moment)
+    assert found == expected
 
 
 @pytest.mark.parametrize(
