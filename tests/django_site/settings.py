@@ -1,5 +1,6 @@
 """Settings of the site that the tests of Django share; a test changes TASKS and DATABASES for itself."""
 
+import json
 import os
 from importlib.util import find_spec
 
@@ -8,7 +9,7 @@ DEBUG = True
 USE_TZ = True
 ALLOWED_HOSTS = ["*"]
 ROOT_URLCONF = "tests.django_site.urls"
-DATABASES = {"default": {"ENGINE": "django.db.backends.sqlite3", "NAME": os.environ.get("SITE_DB", ":memory:")}}
+DATABASES = {"default": json.loads(os.environ.get("SITE_DB", '{"ENGINE": "django.db.backends.sqlite3", "NAME": ":memory:"}'))}
 TASKS = {
     "default": {
         "BACKEND": "holdfast.integrations.django.HoldfastBackend",

@@ -1,12 +1,14 @@
 """A site whose web processes and workers are killed; and what must hold afterwards."""
 
+import json
 import os
 import random
 import signal
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 ROOT = Path(__file__).parents[3]
 
@@ -37,12 +39,12 @@ print(Order.objects.count(), packed, Dict("default-django", client=client).lengt
 
 
 class Site:
-    """A site on a SQLite file, and the processes that use it."""
+    """A site on a database, as Django's settings say it, and the processes that use it."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, database: Mapping[str, Any]) -> None:
         self.settings = {
             **os.environ,
-            "SITE_DB": str(path),
+            "SITE_DB": json.dumps(database),
             "DJANGO_SETTINGS_MODULE": "tests.django_site.settings",
             "PYTHONPATH": str(ROOT),
         }
