@@ -27,6 +27,7 @@ from holdfast.testing.conformance.factory import Conformance, ForTasks, StoreFac
 from holdfast.testing.conformance.fences import FenceConformance
 from holdfast.testing.conformance.group_changes import GroupChangeConformance
 from holdfast.testing.conformance.group_copies import GroupCopyConformance
+from holdfast.testing.conformance.group_wakes import GroupWakeConformance
 from holdfast.testing.conformance.groups import GroupConformance
 from holdfast.testing.conformance.history import HistoryConformance
 from holdfast.testing.conformance.keys import KeyConformance
@@ -96,6 +97,7 @@ class StoreConformance(
 class PolicyConformances(
     GroupConformance,
     GroupChangeConformance,
+    GroupWakeConformance,
     LimitConformance,
     PolicyConformance,
     PolicyChangeConformance,
