@@ -56,8 +56,8 @@ bench: $(patsubst %,$(VENV)/.%-$(VERSION),bench bench-worker bench-postgres benc
 verify: $(VENV)/.dev-$(VERSION)  ## the long runs, on the disk: processes, kills and pauses for minutes
 	PYTEST_DEBUG_TEMPROOT=$${TMPDIR:-/tmp} $(BIN)/pytest -m verify --timeout 1800
 
-mutants: $(VENV)/.dev-$(VERSION)  ## the negative controls: every fault that is planted must be noticed
-	$(BIN)/pytest -q tests/testing tests/surfaces/test_negative_controls.py tests/claims -k 'control or mutant or planted or fault or broken'
+mutants: $(VENV)/.dev-$(VERSION) browser dashboard  ## the negative controls: every fault that is planted must be noticed
+	$(BIN)/pytest -q -n auto --maxprocesses 4 --dist loadgroup -k 'test_control_ or negative_controls or native_controls or planted_faults'
 
 versions: $(VENV)/.dev-$(VERSION)  ## the tests of the networked stores on every PostgreSQL, Redis and Valkey found here
 	$(BIN)/python tools/versions.py

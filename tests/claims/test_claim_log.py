@@ -1,7 +1,18 @@
 """The checkers of a queue's log find what they are for: each is shown a log that keeps its promise, and one that does not."""
 
 from holdfast import Rate
-from holdfast.testing.claim_log import Added, Claiming, Ended, Fact, out_of_order, over_limit, over_rate, unfair, used_of_rate
+from holdfast.testing.claim_log import (
+    Added,
+    Claiming,
+    Ended,
+    Fact,
+    claims_past_ends,
+    out_of_order,
+    over_limit,
+    over_rate,
+    unfair,
+    used_of_rate,
+)
 
 S = 1_000_000
 
@@ -50,7 +61,7 @@ def test_a_window_over_the_rate_is_found_wherever_it_begins() -> None:
     assert over_rate(bursting, Rate(2, per_s=1.0, burst=2)) != []
 
 
-def test_a_refund_under_a_later_claim_would_be_found() -> None:
+def test_control_a_refund_under_a_later_claim_would_be_found() -> None:
     """One in a second, no burst: claimed at 10, at 11, and, after the first was given back, at 11.5."""
     facts = [claimed("1", at=10.0), claimed("2", at=11.0), claimed("3", at=11.5)]
     assert over_rate(facts[:2], Rate(1, per_s=1.0)) == []
@@ -61,6 +72,19 @@ def test_how_much_of_a_rate_was_used() -> None:
     rate = Rate(10, per_s=1.0)
     assert used_of_rate([claimed(str(n), at=n / 10) for n in range(101)], rate) == 1.0
     assert used_of_rate([claimed(str(n), at=n / 5) for n in range(101)], rate) == 0.5
+
+
+def test_what_waits_for_its_retry_leaves_nothing_of_a_rate_unused() -> None:
+    """Used up to the last that was handed out for the first time: behind it nothing is ready."""
+    steady = [claimed(str(n), at=n / 10) for n in range(101)]
+    assert used_of_rate([*steady, claimed("3", at=99.0)], Rate(10, per_s=1.0)) == 1.0
+
+
+def test_claims_between_the_end_of_a_lease_and_its_notice_are_counted() -> None:
+    put: list[Fact] = [Added("1", "a"), Added("2", "a"), Added("3", "a")]
+    facts: list[Fact] = [*put, claimed("1", at=1.0), claimed("2", at=2.9), claimed("3", at=3.1), Ended("1", "expired"), Ended("2", "done")]
+    assert claims_past_ends(facts, 2.0) == [1]
+    assert claims_past_ends([fact for fact in facts if fact != claimed("3", at=3.1)], 2.0) == [0]
 
 
 def test_rounds_by_weight() -> None:

@@ -102,12 +102,12 @@ MUTANTS: dict[str, tuple[Any, str, Any]] = {
 
 
 @pytest.mark.parametrize("forgotten", MUTANTS)
-def test_a_store_that_forgets_to_refresh_lanes_is_found_out(monkeypatch: pytest.MonkeyPatch, forgotten: str) -> None:
+def test_control_a_store_that_forgets_to_refresh_lanes_is_found_out(monkeypatch: pytest.MonkeyPatch, forgotten: str) -> None:
     monkeypatch.setattr(*MUTANTS[forgotten])
     assert any(first_fault(seed) is not None for seed in range(60))
 
 
-def test_a_store_that_forgets_lanes_with_its_messages_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_control_a_store_that_forgets_lanes_with_its_messages_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(objects, "save_refreshed", never_saved)
     store = MemoryStore()
     store.execute(Configure("queue", TENANTS, groups="fair"))
@@ -116,12 +116,12 @@ def test_a_store_that_forgets_lanes_with_its_messages_is_found_out(monkeypatch: 
     assert store.execute(Groups(TENANTS)).lanes == []
 
 
-def test_a_copy_that_forgets_to_refresh_lanes_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_control_a_copy_that_forgets_to_refresh_lanes_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rebuilding, "save_refreshed", never_saved)
     assert fault_in_copy() is not None
 
 
-def test_a_lane_that_is_removed_while_messages_are_claimed_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_control_a_lane_that_is_removed_while_messages_are_claimed_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Lane, "is_gone", property(lambda lane: not lane.open and lane.wakes is None))
     assert any(first_fault(seed) is not None for seed in range(60))
 

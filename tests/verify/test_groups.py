@@ -1,69 +1,43 @@
 """Groups, limits and rates under processes that are killed and wake up too late, judged by the log alone."""
 
-import random
-import signal
-import subprocess
-import sys
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from msgspec import Raw
 
-from holdfast import Queue, Rate, connect
+from holdfast import Queue, Rate
 from holdfast.client import ControlPlaneClient
-from holdfast.commands import Count, Groups
+from holdfast.commands import Count, Groups, Item, Names, Put
+from holdfast.ids import new_id
 from holdfast.stores import Store
-from holdfast.testing.claim_log import ClaimLog, out_of_order, over_limit, over_rate, used_of_rate
+from holdfast.testing.claim_log import Claiming, ClaimLog, Ended, claims_past_ends, out_of_order, over_limit, over_rate, used_of_rate
 from tests.stores_by_name import url_of
+from tests.verify.claimers import LEASE_S
+from tests.verify.crowds import crowd, tell
 
-pytestmark = [pytest.mark.verify, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.verify, pytest.mark.timeout(3600)]
 
-SCRIPT = Path(__file__).with_name("claimers.py")
-PROCESSES = 8
+PROCESSES = 32
 KILLS = 20
+PAUSES = 20
+GROUPS = 1_000
+BATCH = 10_000
 
-STORES = ["sqlite", "lmdb", "postgres", "redis"]
-
-
-@contextmanager
-def claimers(url: str, count: int, kills: int, work_ms: int = 0) -> Iterator[list["subprocess.Popen[bytes]"]]:
-    """So many processes at work on the queue `jobs`; each time one is killed, another takes its place."""
-    seeds = iter(range(10_000))
-
-    def start() -> "subprocess.Popen[bytes]":
-        return subprocess.Popen([sys.executable, SCRIPT, url, "jobs", str(next(seeds)), str(work_ms)])
-
-    running = [start() for _ in range(count)]
-    chance = random.Random(7)
-    try:
-        for _ in range(kills):
-            time.sleep(0.3)
-            victim = running.pop(chance.randrange(count))
-            victim.send_signal(signal.SIGKILL)
-            victim.wait()
-            running.append(start())
-        yield running
-    finally:
-        for process in running:
-            process.kill()
-            process.wait()
+MESSAGES = {"sqlite": 1_000_000, "lmdb": 200_000, "postgres": 200_000, "redis": 200_000}
+STORES = list(MESSAGES)
 
 
-def follow(log: ClaimLog, processes: list["subprocess.Popen[bytes]"]) -> None:
-    """Read the log while they work: it is pruned behind them."""
-    while any(process.poll() is None for process in processes):
-        log.read()
-        time.sleep(0.05)
-    assert [process.returncode for process in processes] == [0] * len(processes)
-    log.read()
+def fill(store: Store, messages: int, groups: int) -> None:
+    for start in range(0, messages, BATCH):
+        numbers = range(start, min(messages, start + BATCH))
+        store.execute(Put("jobs", [Item(new_id(), Raw(b"%d" % n), group=f"g{n % groups}") for n in numbers]))
 
 
-def left_behind(store: Store) -> tuple[int, list[str]]:
-    """Messages that are still there, and groups that nothing needs any more."""
+def left_behind(store: Store) -> tuple[int, int, list[str]]:
+    """Messages that are still there, slots that nobody gave back, and groups that nothing needs any more."""
     stats = store.execute(Count("jobs"))
-    return stats.ready + stats.leased + stats.buffered, [lane.name for lane in store.execute(Groups("jobs")).lanes]
+    (settings,) = [one for one in store.execute(Names("queue")).settings if one.name == "jobs"]
+    return stats.ready + stats.leased + stats.buffered, settings.live, [lane.name for lane in store.execute(Groups("jobs")).lanes]
 
 
 @pytest.mark.parametrize("kind", STORES)
@@ -72,15 +46,17 @@ def test_strict_groups_keep_their_order_through_kills_and_late_settlements(kind:
     with ControlPlaneClient(url) as client:
         jobs: Queue[int] = Queue("jobs", client=client)
         jobs.configure(groups="strict")
-        for start in range(0, 20_000, 1_000):
-            with client.together() as step:
-                for n in range(start, start + 1_000):
-                    step.put("jobs", n, group=f"g{n % 1_000}")
+        fill(client.store, MESSAGES[kind], GROUPS)
         log = ClaimLog(client.store, "jobs")
-        with claimers(url, PROCESSES, KILLS) as processes:
-            follow(log, processes)
+        with crowd(url, 8) as workers:
+            workers.work(log, KILLS, PAUSES)
+        done = sum(isinstance(fact, Ended) and fact.how == "done" for fact in log.facts)
+        ended = sum(isinstance(fact, Ended) and fact.how == "expired" for fact in log.facts)
+        tell(f"{kind}: {done:,} done in order, {ended:,} leases ended, {workers.late:,} settled too late")
         assert out_of_order(log.facts) == []
-        assert left_behind(client.store) == (0, [])
+        assert done == MESSAGES[kind]
+        assert workers.late >= MESSAGES[kind] // 500
+        assert left_behind(client.store) == (0, 0, [])
 
 
 @pytest.mark.parametrize("kind", STORES)
@@ -89,25 +65,27 @@ def test_limits_are_never_exceeded_and_a_dead_worker_frees_its_slots(kind: str, 
     with ControlPlaneClient(url) as client:
         jobs: Queue[int] = Queue("jobs", client=client)
         jobs.configure(groups="fair", group_limit=2, limit=12)
-        for group in range(50):
-            jobs.put_many(range(100), group=f"g{group}")
+        fill(client.store, 5_000, 50)
         log = ClaimLog(client.store, "jobs")
-        with claimers(url, PROCESSES, KILLS, work_ms=2) as processes:
-            follow(log, processes)
+        with crowd(url, PROCESSES, work_ms=2) as workers:
+            workers.work(log, KILLS, PAUSES)
+        late = claims_past_ends(log.facts, LEASE_S)
+        tell(f"{kind}: of {len(late)} ended leases {sum(map(bool, late))} were passed by claims, by {max(late)} at most")
         assert over_limit(log.facts, 12, group_limit=2) == []
-        assert left_behind(client.store) == (0, [])
+        assert left_behind(client.store) == (0, 0, [])
+        assert max(late) <= PROCESSES
 
 
 @pytest.mark.parametrize("kind", STORES)
 def test_a_rate_is_kept_to_the_microsecond_and_used(kind: str, tmp_path: Path) -> None:
-    url, rate = url_of(kind, tmp_path), Rate(100, per_s=1.0, burst=5)
-    store = connect(url)
-    with ControlPlaneClient.on(store) as client:
+    url, rate = url_of(kind, tmp_path), Rate(25, per_s=1.0, burst=5)
+    with ControlPlaneClient(url) as client:
         jobs: Queue[int] = Queue("jobs", client=client)
         jobs.configure(rate=rate)
-        jobs.put_many(range(2_000))
-        log = ClaimLog(store, "jobs")
-        with claimers(url, PROCESSES, 0) as processes:
-            follow(log, processes)
+        jobs.put_many(range(750))
+        log = ClaimLog(client.store, "jobs")
+        with crowd(url, PROCESSES) as workers:
+            workers.work(log)
+        tell(f"{kind}: {used_of_rate(log.facts, rate):.3f} of the rate used, by {sum(isinstance(f, Claiming) for f in log.facts)} claims")
         assert over_rate(log.facts, rate) == []
         assert used_of_rate(log.facts, rate) >= 0.98

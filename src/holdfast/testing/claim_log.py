@@ -145,10 +145,34 @@ def over_rate(facts: Sequence[Fact], rate: Rate, *, by_group: bool = False) -> l
 
 
 def used_of_rate(facts: Sequence[Fact], rate: Rate) -> float:
-    """How much of a rate was used between the first and the last message handed out, as a share of 1, bursts left out."""
+    """How much of a rate was used while there was something to hand out, as a share of 1, bursts left out.
+
+    That is until the last message was handed out for the first time. Afterwards only retries are left, which come when they are due.
+    """
     (moments,) = _moments(facts, by_group=False).values()
-    span_us = moments[-1] - moments[0]
-    return (len(moments) - rate.burst) * rate.interval_us / span_us if span_us else 1.0
+    first: dict[str, int] = {}
+    for fact in facts:
+        if isinstance(fact, Claiming):
+            first.setdefault(fact.id, fact.at)
+    last_us = max(first.values())
+    span_us, count = last_us - moments[0], sum(at <= last_us for at in moments)
+    return (count - rate.burst) * rate.interval_us / span_us if span_us else 1.0
+
+
+def claims_past_ends(facts: Sequence[Fact], lease_s: float) -> list[int]:
+    """For each lease that ended by itself: how many were handed out, by later clocks, before its end was noticed."""
+    held: dict[str, int] = {}
+    moments: list[int] = []
+    passed: list[int] = []
+    for fact in facts:
+        if isinstance(fact, Claiming):
+            held[fact.id] = fact.at
+            moments.append(fact.at)
+        elif isinstance(fact, Ended) and fact.id in held:
+            ended = held.pop(fact.id) + round(lease_s * 1_000_000)
+            if fact.how == "expired":
+                passed.append(sum(at > ended for at in reversed(moments[-10_000:])))
+    return passed
 
 
 def _moments(facts: Sequence[Fact], *, by_group: bool) -> dict[str, list[int]]:

@@ -163,14 +163,14 @@ def test_who_waits_for_a_group_has_none_that_others_need_first(steps: Steps) -> 
     assert not is_crossed(own_postgres_url(), steps)
 
 
-def test_groups_locked_in_the_order_of_receipts_would_deadlock() -> None:
+def test_control_groups_locked_in_the_order_of_receipts_would_deadlock() -> None:
     url = own_postgres_url()
     with broken(url, BY_RECEIPTS, r"\1 desc\2"):
         assert is_crossed(url, of_one_queue)
 
 
 @pytest.mark.parametrize("steps", [of_two_queues, of_a_move, of_a_move_that_finds])
-def test_groups_locked_as_a_step_comes_to_them_would_deadlock(steps: Steps) -> None:
+def test_control_groups_locked_as_a_step_comes_to_them_would_deadlock(steps: Steps) -> None:
     url = own_postgres_url()
     with broken(url, AS_THEY_COME, ""):
         assert is_crossed(url, steps)

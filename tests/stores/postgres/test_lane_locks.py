@@ -120,7 +120,7 @@ def test_what_is_put_while_its_group_seems_empty_is_not_left_behind(url: str, le
 
 
 @pytest.mark.parametrize("left", LEFT)
-def test_without_the_lock_of_its_lane_it_would_be(url: str, left: Any) -> None:
+def test_control_without_the_lock_of_its_lane_it_would_be(url: str, left: Any) -> None:
     with broken(url, LOCKED_ALONE, "true"):
         assert left(url) == []
 
@@ -149,7 +149,7 @@ def test_what_commits_before_the_lock_is_seen_after_it(url: str) -> None:
     assert left_after_a_commit_in_between(url, PAUSED) == ["second"]
 
 
-def test_a_look_in_the_statement_of_the_lock_would_not_see_it(url: str) -> None:
+def test_control_a_look_in_the_statement_of_the_lock_would_not_see_it(url: str) -> None:
     assert left_after_a_commit_in_between(url, IN_ONE_STATEMENT) == []
 
 
@@ -182,7 +182,7 @@ def test_an_open_put_into_a_full_group_holds_up_no_settle(url: str) -> None:
     assert not is_settle_held_up(url)
 
 
-def test_a_put_that_locks_a_full_group_would(url: str) -> None:
+def test_control_a_put_that_locks_a_full_group_would(url: str) -> None:
     with broken(url, FULL, "(false or "):
         assert is_settle_held_up(url)
 
@@ -204,7 +204,7 @@ def test_the_first_of_a_strict_group_is_not_passed_over(url: str) -> None:
     assert claimed_past_a_locked_head(url) == ["other", "first"]
 
 
-def test_passed_over_it_would_be_overtaken(url: str) -> None:
+def test_control_passed_over_it_would_be_overtaken(url: str) -> None:
     with broken(url, PASSES_FIRST, r"\1true\2"):
         assert "second" in claimed_past_a_locked_head(url)
 
