@@ -233,7 +233,8 @@ class JobStatus(Struct, frozen=True):
 
     `state` is `waiting`, `delayed`, `running`, `sleeping` (a durable job that waits for time, a signal or another job), `retrying` (it
     failed and is delayed), `done`, `dead`, `cancelled` or `gone`: it has ended and its worker kept no result, the result has expired,
-    or it never was. Of a job that has ended only the state and the error are known, unless it is a dead letter of its queue.
+    or it never was. Of a job that has ended only the state and the error are known, unless it is a dead letter of its queue, or the queue
+    keeps what is done (`keep_done_s` of its policy).
     """
 
     state: JobState
@@ -248,10 +249,10 @@ class JobStatus(Struct, frozen=True):
     started_at: datetime | None = None
     """When it was last handed out."""
     finished_at: datetime | None = None
-    """When it became a dead letter."""
+    """When it became a dead letter, or was done."""
     due_at: datetime | None = None
     worker: str | None = None
-    """Who runs it."""
+    """Who runs it, or has done it."""
     progress: Any = None
     """What its handler reported last; of `job.progress` a dict with `done`, `total`, `note` and `data`."""
     error: str | None = None

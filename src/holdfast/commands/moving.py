@@ -59,6 +59,11 @@ class Browsed(Struct, frozen=True, gc=False, omit_defaults=True):
     more: bool = False
     """Whether there are more of those asked for by id or key than one answer can bring: ask for the ones behind the last."""
 
+    @property
+    def living(self) -> list[Message]:
+        """The messages without those that are done and kept for a while: nothing becomes of these any more."""
+        return [message for message in self.messages if message.state != "done"]
+
 
 class Browse(Command[Browsed], frozen=True):
     """Look at messages without touching them: by id, by key, or all of one state in its own order, page by page."""

@@ -25,7 +25,7 @@ async def send(store: AsyncStore, job: tuple[str, str], name: str, payload: Raw,
     for _ in range(TRIES):
         looks = Together([Browse(queue, ids=[job_id]), Read(inbox, [head] if sent is None else [head, sent])])
         browsed, entries = await store.execute(looks)
-        if not browsed.messages:
+        if not browsed.living:
             raise _gone(queue, job_id)
         known = {entry.key: entry for entry in entries.entries}
         if sent is not None and sent in known:
@@ -43,7 +43,7 @@ async def send(store: AsyncStore, job: tuple[str, str], name: str, payload: Raw,
             _, _, there = await store.execute(step)
         except Refused:
             continue  # Another signal came first, and has this number.
-        if there.messages:
+        if there.living:
             return True
         await store.execute(Write(inbox, [Change(change.key, "delete") for change in changes]))
         raise _gone(queue, job_id)

@@ -33,12 +33,15 @@ def job_status(store: Store, queue: str, message_id: str) -> JobStatus:
     browsed, results, reports, heads, failures = store.execute(Together(looks))
     progress = JSON.decode(reports.entries[0].value) if reports.entries else None
     errors = _errors(failures.entries)
-    if browsed.messages:
-        living = replace(_living(browsed.messages[0], browsed.now, store.wall_offset_us(), progress), errors=errors)
-        return _sleeping(living, decode_head(heads.entries[0].value)) if heads.entries else living
     kept = {entry.key: entry.value for entry in results.entries}
     state, error = _ended(kept.get(key), kept.get(failed_key))
-    return JobStatus(state, queue, message_id, error=error, errors=errors)
+    if not browsed.messages:
+        return JobStatus(state, queue, message_id, error=error, errors=errors)
+    message = browsed.messages[0]
+    found = replace(_read(message, browsed.now, store.wall_offset_us()), progress=progress, errors=errors)
+    if message.state == "done":  # It is kept for a while, and what is kept of its end may have expired before.
+        return replace(found, state="done" if state == "gone" else state, error=error)
+    return _sleeping(found, decode_head(heads.entries[0].value)) if heads.entries else found
 
 
 def _errors(entries: list[Entry]) -> tuple[JobError, ...]:
@@ -129,8 +132,7 @@ def retry(store: Store, queue: str, message_id: str) -> bool:
     return bool(moved.ids)
 
 
-def _living(message: Message, now: int, offset_us: int, progress: Any) -> JobStatus:
-    is_held = message.held_at(now)
+def _read(message: Message, now: int, offset_us: int) -> JobStatus:
     return JobStatus(
         _state(message, now),
         message.queue,
@@ -140,10 +142,9 @@ def _living(message: Message, now: int, offset_us: int, progress: Any) -> JobSta
         failures=message.failures,
         enqueued_at=wall_time(message.created_at, offset_us),
         started_at=wall_time(message.since, offset_us) if message.attempts else None,
-        finished_at=wall_time(message.dead_at, offset_us),
+        finished_at=wall_time(message.dead_at if message.ended_at is None else message.ended_at, offset_us),
         due_at=wall_time(message.position, offset_us),
-        worker=message.holder if is_held else None,
-        progress=progress,
+        worker=message.holder if message.state == "done" or message.held_at(now) else None,
         error=message.last_error,
     )
 

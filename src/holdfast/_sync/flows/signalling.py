@@ -26,7 +26,7 @@ def send(store: Store, job: tuple[str, str], name: str, payload: Raw, sent_id: s
     for _ in range(TRIES):
         looks = Together([Browse(queue, ids=[job_id]), Read(inbox, [head] if sent is None else [head, sent])])
         browsed, entries = store.execute(looks)
-        if not browsed.messages:
+        if not browsed.living:
             raise _gone(queue, job_id)
         known = {entry.key: entry for entry in entries.entries}
         if sent is not None and sent in known:
@@ -44,7 +44,7 @@ def send(store: Store, job: tuple[str, str], name: str, payload: Raw, sent_id: s
             _, _, there = store.execute(step)
         except Refused:
             continue  # Another signal came first, and has this number.
-        if there.messages:
+        if there.living:
             return True
         store.execute(Write(inbox, [Change(change.key, "delete") for change in changes]))
         raise _gone(queue, job_id)

@@ -69,7 +69,8 @@ def read_look(answers: list[Any]) -> tuple[Message | None, int, Record | None]:
     browsed: Browsed = answers[0]
     entries = answers[1].entries
     record = json.decode(entries[0].value, type=Record) if entries else None
-    return (browsed.messages[0] if browsed.messages else None), browsed.now, record
+    living = browsed.living
+    return (living[0] if living else None), browsed.now, record
 
 
 def status_of(message: Message | None, now: int, record: Record | None) -> TaskResultStatus:

@@ -84,7 +84,7 @@ class AsyncJanitor:
         for start in range(0, len(asked), IDS):
             some = asked[start : start + IDS]
             browsed = await self._store.execute(Browse(queue, ids=some))
-            there |= set(some) if browsed.more else {message.id for message in browsed.messages}
+            there |= set(some) if browsed.more else {message.id for message in browsed.living}
         return set(asked) - there
 
     async def _drop_maps(self, queue: str) -> None:

@@ -36,7 +36,7 @@ _log = logging.getLogger("holdfast.worker")
 def cancel(store: Store, queue: str, message_id: str, *, force: bool = False) -> Literal["cancelled", "requested", "absent"]:
     """Remove a job that waits, or ask the worker that runs it to end it; a durable job is asked, unless `force` says otherwise."""
     browsed, heads = store.execute(Together([Browse(queue, ids=[message_id]), Read(steps_of(queue), [head_key(message_id)])]))
-    found, is_durable = browsed.messages, bool(heads.entries)
+    found, is_durable = browsed.living, bool(heads.entries)
     if not found:
         return "absent"
     may_remove = force or not is_durable or found[0].state == "dead"

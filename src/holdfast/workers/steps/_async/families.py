@@ -165,7 +165,7 @@ class AsyncFamily:
         for queue, ids in pending.items():
             for start in range(0, len(ids), LOOK_MOST):
                 browsed = await self._steps.execute(Browse(queue, ids=ids[start : start + LOOK_MOST]))
-                living = [message for message in browsed.messages if message.state != "dead"]
+                living = [message for message in browsed.living if message.state != "dead"]
                 requests += [Change(encode_key((queue, one.id)), value=Raw(json.encode(one.created_at))) for one in living]
                 if living:
                     commands.append(Move(queue, "due", [one.id for one in living]))
@@ -179,8 +179,10 @@ def found_of(ids: Iterable[str], messages: dict[str, Message], kept: dict[str, R
         message = messages.get(child_id)
         if message is not None and message.state == "dead":
             found[child_id] = Report("failed", error=message.last_error or "its worker died every time")
-        elif message is None and encode_key(child_id) in kept:
+        elif (message is None or message.state == "done") and encode_key(child_id) in kept:
             found[child_id] = Report("done", kept[encode_key(child_id)])
+        elif message is not None and message.state == "done":
+            found[child_id] = Report("done")
         elif message is None:
             said = kept.get(failure_key(child_id))
             reason = "it was removed" if said is None else json.decode(said).get("error") or "it has no result"
