@@ -2,7 +2,9 @@
 """Waiting for the result of a job."""
 
 import time
-from typing import Any
+from collections.abc import Mapping, Sequence
+from copy import copy
+from typing import Any, Final
 
 from msgspec import Raw, Struct, json
 
@@ -14,11 +16,17 @@ from holdfast.errors import JobCancelled, JobFailed, ResultMissing, ResultNotKep
 from holdfast.records import Message
 from holdfast.stores import Store
 from holdfast.workers.orders import results_of
+from holdfast.workers.result_waits import Found, ResultWait, ResultWaits, waits_of
 from holdfast.workers.running.settlements import failure_key
 
 POLL_S = 1.0
 """How much a missed wake-up can cost, and a burial by the store itself, which writes no result."""
 
+TURN_S: Final = 5.0
+"""How often those who wait look whether one of them still reads: an interrupt may have ended the reader before it could leave."""
+
+PAGE: Final = 100
+"""How many jobs are looked at in one step."""
 
 NODE_POLL_S = 0.25
 """How often it is looked at a node: that its end was recorded wakes no one."""
@@ -35,16 +43,41 @@ def result(store: Store, queue: str, message_id: str, codec: Codec, timeout_s: f
     Raises `TimeoutError`, or, when there will never be one, `JobFailed`, `JobCancelled` or `ResultMissing`.
     """
     deadline = time.monotonic() + check_duration(timeout_s, "timeout_s", allow_inf=True)
+    with waits_of(store, queue) as waits:
+        wait = waits.join(message_id)
+        try:
+            # What a reader saw before this one joined, it told nobody, so the first look is its own.
+            (_read(store, queue, waits, wait, deadline) if waits.reads(wait) else _look_for(store, queue, waits, [message_id]))
+            while wait.found is None and (remaining_s := deadline - time.monotonic()) > 0:
+                if waits.reads(wait):
+                    _read(store, queue, waits, wait, deadline)
+                else:
+                    waits.waiters.wait(wait.mark, min(remaining_s, TURN_S))
+        finally:
+            waits.leave(wait)
+    if wait.found is None:
+        raise TimeoutError(f"job {message_id} of queue {queue!r} has no result yet")
+    return codec.decode(_result(wait.found))
+
+
+def _read(store: Store, queue: str, waits: ResultWaits, wait: ResultWait, deadline: float) -> None:
+    """Look for what all wait for, and tell them, until this one is told or its time is over."""
     with store.mark(watch_topic(dict_topic(results_of(queue)))) as mark:
         while True:
-            found = _look(store, queue, message_id)
-            if found is not None:
+            ids = waits.ids()
+            for start in range(0, len(ids), PAGE):
+                _look_for(store, queue, waits, ids[start : start + PAGE])
+            if wait.found is not None:
                 mark.used()
-                return codec.decode(found)
-            remaining_s = deadline - time.monotonic()
-            if remaining_s <= 0:
-                raise TimeoutError(f"job {message_id} of queue {queue!r} has no result yet")
+                return
+            if (remaining_s := deadline - time.monotonic()) <= 0:
+                return
             store.wait(mark, remaining_s, None, POLL_S)
+
+
+def _look_for(store: Store, queue: str, waits: ResultWaits, ids: Sequence[str]) -> None:
+    for message_id, found in (_look(store, queue, ids)).items():
+        waits.tell(message_id, found)
 
 
 def node_result(store: Store, queue: str, message_id: str, node: tuple[int, str], timeout_s: float) -> Any:
@@ -59,9 +92,9 @@ def node_result(store: Store, queue: str, message_id: str, node: tuple[int, str]
                 return found.result
             if found is not None and found.state == "failed":
                 raise JobFailed(f"node {name!r} of the flow {message_id} failed: {found.error}")
-            ended = _look(store, queue, message_id)
+            ended = (_look(store, queue, [message_id])).get(message_id)
             if ended is not None:
-                return JSON.decode(ended)[name]
+                return JSON.decode(_result(ended))[name]
             mark.used()
             remaining_s = deadline - time.monotonic()
             if remaining_s <= 0:
@@ -69,37 +102,48 @@ def node_result(store: Store, queue: str, message_id: str, node: tuple[int, str]
             store.wait(mark, remaining_s, None, NODE_POLL_S)
 
 
-def _look(store: Store, queue: str, message_id: str) -> Raw | None:
-    """The stored result, None while there may be one later."""
-    keys = [encode_key(message_id), failure_key(message_id)]
-    # The message first: what is gone by then has left its result.
-    together = Together([Browse(queue, ids=[message_id]), Read(results_of(queue), keys)])
-    browsed, entries = store.execute(together)
-    found: dict[str, Raw] = {entry.key: entry.value for entry in entries.entries}
-    if keys[0] in found:
-        return found[keys[0]]
-    if keys[1] in found:
-        _refuse_failed(queue, message_id, json.decode(found[keys[1]], type=_Failure), is_there=bool(browsed.messages))
-    else:
-        _refuse_dead(queue, message_id, browsed.messages)
-    return None
+def _look(store: Store, queue: str, ids: Sequence[str]) -> dict[str, Found]:
+    """What is known of these jobs by now: nothing of one that may have a result later."""
+    keys = [key for message_id in ids for key in (encode_key(message_id), failure_key(message_id))]
+    # The messages first: what is gone by then has left its result.
+    browsed, entries = store.execute(Together([Browse(queue, ids=ids), Read(results_of(queue), keys)]))
+    if (browsed.more or entries.more) and len(ids) > 1:
+        half = len(ids) // 2
+        return _look(store, queue, ids[:half]) | _look(store, queue, ids[half:])
+    kept: dict[str, Raw] = {entry.key: entry.value for entry in entries.entries}
+    living = {message.id: message for message in browsed.living}
+    found = {message_id: _found(queue, message_id, kept, living.get(message_id)) for message_id in ids}
+    return {message_id: each for message_id, each in found.items() if each is not None}
 
 
-def _refuse_failed(queue: str, message_id: str, failure: _Failure, *, is_there: bool) -> None:
-    if failure.state == "cancelled" and is_there:
-        return  # Somebody is about to cancel it.
-    if failure.state == "done":
-        reason = failure.error or ""
-        raise ResultNotKept(f"job {message_id} of queue {queue!r} was done, but its result could not be kept: {reason}", reason)
-    kind = JobCancelled if failure.state == "cancelled" else JobFailed
-    raise kind(f"job {message_id} of queue {queue!r} has no result: {failure.error or failure.state}")
-
-
-def _refuse_dead(queue: str, message_id: str, messages: list[Message]) -> None:
-    if not messages:
-        raise ResultMissing(
+def _found(queue: str, message_id: str, kept: Mapping[str, Raw], message: Message | None) -> Found | None:
+    """What is known of one job, whose message is None once it has ended."""
+    if (result := kept.get(encode_key(message_id))) is not None:
+        return result
+    if (said := kept.get(failure_key(message_id))) is not None:
+        return _failed(queue, message_id, json.decode(said, type=_Failure), is_there=message is not None)
+    if message is None:
+        return ResultMissing(
             f"job {message_id} of queue {queue!r} is gone without a result: its worker keeps none (results=True keeps them), "
             "its result has expired, or the job never existed"
         )
-    if messages[0].state == "dead":
-        raise JobFailed(f"job {message_id} of queue {queue!r} is dead: {messages[0].last_error or 'its worker died every time'}")
+    if message.state == "dead":
+        return JobFailed(f"job {message_id} of queue {queue!r} is dead: {message.last_error or 'its worker died every time'}")
+    return None
+
+
+def _failed(queue: str, message_id: str, failure: _Failure, *, is_there: bool) -> Exception | None:
+    if failure.state == "cancelled" and is_there:
+        return None  # Somebody is about to cancel it.
+    if failure.state == "done":
+        reason = failure.error or ""
+        return ResultNotKept(f"job {message_id} of queue {queue!r} was done, but its result could not be kept: {reason}", reason)
+    kind = JobCancelled if failure.state == "cancelled" else JobFailed
+    return kind(f"job {message_id} of queue {queue!r} has no result: {failure.error or failure.state}")
+
+
+def _result(found: Found) -> Raw:
+    """The stored result; raises why there is none."""
+    if isinstance(found, Exception):
+        raise copy(found)  # Others may raise the same one.
+    return found

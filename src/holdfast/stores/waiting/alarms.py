@@ -43,7 +43,7 @@ class TaskAlarm:
 
     def ring(self) -> bool:
         """Wake the task, or return False: its loop is closed, and it will never run again."""
-        if self._loop is _running_loop():
+        if self._loop is running_loop():
             self._set()
             return True
         try:
@@ -57,7 +57,8 @@ class TaskAlarm:
             self._ring.set_result(None)
 
 
-def _running_loop() -> asyncio.AbstractEventLoop | None:
+def running_loop() -> asyncio.AbstractEventLoop | None:
+    """The event loop of this thread, if it runs one."""
     try:
         return asyncio.get_running_loop()
     except RuntimeError:
