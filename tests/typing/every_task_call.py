@@ -70,6 +70,7 @@ def tasks() -> None:
     assert_type(post.put("ann", text="hi"), Job[int])
     assert_type(render.put(page=3), Job[Page])
     assert_type(post.args("ann"), Call[int])
+    Schedule("post every day", "@daily", post.args("ann"), tz="Europe/Vienna")
     assert_type(post.put_many([post.args("ann"), post.args("bob", text="x")]), list[Job[int]])
     assert_type(post.using(delay_s=60.0, priority=5, key=("mail", "ann"), timeout_s=1.0).put("ann"), Job[int])
     assert_type(post.using(connection=sqlite3.connect("app.db")).put_many([post.args("ann")]), list[Job[int]])

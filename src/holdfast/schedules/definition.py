@@ -1,8 +1,9 @@
 """The arguments of a schedule as an entry, and an entry as people read it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any, TypedDict
+from functools import partial
+from typing import Any, Protocol, TypedDict
 
 from msgspec import Struct, json
 
@@ -88,12 +89,34 @@ class Synced(Struct, frozen=True):
     """Such ones that were not removed; workers put no runs of them an hour after the last one that declared them."""
 
 
+class Scheduled(Protocol):
+    """A call of a task, as `Task.args` gives it."""
+
+    @property
+    def queue(self) -> str:
+        """The queue of the task."""
+        ...
+
+    def message(self, options: Mapping[str, Any]) -> Item:
+        """The message that is put for it."""
+        ...
+
+
 def entry_for(rule: str | Every, queue: str, value: Any, options: ScheduleOptions) -> ScheduleEntry:
-    """The entry of a schedule; raises what is wrong with it."""
+    """The entry of a schedule that puts a value; raises what is wrong with it."""
+    return _entry(rule, queue, partial(make_item, value, JSON), options)
+
+
+def entry_of_call(rule: str | Every, call: Scheduled, options: ScheduleOptions) -> ScheduleEntry:
+    """The entry of a schedule that puts a job of a task; raises what is wrong with it."""
+    return _entry(rule, call.queue, call.message, options)
+
+
+def _entry(rule: str | Every, queue: str, item_with: Callable[[dict[str, Any]], Item], options: ScheduleOptions) -> ScheduleEntry:
     refuse_unknown("a schedule", options, ScheduleOptions.__annotations__.keys())
     given: dict[str, Any] = dict(options)
     # Refuses what a put would refuse, today and not at the first run.
-    item = make_item(value, JSON, {name: given.pop(name) for name in PUT_OPTIONS if name in given})
+    item = item_with({name: given.pop(name) for name in PUT_OPTIONS if name in given})
     return entry_of_item(rule, queue, item, given)
 
 

@@ -13,11 +13,21 @@ R_co = TypeVar("R_co", covariant=True)
 
 
 class Call(Generic[R_co]):
-    """The arguments of one call of a task: what `Task.args` gives, for `Task.put_many`."""
+    """The arguments of one call of a task: what `Task.args` gives, for `Task.put_many`, a flow or a `Schedule`."""
 
-    def __init__(self, task: str, arguments: dict[str, Any]) -> None:
+    def __init__(self, task: str, arguments: dict[str, Any], messages: "Messages") -> None:
         self.task = task
         self.arguments = arguments
+        self._messages = messages
+
+    @property
+    def queue(self) -> str:
+        """The queue of the task."""
+        return self._messages.queue
+
+    def message(self, options: Mapping[str, Any]) -> Item:
+        """The message that a put of it makes; the options are those of `Queue.put`."""
+        return self._messages.item(self.arguments, options)
 
     def of(self, task: str) -> dict[str, Any]:
         """The arguments, if they are for this task; else ValueError."""

@@ -72,6 +72,23 @@ async def test_a_task_is_run_by_the_schedule_that_its_code_declares(client: Cont
     assert (status.source, status.runs, status.overlap, status.is_orphan) == ("shop", 1, "queue", False)
 
 
+async def test_a_schedule_is_saved_for_a_call_of_a_task(client: ControlPlaneClient, clock: FakeClock) -> None:
+    gate, seen, app = AsyncGate(), list[object](), AsyncTasks("shop", client=client, queue="reports")
+
+    @app.task(name="report", version="2", max_attempts=2, results=False)
+    async def report(job: JobContext, kind: str, *, pages: int = 1) -> None:
+        seen.append((kind, pages, (job.metadata or {})["by"], job.message.max_attempts, job.scheduled_for))
+        gate.open()
+
+    schedule = AsyncSchedule("weekly", "every 60 s", report.args("weekly", pages=3), metadata={"by": "ann"}, client=client)
+    await schedule.save()
+    async with app.worker():
+        clock.advance(60.0)
+        await gate.wait()
+    assert seen == [("weekly", 3, "ann", 2, datetime(2023, 11, 14, 22, 14, tzinfo=UTC))]
+    assert (await schedule.status()).queue == "reports"
+
+
 async def test_two_schedules_of_one_name_and_rules_that_make_no_sense_are_refused(client: ControlPlaneClient) -> None:
     app = AsyncTasks(client=client)
 

@@ -16,16 +16,18 @@ from holdfast.arguments.where import StoreHandle, Where, reach
 from holdfast.client import ControlPlaneClient
 from holdfast.codec import JSON, check_name
 from holdfast.errors import ScheduleMissing
-from holdfast.schedules.definition import ScheduleOptions, ScheduleStatus, entry_for, runs_from
+from holdfast.schedules.definition import ScheduleOptions, ScheduleStatus, entry_for, entry_of_call, runs_from
 from holdfast.schedules.entries import ScheduleEntry
 from holdfast.schedules.rules import Every
+from holdfast.workers.calls import Call
 
 
 @show_options
 class Schedule(StoreHandle):
     """A schedule by name: `Schedule("report", "0 3 * * *", ("reports", {"kind": "daily"})).save()`.
 
-    The rule is a cron expression, in the time zone `tz`, or `Every(...)`; the call names the queue and the value that is put for each run.
+    The rule is a cron expression, in the time zone `tz`, or `Every(...)`; the call names the queue and the value that is put for each run,
+    or is one of a task: `report.args(kind="daily")`.
     It is kept in the store. Workers put what is due, as does `holdfast schedule run`; there is no leader and no process of its own, and
     each run is put once, however many of them there are. The options are those of `ScheduleOptions`.
     """
@@ -38,7 +40,7 @@ class Schedule(StoreHandle):
         self,
         name: str,
         rule: str | Every,
-        call: tuple[str, Any],
+        call: Call[Any] | tuple[str, Any],
         *,
         client: ControlPlaneClient | None = None,
         base_url: str | None = None,
@@ -46,8 +48,9 @@ class Schedule(StoreHandle):
     ) -> None:
         super().__init__(JSON, client, base_url)
         self.name = check_name(name, "schedule")
-        queue, value = call
-        self._entry: ScheduleEntry | None = entry_for(rule, queue, value, options)
+        self._entry: ScheduleEntry | None = (
+            entry_of_call(rule, call, options) if isinstance(call, Call) else entry_for(rule, *call, options)
+        )
 
     @classmethod
     def from_name(cls, name: str, **where: Unpack[Where]) -> Self:

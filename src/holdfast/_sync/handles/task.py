@@ -93,7 +93,7 @@ class Task(JobHandle, Generic[P, R, C]):
 
     def args(self, *args: P.args, **kwargs: P.kwargs) -> Call[R]:
         """A call of the function with these arguments, to be put later."""
-        return Call(self.name, self._messages.arguments.bind(*args, **kwargs))
+        return Call(self.name, self._messages.arguments.bind(*args, **kwargs), self._messages)
 
     def message(self, call: Call[R], **options: Unpack[PutOptions]) -> Item:
         """The message that a put of this call makes; the options are those of `Queue.put`."""
