@@ -17,6 +17,24 @@ LANES = [
     ),
     TextMutant("renews no turn", r"lane\.turn, lane\.place = token, lane\.renewed_at", "", "test_groups_take_turns"),
     TextMutant(
+        "refills no credit",
+        r"lane\.left, lane\.renewed_at = lane\.own\.weight or 1, #order",
+        "lane.renewed_at = #order",
+        "test_a_group_gets_as_many_as_its_weight_in_each_round",
+    ),
+    TextMutant(
+        "wakes waiters for puts alone",
+        r"wake\(queue\.topic, math\.max\(1, arrivals\)\)",
+        "wake(queue.topic, arrivals)",
+        "test_an_end_that_frees_a_place_wakes_who_waits",
+    ),
+    TextMutant(
+        "wakes waiters for every put",
+        r"count \+ \(lane\.open and lane\.arrivals or 0\)",
+        "count + lane.arrivals",
+        "test_a_put_into_a_full_group_wakes_nobody",
+    ),
+    TextMutant(
         "knows no weight",
         r"lane\.left, lane\.renewed_at = lane\.own\.weight or 1, #order",
         "lane.left, lane.renewed_at = 1, #order",

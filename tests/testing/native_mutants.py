@@ -1,9 +1,10 @@
 """What can be broken in the SQL and in the Lua of the networked stores, and the conformance test that must notice."""
 
-from tests.testing import lua_lane_mutants
+from tests.testing import lua_lane_mutants, sql_lane_mutants
 from tests.testing.text_mutant import TextMutant
 
 SQL = [
+    *sql_lane_mutants.MUTANTS,
     TextMutant(
         "knows no rate",
         r"case when due_in\([^)]*\) > 0 then 'rate'",
