@@ -1,6 +1,7 @@
-"""A process that stands still while another one takes its job over: the program that `test_durable_zombies.py` starts.
+"""Processes that stand still while another one takes their jobs over: the program that `test_durable_zombies.py` starts.
 
-`python -m tests.workers.zombie URL GUARD COUNT` claims so many messages, stops itself, and writes a step of each when it goes on.
+`python -m tests.workers.zombie URL GUARD FIRST LAST` forks a process for each of these numbers. Each claims the message of its own queue
+and stops itself. They go on at a line on the standard input, and then each of them writes a step of its job.
 """
 
 import os
@@ -11,30 +12,51 @@ from msgspec import Raw
 
 from holdfast import ControlPlaneClient
 from holdfast.codec import encode_key
-from holdfast.commands import Change, Claim, Extend, Together, Write
+from holdfast.commands import Browse, Change, Claim, Extend, Together, Write
 from holdfast.errors import ClaimLost, Refused
-from holdfast.records import Message
 from holdfast.stores import Store
 
 LEASE_S = 0.2
 
+ACCEPTED = 17
+"""The exit code of a zombie whose step was accepted."""
 
-def main(url: str, guard: str, count: str) -> None:
-    """Be a zombie."""
+
+def main(url: str, guard: str, first: str, last: str) -> None:
+    """Be the parent of the zombies; when it forks it has no connection of its own."""
     with ControlPlaneClient(url) as client:
-        store = client.store
-        messages = store.execute(Claim("jobs", "zombie", LEASE_S, int(count))).messages
-        sys.stdout.write(f"claimed {len(messages)}\n")
-        sys.stdout.flush()
-        os.kill(os.getpid(), signal.SIGSTOP)
-        accepted = sum(is_accepted(store, guard, message) for message in messages)
-        sys.stdout.write(f"{accepted} accepted\n")
+        client.store.execute(Browse("jobs"))  # It imports what each of them needs.
+    pids = [fork(url, guard, f"jobs-{number}") for number in range(int(first), int(last))]
+    stopped = sum(os.WIFSTOPPED(os.waitpid(pid, os.WUNTRACED)[1]) for pid in pids)
+    sys.stdout.write(f"{stopped} stopped\n")
+    sys.stdout.flush()
+    sys.stdin.readline()
+    for pid in pids:
+        os.kill(pid, signal.SIGCONT)
+    codes = [os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in pids]
+    refused, accepted = codes.count(0), codes.count(ACCEPTED)
+    sys.stdout.write(f"{refused} {accepted}\n")
 
 
-def is_accepted(store: Store, guard: str, message: Message) -> bool:
-    """Whether the store takes a step of a job that is another's by now."""
+def fork(url: str, guard: str, queue: str) -> int:
+    """Start a zombie."""
+    pid = os.fork()
+    if pid:
+        return pid
+    code = 1
+    try:
+        with ControlPlaneClient(url) as client:
+            code = ACCEPTED if is_accepted(client.store, guard, queue) else 0
+    finally:
+        os._exit(code)
+
+
+def is_accepted(store: Store, guard: str, queue: str) -> bool:
+    """Claim, stop, go on: whether the store takes a step of a job that is another's by now."""
+    (message,) = store.execute(Claim(queue, "zombie", LEASE_S)).messages
+    os.kill(os.getpid(), signal.SIGSTOP)
     fence = message.token if guard == "fence" else None
-    write = Write("jobs-steps", [Change(encode_key((message.id, "step")), value=Raw(b'"zombie"'), fence=fence)], all_or_none=True)
+    write = Write(f"{queue}-steps", [Change(encode_key((message.id, "step")), value=Raw(b'"zombie"'), fence=fence)], all_or_none=True)
     try:
         store.execute(Together([Extend([message.receipt], LEASE_S, progress=True), write]) if guard == "claim" else write)
     except (ClaimLost, Refused):
