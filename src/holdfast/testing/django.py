@@ -46,7 +46,7 @@ def _run_one(backend: HoldfastBackend, queue: str) -> bool | None:
         with client.together() as step:
             step.bury(claim, error=str(error))
         return False
-    except Exception as error:  # noqa: BLE001 - whatever a task raises ends its job
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever a task raises ends its job, as in a worker
         task = task_at(str(read_path(message)), backend.alias, queue)
         claim.fail(error=f"{type(error).__name__}: {error}", delay_s=delay_of(error, backend, task, message.failures + 1))
         return False

@@ -103,7 +103,16 @@ def test_a_return_value_that_is_not_json_fails_the_task_at_once() -> None:
     assert drain().failed == 1
     result.refresh()
     assert result.status == TaskResultStatus.FAILED
+    assert result.errors[0].exception_class is TypeError
     assert "returned what is not JSON" in result.errors[0].traceback
+
+
+def test_a_task_that_ends_the_process_has_failed() -> None:
+    result = tasks.failing_task_system_exit.enqueue()
+    assert drain().failed == 1
+    result.refresh()
+    assert result.errors[0].exception_class is SystemExit
+    assert result.errors[0].traceback.endswith("SystemExit: This Task failed due to SystemExit\n")
 
 
 @pytest.mark.parametrize(("given", "kept"), [((1, 2), [1, 2]), (b"text", "text"), ({"a": (1,)}, {"a": [1]})])
@@ -120,12 +129,13 @@ def test_arguments_that_are_not_json_are_refused(value: Any) -> None:
     assert drain().done == 0
 
 
-def test_a_result_can_be_read_by_its_id(backend: HoldfastBackend) -> None:
-    result = tasks.noop_task.enqueue("a")
-    found = backend.get_result(result.id)
-    assert found.id == result.id
-    assert found.task.module_path == "tests.django_site.tasks.noop_task"
-    assert found.status == TaskResultStatus.READY
+@pytest.mark.parametrize("options", [{}, {"priority": 7, "queue_name": "queue_1"}, {"run_after": timezone.now() + timedelta(hours=1)}])
+def test_a_result_that_is_read_by_its_id_equals_that_of_enqueue(backend: HoldfastBackend, options: dict[str, Any]) -> None:
+    result = tasks.noop_task.using(**options).enqueue("a")
+    assert backend.get_result(result.id) == result
+    told = result.enqueued_at
+    result.refresh()
+    assert result.enqueued_at == told
 
 
 @pytest.mark.parametrize("id", ["nobody", "default/nobody", "elsewhere/nobody", ""])

@@ -25,7 +25,19 @@ from holdfast.integrations.django.compat import (
 )
 from holdfast.integrations.django.options import BackendOptions, TaskOptions, read_options
 from holdfast.integrations.django.place import place_for
-from holdfast.integrations.django.records import Record, errors_of, fill_in, look_at, moment, read_look, status_of, workers_of
+from holdfast.integrations.django.records import (
+    Record,
+    enqueued_at,
+    errors_of,
+    fill_in,
+    look_at,
+    metadata_of,
+    moment,
+    read_look,
+    said_by,
+    status_of,
+    workers_of,
+)
 from holdfast.records import Message
 
 known: dict[str, Task] = {}
@@ -94,7 +106,7 @@ class HoldfastBackend(BaseTaskBackend):
             "id": result.id.rpartition("/")[2],
             "priority": task.priority,
             "max_attempts": said["max_attempts"],
-            "metadata": {"task": task.module_path},
+            "metadata": metadata_of(task, result),
         }
         if task.run_after is not None:
             fields["at"] = task.run_after if timezone.is_aware(task.run_after) else timezone.make_aware(task.run_after)
@@ -129,13 +141,13 @@ class HoldfastBackend(BaseTaskBackend):
     def result_of(self, queue: str, id: str, message: Message | None, now: int, record: Record | None) -> TaskResult:
         """The result as its message and its record tell it."""
         if message is not None:
-            value = JSON.decode(message.value)
-            path = str((JSON.decode(message.metadata) if message.metadata is not None else {}).get("task"))
-            args, kwargs = value["args"], value["kwargs"]
+            value, said = JSON.decode(message.value), said_by(message)
+            task = task_at(str(said.get("task")), self.alias, queue)
+            task = task.using(priority=message.priority, run_after=moment(said.get("run_after")))
+            result = self._result(task, id, value["args"], value["kwargs"])
         else:
             assert record is not None  # noqa: S101 - one of the two is there
-            path, args, kwargs = record.task, record.args, record.kwargs
-        result = self._result(task_at(path, self.alias, queue), id, args, kwargs)
+            result = self._result(task_at(record.task, self.alias, queue), id, record.args, record.kwargs)
         fill_in(result, status=status_of(message, now, record), errors=errors_of(message, record), enqueued_at=None)
         if record is not None:
             fill_in(result, enqueued_at=moment(record.enqueued_at), started_at=moment(record.started_at))
@@ -143,7 +155,7 @@ class HoldfastBackend(BaseTaskBackend):
             fill_in(result, worker_ids=list(record.workers), _return_value=record.result)
         if message is not None:
             offset_us = self.place.near.store.wall_offset_us()
-            fill_in(result, enqueued_at=moment((message.created_at + offset_us) / 1e6), worker_ids=workers_of(message))
+            fill_in(result, enqueued_at=moment(enqueued_at(message, offset_us)), worker_ids=workers_of(message))
             if message.attempts:
                 first = min([message.since, *(ending.since for ending in message.history)])
                 fill_in(result, started_at=moment((first + offset_us) / 1e6), last_attempted_at=moment((message.since + offset_us) / 1e6))

@@ -8,10 +8,11 @@ from typing import Any
 from django.utils import timezone
 from msgspec import Raw, Struct, json
 
-from holdfast.codec import encode_key
+from holdfast.codec import JSON, encode_key
 from holdfast.commands import Browse, Browsed, Change, Read, Together, Write
-from holdfast.integrations.django.compat import TaskError, TaskResult, TaskResultStatus
+from holdfast.integrations.django.compat import Task, TaskError, TaskResult, TaskResultStatus
 from holdfast.records import Ending, Message
+from holdfast.workers.handlers.outcomes import Bury
 
 TRACE_MOST = 16_384
 """How many characters of a traceback are kept: the last ones."""
@@ -48,8 +49,8 @@ def records_of(queue: str) -> str:
 
 
 def kept_error(error: BaseException) -> KeptError:
-    """The exception as it is kept. Never with local variables, which may be secret."""
-    kind = type(error)
+    """The exception as it is kept. Never with local variables, which may be secret. A `Bury` is of the class of what it was raised from."""
+    kind = type(error.__cause__ if isinstance(error, Bury) and error.__cause__ is not None else error)
     return KeptError(f"{kind.__module__}.{kind.__qualname__}", "".join(format_exception(error))[-TRACE_MOST:])
 
 
@@ -80,6 +81,25 @@ def status_of(message: Message | None, now: int, record: Record | None) -> TaskR
     if message.state == "dead":
         return TaskResultStatus.FAILED
     return TaskResultStatus.RUNNING if message.held_at(now) else TaskResultStatus.READY
+
+
+def metadata_of(task: Task, result: TaskResult) -> dict[str, Any]:
+    """What a message says beside the arguments: which task it is of, and the moments that its caller knows."""
+    assert result.enqueued_at is not None  # noqa: S101 - it was just made
+    said = {"task": task.module_path, "enqueued_at": result.enqueued_at.timestamp()}
+    return said if task.run_after is None else {**said, "run_after": task.run_after.timestamp()}
+
+
+def said_by(message: Message) -> dict[str, Any]:
+    """The metadata of a message."""
+    found: dict[str, Any] = {} if message.metadata is None else JSON.decode(message.metadata)
+    return found
+
+
+def enqueued_at(message: Message, offset_us: int) -> float:
+    """When it was enqueued, in seconds since 1970; by the store's clock if its metadata does not say so."""
+    found: float = said_by(message).get("enqueued_at", (message.created_at + offset_us) / 1e6)
+    return found
 
 
 def workers_of(message: Message) -> list[str]:

@@ -13,7 +13,6 @@ from django.db import close_old_connections
 from django.utils.module_loading import autodiscover_modules
 
 from holdfast._sync.handles.tasks import Tasks
-from holdfast.codec import JSON
 from holdfast.commands import Command
 from holdfast.integrations.django.backend import HoldfastBackend, known, task_at
 from holdfast.integrations.django.compat import (
@@ -32,11 +31,13 @@ from holdfast.integrations.django.records import (
     KEPT_ERRORS,
     KeptError,
     Record,
+    enqueued_at,
     fill_in,
     kept_error,
     look_at,
     moment,
     read_look,
+    said_by,
     workers_of,
     write_of,
 )
@@ -57,7 +58,7 @@ class Attempt:
         self._now = time.time()
         self._errors: tuple[KeptError, ...] = ()
         self._first = self._now
-        self._enqueued = self._now - max(0, message.since - message.created_at) / 1e6
+        self._enqueued = enqueued_at(message, int(self._now * 1e6) - message.since)
         self.result: TaskResult = self._begin()
 
     def _begin(self) -> TaskResult:
@@ -232,7 +233,7 @@ def run_here(backend: HoldfastBackend, message: Message, args: list[Any], kwargs
 
 def read_path(message: Message) -> str | None:
     """The path of the task that a message names."""
-    return None if message.metadata is None else JSON.decode(message.metadata).get("task")
+    return said_by(message).get("task")
 
 
 def delay_of(error: BaseException, backend: HoldfastBackend, task: Task, failures: int) -> float:
