@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 from django.test.utils import override_settings
 
@@ -30,6 +31,15 @@ def test_an_option_that_does_not_exist_is_refused(options: dict[str, Any], said:
 def test_an_unknown_database_is_refused() -> None:
     with override_settings(TASKS=tasks_settings("database:elsewhere")), pytest.raises(ImproperlyConfigured, match="no such database"):
         tasks.noop_task.enqueue()
+
+
+@pytest.mark.parametrize(("options", "found"), [({}, ["holdfast.W002"]), ({"transaction_mode": "immediate"}, [])])
+def test_a_check_asks_for_transactions_that_wait(options: dict[str, str], found: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(settings.DATABASES, "default", {"ENGINE": "django.db.backends.sqlite3", "NAME": "site.sqlite3", "OPTIONS": options})
+    with override_settings(TASKS=tasks_settings("database:default")):
+        assert [one.id for one in task_backends["default"].check()] == found
+    with override_settings(TASKS=tasks_settings("memory://")):
+        assert list(task_backends["default"].check()) == []
 
 
 def test_options_of_a_task_may_stand_in_the_settings(sqlite_site: str) -> None:

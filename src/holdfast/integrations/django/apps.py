@@ -9,3 +9,5 @@ class HoldfastConfig(AppConfig):
     name = "holdfast.integrations.django"
     label = "holdfast"
     verbose_name = "Holdfast"
+    # Of a table that is not there: else a project that does not say which is told to choose.
+    default_auto_field = "django.db.models.BigAutoField"

@@ -191,6 +191,15 @@ class HoldfastBackend(BaseTaskBackend):
                 "Say what you want: OPTIONS['outside'] = 'on_commit' or 'now'; or keep jobs in the database: 'url': 'database:default'.",
                 id="holdfast.W001",
             )
+        database = settings.DATABASES.get(self.settings.database or "", {})
+        mode = str(database.get("OPTIONS", {}).get("transaction_mode", "DEFERRED")).upper()
+        if database.get("ENGINE") == "django.db.backends.sqlite3" and mode == "DEFERRED":
+            yield checks.Warning(
+                f"TASKS[{self.alias!r}] keeps jobs in SQLite's {self.settings.database!r}, whose transactions begin as DEFERRED.",
+                hint="One that has read and then wants to write fails with 'database is locked' if a worker wrote meanwhile. "
+                f"Let it wait instead: DATABASES[{self.settings.database!r}]['OPTIONS'] = {{'transaction_mode': 'IMMEDIATE'}}.",
+                id="holdfast.W002",
+            )
 
 
 def task_at(path: str, alias: str, queue: str) -> Task:
