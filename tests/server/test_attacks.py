@@ -22,10 +22,11 @@ MIB = 2**20
 class Attacked:
     """A server process with tokens, and the memory that it began with."""
 
-    def __init__(self, process: Process, read: str, put: str) -> None:
+    def __init__(self, process: Process, read: str, put: str, hold: str) -> None:
         self.process = process
         self.read = read
         self.put = put
+        self.hold = hold
         self._begun_bytes = memory_bytes(process)
 
     def ask(self, path: str, body: bytes, token: str) -> int:
@@ -50,9 +51,9 @@ class Attacked:
 
 def attacked(url: str) -> Iterator[Attacked]:
     store = connect(url)
-    read, put = make(store, "queue:q:read,claim"), make(store, "queue:q:put")
+    read, put, hold = make(store, "queue:q:read,claim"), make(store, "queue:q:put"), make(store, "queue:q:put")
     with Process(url) as process:
-        yield Attacked(process, read, put)
+        yield Attacked(process, read, put, hold)
     store.close()
 
 
@@ -108,8 +109,9 @@ def first_answers(connections: list[socket.socket], count: int) -> list[bytes]:
 
 def test_bodies_that_are_held_open_take_the_memory_of_a_few(served: Attacked) -> None:
     with ExitStack() as opened:
-        # Little more than the head: a server that has refused it may close while a longer body is still being sent.
-        held = [opened.enter_context(served.send("POST /v1/claim?x", b" ", served.put, 15 * MIB)) for _ in range(30)]
+        # Little more than the head: a server that has refused it may close while a longer body is still being sent. A token
+        # that has done nothing before: one that has kept others waiting is refused for a while, all 30 times.
+        held = [opened.enter_context(served.send("POST /v1/claim?x", b" ", served.hold, 15 * MIB)) for _ in range(30)]
         assert first_answers(held, 27) == [b"HTTP/1.1 429"] * 27
         assert served.is_well()
 
