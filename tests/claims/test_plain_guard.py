@@ -1,0 +1,173 @@
+"""Queues without groups pay nothing for them: their puts, claims and settlements ask what they asked before there were any."""
+
+import re
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+import redis
+from msgspec import Raw
+
+from holdfast.commands import Claim, Configure, Item, Move, Put, Settle
+from holdfast.connect import connect
+from holdfast.stores import Store
+from holdfast.stores.postgres.store import PostgresStore
+from holdfast.stores.sqlite.statements import SQL
+from holdfast.stores.sqlite.store import SqliteStore
+from tests.postgres import own_postgres_url
+from tests.servers import own_redis_url
+from tests.stores.postgres.test_lane_locks import somebody_waits
+from tests.testing.broken_sql import broken
+
+Record = Callable[[Callable[[], object]], list[str]]
+
+ASKED_OF_SQLITE = {
+    "put": ["begin immediate", "insert into holdfast_messages", "insert into holdfast_events", "commit"],
+    "claim": ["begin immediate", "select from holdfast_names", "insert into holdfast_events", "update holdfast_messages", "commit"],
+    "settle": ["begin immediate", "delete from holdfast_messages", "insert into holdfast_events", "commit"],
+}
+"""As before there were groups, but for columns: the claim reads `laned` and `throttled_until` of the queue and `extra` of the message,
+the put tests `laned`, the settlement `tied`."""
+
+ASKED_OF_REDIS = {
+    "put": ["evalsha 1", "hmget 2", "hset 1", "mget 2", "pubsub 1", "time 1", "xadd 1", "zadd 1"],
+    "claim": ["evalsha 1", "hmget 2", "hset 1", "mget 2", "pubsub 1", "time 1", "xadd 1", "zadd 1", "zlexcount 2", "zrange 1", "zrem 1"],
+    "settle": ["evalsha 1", "hdel 1", "hmget 1", "mget 2", "pubsub 1", "time 1", "xadd 1", "zrem 1"],
+}
+"""But for `set`: what is remembered of the clock is not written each time."""
+
+
+def acts(store: Store) -> dict[str, Callable[[], object]]:
+    def claim() -> None:
+        (message,) = store.execute(Claim("jobs", "w", 600.0)).messages
+        held.append(message.receipt)
+
+    held: list[Any] = []
+    return {
+        "put": lambda: store.execute(Put("jobs", [Item("a", Raw(b"1"))])),
+        "claim": claim,
+        "settle": lambda: store.execute(Settle([held[0]])),
+    }
+
+
+def recorded(store: Store, record: Record) -> dict[str, list[str]]:
+    """What a put, a claim and a settlement ask for once the queue is known."""
+    for act in acts(store).values():
+        act()
+    return {name: record(act) for name, act in acts(store).items()}
+
+
+def statements_of(store: SqliteStore) -> Record:
+    def record(act: Callable[[], object]) -> list[str]:
+        traced: list[str] = []
+        connection = store._writer.connection
+        connection.set_trace_callback(traced.append)
+        act()
+        connection.set_trace_callback(None)
+        # What has triggers is traced once more when they have run.
+        return [word(text) for place, text in enumerate(traced) if place == 0 or text != traced[place - 1]]
+
+    return record
+
+
+def word(statement: str) -> str:
+    """What a statement does, and to which table first."""
+    text = re.sub(r"--[^\n]*\n", "", statement)
+    found = re.match(r"\s*(insert into|delete from|update) (\w+)", text)
+    if found is not None:
+        return f"{found[1]} {found[2]}"
+    table = re.search(r"\n?from (\w+) as s", text)
+    return text.strip() if table is None else f"select from {table[1]}"
+
+
+def test_plain_commands_ask_sqlite_what_they_asked_before(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "store.db", durability="process")
+    assert recorded(store, statements_of(store)) == ASKED_OF_SQLITE
+    store.close()
+
+
+def test_control_a_plain_claim_that_asks_more_is_noticed_on_sqlite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = SqliteStore(tmp_path / "store.db", durability="process")
+    execute: Any = store.execute
+
+    def look_and_execute(command: Any) -> Any:
+        if isinstance(command, Claim):
+            store._writer.connection.execute(SQL["lane"], ("jobs", ""))
+        return execute(command)
+
+    monkeypatch.setattr(store, "execute", look_and_execute)
+    assert recorded(store, statements_of(store)) != ASKED_OF_SQLITE
+    store.close()
+
+
+def calls_of(server: redis.Redis) -> Record:
+    def stats() -> dict[str, int]:
+        return {name.removeprefix("cmdstat_"): one["calls"] for name, one in server.info("commandstats").items()}
+
+    def record(act: Callable[[], object]) -> list[str]:
+        before = stats()
+        act()
+        used = {name: count - before.get(name, 0) for name, count in stats().items() if name not in ("info", "set")}
+        return sorted(f"{name} {count}" for name, count in used.items() if count)
+
+    return record
+
+
+def test_plain_commands_ask_redis_what_they_asked_before() -> None:
+    url = own_redis_url()
+    store = connect(url)
+    server = redis.Redis.from_url(re.sub(r"\?.*", "", url).replace("redis+", ""), decode_responses=True)
+    assert recorded(store, calls_of(server)) == ASKED_OF_REDIS
+    store.close()
+
+
+def serve(store: Store) -> None:
+    for act in acts(store).values():
+        act()
+    store.execute(Put("jobs", [Item(f"m{number}", Raw(b"1")) for number in range(10)]))
+    messages = store.execute(Claim("jobs", "w", 600.0, 10)).messages
+    assert len(messages) == 10
+    store.execute(Settle([message.receipt for message in messages[:5]]))
+    store.execute(Settle([message.receipt for message in messages[5:]], "ready"))
+
+
+def asks_for_lanes(url: str) -> bool:
+    """Whether somebody who serves a plain queue waits for who has the table of groups for itself."""
+    store = PostgresStore(url)
+    serve(store)  # A new session opens the table once, to know the type of its rows.
+    assert store.execute(Move("jobs", "gone", state="ready")).ids
+    with psycopg.connect(store.address.conninfo) as owner, psycopg.connect(store.address.conninfo, autocommit=True) as watch:
+        owner.execute("select set_config('search_path', quote_ident(%s), true)", (store.address.schema,))
+        owner.execute("lock table lanes in access exclusive mode")
+        with ThreadPoolExecutor(1) as pool:
+            serving = pool.submit(serve, store)
+            waits = somebody_waits(watch, serving.done)
+            owner.rollback()
+            serving.result(30)
+    store.close()
+    return waits
+
+
+def test_nothing_reads_the_table_of_groups_for_a_plain_queue_on_postgresql() -> None:
+    assert not asks_for_lanes(own_postgres_url())
+
+
+def test_control_a_plain_claim_that_looks_at_groups_is_noticed_on_postgresql() -> None:
+    url = own_postgres_url()
+    with broken(url, r"(?s)(function fast_claim\w*\(.*?\nbegin\n)", r"\1  perform from lanes where queue = of_queue;\n"):
+        assert asks_for_lanes(url)
+
+
+def without_lanes_on_sqlite(store: SqliteStore) -> None:
+    store._writer.connection.execute("alter table holdfast_lanes rename to gone")
+    serve(store)
+
+
+def test_sqlite_serves_plain_queues_without_the_table_of_groups(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "store.db", durability="process")
+    store.execute(Configure("queue", "jobs"))
+    without_lanes_on_sqlite(store)
+    store.close()
