@@ -57,6 +57,14 @@ def test_an_unknown_command_is_refused() -> None:
     assert holdfast("no-such-noun").returncode == 2
 
 
+def test_help_imports_nothing_that_takes_long() -> None:
+    """The list of commands needs no store, no server, no table: its time is that of typer alone. `make verify` measures it."""
+    answer = run("-X", "importtime", "-c", "from holdfast.cli import main; main()", "--help")
+    imported = {line.rsplit("|", 1)[-1].strip() for line in answer.stderr.splitlines()}
+    assert "typer" in imported
+    assert not imported & {"rich", "asyncio", "sqlite3", "holdfast.stores.sqlite.store", "holdfast.server.app", "holdfast.workers.orders"}
+
+
 def test_importing_the_package_imports_no_extra() -> None:
     answer = run("-c", f"import holdfast, sys; print(sorted(set({EXTRAS!r}) & set(sys.modules)))")
     assert answer.stdout == "[]\n"

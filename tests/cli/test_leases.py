@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from msgspec import json
 
-from holdfast import ControlPlaneClient, Lock
+from holdfast import ControlPlaneClient, Dict, Lock
 from holdfast.stores.sqlite.store import SqliteStore
 from tests.cli.running import holdfast
 from tests.sentinel_databases import until
@@ -64,6 +64,24 @@ def test_a_lock_that_is_not_free_in_time_is_exit_code_three_and_nothing_runs(url
         assert (ran.exit_code, (tmp_path / "ran").exists()) == (3, False)
         shown = json.decode(holdfast("lock", "show", "report", "--json", f"--url={url}").stdout)
         assert shown["holder"] == "other"
+
+
+def test_a_prefix_is_looked_for_in_the_store_and_not_among_the_first_names(url: str) -> None:
+    with ControlPlaneClient(url) as client:
+        for name in ("a-1", "a-2", "b-1", "b-2"):
+            Lock(name, lease_s=600, client=client).acquire()
+        Dict[int].create("settings", client=client).acquire_lease("b-3", lease_s=600)
+
+    def listed(*arguments: str) -> list[tuple[str, str]]:
+        found = json.decode(holdfast("lock", "ls", *arguments, "--json", f"--url={url}").stdout)
+        return [(one["name"], one["kind"]) for one in found]
+
+    assert listed("b-", "--limit=2") == [("b-1", "lock"), ("b-2", "lock")]
+    assert listed("b-", "--limit=1") == [("b-1", "lock")]
+    assert listed("b-", "--kind=election") == []
+    assert listed("--kind=lock", "--limit=3") == [("a-1", "lock"), ("a-2", "lock"), ("b-1", "lock")]
+    assert [name for name, _ in listed("b-", "--dict=settings")] == ["b-3"]
+    assert listed("c", "--dict=settings") == []
 
 
 def test_a_program_that_there_is_not_is_exit_code_127(url: str) -> None:

@@ -64,6 +64,45 @@ def test_a_failure_makes_a_dead_letter_that_is_found_explained_and_redriven(url:
     assert decoded("queue", "cancel", "mail", put["id"], url)["count"] == 1
 
 
+@pytest.fixture
+def letters(url: str) -> str:
+    """Three dead letters, of two groups, with two kinds of errors."""
+    with ControlPlaneClient(url.removeprefix("--url=")) as client:
+        mail = Queue[Any].create("mail", client=client)
+        for to, group, error in (("ann", "a", "OSError: no route"), ("bob", "b", "OSError: down"), ("eve", "b", "KeyError: 'no route'")):
+            mail.put({"to": to}, group=group, max_attempts=1)
+            claim = mail.claim()
+            assert claim is not None
+            claim.fail(error=error)
+    return url
+
+
+FOUND = {
+    "--error-class=OSError": ["ann", "bob"],
+    "--error=no route": ["ann", "eve"],
+    "--value=eve": ["eve"],
+    "--group=b": ["bob", "eve"],
+    "--newer-than=1h": ["ann", "bob", "eve"],
+    "--older-than=1h": [],
+}
+
+
+@pytest.mark.parametrize("option", FOUND)
+def test_messages_are_found_redriven_and_removed_by_what_the_options_say(letters: str, option: str) -> None:
+    expected = FOUND[option]
+    assert [one["value"]["to"] for one in decoded("queue", "dead", "mail", option, letters)] == expected
+    assert [one["value"]["to"] for one in decoded("queue", "browse", "mail", "--state=dead", option, letters)] == expected
+    assert decoded("queue", "redrive", "mail", option, letters)["count"] == len(expected)
+    left = "--state=dead" if option.startswith("--error") or not expected else "--state=ready"
+    found = decoded("queue", "cancel", "mail", left, option, letters)["count"]
+    assert found == (0 if left == "--state=dead" else len(expected))
+
+
+def test_a_message_is_put_into_a_group(url: str) -> None:
+    put = decoded("queue", "put", "mail", "1", "--group=acme", url)
+    assert [one["id"] for one in decoded("queue", "browse", "mail", "--group=acme", url)] == [put["id"]]
+
+
 def test_lines_of_the_standard_input_are_put_in_order(url: str) -> None:
     lines = "".join(f'{{"n": {number}}}\n' for number in range(2_500))
     command = [sys.executable, "-c", "from holdfast.cli import main; main()", "queue", "put", "bulk", "--json", url]

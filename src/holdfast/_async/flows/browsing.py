@@ -1,10 +1,13 @@
 """Reads the messages of a queue page by page, and moves many of them."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 
 from holdfast.commands import Browse, Browsed, Filter, Move, Moved, Settle
 from holdfast.records import State
 from holdfast.stores import AsyncStore
+
+OnProgress = Callable[[int], object]
+"""Is told how many were moved so far."""
 
 PAGE = 1_000
 EVERY = Filter()
@@ -19,14 +22,16 @@ async def pages(store: AsyncStore, queue: str, state: State, which: Filter = EVE
         yield page
 
 
-async def move_all(store: AsyncStore, move: Move) -> Moved:
-    """Move the messages that a move without limit names, a page at a time."""
+async def move_all(store: AsyncStore, move: Move, on_progress: OnProgress | None = None) -> Moved:
+    """Move the messages that a move without limit names, a page at a time; tell after each how many were moved so far."""
     if move.ids is not None:
         return await _move(store, move, move.ids, 0)
     all_moved = Moved([], {})
     async for page in pages(store, move.queue, move.state, move.which):
         moved = await _move(store, move, [message.id for message in page.messages], len(all_moved.ids))
         all_moved = Moved(all_moved.ids + moved.ids, all_moved.kept | moved.kept)
+        if on_progress is not None:
+            on_progress(len(all_moved.ids))
     return all_moved
 
 

@@ -6,6 +6,7 @@ from typing import Unpack
 from msgspec.structs import replace
 
 from holdfast._async.flows import browsing
+from holdfast._async.flows.browsing import OnProgress
 from holdfast._async.flows.explaining import explain_message
 from holdfast._async.flows.rating import queue_rates
 from holdfast._async.flows.watching import watch
@@ -127,13 +128,17 @@ class AsyncQueueAdministration(AsyncQueueGroups):
         prefix: str | tuple[Hashable, ...] | None = None,
         label: str | None = None,
         group: str | None = None,
+        on_progress: OnProgress | None = None,
         **where: Unpack[Where],
     ) -> QueueResponse:
-        """Remove messages that are not claimed, by id, or all of one state that a filter finds; the answer counts them."""
+        """Remove messages that are not claimed, by id, or all of one state that a filter finds; the answer counts them.
+
+        What a filter finds is removed in steps of 1,000; after each `on_progress` is called with how many are removed so far.
+        """
         which = Filter(older_than_s, error_contains, _beginning(prefix), label, group, newer_than_s, error_class, value_contains)
         if ids is None and which == Filter():
             raise ValueError("cancel needs ids or a filter: clear() empties the queue")
-        return await self._move(self._store(**where), Move(self.name, "gone", _ids(ids), state, which))
+        return await self._move(self._store(**where), Move(self.name, "gone", _ids(ids), state, which), on_progress)
 
     async def dead_letters(
         self,
@@ -179,12 +184,13 @@ class AsyncQueueAdministration(AsyncQueueGroups):
         value_contains: str | None = None,
         label: str | None = None,
         group: str | None = None,
+        on_progress: OnProgress | None = None,
         **where: Unpack[Where],
     ) -> QueueResponse:
         """Give dead letters another chance, all or those named: same id, to the back of the line, a fresh budget.
 
         `rate_per_s` spaces them out from `delay_s` on. With `to=`, the name of another queue, this one is a dead-letter queue: its waiting
-        messages go there.
+        messages go there. Those not named by id go in steps of 1,000, as `cancel` removes them.
 
         Newer work of the same key comes first: a message stays where it is while another one of its key waits or is claimed in the queue
         it would go to, or while its id is taken there. The response counts those that went; `kept` names the others.
@@ -201,7 +207,7 @@ class AsyncQueueAdministration(AsyncQueueGroups):
             delay_s=delay_s,
             spacing_s=0.0 if rate_per_s is None else 1 / rate_per_s,
         )
-        return await self._move(self._store(**where), move)
+        return await self._move(self._store(**where), move, on_progress)
 
     async def prune_dead_letters(self, older_than_s: float, **where: Unpack[Where]) -> QueueResponse:
         """Remove the messages that have been dead for longer; the answer counts them."""
@@ -236,8 +242,8 @@ class AsyncQueueAdministration(AsyncQueueGroups):
             snapshot=snapshot,
         )
 
-    async def _move(self, store: AsyncStore, move: Move) -> QueueResponse:
-        moved = await browsing.move_all(store, move)
+    async def _move(self, store: AsyncStore, move: Move, on_progress: OnProgress | None = None) -> QueueResponse:
+        moved = await browsing.move_all(store, move, on_progress)
         return QueueResponse(len(moved.ids), kept=moved.kept)
 
     def _seen(self, page: Browsed, store: AsyncStore) -> list[QueueMessage]:

@@ -1,11 +1,14 @@
 # Generated from src/holdfast/_async/flows/browsing.py by tools/unasync.py; do not edit.
 """Reads the messages of a queue page by page, and moves many of them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from holdfast.commands import Browse, Browsed, Filter, Move, Moved, Settle
 from holdfast.records import State
 from holdfast.stores import Store
+
+OnProgress = Callable[[int], object]
+"""Is told how many were moved so far."""
 
 PAGE = 1_000
 EVERY = Filter()
@@ -20,14 +23,16 @@ def pages(store: Store, queue: str, state: State, which: Filter = EVERY) -> Iter
         yield page
 
 
-def move_all(store: Store, move: Move) -> Moved:
-    """Move the messages that a move without limit names, a page at a time."""
+def move_all(store: Store, move: Move, on_progress: OnProgress | None = None) -> Moved:
+    """Move the messages that a move without limit names, a page at a time; tell after each how many were moved so far."""
     if move.ids is not None:
         return _move(store, move, move.ids, 0)
     all_moved = Moved([], {})
     for page in pages(store, move.queue, move.state, move.which):
         moved = _move(store, move, [message.id for message in page.messages], len(all_moved.ids))
         all_moved = Moved(all_moved.ids + moved.ids, all_moved.kept | moved.kept)
+        if on_progress is not None:
+            on_progress(len(all_moved.ids))
     return all_moved
 
 

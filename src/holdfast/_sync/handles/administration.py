@@ -7,6 +7,7 @@ from typing import Unpack
 from msgspec.structs import replace
 
 from holdfast._sync.flows import browsing
+from holdfast._sync.flows.browsing import OnProgress
 from holdfast._sync.flows.explaining import explain_message
 from holdfast._sync.flows.rating import queue_rates
 from holdfast._sync.flows.watching import watch
@@ -128,13 +129,17 @@ class QueueAdministration(QueueGroups):
         prefix: str | tuple[Hashable, ...] | None = None,
         label: str | None = None,
         group: str | None = None,
+        on_progress: OnProgress | None = None,
         **where: Unpack[Where],
     ) -> QueueResponse:
-        """Remove messages that are not claimed, by id, or all of one state that a filter finds; the answer counts them."""
+        """Remove messages that are not claimed, by id, or all of one state that a filter finds; the answer counts them.
+
+        What a filter finds is removed in steps of 1,000; after each `on_progress` is called with how many are removed so far.
+        """
         which = Filter(older_than_s, error_contains, _beginning(prefix), label, group, newer_than_s, error_class, value_contains)
         if ids is None and which == Filter():
             raise ValueError("cancel needs ids or a filter: clear() empties the queue")
-        return self._move(self._store(**where), Move(self.name, "gone", _ids(ids), state, which))
+        return self._move(self._store(**where), Move(self.name, "gone", _ids(ids), state, which), on_progress)
 
     def dead_letters(
         self,
@@ -180,12 +185,13 @@ class QueueAdministration(QueueGroups):
         value_contains: str | None = None,
         label: str | None = None,
         group: str | None = None,
+        on_progress: OnProgress | None = None,
         **where: Unpack[Where],
     ) -> QueueResponse:
         """Give dead letters another chance, all or those named: same id, to the back of the line, a fresh budget.
 
         `rate_per_s` spaces them out from `delay_s` on. With `to=`, the name of another queue, this one is a dead-letter queue: its waiting
-        messages go there.
+        messages go there. Those not named by id go in steps of 1,000, as `cancel` removes them.
 
         Newer work of the same key comes first: a message stays where it is while another one of its key waits or is claimed in the queue
         it would go to, or while its id is taken there. The response counts those that went; `kept` names the others.
@@ -202,7 +208,7 @@ class QueueAdministration(QueueGroups):
             delay_s=delay_s,
             spacing_s=0.0 if rate_per_s is None else 1 / rate_per_s,
         )
-        return self._move(self._store(**where), move)
+        return self._move(self._store(**where), move, on_progress)
 
     def prune_dead_letters(self, older_than_s: float, **where: Unpack[Where]) -> QueueResponse:
         """Remove the messages that have been dead for longer; the answer counts them."""
@@ -237,8 +243,8 @@ class QueueAdministration(QueueGroups):
             snapshot=snapshot,
         )
 
-    def _move(self, store: Store, move: Move) -> QueueResponse:
-        moved = browsing.move_all(store, move)
+    def _move(self, store: Store, move: Move, on_progress: OnProgress | None = None) -> QueueResponse:
+        moved = browsing.move_all(store, move, on_progress)
         return QueueResponse(len(moved.ids), kept=moved.kept)
 
     def _seen(self, page: Browsed, store: Store) -> list[QueueMessage]:

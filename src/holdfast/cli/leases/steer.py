@@ -1,6 +1,8 @@
 """The commands `holdfast lock ls` and `lock break`."""
 
-from typing import Annotated, Any, Literal
+from collections.abc import Iterator
+from itertools import islice
+from typing import Annotated, Any, Literal, get_args
 
 import typer
 
@@ -8,9 +10,11 @@ from holdfast.cli.commands import NOTHING
 from holdfast.cli.opening import AsJson, StoreUrl, connected
 from holdfast.cli.queue.messages import as_data
 from holdfast.cli.showing import moment, print_result, shown
+from holdfast.codec import encode_key, key_prefix
 from holdfast.wording import counted
 
 Kind = Literal["lock", "election", "semaphore", "rwlock"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
 
 
 def list_(
@@ -26,8 +30,8 @@ def list_(
     from holdfast._sync.flows.listing import held_leases
 
     with connected(url) as client:
-        found = held_leases(client.store, dict_, "", limit)
-    found = [one for one in found if str(one.name).startswith(prefix) and kind in (None, one.kind)]
+        pages = (held_leases(client.store, dict_, beginning, limit) for beginning in _beginnings(prefix, kind, of_dict=dict_ is not None))
+        found = list(islice((one for page in pages for one in page), limit))
     rows = [
         (str(one.name), one.kind or "key", held.holder, str(held.token), _at(held.since), _at(held.until), _line(one))
         for one in found
@@ -54,7 +58,6 @@ def break_(
     renewal, or where it shows its token.
     """
     from holdfast._sync.flows.listing import break_lease
-    from holdfast.codec import encode_key
 
     if not yes:
         typer.confirm(f"Take {name} from its holder?", abort=True, err=True)
@@ -66,6 +69,17 @@ def break_(
     print_result({"broken": as_data(broken)}, text, as_json=as_json)
     if not broken:
         raise typer.Exit(NOTHING)
+
+
+def _beginnings(prefix: str, kind: Kind | None, *, of_dict: bool) -> Iterator[str]:
+    """What the stored names begin with; those of locks and so on have the kind before the name."""
+    if of_dict:
+        yield key_prefix(prefix) if prefix else ""
+    elif prefix or kind is not None:
+        for each in KINDS if kind is None else (kind,):
+            yield key_prefix((each,)) + key_prefix(prefix)
+    else:
+        yield ""
 
 
 def _at(when: Any) -> str:

@@ -6,7 +6,22 @@ import typer
 
 from holdfast.cli.commands import NOTHING
 from holdfast.cli.opening import AlwaysJson, AsJson, StoreUrl, connected
-from holdfast.cli.queue.messages import ErrorContains, Label, Limit, OlderThan, Prefix, QueueName, age_s, as_data, line, table
+from holdfast.cli.queue.messages import (
+    ErrorClass,
+    ErrorContains,
+    Group,
+    Label,
+    Limit,
+    NewerThan,
+    OlderThan,
+    Prefix,
+    QueueName,
+    ValueContains,
+    as_data,
+    line,
+    narrowed,
+    table,
+)
 from holdfast.cli.queue_counts import queue_counts
 from holdfast.cli.showing import print_result, shown
 
@@ -76,9 +91,13 @@ def browse(
     *,
     state: Annotated[Literal["ready", "leased", "dead", "buffered"], typer.Option(help="The state of the messages.")] = "ready",
     older_than: OlderThan = None,
+    newer_than: NewerThan = None,
     error: ErrorContains = None,
+    error_class: ErrorClass = None,
+    value: ValueContains = None,
     key_prefix: Prefix = None,
     label: Label = None,
+    group: Group = None,
     limit: Limit = 100,
     url: StoreUrl = None,
     as_json: AsJson = False,
@@ -87,9 +106,10 @@ def browse(
     from holdfast import Queue
 
     with connected(url) as client:
-        found = Queue.from_name(queue, client=client).browse(
-            state=state, older_than_s=age_s(older_than), error_contains=error, prefix=key_prefix, label=label, limit=limit
+        which = narrowed(
+            older_than=older_than, newer_than=newer_than, error=error, error_class=error_class, value=value, label=label, group=group
         )
+        found = Queue.from_name(queue, client=client).browse(state=state, prefix=key_prefix, limit=limit, **which)
     print_result(as_data(found), table(found), as_json=as_json)
 
 
@@ -97,14 +117,25 @@ def dead(
     queue: QueueName,
     *,
     older_than: OlderThan = None,
+    newer_than: NewerThan = None,
     error: ErrorContains = None,
+    error_class: ErrorClass = None,
+    value: ValueContains = None,
     label: Label = None,
+    group: Group = None,
     limit: Limit = 100,
     url: StoreUrl = None,
     as_json: AsJson = False,
 ) -> None:
     """Show dead letters, the longest dead first."""
-    browse(queue, state="dead", older_than=older_than, error=error, label=label, limit=limit, url=url, as_json=as_json)
+    from holdfast import Queue
+
+    with connected(url) as client:
+        which = narrowed(
+            older_than=older_than, newer_than=newer_than, error=error, error_class=error_class, value=value, label=label, group=group
+        )
+        found = Queue.from_name(queue, client=client).dead_letters(limit=limit, **which)
+    print_result(as_data(found), table(found), as_json=as_json)
 
 
 def explain(

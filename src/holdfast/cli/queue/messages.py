@@ -1,7 +1,7 @@
 """Messages as the command line shows them, and the options by which they are found."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypedDict
 
 import typer
 from msgspec import json, to_builtins
@@ -16,18 +16,56 @@ QueueName = Annotated[str, typer.Argument(metavar="QUEUE", help="The name of the
 OlderThan = Annotated[
     str | None, typer.Option("--older-than", help="Only those that are older, as in 90s, 15m, 12h or 30d; dead ones since their burial.")
 ]
+NewerThan = Annotated[str | None, typer.Option("--newer-than", help="Only those that are newer, counted in the same way.")]
 ErrorContains = Annotated[str | None, typer.Option("--error", help="Only those whose last error contains this text.")]
+ErrorClass = Annotated[str | None, typer.Option("--error-class", help="Only those whose last error is this up to its first colon.")]
+ValueContains = Annotated[str | None, typer.Option("--value", help="Only those whose value, as JSON, contains this text.")]
 Prefix = Annotated[str | None, typer.Option("--key-prefix", help="Only those whose key, a text, begins so.")]
 Label = Annotated[str | None, typer.Option("--label", help="Only those with this label.")]
+Group = Annotated[str | None, typer.Option("--group", help="Only those of this group; '' is those without one.")]
 Limit = Annotated[int, typer.Option("-n", "--limit", min=1, max=10_000, help="How many at most.")]
 
 WIDTH = 60
 """Longer values and errors are cut in tables; JSON has all of them."""
 
 
-def age_s(older_than: str | None) -> float | None:
+def age_s(age: str | None) -> float | None:
     """The age that was given, in seconds."""
-    return None if older_than is None else seconds_of(older_than)
+    return None if age is None else seconds_of(age)
+
+
+class Narrowed(TypedDict):
+    """Which messages are meant, as the methods of a queue take it."""
+
+    older_than_s: float | None
+    newer_than_s: float | None
+    error_contains: str | None
+    error_class: str | None
+    value_contains: str | None
+    label: str | None
+    group: str | None
+
+
+def narrowed(
+    *,
+    older_than: str | None,
+    newer_than: str | None,
+    error: str | None,
+    error_class: str | None,
+    value: str | None,
+    label: str | None,
+    group: str | None,
+) -> Narrowed:
+    """What the options say about the messages that are meant."""
+    return {
+        "older_than_s": age_s(older_than),
+        "newer_than_s": age_s(newer_than),
+        "error_contains": error,
+        "error_class": error_class,
+        "value_contains": value,
+        "label": label,
+        "group": group,
+    }
 
 
 def as_data(value: Any) -> Any:

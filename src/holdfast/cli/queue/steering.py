@@ -5,7 +5,20 @@ from typing import Annotated
 import typer
 
 from holdfast.cli.opening import AsJson, StoreUrl, connected
-from holdfast.cli.queue.messages import ErrorContains, Label, OlderThan, Prefix, QueueName, age_s, as_data
+from holdfast.cli.progress import progress_bar
+from holdfast.cli.queue.messages import (
+    ErrorClass,
+    ErrorContains,
+    Group,
+    Label,
+    NewerThan,
+    OlderThan,
+    Prefix,
+    QueueName,
+    ValueContains,
+    as_data,
+    narrowed,
+)
 from holdfast.cli.showing import print_result
 from holdfast.wording import counted
 
@@ -37,18 +50,23 @@ def redrive(
     to: Annotated[str | None, typer.Option("--to-queue", help="The queue is a dead-letter queue: its messages go to this one.")] = None,
     rate_per_s: Annotated[float | None, typer.Option(help="Space them out: so many are due per second.")] = None,
     older_than: OlderThan = None,
+    newer_than: NewerThan = None,
     error: ErrorContains = None,
+    error_class: ErrorClass = None,
+    value: ValueContains = None,
     label: Label = None,
+    group: Group = None,
     url: StoreUrl = None,
     as_json: AsJson = False,
 ) -> None:
-    """Give dead letters another chance: those named, or all that the options find, or all."""
+    """Give dead letters another chance: those named, or all that the options find, or all; in steps of 1,000."""
     from holdfast import Queue
 
-    with connected(url) as client:
-        done = Queue.from_name(queue, client=client).redrive(
-            ids or None, to=to, rate_per_s=rate_per_s, older_than_s=age_s(older_than), error_contains=error, label=label
-        )
+    which = narrowed(
+        older_than=older_than, newer_than=newer_than, error=error, error_class=error_class, value=value, label=label, group=group
+    )
+    with connected(url) as client, progress_bar("redriven", quiet=as_json) as show:
+        done = Queue.from_name(queue, client=client).redrive(ids or None, to=to, rate_per_s=rate_per_s, on_progress=show, **which)
     kept = f"; {counted(len(done.kept), 'message')} stayed, because newer work has the key or the id" if done.kept else ""
     print_result(as_data(done), f"{counted(done.count, 'message')} went back to the line{kept}.", as_json=as_json)
 
@@ -59,24 +77,25 @@ def cancel(
     *,
     state: Annotated[str, typer.Option(help="The state of those that the options find: ready, dead or buffered.")] = "ready",
     older_than: OlderThan = None,
+    newer_than: NewerThan = None,
     error: ErrorContains = None,
+    error_class: ErrorClass = None,
+    value: ValueContains = None,
     key_prefix: Prefix = None,
     label: Label = None,
+    group: Group = None,
     url: StoreUrl = None,
     as_json: AsJson = False,
 ) -> None:
-    """Remove messages that are not claimed: those named, or those that the options find."""
+    """Remove messages that are not claimed: those named, or those that the options find; in steps of 1,000."""
     from holdfast import Queue
 
-    with connected(url) as client:
-        done = Queue.from_name(queue, client=client).cancel(
-            ids or None,
-            state=state,  # type: ignore[arg-type]  # the command checks it
-            older_than_s=age_s(older_than),
-            error_contains=error,
-            prefix=key_prefix,
-            label=label,
-        )
+    which = narrowed(
+        older_than=older_than, newer_than=newer_than, error=error, error_class=error_class, value=value, label=label, group=group
+    )
+    with connected(url) as client, progress_bar("removed", quiet=as_json) as show:
+        handle = Queue.from_name(queue, client=client)
+        done = handle.cancel(ids or None, state=state, prefix=key_prefix, on_progress=show, **which)  # type: ignore[arg-type]  # the command checks the state
     print_result(as_data(done), f"{counted(done.count, 'message')} removed.", as_json=as_json)
 
 

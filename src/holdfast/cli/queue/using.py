@@ -38,6 +38,7 @@ def put(
     max_attempts: Annotated[int | None, typer.Option(help="After how many failures it is dead.")] = None,
     dead_letter_queue: Annotated[str | None, typer.Option(help="The queue that it goes to when it is dead.")] = None,
     label: Annotated[list[str] | None, typer.Option(help="A label to find it by; may be given several times.")] = None,
+    group: Annotated[str | None, typer.Option(help="The group whose limits, rate and order it follows.")] = None,
     url: StoreUrl = None,
     create_store: CreateStore = False,
     as_json: AsJson = False,
@@ -46,7 +47,7 @@ def put(
     from holdfast import Queue
 
     shared: Any = {"delay_s": delay_s, "priority": priority, "max_attempts": max_attempts, "dead_letter_queue": dead_letter_queue}
-    shared["labels"] = tuple(label or ())
+    shared |= {"labels": tuple(label or ()), "group": group}
     with connected(url, create=create_store) as client:
         handle: Queue[Any] = Queue.from_name(queue, client=client)
         if value is not None and value != "-":
