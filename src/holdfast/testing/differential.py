@@ -33,7 +33,7 @@ from holdfast.records import Receipt
 from holdfast.stores import Store
 from holdfast.stores.memory import MemoryStore
 from holdfast.testing.clock import FakeClock
-from holdfast.testing.everything import everything, plain
+from holdfast.testing.everything import everything, miscounts, plain
 from holdfast.testing.random_policies import RULED_MAKERS, TENANTS
 from holdfast.testing.randomness import BEYOND, BUSY, GRAVE, MAKERS, PLAIN, QUEUES, World, named
 
@@ -145,6 +145,9 @@ class Twins:
         for (_, one), (_, other) in pairwise(known):
             if other <= one:
                 raise Diverged(self._told(f"numbers are not in the order in which the memory store gave them out: {one}, then {other}"))
+        wrong = miscounts(self._oracle, QUEUES)
+        if wrong:
+            raise Diverged(self._told(f"the memory store, with which counts are compared, miscounts: {wrong[0]}"))
 
     def close(self) -> None:
         self._oracle.close()

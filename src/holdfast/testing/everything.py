@@ -1,6 +1,7 @@
 """All that can be seen of a store, in a form that can be compared."""
 
 import re
+from collections.abc import Iterable
 from typing import Any
 
 from msgspec import Raw, Struct, json
@@ -62,3 +63,28 @@ def everything(store: Store) -> dict[str, Any]:
         # When a store notices that an entry is past its time is its own affair.
         seen[f"events of {topic}"] = plain([event for event in events if not (event.event == "expired" and topic.startswith("dict:"))])
     return seen
+
+
+def miscounts(store: Store, queues: Iterable[str]) -> list[str]:
+    """Where a store that nobody writes to counts otherwise than its messages are; a sentence each."""
+    found = list[str]()
+    for queue in queues:
+        stats, seen = store.execute(Count(queue)), {state: _how_many(store, queue, state) for state in STATES}
+        pairs = {
+            # A lease may end between the two.
+            "in line or claimed": (stats.ready + stats.delayed + stats.leased, seen["ready"] + seen["leased"]),
+            "behind others": (stats.buffered, seen["buffered"]),
+            "dead": (stats.dead, seen["dead"]),
+            "done": (stats.done, seen["done"]),
+        }
+        found += [f"queue {queue!r} counts {ours:,} {what} and has {theirs:,}" for what, (ours, theirs) in pairs.items() if ours != theirs]
+    return found
+
+
+def _how_many(store: Store, queue: str, state: State) -> int:
+    page = store.execute(Browse(queue, state=state, limit=1_000))
+    count = len(page.messages)
+    while page.after is not None:
+        page = store.execute(Browse(queue, state=state, after=page.after, limit=1_000))
+        count += len(page.messages)
+    return count

@@ -12,7 +12,7 @@ from holdfast.commands.claim_line import SWEEP
 from holdfast.commands.events import RETAINED, RETAINED_S, RETRY_S
 from holdfast.commands.hints import ALL
 from holdfast.commands.putting import KEPT, Item
-from holdfast.commands.stats import HELD_SEEN
+from holdfast.commands.stats import HELD_SEEN, PART_SEEN
 from holdfast.policy_records import Policy
 from holdfast.records import HISTORY, NEVER, Message
 from holdfast.share_records import SHARED_HOLDER
@@ -22,14 +22,18 @@ SETTINGS: dict[str, str] = {
     "jit": "off",
     "enable_seqscan": "off",
     "enable_bitmapscan": "off",
+    "holdfast.counting": "by_triggers",
 }
 """Plans are made once, perhaps while the tables are empty, and must be those for full ones. A scan that is ruled out counts as dear enough
 to compile, so `jit` is off."""
 
+BY_HAND: tuple[str, str] = ("holdfast.counting", "by_hand")
+"""What the fast functions set: they say themselves what they change of the counts. See schema/0007.sql."""
+
 SESSION_SETTINGS: bytes = ", ".join(
     [
         "select set_config('search_path', quote_ident(%s), false), set_config('client_encoding', 'UTF8', false)",
-        *(f"set_config('{name}', '{value}', false)" for name, value in SETTINGS.items()),
+        *(f"set_config('{name}', '{value}', false)" for name, value in (SETTINGS | dict([BY_HAND])).items()),
     ]
 ).encode()
 """What fast functions set for themselves elsewhere, at a tenth of what a put costs the server; of the schema's name."""
@@ -68,6 +72,7 @@ READINGS: tuple[str, ...] = tuple(command.__name__ for command in get_args(AnyCo
 
 PLACEHOLDERS: dict[str, str] = {
     "settings": f"set search_path from current {set_in_function(SETTINGS)}",
+    "fast_settings": f"set search_path from current {set_in_function(SETTINGS | dict([BY_HAND]))}",
     "by_index": set_in_function(BY_INDEX),
     "message_columns": ", ".join(COLUMNS),
     "kept_columns": ", ".join(KEPT_COLUMNS),
@@ -93,6 +98,7 @@ PLACEHOLDERS: dict[str, str] = {
     "shared_holder": SHARED_HOLDER,
     "answer_bytes": str(ANSWER_BYTES),
     "held_seen": str(HELD_SEEN),
+    "part_seen": str(PART_SEEN),
     "history": str(HISTORY),
     "retained": str(RETAINED),
     "retained_s": str(RETAINED_S),
@@ -115,4 +121,4 @@ def _both(definition: re.Match[str]) -> str:
     if " {fast} " not in text:
         return text
     in_session = text.replace(f"function {definition[1]}(", f"function {definition[1]}_in_session(", 1).replace(" {fast} ", " ", 1)
-    return text.replace("{fast}", "{settings}", 1) + in_session
+    return text.replace("{fast}", "{fast_settings}", 1) + in_session

@@ -10,8 +10,7 @@ declare
   shared text := pg_advisory_xact_lock_shared(object_lock('queue', of_queue));
   now bigint := clock_us();
   rules integer;
-  is_plain boolean;
-  is_watched boolean;
+  is_plain boolean; is_watched boolean;
   ids text[]; keys text[]; of_groups text[];
   number bigint;
   answer text;
@@ -59,6 +58,7 @@ begin
   if ids is null then
     return claim_fully(command_id, of_queue, of_holder, lease_s, most, takes, expiry, budget, grave);
   end if;
+  with counted as (insert into shifts (queue, ready, leased) values (of_queue, -cardinality(ids), cardinality(ids)))
   insert into events (n, at, topic, event, data, command)
   values (
     number, now, 'queue:' || of_queue, 'claimed', told(ids, keys, told_groups(of_groups) || ',"holder":' || to_json(of_holder)),
@@ -69,7 +69,7 @@ begin
     perform wake('watch:queue:' || of_queue, {everyone});
   end if;
   if takes then
-    perform remove(of_queue, ids), promote(of_queue, keys, now), remember(command_id, now, '[' || answer || ']');
+    perform count_by('triggers'), remove(of_queue, ids), promote(of_queue, keys, now), count_by('hand'), remember(command_id, now, '[' || answer || ']');
   end if;
   return '{"messages":[' || answer || ']}';
 end

@@ -24,6 +24,7 @@ begin
     return null;
   end if;
   number := nextval('numbers');
+  insert into shifts (queue, ready) values (of_queue, cardinality(added));
   added_ids := array(select m.id from unnest(added) as m);
   keys := array(select m.key from unnest(added) as m);
   insert into events (n, at, topic, event, data, command)
@@ -69,6 +70,7 @@ begin
     exists (select from listeners as l where l.topic in ('queue:' || of_queue, 'watch:queue:' || of_queue) and l.until > clock_timestamp()),
     (select l.is_open from lanes as l where l.queue = of_queue and l.name = of_group)
   into is_awaited, is_open;
+  insert into shifts (queue, ready) values (of_queue, 1);
   perform keep_moment(now);
   if is_open is not true then
     woken := put_in_lane(settings_of(of_queue), of_group, 1, now, number);
@@ -101,6 +103,7 @@ begin
   if not found then
     return null;
   end if;
+  insert into shifts (queue, ready) values (s.name, 1);
   insert into events (n, at, topic, event, data, command)
   values (
     nextval('numbers'), now, 'queue:' || s.name, 'put',
@@ -177,10 +180,12 @@ begin
       return answer;
     end if;
   end if;
+  perform count_by('triggers');
   claimed := claim_ruled(s, of_holder, lease_s, most, takes, expiry, budget, grave, null, 0, now, command_id);
   if claimed.note is not null then
     perform remember(command_id, now, claimed.note);
   end if;
+  perform count_by('hand');
   return claimed.answer;
 end
 $$;
@@ -216,6 +221,7 @@ begin
   if m.number is null then
     return;
   end if;
+  insert into shifts (queue, ready, leased) values (s.name, -1, 1);
   insert into events (n, at, topic, event, data, command)
   values (
     m.number, now, 'queue:' || s.name, 'claimed',

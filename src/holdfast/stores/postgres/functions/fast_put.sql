@@ -9,8 +9,7 @@ language plpgsql {fast} as $$
 declare
   shared text := pg_advisory_xact_lock_shared(object_lock('queue', of_queue)); -- an assignment costs less than a statement
   now bigint := clock_us();
-  of_key text;
-  added text[];
+  of_key text; added text[];
   told_ids text[] := ids;
   answer text;
   is_awaited boolean;
@@ -36,6 +35,7 @@ begin
     told_ids := array(select i.id from unnest(ids) with ordinality as i (id, o) where i.id = any (added) order by i.o);
   end if;
   -- Who waits is looked at only now that the queue is shared: see is_settled.
+  with counted as (insert into shifts (queue, ready) values (of_queue, cardinality(added)))
   insert into events (n, at, topic, event, data, command)
   values (
     nextval('numbers'), now, 'queue:' || of_queue, 'put',

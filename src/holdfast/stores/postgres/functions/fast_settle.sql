@@ -24,8 +24,10 @@ begin
     from remove_held(of_queue, ids, tokens, now) as r;
   end if;
   if done_ids is null or cardinality(done_ids) < cardinality(ids) then
+    insert into shifts (queue, leased) values (of_queue, -coalesce(cardinality(done_ids), 0));
     return settle_rest(command_id, of_queue, ids, tokens, done_ids, done_keys, done_groups, of_lanes, now);
   end if;
+  with counted as (insert into shifts (queue, leased) values (of_queue, -cardinality(ids)))
   insert into events (n, at, topic, event, data, command)
   values (
     nextval('numbers'), now, 'queue:' || of_queue, 'settled',
@@ -39,7 +41,7 @@ begin
     perform wake('watch:queue:' || of_queue, {everyone});
   end if;
   if array_remove(done_keys, null) <> '{}' then
-    perform promote(of_queue, done_keys, now);
+    perform count_by('triggers'), promote(of_queue, done_keys, now), count_by('hand');
   end if;
   if of_lanes is not null then
     perform free_lanes(settings_of(of_queue), of_lanes, now, number);
@@ -71,7 +73,7 @@ begin
   end if;
   if done_ids is not null then
     perform append('queue:' || of_queue, 'settled', told_done(ids, done_ids, done_keys, done_groups), now);
-    perform promote(of_queue, done_keys, now), free_lanes(settings_of(of_queue), of_lanes, now, null);
+    perform count_by('triggers'), promote(of_queue, done_keys, now), count_by('hand'), free_lanes(settings_of(of_queue), of_lanes, now, null);
   end if;
   return remember(command_id, now, '{"held":' || array_to_json(held) || '}');
 end
@@ -188,6 +190,7 @@ begin
   if not are_all then
     return settle_fully(command, command_id, of_queue, ids, tokens);
   end if;
+  insert into shifts (queue, ready, leased) values (of_queue, cardinality(ids), -cardinality(ids));
   insert into events (n, at, topic, event, data, command)
   values (
     nextval('numbers'), now, 'queue:' || of_queue, 'settled',

@@ -292,6 +292,6 @@ begin
     last := of_topic;
   end loop;
   update meta set value = last where name = 'pruned';
-  perform forget_answers(young, 1000), expire_entries(now, 1000);
+  perform forget_answers(young, 1000), expire_entries(now, 1000), fold_shifts(10000);
 end
 $$;
