@@ -16,11 +16,10 @@ async def execute(store: Requests, send: Callable[..., Awaitable[Any]], command:
     store.refuse_if_closed()
     command.measure(store.limits)
     command = named(command)
-    request = store.request(command)
 
     async def attempt() -> R:
         store.refuse_if_closed()
-        return store.answer(command, await send(*request))
+        return store.answer(command, await send(*store.request(command)))
 
     try:
         return await retry_async(attempt, Tries(store.patience), store.pause_async)

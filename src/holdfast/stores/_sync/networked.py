@@ -17,11 +17,10 @@ def execute(store: Requests, send: Callable[..., Any], command: Command[R]) -> R
     store.refuse_if_closed()
     command.measure(store.limits)
     command = named(command)
-    request = store.request(command)
 
     def attempt() -> R:
         store.refuse_if_closed()
-        return store.answer(command, send(*request))
+        return store.answer(command, send(*store.request(command)))
 
     try:
         return retry(attempt, Tries(store.patience), store.pause)

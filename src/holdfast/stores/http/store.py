@@ -16,6 +16,7 @@ from holdfast.stores.http._sync.waiting import wait
 from holdfast.stores.http.address import Address
 from holdfast.stores.http.connections import Connections
 from holdfast.stores.http.listening import Listener
+from holdfast.stores.http.older_servers import LeftOut
 from holdfast.stores.http.protocol import ABOUT_PATH, PATHS, VERSION, WALL_OFFSET, About, decode_answer, encode_command
 from holdfast.stores.http.replies import Reply, body_of
 from holdfast.stores.networked import ConnectedRenewer, NetworkedStore
@@ -56,6 +57,7 @@ class HttpStore(NetworkedStore):
         self._about: About | None = None
         self._wall_offset_us: int | None = None
         self._tasks: AsyncHttpStore | None = None
+        self._left_out = LeftOut()
         self._begin()
         forks.look_after(self)
 
@@ -88,10 +90,14 @@ class HttpStore(NetworkedStore):
         return execute(self, self._connections.send, command)
 
     def request(self, command: Command[Any]) -> tuple[str, bytes]:
-        return PATHS[type(command)], encode_command(command)
+        return PATHS[type(command)], encode_command(self._left_out.without(command))
 
     def answer(self, command: Command[R], reply: Reply) -> R:
-        body = body_of(reply)
+        try:
+            body = body_of(reply)
+        except ValueError as error:
+            self._left_out.learn(error)
+            raise
         if (offset := reply.headers.get(WALL_OFFSET)) is not None:
             self._wall_offset_us = int(offset)
         answer: R = decode_answer(command, body)
