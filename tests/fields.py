@@ -108,7 +108,6 @@ COMMANDS: list[Any] = [
     Clear("queue", "other"),
     LowerFences("d"),
     Names("queue"),
-    Count("q"),
     Counts(),
     Groups("q"),
     Changes("queue:q"),
@@ -125,6 +124,7 @@ PARTS: list[tuple[Any, Callable[[Any], Command[Any]], tuple[str | int, ...]]] = 
     (Item("a", ONE, key="k", if_ready="postpone"), lambda item: Put("q", [item]), ("items", 0)),
     (Receipt("q", "a", 1), lambda receipt: Settle([receipt]), ("receipts", 0)),
     (Filter(error_contains="x"), lambda which: Browse("q", which=which), ("which",)),
+    (Filter(error_contains="x"), lambda which: Count("q", which), ("which",)),
     (Change("k", value=ONE), lambda change: Write("d", [change]), ("changes", 0)),
     (LeaseName(None, "k", "mine"), lambda name: Renew([name], 1.0), ("names", 0)),
 ]

@@ -34,6 +34,7 @@ def test_a_message_is_put_claimed_acknowledged_and_counted(url: str) -> None:
     assert (claimed["value"], claimed["key"], claimed["attempts"]) == ({"to": "ann"}, "ann", 1)
     assert "shell" in holdfast("queue", "browse", "mail", "--state=leased", url).stdout
     assert decoded("queue", "stats", "mail", url)["holders"] == {"shell": 1}
+    assert [decoded("queue", "stats", "mail", f"--label={label}", url)["leased"] for label in ("vip", "other")] == [1, 0]
     assert decoded("queue", "ack", claimed["claim_id"], url) == {"acknowledged": 1}
     (listed,) = decoded("queue", "ls", url)
     assert (listed["name"], listed["ready"], listed["leased"]) == ("mail", 0, 0)

@@ -59,6 +59,7 @@ CALLS: dict[str, tuple[Callable[..., Any], Callable[[Handles, dict[str, Any]], A
     "Queue.configure": (Queue.configure, lambda h, o: h.queue.configure(**o)),
     "Queue.throttle": (Queue.throttle, lambda h, o: h.queue.throttle(**{"delay_s": 0.0} | o)),
     "Queue.groups": (Queue.groups, lambda h, o: h.queue.groups(**o)),
+    "Queue.stats": (Queue.stats, lambda h, o: h.queue.stats(**o)),
     "Queue.rates": (Queue.rates, lambda h, o: h.queue.rates(**o)),
     "Queue.group_rates": (Queue.group_rates, lambda h, o: h.queue.group_rates(**o)),
     "Queue.put": (Queue.put, lambda h, o: h.queue.put(1, **o)),

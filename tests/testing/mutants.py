@@ -18,7 +18,7 @@ from holdfast.commands.dicts import Write
 from holdfast.commands.endings import Budget, Endings
 from holdfast.commands.fences import LowerFences
 from holdfast.commands.leases import Acquire, LeaseName, Release
-from holdfast.commands.moving import Move
+from holdfast.commands.moving import Count, Move
 from holdfast.commands.objects import Names
 from holdfast.commands.placement import Placement
 from holdfast.commands.putting import Put
@@ -197,12 +197,9 @@ async def whatever_is_cancelled(original: Any, face: Any, command: Any) -> Any:
 MUTANTS = [
     Mutant("lists all with the prefix", Names, "check", everything_with_the_prefix, "test_one_queue_is_asked_for_by_its_exact_name"),
     Mutant(
-        "leaves the default of a lease that it takes back",
-        Acquire,
-        "undo",
-        only_the_lease,
-        "test_taking_back_a_lease_takes_back_the_default_it_stored",
+        "counts all", Count, "_walked", lambda _, count, tx: tx.tally(count.queue), "test_what_a_filter_finds_is_counted_in_every_state"
     ),
+    Mutant("leaves the default of a lease", Acquire, "undo", only_the_lease, "test_taking_back_a_lease_takes_back_the_default_it_stored"),
     Mutant(
         "deletes what was there before a lease that it takes back",
         Acquire,

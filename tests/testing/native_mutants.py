@@ -87,6 +87,13 @@ SQL = [
         "test_a_claim_whose_lease_has_ended_is_lost_even_if_nobody_took_the_message",
     ),
     TextMutant("never finds an ended lease", r"until <= now", "until < 0", "test_a_message_whose_lease_has_ended_is_handed_out_again"),
+    TextMutant("counts all", r"is_counted\(which, m\)", "true", "test_what_a_filter_finds_is_counted_in_every_state"),
+    TextMutant(
+        "counts a dead letter's age from its put",
+        r"case when m\.state = 'dead' then m\.dead_at else m\.created_at end",
+        "m.created_at",
+        "test_a_filter_counts_ages_from_the_burial_of_the_dead_and_from_the_put_of_others",
+    ),
     TextMutant("knows no priorities", r"priority desc", "priority", "test_higher_priorities_come_first"),
     TextMutant("knows no delays", r"(m\.)?position <= now", "true", "test_a_delayed_message_is_not_handed_out_early"),
     TextMutant(
@@ -157,6 +164,7 @@ SQL = [
 
 LUA = [
     *lua_lane_mutants.MUTANTS,
+    TextMutant("counts all", r"next\(which\)", "false", "test_what_a_filter_finds_is_counted_in_every_state"),
     TextMutant(
         "forgets the rate that was left",
         r"math.max\(entry and entry.expires_at or now, now\) \+",

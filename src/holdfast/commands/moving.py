@@ -9,7 +9,6 @@ from msgspec.structs import force_setattr, replace
 from holdfast.codec import Limits, check_batch, check_name, keepable
 from holdfast.codec.fields import (
     DELAY_S,
-    GROUP,
     IDS,
     KEYS,
     LIMIT,
@@ -145,15 +144,12 @@ class Count(Command[Stats], frozen=True):
     verb: ClassVar[Verb] = "read"
     reads_only: ClassVar[bool] = True
     answer_type: ClassVar[Any] = Stats
-    checked: ClassVar[tuple[Field, ...]] = (GROUP,)
 
     queue: str
-    group: str | None = None
-    """Only the messages of one group; "" stands for those without."""
+    which: Filter = Filter()
 
     def __post_init__(self) -> None:
         check_name(self.queue, "queue")
-        check_fields(self, self.checked)
 
     def named(self, names: Renamer) -> Self:
         return renamed(self, queue=names.object("queue", self.queue, self.verb))
@@ -163,11 +159,11 @@ class Count(Command[Stats], frozen=True):
         return COUNTED
 
     def check(self, tx: Transaction) -> Stats:
-        return tx.tally(self.queue).stats(tx.now) if self.group is None else self._of_group(tx, Filter(group=self.group)).stats(tx.now)
+        return (tx.tally(self.queue) if self.which == Filter() else self._walked(tx)).stats(tx.now)
 
-    def _of_group(self, tx: Transaction, which: Filter) -> Tally:
-        """By looking at every message: stores keep no counts of groups."""
-        return tally_of([message for state in STATES for message in tx.browse(self.queue, state, which, None, ALL)], tx.now)
+    def _walked(self, tx: Transaction) -> Tally:
+        """By looking at every message: stores keep no counts of what a filter finds."""
+        return tally_of((message for state in STATES for message in tx.browse(self.queue, state, self.which, None, ALL)), tx.now)
 
     def write(self, tx: Transaction, plan: Stats) -> Stats:
         del tx

@@ -1,12 +1,12 @@
 """Sizes, ages and holders of a queue."""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from msgspec import Struct
 
-from holdfast.records import Message, seconds_in
+from holdfast.records import NEVER, Message, seconds_in
 
 HELD_SEEN: Final = 1_000
 """So many claims are looked at for who holds them and since when."""
@@ -91,22 +91,30 @@ def size_of_part(total: int, part: Callable[[int], int], rest: Callable[[int], i
         bound *= 10
 
 
-def tally_of(messages: Sequence[Message], now: int) -> Tally:
-    """The same of these messages."""
-    counts = Counter(message.state for message in messages)
-    positions = [message.position for message in messages if message.state == "ready"]
-    held = [message for message in messages if message.held_at(now)]
+def tally_of(messages: Iterable[Message], now: int) -> Tally:
+    """The same of these messages, of which no more than one is kept at a time."""
+    counts, holders = Counter[str](), Counter[str]()
+    delayed, since, firsts = 0, 0, dict[str, int]()
+    for message in messages:
+        state = "held" if message.held_at(now) else message.state
+        moment = {"ready": message.position, "held": message.since, "dead": message.dead_at}.get(state)
+        counts[state] += 1
+        firsts[state] = min(firsts.get(state, NEVER), moment or 0)
+        delayed += state == "ready" and message.position > now
+        if state == "held":
+            holders[message.holder] += 1
+            since += message.since
     return Tally(
         ready=counts["ready"],
-        delayed=sum(position > now for position in positions),
-        first_position=min(positions, default=None),
+        delayed=delayed,
+        first_position=firsts.get("ready"),
         buffered=counts["buffered"],
-        leased=len(held),
-        ended=counts["leased"] - len(held),
-        first_since=min((message.since for message in held), default=None),
-        mean_since=sum(message.since for message in held) / len(held) if held else None,
+        leased=counts["held"],
+        ended=counts["leased"],
+        first_since=firsts.get("held"),
+        mean_since=since / counts["held"] if counts["held"] else None,
         dead=counts["dead"],
-        first_dead_at=min((message.dead_at or 0 for message in messages if message.state == "dead"), default=None),
-        holders=dict(Counter(message.holder for message in held)),
+        first_dead_at=firsts.get("dead"),
+        holders=dict(holders),
         done=counts["done"],
     )

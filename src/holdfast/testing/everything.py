@@ -7,7 +7,7 @@ from typing import Any
 from msgspec import Raw, Struct, json
 from msgspec.structs import astuple, replace
 
-from holdfast.commands import Browse, Changes, Count, Counts, Groups, Leases, Names, Read
+from holdfast.commands import Browse, Changes, Count, Counts, Filter, Groups, Leases, Names, Read
 from holdfast.commands.topics import queue_topic
 from holdfast.errors import HoldfastError
 from holdfast.records import Event, State
@@ -44,11 +44,12 @@ def everything(store: Store) -> dict[str, Any]:
     for queue in (*QUEUES, GRAVE, BUSY, "morgue", TENANTS):
         for state in STATES:
             seen[f"{state} messages of queue {queue}"] = plain(store.execute(Browse(queue, state=state, limit=10_000)).messages)
-        counted = store.execute(Count(queue))
-        average = counted.average_leased_s
-        # Moved off the middle between two thousandths, where the last bit of the sum decides.
-        rounded = None if average is None else round(average + 1e-7, 3)
-        seen[f"stats of {queue}"] = plain(replace(counted, average_leased_s=rounded))
+        for which in (Filter(), Filter(label="red")):
+            counted = store.execute(Count(queue, which))
+            average = counted.average_leased_s
+            # Moved off the middle between two thousandths, where the last bit of the sum decides.
+            rounded = None if average is None else round(average + 1e-7, 3)
+            seen[f"stats of {queue}, {which}"] = plain(replace(counted, average_leased_s=rounded))
     counts = store.execute(Counts(limit=10_000)).queues
     seen["every count"] = [(one.name, one.stats.total, one.stats.done, plain(one.stats.holders)) for one in counts]
     for name in (*DICTS, *RECENT):

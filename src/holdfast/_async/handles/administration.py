@@ -11,10 +11,11 @@ from holdfast._async.flows.explaining import explain_message
 from holdfast._async.flows.rating import queue_rates
 from holdfast._async.flows.watching import watch
 from holdfast._async.handles.groups import AsyncQueueGroups
+from holdfast.arguments.filter_options import FilterOptions, filter_of
 from holdfast.arguments.named_claims import ClaimLike
 from holdfast.arguments.options import show_options
 from holdfast.arguments.where import Where
-from holdfast.codec import check_duration, key_prefix
+from holdfast.codec import check_duration
 from holdfast.codec.call_fields import RATE_PER_S
 from holdfast.commands import Browse, Browsed, Clear, Configure, Count, Filter, Move, Stats
 from holdfast.log_rates import QueueRates
@@ -50,9 +51,13 @@ class AsyncQueueAdministration(AsyncQueueGroups):
         stats = await self.stats(**where)
         return stats.ready + stats.delayed + stats.buffered
 
-    async def stats(self, **where: Unpack[Where]) -> Stats:
-        """Sizes, ages and holders at one moment."""
-        return await self._store(**where).execute(Count(self.name))
+    async def stats(self, **options: Unpack[FilterOptions]) -> Stats:
+        """Sizes, ages and holders at one moment: of all messages, or of those that a filter as in `browse` finds.
+
+        A filter costs by how many messages the queue has.
+        """
+        which, where = filter_of("stats", options)
+        return await self._store(**where).execute(Count(self.name, which))
 
     async def rates(self, since_s: float = 300.0, **where: Unpack[Where]) -> QueueRates:
         """Throughput, waits, durations and failures of the last seconds, from the event log.
@@ -78,17 +83,9 @@ class AsyncQueueAdministration(AsyncQueueGroups):
         self,
         *,
         state: State = "ready",
-        older_than_s: float | None = None,
-        newer_than_s: float | None = None,
-        error_contains: str | None = None,
-        error_class: str | None = None,
-        value_contains: str | None = None,
-        prefix: str | tuple[Hashable, ...] | None = None,
-        label: str | None = None,
-        group: str | None = None,
         after: QueueMessage | None = None,
         limit: int = 100,
-        **where: Unpack[Where],
+        **options: Unpack[FilterOptions],
     ) -> list[QueueMessage]:
         """Look at messages of one state without touching them: `ready` in line, `leased` by lease end, `dead` by burial, `buffered` by key.
 
@@ -97,7 +94,7 @@ class AsyncQueueAdministration(AsyncQueueGroups):
         colon, `value_contains` a part of their value's JSON text, `prefix` is of their keys, `label` one of their labels, `group` their
         group, "" for those without. For the next page give the last message as `after`.
         """
-        which = Filter(older_than_s, error_contains, _beginning(prefix), label, group, newer_than_s, error_class, value_contains)
+        which, where = filter_of("browse", options)
         store, found = self._store(**where), list[QueueMessage]()
         command = Browse(self.name, state=state, which=which, after=after.cursor if after else None, limit=limit)
         while True:
@@ -120,55 +117,23 @@ class AsyncQueueAdministration(AsyncQueueGroups):
         ids: str | Iterable[str] | None = None,
         *,
         state: State = "ready",
-        older_than_s: float | None = None,
-        newer_than_s: float | None = None,
-        error_contains: str | None = None,
-        error_class: str | None = None,
-        value_contains: str | None = None,
-        prefix: str | tuple[Hashable, ...] | None = None,
-        label: str | None = None,
-        group: str | None = None,
         on_progress: OnProgress | None = None,
-        **where: Unpack[Where],
+        **options: Unpack[FilterOptions],
     ) -> QueueResponse:
         """Remove messages that are not claimed, by id, or all of one state that a filter finds; the answer counts them.
 
         What a filter finds is removed in steps of 1,000; after each `on_progress` is called with how many are removed so far.
         """
-        which = Filter(older_than_s, error_contains, _beginning(prefix), label, group, newer_than_s, error_class, value_contains)
+        which, where = filter_of("cancel", options)
         if ids is None and which == Filter():
             raise ValueError("cancel needs ids or a filter: clear() empties the queue")
         return await self._move(self._store(**where), Move(self.name, "gone", _ids(ids), state, which), on_progress)
 
     async def dead_letters(
-        self,
-        *,
-        older_than_s: float | None = None,
-        newer_than_s: float | None = None,
-        error_contains: str | None = None,
-        error_class: str | None = None,
-        value_contains: str | None = None,
-        label: str | None = None,
-        group: str | None = None,
-        after: QueueMessage | None = None,
-        limit: int = 100,
-        **where: Unpack[Where],
+        self, *, after: QueueMessage | None = None, limit: int = 100, **options: Unpack[FilterOptions]
     ) -> list[QueueMessage]:
-        """Look at the dead messages of this queue, the longest dead first; page as with `browse`."""
-        return await self.browse(
-            state="dead",
-            older_than_s=older_than_s,
-            newer_than_s=newer_than_s,
-            error_contains=error_contains,
-            error_class=error_class,
-            value_contains=value_contains,
-            prefix=None,
-            label=label,
-            group=group,
-            after=after,
-            limit=limit,
-            **where,
-        )
+        """Look at the dead messages of this queue, the longest dead first; page and narrow as with `browse`."""
+        return await self.browse(state="dead", after=after, limit=limit, **options)
 
     async def redrive(
         self,
@@ -177,15 +142,8 @@ class AsyncQueueAdministration(AsyncQueueGroups):
         rate_per_s: float | None = None,
         delay_s: float = 0.0,
         to: str | None = None,
-        older_than_s: float | None = None,
-        newer_than_s: float | None = None,
-        error_contains: str | None = None,
-        error_class: str | None = None,
-        value_contains: str | None = None,
-        label: str | None = None,
-        group: str | None = None,
         on_progress: OnProgress | None = None,
-        **where: Unpack[Where],
+        **options: Unpack[FilterOptions],
     ) -> QueueResponse:
         """Give dead letters another chance, all or those named: same id, to the back of the line, a fresh budget.
 
@@ -197,12 +155,13 @@ class AsyncQueueAdministration(AsyncQueueGroups):
         """
         if rate_per_s is not None and RATE_PER_S.check(rate_per_s) <= 0:
             raise ValueError(f"rate_per_s must be more than 0, not {rate_per_s}")
+        which, where = filter_of("redrive", options)
         move = Move(
             self.name,
             "ready",
             _ids(ids),
             "dead" if self._other(to) is None else "ready",
-            Filter(older_than_s, error_contains, None, label, group, newer_than_s, error_class, value_contains),
+            which,
             to_queue=to,
             delay_s=delay_s,
             spacing_s=0.0 if rate_per_s is None else 1 / rate_per_s,
@@ -254,7 +213,3 @@ class AsyncQueueAdministration(AsyncQueueGroups):
 def _ids(ids: str | Iterable[str] | None) -> list[str] | None:
     # Plain text of a MessageId: that is what stores take.
     return ids if ids is None else [str(ids)] if isinstance(ids, str) else [str(one) for one in ids]
-
-
-def _beginning(prefix: str | tuple[Hashable, ...] | None) -> str | None:
-    return None if prefix is None else key_prefix(prefix)

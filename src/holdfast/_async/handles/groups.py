@@ -9,7 +9,7 @@ from holdfast.arguments.policy_options import GroupSettings, QueueSettings, conf
 from holdfast.arguments.where import StoreHandle, Where
 from holdfast.client import ControlPlaneClient
 from holdfast.codec import JSON, check_duration, check_name
-from holdfast.commands import Configure, Count, Groups, Names, Stats
+from holdfast.commands import Configure, Count, Filter, Groups, Names, Stats
 from holdfast.group_views import groups_seen
 from holdfast.results import GroupInfo
 from holdfast.stores import AsyncStore
@@ -54,7 +54,7 @@ class AsyncQueueGroup(StoreHandle):
 
     async def stats(self, **where: Unpack[Where]) -> Stats:
         """Sizes, ages and holders of the group at one moment."""
-        return await self._store(**where).execute(Count(self.queue, self.name))
+        return await self._store(**where).execute(Count(self.queue, Filter(group=self.name)))
 
     async def info(self, **where: Unpack[Where]) -> GroupInfo | None:
         """What is known of the group; None while it has nothing in line, nothing claimed and no settings of its own."""

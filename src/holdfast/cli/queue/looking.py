@@ -39,12 +39,12 @@ def list_(
     print_result([{"name": name, **as_data(stats)} for name, stats in found.items()], text, as_json=as_json)
 
 
-def stats(queue: QueueName, *, url: StoreUrl = None, as_json: AsJson = False) -> None:
-    """Show sizes, ages and holders of one queue."""
+def stats(queue: QueueName, *, label: Label = None, url: StoreUrl = None, as_json: AsJson = False) -> None:
+    """Show sizes, ages and holders of one queue, or of its messages with a label."""
     from holdfast import Queue
 
     with connected(url) as client:
-        found: dict[str, Any] = as_data(Queue.from_name(queue, client=client).stats())
+        found: dict[str, Any] = as_data(Queue.from_name(queue, client=client).stats(label=label))
     holders = ", ".join(f"{holder} ({count})" for holder, count in found["holders"].items()) or "nobody"
     rows = [(name.replace("_", " "), _number(value)) for name, value in found.items() if name != "holders"]
     print_result(found, "\n".join(f"{name:<18}{value}" for name, value in (*rows, ("holders", holders))), as_json=as_json)

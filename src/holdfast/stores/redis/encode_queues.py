@@ -87,7 +87,7 @@ def _of_claims(command: Extend | Settle) -> Fields:
     return fields
 
 
-def _of_which(command: Browse | Move) -> Fields:
+def _of_which(command: Browse | Count | Move) -> Fields:
     """A command on the messages that a filter lets through, or that it names."""
     return {**given(command, "which"), "which": given(command.which)}
 
@@ -217,7 +217,7 @@ PLANS: Final[Plans] = {
     Extend: Plan(_of_claims, _held),
     Settle: Plan(_of_claims, _held),
     Browse: Plan(_of_which, _browsed),
-    Count: Plan(given, lambda _, reply: _stats(_decode_counted(reply))),
+    Count: Plan(_of_which, lambda _, reply: _stats(_decode_counted(reply))),
     Counts: Plan(listed_from, _counts),
     Move: Plan(_move, lambda _, reply: _decode_moved(reply)),
 }

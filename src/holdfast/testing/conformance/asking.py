@@ -103,8 +103,8 @@ def see(store: Store, message_id: str, queue: str = JOBS) -> Message:
     return message
 
 
-def stats(store: Store, queue: str = JOBS) -> Stats:
-    return store.execute(Count(queue))
+def stats(store: Store, queue: str = JOBS, **options: Any) -> Stats:
+    return store.execute(Count(queue, **options))
 
 
 def write(store: Store, key: str, value: object = None, *, dict: str = DICT, **options: Any) -> Written:

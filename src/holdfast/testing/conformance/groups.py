@@ -220,7 +220,7 @@ class GroupConformance(Conformance):
         put(store, "none")
         assert ids(browse(store, which=Filter(group="a"))) == ["a1"]
         assert ids(browse(store, which=Filter(group=""))) == ["none"]
-        assert store.execute(Count(JOBS, group="b")).ready == 1
+        assert store.execute(Count(JOBS, Filter(group="b"))).ready == 1
         assert [message.group for message in claim(store, 3)] == ["a", "b", None]
         assert store.execute(Groups(JOBS)).lanes == []
 

@@ -1,8 +1,10 @@
 """Looking at a queue without touching it, and what administrators do with messages that nobody holds."""
 
+from typing import Any
+
 import pytest
 
-from holdfast.commands import Browse, Browsed, Configure, Count, Counts, Filter, Names
+from holdfast.commands import Browse, Browsed, Configure, Count, Counts, Filter, Names, Stats
 from holdfast.records import State
 from holdfast.stores import Store
 from holdfast.testing.clock import FakeClock
@@ -181,6 +183,32 @@ class LookConformance(Conformance):
         settle(store, [first], to="dead", dead_letter="graves")
         assert ids(browse(store, "ready", queue="graves", which=Filter(label="round"))) == ["a"], "a dead letter keeps its labels"
 
+    def test_what_a_filter_finds_is_counted_in_every_state(self, store: Store, clock: FakeClock) -> None:
+        fill(store, clock, labels=("red",))
+        every = stats(store)
+        put(store, "blue", labels=("blue", "redder"))
+        put(store, "none")
+        assert stats(store).total == every.total + 2
+        assert stats(store, which=Filter(label="red")) == every
+        assert stats(store, which=Filter(label="redder")).total == 1
+        assert stats(store, which=Filter(label="green")) == Stats()
+        clock.advance(31)
+        red = stats(store, which=Filter(label="red"))
+        assert (red.ready, red.leased, red.holders) == (4, 1, {"worker": 1}), "a message whose lease has ended counts as ready"
+        assert red.oldest_ready_s == 31
+
+    def test_a_filter_counts_ages_from_the_burial_of_the_dead_and_from_the_put_of_others(self, store: Store, clock: FakeClock) -> None:
+        put(store, "old", key='"k"')
+        put(store, "buried-lately")
+        clock.advance(100)
+        settle(store, claim(store, 2)[1:], to="dead")
+        put(store, "young")
+        clock.advance(10)
+        assert [stats(store, which=Filter(older_than_s=age)).dead for age in (50, 9)] == [0, 1]
+        assert [stats(store, which=Filter(newer_than_s=age)).dead for age in (50, 9)] == [1, 0]
+        assert stats(store, which=Filter(older_than_s=50, key_prefix='"')).leased == 1
+        assert stats(store, which=Filter(newer_than_s=50)).ready == 1
+
     def test_a_filter_finds_keys_by_prefix(self, store: Store) -> None:
         for key in ('"user:1"', '"user:2"', '"order:1"', '"user_1"'):
             put(store, key, key=key)
@@ -245,22 +273,22 @@ class LookConformance(Conformance):
         assert stats(store).total == 0
 
 
-def fill(store: Store, clock: FakeClock) -> None:
+def fill(store: Store, clock: FakeClock, **options: Any) -> None:
     """One queue with messages in every state."""
-    put(store, "dead-2")
-    put(store, "dead-1")
+    put(store, "dead-2", **options)
+    put(store, "dead-1", **options)
     held = claim(store, 2)
     settle(store, held[:1], to="dead")
     clock.advance(1)
     settle(store, held[1:], to="dead")
-    put(store, "leased-1", key='"k"')
+    put(store, "leased-1", key='"k"', **options)
     claim(store, lease_s=60)
-    put(store, "copy", key='"k"')
-    put(store, "leased-2")
+    put(store, "copy", key='"k"', **options)
+    put(store, "leased-2", **options)
     claim(store, lease_s=30, holder="other")
-    put(store, "ready-1", "ready-2")
-    put(store, "delayed", delay_s=60)
-    put(store, "urgent", priority=5)
+    put(store, "ready-1", "ready-2", **options)
+    put(store, "delayed", delay_s=60, **options)
+    put(store, "urgent", priority=5, **options)
 
 
 def pages(store: Store, state: State, limit: int) -> list[str]:

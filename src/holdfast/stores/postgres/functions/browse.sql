@@ -1,9 +1,17 @@
 -- Browse: looking at messages without touching them.
 
--- Whether a filter lets a message through.
-create or replace function is_meant(older bigint, which jsonb, moment bigint, m messages) returns boolean
+-- A filter with the moments that its ages stand for.
+create or replace function with_moments(which jsonb, now bigint) returns jsonb
 language sql immutable as $$
-  select (older is null or moment < older)
+  select which
+    || jsonb_build_object('older', now - moment_in((which ->> 'older_than_s')::double precision))
+    || jsonb_build_object('newer', now - moment_in((which ->> 'newer_than_s')::double precision))
+$$;
+
+-- Whether a filter lets a message through, whose age counts from this moment.
+create or replace function is_meant(which jsonb, moment bigint, m messages) returns boolean
+language sql immutable as $$
+  select (which ->> 'older' is null or moment < (which ->> 'older')::bigint)
     and (which ->> 'newer' is null or moment >= (which ->> 'newer')::bigint)
     and (which ->> 'error_class' is null or split_part(m.last_error, ':', 1) = which ->> 'error_class')
     and (which ->> 'value_contains' is null or strpos(m.value, which ->> 'value_contains') > 0)
@@ -17,7 +25,6 @@ $$;
 create or replace function browse_state(of_queue text, of_state text, which jsonb, after jsonb, most integer, now bigint) returns setof text
 language plpgsql stable as $$
 declare
-  older bigint := now - moment_in((which ->> 'older_than_s')::double precision);
   prefix text := which ->> 'key_prefix';
   behind text := end_of_prefix(coalesce(prefix, ''));
   a bigint := case when of_state <> 'buffered' then after ->> 0 end;
@@ -25,9 +32,7 @@ declare
   k bigint := after ->> 2;
   count integer;
 begin
-  if which ->> 'newer_than_s' is not null then
-    which := which || jsonb_build_object('newer', now - moment_in((which ->> 'newer_than_s')::double precision));
-  end if;
+  which := with_moments(which, now);
   case of_state
     when 'ready' then
       -- The cursor's first part is the priority negated, as it sorts; the line goes on in its priority, then in the lower ones.
@@ -35,7 +40,7 @@ begin
         select m.id
         from messages as m
         where m.queue = of_queue and m.state = 'ready' and m.priority = -a and (m.position, m.n) > (b, k)
-          and is_meant(older, which, m.created_at, m)
+          and is_meant(which, m.created_at, m)
         order by m.position, m.n
         limit most;
       get diagnostics count = row_count;
@@ -43,7 +48,7 @@ begin
         select m.id
         from messages as m
         where m.queue = of_queue and m.state = 'ready' and m.priority < coalesce(-a, 2147483648)
-          and is_meant(older, which, m.created_at, m)
+          and is_meant(which, m.created_at, m)
         order by m.priority desc, m.position, m.n
         limit most - count;
     when 'leased' then
@@ -52,18 +57,18 @@ begin
         from messages as m
         where m.queue = of_queue and m.state = 'leased'
           and (m.until, m.n) > (coalesce(a, 0), coalesce(b, 0))
-          and is_meant(older, which, m.created_at, m)
+          and is_meant(which, m.created_at, m)
         order by m.until, m.n
         limit most;
     when 'dead', 'done' then
-      return query select browse_ended(of_queue, of_state, which, older, coalesce(a, 0), coalesce(b, 0), most);
+      return query select browse_ended(of_queue, of_state, which, coalesce(a, 0), coalesce(b, 0), most);
     else
       return query
         select m.id
         from messages as m
         where m.queue = of_queue and m.state = 'buffered'
           and m.key > coalesce(after ->> 0, '') and m.key >= coalesce(prefix, '') and m.key < behind
-          and is_meant(older, which, m.created_at, m)
+          and is_meant(which, m.created_at, m)
         order by m.key
         limit most;
   end case;
@@ -71,21 +76,21 @@ end
 $$;
 
 -- Those that are dead, or kept when done, behind a cursor.
-create or replace function browse_ended(of_queue text, of_state text, which jsonb, older bigint, a bigint, b bigint, most integer) returns setof text
+create or replace function browse_ended(of_queue text, of_state text, which jsonb, a bigint, b bigint, most integer) returns setof text
 language plpgsql stable as $$
 begin
   if of_state = 'dead' then
     return query
       select m.id
       from messages as m
-      where m.queue = of_queue and m.state = 'dead' and (m.dead_at, m.n) > (a, b) and is_meant(older, which, m.dead_at, m)
+      where m.queue = of_queue and m.state = 'dead' and (m.dead_at, m.n) > (a, b) and is_meant(which, m.dead_at, m)
       order by m.dead_at, m.n
       limit most;
   else
     return query
       select m.id
       from messages as m
-      where m.queue = of_queue and m.ended_at is not null and (m.ended_at, m.n) > (a, b) and is_meant(older, which, m.created_at, m)
+      where m.queue = of_queue and m.ended_at is not null and (m.ended_at, m.n) > (a, b) and is_meant(which, m.created_at, m)
       order by m.ended_at, m.n
       limit most;
   end if;

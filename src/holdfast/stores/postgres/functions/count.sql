@@ -1,12 +1,18 @@
 -- Count, Counts: sizes, ages and holders of queues.
 
+-- Whether a message is to be counted; without a filter each is.
+create or replace function is_counted(which jsonb, m messages) returns boolean
+language sql immutable as $$
+  select which is null or is_meant(which, case when m.state = 'dead' then m.dead_at else m.created_at end, m)
+$$;
+
 create or replace function answer_count(c jsonb, now bigint, used bigint) returns text
 language plpgsql stable as $$
 declare
   of_queue text := c ->> 'queue';
 begin
-  if c ->> 'group' is not null then
-    return count_of_group(of_queue, jsonb_build_object('group', c ->> 'group'), now);
+  if c -> 'which' <> '{}' then
+    return count_found(of_queue, with_moments(c -> 'which', now), now);
   end if;
   return (
     select stats_json(of_queue, sum(k.ready), sum(k.leased), sum(k.buffered), sum(k.dead), sum(k.done), now)
@@ -164,15 +170,15 @@ begin
 end
 $$;
 
--- The same of a group, by looking at every message of the queue: groups are not counted.
-create or replace function count_of_group(of_queue text, which jsonb, now bigint) returns text
+-- The same of what a filter lets through, by looking at every message of the queue.
+create or replace function count_found(of_queue text, which jsonb, now bigint) returns text
 language plpgsql stable as $$
 begin
   return (
     select json_build_object(
       'ready', ready.count - ready.delayed + leased.ended,
       'delayed', ready.delayed,
-      'buffered', (select count(*) from messages as m where m.queue = of_queue and m.state = 'buffered' and is_meant(null, which, 0, m)),
+      'buffered', (select count(*) from messages as m where m.queue = of_queue and m.state = 'buffered' and is_counted(which, m)),
       'leased', leased.count - leased.ended,
       'dead', dead.count,
       'oldest_ready_s', case when ready.first <= now then seconds_in(now - ready.first) end,
@@ -180,15 +186,15 @@ begin
       'average_leased_s', (now - held.mean) / 1000000,
       'oldest_dead_s', seconds_in(now - dead.first),
       'holders', held.counts,
-      'done', (select count(*) from messages as m where m.queue = of_queue and m.ended_at is not null and is_meant(null, which, 0, m))
+      'done', (select count(*) from messages as m where m.queue = of_queue and m.ended_at is not null and is_counted(which, m))
     )::text
     from ready_in(of_queue, which, now) as ready,
     (
       select count(*), count(*) filter (where m.until <= now) as ended
-      from messages as m where m.queue = of_queue and m.state = 'leased' and is_meant(null, which, 0, m)
+      from messages as m where m.queue = of_queue and m.state = 'leased' and is_counted(which, m)
     ) as leased,
     (
-      select count(*), min(m.dead_at) as first from messages as m where m.queue = of_queue and m.state = 'dead' and is_meant(null, which, 0, m)
+      select count(*), min(m.dead_at) as first from messages as m where m.queue = of_queue and m.state = 'dead' and is_counted(which, m)
     ) as dead,
     held_in(of_queue, which, now) as held
   );
@@ -200,7 +206,7 @@ create or replace function ready_in(of_queue text, which jsonb, now bigint, out 
 language plpgsql stable as $$
 begin
   select count(*), count(*) filter (where m.position > now), min(m.position) into count, delayed, first
-  from messages as m where m.queue = of_queue and m.state = 'ready' and is_meant(null, which, 0, m);
+  from messages as m where m.queue = of_queue and m.state = 'ready' and is_counted(which, m);
 end
 $$;
 
@@ -213,7 +219,7 @@ begin
   with first as (
     select m.holder, m.since
     from messages as m
-    where m.queue = of_queue and m.state = 'leased' and m.until > now and is_meant(null, which, 0, m)
+    where m.queue = of_queue and m.state = 'leased' and m.until > now and is_counted(which, m)
     order by m.until, m.n
     limit {held_seen}
   )

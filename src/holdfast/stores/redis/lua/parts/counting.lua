@@ -35,8 +35,8 @@ local function count_leased(queue, stats)
   end
 end
 
---- The same for one group, message by message.
-local function count_group(queue, group)
+--- The same of what a filter lets through, message by message.
+local function count_found(queue, which)
   local stats, sums = { ready = 0, delayed = 0, leased = 0, buffered = 0, dead = 0, done = 0 }, { since = 0, first = nil, position = nil, dead_at = nil }
   local holders = {}
   local function add_one(message)
@@ -56,7 +56,7 @@ local function count_group(queue, group)
     stats[state] = stats[state] + 1
   end
   for _, state in ipairs({ "ready", "leased", "buffered", "dead", "done" }) do
-    for _, message in ipairs(browse_state(queue, state, { group = group }, nil, math.huge)) do
+    for _, message in ipairs(browse_state(queue, state, which, nil, math.huge)) do
       add_one(message)
     end
   end
@@ -68,10 +68,10 @@ local function count_group(queue, group)
   return stats
 end
 
---- Those of a queue, or of one group of it.
-local function stats_of(queue, group)
-  if group then
-    return count_group(queue, group)
+--- Those of a queue, or of what a filter lets through.
+local function stats_of(queue, which)
+  if which and next(which) then
+    return count_found(queue, which)
   end
   local stats = { delayed = 0, leased = 0, buffered = size(queue, "buffered"), dead = size(queue, "dead") }
   count_ready(queue, stats)
