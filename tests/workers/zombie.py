@@ -7,6 +7,7 @@ and stops itself. They go on at a line on the standard input, and then each of t
 import os
 import signal
 import sys
+import traceback
 
 from msgspec import Raw
 
@@ -47,6 +48,8 @@ def fork(url: str, guard: str, queue: str) -> int:
     try:
         with ControlPlaneClient(url) as client:
             code = ACCEPTED if is_accepted(client.store, guard, queue) else 0
+    except Exception:  # noqa: BLE001 - nothing behind the fork may go on
+        traceback.print_exc()
     finally:
         os._exit(code)
 

@@ -21,7 +21,7 @@ def test_orders_and_jobs_are_equal_after_kills(tmp_path: Path) -> None:
 
 
 @pytest.mark.verify
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(3_600)
 @pytest.mark.usefixtures("database")
 def test_ten_thousand_orders_and_jobs_are_equal_after_kills() -> None:
     settings = connections.settings["default"]

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, ClassVar, Generic, TypeVar, Unpack
 
 from holdfast._async.flows.putting import put_by
-from holdfast._async.handles.job import AsyncJob
+from holdfast._async.handles.job import AsyncJob, job_of
 from holdfast.aio_attribute import Twin
 from holdfast.arguments.options import show_options
 from holdfast.arguments.put_options import ManyOptions, PutOptions, make_item, make_items
@@ -66,7 +66,7 @@ class AsyncQueueFunction(JobHandle, Generic[V, R, C]):
 
     def job(self, id: str) -> AsyncJob[R]:
         """The job with this id."""
-        return AsyncJob(self.queue, id, codec=self.options.result_codec, client=self.client)
+        return job_of(self.options, id, self.client)
 
     def _codecs(self) -> Iterable[Codec]:
         return self.options.codecs

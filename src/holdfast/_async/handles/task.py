@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Generic, ParamSpec, TypeVar, Unpack
 from msgspec import Raw
 
 from holdfast._async.flows.putting import put_by
-from holdfast._async.handles.job import AsyncJob
+from holdfast._async.handles.job import AsyncJob, job_of
 from holdfast.aio_attribute import Twin
 from holdfast.arguments.options import refuse_unknown, show_options
 from holdfast.arguments.put_options import PutOptions
@@ -109,7 +109,7 @@ class AsyncTask(JobHandle, Generic[P, R, C]):
 
     def job(self, id: str) -> AsyncJob[R]:
         """The job with this id."""
-        return AsyncJob(self.queue, id, codec=self.options.result_codec, client=self.client)
+        return job_of(self.options, id, self.client)
 
     def _codecs(self) -> Iterable[Codec]:
         return self.options.codecs

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, ClassVar, Generic, TypeVar, Unpack
 
 from holdfast._sync.flows.putting import put_by
-from holdfast._sync.handles.job import Job
+from holdfast._sync.handles.job import Job, job_of
 from holdfast.aio_attribute import Twin
 from holdfast.arguments.options import show_options
 from holdfast.arguments.put_options import ManyOptions, PutOptions, make_item, make_items
@@ -67,7 +67,7 @@ class QueueFunction(JobHandle, Generic[V, R, C]):
 
     def job(self, id: str) -> Job[R]:
         """The job with this id."""
-        return Job(self.queue, id, codec=self.options.result_codec, client=self.client)
+        return job_of(self.options, id, self.client)
 
     def _codecs(self) -> Iterable[Codec]:
         return self.options.codecs

@@ -13,11 +13,12 @@ from holdfast._sync.flows.working.cancelling import cancel
 from holdfast.aio_attribute import Twin
 from holdfast.arguments.options import show_options
 from holdfast.arguments.where import StoreHandle, Where
+from holdfast.client import ControlPlaneClient
 from holdfast.codec import JSON, Codec, check_duration, check_name, codec_for, encode_key
 from holdfast.commands import Read
 from holdfast.results import JobStatus, JobStep
 from holdfast.workers.handlers.signatures import declared
-from holdfast.workers.orders import progress_of
+from holdfast.workers.orders import Options, progress_of
 
 R = TypeVar("R")
 
@@ -30,6 +31,8 @@ class Job(StoreHandle, Generic[R]):
 
     queue: str
     id: str
+    _signals: Codec | None
+    """The user's codec of the task, which encodes its signals, too."""
 
     @overload
     def __init__(self, queue: str, id: str, *, type: type[R], **where: Unpack[Where]) -> None: ...
@@ -38,6 +41,7 @@ class Job(StoreHandle, Generic[R]):
     def __init__(self, queue: str, id: str, *, type: Any = None, codec: Codec | None = None, **where: Unpack[Where]) -> None:
         self.queue = check_name(queue, "queue")
         self.id = str(id)
+        self._signals = codec
         super().__init__(codec_for(type, codec), **where)
 
     def result(self, *, timeout_s: float | None = None) -> R:
@@ -76,7 +80,7 @@ class Job(StoreHandle, Generic[R]):
 
         With an `id`, a signal of the same id is sent once, and False returned for a repetition. Raises `JobGone` if the job has ended.
         """
-        codec = codec_for(declared(builtins.type(payload)), None)
+        codec = self._signals or codec_for(declared(builtins.type(payload)), None)
         return send(self._reach().store, (self.queue, self.id), name, codec.encode(payload), id)
 
     def steps(self) -> list[JobStep]:
@@ -93,3 +97,10 @@ class Job(StoreHandle, Generic[R]):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.queue!r}, {self.id!r})"
+
+
+def job_of(options: Options, id: str, client: ControlPlaneClient | None) -> Job[Any]:
+    """The job with this id of a function whose jobs are run so."""
+    job: Job[Any] = Job(options.queue, id, codec=options.result_codec, client=client)
+    job._signals = options.handler.given_codec  # noqa: SLF001 - it is made here
+    return job

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Generic, ParamSpec, TypeVar, Unpack
 from msgspec import Raw
 
 from holdfast._sync.flows.putting import put_by
-from holdfast._sync.handles.job import Job
+from holdfast._sync.handles.job import Job, job_of
 from holdfast.aio_attribute import Twin
 from holdfast.arguments.options import refuse_unknown, show_options
 from holdfast.arguments.put_options import PutOptions
@@ -110,7 +110,7 @@ class Task(JobHandle, Generic[P, R, C]):
 
     def job(self, id: str) -> Job[R]:
         """The job with this id."""
-        return Job(self.queue, id, codec=self.options.result_codec, client=self.client)
+        return job_of(self.options, id, self.client)
 
     def _codecs(self) -> Iterable[Codec]:
         return self.options.codecs

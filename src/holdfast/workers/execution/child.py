@@ -179,6 +179,7 @@ class Child:
             version=terms.version,
             versions=terms.versions,
             limits=terms.limits,
+            codec=performance.handler.given_codec,
         )
         job = performance.handler.job(message, setting, time.monotonic())
         job.stop_reason = assignment.stop

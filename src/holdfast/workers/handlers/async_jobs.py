@@ -104,7 +104,9 @@ class AsyncJobContext(JobContext):
         """The payload of the next signal of this name, sent with `Job.send`: see `JobContext.wait`."""
         check_step_name(name, "signal")
         check_duration(0.0 if timeout_s is None else timeout_s, "timeout_s")
-        return await self._async_steps().wait(self._branch, name, codec_for(None if type is Any else type, None), timeout_s)
+        steps = self._async_steps()
+        codec = steps.history.setting.codec or codec_for(None if type is Any else type, None)
+        return await steps.wait(self._branch, name, codec, timeout_s)
 
     async def start(self, task: CallableTask[P, T], /, *args: P.args, **kwargs: P.kwargs) -> AsyncChild[T]:  # type: ignore[override]
         """Put a job of a task, in the same step as its record, and go on; `await child.result()` waits for it."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 from msgspec import Struct
 
 from holdfast.client import ControlPlaneClient
-from holdfast.codec import Limits
+from holdfast.codec import Codec, Limits
 from holdfast.commands import Command
 from holdfast.stores.caller_transaction import AsyncConnection, Connection
 
@@ -68,6 +68,8 @@ class StepSetting(Struct, frozen=True, kw_only=True):
     version: Any = None
     versions: tuple[Any, ...] = ()
     limits: Limits = Limits()
+    codec: Codec | None = None
+    """The user's codec of the task: results of steps and signals are encoded by it, too."""
 
 
 def step_setting(options: "Options", orders: "Orders", client: ControlPlaneClient, limits: Limits) -> StepSetting:
@@ -83,4 +85,5 @@ def step_setting(options: "Options", orders: "Orders", client: ControlPlaneClien
         version=options.versions[0] if options.versions else None,
         versions=options.versions,
         limits=limits,
+        codec=options.handler.given_codec,
     )

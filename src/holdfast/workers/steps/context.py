@@ -115,7 +115,9 @@ class StepMethods(StepContext):
         """
         check_step_name(name, "signal")
         check_duration(0.0 if timeout_s is None else timeout_s, "timeout_s")
-        return self._own_steps().wait(self._branch, name, codec_for(None if type is Any else type, None), timeout_s)
+        steps = self._own_steps()
+        codec = steps.history.setting.codec or codec_for(None if type is Any else type, None)
+        return steps.wait(self._branch, name, codec, timeout_s)
 
     def start(self, task: CallableTask[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Child[T]:
         """Put a job of a task, in the same step as its record, and go on; `result()` of what this returns waits for it."""

@@ -53,7 +53,7 @@ class StepRules(Struct, frozen=True):
             raise ValueError("reconcile= determines the outcome of a step that died; it needs once=True")
 
     def codec(self, function: Callable[..., Any]) -> Codec:
-        """How the result of a step is encoded."""
+        """How the result of a step is encoded if the task has no codec of the user's."""
         if self.type is not None:
             return codec_for(self.type, None)
         try:
@@ -71,6 +71,10 @@ class StepCall(Struct, frozen=True):
     function: Callable[..., Any]
     args: tuple[Any, ...] = ()
     kwargs: Mapping[str, Any] = {}
+
+    def codec(self, given: Codec | None) -> Codec:
+        """How its result is encoded, given the user's codec of the task; moments, ids and numbers of the library are no secrets."""
+        return self.rules.codec(self.function) if given is None or self.name.startswith("~") else given
 
     @property
     def hashed(self) -> str:

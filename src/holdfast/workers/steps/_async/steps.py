@@ -103,7 +103,7 @@ class AsyncSteps:
         with self.turns.active():
             await self.load()
             key = self.history.identify(call.branch, call.name, call.hashed)
-            codec = call.rules.codec(call.function)
+            codec = call.codec(self.history.setting.codec)
             row = await self.ask(key)
             while row is None or row.state not in ("done", "failed"):
                 if row is not None and row.state == "retry":

@@ -104,7 +104,7 @@ class Steps:
         with self.turns.active():
             self.load()
             key = self.history.identify(call.branch, call.name, call.hashed)
-            codec = call.rules.codec(call.function)
+            codec = call.codec(self.history.setting.codec)
             row = self.ask(key)
             while row is None or row.state not in ("done", "failed"):
                 if row is not None and row.state == "retry":
