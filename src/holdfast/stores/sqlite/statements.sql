@@ -20,7 +20,7 @@ where kind = ? and name = ?
 -- name: names
 select kind, name, paused, maxsize, size, created_at, policy, live, tat, last, throttled_until
 from holdfast_names
-where kind = :kind and name > :after and name >= :prefix and substr(name, 1, length(:prefix)) = :prefix
+where kind = :kind and name >= max(:after, :prefix) and +name > :after and substr(name, 1, length(:prefix)) = :prefix
 order by name
 limit :limit
 
@@ -305,9 +305,10 @@ from json_each(:keys) as wanted
 cross join holdfast_entries as e on e.dict = :dict and e.key = wanted.value
 
 -- name: scan
+-- An index has one lower bound: of two that are given it takes the first, and goes on through everything before a prefix.
 select dict, key, value, revision, fence, expires_at
 from holdfast_entries
-where dict = :dict and key > :after and key >= :prefix and key <= :last and substr(key, 1, length(:prefix)) = :prefix
+where dict = :dict and key >= max(:after, :prefix) and +key > :after and key <= :last and substr(key, 1, length(:prefix)) = :prefix
   and value is not null and (expires_at is null or expires_at > :now)
 order by key
 limit :limit
@@ -356,7 +357,7 @@ where dict = ? and key = ?
 -- name: leases_of
 select dict, key, holder, lease_id, token, since, until, shared
 from holdfast_leases
-where dict = ? and key > ? and key >= ? and key <= ?
+where dict = ?1 and key >= max(?2, ?3) and +key > ?2 and key <= ?4
 order by key
 
 -- name: append
