@@ -1,7 +1,9 @@
 """Print what a change costs: files that name a field, places of a command, implementations of an operation, methods, lines by hand.
 
 A command has its place where it is defined, listed and executed, in `commands` and `stores`; its callers and prose are not counted.
-An operation is implemented wherever a function, a statement or a script of its name says what becomes of messages.
+A field is counted where code names it, prose apart: in the whole library, and in the engine alone, which is commands, records and stores.
+An operation is implemented wherever a function, a statement or a script of its name says what becomes of messages; what does so for queues
+with groups and limits is counted apart. `--names` lists what was counted.
 
 Counted in the library without `testing`, and without what is generated: Python, SQL and Lua.
 """
@@ -9,7 +11,7 @@ Counted in the library without `testing`, and without what is generated: Python,
 import ast
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
@@ -24,8 +26,16 @@ COMMANDS: Final = ("Length", "Look", "Survey", "Count")
 OPERATIONS: Final = {"put": "put", "claim": "claim", "settle": "settle|ack"}
 """Each with what its functions, statements and scripts are called."""
 
+ENGINE: Final = ("codec", "commands", "records.py", "stores")
+
+IN_LANES: Final = re.compile(r"laned_({word})|({word})_ruled|ruled_({word})".replace("{word}", "put|claim|settle"))
+"""How files are called that put, claim or settle in queues with groups and limits."""
+
 PLACES: Final = 8
 """The most that a command may have; a test says so."""
+
+FILES: Final = 12
+"""The most files of the engine that may name a field which only travels with a message, as labels do; a test says so."""
 
 METHODS: Final = 40
 """The most that a transaction may have; a test says so."""
@@ -38,9 +48,14 @@ def library(root: Path) -> dict[Path, str]:
 
 
 def naming(texts: dict[Path, str], word: str) -> list[Path]:
-    """The files that use a word, or have it for their name."""
+    """The files whose code uses a word."""
     found = re.compile(rf"\b{word}\b")
-    return [path for path, text in texts.items() if found.search(text) or path.stem == word.lower()]
+    return [path for path, text in texts.items() if found.search(text) and found.search(without_prose(path, text))]
+
+
+def in_engine(paths: list[Path]) -> list[Path]:
+    """Those that belong to what a message means and how it is stored."""
+    return [path for path in paths if path.parts[2] in ENGINE]
 
 
 def places(texts: dict[Path, str], command: str) -> list[Path]:
@@ -68,6 +83,13 @@ def implementations(texts: dict[Path, str], operation: str) -> list[str]:
     return [f"src/holdfast/commands {operation}", *found]
 
 
+def in_lanes(texts: dict[Path, str], operation: str) -> list[str]:
+    """The same for queues with groups and limits."""
+    stems = [path.as_posix() for path in texts if (found := IN_LANES.fullmatch(path.stem)) and operation in found.groups()]
+    defined = re.compile(rf"^(?:def|create or replace function) ({operation}_(?:in|from)_(?:queue_with_)?lanes)\b", re.MULTILINE)
+    return stems + [f"{path.as_posix()} {name}" for path, text in texts.items() for name in defined.findall(text)]
+
+
 def _parts(path: Path, text: str, word: str) -> list[str]:
     """The parts of a file that implement it, the empty name for all of a file."""
     folder = "/".join(path.parts[3:-1])
@@ -87,18 +109,29 @@ def methods(kind: type) -> int:
     return sum(callable(member) for name in dir(kind) if not name.startswith("_") for member in [getattr(kind, name)])
 
 
-def report(root: Path) -> Iterator[str]:
+def report(root: Path, *, with_names: bool = False) -> Iterator[str]:
     """The whole report, line by line."""
     texts = library(root)
     for field in FIELDS:
-        yield f"field {field:<16} {len(naming(texts, field)):>6} files"
+        found = naming(texts, field)
+        yield f"field {field:<16} {len(found):>6} files, {len(in_engine(found))} of the engine"
+        yield from names(found, with_names=with_names)
     for command in COMMANDS:
         yield f"command {command:<14} {len(places(texts, command)):>6} places"
+        yield from names(places(texts, command), with_names=with_names)
     for operation in OPERATIONS:
-        yield f"operation {operation:<12} {len(implementations(texts, operation)):>6} implementations"
+        plain, laned = implementations(texts, operation), in_lanes(texts, operation)
+        yield f"operation {operation:<12} {len(plain):>6} implementations, {len(laned)} more for queues with groups and limits"
+        yield from names([*plain, *laned], with_names=with_names)
     yield f"{'methods of Transaction':<22} {methods(Transaction):>6}"
     yield f"{'lines by hand':<22} {sum(len(text.splitlines()) for text in texts.values()):>6}"
 
 
+def names(found: Iterable[object], *, with_names: bool) -> Iterator[str]:
+    """What was counted, a line each."""
+    if with_names:
+        yield from (f"    {one}" for one in found)
+
+
 if __name__ == "__main__":
-    sys.stdout.writelines(f"{line}\n" for line in report(Path(__file__).parents[1]))
+    sys.stdout.writelines(f"{line}\n" for line in report(Path(__file__).parents[1], with_names="--names" in sys.argv))

@@ -23,6 +23,18 @@ def test_each_store_that_executes_an_operation_is_counted(operation: str) -> Non
     assert {name.split("/")[3] for name in found[1:]} == {"lmdb", "memory", "postgres", "redis", "sqlite"}, found
 
 
+@pytest.mark.parametrize("operation", ["put", "claim"])
+def test_what_queues_with_groups_have_of_their_own_is_counted_apart(operation: str) -> None:
+    texts = costs.library(ROOT)
+    found = costs.in_lanes(texts, operation)
+    assert {name.split("/")[3] for name in found} >= {"postgres", "redis", "sqlite"}, found
+    assert not {*found} & {*costs.implementations(texts, operation)}
+
+
+def test_a_label_is_known_to_few_files_of_the_engine() -> None:
+    assert 5 < len(costs.in_engine(costs.naming(costs.library(ROOT), "labels"))) <= costs.FILES
+
+
 def test_a_transaction_has_few_methods() -> None:
     assert 20 < costs.methods(Transaction) <= costs.METHODS
 
