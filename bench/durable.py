@@ -1,7 +1,9 @@
 """What durable jobs cost: a checkpoint beside a plain write, and a map beside the same puts without a parent.
 
-python bench/durable.py checkpoint URL [rounds]
-python bench/durable.py map URL [children]
+python -P bench/durable.py checkpoint URL [rounds]
+python -P bench/durable.py map URL [children]
+
+Without -P the programs beside it hide the package redis.
 """
 
 import sys

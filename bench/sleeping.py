@@ -1,6 +1,6 @@
 """What many sleeping durable jobs cost a worker: its memory beside an empty store, and how late it wakes those that are due.
 
-python bench/sleeping.py URL [jobs]
+python -P bench/sleeping.py URL [jobs]
 
 All but the last are brought to sleep a thousand at a time, by the commands with which a worker does it.
 """
@@ -67,7 +67,7 @@ def put_to_sleep(client: ControlPlaneClient, count: int) -> None:
 
 def resident_kib(url: str) -> int:
     """The memory of a worker in a process of its own that has nothing to do."""
-    with subprocess.Popen([sys.executable, __file__, "--rest", url]) as process:
+    with subprocess.Popen([sys.executable, "-P", __file__, "--rest", url]) as process:
         time.sleep(REST_S)
         status = Path(f"/proc/{process.pid}/status").read_text()
         process.terminate()

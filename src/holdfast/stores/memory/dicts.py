@@ -6,6 +6,9 @@ from collections.abc import Iterable, Iterator
 from holdfast.records import NO_VALUE, Entry
 from holdfast.stores.memory.schedule import Schedule
 
+LITTLE = 100
+"""Sorting all keys costs as much as putting so small a part of them in its place."""
+
 
 class MemoryDict:
     """One dict. Entries past their time are still in it: readers compare."""
@@ -39,8 +42,7 @@ class MemoryDict:
     def in_order(self, prefix: str, after: str | None) -> Iterator[Entry]:
         """The entries whose key begins with the prefix, by key, behind `after`."""
         if self._unordered:
-            self._order = sorted({*self._order, *self._unordered})
-            self._unordered = []
+            self._put_in_order()
         first = bisect_left(self._order, prefix)
         if after is not None:
             first = max(first, bisect_right(self._order, after))
@@ -50,6 +52,17 @@ class MemoryDict:
                 return
             if key in self.entries:
                 yield self.entries[key]
+
+    def _put_in_order(self) -> None:
+        """Take in what was written since: one by one while that is little, else by sorting everything."""
+        order, keys, self._unordered = self._order, self._unordered, []
+        if len(keys) * LITTLE > len(order):
+            self._order = sorted({*order, *keys})
+            return
+        for key in keys:
+            place = bisect_left(order, key)
+            if place == len(order) or order[place] != key:
+                order.insert(place, key)
 
 
 class Dicts:
