@@ -129,7 +129,7 @@ ELSEWHERE = {"timeout_s", "poll_interval_s"}
 def arguments(call: str) -> Iterator[tuple[str, str, bool]]:
     """The numbers and flags of a call: name, kind, and whether None says something."""
     for name, parameter in inspect.signature(CALLS[call][0]).parameters.items():
-        words = re.findall(r"\w+", str(parameter.annotation))
+        words = re.findall(r"\w+", re.sub(r"Callable\[\[.*?\], \w+\]", "", str(parameter.annotation)))
         kind = next((kind for kind in BAD if kind in words), None)
         if kind is not None and not (call.startswith("Together") and name in ELSEWHERE):
             yield name, kind, "None" in words
