@@ -1,7 +1,7 @@
 """What the events of a queue say about its work: how much, how fast, how long it waited, how often it failed."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct, field, json
 
@@ -40,6 +40,65 @@ class QueueRates(Struct, frozen=True):
     median_duration_s: float | None = None
     """From claim to settlement."""
     p95_duration_s: float | None = None
+
+
+class Activity(Struct, frozen=True):
+    """What the event log says about some queues in the last seconds: each by itself, and the sum of all in steps of equal length."""
+
+    window_s: float
+    """How many seconds the steps are about: those asked for, or as far as what was read of every queue reaches."""
+    step_s: float
+    put: list[int]
+    """In each step, the oldest first."""
+    done: list[int]
+    failed: list[int]
+    """Claims that failed, and those whose lease ended."""
+    queues: dict[str, QueueRates]
+
+
+class LogPart(Struct, frozen=True):
+    """The newest events of a queue, and whether they are all since a moment."""
+
+    events: list[Event]
+    is_whole: bool
+    since: int
+    now: int
+
+    @property
+    def begin(self) -> int:
+        """Since when they are all."""
+        return self.since if self.is_whole or not self.events else max(self.events[0].at, self.since)
+
+    def rates(self, *, by_group: bool = False) -> dict[str, QueueRates]:
+        """See `LogRates.result`."""
+        rates = LogRates(by_group=by_group)
+        rates.add(self.events, self.since)
+        return rates.result(seconds_in(self.now - self.begin), is_whole=self.is_whole)
+
+
+def activity(parts: Mapping[str, LogPart], steps: int) -> Activity:
+    """What queues did in as many steps."""
+    window = min((part.now - part.begin for part in parts.values()), default=0)
+    length = max(window // steps, 1)
+    sums = [Counter[str]() for _ in range(steps)]
+    for part in parts.values():
+        in_step: list[list[Event]] = [[] for _ in sums]
+        for event in part.events:
+            place = steps - 1 - (part.now - event.at) // length
+            if 0 <= place < steps:
+                in_step[place].append(event)
+        for step, events in zip(sums, in_step, strict=True):
+            rates = LogRates()
+            rates.add(events, 0)
+            step += rates.counts()  # noqa: PLW2901 - it is added to, not replaced
+    return Activity(
+        window_s=seconds_in(length * steps),
+        step_s=seconds_in(length),
+        put=[step["put"] for step in sums],
+        done=[step["done"] for step in sums],
+        failed=[step["failed"] + step["expired"] for step in sums],
+        queues={name: part.rates()[""] for name, part in parts.items()},
+    )
 
 
 class _Told(Struct):
@@ -98,6 +157,10 @@ class LogRates:
                 sums.counts["failed"] += 1
             if (claimed_at := self._claimed_at.pop(message_id, None)) is not None and event.event == "settled":
                 sums.durations.append(event.at - claimed_at)
+
+    def counts(self) -> Counter[str]:
+        """How often each thing happened, in all groups."""
+        return sum((one.counts for one in self._sums.values()), Counter[str]())
 
     def _of(self, group: str | None) -> _Sums:
         name = (group or "") if self._by_group else ""

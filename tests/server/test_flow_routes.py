@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from holdfast import ControlPlaneClient, JobContext, Schedule, Tasks
+from holdfast import ControlPlaneClient, JobContext, Queue, Schedule, Tasks
 from holdfast.stores.memory import MemoryStore
 from tests.server.serving import Served, ask
 from tests.server.test_tokens import make
@@ -73,6 +73,25 @@ def test_schedules_are_listed_paused_resumed_and_run_now(served: Served, inner: 
     assert (status, run["queue"]) == (200, "reports")
     assert ask(served, f"/v1/queues/reports/jobs/{run['id']}")[1]["status"]["state"] == "waiting"
     assert ask(served, "/v1/schedules/none/run", {})[1]["code"] == "schedule_missing"
+
+
+def test_the_activity_of_queues_is_the_sum_of_their_steps(served: Served, inner: MemoryStore) -> None:
+    client = ControlPlaneClient.on(inner)
+    for name, done in (("mail", 3), ("orders", 1)):
+        queue = Queue.create(name, client=client)
+        queue.put_many(range(5))
+        for claim in queue.claim_many(done + 1)[:done]:
+            queue.ack(claim)
+        last = queue.claim()
+        assert last is not None
+        queue.fail(last, error="planted")
+    status, found = ask(served, "/v1/activity", {"queues": ["mail", "orders"], "since_s": 600})
+    assert status == 200
+    assert (sum(found["put"]), sum(found["done"]), sum(found["failed"])) == (10, 4, 2)
+    assert (len(found["done"]), found["window_s"], found["step_s"]) == (60, 600, 10)
+    assert {name: rates["done"] for name, rates in found["queues"].items()} == {"mail": 3, "orders": 1}
+    assert ask(served, "/v1/activity", {"queues": []})[0] == 422
+    assert ask(served, "/v1/activity", {"queues": ["mail"] * 21})[0] == 422
 
 
 def test_a_path_of_another_form_or_method_or_with_other_parameters_is_refused(served: Served) -> None:

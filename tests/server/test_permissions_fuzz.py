@@ -30,7 +30,7 @@ POOL = {"queue": ("q", "dead", "r1"), "dict": ("d", "d2", "e"), "lease": ("k", "
 """Names that some scope of the table is about: random ones would hit none."""
 
 NAMED = {"queue": "queue", "dead_letter": "queue", "to_queue": "queue", "dict": "dict"}
-ADMINS = {"/v1/prune", "/v1/survey", "/v1/fences", "/v1/import", "/v1/endimport"}
+ADMINS = {"/v1/prune", "/v1/survey", "/v1/fences", "/v1/import", "/v1/endimport", "/v1/tokens"}
 VERBS = {"put": "put", "claim": "claim", "browse": "read", "count": "read", "read": "read", "length": "read", "write": "write"}
 
 
@@ -60,6 +60,8 @@ def needs(path: str, body: Any) -> list[str]:
         return ["admin"]
     if path in ("/v1/audit", "/metrics"):
         return [f"server:{path.rpartition('/')[2]}:read"]
+    if path == "/v1/activity":
+        return [f"queue:{name.replace(':', '_')}:read" for name in body["queues"]]
     if path == "/v1/together":
         return [need for each in body["commands"] for need in needs(f"/v1/{each['type'].lower()}", each)]
     if path == "/v1/changes":

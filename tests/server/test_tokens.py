@@ -316,6 +316,15 @@ def test_an_administrator_of_a_namespace_is_none_of_the_server(served: Served, s
         assert ask(served, "/v1/clear", {"kind": "queue", "name": "jobs"}, token)[0] == 200
 
 
+def test_tokens_are_listed_for_an_administrator_without_what_they_are_told_apart_by(served: Served, store: Store) -> None:
+    admin, reader = make(store, "admin", namespaces=("*",)), make(store, "server:*:read", namespaces=("*",))
+    assert ask(served, "/v1/tokens", None, reader, "GET")[0] == 403
+    status, page = ask(served, "/v1/tokens", None, admin, "GET")
+    assert (status, page["more"]) == (200, False)
+    assert sorted(each["scopes"] for each in page["tokens"]) == [["admin"], ["server:*:read"]]
+    assert {*page["tokens"][0]} == {"id", "name", "namespaces", "scopes", "created_at", "expires_at", "last_used_at"}
+
+
 def test_a_refusal_names_the_scope_that_is_missing(served: Served, store: Store) -> None:
     client = connect(served.url, token=make(store, "dict:other:read"))
     with pytest.raises(NotAllowed, match=r"may not read dict 'd': ask for a token with the scope dict:d:read"):

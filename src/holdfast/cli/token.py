@@ -10,7 +10,7 @@ from holdfast.cli.showing import moment, print_result, shown
 from holdfast.errors import HoldfastError
 from holdfast.server.auth.scope_presets import durable_grants, worker_grants
 from holdfast.server.auth.scopes import ADMIN, ANY
-from holdfast.server.auth.tokens import Token, create_token, last_uses, list_tokens, revoke_token
+from holdfast.server.auth.tokens import Token, create_token, last_uses, list_tokens, listed, revoke_token
 from holdfast.server.namespaces.names import DEFAULT_NAME
 
 token: typer.Typer = typer.Typer(no_args_is_help=True, help="Tokens that a server asks for.")
@@ -54,19 +54,19 @@ def create(
 def list_(*, url: StoreUrl = None, as_json: AsJson = False) -> None:
     """List the valid tokens, and when each was last used, to ten minutes."""
     with opened(url) as store:
-        tokens, uses = list_tokens(store), last_uses(store)
-    told = [_told(each) | {"last_used_at": uses.get(each.id)} for each in tokens]
+        uses = last_uses(store)
+        tokens = [listed(each, uses.get(each.id)) for each in list_tokens(store)]
     rows = [
         (
             each.id,
             each.name,
             ", ".join(each.namespaces),
             ", ".join(each.scopes),
-            *map(moment, (each.created_at, each.expires_at, uses.get(each.id))),
+            *map(moment, (each.created_at, each.expires_at, each.last_used_at)),
         )
         for each in tokens
     ]
-    print_result(told, shown(("id", "name", "namespaces", "scopes", "made", "expires", "last used"), rows), as_json=as_json)
+    print_result(tokens, shown(("id", "name", "namespaces", "scopes", "made", "expires", "last used"), rows), as_json=as_json)
 
 
 @token.command()

@@ -37,6 +37,7 @@ from holdfast.server.routes.command import CommandRoute
 from holdfast.server.routes.flows import FLOWS, FlowRoute
 from holdfast.server.routes.signal import SIGNAL_PATH, SignalRoute
 from holdfast.server.routes.templates import KEY, Template
+from holdfast.server.routes.tokens import TokensRoute
 from holdfast.server.routes.wait import WaitRoute
 from holdfast.server.routes.watch import HEARTBEAT_S, WatchRoute
 from holdfast.server.topic_waits import MOST as TOPICS
@@ -52,6 +53,7 @@ from holdfast.stores.http.protocol import (
     OPENAPI_PATH,
     READY_PATH,
     ROUTES,
+    TOKENS_PATH,
     WAIT_PATH,
     WATCH_PATH,
 )
@@ -245,6 +247,7 @@ def _gets(
         WATCH_PATH: WatchRoute(store, lasting, tenants, memory, options.heartbeat_s),
         ABOUT_PATH: AboutRoute(store),
         AUDIT_PATH: AuditRoute(store),
+        TOKENS_PATH: TokensRoute(store),
         OPENAPI_PATH: OpenApiRoute(),
         HEALTH_PATH: HealthRoute(),
         READY_PATH: HealthRoute(store),

@@ -130,6 +130,11 @@ export class Holdfast {
     await this.post(`/v1/schedules/${encodeURIComponent(name)}/${act}`, act === "pause" ? { reason } : {});
   }
 
+  /** What up to 20 queues did in the last seconds: the rates of each, and the course of all together. */
+  activity(queues: readonly string[], sinceS = 3_600): Promise<wire.Activity> {
+    return this.post("/v1/activity", { queues, since_s: sinceS });
+  }
+
   /** What a route answers. */
   async get<T>(path: string): Promise<T> {
     return (await answered(() => this.request(path), this.#patience)) as T;

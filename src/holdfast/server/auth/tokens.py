@@ -57,6 +57,32 @@ class Token(Struct, frozen=True):
         return hmac.compare_digest(self.digest, digest(text))
 
 
+class ListedToken(Struct, frozen=True):
+    """What is shown of a token: all but what it is told apart by."""
+
+    id: str
+    name: str
+    namespaces: tuple[str, ...]
+    scopes: tuple[str, ...]
+    created_at: float
+    """Seconds of the wall clock, since 1970."""
+    expires_at: float | None
+    last_used_at: float | None
+    """To ten minutes."""
+
+
+class TokenPage(Struct, frozen=True):
+    """Tokens that are good now, by id."""
+
+    tokens: list[ListedToken]
+    more: bool = False
+
+
+def listed(token: Token, used_at: float | None) -> ListedToken:
+    """A token as it is shown."""
+    return ListedToken(token.id, token.name, token.namespaces, token.scopes, token.created_at, token.expires_at, used_at)
+
+
 def new_token() -> tuple[str, str]:
     """Make a token: its id, and its text."""
     token_id = token_hex(6)

@@ -1,5 +1,6 @@
 """Serves the files of the dashboard, which need no token: they are the same for everyone."""
 
+import logging
 from collections.abc import Awaitable, Mapping
 from pathlib import Path
 from typing import Final
@@ -16,10 +17,13 @@ TYPES: Final = {
 }
 NOT_BUILT: Final = b"The dashboard is not built: run `make dashboard` in the checkout, or install a wheel of Holdfast.\n"
 
+_log = logging.getLogger("holdfast.server")
+
 
 def read_files(folder: Path = FOLDER) -> dict[str, tuple[bytes, bytes]]:
     """The files by their path, each with its type; without a build one page that says so."""
     if not (folder / "index.html").exists():
+        _log.warning("there is no dashboard: run `make dashboard` in the checkout, or install a wheel of Holdfast")
         return {"/": (NOT_BUILT, b"text/plain; charset=utf-8")}
     found = {f"/dashboard/{path.name}": (path.read_bytes(), TYPES[path.suffix]) for path in folder.iterdir() if path.suffix in TYPES}
     return {"/": found.pop("/dashboard/index.html"), **found}

@@ -5,15 +5,17 @@ the rights that the same flow takes in a Python client.
 """
 
 from collections.abc import Awaitable, Callable
-from typing import Any, Final, Literal
+from typing import Annotated, Any, Final, Literal
 from urllib.parse import parse_qs
 
-from msgspec import Struct, json
+from msgspec import Meta, Struct, json
 
 from holdfast._async.flows.explaining import explain_message
 from holdfast._async.flows.job_status import job_status, job_steps, retry
+from holdfast._async.flows.rating import queues_activity
 from holdfast._async.flows.scheduling import put_now, schedule_statuses, set_paused
 from holdfast._async.flows.working.cancelling import cancel
+from holdfast.log_rates import Activity
 from holdfast.results import Explanation, JobStatus, JobStep
 from holdfast.schedules.definition import ScheduleStatus
 from holdfast.server.asgi import JSON_TYPE, Receive, Scope, Send, answer
@@ -30,6 +32,9 @@ Names = dict[str, str]
 
 _encode = json.Encoder(enc_hook=repr).encode
 
+QUEUES_MOST: Final = 20
+"""Of so many queues the activity is asked for at once: their events are read for it."""
+
 
 class NoBody(Struct, frozen=True, forbid_unknown_fields=True):
     """Says nothing more."""
@@ -45,6 +50,13 @@ class Force(Struct, frozen=True, forbid_unknown_fields=True):
     """Whether a durable job is removed with all that is recorded of it, instead of being asked to end."""
 
     force: bool = False
+
+
+class Recently(Struct, frozen=True, forbid_unknown_fields=True):
+    """Some queues, and for how many seconds back."""
+
+    queues: Annotated[list[Annotated[str, Meta(min_length=1)]], Meta(min_length=1, max_length=QUEUES_MOST)]
+    since_s: Annotated[float, Meta(gt=0, le=86_400)] = 3_600.0
 
 
 class JobView(Struct, frozen=True):
@@ -72,6 +84,12 @@ class Run(Struct, frozen=True):
 
     queue: str
     id: str
+
+
+async def look_at_activity(store: AsyncStore, names: Names, body: Recently) -> Activity:
+    """What some queues did lately: their rates, and how many messages were put, done and failed in steps of time."""
+    del names
+    return await queues_activity(store, body.queues, body.since_s)
 
 
 async def look_at_job(store: AsyncStore, names: Names, _: NoBody) -> JobView:
@@ -129,6 +147,7 @@ FLOWS: Final = (
     FlowSpec("GET", JOB, look_at_job, JobView),
     FlowSpec("POST", f"{JOB}/cancel", cancel_job, Cancelled, Force),
     FlowSpec("POST", f"{JOB}/retry", retry_job, Retried),
+    FlowSpec("POST", f"{PREFIX}/activity", look_at_activity, Activity, Recently),
     FlowSpec("GET", SCHEDULES, list_schedules, list[ScheduleStatus], query=("prefix",)),
     FlowSpec("POST", f"{SCHEDULES}/{{name}}/pause", pause_schedule, NoBody, Reason),
     FlowSpec("POST", f"{SCHEDULES}/{{name}}/resume", resume_schedule, NoBody),

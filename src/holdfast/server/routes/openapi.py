@@ -10,6 +10,7 @@ from holdfast import __version__
 from holdfast.codec.fields import AFTER
 from holdfast.commands import Claim, Together
 from holdfast.server.audit import AUDIT_PAGE, AuditPage
+from holdfast.server.auth.tokens import TokenPage
 from holdfast.server.routes.flows import FLOWS, FlowSpec
 from holdfast.server.routes.signal import SIGNAL_PATH
 from holdfast.stores.http.problems import CONTENT_TYPE, Problem
@@ -20,6 +21,7 @@ from holdfast.stores.http.protocol import (
     METRICS_PATH,
     READY_PATH,
     ROUTES,
+    TOKENS_PATH,
     WAIT_MAX_S,
     WAIT_PATH,
     WATCH_PATH,
@@ -43,6 +45,7 @@ def openapi() -> Json:
     paths[ABOUT_PATH] = {"get": _operation("The server, and the guarantees of its store.", About, schemas)}
     paths[WATCH_PATH] = {"get": _watch(schemas)}
     paths[AUDIT_PATH] = {"get": _audit(schemas)}
+    paths[TOKENS_PATH] = {"get": _operation("Tokens that are good now, for an administrator.", TokenPage, schemas)}
     for path, what in ((HEALTH_PATH, "Whether the server is alive."), (READY_PATH, "Whether its store responds.")):
         paths[path] = {"get": _operation(what, dict[str, bool], schemas)}
     paths[METRICS_PATH] = {"get": _operation("Metrics, for Prometheus.", str, schemas, content_type="text/plain")}

@@ -24,6 +24,7 @@ HEALTH_PATH: Final = "/healthz"
 READY_PATH: Final = "/readyz"
 METRICS_PATH: Final = "/metrics"
 AUDIT_PATH: Final = f"{PREFIX}/audit"
+TOKENS_PATH: Final = f"{PREFIX}/tokens"
 
 NAMESPACE_PREFIX: Final = "/ns/"
 """What a path begins with that names its namespace."""
