@@ -4,8 +4,12 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct, field, json
+from msgspec.structs import replace
 
 from holdfast.records import Event, seconds_in
+
+LEAST = 60_000_000
+"""A shorter course is not looked at."""
 
 _SETTLED = {"done": "done", "ready": "returned"}
 """What an event `settled` counts, by where it says that the messages went; of those that are dead there is an event `buried`."""
@@ -46,7 +50,7 @@ class Activity(Struct, frozen=True):
     """What the event log says about some queues in the last seconds: each by itself, and the sum of all in steps of equal length."""
 
     window_s: float
-    """How many seconds the steps are about: those asked for, or as far as what was read of every queue reaches."""
+    """How many seconds it is about: those asked for, or fewer where the log or one reading ends earlier, or nothing was before."""
     step_s: float
     put: list[int]
     """In each step, the oldest first."""
@@ -65,40 +69,45 @@ class LogPart(Struct, frozen=True):
     now: int
 
     @property
-    def begin(self) -> int:
-        """Since when they are all."""
-        return self.since if self.is_whole or not self.events else max(self.events[0].at, self.since)
+    def window(self) -> int:
+        """How far back they are all."""
+        return self.now - (self.since if self.is_whole or not self.events else max(self.events[0].at, self.since))
 
     def rates(self, *, by_group: bool = False) -> dict[str, QueueRates]:
         """See `LogRates.result`."""
         rates = LogRates(by_group=by_group)
         rates.add(self.events, self.since)
-        return rates.result(seconds_in(self.now - self.begin), is_whole=self.is_whole)
+        return rates.result(seconds_in(self.window), is_whole=self.is_whole)
 
 
 def activity(parts: Mapping[str, LogPart], steps: int) -> Activity:
-    """What queues did in as many steps."""
-    window = min((part.now - part.begin for part in parts.values()), default=0)
+    """What queues did, in as many steps of the time for which all of them are known."""
+    window = min((part.window for part in parts.values()), default=0)
+    window = min(window, max(_first_seen(parts, window), LEAST))
     length = max(window // steps, 1)
     sums = [Counter[str]() for _ in range(steps)]
     for part in parts.values():
         in_step: list[list[Event]] = [[] for _ in sums]
         for event in part.events:
-            place = steps - 1 - (part.now - event.at) // length
-            if 0 <= place < steps:
-                in_step[place].append(event)
+            if 0 <= (part.now - event.at) // length < steps:
+                in_step[steps - 1 - (part.now - event.at) // length].append(event)
         for step, events in zip(sums, in_step, strict=True):
             rates = LogRates()
             rates.add(events, 0)
-            step += rates.counts()  # noqa: PLW2901 - it is added to, not replaced
+            step.update(rates.counts())
     return Activity(
-        window_s=seconds_in(length * steps),
+        window_s=seconds_in(window),
         step_s=seconds_in(length),
         put=[step["put"] for step in sums],
         done=[step["done"] for step in sums],
         failed=[step["failed"] + step["expired"] for step in sums],
-        queues={name: part.rates()[""] for name, part in parts.items()},
+        queues={name: replace(part, since=part.now - window).rates()[""] for name, part in parts.items()},
     )
+
+
+def _first_seen(parts: Mapping[str, LogPart], window: int) -> int:
+    """How long ago the first of the events was."""
+    return max((part.now - event.at for part in parts.values() for event in part.events if part.now - event.at < window), default=0)
 
 
 class _Told(Struct):

@@ -1,12 +1,14 @@
 """Jobs and schedules over HTTP, as clients in other languages and the dashboard see and steer them."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from holdfast import ControlPlaneClient, JobContext, Queue, Schedule, Tasks
 from holdfast.stores.memory import MemoryStore
+from holdfast.stores.sqlite.store import SqliteStore
 from tests.server.serving import Served, ask
 from tests.server.test_tokens import make
 
@@ -59,6 +61,14 @@ def test_a_dead_job_gets_another_chance(served: Served, inner: MemoryStore) -> N
     assert ask(served, f"{path}/retry", {}) == (200, {"retried": False})
 
 
+@pytest.mark.parametrize("prefix", ["", "/ns/default"])
+def test_a_name_may_have_a_slash_that_is_escaped(served: Served, inner: MemoryStore, prefix: str) -> None:
+    Queue.create("a/b", client=ControlPlaneClient.on(inner)).put(1, id="c/%2F d")
+    status, view = ask(served, f"{prefix}/v1/queues/a%2Fb/jobs/c%2F%252F%20d")
+    assert (status, view["status"]["id"], view["status"]["state"]) == (200, "c/%2F d", "waiting")
+    assert ask(served, f"{prefix}/v1/queues/a/b/jobs/c")[0] == 404
+
+
 def test_schedules_are_listed_paused_resumed_and_run_now(served: Served, inner: MemoryStore) -> None:
     client = ControlPlaneClient.on(inner)
     Schedule("nightly", "0 3 * * *", ("reports", {"kind": "daily"}), client=client).save()
@@ -88,10 +98,22 @@ def test_the_activity_of_queues_is_the_sum_of_their_steps(served: Served, inner:
     status, found = ask(served, "/v1/activity", {"queues": ["mail", "orders"], "since_s": 600})
     assert status == 200
     assert (sum(found["put"]), sum(found["done"]), sum(found["failed"])) == (10, 4, 2)
-    assert (len(found["done"]), found["window_s"], found["step_s"]) == (60, 600, 10)
+    assert (len(found["done"]), found["window_s"], found["step_s"]) == (60, 60, 1), "before it nothing happened"
     assert {name: rates["done"] for name, rates in found["queues"].items()} == {"mail": 3, "orders": 1}
     assert ask(served, "/v1/activity", {"queues": []})[0] == 422
     assert ask(served, "/v1/activity", {"queues": ["mail"] * 21})[0] == 422
+
+
+def test_errors_that_a_flow_goes_on_behind_take_no_memory_of_the_server(tmp_path: Path) -> None:
+    # Where numbers begin with a large one, the flow asks for some that were skipped, and more often than there is memory for at once.
+    store = SqliteStore(tmp_path / "store.db", durability="process")
+    served = Served(store)
+    names = [f"q{number}" for number in range(6)]
+    for name in names:
+        Queue.create(name, client=ControlPlaneClient.on(store)).put(1)
+    status, found = ask(served, "/v1/activity", {"queues": names})
+    served.close()
+    assert (status, sum(found["put"])) == (200, 6)
 
 
 def test_a_path_of_another_form_or_method_or_with_other_parameters_is_refused(served: Served) -> None:

@@ -36,7 +36,7 @@ from holdfast.server.routes.audit import AuditRoute
 from holdfast.server.routes.command import CommandRoute
 from holdfast.server.routes.flows import FLOWS, FlowRoute
 from holdfast.server.routes.signal import SIGNAL_PATH, SignalRoute
-from holdfast.server.routes.templates import KEY, Template
+from holdfast.server.routes.templates import KEY, Template, sent_path
 from holdfast.server.routes.tokens import TokensRoute
 from holdfast.server.routes.wait import WaitRoute
 from holdfast.server.routes.watch import HEARTBEAT_S, WatchRoute
@@ -226,9 +226,9 @@ class Routes:
         return route(scope, receive, send)
 
     def _by_form(self, scope: Scope) -> App:
-        path, methods = scope["path"], set[str]()
+        path, sent, methods = scope["path"], sent_path(scope), set[str]()
         for template in self._templates:
-            if (names := template.names_in(path)) is not None:
+            if (names := template.names_in(sent)) is not None:
                 if template.method == scope["method"]:
                     scope[KEY] = names
                     return template.app

@@ -20,6 +20,9 @@ STEPS = 60
 
 PAGE = 1_000
 
+LEAP = 32
+"""So many times as many numbers are looked at behind a stretch that has no event."""
+
 
 def queue_rates(store: Store, queue: str, since_s: float, *, by_group: bool) -> dict[str, QueueRates]:
     """What happened in the last seconds, as far as one reading goes."""
@@ -44,20 +47,22 @@ def _part(store: Store, queue: str, since_s: float, most: int) -> LogPart:
 def _newest(store: Store, topic: str, newest: int, since: int, most: int) -> tuple[list[Event], bool]:
     """The newest events back to the moment, as many as count, and whether they reach it.
 
-    It reads stretch before stretch, each with twice as many numbers: a store may give out few of them or many between two events.
+    It reads stretch before stretch, each with twice as many numbers, and with many more behind one without an event: a store may give out
+    few numbers or many between two events, and begins with a large one.
     """
     found = list[Event]()
     upto, step = newest, PAGE
     while len(found) < most:
         after, floor = max(upto - step, 0), 0
-        step *= 2
         try:
             earlier = _between(store, topic, after, upto)
         except Compacted as error:
             floor = error.oldest
             if after > max(floor, 0):
+                step *= LEAP
                 continue  # A number that was skipped: the events before it have much smaller ones.
             after, earlier = 0, _between(store, topic, OLDEST, upto)
+        step *= 2 if earlier else LEAP
         found = [*earlier, *found][-most:]
         if found and found[0].at < since:
             return found, True

@@ -62,7 +62,7 @@ class Reach:
             return same
         for need in needs_of(command):
             check(self._caller, need)
-        brings = may_bring(command, self.limits)
+        brings, held = may_bring(command, self.limits), self._share.held
         if brings and not self._share.take(brings):
             await self._share.wait_for(brings)
             await self._caller.stay()
@@ -72,6 +72,7 @@ class Reach:
                 size_bytes = await self._tenants.enter(command, self._namespace)
             answer = hide_ids(command, await self._execute(command))
         except Exception as error:
+            self._share.keep(held)  # A flow may go on behind an error.
             hide_ids_in_error(error)
             if self._namespace.prefix:
                 error_outside(error, self._namespace)
