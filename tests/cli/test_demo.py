@@ -11,6 +11,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+import urllib3
 
 from holdfast.cli.demo.output import JsonOutput
 from holdfast.cli.demo.run import ProcessFailed, plan_work, run_demo
@@ -105,6 +106,22 @@ def test_an_interrupted_demo_leaves_no_process_and_no_file(temporary: Path, numb
     process.send_signal(number)
     _, errors = process.communicate(timeout=GUARD_S)
     assert (process.returncode, errors) == (exit_code, "Stopped: its processes have ended and its files are gone.\n")
+    assert list(temporary.iterdir()) == []
+
+
+def test_the_dashboard_of_a_demo_shows_its_data_until_it_is_interrupted(temporary: Path) -> None:
+    process = start("--dashboard", "--json", *SMALL)
+    assert process.stderr is not None
+    address = re.search(r"http://\S+/", process.stderr.readline())
+    assert address is not None
+    assert b"Holdfast" in urllib3.request("GET", address[0], timeout=GUARD_S).data
+    asked = {"queue": "messages", "state": "done"}
+    kept = json.loads(urllib3.request("POST", f"{address[0]}v1/browse", json=asked, timeout=GUARD_S).data)["messages"]
+    assert len(kept) == 8
+    assert [ending[4] for message in kept for ending in message.get("history", [])].count("expired") >= 2
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=GUARD_S)
+    assert process.returncode == 130
     assert list(temporary.iterdir()) == []
 
 

@@ -45,7 +45,7 @@ def count(store: Store, wanted: int) -> Counts:
         elif event.event == "claimed":
             claimed.update(json.decode(event.data, type=_Ids).ids)
     accepted = Counter(accepted_ids(store))
-    waiting = {message.id for message in store.execute(Browse(QUEUE, ids=list(put))).messages}
+    waiting = {message.id for message in store.execute(Browse(QUEUE, ids=list(put))).messages if message.state != "done"}
     return Counts(
         put=len(put),
         done=len(accepted),

@@ -15,7 +15,7 @@ from holdfast.cli.demo.output import Output
 from holdfast.cli.demo.processes import Child, Processes, Received
 from holdfast.cli.demo.progress import Progress, Tone, WorkerView
 from holdfast.cli.demo.protocol import LEASE_S, QUEUE, ProducerTask, Report, Trouble, Work, WorkerTask
-from holdfast.commands import Browse
+from holdfast.commands import Browse, Configure
 from holdfast.connect import connect
 from holdfast.records import seconds_in
 from holdfast.stores import Store
@@ -27,6 +27,7 @@ LONGEST_S = 25.0
 ALL_WORK_S = 6.0
 """How long all workers together take when nothing goes wrong."""
 LONGEST_WORK_S = 0.25
+KEPT_S = 86_400.0
 LONG_WORK_S = 1.6 * LEASE_S
 
 
@@ -47,6 +48,8 @@ def run_demo(
     with tempfile.TemporaryDirectory(prefix="holdfast-demo-") as folder:
         url = f"sqlite:///{quote(folder)}/demo.db"
         with closing(connect(url)) as store, output.showing(progress), Processes() as processes:
+            # For the timeline of each message in the dashboard.
+            store.execute(Configure("queue", QUEUE, keep_done_s=KEPT_S))
             demo = DemoRun(processes, store, progress, output)
             demo.tell(f"{PRODUCERS} producers and {workers} workers, a process each, share one SQLite file.")
             demo.tell(f"A claim lasts {LEASE_S} s; a worker renews it for as long as it works.")
