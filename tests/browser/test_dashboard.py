@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from msgspec import json
@@ -13,7 +14,7 @@ from holdfast.connect import connect
 from holdfast.server.audit import Actor
 from holdfast.server.auth.tokens import create_token
 from tests.browser.chromium import Page
-from tests.browser.shop import open_shop
+from tests.browser.shop import name_everything, open_shop
 from tests.sentinel_databases import until
 from tests.server.processes import Process
 
@@ -26,12 +27,13 @@ AXE = ROOT / "web" / "dashboard" / "node_modules" / "axe-core" / "axe.min.js"
 
 HOSTILE = '<img src=x onerror="window.hacked=1"><script>window.hacked=1</script>\'"&'
 SCREENS = {
-    "overview": "Busiest queues",
+    "overview": "Throughput of all queues",
     "queues": "tenants",
     "queues/mail": "first",
     "queues/mail/leased": "leased-1",
     "queues/mail/dead": "By error",
     "queues/mail/done": "done-1",
+    "queues/mail/activity": "From the event log",
     "queues/mail/settings": "keep done s",
     "queues/tenants/groups": "acme",
     "message/mail/first": "Lease timeline",
@@ -45,7 +47,9 @@ SCREENS = {
     "dicts": "settings",
     "dicts/settings": "New entry",
     "locks": "report",
-    "events/queue:mail": "put",
+    "events": "tenants",
+    "events/queue:mail": "buried",
+    "tokens": "whoever reaches it may do everything",
     "audit": "Audit",
     "health": "survives",
 }
@@ -116,6 +120,31 @@ def test_every_screen_loads_in_both_themes_and_runs_nothing_that_is_stored(page:
         assert page.run("document.querySelectorAll('[role=alert]').length") == 0, screen
     assert page.run("window.hacked ?? null") is None
     assert page.complaints() == []
+
+
+def test_names_and_texts_that_are_markup_are_shown_as_they_are(page: Page, process: Process, client: ControlPlaneClient) -> None:
+    with name_everything(client, HOSTILE):
+        page.open(process.url)
+        name = quote(HOSTILE, safe="")
+        ofs = ("queues/{}/dead", "queues/{}/leased", "queues/{}/groups", "queues/{}/activity", "message/{}/{}", "dicts/{}", "workers/{}")
+        for screen in ("overview", "queues", "dead", "workers", "schedules", "dicts", "locks", "events", *ofs):
+            go(page, screen.replace("{}", name))
+            shows(page, HOSTILE)
+            assert page.run("document.querySelectorAll('#app img, #app script').length") == 0, screen
+        go(page, f"events/queue:{name}")
+        shows(page, "</script>")
+        assert page.run("document.querySelectorAll('#app img, #app script').length") == 0
+        assert page.run("window.hacked ?? null") is None
+        assert page.complaints() == []
+
+
+def test_control_markup_in_a_page_runs_and_is_noticed(page: Page, process: Process) -> None:
+    page.open(process.url)
+    shows(page, "Overview")
+    page.run(f"document.querySelector('main').insertAdjacentHTML('beforeend', {json.encode(HOSTILE).decode()})")
+    assert page.run("document.querySelectorAll('#app img, #app script').length") == 2
+    until(lambda: any("Content Security Policy" in each for each in page.complaints()) or page.run("null"))
+    assert page.run("window.hacked ?? null") is None, "the policy of the server stops it nevertheless"
 
 
 def test_control_a_button_without_a_name_and_an_error_are_noticed(page: Page, process: Process) -> None:
@@ -190,6 +219,49 @@ def test_a_group_a_schedule_and_a_durable_job_are_steered(page: Page, process: P
     until(lambda: Queue.from_name("orders", client=client).stats().ready == 1)
 
 
+def test_one_message_is_redriven_and_removed(page: Page, process: Process, client: ControlPlaneClient) -> None:
+    mail = Queue.from_name("mail", client=client)
+    page.open(f"{process.url}/#/queues/mail/dead")
+    shows(page, "dead-2")
+    press(page, "Redrive")
+    until(lambda: [message.id for message in mail.dead_letters()] == ["dead-0", "dead-1"])
+    until(lambda: "dead-2" not in page.run("document.querySelector('main').innerText"))
+    agree(page, "Remove")
+    until(lambda: [message.id for message in mail.dead_letters()] == ["dead-0"])
+    go(page, "message/mail/dead-0")
+    shows(page, "Lease timeline")
+    press(page, "Redrive")
+    until(lambda: mail.stats().dead == 0)
+    go(page, "message/mail/first")
+    shows(page, "Message first")
+    agree(page, "Cancel")
+    until(lambda: not list(mail.browse(state="ready", label=HOSTILE[:20])))
+
+
+def test_dead_letters_go_by_their_error(page: Page, process: Process, client: ControlPlaneClient) -> None:
+    mail = Queue.from_name("mail", client=client)
+    page.open(f"{process.url}/#/dead")
+    shows(page, "ValueError")
+    agree(page, "Remove")
+    until(lambda: {message.id for message in mail.dead_letters()} == {"dead-0", "dead-2"})
+    until(lambda: "ValueError" not in page.run("document.querySelector('main').innerText"))
+    agree(page, "Redrive")
+    until(lambda: mail.stats().dead == 0)
+
+
+def test_what_is_paused_is_resumed_from_the_overview(page: Page, process: Process, client: ControlPlaneClient) -> None:
+    mail = Queue.from_name("mail", client=client)
+    mail.pause()
+    Schedule.from_name("nightly", client=client).pause("holidays")
+    page.open(process.url)
+    shows(page, "Paused; 121 wait")
+    press(page, "Resume")
+    until(lambda: mail.claim() is not None)
+    go(page, "schedules")
+    press(page, "Resume")
+    until(lambda: Schedule.from_name("nightly", client=client).status().paused is None)
+
+
 def test_a_lease_is_taken_from_its_holder_with_a_reason(page: Page, process: Process, client: ControlPlaneClient) -> None:
     page.open(f"{process.url}/#/locks")
     shows(page, "gpu")
@@ -223,6 +295,34 @@ def test_an_entry_is_edited_under_compare_and_set(page: Page, process: Process, 
     assert settings.get(HOSTILE) == "changed meanwhile"
 
 
+def test_an_entry_is_made_changed_and_deleted(page: Page, process: Process, client: ControlPlaneClient) -> None:
+    settings = Dict.from_name("settings", client=client)
+    settings.delete(HOSTILE)
+    page.open(f"{process.url}/#/dicts/settings")
+    press(page, "New entry")
+    press(page, "Save")
+    until(lambda: settings.length() == 1)
+    press(page, "Edit")
+    shows(page, "Value as JSON")
+    written = (
+        "const area = document.querySelector('textarea'); area.value = '[1, 2]'; area.dispatchEvent(new Event('input', {bubbles: true}))"
+    )
+    page.run(written)
+    press(page, "Save")
+    until(lambda: settings.get("new") == [1, 2])
+    agree(page, "Delete")
+    until(lambda: settings.length() == 0)
+
+
+def test_no_digit_of_a_number_is_lost_by_an_edit(page: Page, process: Process, client: ControlPlaneClient) -> None:
+    settings = Dict.from_name("settings", client=client)
+    settings.put(HOSTILE, {"id": 2**63 + 1})
+    page.open(f"{process.url}/#/dicts/settings")
+    shows(page, "revision")
+    edits = "[...document.querySelectorAll('button')].filter(one => one.textContent === 'Edit').map(one => one.disabled)"
+    until(lambda: page.run(edits) == [True])
+
+
 def test_the_keyboard_leads_to_screens_and_to_the_search(page: Page, process: Process) -> None:
     page.open(process.url)
     shows(page, "Overview")
@@ -231,6 +331,11 @@ def test_the_keyboard_leads_to_screens_and_to_the_search(page: Page, process: Pr
     shows(page, "Name begins with")
     type_key(page, "/")
     assert page.run("document.activeElement.name") == "prefix"
+    page.run("document.activeElement.blur()")
+    type_key(page, "?")
+    until(lambda: "Dead letters" in page.run("document.querySelector('dialog')?.innerText ?? ''"))
+    press(page, "Close")
+    until(lambda: page.run("document.querySelector('dialog') === null"))
 
 
 def test_a_server_with_tokens_asks_for_one_and_a_reader_sees_no_action(page: Page, process: Process, tmp_path: Path) -> None:
@@ -244,8 +349,26 @@ def test_a_server_with_tokens_asks_for_one_and_a_reader_sees_no_action(page: Pag
     shows(page, "Overview")
     allowed = {"Search", "Next page", "Refresh", "Follow", "Show", "ConnectionError", "ValueError"}
     for screen, shown in SCREENS.items():
-        if screen != "audit":
+        if screen not in ("audit", "tokens"):
             go(page, screen)
             shows(page, {"message/orders/order-17": "Steps", "dicts/settings": "revision"}.get(screen, shown))
             assert set(page.run("[...document.querySelectorAll('main button')].map(one => one.textContent)")) <= allowed, screen
+    assert page.run("[...document.querySelectorAll('header nav a')].map(one => one.textContent)").count("Tokens") == 0
     assert text not in page.run("location.href + document.cookie + JSON.stringify(localStorage) + JSON.stringify(sessionStorage)")
+    press(page, "Sign out")
+    shows(page, "Sign in")
+
+
+def test_an_administrator_sees_who_may_do_what(page: Page, process: Process, tmp_path: Path) -> None:
+    store = connect(f"sqlite:///{tmp_path}/s.db")
+    _, text = create_token(store, HOSTILE, ["admin"], ["*"], by=Actor("test", "here"))
+    store.close()
+    page.open(process.url)
+    shows(page, "Sign in")
+    page.run(f"document.querySelector('[name=token]').value = {json.encode(text).decode()}")
+    press(page, "Sign in")
+    shows(page, "Overview")
+    go(page, "tokens")
+    shows(page, HOSTILE)
+    assert page.run("window.hacked ?? null") is None
+    assert page.run("document.querySelectorAll('main button').length") == 0, "tokens are made and revoked where the store is"

@@ -1,11 +1,11 @@
 /** The dashboard: sign-in, navigation, and the screen that the address names. */
 
 import { render } from "preact";
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 
 import { Holdfast, NotAllowed } from "../../client/src/index.ts";
 import { Live } from "./live.ts";
-import { Audit, Health } from "./screens/administration.tsx";
+import { Audit, Health, Tokens } from "./screens/administration.tsx";
 import { DeadLetters } from "./screens/dead.tsx";
 import { DictScreen, Dicts } from "./screens/dicts.tsx";
 import { Events } from "./screens/events.tsx";
@@ -20,20 +20,14 @@ import { WorkerScreen, Workers } from "./screens/workers.tsx";
 import { type Session, SessionContext, to, useMay, usePath } from "./state.ts";
 import { ThemeButton } from "./theme.tsx";
 
-/** The screens of the navigation, each with the letter that leads to it after `g`. */
-const SCREENS = [
-  ["overview", "Overview", "o"],
-  ["queues", "Queues", "q"],
-  ["dead", "Dead letters", "d"],
-  ["workers", "Workers", "w"],
-  ["runs", "Durable jobs", "j"],
-  ["schedules", "Schedules", "s"],
-  ["dicts", "Dicts", "i"],
-  ["locks", "Locks and leaders", "l"],
-  ["events", "Live events", "e"],
-  ["audit", "Audit", "a"],
-  ["health", "Health", "h"],
+/** The screens of the navigation in groups, each with the letter that leads to it after `g`. */
+const GROUPS = [
+  ["", [["overview", "Overview", "o"]]],
+  ["Work", [["queues", "Queues", "q"], ["dead", "Dead letters", "d"], ["workers", "Workers", "w"], ["runs", "Durable jobs", "j"], ["schedules", "Schedules", "s"]]],
+  ["State", [["dicts", "Dicts", "i"], ["locks", "Locks and leaders", "l"]]],
+  ["Server", [["events", "Live events", "e"], ["tokens", "Tokens", "t"], ["audit", "Audit", "a"], ["health", "Health", "h"]]],
 ] as const;
+const SCREENS = GROUPS.flatMap(([, screens]) => screens as readonly (readonly [string, string, string])[]);
 
 function Screen({ path }: { path: string[] }) {
   const [screen = "overview", name, part] = path;
@@ -56,6 +50,8 @@ function Screen({ path }: { path: string[] }) {
       return name ? <WorkerScreen key={name} name={name} /> : <Workers />;
     case "events":
       return <Events topic={name} />;
+    case "tokens":
+      return <Tokens />;
     case "audit":
       return <Audit />;
     case "health":
@@ -65,8 +61,8 @@ function Screen({ path }: { path: string[] }) {
   }
 }
 
-/** `g` and a letter goes to a screen, `/` to the search. */
-function useKeyboard(): void {
+/** `g` and a letter goes to a screen, `/` to the search, `?` shows the keys. */
+function useKeyboard(help: () => void): void {
   useEffect(() => {
     let isGoing = false;
     const pressed = (event: KeyboardEvent) => {
@@ -75,6 +71,7 @@ function useKeyboard(): void {
       const screen = isGoing && SCREENS.find(([, , letter]) => letter === event.key);
       isGoing = event.key === "g";
       if (screen) location.hash = to(screen[0]);
+      if (event.key === "?") help();
       if (event.key === "/") {
         event.preventDefault();
         document.querySelector<HTMLInputElement>("[data-search]")?.focus();
@@ -85,18 +82,43 @@ function useKeyboard(): void {
   }, []);
 }
 
-function Navigation({ current }: { current: string }) {
+function Keys({ close }: { close: () => void }) {
+  const dialog = useRef<HTMLDialogElement>(null);
+  useEffect(() => dialog.current?.showModal(), []);
+  return (
+    <dialog ref={dialog} onClose={close} aria-label="Keys">
+      <h2>Keys</h2>
+      <dl>
+        {SCREENS.map(([, title, letter]) => <><dt><kbd>g</kbd> <kbd>{letter}</kbd></dt><dd>{title}</dd></>)}
+        <dt><kbd>/</kbd></dt><dd>search on this screen</dd>
+        <dt><kbd>?</kbd></dt><dd>these keys</dd>
+      </dl>
+      <form method="dialog" class="row end"><button type="submit">Close</button></form>
+    </dialog>
+  );
+}
+
+function Navigation({ current, session, help }: { current: string; session: Session; help: () => void }) {
   const may = useMay();
-  const shown = SCREENS.filter(([screen]) => screen !== "audit" || may("server", "audit", "read"));
+  const isShown = (screen: string) => (screen === "audit" ? may("server", "audit", "read") : screen !== "tokens" || may("server", "", "admin"));
   return (
     <header>
       <a class="brand" href={to("overview")}>Holdfast</a>
       <nav aria-label="Screens">
-        {shown.map(([screen, title, letter]) => (
-          <a href={to(screen)} title={`g ${letter}`} {...(screen === current ? { "aria-current": "page" as const } : {})}>{title}</a>
+        {GROUPS.map(([group, screens]) => (
+          <>
+            {group && <span class="group">{group}</span>}
+            {screens.filter(([screen]) => isShown(screen)).map(([screen, title, letter]) => (
+              <a href={to(screen)} title={`g ${letter}`} {...(screen === current ? { "aria-current": "page" as const } : {})}>{title}</a>
+            ))}
+          </>
         ))}
       </nav>
-      <ThemeButton />
+      <div class="foot">
+        {session.isSignedIn && <button type="button" onClick={() => location.reload()}>Sign out</button>}
+        <ThemeButton />
+        <button type="button" onClick={help}>Keys</button>
+      </div>
     </header>
   );
 }
@@ -104,7 +126,7 @@ function Navigation({ current }: { current: string }) {
 async function signedIn(token: string, namespace: string): Promise<Session> {
   const url = `${location.origin}${namespace ? `/ns/${encodeURIComponent(namespace)}` : ""}`;
   const client = new Holdfast(url, { ...(token ? { token } : {}), patience: { forS: 5 } });
-  return { client, about: await client.about(), live: new Live(client) };
+  return { client, about: await client.about(), live: new Live(client), isSignedIn: token !== "" };
 }
 
 function SignIn({ onSession, refused }: { onSession: (session: Session) => void; refused: string | undefined }) {
@@ -133,15 +155,18 @@ function Dashboard() {
   const [session, setSession] = useState<Session>();
   const [refused, setRefused] = useState<string>();
   const [asks, setAsks] = useState(false);
-  useKeyboard();
+  const [helps, setHelps] = useState(false);
+  useKeyboard(() => setHelps(true));
   useEffect(() => {
     signedIn("", "").then(setSession, (error: Error) => (setAsks(true), setRefused(error instanceof NotAllowed ? undefined : error.message)));
   }, []);
   if (!session) return asks ? <SignIn onSession={setSession} refused={refused} /> : <main aria-busy="true" />;
   const current = path[0] === "message" ? "queues" : (path[0] ?? "overview");
+  document.title = `${path[1] ?? SCREENS.find(([screen]) => screen === current)?.[1] ?? "Overview"} · Holdfast`;
   return (
     <SessionContext.Provider value={session}>
-      <Navigation current={current} />
+      <Navigation current={current} session={session} help={() => setHelps(true)} />
+      {helps && <Keys close={() => setHelps(false)} />}
       <main><Screen path={path} /></main>
     </SessionContext.Provider>
   );

@@ -6,17 +6,21 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import type { HoldfastError } from "../../client/src/index.ts";
 import { useOffset } from "./state.ts";
 
+export type Kind = "good" | "bad" | "warn" | "info";
+
+/** Rows under heads. A column in which no row has anything is left out; figures stand on the right, and what is done with a row at its end. */
 export function Table({ heads, rows, empty }: { heads: string[]; rows: ComponentChildren[][]; empty: string }) {
   if (!rows.length) return <p class="quiet">{empty}</p>;
+  const columns = heads.map((head, place) => ({ head, place, look: lookOf(head, rows.map((row) => row[place])) })).filter(({ look }) => look !== "empty");
   return (
     <div class="scroll" tabIndex={0} role="region" aria-label={heads.join(", ")}>
       <table>
         <thead>
-          <tr>{heads.map((head) => <th scope="col">{head}</th>)}</tr>
+          <tr>{columns.map(({ head, look }) => <th scope="col" class={look}>{head}</th>)}</tr>
         </thead>
         <tbody>
           {rows.map((row) => (
-            <tr>{row.map((cell) => <td class={typeof cell === "number" ? "number" : ""}>{typeof cell === "number" ? cell.toLocaleString("en") : cell}</td>)}</tr>
+            <tr>{columns.map(({ head, place, look }) => <td class={look} data-head={head}><div>{figure(row[place])}</div></td>)}</tr>
           ))}
         </tbody>
       </table>
@@ -24,13 +28,26 @@ export function Table({ heads, rows, empty }: { heads: string[]; rows: Component
   );
 }
 
+function lookOf(head: string, cells: ComponentChildren[]): string {
+  if (cells.every((cell) => cell == null || cell === "" || cell === false)) return "empty";
+  if (head === "actions") return "actions";
+  return cells.every((cell) => typeof cell === "number" || (typeof cell === "string" && FIGURE.test(cell))) ? "number" : "";
+}
+
+/** A figure with its unit, or none. */
+const FIGURE = /^([\d.,]+( %| ms| s| min| h| d)?|[–…]?)$/;
+
+function figure(cell: ComponentChildren): ComponentChildren {
+  return typeof cell === "number" ? cell.toLocaleString("en") : cell;
+}
+
 /** A figure with its name, and where it leads. */
-export function Tile({ name, value, href, bad, children }: { name: string; value: ComponentChildren; href?: string; bad?: boolean; children?: ComponentChildren }) {
+export function Tile({ name, value, href, kind, children }: { name: string; value: ComponentChildren; href?: string | undefined; kind?: Kind | undefined; children?: ComponentChildren }) {
   const inside = (
     <>
       <span class="quiet">{name}</span>
-      <strong class={bad ? "bad" : ""}>{typeof value === "number" ? value.toLocaleString("en") : value}</strong>
-      <span class="quiet">{children}</span>
+      <strong class={kind ?? ""}>{figure(value)}</strong>
+      <span class="quiet small">{children}</span>
     </>
   );
   return href ? <a class="tile" href={href}>{inside}</a> : <div class="tile">{inside}</div>;
@@ -41,7 +58,7 @@ export function Tabs({ label, tabs, current }: { label: string; tabs: { name: st
     <nav class="tabs" aria-label={label}>
       {tabs.map(({ name, href, count }) => (
         <a href={href} {...(name === current ? { "aria-current": "page" as const } : {})}>
-          {name}{count === undefined ? "" : <span class="count">{count.toLocaleString("en")}</span>}
+          {name}{count === undefined ? "" : <span class={name === "dead" && count ? "count bad" : "count"}>{count.toLocaleString("en")}</span>}
         </a>
       ))}
     </nav>
@@ -52,7 +69,7 @@ export function Failure({ error }: { error: HoldfastError | undefined }) {
   return error ? <p class="note" role="alert">{error.message}</p> : null;
 }
 
-export function Badge({ kind, children }: { kind?: "good" | "bad" | "warn"; children: ComponentChildren }) {
+export function Badge({ kind, children }: { kind?: Kind | undefined; children: ComponentChildren }) {
   return <span class={`badge ${kind ?? ""}`}>{children}</span>;
 }
 
@@ -61,7 +78,8 @@ export function Value({ value }: { value: unknown }) {
 }
 
 export function Facts({ facts }: { facts: [string, ComponentChildren][] }) {
-  return <dl>{facts.map(([name, fact]) => <><dt>{name}</dt><dd>{fact}</dd></>)}</dl>;
+  const known = facts.filter(([, fact]) => fact != null && fact !== false && fact !== "" && fact !== "–");
+  return <dl>{known.map(([name, fact]) => <><dt>{name}</dt><dd>{fact}</dd></>)}</dl>;
 }
 
 export function short(value: unknown, most = 80): string {
@@ -69,12 +87,37 @@ export function short(value: unknown, most = 80): string {
   return text.length > most ? `${text.slice(0, most - 1)}…` : text;
 }
 
+const ID_MOST = 24;
+
+/** An id on one line: a long one by its beginning and its end, in which ids of one moment differ. */
+export function Id({ id }: { id: string }) {
+  return id.length > ID_MOST ? <span class="id" title={id}>{id.slice(0, 9)}…{id.slice(-12)}</span> : <span class="id">{id}</span>;
+}
+
+/** A number that is a name: it is compared and copied, not counted. */
+export function Token({ token }: { token: number | null | undefined }) {
+  return token == null ? null : <span class="id">{token}</span>;
+}
+
 /** Seconds for people. */
 export function age(seconds: number | null | undefined): string {
   if (seconds == null) return "–";
+  if (seconds < 0.0995) return `${Math.round(seconds * 1_000)} ms`;
   if (seconds < 120) return `${seconds.toFixed(seconds < 10 ? 1 : 0)} s`;
   if (seconds < 7200) return `${Math.round(seconds / 60)} min`;
   return seconds < 172_800 ? `${(seconds / 3600).toFixed(1)} h` : `${Math.round(seconds / 86_400)} d`;
+}
+
+/** How often a minute, for people. */
+export function perMinute(perS: number): string {
+  const rate = perS * 60;
+  return rate === 0 || rate >= 10 ? Math.round(rate).toLocaleString("en") : rate.toFixed(1);
+}
+
+/** A share of one, for people; nothing where nothing ended. */
+export function percent(share: number | null | undefined): string {
+  if (share == null) return "–";
+  return `${(share * 100).toFixed(share > 0 && share < 0.1 ? 1 : 0)} %`;
 }
 
 /** How long ago or ahead a date is, kept true while it is shown. */
@@ -130,7 +173,7 @@ export function Act(props: ActProps) {
   };
   const press = () => (props.confirm ? setState({ asks: true }) : void run(""));
   return (
-    <span>
+    <span class="act">
       <button type="button" class={props.danger ? "danger" : ""} disabled={state.busy ?? false} onClick={press}>{props.label}</button>
       {state.failed && <span class="bad" role="alert"> {state.failed}</span>}
       {state.asks && <Question {...props} no={() => setState({})} yes={run} />}
@@ -150,7 +193,7 @@ function Question(props: ActProps & { no: () => void; yes: (reason: string) => v
       <form onSubmit={submit}>
         <p>{props.confirm}</p>
         {props.reason && <label>Reason <input name="reason" required autocomplete="off" /></label>}
-        <div class="row">
+        <div class="row end">
           <button type="button" onClick={props.no}>Keep it</button>
           <button type="submit" class={props.danger ? "danger" : ""}>{props.label}</button>
         </div>

@@ -35,11 +35,13 @@ export interface Sums {
   delayed: number;
   leased: number;
   dead: number;
+  /** How long the oldest ready message waits. */
+  oldest_s: number;
 }
 
 export function sumsOf(rows: readonly QueueRow[]): Sums {
-  const sum = (field: keyof Sums) => rows.reduce((total, { stats }) => total + (stats[field] ?? 0), 0);
-  return { ready: sum("ready"), delayed: sum("delayed"), leased: sum("leased"), dead: sum("dead") };
+  const sum = (field: "ready" | "delayed" | "leased" | "dead") => rows.reduce((total, { stats }) => total + (stats[field] ?? 0), 0);
+  return { ready: sum("ready"), delayed: sum("delayed"), leased: sum("leased"), dead: sum("dead"), oldest_s: Math.max(0, ...rows.map(({ stats }) => stats.oldest_ready_s ?? 0)) };
 }
 
 const KEPT = 600;

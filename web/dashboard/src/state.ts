@@ -11,6 +11,7 @@ export interface Session {
   client: Holdfast;
   about: wire.About;
   live: Live;
+  isSignedIn: boolean;
 }
 
 export const SessionContext = createContext<Session>(undefined as never);
@@ -66,7 +67,7 @@ const LEAST_MS = 700;
  * What `load` gives, read again after `reload` and soon after a change of the topics, which may depend on what was read. Nothing is asked
  * while nothing changes, nor while the page is hidden.
  */
-export function useLoaded<T>(load: () => Promise<T>, key: string, topics: readonly string[] | ((data: T) => readonly string[]) = []): Loaded<T> {
+export function useLoaded<T>(load: () => Promise<T>, key: string, topics: readonly string[] | ((data: T) => readonly string[]) = [], leastMs = LEAST_MS): Loaded<T> {
   const { live } = useContext(SessionContext);
   const [data, setData] = useState<{ key: string; found: T }>();
   const [error, setError] = useState<HoldfastError>();
@@ -85,18 +86,18 @@ export function useLoaded<T>(load: () => Promise<T>, key: string, topics: readon
       current = false;
     };
   }, [key, count]);
-  useEffect(() => followVisibly(live, followed, reload), [key, followed.join("\n")]);
+  useEffect(() => followVisibly(live, followed, reload, leastMs), [key, followed.join("\n")]);
   return { data: data?.key === key ? data.found : undefined, error, reload };
 }
 
 /** Call back at most so often, and for what happened while the page was hidden once it is seen again. */
-function followVisibly(live: Live, topics: readonly string[], changed: () => void): (() => void) | undefined {
+function followVisibly(live: Live, topics: readonly string[], changed: () => void, leastMs: number): (() => void) | undefined {
   if (!topics.length) return undefined;
   let timer: ReturnType<typeof setTimeout> | undefined;
   let isMissed = false;
   const soon = () => {
     if (document.visibilityState === "hidden") isMissed = true;
-    else timer ??= setTimeout(() => ((timer = undefined), changed()), LEAST_MS);
+    else timer ??= setTimeout(() => ((timer = undefined), changed()), leastMs);
   };
   const shown = () => {
     if (isMissed && document.visibilityState === "visible") ((isMissed = false), soon());

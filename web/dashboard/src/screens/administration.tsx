@@ -1,12 +1,37 @@
-/** The audit, and the guarantees of the server. */
+/** Tokens, the audit, and the guarantees of the server. */
 
 import { useState } from "preact/hooks";
 
 import type { wire } from "../../../client/src/index.ts";
-import { Facts, Failure, Table, short } from "../parts.tsx";
+import { Badge, Facts, Failure, Id, Since, Table, Tile, short } from "../parts.tsx";
 import { useAbout, useClient, useLoaded, useMay } from "../state.ts";
+import { SURVIVES } from "./overview.tsx";
 
 const RECORDS = 100;
+
+export function Tokens() {
+  const client = useClient();
+  const { data, error } = useLoaded(() => client.get<wire.TokenPage>("/v1/tokens"), "tokens");
+  const at = (moment: number | null | undefined) => (moment == null ? null : moment * 1000);
+  const rows = (data?.tokens ?? []).map((token) => [
+    <Id id={token.id} />,
+    token.name,
+    <>{token.scopes.map((scope) => <Badge kind={scope === "admin" ? "warn" : undefined}>{scope}</Badge>)}</>,
+    token.namespaces.join(", "),
+    <Since at={at(token.created_at)} />,
+    token.expires_at == null ? "never" : <Since at={at(token.expires_at)} />,
+    token.last_used_at == null ? <span class="quiet">not yet</span> : <Since at={at(token.last_used_at)} />,
+  ]);
+  return (
+    <>
+      <h1>Tokens</h1>
+      <p class="quiet">Who may do what. They are made and revoked where the store is: <code class="inline">holdfast token create</code> and <code class="inline">holdfast token revoke ID</code>.</p>
+      <Failure error={error} />
+      {data && <Table heads={["id", "name", "scopes", "namespaces", "made", "expires", "last used"]} rows={rows} empty="This server asks for no tokens: whoever reaches it may do everything." />}
+      {data?.more && <p class="quiet">There are more: see `holdfast token list`.</p>}
+    </>
+  );
+}
 
 export function Audit() {
   const client = useClient();
@@ -24,6 +49,7 @@ export function Audit() {
   return (
     <>
       <h1>Audit</h1>
+      <p class="quiet">Every administrative act, with who did it; the oldest first, for 90 days.</p>
       <Failure error={error} />
       {data && <Table heads={["at", "who", "act", "what", "facts", "from", "namespace"]} rows={rows} empty="No acts of administrators." />}
       {data?.more && <button type="button" onClick={() => setAfter(data.after ?? "")}>Next page</button>}
@@ -34,24 +60,30 @@ export function Audit() {
 export function Health() {
   const about = useAbout();
   const may = useMay();
+  const client = useClient();
+  const { data, error } = useLoaded(() => client.get<Record<string, boolean>>("/readyz"), "health");
   const { guarantees, limits } = about;
   return (
     <>
       <h1>Health and guarantees</h1>
+      <Failure error={error} />
+      <div class="tiles">
+        <Tile name="store" value={data ? "answers" : "…"} kind={data ? "good" : undefined}>{guarantees.engine}</Tile>
+        <Tile name="acknowledged work survives" value={guarantees.survives === "nothing" ? "no restart" : guarantees.survives} kind={guarantees.survives === "nothing" ? "bad" : "good"}>{SURVIVES[guarantees.survives]}</Tile>
+        <Tile name="server" value={about.version}>protocol {about.protocol}</Tile>
+      </div>
+      <h2>Guarantees</h2>
       <Facts
         facts={[
-          ["server", `Holdfast ${about.version}, protocol ${about.protocol}`],
-          ["store", guarantees.engine],
-          ["acknowledged work survives", guarantees.survives],
           ["shared by", guarantees.shared_by],
           ["clock", guarantees.clock],
           ...Object.entries(guarantees.settings ?? {}).map(([name, value]): [string, string] => [name, String(value)]),
-          ["your token allows", (about.scopes ?? []).join(" ")],
+          ["your token allows", <>{(about.scopes ?? []).map((scope) => <Badge>{scope}</Badge>)}</>],
         ]}
       />
       <h2>Limits</h2>
       <Facts facts={Object.entries(limits).map(([name, value]): [string, string] => [name.replaceAll("_", " "), value.toLocaleString("en")])} />
-      {may("server", "metrics", "read") && <p class="quiet">Metrics for Prometheus are at /metrics.</p>}
+      <p class="quiet"><code class="inline">holdfast doctor</code>, where the store is, looks at its schema, pooler and space too.{may("server", "metrics", "read") && " Metrics for Prometheus are at /metrics."}</p>
     </>
   );
 }

@@ -2,37 +2,59 @@
 
 import { useRef, useState } from "preact/hooks";
 
-import type { wire } from "../../../client/src/index.ts";
+import type { Holdfast, wire } from "../../../client/src/index.ts";
 import { Act } from "../parts.tsx";
 import { useClient, useMay } from "../state.ts";
 import type { State } from "./queue.tsx";
 
-const AT_ONCE = 500;
+const AT_ONCE = 200;
 
-export function BulkActs({ name, state, which, done }: { name: string; state: State; which: wire.Filter; done: () => void }) {
+interface Bulk {
+  queue: string;
+  state: State;
+  which: wire.Filter;
+  target: "ready" | "gone";
+}
+
+/** Move one page after another; `told` hears how many went so far, and says whether to go on. */
+async function moveAll(client: Holdfast, { queue, state, which, target }: Bulk, told: (total: number) => boolean): Promise<void> {
+  let total = 0;
+  for (let after: unknown[] | null | undefined = null; after !== undefined; ) {
+    const page: wire.Browsed = await client.queue(queue).browse(state, { which, after: after as never, limit: AT_ONCE });
+    if (!page.messages.length) return;
+    const ids = page.messages.map((message) => message.id);
+    total += (await client.execute("Move", { queue, to: target, ids, state })).ids.length;
+    if (!told(total)) return;
+    after = (page.after as unknown[] | null) ?? undefined;
+  }
+}
+
+interface BulkActsProps {
+  name: string;
+  state: State;
+  which: wire.Filter;
+  done: () => void;
+  /** What they are called, in the questions. */
+  what?: string;
+}
+
+export function BulkActs({ name, state, which, done, what }: BulkActsProps) {
   const client = useClient();
   const [moved, setMoved] = useState<number>();
   const isStopped = useRef(false);
   if (!useMay()("queue", name, "manage")) return null;
-  const all = async (target: "ready" | "gone") => {
+  const all = (target: "ready" | "gone") => {
     isStopped.current = false;
-    let total = 0;
-    for (let after: unknown[] | null | undefined = null; after !== undefined && !isStopped.current; ) {
-      const page: wire.Browsed = await client.queue(name).browse(state, { which, after: after as never, limit: AT_ONCE });
-      if (!page.messages.length) break;
-      const ids = page.messages.map((message) => message.id);
-      total += (await client.execute("Move", { queue: name, to: target, ids, state })).ids.length;
-      setMoved(total);
-      after = (page.after as unknown[] | null) ?? undefined;
-    }
+    return moveAll(client, { queue: name, state, which, target }, (total) => (setMoved(total), !isStopped.current));
   };
   const finished = () => (setMoved(undefined), done());
   const matches = Object.values(which).some((value) => value != null) ? "all that match" : "all";
+  const [label, of] = what ? ["", what] : [` ${matches}`, `${matches} ${state} messages`];
   return (
-    <div class="row">
-      {state === "dead" && <Act label={`Redrive ${matches}`} act={() => all("ready")} done={finished} confirm={`Give ${matches} dead letters of ${name} another chance?`} />}
-      <Act label={`Remove ${matches}`} danger act={() => all("gone")} done={finished} confirm={`Remove ${matches} ${state} messages of ${name}? They cannot be brought back.`} />
+    <span class="acts">
+      {state === "dead" && <Act label={`Redrive${label}`} act={() => all("ready")} done={finished} confirm={`Give ${of} of ${name} another chance?`} />}
+      <Act label={`Remove${label}`} danger act={() => all("gone")} done={finished} confirm={`Remove ${of} of ${name}? They cannot be brought back.`} />
       {moved !== undefined && <span role="status">{moved.toLocaleString("en")} so far <button type="button" onClick={() => (isStopped.current = true)}>Stop</button></span>}
-    </div>
+    </span>
   );
 }

@@ -3,7 +3,7 @@
 import { useState } from "preact/hooks";
 
 import { type Key, encodeKey } from "../../../client/src/index.ts";
-import { Act, Failure, Fields, Table, short } from "../parts.tsx";
+import { Act, Badge, Failure, Fields, Table, Token, short } from "../parts.tsx";
 import { PAGE } from "../queue_counts.ts";
 import { to, useClient, useLoaded, useMay } from "../state.ts";
 
@@ -12,16 +12,27 @@ export function Dicts() {
   const [prefix, setPrefix] = useState("");
   const [after, setAfter] = useState<string | null>(null);
   const { data, error } = useLoaded(() => client.execute("Names", { kind: "dict", prefix, after, limit: PAGE }), `dicts ${prefix} ${after}`);
-  const rows = (data?.settings ?? []).map((one) => [<a href={to("dicts", one.name)}>{one.name}</a>]);
+  const rows = (data?.settings ?? []).map((one) => [
+    <a href={to("dicts", one.name)}>{one.name}</a>,
+    /^holdfast-|-(steps|results|progress|errors)$/.test(one.name) ? <Badge>kept by Holdfast</Badge> : "",
+  ]);
   return (
     <>
       <h1>Dicts</h1>
       <Fields button="Search" onSubmit={(fields) => (setAfter(null), setPrefix(fields["prefix"] ?? ""))}><label>Name begins with <input name="prefix" data-search /></label></Fields>
       <Failure error={error} />
-      {data && <Table heads={["dict"]} rows={rows} empty="No dicts." />}
+      {data && <Table heads={["dict", "kind"]} rows={rows} empty="No dicts." />}
       {data?.more && <button type="button" onClick={() => setAfter(data.settings.at(-1)!.name)}>Next page</button>}
     </>
   );
+}
+
+const ROUNDED = "It has a whole number that a browser rounds: edit it with `holdfast dict put`.";
+
+/** Whether a browser has lost digits of a number in it, which an edit would write back. */
+function isRounded(value: unknown): boolean {
+  if (typeof value === "number") return Number.isInteger(value) && !Number.isSafeInteger(value);
+  return typeof value === "object" && value !== null && Object.values(value).some(isRounded);
 }
 
 interface Edit {
@@ -45,11 +56,11 @@ export function DictScreen({ name }: { name: string }) {
   const rows = (data ?? []).map((entry) => [
     <code>{encodeKey(entry.key)}</code>,
     <code>{short(entry.value)}</code>,
-    entry.revision,
+    <Token token={entry.revision} />,
     ...(mayWrite
       ? [
           <span class="acts">
-            <button type="button" onClick={() => setEdited({ key: entry.key, revision: entry.revision, value: JSON.stringify(entry.value, null, 2) })}>Edit</button>
+            <button type="button" disabled={isRounded(entry.value)} title={isRounded(entry.value) ? ROUNDED : ""} onClick={() => setEdited({ key: entry.key, revision: entry.revision, value: JSON.stringify(entry.value, null, 2) })}>Edit</button>
             <Act label="Delete" danger act={() => dict.delete(entry.key)} done={reload} confirm={`Delete ${encodeKey(entry.key)}?`} />
           </span>,
         ]

@@ -3,10 +3,24 @@
 import { useEffect, useState } from "preact/hooks";
 
 import type { wire } from "../../../client/src/index.ts";
-import { Fields, Table, short } from "../parts.tsx";
-import { to, useClient } from "../state.ts";
+import { Badge, Facts, Fields, type Kind, Table, Token, short } from "../parts.tsx";
+import { PAGE } from "../queue_counts.ts";
+import { to, useClient, useLoaded } from "../state.ts";
 
 const KEPT = 200;
+
+const LOOKS: Record<string, Kind> = { put: "info", claimed: "info", settled: "good", expired: "bad", buried: "bad", moved: "warn", cleared: "warn", configured: "warn" };
+
+/** Queues and dicts to choose from. */
+function Topics() {
+  const client = useClient();
+  const { data } = useLoaded(async () => {
+    const [queues, dicts] = await Promise.all((["queue", "dict"] as const).map((kind) => client.execute("Names", { kind, limit: PAGE }).catch(() => ({ settings: [] }))));
+    return [...queues!.settings, ...dicts!.settings];
+  }, "topics");
+  const links = (kind: string) => (data ?? []).filter((one) => one.kind === kind).map((one) => <a class="each" href={to("events", `${kind}:${one.name}`)}>{one.name}</a>);
+  return data ? <Facts facts={[["queues", links("queue")], ["dicts", links("dict")]]} /> : null;
+}
 
 export function Events({ topic }: { topic: string | undefined }) {
   const client = useClient();
@@ -37,7 +51,12 @@ export function Events({ topic }: { topic: string | undefined }) {
     };
   }, [topic]);
   // The wire has moments of the wall clock here.
-  const rows = seen.map((event) => [event.index, new Date(event.at / 1000).toLocaleString(), event.event, <code>{short(event.data, 160)}</code>]);
+  const rows = seen.map((event) => [
+    <time class="moment" title={new Date(event.at / 1000).toISOString()}>{new Date(event.at / 1000).toLocaleTimeString("en-GB")}</time>,
+    <Badge kind={LOOKS[event.event]}>{event.event}</Badge>,
+    <code>{short(event.data, 160)}</code>,
+    <Token token={event.index} />,
+  ]);
   return (
     <>
       <h1>Live events</h1>
@@ -45,7 +64,9 @@ export function Events({ topic }: { topic: string | undefined }) {
         <label>Topic, as in queue:NAME, dict:NAME or lease::["lock","NAME"] <input name="topic" required value={topic ?? ""} data-search /></label>
       </Fields>
       {error && <p class="note" role="alert">{error}</p>}
-      {topic && <Table heads={["index", "at", "event", "facts"]} rows={rows} empty="Nothing yet." />}
+      {!topic && <Topics />}
+      {topic && <p class="quiet">The newest {KEPT} at most, as they are written.</p>}
+      {topic && <Table heads={["at", "event", "facts", "index"]} rows={rows} empty="Nothing yet." />}
     </>
   );
 }

@@ -3,14 +3,14 @@
 import { useState } from "preact/hooks";
 
 import { decodeKey, encodeKey, type wire } from "../../../client/src/index.ts";
-import { Act, Ago, Failure, Fields, Table } from "../parts.tsx";
+import { Act, Ago, Badge, Failure, Fields, Table, Token } from "../parts.tsx";
 import { PAGE } from "../queue_counts.ts";
 import { useClient, useLoaded, useMay } from "../state.ts";
 
 const KINDS = ["any", "lock", "election", "semaphore", "rwlock"];
 
 /** The kind and the name of a lease; one that was taken under another key has no kind. */
-function named(key: string): [string, string] {
+export function leaseNamed(key: string): [string, string] {
   const parts = decodeKey(key);
   return Array.isArray(parts) && parts.length === 2 ? [String(parts[0]), String(parts[1])] : ["", key];
 }
@@ -32,7 +32,7 @@ export function Locks() {
   };
   const breakIt = (key: string, token: number) => (reason: string) => client.execute("Break", { dict: asked.dict, key, reason, token });
   const rows = (data?.held ?? []).flatMap((holding) => {
-    const [kind, name] = asked.dict === null ? named(holding.key) : ["key", holding.key];
+    const [kind, name] = asked.dict === null ? leaseNamed(holding.key) : ["key", holding.key];
     const mayBreak = asked.dict === null ? may("lease", name, "manage") : may("dict", asked.dict, "manage");
     const room = holding.capacity == null ? "" : `${holding.used ?? 0} of ${holding.capacity.toLocaleString("en")}`;
     const leases: (wire.Lease | undefined)[] = holding.leases?.length ? holding.leases : [undefined];
@@ -40,11 +40,11 @@ export function Locks() {
       kind,
       name,
       lease?.holder ?? <span class="quiet">nobody</span>,
-      lease ? lease.token : "",
+      <Token token={lease?.token} />,
       <Ago moment={lease?.since} />,
       <Ago moment={lease?.until} />,
       room,
-      holding.waiting ?? "",
+      holding.waiting ? <Badge kind="warn">{holding.waiting} wait</Badge> : "",
       lease && mayBreak ? (
         <Act
           label="Break"
@@ -60,13 +60,14 @@ export function Locks() {
   return (
     <>
       <h1>Locks and leaders</h1>
+      <p class="quiet">Who holds what, since when, and who waits. Breaking a lease gives the next holder a higher token, so the old one is fenced out.</p>
       <Fields button="Search" onSubmit={search}>
         <label>Kind <select name="kind">{KINDS.map((kind) => <option>{kind}</option>)}</select></label>
         <label>Name begins with <input name="name" data-search /></label>
         <label>Of a dict's keys <input name="dict" /></label>
       </Fields>
       <Failure error={error} />
-      {data && <Table heads={["kind", "name", "holder", "token", "since", "ends", "taken", "waiting", "actions"]} rows={rows} empty="Nothing is held." />}
+      {data && <Table heads={["kind", "name", "holder", "token", "since", "ends", "taken", "waiters", "actions"]} rows={rows} empty="Nothing is held." />}
       <div class="row">
         {after !== null && <button type="button" onClick={() => setAfter(null)}>First page</button>}
         {data?.after && <button type="button" onClick={() => setAfter(data.after!)}>Next page</button>}

@@ -1,8 +1,9 @@
 /** One message: its lease timeline, why it is not running, its steps, errors and payload. */
 
 import { NotAllowed, type wire } from "../../../client/src/index.ts";
-import { Act, Badge, Facts, Failure, Fields, Since, Table, Value, When, short } from "../parts.tsx";
+import { Act, Badge, Facts, Failure, Fields, type Kind, Since, Table, Value, When, short } from "../parts.tsx";
 import { to, useClient, useLoaded, useMay } from "../state.ts";
+import { Timeline } from "../timeline.tsx";
 
 export function MessageScreen({ queue, id }: { queue: string; id: string }) {
   const client = useClient();
@@ -16,7 +17,7 @@ export function MessageScreen({ queue, id }: { queue: string; id: string }) {
           throw failed;
         }),
       ]);
-      return { message: page.messages[0], view };
+      return { message: page.messages[0], now: page.now ?? 0, view };
     },
     `${queue} ${id}`,
     [`watch:queue:${queue}`],
@@ -25,14 +26,14 @@ export function MessageScreen({ queue, id }: { queue: string; id: string }) {
   const view = data?.view;
   return (
     <>
-      <h1>Message {id}</h1>
-      <p><a href={to("queues", queue)}>Queue {queue}</a></p>
+      <p class="path"><a href={to("queues", queue)}>Queue {queue}</a></p>
+      <h1>Message {id} {message && <StateBadge state={view?.status.state ?? message.state ?? "ready"} />}</h1>
       <Failure error={error} />
       {data && <JobActs queue={queue} id={id} state={message?.state ?? "ready"} isThere={message !== undefined} waitsFor={view?.status.waiting_for ?? null} done={reload} />}
       {view && <p class="said">{view.explanation.sentence}</p>}
       {data && !message && !view && <p class="quiet">It is not in the queue: it is done, was removed, or never was.</p>}
       {message && <MessageFacts message={message} view={view} />}
-      {message && <><h2>Lease timeline</h2><Timeline message={message} /></>}
+      {message && <><h2>Lease timeline</h2><Timeline message={message} now={data!.now} /></>}
       {view && view.steps.length > 0 && <><h2>Steps</h2><Steps steps={view.steps} /></>}
       {view?.status.progress != null && <><h2>Progress</h2><Value value={view.status.progress} /></>}
       {(view?.status.errors ?? []).map((each) => (
@@ -47,18 +48,23 @@ export function MessageScreen({ queue, id }: { queue: string; id: string }) {
   );
 }
 
+const LOOKS: Record<string, Kind> = { dead: "bad", failed: "bad", cancelled: "warn", leased: "info", running: "info", done: "good", ready: "info" };
+
+function StateBadge({ state }: { state: string }) {
+  return <Badge kind={LOOKS[state]}>{state}</Badge>;
+}
+
 function MessageFacts({ message, view }: { message: wire.Message; view: wire.JobView | undefined }) {
-  const state = view?.status.state ?? message.state ?? "ready";
   return (
     <Facts
       facts={[
-        ["state", <Badge {...(state === "dead" ? { kind: "bad" as const } : {})}>{state}</Badge>],
         ["task", view?.status.task ?? "–"],
-        ["attempts, failures", `${message.attempts ?? 0}, ${message.failures ?? 0} of ${message.max_attempts ?? "any number"}`],
+        ["attempts", `${message.attempts ?? 0}`],
+        ["failures", `${message.failures ?? 0} of ${message.max_attempts == null ? "any number" : `${message.max_attempts} that it may have`}`],
         ["key", message.key ?? "–"],
         ["group", message.group ?? "–"],
         ["labels", (message.labels ?? []).join(", ") || "–"],
-        ["due", <When moment={message.position} />],
+        ["due", message.state === "ready" && <When moment={message.position} />],
         ["waits for", view?.status.waiting_for ?? "–"],
         ["last error", message.last_error ?? "–"],
       ]}
@@ -78,7 +84,7 @@ function JobActs(props: { queue: string; id: string; state: string; isThere: boo
       {may("queue", props.queue, "manage") && (
         <div class="row">
           {props.state === "dead" && <Act label="Redrive" act={() => client.queue(props.queue).redrive([props.id])} done={props.done} />}
-          <Act label="Cancel" danger act={() => job.cancel()} done={props.done} confirm={`Cancel ${props.id}? It is removed if it waits; if it runs, its worker is asked to end it.`} />
+          {props.state !== "done" && <Act label="Cancel" danger act={() => job.cancel()} done={props.done} confirm={`Cancel ${props.id}? It is removed if it waits; if it runs, its worker is asked to end it.`} />}
         </div>
       )}
       {props.waitsFor && maySend && (
@@ -88,25 +94,6 @@ function JobActs(props: { queue: string; id: string; state: string; isThere: boo
         </Fields>
       )}
     </>
-  );
-}
-
-function Timeline({ message }: { message: wire.Message }) {
-  const endings = message.history ?? [];
-  const isHeld = message.state === "leased";
-  return (
-    <ol class="timeline">
-      <li><When moment={message.created_at} /> put</li>
-      {endings.map(([holder, token, since, until, how, error]) => (
-        <li class={how === "released" ? "" : "bad"}>
-          <When moment={since} /> claimed by <b>{holder}</b> with token <b>{token}</b>; {how} at <When moment={until} />
-          {error && <code>{short(error, 300)}</code>}
-        </li>
-      ))}
-      {isHeld && <li class="good"><When moment={message.since} /> claimed by <b>{message.holder}</b> with token <b>{message.token}</b>, until <When moment={message.until} /></li>}
-      {message.state === "dead" && <li class="bad"><When moment={message.dead_at} /> dead</li>}
-      {message.state === "done" && <li class="good"><When moment={message.ended_at} /> acknowledged by <b>{message.holder}</b> with token <b>{message.token}</b></li>}
-    </ol>
   );
 }
 

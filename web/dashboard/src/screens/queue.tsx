@@ -3,10 +3,12 @@
 import { useState } from "preact/hooks";
 
 import type { wire } from "../../../client/src/index.ts";
-import { Act, Ago, Badge, Facts, Failure, Fields, Table, Tabs, When, age, short } from "../parts.tsx";
+import { ActivityCharts, useActivity } from "../activity.tsx";
+import { Act, Ago, Badge, Facts, Failure, Fields, Id, Table, Tabs, Tile, When, age, perMinute, percent, short } from "../parts.tsx";
 import { PAGE } from "../queue_counts.ts";
 import { to, useClient, useLoaded, useMay } from "../state.ts";
 import { BulkActs } from "./bulk.tsx";
+import { type Worker, queuesOf, readWorkers } from "./workers.tsx";
 
 const STATES = ["ready", "leased", "dead", "buffered", "done"] as const;
 export type State = (typeof STATES)[number];
@@ -15,8 +17,12 @@ export function QueueScreen({ name, part }: { name: string; part: string }) {
   const client = useClient();
   const { data, error, reload } = useLoaded(
     async () => {
-      const [stats, named] = await Promise.all([client.queue(name).stats(), client.execute("Names", { kind: "queue", prefix: name, exact: true })]);
-      return { stats, settings: named.settings[0] };
+      const [stats, named, workers] = await Promise.all([
+        client.queue(name).stats(),
+        client.execute("Names", { kind: "queue", prefix: name, exact: true }),
+        readWorkers(client).catch(() => undefined),
+      ]);
+      return { stats, settings: named.settings[0], serving: workers?.filter((worker) => queuesOf(worker).includes(name)) };
     },
     name,
     [`watch:queue:${name}`],
@@ -28,15 +34,59 @@ export function QueueScreen({ name, part }: { name: string; part: string }) {
   const tabs = [
     ...STATES.map((state) => ({ name: state as string, href: to("queues", name, state), count: count(state) })),
     ...(data?.settings?.policy?.groups ? [{ name: "groups", href: to("queues", name, "groups") }] : []),
+    { name: "activity", href: to("queues", name, "activity") },
     { name: "settings", href: to("queues", name, "settings") },
   ];
+  const paused = data?.settings?.paused ?? false;
   return (
     <>
-      <h1>Queue {name} {data?.settings?.paused && <Badge kind="warn">paused</Badge>}</h1>
+      <div class="title">
+        <h1>Queue {name} {paused && <Badge kind="warn">paused</Badge>}</h1>
+        {data && <QueueActs name={name} paused={paused} done={reload} />}
+      </div>
       <Failure error={error} />
-      {data && <QueueActs name={name} paused={data.settings?.paused ?? false} done={reload} />}
+      {data && <Standing stats={data.stats} paused={paused} serving={data.serving} />}
       <Tabs label="Parts of the queue" tabs={tabs} current={part} />
-      {part === "groups" ? <Groups name={name} /> : part === "settings" ? <Settings settings={data?.settings} /> : <Messages key={part} name={name} state={part as State} />}
+      <Part name={name} part={part} settings={data?.settings} />
+    </>
+  );
+}
+
+function Part({ name, part, settings }: { name: string; part: string; settings: wire.Settings | undefined }) {
+  if (part === "groups") return <Groups name={name} />;
+  if (part === "activity") return <ActivityPart name={name} />;
+  if (part === "settings") return <Settings settings={settings} />;
+  return <Messages key={part} name={name} state={part as State} />;
+}
+
+/** In one line: what waits for how long, and who serves it. */
+function Standing({ stats, paused, serving }: { stats: wire.Stats; paused: boolean; serving: Worker[] | undefined }) {
+  const waits = stats.ready ? <>{stats.ready.toLocaleString("en")} ready, the oldest for {age(stats.oldest_ready_s)}. </> : <>Nothing is ready. </>;
+  const serves = serving?.length
+    ? <>Served by {serving.slice(0, 5).map((worker) => <a class="each" href={to("workers", worker.name)}>{worker.name}</a>)}{serving.length > 5 && `and ${serving.length - 5} more`}</>
+    : <span class={stats.ready ? "bad" : ""}>No living worker serves it.</span>;
+  return <p class="standing">{waits}{paused && <span class="bad">It is paused: nothing is handed out. </span>}{serving && serves}</p>;
+}
+
+function ActivityPart({ name }: { name: string }) {
+  const { data, error } = useActivity([name]);
+  const rates = data?.activity.queues[name];
+  return (
+    <>
+      <Failure error={error} />
+      {data && rates && (
+        <>
+          <div class="tiles">
+            <Tile name="put" value={rates.put ?? 0}>last {age(rates.window_s)}</Tile>
+            <Tile name="done" value={rates.done ?? 0}>{perMinute(rates.done_per_s ?? 0)} a minute</Tile>
+            <Tile name="failed or expired" value={(rates.failed ?? 0) + (rates.expired ?? 0)} kind={rates.failed || rates.expired ? "bad" : undefined}>{percent(rates.failed_share)} of what ended</Tile>
+            <Tile name="wait" value={age(rates.median_wait_s)}>95 % within {age(rates.p95_wait_s)}</Tile>
+            <Tile name="duration" value={age(rates.median_duration_s)}>95 % within {age(rates.p95_duration_s)}</Tile>
+          </div>
+          <div class="charts"><ActivityCharts course={data} of={`of ${name}`} /></div>
+          <p class="quiet">From the event log{rates.is_whole ? "" : ", which reaches back no further, or is read no further"}. <a href={to("events", `queue:${name}`)}>Live events</a></p>
+        </>
+      )}
     </>
   );
 }
@@ -66,21 +116,32 @@ function Messages({ name, state }: { name: string; state: State }) {
   const search = (fields: Record<string, string>) => {
     const text = (field: string) => fields[field] || null;
     const prefix = text("key");
+    if (text("id")) location.hash = to("message", name, text("id")!);
     setAfter(null);
-    setWhich({ label: text("label"), group: text("group"), error_contains: text("error"), key_prefix: prefix && JSON.stringify(prefix).slice(0, -1) });
+    setWhich({
+      label: text("label"),
+      group: text("group"),
+      error_contains: text("error"),
+      value_contains: text("value"),
+      older_than_s: Number(fields["age"]) || null,
+      key_prefix: prefix && JSON.stringify(prefix).slice(0, -1),
+    });
   };
   const done = () => (setAfter(null), reload());
   return (
     <>
       <Fields button="Search" onSubmit={search}>
-        <label>Key begins with <input name="key" data-search /></label>
-        <label>Label <input name="label" /></label>
+        <label>Text in the value <input name="value" data-search /></label>
+        <label>Key begins with <input name="key" /></label>
         <label>Group <input name="group" /></label>
+        <label>Label <input name="label" /></label>
         <label>Error contains <input name="error" /></label>
+        <label>Older than <select name="age">{AGES.map(([said, seconds]) => <option value={seconds}>{said}</option>)}</select></label>
+        <label>Or go to id <input name="id" /></label>
       </Fields>
       <Failure error={error} />
-      {state !== "leased" && state !== "buffered" && <BulkActs name={name} state={state} which={which} done={done} />}
-      {state === "dead" && data && <ByError messages={data.messages} onError={(error_contains) => (setAfter(null), setWhich({ error_contains }))} />}
+      {state === "dead" && data && <ByError messages={data.messages} onError={(error_class) => (setAfter(null), setWhich({ error_class }))} />}
+      {state !== "leased" && state !== "buffered" && data && data.messages.length > 0 && <div class="row"><BulkActs name={name} state={state} which={which} done={done} /></div>}
       {data && <MessageTable name={name} state={state} messages={data.messages} done={done} />}
       <div class="row">
         {after !== null && <button type="button" onClick={() => setAfter(null)}>First page</button>}
@@ -90,9 +151,11 @@ function Messages({ name, state }: { name: string; state: State }) {
   );
 }
 
-/** The first word of an error, which is the class of an exception. */
+const AGES = [["any age", 0], ["a minute", 60], ["ten minutes", 600], ["an hour", 3_600], ["a day", 86_400]] as const;
+
+/** An error up to its first colon, which is the class of an exception; the server searches for the same. */
 export function errorClass(message: wire.Message): string {
-  return (message.last_error ?? "no error").split(/[:\n]/)[0]!.trim();
+  return (message.last_error ?? "no error").split(":")[0]!;
 }
 
 function ByError({ messages, onError }: { messages: wire.Message[]; onError: (error: string) => void }) {
@@ -111,12 +174,12 @@ function MessageTable(props: { name: string; state: State; messages: wire.Messag
   const mayManage = useMay()("queue", props.name, "manage");
   const move = (id: string, target: "ready" | "gone") => client.execute("Move", { queue: props.name, to: target, ids: [id], state: props.state });
   const rows = props.messages.map((message) => [
-    <a href={to("message", props.name, message.id)}>{message.id}</a>,
-    message.key ?? "",
-    message.group ?? "",
-    message.attempts ?? 0,
+    <a href={to("message", props.name, message.id)}><Id id={message.id} /></a>,
+    short(message.key ?? "", 40),
+    short(message.group ?? "", 40),
+    message.attempts || "",
     <Ago moment={message.created_at} />,
-    props.state === "leased" ? <>{message.holder}, ends <Ago moment={message.until} /></> : short(message.last_error ?? ""),
+    props.state === "leased" ? <>{message.holder}, since <Ago moment={message.since} />, ends <Ago moment={message.until} /></> : short(message.last_error ?? "", 120),
     <code>{short(message.value)}</code>,
     ...(mayManage
       ? [
@@ -142,7 +205,7 @@ function Groups({ name }: { name: string }) {
     const isPaused = lane.own?.paused ?? false;
     return [
       group === "" ? <span class="quiet">without a group</span> : group,
-      lane.open ? <Badge kind="good">open</Badge> : isPaused ? <Badge kind="warn">paused</Badge> : <Badge>waits</Badge>,
+      lane.open ? <Badge kind="good">open</Badge> : isPaused ? <Badge kind="warn">paused</Badge> : <Badge>full, or waits</Badge>,
       lane.live ?? 0,
       lane.own?.limit ?? "",
       lane.own?.weight ?? "",

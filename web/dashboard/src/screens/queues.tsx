@@ -14,14 +14,14 @@ export function Queues() {
   const rows = (data?.rows ?? []).map(({ settings, stats }) => [
     <a href={to("queues", settings.name)}>{settings.name}</a>,
     stats.ready ?? 0,
-    stats.delayed ?? 0,
+    stats.delayed || "",
     stats.leased ?? 0,
-    stats.buffered ?? 0,
-    stats.dead ? <a class="bad" href={to("queues", settings.name, "dead")}>{stats.dead.toLocaleString("en")}</a> : 0,
+    stats.buffered || "",
+    stats.dead ? <a class="bad" href={to("queues", settings.name, "dead")}>{stats.dead.toLocaleString("en")}</a> : "",
     age(stats.oldest_ready_s),
     <>
       {settings.paused && <Badge kind="warn">paused</Badge>}
-      {settings.policy?.groups && <Badge>{settings.policy.groups} groups</Badge>}
+      {settings.policy?.groups && <Badge kind="info">{settings.policy.groups} groups</Badge>}
       {settings.policy?.limit != null && <Badge>limit {settings.policy.limit}</Badge>}
     </>,
   ]);

@@ -3,11 +3,11 @@
 import { useState } from "preact/hooks";
 
 import type { Key } from "../../../client/src/index.ts";
-import { Badge, Failure, Fields, Table } from "../parts.tsx";
+import { Badge, Failure, Fields, Id, Table } from "../parts.tsx";
 import { to, useClient, useLoaded } from "../state.ts";
 
 const STEPS = "-steps";
-const ROWS = 1_000;
+const ROWS = 200;
 
 interface Head {
   version?: unknown;
@@ -23,7 +23,7 @@ function isHead(key: Key): key is readonly [string] | string {
 export function Runs({ queue }: { queue: string | undefined }) {
   const client = useClient();
   const [after, setAfter] = useState<Key>();
-  const queues = useLoaded(async () => (await client.execute("Names", { kind: "dict", limit: 1_000 })).settings.map(({ name }) => name).filter((name) => name.endsWith(STEPS)), "dicts of steps");
+  const queues = useLoaded(async () => (await client.execute("Names", { kind: "dict", limit: 200 })).settings.map(({ name }) => name).filter((name) => name.endsWith(STEPS)), "dicts of steps");
   const chosen = queue ?? queues.data?.[0]?.slice(0, -STEPS.length);
   const { data, error } = useLoaded(
     async () => (chosen ? client.dict<Head>(`${chosen}${STEPS}`).entries({ limit: ROWS, ...(after === undefined ? {} : { after }) }) : []),
@@ -33,7 +33,7 @@ export function Runs({ queue }: { queue: string | undefined }) {
   const rows = (data ?? []).filter(({ key }) => isHead(key)).map(({ key, value }) => {
     const id = typeof key === "string" ? key : String((key as readonly Key[])[0]);
     return [
-      <a href={to("message", chosen!, id)}>{id}</a>,
+      <a href={to("message", chosen!, id)}><Id id={id} /></a>,
       value.version == null ? "" : String(value.version),
       (value.waits ?? []).join(", ") || "runs, or is due",
       value.is_cancelled ? <Badge kind="warn">asked to end</Badge> : "",
@@ -42,6 +42,7 @@ export function Runs({ queue }: { queue: string | undefined }) {
   return (
     <>
       <h1>Durable jobs</h1>
+      <p class="quiet">Jobs that have recorded steps and are not over: what each waits for.</p>
       <Failure error={queues.error ?? error} />
       {queues.data && queues.data.length > 0 && (
         <Fields button="Show" onSubmit={(fields) => (location.hash = to("runs", fields["queue"] ?? ""))}>

@@ -32,5 +32,5 @@ export function Schedules() {
       : []),
   ]);
   const heads = ["name", "rule", "time zone", "queue", "last run", "next run", "runs", "left out", "state", ...(mayWrite ? ["actions"] : [])];
-  return <><h1>Schedules</h1><Failure error={error} />{data && <Table heads={heads} rows={rows} empty="No schedules." />}</>;
+  return <><h1>Schedules</h1><p class="quiet">What is put by itself, when it ran last, and when it runs next.</p><Failure error={error} />{data && <Table heads={heads} rows={rows} empty="No schedules." />}</>;
 }

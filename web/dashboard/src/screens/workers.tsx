@@ -1,11 +1,14 @@
 /** The workers that are alive, and what each is doing. */
 
-import type { Holdfast } from "../../../client/src/index.ts";
-import { Ago, Badge, Failure, Since, Table, short } from "../parts.tsx";
+import type { Holdfast, wire } from "../../../client/src/index.ts";
+import { Ago, Badge, Failure, Id, Since, Table, short } from "../parts.tsx";
 import { to, useClient, useLoaded } from "../state.ts";
 
 export const WORKERS = "holdfast-workers";
+/** So many workers are shown, and of their jobs so many, of so many queues. */
+const MOST = 200;
 const JOBS = 100;
+const QUEUES = 10;
 
 export interface Worker {
   name: string;
@@ -18,33 +21,61 @@ export interface Worker {
   execution: string;
   started_at: string;
   seen_at: string;
-  health: { state: string; running: number; done: number; failed: number; error?: string | null };
+  health: { state: string; running: number; done: number; failed: number; abandoned?: number; error?: string | null };
 }
 
 export async function readWorkers(client: Holdfast): Promise<Worker[]> {
-  return (await client.dict<Worker>(WORKERS).entries()).map((entry) => entry.value);
+  return (await client.dict<Worker>(WORKERS).entries({ limit: MOST })).map((entry) => entry.value);
 }
 
 export function queuesOf(worker: Worker): string[] {
   return worker.queues?.length ? worker.queues : [worker.queue];
 }
 
+/** What workers have claimed, as far as one page of their queues goes. */
+async function readJobs(client: Holdfast, workers: readonly Worker[]): Promise<wire.Message[]> {
+  const queues = [...new Set(workers.filter(({ health }) => health.running).flatMap(queuesOf))].slice(0, QUEUES);
+  const limit = Math.floor(JOBS / Math.max(queues.length, 1));
+  const pages = await Promise.all(queues.map((queue) => client.queue(queue).browse("leased", { limit })));
+  return pages.flatMap((page) => page.messages);
+}
+
+function taskOf(job: wire.Message): string {
+  return (job.metadata as { task?: string } | null)?.task ?? "";
+}
+
 export function Workers() {
   const client = useClient();
-  const { data, error } = useLoaded(() => readWorkers(client), "workers", [`watch:dict:${WORKERS}`]);
-  const rows = (data ?? []).map((worker) => [
+  const { data, error } = useLoaded(
+    async () => {
+      const workers = await readWorkers(client);
+      return { workers, jobs: Map.groupBy(await readJobs(client, workers), ({ holder }) => holder ?? "") };
+    },
+    "workers",
+    (found) => [`watch:dict:${WORKERS}`, ...new Set(found.workers.flatMap(queuesOf).slice(0, QUEUES).map((queue) => `watch:queue:${queue}`))],
+  );
+  const rows = (data?.workers ?? []).map((worker) => [
     <a href={to("workers", worker.name)}>{worker.name}</a>,
     <>{queuesOf(worker).map((queue) => <a class="each" href={to("queues", queue)}>{queue}</a>)}</>,
-    `${worker.host}, ${worker.pid}`,
-    <Badge {...(worker.health.error ? { kind: "bad" as const } : { kind: "good" as const })}>{worker.health.state}</Badge>,
+    <Badge kind={worker.health.error ? "bad" : worker.health.state === "working" ? "good" : "warn"}>{worker.health.state}</Badge>,
+    <Doing jobs={data!.jobs.get(worker.name) ?? []} />,
     `${worker.health.running} of ${worker.concurrency}`,
     worker.health.done,
     worker.health.failed,
+    worker.health.abandoned || "",
+    <span class="quiet">{worker.host}, {worker.pid}</span>,
     <Since at={worker.seen_at} />,
-    worker.health.error ?? "",
+    worker.health.error ? <span class="bad">{worker.health.error}</span> : "",
   ]);
-  const heads = ["worker", "queues", "host, process", "state", "running", "done", "failed", "seen", "error"];
-  return <><h1>Workers</h1><Failure error={error} />{data && <Table heads={heads} rows={rows} empty="No worker is alive." />}</>;
+  const heads = ["worker", "queues", "state", "doing", "seats", "done", "failed", "over their limit", "host, process", "seen", "error"];
+  return <><h1>Workers</h1><p class="quiet">Who is alive, and what each is doing.</p><Failure error={error} />{data && <Table heads={heads} rows={rows} empty="No worker is alive." />}</>;
+}
+
+/** The oldest of its jobs, and how many more there are. */
+function Doing({ jobs }: { jobs: readonly wire.Message[] }) {
+  const [oldest] = jobs.toSorted((a, b) => (a.since ?? 0) - (b.since ?? 0));
+  if (!oldest) return <span class="quiet">nothing</span>;
+  return <>{taskOf(oldest)} <a href={to("message", oldest.queue, oldest.id)}><Id id={oldest.id} /></a> since <Ago moment={oldest.since} />{jobs.length > 1 && ` and ${jobs.length - 1} more`}</>;
 }
 
 export function WorkerScreen({ name }: { name: string }) {
@@ -52,17 +83,16 @@ export function WorkerScreen({ name }: { name: string }) {
   const { data, error } = useLoaded(
     async () => {
       const worker = (await readWorkers(client)).find((each) => each.name === name);
-      const queues = worker ? queuesOf(worker) : [];
-      const pages = await Promise.all(queues.map((queue) => client.queue(queue).browse("leased", { limit: JOBS })));
-      return { worker, jobs: pages.flatMap((page) => page.messages).filter((message) => message.holder === name) };
+      const jobs = worker ? await readJobs(client, [worker]) : [];
+      return { worker, jobs: jobs.filter((message) => message.holder === name) };
     },
     name,
     (found) => [`watch:dict:${WORKERS}`, ...(found.worker ? queuesOf(found.worker) : []).map((queue) => `watch:queue:${queue}`)],
   );
   const rows = (data?.jobs ?? []).map((job) => [
-    <a href={to("message", job.queue, job.id)}>{job.id}</a>,
+    <a href={to("message", job.queue, job.id)}><Id id={job.id} /></a>,
     <a href={to("queues", job.queue)}>{job.queue}</a>,
-    (job.metadata as { task?: string } | null)?.task ?? "",
+    taskOf(job),
     <Ago moment={job.since} />,
     <Ago moment={job.until} />,
     job.attempts ?? 0,
