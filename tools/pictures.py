@@ -1,11 +1,19 @@
-"""Take the pictures of the dashboard in docs/pictures, of a real server with something of everything going on, in a real browser."""
+"""Take the pictures of the dashboard in docs/pictures, of real servers in a real browser: of one with everything, and of a demo."""
 
 import sys
 import tempfile
+from contextlib import closing
+from functools import partial
 from pathlib import Path
+from urllib.parse import unquote
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from holdfast.cli.demo.output import JsonOutput
+from holdfast.cli.demo.protocol import QUEUE
+from holdfast.cli.demo.run import run_demo
+from holdfast.commands import Browse
+from holdfast.connect import connect
 from tests.browser.chromium import Chromium, Page
 from tests.browser.shop import open_shop
 from tests.sentinel_databases import until
@@ -13,9 +21,8 @@ from tests.server.processes import Process
 
 FOLDER = Path(__file__).parents[1] / "docs" / "pictures"
 SCREENS = {
-    "overview": ("overview", "Busiest queues"),
+    "overview": ("overview", "Throughput of all queues"),
     "dead-letters": ("queues/mail/dead", "By error"),
-    "message": ("message/mail/leased-1", "Lease timeline"),
     "durable-job": ("message/orders/order-17", "Send signal"),
 }
 """The name of each picture, with its screen and what that shows once it has read everything."""
@@ -28,6 +35,7 @@ def main() -> None:
     try:
         with tempfile.TemporaryDirectory() as folder:
             take_all(browser, Path(folder) / "shop.db")
+        run_demo(JsonOutput(), messages=120, workers=4, seed=1, then=partial(take_redelivered, browser))
     finally:
         browser.close()
 
@@ -35,11 +43,23 @@ def main() -> None:
 def take_all(browser: Chromium, store: Path) -> None:
     """Take them of a server on a new store."""
     with open_shop(f"sqlite:///{store}"), Process(store) as server, browser.page() as page:
-        page.size(1200, 720)
+        page.size(1200, 860)
         page.prefer("light")
         page.open(server.url)
         for name, (screen, shown) in SCREENS.items():
             (FOLDER / f"dashboard-{name}.png").write_bytes(picture(page, screen, shown))
+
+
+def take_redelivered(browser: Chromium, url: str) -> None:
+    """Take one of a message whose first worker was killed, of a demo that is over."""
+    with closing(connect(url)) as store:
+        done = store.execute(Browse(QUEUE, state="done", limit=500)).messages
+    message = next(message for message in done if message.history)
+    with Process(Path(unquote(url.removeprefix("sqlite:///")))) as server, browser.page() as page:
+        page.size(1200, 560)
+        page.prefer("light")
+        page.open(server.url)
+        (FOLDER / "dashboard-message.png").write_bytes(picture(page, f"message/{QUEUE}/{message.id}", "acknowledged"))
 
 
 def picture(page: Page, screen: str, shown: str) -> bytes:
