@@ -93,7 +93,7 @@ function Keys({ close }: { close: () => void }) {
         <dt><kbd>/</kbd></dt><dd>search on this screen</dd>
         <dt><kbd>?</kbd></dt><dd>these keys</dd>
       </dl>
-      <form method="dialog" class="row end"><button type="submit">Close</button></form>
+      <div class="row end"><button type="button" onClick={close}>Close</button></div>
     </dialog>
   );
 }
