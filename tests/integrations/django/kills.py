@@ -60,7 +60,7 @@ class Site:
         )
 
     def worker(self) -> "subprocess.Popen[str]":
-        return self.start("-m", "django", "holdfast_worker", "--queues", "default", "--lease-s", "1", "--verbosity", "0")
+        return self.start("-m", "django", "holdfast_worker", "--queues", "default", "--lease-s", "5", "--verbosity", "0")
 
     def counts(self) -> tuple[int, int, int, int]:
         """Orders, packed orders, jobs that ended well, jobs that are left, once a worker has found nothing more to do."""
