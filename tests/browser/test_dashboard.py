@@ -9,11 +9,12 @@ import pytest
 from msgspec import json
 
 from holdfast import ControlPlaneClient, Dict, Queue, Schedule
-from holdfast.commands import Leases
+from holdfast.commands import Leases, Move
 from holdfast.connect import connect
 from holdfast.server.audit import Actor
 from holdfast.server.auth.tokens import create_token
 from tests.browser.chromium import Page
+from tests.browser.rows import PAGE, count_rows, rows_asked_for
 from tests.browser.shop import name_everything, open_shop
 from tests.sentinel_databases import until
 from tests.server.processes import Process
@@ -217,6 +218,26 @@ def test_a_group_a_schedule_and_a_durable_job_are_steered(page: Page, process: P
     shows(page, "Send signal")
     press(page, "Send signal")
     until(lambda: Queue.from_name("orders", client=client).stats().ready == 1)
+
+
+def test_no_screen_asks_for_more_than_a_page_of_rows(page: Page, process: Process, client: ControlPlaneClient) -> None:
+    for name in ("mail", "tenants"):
+        Queue.from_name(name, client=client).put_many([{"n": number} for number in range(600)])
+    client.store.execute(Move("tenants", "dead", state="ready", limit=500, error="ValueError: planted"))
+    settings = Dict.from_name("settings", client=client)
+    settings.update({f"key {number}": number for number in range(500)})
+    page.open(process.url)
+    shows(page, "Throughput of all queues")
+    count_rows(page)
+    many = {"queues/mail": "Next page", "queues/tenants/dead": "Next page", "dead": "of the first", "dicts/settings": "Next page"}
+    for screen, shown in {**many, "queues": "tenants", "workers": "host.example", "runs": "order-17", "locks": "report"}.items():
+        go(page, screen)
+        shows(page, shown)
+        most, total = rows_asked_for(page)
+        assert max(most, total) <= PAGE, screen
+    asked = json.encode({"queue": "mail", "limit": 500}).decode()
+    page.run(f"fetch('/v1/browse', {{method: 'POST', body: '{asked}', headers: {{'content-type': 'application/json'}}}}).then(() => true)")
+    assert rows_asked_for(page) == (500, 500), "control: a larger one is noticed"
 
 
 def test_one_message_is_redriven_and_removed(page: Page, process: Process, client: ControlPlaneClient) -> None:
