@@ -15,6 +15,7 @@ from holdfast.commands import Together
 from holdfast.schedules.definition import entry_for
 from holdfast.schedules.entries import due
 from holdfast.schedules.rules import SECOND
+from holdfast.schedules.turns import Peers
 from holdfast.stores.memory import MemoryStore
 from holdfast.testing.clock import START_US, FakeClock
 from tests.workers.detours import Detour
@@ -68,7 +69,7 @@ def test_many_workers_cost_about_one_write_for_each_run(schedules: int, workers:
     names = frozenset(f"worker-{number}" for number in range(workers))
     tickers = [Ticker(Detour(store, counted), name) for name in sorted(names)]
     for ticker in tickers:
-        ticker._peers = (time.monotonic() + 3600.0, names)
+        ticker._peers = (time.monotonic() + 3600.0, Peers(ticker._me, names))
     random.Random(1).shuffle(tickers)
     for seconds in (60.0, 1.5):
         clock.advance(seconds)

@@ -9,7 +9,8 @@ import pytest
 from msgspec.structs import replace
 
 from holdfast._sync.flows import ticking
-from holdfast._sync.flows.ticking import Ticker, schedule_of
+from holdfast._sync.flows.schedule_book import schedule_of
+from holdfast._sync.flows.ticking import Ticker
 from holdfast._sync.handles.queue import Queue
 from holdfast._sync.handles.schedule import Schedule
 from holdfast.client import ControlPlaneClient

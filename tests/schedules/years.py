@@ -19,7 +19,8 @@ from zoneinfo import ZoneInfo
 
 from cronsim import CronSim
 
-from holdfast._sync.flows.ticking import Ticker, schedules_of
+from holdfast._sync.flows.schedule_book import schedules_of
+from holdfast._sync.flows.ticking import Ticker
 from holdfast._sync.handles.queue import Queue
 from holdfast._sync.handles.schedule import Schedule
 from holdfast.client import ControlPlaneClient

@@ -12,10 +12,18 @@ PEERS_S = 30.0
 """How long it is remembered who there is."""
 
 
-def is_first(me: str, peers: AbstractSet[str], name: str, run: int) -> bool:
-    """Whether this process is to put the run; also if it is not among the others, and there are none."""
-    return not peers or me == max(peers | {me}, key=lambda each: _rank(each, name, run))
+class Peers:
+    """The processes that put runs, this one among them."""
+
+    def __init__(self, me: str, others: AbstractSet[str] = frozenset()) -> None:
+        self._mine = _hashed(me)
+        self._all = [_hashed(each) for each in others | {me}]
+
+    def put_first(self, name: str, run: int) -> bool:
+        """Whether this process is to put the run: who is first differs from run to run, and if one dies only its runs go to others."""
+        at = _hashed(f"{name}@{run}")
+        return max(map(at.__xor__, self._all)) == at ^ self._mine
 
 
-def _rank(process: str, name: str, run: int) -> bytes:
-    return hashlib.blake2b(f"{name}@{run}\0{process}".encode(), digest_size=8).digest()
+def _hashed(text: str) -> int:
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest())

@@ -4,7 +4,8 @@ from msgspec import json
 from msgspec.structs import replace
 
 from holdfast._async.flows.putting import put
-from holdfast._async.flows.ticking import Stored, now_of, schedule_of, schedules_of
+from holdfast._async.flows.schedule_book import Stored, schedule_of, schedules_of
+from holdfast._async.flows.ticking import now_of
 from holdfast._async.flows.working.registering import workers
 from holdfast.codec import encode_key
 from holdfast.commands import Put, Read

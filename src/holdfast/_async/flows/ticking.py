@@ -3,21 +3,20 @@
 import logging
 import math
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 
-from msgspec import Struct
 from msgspec.structs import replace
 
+from holdfast._async.flows.schedule_book import AsyncScheduleBook, Stored, schedule_of, schedules_of
 from holdfast._async.flows.working.registering import workers
-from holdfast.codec import decode_key, encode_key
-from holdfast.commands import Browse, Change, Put, Puts, Read, Together, Write
+from holdfast.codec import encode_key
+from holdfast.commands import Browse, Change, Put, Puts, Together, Write
 from holdfast.commands.topics import dict_topic, watch_topic
 from holdfast.errors import Closed, NotAllowed, QueueFull, Refused, StoreError, StoreUnavailable
-from holdfast.records import Entry
 from holdfast.schedules.definition import Synced
-from holdfast.schedules.entries import REMOVED_US, SCHEDULES, SKIPPED, Due, ScheduleEntry, due, entry_of, shown
+from holdfast.schedules.entries import REMOVED_US, SCHEDULES, SKIPPED, Due, ScheduleEntry, due, shown
 from holdfast.schedules.rules import SECOND
-from holdfast.schedules.turns import HEAD_START_US, PEERS_S, is_first
+from holdfast.schedules.turns import HEAD_START_US, PEERS_S, Peers
 from holdfast.stores import AsyncStore
 from holdfast.workers.running.wakeup import Bell
 
@@ -27,22 +26,13 @@ POLL_S = 60.0
 AGAIN_S = 5.0
 """When to try again after an error of the store, or where a queue is full."""
 
+QUIET_S = 1.0
+"""How often what others changed is read at most, and so how late it may be known of a schedule that was just saved."""
+
 SEEN_US = 300 * SECOND
 """How often a schedule that this code declares is marked as seen."""
 
 _log = logging.getLogger("holdfast.schedules")
-
-
-class Stored(Struct, frozen=True):
-    """A schedule as it was read, under its name."""
-
-    name: str
-    entry: ScheduleEntry
-    revision: int
-
-    def write(self, entry: ScheduleEntry) -> Write:
-        """Store it, unless it was changed since it was read."""
-        return Write(SCHEDULES, [Change(encode_key(self.name), value=entry.raw, expect="revision", revision=self.revision)])
 
 
 class AsyncTicker:
@@ -53,18 +43,28 @@ class AsyncTicker:
         self._me = me
         self._declared = declared or {}
         self._bell = Bell()
-        self._peers: tuple[float, frozenset[str]] = (-math.inf, frozenset())
+        self._book = AsyncScheduleBook(store)
+        # By name: the revision that was looked at last, and when it runs next.
+        self._next: dict[str, tuple[int, int | None]] = {}
+        self._peers: tuple[float, Peers] = (-math.inf, Peers(me))
 
     def stop(self) -> None:
         """Put no more."""
         self._bell.ring()
 
     async def run(self) -> None:
-        """Wait for what is due, and put it."""
+        """Wait for what is due, and put it. What others did is read once for much of it: each of their runs wakes this one, too."""
+        read_at, is_stale = -math.inf, True
         with self._store.mark(watch_topic(dict_topic(SCHEDULES))) as mark:
             while self._bell.listen(mark):
+                is_fresh = is_stale and time.monotonic() - read_at >= QUIET_S
+                if is_fresh:
+                    read_at, is_stale = time.monotonic(), False
                 try:
-                    await self._store.wait(mark, math.inf, await self._turn(), POLL_S)
+                    turn = await self._turn(is_fresh=is_fresh)
+                    quiet_s = max(0.0, read_at + QUIET_S - time.monotonic())
+                    await self._store.wait(mark, quiet_s if is_stale else math.inf, turn, POLL_S)
+                    is_stale = True
                 except NotAllowed as error:
                     _log.debug("this process puts no runs of schedules: %s", error)
                     break
@@ -72,19 +72,28 @@ class AsyncTicker:
                     break
         self._bell.ignore()
 
-    async def _turn(self) -> float | None:
+    async def _turn(self, *, is_fresh: bool) -> float | None:
         try:
-            return await self.tick()
+            return await self.tick(is_fresh=is_fresh)
         except (StoreUnavailable, StoreError) as error:
             _log.debug("schedules cannot be looked at for now: %s", error)
             return AGAIN_S
 
-    async def tick(self) -> float | None:
-        """Put what is due at this moment; return after how many seconds to look again, None if nothing will be due."""
+    async def tick(self, *, is_fresh: bool = True) -> float | None:
+        """Put what is due at this moment; return after how many seconds to look again, None if nothing will be due.
+
+        Unless `is_fresh`, what changed is read only if there may be something to put.
+        """
         now = await now_of(self._store)
-        await self._declare(now)
+        known = self._book.known
+        if is_fresh or self._has_work(now):
+            known = await self._book.read()
+            if await self._declare(known, now):
+                known = await self._book.read()
+        for name in self._next.keys() - known.keys():
+            del self._next[name]
         moments: list[int] = []
-        async for stored in schedules_of(self._store):
+        for stored in list(known.values()):
             try:
                 moment = await self._look(stored, now)
             except ValueError as error:
@@ -93,6 +102,12 @@ class AsyncTicker:
             moments += [] if moment is None else [moment]
         return max(0.0, (min(moments) - now) / SECOND) if moments else None
 
+    def _has_work(self, now: int) -> bool:
+        """Whether, by what was read last, a run is due that this process is to put."""
+        _, peers = self._peers
+        due_now = ((name, first) for name, (_, first) in self._next.items() if first is not None and first <= now)
+        return any(now >= first + HEAD_START_US or peers.put_first(name, first) for name, first in due_now)
+
     async def _look(self, stored: Stored, now: int) -> int | None:
         """Put what is due of one schedule; return when to look at it again."""
         entry = stored.entry
@@ -100,16 +115,21 @@ class AsyncTicker:
             if now - (entry.seen_at or 0) > REMOVED_US:
                 await remove(self._store, stored)
             return None
+        revision, first = self._next.get(stored.name, (0, None))
+        if revision == stored.revision and entry.last <= now and (first is None or first > now):
+            return first
         found = due(entry, now)
-        if found is None:
-            return None if entry.paused is not None else entry.next_run(max(entry.last, 0))
+        if found is not None:
+            return await self._put(stored, found, now)
+        first = None if entry.paused is not None else entry.next_run(max(entry.last, 0))
+        self._next[stored.name] = stored.revision, first
+        return first
+
+    async def _put(self, stored: Stored, found: Due, now: int) -> int | None:
+        """Put these runs, unless it is another's turn; return when to look at the schedule again."""
         if found.entry.restarted_at == now:
             _log.warning("schedule %s starts again: the clock was set back, and its last run lies ahead of it", stored.name)
-        if (
-            found.runs
-            and now < found.runs[-1] + HEAD_START_US
-            and not is_first(self._me, await self._living(), stored.name, found.runs[-1])
-        ):
+        if found.runs and now < found.runs[-1] + HEAD_START_US and not (await self._living()).put_first(stored.name, found.runs[-1]):
             return found.runs[-1] + HEAD_START_US
         try:
             put = await put_due(self._store, stored, found)
@@ -125,42 +145,28 @@ class AsyncTicker:
             _log.info("schedule %s put its run of %s into queue %r", stored.name, shown(found.runs[-1]), found.entry.queue)
         return found.entry.next_run(found.entry.last)
 
-    async def _living(self) -> frozenset[str]:
+    async def _living(self) -> Peers:
         """The processes that put runs of schedules, as of lately."""
         read_at, peers = self._peers
         if time.monotonic() - read_at > PEERS_S:
-            peers = frozenset(worker.incarnation for worker in await workers(self._store) if worker.schedules)
+            peers = Peers(self._me, {worker.incarnation for worker in await workers(self._store) if worker.schedules})
             self._peers = (time.monotonic(), peers)
         return peers
 
-    async def _declare(self, now: int) -> None:
+    async def _declare(self, known: Mapping[str, Stored], now: int) -> bool:
         """Save the schedules of this code that are new or changed, and say of the others now and then that they are still wanted."""
+        has_saved = False
         for name, wanted in self._declared.items():
-            await save(self._store, name, replace(wanted, seen_at=now), now, seen_every=SEEN_US)
+            there = known.get(name)
+            if there is None or there.entry.definition != wanted.definition or now - (there.entry.seen_at or 0) >= SEEN_US:
+                await save(self._store, name, replace(wanted, seen_at=now), now, seen_every=SEEN_US)
+                has_saved = True
+        return has_saved
 
 
 async def now_of(store: AsyncStore) -> int:
     """The moment, by the store's clock, in microseconds of the wall clock."""
     return (await store.execute(Browse(SCHEDULES, ids=[]))).now + store.wall_offset_us()
-
-
-async def schedules_of(store: AsyncStore, prefix: str = "") -> AsyncIterator[Stored]:
-    """Every schedule whose name begins so, in order of their names."""
-    page = await store.execute(Read(SCHEDULES))
-    while True:
-        for entry in page.entries:
-            name = str(decode_key(entry.key))
-            if name.startswith(prefix):
-                yield Stored(name, entry_of(entry.value), entry.revision)
-        if not page.more:
-            return
-        page = await store.execute(Read(SCHEDULES, after=page.entries[-1].key))
-
-
-async def schedule_of(store: AsyncStore, name: str) -> Stored | None:
-    """The schedule of this name, None if there is none."""
-    entries: list[Entry] = (await store.execute(Read(SCHEDULES, [encode_key(name)]))).entries
-    return Stored(name, entry_of(entries[0].value), entries[0].revision) if entries else None
 
 
 async def save(store: AsyncStore, name: str, wanted: ScheduleEntry, now: int, *, seen_every: int = 0) -> None:

@@ -6,8 +6,9 @@ from typing import Any, ClassVar, Self, Unpack
 
 from msgspec.structs import replace
 
+from holdfast._async.flows.schedule_book import schedule_of
 from holdfast._async.flows.scheduling import put_now, schedule_status, schedule_statuses, set_paused
-from holdfast._async.flows.ticking import now_of, remove, save, schedule_of
+from holdfast._async.flows.ticking import now_of, remove, save
 from holdfast._async.handles.job import AsyncJob
 from holdfast.aio_attribute import Twin
 from holdfast.arguments.options import show_options

@@ -5,7 +5,8 @@ from msgspec import json
 from msgspec.structs import replace
 
 from holdfast._sync.flows.putting import put
-from holdfast._sync.flows.ticking import Stored, now_of, schedule_of, schedules_of
+from holdfast._sync.flows.schedule_book import Stored, schedule_of, schedules_of
+from holdfast._sync.flows.ticking import now_of
 from holdfast._sync.flows.working.registering import workers
 from holdfast.codec import encode_key
 from holdfast.commands import Put, Read

@@ -7,8 +7,9 @@ from typing import Any, ClassVar, Self, Unpack
 
 from msgspec.structs import replace
 
+from holdfast._sync.flows.schedule_book import schedule_of
 from holdfast._sync.flows.scheduling import put_now, schedule_status, schedule_statuses, set_paused
-from holdfast._sync.flows.ticking import now_of, remove, save, schedule_of
+from holdfast._sync.flows.ticking import now_of, remove, save
 from holdfast._sync.handles.job import Job
 from holdfast.aio_attribute import Twin
 from holdfast.arguments.options import show_options
