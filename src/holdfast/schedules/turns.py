@@ -6,7 +6,10 @@ from collections.abc import Set as AbstractSet
 from holdfast.schedules.rules import SECOND
 
 HEAD_START_US = SECOND
-"""How long the others wait for the first: it may be dead or paused."""
+"""How long each waits for the one before it: that one may be dead or paused."""
+
+LAST_TURN = 5
+"""How many are waited for at most."""
 
 PEERS_S = 30.0
 """How long it is remembered who there is."""
@@ -19,10 +22,14 @@ class Peers:
         self._mine = _hashed(me)
         self._all = [_hashed(each) for each in others | {me}]
 
-    def put_first(self, name: str, run: int) -> bool:
-        """Whether this process is to put the run: who is first differs from run to run, and if one dies only its runs go to others."""
+    def turn_at(self, name: str, run: int) -> int:
+        """When this process is to put the run, if it is still due then: who is first differs from run to run.
+
+        Each waits for those before it, so that a slow store is not asked by all of them at once.
+        """
         at = _hashed(f"{name}@{run}")
-        return max(map(at.__xor__, self._all)) == at ^ self._mine
+        before = sum(map((at ^ self._mine).__lt__, map(at.__xor__, self._all)))
+        return run + min(before, LAST_TURN) * HEAD_START_US
 
 
 def _hashed(text: str) -> int:

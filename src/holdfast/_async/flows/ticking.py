@@ -16,7 +16,7 @@ from holdfast.errors import Closed, NotAllowed, QueueFull, Refused, StoreError, 
 from holdfast.schedules.definition import Synced
 from holdfast.schedules.entries import REMOVED_US, SCHEDULES, SKIPPED, Due, ScheduleEntry, due, shown
 from holdfast.schedules.rules import SECOND
-from holdfast.schedules.turns import HEAD_START_US, PEERS_S, Peers
+from holdfast.schedules.turns import PEERS_S, Peers
 from holdfast.stores import AsyncStore
 from holdfast.workers.running.wakeup import Bell
 
@@ -106,7 +106,7 @@ class AsyncTicker:
         """Whether, by what was read last, a run is due that this process is to put."""
         _, peers = self._peers
         due_now = ((name, first) for name, (_, first) in self._next.items() if first is not None and first <= now)
-        return any(now >= first + HEAD_START_US or peers.put_first(name, first) for name, first in due_now)
+        return any(now >= peers.turn_at(name, first) for name, first in due_now)
 
     async def _look(self, stored: Stored, now: int) -> int | None:
         """Put what is due of one schedule; return when to look at it again."""
@@ -129,8 +129,9 @@ class AsyncTicker:
         """Put these runs, unless it is another's turn; return when to look at the schedule again."""
         if found.entry.restarted_at == now:
             _log.warning("schedule %s starts again: the clock was set back, and its last run lies ahead of it", stored.name)
-        if found.runs and now < found.runs[-1] + HEAD_START_US and not (await self._living()).put_first(stored.name, found.runs[-1]):
-            return found.runs[-1] + HEAD_START_US
+        turn_at = (await self._living()).turn_at(stored.name, found.runs[-1]) if found.runs else now
+        if now < turn_at:
+            return turn_at
         try:
             put = await put_due(self._store, stored, found)
         except Refused:
