@@ -56,11 +56,6 @@ class AsyncScheduleBook:
         self._index: int | None = None
         """The event up to which they are known."""
 
-    @property
-    def known(self) -> Mapping[str, Stored]:
-        """Them as they were read last."""
-        return self._known
-
     async def read(self) -> Mapping[str, Stored]:
         """All of them by their names, as they are now."""
         if self._index is None or not await self._follow(self._index):

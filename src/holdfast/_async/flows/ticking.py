@@ -85,11 +85,11 @@ class AsyncTicker:
         Unless `is_fresh`, what changed is read only if there may be something to put.
         """
         now = await now_of(self._store)
-        known = self._book.known
-        if is_fresh or self._has_work(now):
+        if not is_fresh and not self._has_work(now):
+            return self._wakes_in(now)
+        known = await self._book.read()
+        if await self._declare(known, now):
             known = await self._book.read()
-            if await self._declare(known, now):
-                known = await self._book.read()
         for name in self._next.keys() - known.keys():
             del self._next[name]
         moments: list[int] = []
@@ -100,6 +100,13 @@ class AsyncTicker:
                 _log.error("schedule %s cannot be run, and is passed over: %s", stored.name, error)
                 continue
             moments += [] if moment is None else [moment]
+        return max(0.0, (min(moments) - now) / SECOND) if moments else None
+
+    def _wakes_in(self, now: int) -> float | None:
+        """After how many seconds there may be something to put, by what was read last."""
+        _, peers = self._peers
+        later = ((name, first) for name, (_, first) in self._next.items() if first is not None)
+        moments = [first if first > now else peers.turn_at(name, first) for name, first in later]
         return max(0.0, (min(moments) - now) / SECOND) if moments else None
 
     def _has_work(self, now: int) -> bool:
@@ -120,7 +127,9 @@ class AsyncTicker:
             return first
         found = due(entry, now)
         if found is not None:
-            return await self._put(stored, found, now)
+            moment = await self._put(stored, found, now)
+            self._next[stored.name] = 0, moment  # No revision: it is looked at again once that was read.
+            return moment
         first = None if entry.paused is not None else entry.next_run(max(entry.last, 0))
         self._next[stored.name] = stored.revision, first
         return first
@@ -135,7 +144,7 @@ class AsyncTicker:
         try:
             put = await put_due(self._store, stored, found)
         except Refused:
-            return now  # Another one was faster, or it was edited.
+            return 0  # Another one was faster, or it was edited: look at once.
         except NotAllowed as error:
             _log.debug("schedule %s is left to others: %s", stored.name, error)
             return None
