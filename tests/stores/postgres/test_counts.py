@@ -2,19 +2,22 @@
 
 import random
 from collections.abc import Iterator
+from contextlib import closing
 from typing import Any
 from urllib.parse import unquote
 
 import psycopg
 import pytest
+from psycopg.sql import SQL, Identifier
 
-from holdfast.commands import Clear
+from holdfast.commands import Clear, Count
 from holdfast.connect import connect
 from holdfast.stores import Store
 from holdfast.stores.postgres.function_names import own
 from holdfast.testing.conformance.asking import claim, put, settle, stats
 from holdfast.testing.everything import miscounts
 from tests.postgres import own_postgres_url
+from tests.stored.loading import load_postgres
 
 JOBS = "jobs"
 TOTAL = "select sum(ready), sum(leased), sum(buffered), sum(dead), sum(done) from {} where queue = 'jobs'"
@@ -85,3 +88,23 @@ def test_control_changes_that_are_not_counted_are_noticed(store: Store, sql: "ps
     sql.execute("set holdfast.counting = 'by_hand'")
     sql.execute("delete from messages")
     assert miscounts(store, [JOBS]) == ["queue 'jobs' counts 1 in line or claimed and has 0"]
+
+
+def test_a_role_that_writes_messages_counts_them_after_an_upgrade() -> None:
+    url = load_postgres("0.1.0")
+    server, _, name = url.partition("?schema=")
+    schema = Identifier(name)
+    with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute("drop role if exists writer")
+        connection.execute("create role writer")
+        connection.execute(SQL("grant usage on schema {} to writer").format(schema))
+        connection.execute(SQL("grant select, insert, update, delete on {}.messages to writer").format(schema))
+        with closing(connect(url)) as upgraded:
+            before = upgraded.execute(Count(JOBS)).total
+            connection.execute("set role writer")
+            connection.execute(SQL("delete from {}.messages where queue = 'jobs' and state = 'ready'").format(schema))
+            assert upgraded.execute(Count(JOBS)).total < before
+            assert miscounts(upgraded, [JOBS]) == []
+        connection.execute("reset role")
+        connection.execute("drop owned by writer")
+        connection.execute("drop role writer")
