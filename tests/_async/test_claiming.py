@@ -8,11 +8,12 @@ import pytest
 from msgspec import Raw
 
 from holdfast._async.flows.claiming import claim
-from holdfast.commands import Claim, Item, Put, Settle
+from holdfast.commands import Claim, Configure, Item, Put, Settle
 from holdfast.commands.topics import key_topic, queue_topic
 from holdfast.connect import connect_async
 from holdfast.errors import Closed
 from holdfast.stores import AsyncStore
+from holdfast.stores.waiting.waiters import Mark
 from tests.runners import AsyncRunner, waiting_on
 
 pytestmark = pytest.mark.anyio
@@ -96,3 +97,23 @@ async def test_closing_the_store_ends_a_waiting_claim(store: AsyncStore) -> None
         await store.aclose()
         with pytest.raises(Closed):
             await waiting.result()
+
+
+async def test_a_claim_by_key_asks_again_for_a_group_that_opened_meanwhile(store: AsyncStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    waits: list[float | None] = []
+    wait = store.wait
+
+    async def recorded(mark: Mark, timeout_s: float, due_in_s: float | None = None, poll_s: float | None = None) -> None:
+        waits.append(due_in_s)
+        await wait(mark, timeout_s, due_in_s, poll_s)
+
+    monkeypatch.setattr(store, "wait", recorded)
+    await store.execute(Configure("queue", "jobs", groups="fair", group_limit=1))
+    await store.execute(Put("jobs", [Item(key, Raw(b"1"), key=key, group="g") for key in "ab"]))
+    (held,) = (await store.execute(Claim("jobs", "w", 30.0))).messages
+    async with AsyncRunner() as runner:
+        waiting = runner.start(claim, store, Claim("jobs", "w", 30.0, key="b"), math.inf, 0.01)
+        await runner.until(lambda: waiting_on(store, key_topic("jobs", "b")) == 1)
+        await store.execute(Settle([held.receipt]))
+        assert [message.id for message in await waiting.result()] == ["b"]
+    assert set(waits) == {0.01}

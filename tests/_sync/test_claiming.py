@@ -9,11 +9,12 @@ import pytest
 from msgspec import Raw
 
 from holdfast._sync.flows.claiming import claim
-from holdfast.commands import Claim, Item, Put, Settle
+from holdfast.commands import Claim, Configure, Item, Put, Settle
 from holdfast.commands.topics import key_topic, queue_topic
 from holdfast.connect import connect
 from holdfast.errors import Closed
 from holdfast.stores import Store
+from holdfast.stores.waiting.waiters import Mark
 from tests.runners import Runner, waiting_on
 
 NEVER_POLLS_S = 3_600.0
@@ -95,3 +96,23 @@ def test_closing_the_store_ends_a_waiting_claim(store: Store) -> None:
         store.close()
         with pytest.raises(Closed):
             waiting.result()
+
+
+def test_a_claim_by_key_asks_again_for_a_group_that_opened_meanwhile(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    waits: list[float | None] = []
+    wait = store.wait
+
+    def recorded(mark: Mark, timeout_s: float, due_in_s: float | None = None, poll_s: float | None = None) -> None:
+        waits.append(due_in_s)
+        wait(mark, timeout_s, due_in_s, poll_s)
+
+    monkeypatch.setattr(store, "wait", recorded)
+    store.execute(Configure("queue", "jobs", groups="fair", group_limit=1))
+    store.execute(Put("jobs", [Item(key, Raw(b"1"), key=key, group="g") for key in "ab"]))
+    (held,) = (store.execute(Claim("jobs", "w", 30.0))).messages
+    with Runner() as runner:
+        waiting = runner.start(claim, store, Claim("jobs", "w", 30.0, key="b"), math.inf, 0.01)
+        runner.until(lambda: waiting_on(store, key_topic("jobs", "b")) == 1)
+        store.execute(Settle([held.receipt]))
+        assert [message.id for message in waiting.result()] == ["b"]
+    assert set(waits) == {0.01}

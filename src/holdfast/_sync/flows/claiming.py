@@ -1,6 +1,7 @@
 # Generated from src/holdfast/_async/flows/claiming.py by tools/unasync.py; do not edit.
 """Claims with a time-out: asks, and while there is no message, waits until one may be available."""
 
+import math
 import time
 from collections.abc import Callable
 
@@ -47,10 +48,15 @@ def claim_since(
                     continue
                 if remaining_s <= 0:
                     return [], started
-                store.wait(mark, remaining_s, claimed.due_in_s, poll_s)
+                store.wait(mark, remaining_s, _ask_again_in_s(command, claimed, poll_s), poll_s)
     except BaseException as error:
         give_back(store, command, claimed.messages, error)
         raise
+
+
+def _ask_again_in_s(command: Claim, claimed: Claimed, poll_s: float) -> float | None:
+    """When to ask again unless a hint comes. A group, limit or rate that lets a key through hints at the queue, not at its keys."""
+    return claimed.due_in_s if command.key is None else min(poll_s, math.inf if claimed.due_in_s is None else claimed.due_in_s)
 
 
 def give_back(store: Store, command: Claim, messages: list[Message], error: BaseException) -> None:
