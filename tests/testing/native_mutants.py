@@ -311,7 +311,7 @@ LUA = [
     ),
     TextMutant(
         "writes the fast way whoever holds the lease",
-        r"\(change\.lease and not is_held\(change\)\)",
+        r"\(change\.lease and not is_lease_held\(dict, change\)\)",
         "false",
         "test_a_write_that_names_a_lease_happens_only_while_it_is_held",
     ),

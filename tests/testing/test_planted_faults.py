@@ -54,6 +54,8 @@ FAULTS: dict[str, Callable[[Path], AbstractContextManager[Opens]]] = {
     "a wrong order": lambda _: postgres(r"f\.priority desc, f\.position, f\.n", "f.priority desc, f.position desc, f.n"),
     "a checkpoint of a lost claim": lambda _: postgres(r"is_held\(m\.state, m\.token, m\.until, of_token, now\) is not true", "false"),
     "a checkpoint that renews nothing": lambda _: postgres(r"set until = end_of\(now, lease_s\), failures", "set failures"),
+    "a checkpoint of a lost claim on Redis": lambda _: redis(r" or message.token ~= token or ended_at <= now", ""),
+    "a checkpoint that renews nothing on Redis": lambda _: redis(r'"0", struct.pack\(NUMBER, ends_at\) \.\. n', '"0", ended_at .. n'),
     "a missed wake-up": lambda folder: lmdb(folder, "_put", "wake", lambda *_: None),
     "a reused token": lambda folder: lmdb(folder, "_claim", "append", lambda append, drafts: append(drafts) - 1),
     "a missing event": lambda folder: lmdb(folder, "_settle", "append", lambda *_: 0),
