@@ -12,6 +12,7 @@ import ast
 import re
 import sys
 from collections.abc import Iterable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -65,6 +66,7 @@ def places(texts: dict[Path, str], command: str) -> list[Path]:
     return [path for path, text in inside.items() if path.stem == command.lower() or found.search(without_prose(path, text))]
 
 
+@cache
 def without_prose(path: Path, text: str) -> str:
     """The text without comments and docstrings."""
     if path.suffix != ".py":

@@ -6,6 +6,7 @@ import pytest
 
 from holdfast.testing.conformance import (
     CopyConformance,
+    FaceConformance,
     FileConformance,
     ForTasks,
     GroupCopyConformance,
@@ -22,7 +23,14 @@ class TestLmdb(StoreConformance, PolicyConformances, GroupCopyConformance, CopyC
         return LmdbFactory(tmp_path)
 
 
-class TestLmdbForTasks(StoreConformance, PolicyConformances, GroupCopyConformance, CopyConformance, FileConformance):
+class TestLmdbForTasks(FaceConformance, FileConformance):
+    @pytest.fixture
+    def factory(self, tmp_path: Path) -> StoreFactory:
+        return ForTasks(LmdbFactory(tmp_path))
+
+
+@pytest.mark.verify
+class TestAllOfLmdbForTasks(StoreConformance, PolicyConformances, GroupCopyConformance, CopyConformance, FileConformance):
     @pytest.fixture
     def factory(self, tmp_path: Path) -> StoreFactory:
         return ForTasks(LmdbFactory(tmp_path))

@@ -6,6 +6,7 @@ import pytest
 
 from holdfast.testing.conformance import (
     CopyConformance,
+    FaceConformance,
     FileConformance,
     ForTasks,
     GroupCopyConformance,
@@ -24,7 +25,14 @@ class TestSqlite(StoreConformance, PolicyConformances, GroupCopyConformance, Cop
         return SqliteFactory(tmp_path)
 
 
-class TestSqliteForTasks(StoreConformance, PolicyConformances, GroupCopyConformance, CopyConformance, FileConformance):
+class TestSqliteForTasks(FaceConformance, FileConformance):
+    @pytest.fixture
+    def factory(self, tmp_path: Path) -> StoreFactory:
+        return ForTasks(SqliteFactory(tmp_path))
+
+
+@pytest.mark.verify
+class TestAllOfSqliteForTasks(StoreConformance, PolicyConformances, GroupCopyConformance, CopyConformance, FileConformance):
     @pytest.fixture
     def factory(self, tmp_path: Path) -> StoreFactory:
         return ForTasks(SqliteFactory(tmp_path))

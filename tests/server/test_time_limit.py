@@ -162,6 +162,6 @@ def test_postgres_ends_what_reads_much_when_its_client_leaves(tmp_path: Path) ->
             row = onlooker.execute(asked, (store.database,)).fetchone()
             return row is not None and row[0] > 0
 
-        leave_after(served, "/v1/count", b'{"queue":"jobs"}', waits)
+        leave_after(served, "/v1/count", b'{"queue":"jobs","which":{"label":"a"}}', waits)
         until(lambda: not waits())
     served.close()
