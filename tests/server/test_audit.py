@@ -7,6 +7,7 @@ import pytest
 import urllib3
 from msgspec import json, to_builtins
 
+from holdfast import Backoff, Queue, Rate
 from holdfast.commands import Break, Change, Claim, Clear, Command, Configure, LowerFences, Move, Prune, Put, Read, Settle, Together, Write
 from holdfast.errors import HoldfastError, NotAllowed, Refused
 from holdfast.server.audit import KEPT_S, Audited, audit_page, read_audit
@@ -78,6 +79,48 @@ def test_every_administrative_act_is_written_down_with_who_did_it(served: Served
     first = acts(inner)[1]
     assert (first.who, first.where, first.namespace, first.facts) == (f"token {id_of(token)}", "127.0.0.1", "acme", {"paused": True})
     assert token not in str(acts(inner))
+
+
+POLICIES: list[dict[str, Any]] = [
+    {"paused": True, "maxsize": None, "groups": "fair", "group_limit": 2, "group_rate": Rate(10, per_s=1.0), "limit": 32},
+    {"groups": "strict", "group_limit": None, "group_dead": "hold", "rate": Rate(600, per_s=60.0, burst=5), "throttle_s": 30.0},
+    {"groups": None, "order": "lifo", "aging_s": 5.0, "max_attempts": 5, "dead_letter": "dead", "lease_s": 9.0},
+    {"backoff": Backoff(1.0, most_s=60.0), "late_to": "dead", "keep_done_s": 60.0},
+    {"group": "acme", "limit": 3, "weight": 7, "rate": None, "paused": True, "throttle_s": 0.0},
+    {"group": "", "forget": True},
+]
+
+
+def test_a_change_of_settings_is_written_down_with_everything_that_was_given(served: Served, inner: Store) -> None:
+    given = {name for fields in POLICIES for name in fields}
+    assert given == {*Configure.__struct_fields__} - {"kind", "name", *Command.__struct_fields__}, (
+        "a field of Configure is in none of the commands here"
+    )
+    store = HttpStore(served.url)
+    for fields in POLICIES:
+        store.execute(Configure("queue", "jobs", **fields))
+    store.close()
+    assert [record.facts for record in acts(inner)] == to_builtins(POLICIES)
+
+
+def test_a_dict_that_was_cleared_by_prefix_is_written_down_with_it(served: Served, inner: Store) -> None:
+    store = HttpStore(served.url)
+    store.execute(Together([Clear("dict", "d"), Clear("dict", "e", prefix="a:")]))
+    store.close()
+    assert [(record.act, record.what, record.facts) for record in acts(inner)] == [
+        ("clear", "dict:d", {}),
+        ("clear", "dict:e", {"prefix": "a:"}),
+    ]
+
+
+def test_throttles_of_queues_and_groups_are_written_down(served: Served, inner: Store) -> None:
+    jobs = Queue[int].from_name("jobs", base_url=served.url)
+    jobs.throttle(30.0)
+    jobs.group("acme").throttle(5.0)
+    assert [(record.what, record.facts) for record in acts(inner)] == [
+        ("queue:jobs", {"throttle_s": 30.0}),
+        ("queue:jobs", {"throttle_s": 5.0, "group": "acme"}),
+    ]
 
 
 def test_everyday_work_and_a_create_that_changes_nothing_are_no_acts(served: Served, inner: Store) -> None:

@@ -79,6 +79,8 @@ ROWS = [
     Row("POST /v1/look", {"dict": "d", "keys": []}, ("dict:d:read",)),
     Row("POST /v1/look", {"dict": None, "keys": ["k"]}, ("lease:k:read",)),
     Row("POST /v1/configure", lambda: {"kind": "queue", "name": "q", "maxsize": next(NUMBERS)}, ("queue:q:manage",)),
+    Row("POST /v1/configure", lambda: {"kind": "queue", "name": "q", "group": "g", "limit": next(NUMBERS)}, ("queue:q:manage",)),
+    Row("POST /v1/configure", {"kind": "queue", "name": "q", "throttle_s": 0.0}, ("queue:q:manage",)),
     Row("POST /v1/configure", {"kind": "queue", "name": "dead"}, ("queue:dead:read|claim|put|hold|write|manage",)),
     Row("POST /v1/configure", lambda: {"kind": "dict", "name": f"new {next(NUMBERS)}"}, ("dict:new:manage",)),
     Row("POST /v1/clear", {"kind": "queue", "name": "q"}, ("queue:q:manage",)),

@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator
 from typing import Any, Final
 
-from msgspec import UNSET, Raw, Struct, json
+from msgspec import Raw, Struct, json, structs
 
 from holdfast.commands import Break, Change, Clear, Command, Configure, Entries, LowerFences, Move, Prune, Read, Resize, Together, Write
 from holdfast.ids import new_id
@@ -22,6 +22,8 @@ _log = logging.getLogger("holdfast.audit")
 
 ADMINISTRATIVE: Final = (Break, Configure, Clear, LowerFences, Move, Prune, Resize, Together)
 MOVES: Final = {"ready": "redrive", "dead": "bury", "gone": "purge", "due": "signal"}
+NAMING: Final = {*Command.__struct_fields__, "kind", "name"}
+DEFAULTS: Final = {field.name: field.default for field in structs.fields(Configure)}
 
 
 class Actor(Struct, frozen=True):
@@ -109,10 +111,10 @@ def _acts_of(command: Command[Any]) -> Iterator[Act]:
         for step in command.commands:
             yield from _acts_of(step)
     elif isinstance(command, Configure):
-        asked = {"paused": command.paused, "maxsize": command.maxsize}
-        yield Act("configure", f"{command.kind}:{command.name}", {name: value for name, value in asked.items() if value is not UNSET})
+        yield Act("configure", f"{command.kind}:{command.name}", _given(command))
     elif isinstance(command, Clear):
-        yield Act("drop" if command.drop else "clear", f"{command.kind}:{command.name}")
+        which = {} if command.prefix is None else {"prefix": command.prefix}
+        yield Act("drop" if command.drop else "clear", f"{command.kind}:{command.name}", which)
     elif isinstance(command, LowerFences):
         yield Act("lower fences", f"dict:{command.dict}")
     elif isinstance(command, Move):
@@ -126,6 +128,11 @@ def _acts_of(command: Command[Any]) -> Iterator[Act]:
         yield Act("break", what, {**of_key, "reason": command.reason, "token": command.token})
     elif isinstance(command, Prune):
         yield Act("prune", "log", {"keep": command.keep, "keep_s": command.keep_s})
+
+
+def _given(command: Configure) -> dict[str, Any]:
+    """What was asked for: every field of the command that was given, so that one that is added later is written down, too."""
+    return {name: value for name, value in structs.asdict(command).items() if name not in NAMING and value != DEFAULTS[name]}
 
 
 def _change(by: Actor, act: Act) -> Change:
