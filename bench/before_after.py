@@ -44,8 +44,9 @@ CALLS = {
     "ack 100": 100,
     "put 100 with max_attempts": 100,
     "write": 1,
+    "lock + unlock": 1,
 }
-"""What is measured, and how many messages each call is about."""
+"""What is measured, and how many messages, entries or leases each call is about."""
 
 LIMITS = {"put with max_attempts": "put", "put 100 with max_attempts": "put 100"}
 """Calls that may cost at most `MAX_ATTEMPTS` times as much as others."""

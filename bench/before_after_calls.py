@@ -14,7 +14,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any
 
-from holdfast import Dict, Queue
+from holdfast import Dict, Lock, Queue
 from holdfast.testing import servers
 
 VALUE = {"to": "someone@example.com", "subject": "hello", "tries": 3}
@@ -28,6 +28,7 @@ class Calls:
     def __init__(self, url: str) -> None:
         self.queue: Queue[Any] = Queue.create("jobs", base_url=url)
         self.dict: Dict[Any] = Dict.create("state", base_url=url)
+        self.lock = Lock("turn", base_url=url)
         self.claims: deque[Any] = deque()
         self.keys = itertools.count()
         self.by_name: dict[str, Callable[[], object]] = {
@@ -42,6 +43,7 @@ class Calls:
             "claim 100": lambda: self.claims.append(self.queue.claim_many(BATCH)),
             "ack 100": lambda: self.queue.ack(self.claims.popleft()),
             "write": lambda: self.dict.put(f"order-{next(self.keys)}", VALUE),
+            "lock + unlock": self._lock_and_unlock,
         }
 
     def measure(self, name: str, messages: int) -> float:
@@ -58,6 +60,10 @@ class Calls:
         if not name.startswith("claim"):
             self._drain()
         return cost_s
+
+    def _lock_and_unlock(self) -> None:
+        with self.lock:
+            pass
 
     def _fill(self, messages: int) -> None:
         for _ in range(0, messages, BATCH):

@@ -72,5 +72,20 @@ def test_two_source_trees_are_compared_call_by_call(tmp_path: Path) -> None:
     tree, output = PROGRAM.parents[1], tmp_path / "figures.json"
     figures = run_quick("before_after.py", output, "--store", "memory", str(tree), str(tree))
     compared = [figure["what"] for figure in figures if figure["beside"] == "before"]
-    assert "memory: put with max_attempts, client" in compared
-    assert len(compared) == len(set(compared)) == 11
+    assert {"memory: put with max_attempts, client", "memory: write, client", "memory: lock + unlock, client"} <= set(compared)
+    assert len(compared) == len(set(compared)) == 12
+
+
+def test_what_groups_cost_is_judged_by_time_in_memory_and_beside_a_plain_queue_elsewhere(tmp_path: Path) -> None:
+    figures = run_quick("groups.py", tmp_path / "figures.json", "--store", "memory", "--store", "sqlite", "--groups", "10")
+    wanted = {str(figure["what"]): (figure["unit"], figure["wanted"]) for figure in figures}
+    assert wanted["memory: claim + ack, strict, 10 groups"] == ("µs", "≤ 120")
+    assert wanted["sqlite: put, fair, 10 groups"] == ("µs", "≤ 1.5")
+    assert wanted["sqlite: batch of 10, limited, 10 groups"] == ("µs", "≤ 2.3")
+
+
+def test_the_size_of_groups_is_measured_on_sqlite(tmp_path: Path) -> None:
+    figures = run_quick("groups.py", tmp_path / "figures.json", "--store", "sqlite", "--flat", "--many", "2000", "--full", "100")
+    (a_group, a_million) = [figure for figure in figures if "bytes of lanes" in str(figure["what"])]
+    assert (a_group["unit"], a_million["unit"], a_million["wanted"]) == ("bytes", "MB", "≤ 100")
+    assert 20 < float(str(a_group["ours"])) < 200
