@@ -81,7 +81,7 @@ audit: $(VENV)-release/.tools-$(VERSION)  ## ask for published vulnerabilities o
 sbom: $(VENV)-release/.tools-$(VERSION)  ## list what comes with Holdfast, bare and with all extras, into dist/
 	$(RELEASE)/python tools/sbom.py
 
-dist: sbom  ## build the sdist and the wheel into dist/, the same bytes for the same commit
+dist: sbom dashboard  ## build the sdist and the wheel into dist/, the same bytes for the same commit
 	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(RELEASE)/python -m build --no-isolation
 
 clean:  ## remove the environments, the built docs and the caches
