@@ -131,6 +131,17 @@ async def test_whoever_leaves_the_line_or_the_place_it_was_given_lets_the_next_i
 
 
 @pytest.mark.anyio
+async def test_callers_who_leave_together_lose_no_place(asking: Asking) -> None:
+    tasks = await asking.ask("Ann", LARGE, LARGE_PLACES + 3)
+    for task in tasks:
+        task.cancel()
+    assert {type(outcome) for outcome in await asyncio.gather(*tasks, return_exceptions=True)} == {asyncio.CancelledError}
+    asking.gate.came.clear()
+    await asking.ask("Ann", LARGE, LARGE_PLACES)
+    assert len(asking.gate.came) == LARGE_PLACES
+
+
+@pytest.mark.anyio
 async def test_whoever_fell_silent_shares_no_longer(asking: Asking) -> None:
     await asking.ask("other", SMALL)
     asking.now += 2 * ACTIVE_S

@@ -134,12 +134,14 @@ class Turns:
 
     def enter(self, whose: str) -> bool:
         """Take a place if there is one; else the caller is to `wait`."""
-        taken = self._taken.get(whose, 0)
-        if self.count >= self._places or taken >= max(1, self._places // self._active.count):
+        if not self._has_place(whose):
             return False
         self.count += 1
-        self._taken[whose] = taken + 1
+        self._taken[whose] = self._taken.get(whose, 0) + 1
         return True
+
+    def _has_place(self, whose: str) -> bool:
+        return self.count < self._places and self._taken.get(whose, 0) < max(1, self._places // self._active.count)
 
     async def wait(self, whose: str) -> None:
         """Wait for a place."""
@@ -165,17 +167,21 @@ class Turns:
             self._let_in()
 
     def _let_in(self) -> None:
-        while (whose := next(filter(self.enter, self._lines), None)) is not None:
+        while (whose := next(filter(self._has_place, self._lines), None)) is not None:
             line = self._lines.pop(whose)
-            line.popleft().set_result(None)
+            place = line.popleft()
             if line:
                 self._lines[whose] = line  # Behind the others.
+            if not place.done():  # Whoever was cancelled and has not left the line yet gets no place.
+                self.enter(whose)
+                place.set_result(None)
 
     def _leave_line(self, whose: str, place: "asyncio.Future[None]") -> None:
-        line = self._lines[whose]
-        line.remove(place)
-        if not line:
-            del self._lines[whose]
+        line = self._lines.get(whose, deque())
+        if place in line:
+            line.remove(place)
+            if not line:
+                del self._lines[whose]
 
 
 class Delays:
