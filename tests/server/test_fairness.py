@@ -20,7 +20,7 @@ from holdfast.testing.conformance.asking import item
 from tests.stores_by_name import url_of
 
 BACKLOG = 2_000
-EAGER = 40
+EAGER = 80
 STEP = {"commands": [{"type": "Count", "queue": "jobs"}] * 10}
 SMALL = 5
 FEW = EAGER // 2
