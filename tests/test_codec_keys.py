@@ -12,7 +12,7 @@ import pytest
 from hypothesis import Phase, find, given, settings
 from hypothesis import strategies as st
 
-from holdfast.codec import KEY_BYTES, decode_key, encode_key, key_prefix
+from holdfast.codec import KEY_BYTES, decode_key, decode_key_prefix, encode_key, key_prefix
 
 
 class Level(IntEnum):
@@ -133,6 +133,12 @@ def test_the_text_of_a_key_is_fixed_since_stores_keep_it(key: Hashable, text: st
 @pytest.mark.parametrize(("prefix", "text"), [("user:", '"user:'), ("", '"'), ('"', '"\\"'), (("a", 1), '["a",1,'), ((), "[")])
 def test_the_text_of_a_prefix_is_left_open(prefix: str | tuple[Hashable, ...], text: str) -> None:
     assert key_prefix(prefix) == text
+    assert decode_key_prefix(text) == prefix
+
+
+@pytest.mark.parametrize("text", ["", "a", "1", '"a"', '["a"', "[1,[2", '{"$bytes":"', "[]", "\\"])
+def test_text_that_no_prefix_has_stays_text(text: str) -> None:
+    assert decode_key_prefix(text) == text
 
 
 def test_minus_zero_is_the_key_zero() -> None:

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 from msgspec import Raw, Struct, json
 
-from holdfast.codec import JSON, Codec, decode_key, encode_key, key_prefix
+from holdfast.codec import JSON, Codec, decode_key, decode_key_prefix, encode_key, key_prefix
 from holdfast.commands import Browse, Browsed, Command, Entries, Filter, Read
 from holdfast.commands.topics import dict_topic, queue_topic
 from holdfast.commands.transaction import Cursor
@@ -168,13 +168,16 @@ class DictSubject(Struct, frozen=True):
         return {data["key"]: index for index, data in facts if "key" in data and self.concerns(data)}
 
     def concerns(self, facts: Facts) -> bool:
-        if "key" not in facts:
-            return True
-        return is_meant(facts["key"], self.key, self.prefix)
+        if "key" in facts:
+            return is_meant(facts["key"], self.key, self.prefix)
+        watched, cleared = self.prefix if self.key is None else self.key, facts.get("prefix", "")
+        return watched.startswith(cleared) or (self.key is None and cleared.startswith(watched))
 
     def tell(self, event: Event, facts: Facts) -> Facts:
         if "key" in facts:
             facts["key"] = shown(facts["key"])
+        if "prefix" in facts:
+            facts["prefix"] = decode_key_prefix(facts["prefix"])
         if event.event == "written":
             value = _read_value(event.data).value if "value" in facts else None
             facts |= {"value": None if value is None else self.codec.decode(value), "revision": event.token}

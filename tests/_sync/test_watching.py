@@ -104,6 +104,25 @@ def test_one_key_or_a_prefix_is_watched_alone(store: Store) -> None:
     assert [event.data.get("key") for event in seen(store, some, snapshot=True)] == ["a/1", "a/2", None]
 
 
+def test_a_clearing_by_prefix_is_seen_by_those_whose_keys_it_removed(store: Store) -> None:
+    write(store, "a/1", 1)
+    store.execute(Clear("dict", "state", prefix=key_prefix("a/")))
+    told = {"count": 1, "dropped": False, "prefix": "a/"}
+    of = (
+        DictSubject("state"),
+        DictSubject("state", key=encode_key("a/2")),
+        DictSubject("state", prefix=key_prefix("a")),
+        DictSubject("state", prefix=key_prefix("a/1")),
+    )
+    assert [[event.data for event in seen(store, one) if event.event == "cleared"] for one in of] == [[told]] * 4
+    others = (
+        DictSubject("state", key=encode_key("a")),
+        DictSubject("state", prefix=key_prefix("b")),
+        DictSubject("state", prefix=key_prefix(("a/", 1))),
+    )
+    assert [seen(store, one) for one in others] == [[]] * 3
+
+
 def test_a_queue_is_watched_by_one_key_or_a_prefix_alone(store: Store) -> None:
     for number, key in enumerate(["a", "a/1", "a/2", 1, 10, None]):
         store.execute(Put("jobs", [Item(f"m{number}", JSON.encode(number), key=None if key is None else encode_key(key))]))

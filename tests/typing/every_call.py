@@ -238,6 +238,7 @@ def dicts(client: ControlPlaneClient) -> None:
     assert_type(shared.watch(prefix="a"), Generator[WatchEvent, None, None])
     assert_type(shared.length(), int)
     assert_type(shared.clear(), DictResponse)
+    assert_type(shared.clear(prefix=("a", 1)), DictResponse)
     assert_type(shared.delete("a", revision=3), DictResponse)
     assert_type(shared.delete(), DictResponse)
 

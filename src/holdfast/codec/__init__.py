@@ -1,7 +1,7 @@
 """Encodes values and keys as stored text, and limits their size."""
 
 from holdfast.codec.json import JSON
-from holdfast.codec.keys import KEY_BYTES, decode_key, encode_key, key_prefix
+from holdfast.codec.keys import KEY_BYTES, decode_key, decode_key_prefix, encode_key, key_prefix
 from holdfast.codec.limits import (
     DURATION_MAX_S,
     Limits,
@@ -30,6 +30,7 @@ __all__ = [
     "check_value_size",
     "codec_for",
     "decode_key",
+    "decode_key_prefix",
     "encode_key",
     "keepable",
     "key_prefix",

@@ -61,6 +61,16 @@ def key_prefix(prefix: str | tuple[Hashable, ...]) -> str:
     raise TypeError(f"a key prefix must be a str or a tuple, not {type(prefix).__name__}")
 
 
+def decode_key_prefix(text: str) -> str | tuple[Hashable, ...]:
+    """Give back the prefix that `key_prefix` wrote; any other text as it is."""
+    closed = text + '"' if text[:1] == '"' else (text.removesuffix(",")) + "]"
+    try:
+        prefix: Any = decode_key(closed)
+    except ValueError:
+        return text
+    return prefix if type(prefix) in (str, tuple) and key_prefix(prefix) == text else text
+
+
 def _text(key: Hashable) -> bytes:
     try:
         return _encode(key if type(key) is str else _form(key, _KEY_DEPTH))

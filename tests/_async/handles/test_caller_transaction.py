@@ -167,6 +167,7 @@ WRITES: dict[str, Callable[[AsyncDict[Any], sqlite3.Connection], Awaitable[Any]]
     "delete": lambda shared, connection: shared.delete("n", connection=connection),
     "drop": lambda shared, connection: shared.delete(connection=connection),
     "clear": lambda shared, connection: shared.clear(connection=connection),
+    "clear prefix": lambda shared, connection: shared.clear(prefix="n", connection=connection),
     "pop": lambda shared, connection: shared.pop("n", connection=connection),
     "increment": lambda shared, connection: shared.increment("n", connection=connection),
     "compare_and_set": lambda shared, connection: shared.compare_and_set("n", 1, 2, connection=connection),

@@ -120,6 +120,18 @@ async def test_clear_leaves_the_dict(client: ControlPlaneClient, shared: AsyncDi
     assert [one.name for one in await AsyncDict.list(client=client)] == ["shared"]
 
 
+async def test_clear_with_a_prefix_removes_what_items_lists_under_it(shared: AsyncDict[Any]) -> None:
+    await shared.update([("a", 1), ("a/1", 1), (("a", 1), 1), (("a", 2), 1), (("b", 1), 1), (1, 1)])
+    assert await shared.clear(prefix="a/") == DictResponse(1)
+    assert await shared.clear(prefix=("a",)) == DictResponse(2)
+    assert [key for key, _ in await shared.items()] == ["a", 1, ("b", 1)]
+    assert await shared.clear(prefix="") == DictResponse(1)
+    assert await shared.clear(prefix=()) == DictResponse(1)
+    assert [key for key, _ in await shared.items()] == [1]
+    with pytest.raises(TypeError, match="must be a str or a tuple"):
+        await shared.clear(prefix=1)  # type: ignore[arg-type]
+
+
 async def test_pop_gives_what_it_removes(shared: AsyncDict[Any]) -> None:
     await shared.put("a", 1)
     assert await shared.pop("a") == 1

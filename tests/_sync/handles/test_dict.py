@@ -119,6 +119,18 @@ def test_clear_leaves_the_dict(client: ControlPlaneClient, shared: Dict[Any]) ->
     assert [one.name for one in Dict.list(client=client)] == ["shared"]
 
 
+def test_clear_with_a_prefix_removes_what_items_lists_under_it(shared: Dict[Any]) -> None:
+    shared.update([("a", 1), ("a/1", 1), (("a", 1), 1), (("a", 2), 1), (("b", 1), 1), (1, 1)])
+    assert shared.clear(prefix="a/") == DictResponse(1)
+    assert shared.clear(prefix=("a",)) == DictResponse(2)
+    assert [key for key, _ in shared.items()] == ["a", 1, ("b", 1)]
+    assert shared.clear(prefix="") == DictResponse(1)
+    assert shared.clear(prefix=()) == DictResponse(1)
+    assert [key for key, _ in shared.items()] == [1]
+    with pytest.raises(TypeError, match="must be a str or a tuple"):
+        shared.clear(prefix=1)  # type: ignore[arg-type]
+
+
 def test_pop_gives_what_it_removes(shared: Dict[Any]) -> None:
     shared.put("a", 1)
     assert shared.pop("a") == 1

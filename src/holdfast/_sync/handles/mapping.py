@@ -110,9 +110,16 @@ class Dict(DictLeases[V]):
         written = self._write_one(store, change_of(key, do="delete", revision=revision, **conditions))
         return DictResponse(int(written.written and written.entry is not None))
 
-    def clear(self, *, connection: Connection | None = None, **where: Unpack[Where]) -> DictResponse:
-        """Remove every key, in one step; leases stay."""
-        return DictResponse(self._reach(**where).store_on(connection).execute(Clear("dict", self.name)))
+    def clear(
+        self,
+        *,
+        prefix: str | tuple[Hashable, ...] | None = None,
+        connection: Connection | None = None,
+        **where: Unpack[Where],
+    ) -> DictResponse:
+        """Remove every key, or with `prefix=` those that `items` lists under it, in one step; leases stay."""
+        command = Clear("dict", self.name, prefix=None if prefix is None else key_prefix(prefix))
+        return DictResponse(self._reach(**where).store_on(connection).execute(command))
 
     def lower_fences(self, **where: Unpack[Where]) -> DictResponse:
         """Lower every fence that stands above the newest token of the store to it, so that holders can write again; for administrators.

@@ -10,7 +10,7 @@ from holdfast.commands import Change, Clear, Length, Names, Read, Write
 from holdfast.errors import Refused
 from holdfast.stores import Store
 from holdfast.testing.clock import FakeClock
-from holdfast.testing.conformance.asking import DICT, event_names, raw, read, write
+from holdfast.testing.conformance.asking import DICT, event_names, grant, last_event, raw, read, release, token, write
 from holdfast.testing.conformance.factory import Conformance
 
 TOPIC = f"dict:{DICT}"
@@ -250,6 +250,32 @@ class DictConformance(Conformance):
         assert read(store) == {}
         assert [settings.name for settings in store.execute(Names("dict")).settings] == ["other", DICT]
         assert read(store, dict="other") == {"a": 1}
+
+    def test_clearing_by_prefix_removes_the_entries_whose_keys_begin_with_it(self, store: Store) -> None:
+        store.execute(Write(DICT, [Change(key, value=raw(1)) for key in ("a%", "a%1", "a%2", "a", "ab", "a\U0010ffff", "ä%")]))
+        write(store, "a%1", 1, dict="other")
+        assert store.execute(Clear("dict", DICT, prefix="a%")) == 3
+        assert sorted(read(store)) == ["a", "ab", "a\U0010ffff", "ä%"]
+        assert store.execute(Length(DICT)) == 4
+        assert read(store, dict="other") == {"a%1": 1}
+        assert store.execute(Clear("dict", DICT, prefix="a%")) == 0
+        assert store.execute(Clear("dict", DICT, prefix="")) == 4
+        assert [settings.name for settings in store.execute(Names("dict")).settings] == ["other", DICT]
+
+    def test_clearing_by_prefix_leaves_leases_and_fences_and_counts_no_ended_entry(self, store: Store, clock: FakeClock) -> None:
+        stale, newer = token(store), token(store)
+        write(store, "a1", 1, fence=newer)
+        write(store, "a2", 2, ttl_s=1)
+        lease = grant(store, "a1", dict=DICT)
+        clock.advance(1)
+        assert store.execute(Clear("dict", DICT, prefix="a")) == 1
+        assert last_event(store, TOPIC) == ("cleared", {"count": 1, "dropped": False, "prefix": "a"})
+        assert not write(store, "a1", "stale", fence=stale).written
+        assert release(store, lease)
+
+    def test_a_dict_that_does_not_exist_is_not_made_by_clearing_a_prefix(self, store: Store) -> None:
+        assert store.execute(Clear("dict", DICT, prefix="a")) == 0
+        assert store.execute(Names("dict")).settings == []
 
     def test_dropping_removes_the_dict(self, store: Store) -> None:
         write(store, "a", 1)
