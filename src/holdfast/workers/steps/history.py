@@ -51,6 +51,7 @@ class History:
         """Whether its own steps have said how far it is."""
         self._started = started
         self._has_head = False
+        self._pending: dict[Key, Any] = {}
         self._timers: dict[Key, float] = {}
         self._counts: dict[tuple[str, str, str], int] = {}
         self._size = 0
@@ -66,7 +67,7 @@ class History:
     @property
     def is_durable(self) -> bool:
         """Whether something is recorded of it."""
-        return self._has_head
+        return self._has_head or bool(self._pending)
 
     # What was recorded before this run.
 
@@ -136,6 +137,23 @@ class History:
         """When the timer of a row ends, by the clock of the worker; None if it has ended."""
         return self._timers.get(key)
 
+    def pending(self, is_over: Callable[[Any], bool]) -> list[Key]:
+        """The rows that were recorded in transactions of the caller's whose commit was not seen, by branches of which this holds."""
+        return [key for key, branch in self._pending.items() if is_over(branch)]
+
+    def committed(self, key: Key) -> None:
+        """Note that the transaction in which a row was recorded is committed."""
+        del self._pending[key]
+        self._has_head = True
+
+    def rolled_back(self, key: Key) -> None:
+        """Forget a row whose transaction is not committed: its step is to be asked for again before a new one begins."""
+        del self._pending[key]
+        self._forget(key)
+        self.unasked.add(key)
+        branch, name, hashed, number = key
+        self._counts[branch, name, hashed] = min(number, self._counts[branch, name, hashed])
+
     def check_room(self) -> None:
         """Raise `JobTooLong` if no more may be recorded."""
         rows, size = len(self.rows), self._size
@@ -153,6 +171,14 @@ class History:
 
     def changed(self, key: Key) -> StepsChanged:
         """That a step is to begin although others are recorded that were not asked for."""
+        undone = sorted(key for key in self.unasked if key not in self.rows)
+        if undone:
+            lacking = ", ".join(shown_key(one) for one in undone[:5])
+            return StepsChanged(
+                f"job {self.message.id} of queue {self.message.queue!r} wants to begin {shown_key(key)}, but {lacking} was recorded in a "
+                "transaction of yours (connection=) that is not committed: commit it first, give this step the same connection, or, after "
+                "a rollback, ask for the steps of the transaction again"
+            )
         unasked = ", ".join(shown_key(one) for one in sorted(self.unasked)[:5])
         more = len(self.unasked) - 5
         return StepsChanged(
@@ -191,11 +217,19 @@ class History:
     def recorded(self, key: Key, row: Row, *, timer_s: float | None = None) -> None:
         """Note that a row was recorded."""
         self._has_head = True
-        self.rows[key] = row
-        self._size += len(row.raw)
+        self._note(key, row)
         self._timers.pop(key, None)
         if timer_s:
             self._timers[key] = self.setting.now() + timer_s
+
+    def recorded_within(self, branch: Any, key: Key, row: Row) -> None:
+        """Note that a branch recorded a row in a transaction of the caller's, which may be rolled back."""
+        self._pending[key] = branch
+        self._note(key, row)
+
+    def _note(self, key: Key, row: Row) -> None:
+        self.rows[key] = row
+        self._size += len(row.raw)
 
     def begin_cancelling(self) -> None:
         """Deliver a request to cancel the job, once."""

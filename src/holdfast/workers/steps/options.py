@@ -12,6 +12,8 @@ from holdfast.codec import JSON, Codec, codec_for
 from holdfast.workers.handlers.signatures import declared
 from holdfast.workers.steps.rows import hash_of
 
+MAX_ATTEMPTS = 3
+
 RETRIES = Backoff(first_s=1.0, factor=2.0, most_s=300.0)
 """How long a step, or a job, waits before it is tried again."""
 
@@ -32,7 +34,8 @@ class StepOptions(TypedDict, total=False):
     type: Any
     """The type of its result; by default as the function is annotated where that is a declared class, else plain data."""
     connection: Any
-    """A connection of yours to the same database: the record is committed with your transaction, or not at all."""
+    """A connection of yours to the same database: the record is committed with your transaction, or not at all. What the function raises is
+    then for you to handle, as you roll back; so it goes with none of `once`, `reconcile`, `max_attempts` and `backoff`."""
 
 
 class StepRules(Struct, frozen=True):
@@ -40,7 +43,7 @@ class StepRules(Struct, frozen=True):
 
     once: bool = False
     reconcile: Callable[..., Any] | None = None
-    max_attempts: int = 3
+    max_attempts: int = MAX_ATTEMPTS
     backoff: Backoff = RETRIES
     timeout_s: float | None = None
     type: Any = None
@@ -51,6 +54,12 @@ class StepRules(Struct, frozen=True):
             raise ValueError(f"max_attempts must be 1 or more, not {self.max_attempts!r}")
         if self.reconcile is not None and not self.once:
             raise ValueError("reconcile= determines the outcome of a step that died; it needs once=True")
+        if self.connection is not None and (self.once or self.max_attempts != MAX_ATTEMPTS or self.backoff != RETRIES):
+            raise ValueError(
+                "connection= does not go with once=, reconcile=, max_attempts= or backoff=: a transaction that is rolled back keeps no "
+                "record that the step began or failed, and in yours it happens once anyway. Put an effect outside of your database into "
+                "a step of its own, without connection="
+            )
 
     def codec(self, function: Callable[..., Any]) -> Codec:
         """How the result of a step is encoded if the task has no codec of the user's."""

@@ -39,6 +39,15 @@ class Turns:
             raise self.suspended
         yield
 
+    @property
+    def branch(self) -> Any:
+        """Which branch of the handler this is."""
+        return None
+
+    def comes_after(self, branch: Any) -> bool:  # noqa: ARG002 - there is no other
+        """Whether what is asked for now comes after all that the branch has asked for."""
+        return True
+
     def alone(self, act: Callable[[], None]) -> None:
         """Do something that only one branch at a time may do."""
         act()
@@ -105,6 +114,15 @@ class AsyncTurns:
         finally:
             self._active -= 1
             self._look_soon()
+
+    @property
+    def branch(self) -> "asyncio.Task[Any] | None":
+        """Which branch of the handler this is."""
+        return asyncio.current_task()
+
+    def comes_after(self, branch: "asyncio.Task[Any]") -> bool:
+        """Whether what is asked for now comes after all that the branch has asked for."""
+        return branch is asyncio.current_task() or branch.done()
 
     async def alone(self, act: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """Do something that only one branch at a time may do."""

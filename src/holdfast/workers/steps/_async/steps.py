@@ -42,10 +42,33 @@ class AsyncSteps:
         self._access = access
         self._is_loaded = history.is_new
 
-    async def load(self) -> None:
-        """Read what is recorded, if anything can be; raises `UnknownTask` for a version that this code cannot go on with."""
+    async def load(self, connection: Any = None) -> None:
+        """Read what is recorded, if anything can be; raises `UnknownTask` for a version that this code cannot go on with.
+
+        `connection` is the caller's own, where what is asked for next is to be recorded by it.
+        """
         if not self._is_loaded:
             await self.turns.alone(self._load)
+        if pending := self.history.pending(self.turns.comes_after):
+            await self._look_back(pending, connection)
+
+    async def _look_back(self, pending: list[Key], connection: Any) -> None:
+        """Find out what became of steps that were recorded in transactions of the caller's."""
+        history, missing = self.history, await self._missing(pending, None)
+        for key in pending:
+            if key not in missing:
+                history.committed(key)
+        if missing and connection is not None:
+            missing = await self._missing(missing, connection)
+        for key in missing:
+            history.rolled_back(key)
+
+    async def _missing(self, keys: list[Key], connection: Any) -> list[Key]:
+        """Those of the rows that a connection does not see."""
+        history = self.history
+        page = await self.execute(Read(history.dict, [history.row_key(key) for key in keys]), connection)
+        found = {entry.key for entry in page.entries}
+        return [key for key in keys if history.row_key(key) not in found]
 
     async def _load(self) -> None:
         if self._is_loaded:
@@ -101,10 +124,11 @@ class AsyncSteps:
     async def step(self, call: StepCall) -> Any:
         """The result of a step: the recorded one, or what the function returns now."""
         with self.turns.active():
-            await self.load()
+            connection = call.rules.connection
+            await self.load(connection)
             key = self.history.identify(call.branch, call.name, call.hashed)
             codec = call.codec(self.history.setting.codec)
-            row = await self.ask(key)
+            row = await self.ask(key, connection)
             while row is None or row.state not in ("done", "failed"):
                 if row is not None and row.state == "retry":
                     await self.pass_time(key, f"another try of step {call.name}")
@@ -132,13 +156,14 @@ class AsyncSteps:
         failures, rules = 0 if row is None else row.failures, call.rules
         if rules.once:
             by = self.history.message.receipt.claim_id
-            # Not in a transaction of the caller's: that it began must be known whatever becomes of that.
             await self.record(key, Row("begun", failures=failures, by=by, at=time.time()))
         try:
             result = await self.turns.call(call.function, call.args, call.kwargs, rules.timeout_s)
         except (Snooze, Bury, UnknownTask, ClaimLost, JobCancelled):
             raise  # They are about the job.
-        except Exception as error:  # noqa: BLE001 - foreign code
+        except Exception as error:
+            if rules.connection is not None:
+                raise  # Its transaction is rolled back by whoever began it, and any record with that.
             return await self._record_failure(key, rules, failures + 1, error)
         return await self._record_result(key, call, codec, result)
 
@@ -163,8 +188,16 @@ class AsyncSteps:
             kind = StepTooLarge.__name__ if is_large else type(error).__name__
             advice = "return a reference to where the value is kept, or use an offloading codec" if is_large else "return plain data"
             row = Row("failed", type=kind, message=f"the result of step {call.name!r} cannot be recorded: {text_of(error)}; {advice}")
-        await self.record(key, row, connection=call.rules.connection)
+        if call.rules.connection is None:
+            await self.record(key, row)
+        elif row.state == "done":
+            await self._record_within(call.rules.connection, key, row)
         return row
+
+    async def _record_within(self, connection: Any, key: Key, row: Row) -> None:
+        """Write a row in a transaction of the caller's, if the claim is still held."""
+        await self.execute(self.history.checkpoint(key, row), connection)
+        self.history.recorded_within(self.turns.branch, key, row)
 
     async def sleep(self, branch: str, name: str, hashed: str, seconds: float) -> None:
         """Let so much time pass, from when it was first asked for."""
@@ -213,13 +246,14 @@ class AsyncSteps:
         await self.rest(key, Wait(f"signal {name}", due, (name,)))
         return row
 
-    async def ask(self, key: Key) -> Row | None:
+    async def ask(self, key: Key, connection: Any = None) -> Row | None:
         """What is recorded under a key; None if it is new, and may begin now."""
         row = self.history.ask(key)
         if row is None:
             await self.turns.admit(key)
             self.history.check_room()
-            await self.check_cancelled(key)
+            if connection is None:  # Else a transaction is open that may block the record of it: the next step delivers it.
+                await self.check_cancelled(key)
         elif row.state == "cancelled":
             raise self._cancelled()
         return row
@@ -245,9 +279,9 @@ class AsyncSteps:
     def _cancelled(self) -> JobCancelled:
         return JobCancelled(f"job {self.history.message.id} of queue {self.history.message.queue!r} was cancelled")
 
-    async def record(self, key: Key, row: Row, *, timer_s: float | None = None, connection: Any = None, also: Sequence[Any] = ()) -> None:
+    async def record(self, key: Key, row: Row, *, timer_s: float | None = None, also: Sequence[Any] = ()) -> None:
         """Write a row, if the claim is still held."""
-        await self.execute(self.history.checkpoint(key, row, timer_s=timer_s, also=also), connection)
+        await self.execute(self.history.checkpoint(key, row, timer_s=timer_s, also=also))
         self.history.recorded(key, row, timer_s=timer_s)
 
     async def execute(self, command: Command[Any], connection: Any = None) -> Any:
