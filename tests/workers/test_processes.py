@@ -12,7 +12,7 @@ from holdfast.stores.memory import MemoryStore
 from holdfast.testing.clock import FakeClock
 from holdfast.workers.execution import processes
 from tests.runners import Runner
-from tests.workers import handlers
+from tests.workers import handlers, unready
 
 
 @pytest.fixture
@@ -153,6 +153,22 @@ def test_a_job_for_which_no_process_can_be_started_is_tried_again_and_burns_noth
         worker.run(until_empty=True)
     (message,) = Queue[int]("jobs", client=client).browse()
     assert (message.failures, message.last_error) == (0, "no process could be started for it")
+    clock.advance(1.0)
+    worker.run(until_empty=True)
+    assert job.result() == 8
+
+
+def test_a_child_that_cannot_start_burns_nothing(
+    client: ControlPlaneClient, clock: FakeClock, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    worker = made(unready.double, client, results=True, max_attempts=1)
+    job = worker.put(4)
+    with monkeypatch.context() as patch:
+        patch.setenv("UNREADY", "1")
+        worker.run(until_empty=True)
+    (message,) = Queue[int]("jobs", client=client).browse()
+    assert (message.failures, message.last_error) == (0, "no process could be started for it")
+    assert "a child process ended with exit code 1 before it could begin a job" in caplog.text
     clock.advance(1.0)
     worker.run(until_empty=True)
     assert job.result() == 8

@@ -50,6 +50,10 @@ class Tell(Struct, tag=True):
     stop: StopReason | None = None
 
 
+class Ready(Struct, tag=True):
+    """It has found all functions, and can begin a job."""
+
+
 class End(Struct, tag=True):
     """No job will follow: another process takes its place."""
 
@@ -104,7 +108,7 @@ class Setting(Struct):
 
 
 ToChild = Assignment | Tell | Answer | End
-ToParent = Report | Stack | Ended | Ask
+ToParent = Ready | Report | Stack | Ended | Ask
 
 Settings = dict[str, Setting]
 """By the key of the function."""
@@ -142,6 +146,7 @@ class Child:
 
     def work(self) -> None:
         """Run what the parent sends, until it says that nothing follows."""
+        self._say(Ready())
         threading.Thread(target=self._listen, name="holdfast-parent", daemon=True).start()
         while (assigned := self._assigned.get()) is not None:
             job, performance, is_unknown = assigned

@@ -13,7 +13,7 @@ from typing import Any
 from msgspec import json
 
 from holdfast.workers.execution import Began, Finish
-from holdfast.workers.execution.child import Assignment, End, Ended, Report, Settings, Stack, Tell, ToChild, ToParent, serve
+from holdfast.workers.execution.child import Assignment, End, Ended, Ready, Report, Settings, Stack, Tell, ToChild, ToParent, serve
 from holdfast.workers.execution.lifetime import Lifetime
 from holdfast.workers.execution.questions import Answer, Ask, executed
 from holdfast.workers.handlers.outcomes import Outcome
@@ -24,6 +24,11 @@ STACK_WAIT_S = 1.0
 """How long to wait for a child to say where it is."""
 
 NO_PROCESS = Outcome("snoozed", error="no process could be started for it", delay_s=1.0)
+
+UNREADY = (
+    "it prints why to standard error. It imports the modules of its functions and the main program, which needs "
+    "if __name__ == '__main__': around what it runs"
+)
 
 END_S = 5.0
 """How long children have to end before they are killed."""
@@ -108,6 +113,8 @@ class ProcessExecution:
         while (said := child.hear()) is not None:
             run = child.run
             match decode(said):
+                case Ready():
+                    child.is_ready = True
                 case Stack(_, text):
                     child.stands_at(text)
                 case Report(token, progress) if run is not None and run.message.token == token:
@@ -151,7 +158,10 @@ class ProcessExecution:
                 self._busy.pop(run, None)
             if child.successor is not None:
                 self._idle.append(self._succeeded(child))
-        if run is not None:
+        if run is not None and not child.is_ready:
+            _log.error("a child process %s before it could begin a job, which is retried: %s", _ending(code), UNREADY)
+            self._finish(run, NO_PROCESS)
+        elif run is not None:
             # Nobody knows how far it came: what was noted when it began stays.
             run.ledger_key = None
             self._finish(run, Outcome("failed", error=f"its process {_ending(code)}"))
@@ -195,6 +205,8 @@ class _Child:
         self.jobs = 0
         """How many jobs it has run."""
         self.successor: _Child | None = None
+        self.is_ready = False
+        """Whether it has begun to listen: the end of one that has not says nothing about its job."""
         self.is_over = False
         """Whether it gets no more jobs."""
         self._stack = ""
