@@ -214,6 +214,16 @@ SHARES = [
         "test_giving_back_wakes_those_who_fit",
     ),
     TextMutant(
+        "gives what is released to the first in line",
+        r"wake\(\"line:\" \.\. share\.lease_id \.\. \":\" \.\. name\.key, 1\)",
+        """local given = { lease_id = share.lease_id, holder = share.holder, weight = share.weight, since = now, place = 0 }
+      given.token, given["until"] = shares.tell_share(name.key, "acquired", share), now + 60000000
+      name.used, name.waiting = name.used + share.weight, name.waiting - 1
+      shares.save(name.key, given)
+      shares.save_name(name)""",
+        "test_a_place_lapses_when_nobody_asks_again_and_delays_no_longer",
+    ),
+    TextMutant(
         "takes any number into the line", r"name\.waiting >= command\.max_waiters", "false", "test_a_line_that_is_full_takes_nobody"
     ),
 ]

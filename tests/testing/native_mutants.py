@@ -1,10 +1,11 @@
 """What can be broken in the SQL and in the Lua of the networked stores, and the conformance test that must notice."""
 
-from tests.testing import lua_lane_mutants, sql_lane_mutants
+from tests.testing import lua_lane_mutants, sql_lane_mutants, sql_share_mutants
 from tests.testing.text_mutant import TextMutant
 
 SQL = [
     *sql_lane_mutants.MUTANTS,
+    *sql_share_mutants.MUTANTS,
     TextMutant(
         "knows no rate",
         r"case when due_in\([^)]*\) > 0 then 'rate'",
