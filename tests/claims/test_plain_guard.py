@@ -1,4 +1,4 @@
-"""Queues without groups pay nothing for them: their puts, claims and settlements ask what they asked before there were any."""
+"""Plain queues and locks pay nothing for groups and capacities: their commands ask what they asked before there were any."""
 
 import re
 from collections.abc import Callable
@@ -11,7 +11,7 @@ import pytest
 import redis
 from msgspec import Raw
 
-from holdfast.commands import Claim, Configure, Item, Move, Put, Settle
+from holdfast.commands import Acquire, Claim, Configure, Item, LeaseName, Move, Put, Release, Settle
 from holdfast.connect import connect
 from holdfast.stores import Store
 from holdfast.stores.postgres.store import PostgresStore
@@ -20,6 +20,7 @@ from holdfast.stores.sqlite.store import SqliteStore
 from tests.postgres import own_postgres_url
 from tests.servers import own_redis_url
 from tests.stores.postgres.test_lane_locks import somebody_waits
+from tests.testing import broken_lua
 from tests.testing.broken_sql import broken
 
 Record = Callable[[Callable[[], object]], list[str]]
@@ -28,14 +29,18 @@ ASKED_OF_SQLITE = {
     "put": ["begin immediate", "insert into holdfast_messages", "insert into holdfast_events", "commit"],
     "claim": ["begin immediate", "select from holdfast_names", "insert into holdfast_events", "update holdfast_messages", "commit"],
     "settle": ["begin immediate", "delete from holdfast_messages", "insert into holdfast_events", "commit"],
+    "lock": ["begin immediate", "select from holdfast_leases", "insert into holdfast_events", "insert into holdfast_leases", "commit"],
+    "unlock": ["begin immediate", "select from holdfast_leases", "insert into holdfast_events", "delete from holdfast_leases", "commit"],
 }
 """As before there were groups, but for columns: the claim reads `laned` and `throttled_until` of the queue and `extra` of the message,
-the put tests `laned`, the settlement `tied`."""
+the put tests `laned`, the settlement `tied`. The lock reads `shared` of the lease."""
 
 ASKED_OF_REDIS = {
     "put": ["evalsha 1", "hmget 2", "hset 1", "mget 2", "pubsub 1", "time 1", "xadd 1", "zadd 1"],
     "claim": ["evalsha 1", "hmget 2", "hset 1", "mget 2", "pubsub 1", "time 1", "xadd 1", "zadd 1", "zlexcount 2", "zrange 1", "zrem 1"],
     "settle": ["evalsha 1", "hdel 1", "hmget 1", "mget 2", "pubsub 1", "time 1", "xadd 1", "zrem 1"],
+    "lock": ["evalsha 1", "expire 1", "mget 2", "pubsub 1", "time 1", "xadd 1"],
+    "unlock": ["del 1", "evalsha 1", "mget 2", "pubsub 1", "time 1", "xadd 1"],
 }
 """But for `set`: what is remembered of the clock is not written each time."""
 
@@ -50,11 +55,13 @@ def acts(store: Store) -> dict[str, Callable[[], object]]:
         "put": lambda: store.execute(Put("jobs", [Item("a", Raw(b"1"))])),
         "claim": claim,
         "settle": lambda: store.execute(Settle([held[0]])),
+        "lock": lambda: store.execute(Acquire(None, "gpu", "w", "id", 600.0)),
+        "unlock": lambda: store.execute(Release([LeaseName(None, "gpu", "id")])),
     }
 
 
 def recorded(store: Store, record: Record) -> dict[str, list[str]]:
-    """What a put, a claim and a settlement ask for once the queue is known."""
+    """What plain commands ask for once the queue is known."""
     for act in acts(store).values():
         act()
     return {name: record(act) for name, act in acts(store).items()}
@@ -79,7 +86,7 @@ def word(statement: str) -> str:
     found = re.match(r"\s*(insert into|delete from|update) (\w+)", text)
     if found is not None:
         return f"{found[1]} {found[2]}"
-    table = re.search(r"\n?from (\w+) as s", text)
+    table = re.search(r"(?:from|join) (holdfast_\w+) as", text)
     return text.strip() if table is None else f"select from {table[1]}"
 
 
@@ -116,12 +123,35 @@ def calls_of(server: redis.Redis) -> Record:
     return record
 
 
-def test_plain_commands_ask_redis_what_they_asked_before() -> None:
+def asked_of_redis() -> dict[str, list[str]]:
     url = own_redis_url()
     store = connect(url)
     server = redis.Redis.from_url(re.sub(r"\?.*", "", url).replace("redis+", ""), decode_responses=True)
-    assert recorded(store, calls_of(server)) == ASKED_OF_REDIS
-    store.close()
+    try:
+        return recorded(store, calls_of(server))
+    finally:
+        server.close()
+        store.close()
+
+
+def test_plain_commands_ask_redis_what_they_asked_before() -> None:
+    assert asked_of_redis() == ASKED_OF_REDIS
+
+
+BEFORE_READY = r"(  local token = [^\n]*\n  if settings)"
+AFTER_LEASE = r"(local number, held, ends_at, floor = read_one\(dict, key\)\n)"
+
+
+@pytest.mark.parametrize(
+    ("act", "find", "instead", "more"),
+    [
+        ("claim", BEFORE_READY, r"  call('EXISTS', KEYS[2] .. ':open')\n\1", "exists 1"),
+        ("lock", AFTER_LEASE, r"\1  call('EXISTS', KEYS[2] .. ':shares')\n", "exists 1"),
+    ],
+)
+def test_control_a_plain_command_that_asks_more_is_noticed_on_redis(act: str, find: str, instead: str, more: str) -> None:
+    with broken_lua.broken(find, instead):
+        assert asked_of_redis()[act] == sorted([*ASKED_OF_REDIS[act], more])
 
 
 def serve(store: Store) -> None:
@@ -134,14 +164,14 @@ def serve(store: Store) -> None:
     store.execute(Settle([message.receipt for message in messages[5:]], "ready"))
 
 
-def asks_for_lanes(url: str) -> bool:
-    """Whether somebody who serves a plain queue waits for who has the table of groups for itself."""
+def asks_for(url: str, table: str) -> bool:
+    """Whether somebody who serves a plain queue and holds a lock waits for who has the table for itself."""
     store = PostgresStore(url)
     serve(store)  # A new session opens the table once, to know the type of its rows.
     assert store.execute(Move("jobs", "gone", state="ready")).ids
     with psycopg.connect(store.address.conninfo) as owner, psycopg.connect(store.address.conninfo, autocommit=True) as watch:
         owner.execute("select set_config('search_path', quote_ident(%s), true)", (store.address.schema,))
-        owner.execute("lock table lanes in access exclusive mode")
+        owner.execute(f"lock table {table} in access exclusive mode".encode())
         with ThreadPoolExecutor(1) as pool:
             serving = pool.submit(serve, store)
             waits = somebody_waits(watch, serving.done)
@@ -151,14 +181,21 @@ def asks_for_lanes(url: str) -> bool:
     return waits
 
 
-def test_nothing_reads_the_table_of_groups_for_a_plain_queue_on_postgresql() -> None:
-    assert not asks_for_lanes(own_postgres_url())
+@pytest.mark.parametrize("table", ["lanes", "shares"])
+def test_nothing_reads_the_tables_of_groups_and_shares_for_plain_queues_and_locks_on_postgresql(table: str) -> None:
+    assert not asks_for(own_postgres_url(), table)
 
 
 def test_control_a_plain_claim_that_looks_at_groups_is_noticed_on_postgresql() -> None:
     url = own_postgres_url()
     with broken(url, r"(?s)(function fast_claim\w*\(.*?\nbegin\n)", r"\1  perform from lanes where queue = of_queue;\n"):
-        assert asks_for_lanes(url)
+        assert asks_for(url, "lanes")
+
+
+def test_control_a_plain_lock_that_looks_at_shares_is_noticed_on_postgresql() -> None:
+    url = own_postgres_url()
+    with broken(url, r"(?s)(function fast_acquire\w*\(.*?\nbegin\n)", r"\1  perform from shares where key = of_key;\n"):
+        assert asks_for(url, "shares")
 
 
 def without_lanes_on_sqlite(store: SqliteStore) -> None:
