@@ -6,7 +6,9 @@ from typing import Any
 import pytest
 from msgspec import json
 
-from holdfast import ControlPlaneClient, Lock, Queue
+from holdfast import ControlPlaneClient, Lock, Queue, Worker
+from holdfast._sync.flows.working.registering import Registration
+from holdfast._sync.handles.worker import STOPPED
 from holdfast.cli.doctor.findings import clock, durability
 from holdfast.stores import Guarantees
 from holdfast.stores.sqlite.store import SqliteStore
@@ -37,6 +39,21 @@ def test_a_queue_that_no_worker_serves_is_a_problem(url: str) -> None:
     (problem,) = [finding for finding in findings(url, code=1) if finding["level"] == "problem"]
     assert (problem["about"], "no living worker serves it" in problem["finding"]) == ("queue mail", True)
     assert "holdfast worker" in problem["remedy"]
+
+
+def test_workers_that_call_different_functions_for_one_queue_are_a_problem(url: str) -> None:
+    def bill(value: Any) -> None: ...
+
+    def ship(value: Any) -> None: ...
+
+    with ControlPlaneClient(url) as client:
+        Queue.create("mail", client=client).put(1)
+        for function in (bill, ship):
+            orders = Worker(function, "mail", client=client).orders
+            Registration(client.store, orders, function.__name__).beat(STOPPED)
+    (problem,) = [finding for finding in findings(url, code=1) if finding["level"] == "problem"]
+    assert problem["about"] == "queue mail"
+    assert "different functions" in problem["finding"]
 
 
 def test_dead_letters_are_counted_by_their_error(url: str) -> None:

@@ -1,5 +1,6 @@
 """The registry of live workers, kept alive by heartbeats."""
 
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Literal
 
@@ -53,6 +54,8 @@ class WorkerInfo(Struct, frozen=True, omit_defaults=True):
     """The names of the tasks that it runs, besides whatever else is put into its queues."""
     queues: tuple[str, ...] = ()
     """All queues that it serves; empty if a version wrote it that served one."""
+    consumers: dict[str, str] = {}
+    """The names of its functions for messages that name no task, by queue."""
 
     def serves(self, queue: str) -> bool:
         """Whether it runs jobs of the queue."""
@@ -67,3 +70,22 @@ class WorkerInfo(Struct, frozen=True, omit_defaults=True):
 def info_of(raw: Raw) -> WorkerInfo:
     """An entry as it was stored."""
     return json.decode(raw, type=WorkerInfo)
+
+
+def functions_of(living: Iterable[WorkerInfo], queue: str) -> dict[str, list[str]]:
+    """The functions that workers of a queue call for messages that name no task, each with the names of its workers."""
+    found: dict[str, set[str]] = {}
+    for one in living:
+        if queue in one.consumers and one.serves(queue):
+            found.setdefault(one.consumers[queue], set()).add(one.name)
+    return {function: sorted(names) for function, names in sorted(found.items())}
+
+
+def shown_functions(functions: Mapping[str, Sequence[str]]) -> str:
+    """Functions with their workers, for people."""
+    return " and ".join(f"{function} ({counted_names(names)})" for function, names in functions.items())
+
+
+def counted_names(names: Sequence[str]) -> str:
+    """The first of these workers, and how many more there are."""
+    return f"worker {names[0]}" if len(names) == 1 else f"worker {names[0]} and {len(names) - 1} more"

@@ -311,3 +311,30 @@ async def test_explain_says_which_workers_know_a_task(client: ControlPlaneClient
     assert (await jobs.explain(job.id)).sentence.endswith("; no living worker of the queue knows task 'send'.")
     await AsyncRegistration(client.async_store, app.worker(name="knower").orders, "y").beat(STOPPED)
     assert (await jobs.explain(job.id)).sentence.endswith("; task 'send' is known to: knower.")
+
+
+async def test_workers_that_call_different_functions_for_the_messages_of_one_queue_are_noticed(
+    client: ControlPlaneClient, caplog: pytest.LogCaptureFixture
+) -> None:
+    def bill(value: Any) -> None: ...
+
+    def ship(value: Any) -> None: ...
+
+    async def beat(app: AsyncTasks, name: str) -> None:
+        registration = AsyncRegistration(client.async_store, app.worker(name=name, queues=["jobs"]).orders, name)
+        await registration.beat(STOPPED)
+        await registration.beat(STOPPED)
+
+    jobs = await AsyncQueue[Any].create("jobs", client=client)
+    message = await jobs.put("o-17")
+    await beat(app_of(client), "tasks")
+    assert "no living worker of the queue has a function for such messages" in (await jobs.explain(message)).sentence
+    for function, name in ((bill, "biller"), (bill, "biller-2"), (ship, "shipper")):
+        assert not caplog.messages
+        app = app_of(client)
+        app.consumer("jobs")(function)
+        await beat(app, name)
+    (warning,) = caplog.messages
+    both = f"{__name__}.{bill.__qualname__} (worker biller and 1 more) and {__name__}.{ship.__qualname__} (worker shipper)"
+    assert both in warning
+    assert (await jobs.explain(message)).sentence.endswith(f"; its workers call different functions for it: {both}.")

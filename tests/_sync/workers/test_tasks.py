@@ -310,3 +310,30 @@ def test_explain_says_which_workers_know_a_task(client: ControlPlaneClient) -> N
     assert (jobs.explain(job.id)).sentence.endswith("; no living worker of the queue knows task 'send'.")
     Registration(client.store, app.worker(name="knower").orders, "y").beat(STOPPED)
     assert (jobs.explain(job.id)).sentence.endswith("; task 'send' is known to: knower.")
+
+
+def test_workers_that_call_different_functions_for_the_messages_of_one_queue_are_noticed(
+    client: ControlPlaneClient, caplog: pytest.LogCaptureFixture
+) -> None:
+    def bill(value: Any) -> None: ...
+
+    def ship(value: Any) -> None: ...
+
+    def beat(app: Tasks, name: str) -> None:
+        registration = Registration(client.store, app.worker(name=name, queues=["jobs"]).orders, name)
+        registration.beat(STOPPED)
+        registration.beat(STOPPED)
+
+    jobs = Queue[Any].create("jobs", client=client)
+    message = jobs.put("o-17")
+    beat(app_of(client), "tasks")
+    assert "no living worker of the queue has a function for such messages" in (jobs.explain(message)).sentence
+    for function, name in ((bill, "biller"), (bill, "biller-2"), (ship, "shipper")):
+        assert not caplog.messages
+        app = app_of(client)
+        app.consumer("jobs")(function)
+        beat(app, name)
+    (warning,) = caplog.messages
+    both = f"{__name__}.{bill.__qualname__} (worker biller and 1 more) and {__name__}.{ship.__qualname__} (worker shipper)"
+    assert both in warning
+    assert (jobs.explain(message)).sentence.endswith(f"; its workers call different functions for it: {both}.")

@@ -12,9 +12,12 @@ from holdfast.records import Message
 from holdfast.results import Explanation
 from holdfast.stores import AsyncStore
 from holdfast.workers.handlers.task_names import named_in
+from holdfast.workers.registry import functions_of, shown_functions
 
 WAITING = ("ready", "delayed", "turn")
 """Why a message is not running that a worker has to come for."""
+
+NO_CONSUMER = "it names no task, and no living worker of the queue has a function for such messages"
 
 
 async def explain_message(store: AsyncStore, queue: str, message_id: str) -> Explanation:
@@ -63,7 +66,10 @@ async def _with_workers(store: AsyncStore, said: Explanation, queue: str, task: 
     if not serving:
         known = "no living worker serves the queue"
     elif task is None:
-        return said
+        functions = functions_of(serving, queue)
+        if len(functions) == 1:
+            return said
+        known = f"its workers call different functions for it: {shown_functions(functions)}" if functions else NO_CONSUMER
     else:
         known = f"task {task!r} is known to: {', '.join(names)}" if names else f"no living worker of the queue knows task {task!r}"
     return replace(said, sentence=f"{said.sentence.removesuffix('.')}; {known}.")

@@ -11,6 +11,7 @@ from holdfast.cli.doctor.finding import Finding
 from holdfast.cli.queue_counts import queue_counts
 from holdfast.commands import Browse
 from holdfast.wording import counted, seconds
+from holdfast.workers.registry import functions_of, shown_functions
 
 if TYPE_CHECKING:
     from holdfast import ControlPlaneClient, Stats, WorkerInfo
@@ -34,6 +35,8 @@ class QueueFacts(Struct, frozen=True):
     stats: "Stats"
     served_by: int
     """How many living workers work on it."""
+    functions: dict[str, list[str]] = {}
+    """What they call for messages that name no task, with their names."""
 
 
 def look(client: "ControlPlaneClient") -> Iterator[Finding]:
@@ -102,12 +105,16 @@ def clock(here_us: int, there_us: int) -> Finding:
 def queues(client: "ControlPlaneClient", living: "Sequence[WorkerInfo]") -> Iterator[QueueFacts]:
     """Every queue with its sizes and its workers."""
     for queue in queue_counts(client.store):
-        yield QueueFacts(queue.name, queue.stats, sum(worker.serves(queue.name) for worker in living))
+        served_by = sum(worker.serves(queue.name) for worker in living)
+        yield QueueFacts(queue.name, queue.stats, served_by, functions_of(living, queue.name))
 
 
 def queue_findings(queue: QueueFacts) -> Iterator[Finding]:
     """What is stuck in one queue."""
     about, stats = f"queue {queue.name}", queue.stats
+    if len(queue.functions) > 1:
+        found = f"its workers call different functions for the same messages: {shown_functions(queue.functions)}"
+        yield Finding("problem", about, found, "Give each function a queue of its own, or make them tasks of Tasks.")
     if stats.ready and not queue.served_by and not stats.leased:
         oldest = seconds(stats.oldest_ready_s or 0.0)
         found = f"{counted(stats.ready, 'message')} ready, the oldest for {oldest}, and no living worker serves it"

@@ -1,8 +1,10 @@
 """Registers which function works on which queue: one per queue, because jobs do not name a function."""
 
+import sys
 import threading
 import weakref
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any
 
 Function = Callable[..., Any]
@@ -50,8 +52,16 @@ def is_same(one: Function, other: Function) -> bool:
 
 
 def name_of(function: Function) -> str:
-    """What people call a function, with its module."""
-    return f"{getattr(function, '__module__', '?')}.{getattr(function, '__qualname__', type(function).__qualname__)}"
+    """What people call a function, with its module, also where that is the program itself."""
+    module = getattr(function, "__module__", "?")
+    return f"{_program() if module == '__main__' else module}.{getattr(function, '__qualname__', type(function).__qualname__)}"
+
+
+def _program() -> str:
+    """The name by which other programs would import this one."""
+    main = sys.modules["__main__"]
+    spec = getattr(main, "__spec__", None)
+    return spec.name.removesuffix(".__main__") if spec is not None else Path(getattr(main, "__file__", "__main__")).stem
 
 
 def _file(function: Function) -> str:

@@ -1,17 +1,22 @@
 # Generated from src/holdfast/_async/flows/working/registering.py by tools/unasync.py; do not edit.
 """Keeps the worker's entry in the registry alive with heartbeats, and removes it at the end."""
 
+import logging
 import os
 import platform
 from datetime import UTC, datetime
 
 from holdfast.codec import encode_key
 from holdfast.commands import Change, Names, Read, Write
+from holdfast.errors import NotAllowed
 from holdfast.policy_records import Policy
 from holdfast.stores import Store
+from holdfast.workers.handlers.definitions import name_of
 from holdfast.workers.orders import Orders
-from holdfast.workers.registry import MISSED_BEATS, WORKERS, WorkerHealth, WorkerInfo, info_of
+from holdfast.workers.registry import MISSED_BEATS, WORKERS, WorkerHealth, WorkerInfo, functions_of, info_of, shown_functions
 from holdfast.workers.running.running_jobs import NO_POLICY
+
+_log = logging.getLogger("holdfast.worker")
 
 
 class Registration:
@@ -23,6 +28,7 @@ class Registration:
         self._incarnation = incarnation
         self._key = encode_key((orders.name, incarnation))
         self._started_at = datetime.now(UTC)
+        self._has_looked = False
 
     def beat(self, health: WorkerHealth) -> None:
         """Show that it lives, and how it is."""
@@ -43,9 +49,28 @@ class Registration:
             schedules=orders.schedules,
             tasks=orders.table.names,
             queues=orders.queues,
+            consumers={queue: name_of(one.handler.function) for queue, one in orders.table.consumers.items() if queue in orders.queues},
         )
         change = Change(self._key, value=info.raw, ttl_s=MISSED_BEATS * orders.heartbeat_s)
         self._store.execute(Write(WORKERS, [change]))
+        if info.consumers and not self._has_looked:
+            self._has_looked = True
+            self._look(info)
+
+    def _look(self, info: WorkerInfo) -> None:
+        """Warn if another worker calls another function for the same messages."""
+        try:
+            living = workers(self._store)
+        except NotAllowed:
+            return
+        for queue in info.consumers:
+            functions = functions_of(living, queue)
+            if len(functions) > 1:
+                _log.warning(
+                    "queue %r has workers with different functions: %s. Each gets messages that were put for the other: give each function "
+                    "a queue of its own, or make them tasks of Tasks",
+                    *(queue, shown_functions(functions)),
+                )
 
     def end(self) -> None:
         """Leave the registry."""
