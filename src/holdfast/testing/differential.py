@@ -261,13 +261,21 @@ def replay(factory: Opens, history: Iterable[Step]) -> None:
         twins.close()
 
 
+class Takes(Protocol):
+    """What takes the steps of a player."""
+
+    clock: FakeClock
+
+    def do(self, step: Step) -> object: ...
+
+
 class Player:
     """Makes random steps from what the answers so far gave to work with."""
 
     kinds: tuple[str, ...] = (*MAKERS, "advance", "repeat", "reopen", *RULED_MAKERS)
 
-    def __init__(self, twins: Twins, chance: Random, plain: float | None = None, *, policies: bool = True) -> None:
-        self.twins = twins
+    def __init__(self, twins: Takes, chance: Random, plain: float | None = None, *, policies: bool = True) -> None:
+        self.twins: Takes = twins
         self.world: World = World(chance, twins.clock.wall_us, plain)
         ruled = [weight if policies else 0 for _, weight in RULED_MAKERS.values()]
         self._weights = [weight for _, weight in MAKERS.values()] + [20, 4, 1] + ruled

@@ -5,9 +5,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from msgspec import Raw, Struct, json
-from msgspec.structs import astuple, replace
+from msgspec.structs import astuple
 
-from holdfast.commands import Browse, Changes, Count, Counts, Filter, Groups, Leases, Names, Read
+from holdfast.commands import Browse, Browsed, Changes, Count, Counts, Entries, Filter, Groups, Leases, Looked, Names, Read, Stats
 from holdfast.commands.topics import queue_topic
 from holdfast.errors import HoldfastError
 from holdfast.records import Event, State
@@ -27,6 +27,12 @@ def plain(answer: Any) -> Any:
         return f"raised {type(answer).__name__}"
     if isinstance(answer, Struct):
         fields = {name: plain(getattr(answer, name)) for name in answer.__struct_fields__}
+        if isinstance(answer, Browsed | Entries | Looked):
+            # The newest event's number, and some of these are about entries past their time, of which each store tells when it will.
+            fields["latest"] = fields.pop("index")
+        elif isinstance(answer, Stats) and answer.average_leased_s is not None:
+            # Moved off the middle between two thousandths, where the last bit of the sum decides.
+            fields["average_leased_s"] = round(answer.average_leased_s + 1e-7, 3)
         # How a store writes settings down is its own affair: no client gave it these bytes.
         return fields | {"data": json.decode(answer.data)} if isinstance(answer, Event) and answer.event == "configured" else fields
     if isinstance(answer, Raw):
@@ -45,11 +51,7 @@ def everything(store: Store) -> dict[str, Any]:
         for state in STATES:
             seen[f"{state} messages of queue {queue}"] = plain(store.execute(Browse(queue, state=state, limit=10_000)).messages)
         for which in (Filter(), Filter(label="red")):
-            counted = store.execute(Count(queue, which))
-            average = counted.average_leased_s
-            # Moved off the middle between two thousandths, where the last bit of the sum decides.
-            rounded = None if average is None else round(average + 1e-7, 3)
-            seen[f"stats of {queue}, {which}"] = plain(replace(counted, average_leased_s=rounded))
+            seen[f"stats of {queue}, {which}"] = plain(store.execute(Count(queue, which)))
     counts = store.execute(Counts(limit=10_000)).queues
     seen["every count"] = [(one.name, one.stats.total, one.stats.done, plain(one.stats.holders)) for one in counts]
     for name in (*DICTS, *RECENT):

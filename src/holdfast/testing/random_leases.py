@@ -59,7 +59,8 @@ def resize(world: "World") -> Resize:
 
 def break_lease(world: "World") -> Break:
     chance = world.chance
-    return Break(chance.choice((None, None, *DICTS)), chance.choice(LEASES), "to see what happens", chance.choice((None, world.number())))
+    reason = chance.choice(("to see what happens", "ü"))
+    return Break(chance.choice((None, None, *DICTS)), chance.choice(LEASES), reason, chance.choice((None, world.number())))
 
 
 def renew(world: "World") -> Renew:

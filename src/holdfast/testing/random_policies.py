@@ -35,7 +35,7 @@ def policies(world: "World") -> Configure:
         "max_attempts": (None, 2),
         "dead_letter": (None, "morgue"),
         "lease_s": (None, 4.0),
-        "backoff": (None, Backoff(1.0, most_s=3.0)),
+        "backoff": (None, Backoff(1.0, most_s=3.0), Backoff(0.5, jitter=0.0)),
         "late_to": ("drop", "dead"),
         "keep_done_s": (None, 3.0, 30.0),
         "throttle_s": (0.0, 0.0, 2.0),
@@ -84,8 +84,10 @@ def claim_grouped(world: "World") -> Claim:
 def settle_grouped(world: "World") -> Settle:
     chance = world.chance
     to: Any = chance.choice(("done", "done", "done", "ready", "ready", "dead"))
+    # Half of the time claims that were not settled yet, so that something comes of it.
+    newest = [world.unsettled.pop() for _ in range(min(len(world.unsettled), chance.choice((1, 1, 2))))] if chance.random() < 0.5 else []
     return Settle(
-        world.some(world.unsettled or world.receipts),
+        newest or world.some(world.unsettled or world.receipts),
         to=to,
         return_to=chance.choice(("back", "place", world.front)),
         delay_s=chance.choice((UNSET, UNSET, 0.0, 3.0)),
@@ -126,7 +128,13 @@ def move_in(world: "World") -> Move:
 
 
 def groups(world: "World") -> Groups:
-    return Groups(TENANTS, world.chance.choice(("", "", "b")), limit=world.chance.choice((1, 100)))
+    chance = world.chance
+    return Groups(
+        chance.choice((TENANTS, TENANTS, TENANTS, "one")),
+        chance.choice(("", "", "b")),
+        chance.choice((None, None, "", "a")),
+        chance.choice((1, 100)),
+    )
 
 
 def clear_grouped(world: "World") -> Clear:

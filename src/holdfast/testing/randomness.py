@@ -16,8 +16,8 @@ from holdfast.commands import (
     Clear,
     Configure,
     Extend,
-    Filter,
     LeaseName,
+    LowerFences,
     Move,
     Prune,
     Put,
@@ -30,6 +30,7 @@ from holdfast.records import Receipt, ReturnTo
 from holdfast.testing.clock import START_US
 from holdfast.testing.random_items import KEYS, item, plain_item
 from holdfast.testing.random_leases import DICTS, SHARED, acquire, break_lease, release, renew, resize, share
+from holdfast.testing.random_reads import FILTERS, look_around
 
 QUEUES = ("one", "two")
 GRAVE = "graves"
@@ -46,11 +47,6 @@ PLAIN = (0.0, 0.95, 0.95, 0.95)
 
 SIZES = (1, 1, 1, 1, 1, 1, 1, 1, 1, 3)
 """How many messages a plain command is about."""
-
-FILTERS = (
-    *(Filter(), Filter(), Filter(older_than_s=3), Filter(error_contains="roke"), Filter(key_prefix='"'), Filter(label="red")),
-    *(Filter(newer_than_s=3), Filter(error_class="broken"), Filter(value_contains="1")),
-)
 
 TOPICS = (
     *("queue:one", "queue:two", f"queue:{GRAVE}", f"queue:{BUSY}", "dict:config", "dict:state"),
@@ -242,7 +238,7 @@ def clear(world: World) -> Clear:
 
 def together(world: World) -> AnyCommand:
     makers = [
-        world.chance.choice((put, claim, settle, write, acquire, share, release, extend, move))
+        world.chance.choice((put, claim, settle, write, acquire, share, release, extend, move, look_around))
         for _ in range(world.chance.choice((2, 2, 3)))
     ]
     commands = [make(world) for make in makers]
@@ -271,7 +267,14 @@ def changes(world: World) -> Changes:
 
 
 def prune(world: World) -> Prune:
-    return Prune(keep=world.chance.choice((3, 50)), keep_s=world.chance.choice((0, 3_600)))
+    chance = world.chance
+    if chance.random() < 0.3:  # Of more events than the limit, which are dropped first is a store's own affair.
+        return Prune(limit=chance.choice((1, 3)), done=chance.random() < 0.7)
+    return Prune(chance.choice((3, 50)), chance.choice((0, 3_600)), done=chance.random() < 0.7)
+
+
+def lower_fences(world: World) -> LowerFences:
+    return LowerFences(world.chance.choice(DICTS), world.chance.choice((1, 1_000)))
 
 
 MAKERS: dict[str, tuple[Callable[[World], AnyCommand], int]] = {
@@ -293,7 +296,9 @@ MAKERS: dict[str, tuple[Callable[[World], AnyCommand], int]] = {
     "checkpoint": (checkpoint, 6),
     "changes": (changes, 4),
     "prune": (prune, 1),
+    "lower_fences": (lower_fences, 1),
     "break_lease": (break_lease, 2),
+    "look_around": (look_around, 12),
 }
 """How each kind of command is made, and how often it is."""
 
