@@ -11,7 +11,7 @@ R = TypeVar("R")
 
 
 class Handle(Protocol):
-    """A queue or a dict, of threads or of tasks."""
+    """A queue, a dict, a lock or a limiter, of threads or of tasks."""
 
     @property
     def name(self) -> str:
@@ -41,13 +41,22 @@ def named(handle: Handle | str, client: ControlPlaneClient) -> tuple[str, Codec]
     """The name and codec of a queue or dict, which must be in the client's store."""
     if isinstance(handle, str):
         return handle, JSON
+    codec: Codec = vars(handle)["_codec"]
+    refuse_pickle(client, codec)
+    return name_of(handle, client), codec
+
+
+def name_of(handle: Handle, client: ControlPlaneClient) -> str:
+    """The name of a handle, which must be in the client's store."""
     own: dict[str, Any] = vars(handle)
-    if own["_client"] is not None or own["_base_url"] is not None:
-        reached = reach(own["_client"], own["_base_url"])
-        if not is_same_store(reached, client):
-            raise ValueError(f"{handle.name!r} is in another store than this step, and one step is of one store")
-    refuse_pickle(client, own["_codec"])
-    return handle.name, own["_codec"]
+    if (own["_client"] is not None or own["_base_url"] is not None) and not is_same_store(reach(own["_client"], own["_base_url"]), client):
+        raise in_another_store(handle.name)
+    return handle.name
+
+
+def in_another_store(name: object) -> ValueError:
+    """What is said of a part that one step cannot have."""
+    return ValueError(f"{name!r} is in another store than this step, and one step is of one store")
 
 
 def is_same_store(one: ControlPlaneClient, other: ControlPlaneClient) -> bool:

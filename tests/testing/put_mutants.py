@@ -4,6 +4,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from holdfast.commands import dicts
 from holdfast.commands.change import Change
 from holdfast.commands.moving import Move
 from holdfast.commands.placement import Placement
@@ -46,6 +47,13 @@ PUT_MUTANTS = [
         "execute",
         look_first_write_later,
         "test_of_many_at_once_no_more_than_the_burst_come_through",
+    ),
+    Mutant(
+        "does not say when the rate of a step is free",
+        dicts,
+        "not_written",
+        lambda original, *given: original(*given[:4]),
+        "test_a_step_is_refused_whole_where_a_rate_is_used_up",
     ),
     Mutant("revives the dead on a signal", Move, "check", to_the_dead, "test_a_signal_leaves_all_others_as_they_are"),
     Mutant(

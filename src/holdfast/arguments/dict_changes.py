@@ -4,8 +4,10 @@ from collections.abc import Hashable, Iterable, Mapping
 from typing import Any, TypeVar
 
 from holdfast.codec import Codec, decode_key, encode_key
+from holdfast.codec.fields import COST
 from holdfast.commands import Change, Written
 from holdfast.errors import LeaseLost, Refused
+from holdfast.rates import Rate
 from holdfast.results import Missing
 
 K = TypeVar("K")
@@ -17,6 +19,11 @@ def change_of(key: Hashable, *, revision: int | None = None, by: float = 0, **wh
     if revision is not None:
         what |= {"expect": "revision", "revision": revision}
     return Change(encode_key(key), by=by, **what)
+
+
+def pace_of(key: str, rate: Rate, cost: int) -> Change:
+    """The change of the key with this text that uses units of a rate."""
+    return Change(key, "pace", interval_us=rate.interval_us, burst=rate.burst, cost=COST.check(cost))
 
 
 def expectation(expected: object, codec: Codec) -> dict[str, Any]:

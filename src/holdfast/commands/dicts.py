@@ -233,7 +233,7 @@ class Write(Command[list[Written]], frozen=True):
     def _refuse(self, answers: list[Written]) -> None:
         for change, answer in zip(self.changes, answers, strict=True):
             if not answer.written:
-                raise not_written(self.dict, change.key, answer.because, change.lease)
+                raise not_written(self.dict, change.key, answer.because, change.lease, answer.due_in_s)
 
     def write(self, tx: Transaction, plan: "WritePlan") -> list[Written]:
         # Deleting what is absent and comparing change nothing, so they are no events.

@@ -3,7 +3,19 @@
 from collections.abc import Sequence
 from typing import Final
 
-from holdfast.errors import ClaimLost, Compacted, IdTaken, KeyInFlight, LeaseHeld, LeaseLost, LineFull, QueueFull, Refused, StoreMoved
+from holdfast.errors import (
+    ClaimLost,
+    Compacted,
+    IdTaken,
+    KeyInFlight,
+    LeaseHeld,
+    LeaseLost,
+    LineFull,
+    QueueFull,
+    RateLimited,
+    Refused,
+    StoreMoved,
+)
 from holdfast.records import Lease, Receipt
 
 NAMED: Final = 3
@@ -108,12 +120,14 @@ def lease_lost(dict: str | None, key: str, lease_id: str) -> LeaseLost:
     return LeaseLost(f"{describe(dict, key)} is no longer held under {lease_id}; nothing was changed: acquire it again")
 
 
-def not_written(dict: str, key: str, because: str, lease: str | None) -> LeaseLost | Refused:
-    """A condition of a change was not met."""
+def not_written(dict: str, key: str, because: str, lease: str | None, due_in_s: float | None = None) -> LeaseLost | Refused:
+    """A condition of a change was not met; `due_in_s` is when a rate that is used up lets it through."""
     if because == "lease":
         return LeaseLost(f"lease {lease} on key {key} of dict {dict!r} is no longer held; nothing was written")
-    reasons = {"fence": "a higher token has written it", "rate": "its rate is used up"}
-    reason = reasons.get(because, "it is not as expected")
+    if because == "rate":
+        due_in_s = due_in_s or 0.0
+        return RateLimited(f"key {key} of dict {dict!r}: its rate is used up for {due_in_s:.6f} s; nothing was written", due_in_s)
+    reason = "a higher token has written it" if because == "fence" else "it is not as expected"
     return Refused(f"key {key} of dict {dict!r}: {reason}; nothing was written")
 
 

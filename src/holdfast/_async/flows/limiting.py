@@ -2,10 +2,10 @@
 
 import time
 
+from holdfast.arguments.dict_changes import pace_of
 from holdfast.blocking_calls import async_sleep
 from holdfast.codec.call_fields import TIMEOUT_S
-from holdfast.codec.fields import COST
-from holdfast.commands import Change, Write
+from holdfast.commands import Write
 from holdfast.errors import RateLimited
 from holdfast.rates import Rate
 from holdfast.stores import AsyncStore
@@ -14,7 +14,7 @@ from holdfast.stores import AsyncStore
 async def acquire(store: AsyncStore, name: str, key: str, rate: Rate, *, cost: int, timeout_s: float | None) -> None:
     """Return once the units may be used; RateLimited at once where that would be later than `timeout_s` from now."""
     deadline = time.monotonic() + (TIMEOUT_S.check(timeout_s) or 0.0)
-    command = Write(name, [Change(key, "pace", interval_us=rate.interval_us, burst=rate.burst, cost=COST.check(cost))])
+    command = Write(name, [pace_of(key, rate, cost)])
     while True:
         (written,) = await store.execute(command)
         if written.written:

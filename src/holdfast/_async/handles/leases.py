@@ -129,8 +129,6 @@ class AsyncLeaseContext(Generic[V]):
             self.lease = await take(self._client, self._terms, self._timeout_s, self._poll_s, lease_id)
             self._holding = AsyncHolding(self._client.keepalive, self.lease._hold)  # noqa: SLF001 - a lease and its context are two halves
         except BaseException as error:
-            if self.lease is not None:
-                self._client.keepalive.drop(self.lease._hold)  # noqa: SLF001 - as above
             await let_go(self._client, self._terms, lease_id, error)
             raise
         return self.lease
@@ -187,21 +185,31 @@ async def try_take(
         acquired, started = await acquire(client.async_store, command, timeout_s, poll_s, keepalive.now)
         if acquired.lease.lease_id != command.lease_id:
             return acquired, None
-        hold = terms.hold(acquired.lease, started, keepalive.now)
-        keepalive.remember(LeaseName(terms.dict, terms.key, command.lease_id), hold)
-        value = None if acquired.entry is None else terms.codec.decode(acquired.entry.value)
-        return acquired, AsyncHeldLease(client, terms, acquired.lease, value, hold)
+        return acquired, granted(client, terms, acquired, started)
     except BaseException as error:
         await let_go(client, terms, command.lease_id, error)
         raise
 
 
+def granted(client: ControlPlaneClient, terms: Terms, acquired: Acquired, started: float) -> AsyncHeldLease[Any]:
+    """The lease that was asked for at `started`, and granted."""
+    keepalive = client.keepalive
+    hold = terms.hold(acquired.lease, started, keepalive.now)
+    keepalive.remember(LeaseName(terms.dict, terms.key, acquired.lease.lease_id), hold)
+    value = None if acquired.entry is None else terms.codec.decode(acquired.entry.value)
+    return AsyncHeldLease(client, terms, acquired.lease, value, hold)
+
+
 async def let_go(client: ControlPlaneClient, terms: Terms, lease_id: str, error: BaseException) -> None:
     """Release what was perhaps granted to a caller who was cancelled or interrupted, or cannot read its value."""
+    name = LeaseName(terms.dict, terms.key, lease_id)
     with suppress(HoldfastError):
+        hold = client.keepalive.recall(name)
+        if hold is not None:
+            client.keepalive.drop(hold)
         # A store that is not open yet granted nothing.
         if not isinstance(error, HoldfastError | GeneratorExit) and client.opened is not None:
-            await client.async_store.execute(Release([LeaseName(terms.dict, terms.key, lease_id)]))
+            await client.async_store.execute(Release([name]))
 
 
 async def renew_by_name(client: ControlPlaneClient, name: LeaseName, lease_s: float | None, hold: Hold | None = None) -> tuple[Lease, Hold]:

@@ -1,52 +1,52 @@
 """One atomic step over queues, dicts and leases: all of it happens, or nothing."""
 
-from collections.abc import Callable, Hashable
-from contextlib import ExitStack
+from collections.abc import Hashable
 from types import TracebackType
 from typing import Any, Self, Unpack
 
+from holdfast._async.handles.lease_steps import AsyncLeaseSteps, Part
+from holdfast._async.handles.limiter import AsyncLimiter
 from holdfast.arguments.claim_options import given_delay
-from holdfast.arguments.dict_changes import change_of, expectation
+from holdfast.arguments.dict_changes import change_of, expectation, pace_of
 from holdfast.arguments.named_claims import Claims, NamedClaims
 from holdfast.arguments.options import show_options
 from holdfast.arguments.put_options import PutOptions, make_item
 from holdfast.client import ControlPlaneClient
-from holdfast.codec import Codec, encode_key
-from holdfast.codec.call_fields import HELD_S
-from holdfast.commands import Acquire, Change, Item, LeaseName, Put, Puts, Release, Renew, Settle, Write, Written
-from holdfast.commands import Together as TogetherCommand
+from holdfast.codec import JSON, Codec, encode_key
+from holdfast.commands import (
+    Change,
+    Item,
+    Put,
+    Puts,
+    Settle,
+    Write,
+    Written,
+)
 from holdfast.errors import ClaimLost
-from holdfast.holding.hold import this_process
-from holdfast.ids import new_id
-from holdfast.records import Lease, ReturnTo
+from holdfast.records import ReturnTo
 from holdfast.results import DictCompareAndSetResult, MessageId, QueueResponse
-from holdfast.steps import Handle, Step, named, value_of
+from holdfast.steps import Handle, Step, name_of, named, value_of
 from holdfast.stores.caller_transaction import AsyncConnection
-
-Part = tuple[Any, Callable[[Any], None]]
-"""A command, and who is told its answer."""
 
 
 @show_options
-class AsyncTogether:
+class AsyncTogether(AsyncLeaseSteps):
     """Collects acknowledgements, puts, writes and lease changes, and commits them all or none on leaving the `with` block.
 
     Everything is checked against the state before the step. It refuses, and nothing of it happens, when a claim or lease in it is no longer
-    held (`ClaimLost`, `LeaseLost`, `LeaseHeld`), when a compare fails or a fence is outdated (`Refused`), or when a queue is full or a key
-    rejected (`QueueFull`, `KeyInFlight`). Two parts that change one message, key or lease are a `ValueError` before anything is sent. A
-    block left by an exception commits nothing. Queues and dicts are handles, or names for those without a type.
+    held (`ClaimLost`, `LeaseLost`, `LeaseHeld`), when a compare fails or a fence is outdated (`Refused`), when a rate is used up
+    (`RateLimited`), or when a queue is full or a key rejected (`QueueFull`, `KeyInFlight`). Two parts that change one
+    message, key or lease are a `ValueError` before anything is sent. A block left by an exception commits nothing. Queues and dicts are
+    handles, or names for those without a type.
 
     With a connection of your own, leaving the block executes the step in its open transaction: it is committed, or vanishes, with that.
     """
 
     def __init__(self, client: ControlPlaneClient, connection: AsyncConnection | None = None) -> None:
-        self._client = client
-        self._connection = connection
-        self._is_over = False
+        super().__init__(client, connection)
         self._settles: dict[tuple[tuple[str, Any], ...], list[tuple[NamedClaims, Step[QueueResponse]]]] = {}
         self._puts: dict[str, list[tuple[Item, Step[MessageId]]]] = {}
         self._writes: dict[str, list[tuple[Change, Codec, Step[DictCompareAndSetResult]]]] = {}
-        self._leases: list[Part] = []
 
     def ack(self, claims: Claims) -> Step[QueueResponse]:
         """Remove claimed messages: they are done."""
@@ -134,32 +134,12 @@ class AsyncTogether:
         """Change nothing, but refuse the whole step unless the entry has this revision; 0 is that of an absent one."""
         return self._write(shared, key, do="compare", revision=revision)
 
-    def acquire_lease(self, shared: Handle | str, key: Hashable, *, holder: str | None = None, lease_s: float = 60.0) -> Step[Lease]:
-        """Take the lease on a key; if it is held, the whole step is refused with `LeaseHeld`."""
-        name, _ = named(shared, self._client)
-        step = Step[Lease]()
-        command = Acquire(name, encode_key(key), holder or this_process(), new_id(), HELD_S.check(lease_s))
-        self._leases.append((command, lambda answer: step.answer(answer.lease)))
-        return step
-
-    def renew_lease(self, shared: Handle | str, key: Hashable, *, lease_id: str, lease_s: float) -> Step[Lease]:
-        """Keep a lease from now on for `lease_s`."""
-        name, _ = named(shared, self._client)
-        step = Step[Lease]()
-        command = Renew([LeaseName(name, encode_key(key), lease_id)], HELD_S.check(lease_s))
-        self._leases.append((command, lambda answer: step.answer(answer.leases[0])))
-        return step
-
-    def release_lease(self, shared: Handle | str, key: Hashable, *, lease_id: str) -> Step[bool]:
-        """Give a lease back."""
-        name, _ = named(shared, self._client)
-        step = Step[bool]()
-        self._leases.append((Release([LeaseName(name, encode_key(key), lease_id)]), lambda answer: step.answer(answer.held[0])))
-        return step
+    def acquire_rate(self, limiter: AsyncLimiter, *, key: Hashable = "", cost: int = 1) -> Step[DictCompareAndSetResult]:
+        """Use units of a `Limiter`; nothing waits in a step: if they would come later, the whole step is refused with `RateLimited`."""
+        return self._change(name_of(limiter, self._client), pace_of(encode_key(key), limiter.rate, cost), JSON)
 
     async def __aenter__(self) -> Self:
-        if self._is_over:
-            raise RuntimeError("this step is finished: begin another with client.together()")
+        self._refuse_when_over()
         return self
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
@@ -176,13 +156,7 @@ class AsyncTogether:
         if inherited:
             message = f"claim {inherited[0].claim_id} belongs to the process that this one was forked from; nothing was changed"
             raise ClaimLost(message, inherited)
-        command = TogetherCommand([part for part, _ in parts])
-        with ExitStack() as letting_go:
-            for claim in claims:
-                letting_go.enter_context(claim.let_go())
-            answers = await self._client.async_store_on(self._connection).execute(command)
-        for (_, tell), answer in zip(parts, answers, strict=True):
-            tell(answer)
+        await self._execute(parts, [claim.let_go() for claim in claims])
 
     def _settle(self, claims: Claims, **how: Any) -> Step[QueueResponse]:
         step = Step[QueueResponse]()
@@ -191,17 +165,19 @@ class AsyncTogether:
 
     def _write(self, shared: Handle | str, key: Hashable, **how: Any) -> Step[DictCompareAndSetResult]:
         name, codec = named(shared, self._client)
-        step = Step[DictCompareAndSetResult]()
         if "value" in how:
             how["value"] = codec.encode(how["value"])
         if "expected" in how:
             how |= expectation(how.pop("expected"), codec)
-        self._add(self._writes, name, (change_of(key, **how), codec, step))
+        return self._change(name, change_of(key, **how), codec)
+
+    def _change(self, name: str, change: Change, codec: Codec) -> Step[DictCompareAndSetResult]:
+        step = Step[DictCompareAndSetResult]()
+        self._add(self._writes, name, (change, codec, step))
         return step
 
     def _add(self, parts: dict[Any, list[Any]], name: Any, part: Any) -> None:
-        if self._is_over:
-            raise RuntimeError("this step is finished: begin another with client.together()")
+        self._refuse_when_over()
         parts.setdefault(name, []).append(part)
 
     def _settle_parts(self) -> list[Part]:

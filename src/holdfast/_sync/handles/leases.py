@@ -130,8 +130,6 @@ class LeaseContext(Generic[V]):
             self.lease = take(self._client, self._terms, self._timeout_s, self._poll_s, lease_id)
             self._holding = Holding(self._client.keepalive, self.lease._hold)  # noqa: SLF001 - a lease and its context are two halves
         except BaseException as error:
-            if self.lease is not None:
-                self._client.keepalive.drop(self.lease._hold)  # noqa: SLF001 - as above
             let_go(self._client, self._terms, lease_id, error)
             raise
         return self.lease
@@ -188,21 +186,31 @@ def try_take(
         acquired, started = acquire(client.store, command, timeout_s, poll_s, keepalive.now)
         if acquired.lease.lease_id != command.lease_id:
             return acquired, None
-        hold = terms.hold(acquired.lease, started, keepalive.now)
-        keepalive.remember(LeaseName(terms.dict, terms.key, command.lease_id), hold)
-        value = None if acquired.entry is None else terms.codec.decode(acquired.entry.value)
-        return acquired, HeldLease(client, terms, acquired.lease, value, hold)
+        return acquired, granted(client, terms, acquired, started)
     except BaseException as error:
         let_go(client, terms, command.lease_id, error)
         raise
 
 
+def granted(client: ControlPlaneClient, terms: Terms, acquired: Acquired, started: float) -> HeldLease[Any]:
+    """The lease that was asked for at `started`, and granted."""
+    keepalive = client.keepalive
+    hold = terms.hold(acquired.lease, started, keepalive.now)
+    keepalive.remember(LeaseName(terms.dict, terms.key, acquired.lease.lease_id), hold)
+    value = None if acquired.entry is None else terms.codec.decode(acquired.entry.value)
+    return HeldLease(client, terms, acquired.lease, value, hold)
+
+
 def let_go(client: ControlPlaneClient, terms: Terms, lease_id: str, error: BaseException) -> None:
     """Release what was perhaps granted to a caller who was cancelled or interrupted, or cannot read its value."""
+    name = LeaseName(terms.dict, terms.key, lease_id)
     with suppress(HoldfastError):
+        hold = client.keepalive.recall(name)
+        if hold is not None:
+            client.keepalive.drop(hold)
         # A store that is not open yet granted nothing.
         if not isinstance(error, HoldfastError | GeneratorExit) and client.opened is not None:
-            client.store.execute(Release([LeaseName(terms.dict, terms.key, lease_id)]))
+            client.store.execute(Release([name]))
 
 
 def renew_by_name(client: ControlPlaneClient, name: LeaseName, lease_s: float | None, hold: Hold | None = None) -> tuple[Lease, Hold]:

@@ -18,6 +18,11 @@ def _lease_held(facts: dict[str, Any]) -> HoldfastError:
     return refusal_errors.lease_held(convert(facts["lease"], KeptLease).lease(), seconds_in(facts["ends_in"]))
 
 
+def _not_written(facts: dict[str, Any]) -> HoldfastError:
+    due_in_s = None if facts.get("due_in") is None else seconds_in(facts["due_in"])
+    return refusal_errors.not_written(facts["dict"], facts["key"], facts["because"], facts.get("lease"), due_in_s)
+
+
 def _shares(facts: dict[str, Any]) -> tuple[Any, ...]:
     lease, *holders = (convert(one, KeptLease).lease() for one in (facts["lease"], *facts.get("holders", ())))
     return lease, None if facts.get("ends_in") is None else seconds_in(facts["ends_in"]), holders
@@ -36,7 +41,7 @@ REFUSALS: dict[str, Callable[[dict[str, Any]], HoldfastError]] = {
     "PlainLease": lambda facts: refusal_errors.plain_lease(convert(facts["lease"], KeptLease).lease()),
     "TooHeavy": lambda facts: refusal_errors.too_heavy(**facts),
     "LeaseLost": lambda facts: refusal_errors.lease_lost(facts.get("dict"), facts["key"], facts["lease_id"]),
-    "NotWritten": lambda facts: refusal_errors.not_written(facts["dict"], facts["key"], facts["because"], facts.get("lease")),
+    "NotWritten": _not_written,
     "FenceLost": lambda facts: refusal_errors.fence_lost(**facts),
     "FenceTooHigh": lambda facts: refusal_errors.fence_too_high(**facts),
     "NoRate": lambda facts: refusal_errors.no_rate(**facts),

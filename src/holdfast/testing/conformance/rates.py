@@ -7,10 +7,10 @@ import pytest
 
 from holdfast.commands import Change, Put, Together, Write
 from holdfast.commands.change import Written
-from holdfast.errors import Refused
+from holdfast.errors import RateLimited, Refused
 from holdfast.stores import Store
 from holdfast.testing.clock import FakeClock
-from holdfast.testing.conformance.asking import DICT, JOBS, item, read, stats, write
+from holdfast.testing.conformance.asking import DICT, JOBS, item, raw, read, stats, write
 from holdfast.testing.conformance.factory import Conformance
 from holdfast.testing.conformance.threads import together
 
@@ -57,9 +57,11 @@ class RateConformance(Conformance):
     def test_a_step_is_refused_whole_where_a_rate_is_used_up(self, store: Store) -> None:
         step = Together([Write(DICT, [paced("k")]), Put(JOBS, [item("a")])])
         store.execute(step)
-        with pytest.raises(Refused):
-            store.execute(Together([Write(DICT, [paced("k")]), Put(JOBS, [item("b")])]))
+        with pytest.raises(RateLimited) as refused:
+            store.execute(Together([Write(DICT, [Change("x", value=raw(1)), paced("k")]), Put(JOBS, [item("b")])]))
+        assert refused.value.due_in_s == 1.0
         assert stats(store).total == 1
+        assert read(store, "x") == {}
 
     def test_of_many_at_once_no_more_than_the_burst_come_through(self, store: Store) -> None:
         granted = together(*[lambda: pace(store, burst=5).written] * 32)

@@ -121,11 +121,19 @@ begin
     changes := changes || changed;
   end loop;
   -- Only now: what cannot be done at all is told before what a condition hinders.
-  perform refuse('not_written', jsonb_build_array(of_dict, o.key, o.because, c -> 'changes' -> (o.o - 1) ->> 'lease'))
+  perform refuse_change(of_dict, o, c -> 'changes' -> (o.o - 1), now)
   from unnest(changes) as o
   where whole and o.because <> ''
   order by o.o;
   return to_jsonb(changes);
+end
+$$;
+
+create or replace function refuse_change(of_dict text, o change, c jsonb, now bigint) returns void
+language plpgsql as $$
+begin
+  perform refuse('not_written', jsonb_build_array(of_dict, o.key, o.because, c ->> 'lease', case when o.because = 'rate'
+    then due_in(c, (o.entry).expires_at, now) / 1000000::double precision end));
 end
 $$;
 

@@ -15,7 +15,7 @@ function write.check(command)
   for i, one in ipairs(plan) do
     if command.all_or_none and one.because then
       local change = command.changes[i]
-      refuse("NotWritten", { dict = command.dict, key = change.key, because = one.because, lease = change.lease })
+      refuse("NotWritten", { dict = command.dict, key = change.key, because = one.because, lease = change.lease, due_in = one.due_in })
     end
   end
   local size = 0
