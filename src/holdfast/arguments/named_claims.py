@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import Any, Protocol
 
+from holdfast.codec.limits import shown
 from holdfast.errors import ClaimLost, Closed
 from holdfast.holding.hold import Hold
 from holdfast.holding.keepalive import Keepalive
@@ -97,7 +98,11 @@ class LettingGo:
 
 def _listed(claims: Any) -> list[ClaimLike | str]:
     # Of the type, not the object: the id of a claim is text that is made when it is asked for.
-    return [claims] if isinstance(claims, str) or hasattr(type(claims), "claim_id") else [*claims]
+    if isinstance(claims, str) or hasattr(type(claims), "claim_id"):
+        return [claims]
+    if not isinstance(claims, Iterable):
+        raise TypeError(f"a claim, its `claim_id`, or a list of them is needed, not {shown(claims)} ({type(claims).__name__})")
+    return [*claims]
 
 
 class _Named:

@@ -109,15 +109,21 @@ def _translated(value: object, codec: Codec, fields: dict[str, Any]) -> Item:
         fields["dead_letter"] = pop("dead_letter_queue")
     if is_traced() and (traced := trace_fields()):
         # What the caller says comes last: who carries a trace of their own knows better.
-        metadata = {**traced, **dict(metadata or {})}
+        metadata = {**traced, **_mapping(metadata or {})}
     if metadata is not None:
-        fields["metadata"] = JSON.encode(dict(metadata))
+        fields["metadata"] = JSON.encode(_mapping(metadata))
     return Item(
         new_id() if message_id is None else str(message_id),
         codec.encode(value),
         None if key is None else encode_key(key),
         **fields,
     )
+
+
+def _mapping(metadata: object) -> dict[Any, Any]:
+    if not isinstance(metadata, Mapping):
+        raise TypeError(f"metadata must be a mapping of texts to plain data, not {shown(metadata)} ({type(metadata).__name__})")
+    return dict(metadata)
 
 
 def _translate_policies(fields: dict[str, Any], *, is_keyed: bool) -> None:

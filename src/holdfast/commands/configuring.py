@@ -25,6 +25,7 @@ from holdfast.codec.fields import (
     Field,
     check_fields,
 )
+from holdfast.codec.object_fields import Instance
 from holdfast.commands.argument_checks import KINDS, check_choice
 from holdfast.commands.command import Command, Resource
 from holdfast.commands.hints import ALL
@@ -169,8 +170,8 @@ def check_policies(command: Configure, given: set[str]) -> None:
         if name in given:
             check_choice(getattr(command, name), choices, name)
     for rated, rate in (("rate", command.rate), ("group_rate", command.group_rate)):
-        if not isinstance(rate, Rate | UnsetType | None):
-            raise TypeError(f"{rated} must be a Rate or None, not {rate!r}")
+        if rate is not UNSET:
+            Instance(rated, Rate, optional=True).check(rate)
     check_dead_letter(command.name, command.dead_letter)
     check_backoff(command.backoff)
     if command.group is None and (command.weight is not UNSET or command.forget):
@@ -187,14 +188,14 @@ def check_dead_letter(queue: str, dead_letter: str | UnsetType | None) -> None:
             raise ValueError(f"queue {queue!r} cannot be its own dead-letter queue: name another")
 
 
+BACKOFF: Final = Instance("backoff", Backoff, optional=True)
+
+
 def check_backoff(backoff: Backoff | UnsetType | None) -> None:
     """Refuse a back-off that the store cannot work out: it doubles."""
     if backoff is None or backoff is UNSET:
         return
-    if not isinstance(backoff, Backoff):
-        raise TypeError(f"backoff must be a Backoff or None, not {backoff!r}")
-    THROTTLE_S.check(backoff.first_s)
-    THROTTLE_S.check(backoff.most_s)
+    BACKOFF.check(backoff)
     if backoff.factor != DOUBLING:
         raise ValueError(f"the backoff of a queue doubles: its factor must be 2.0, not {backoff.factor!r}")
 

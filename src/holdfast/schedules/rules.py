@@ -52,7 +52,8 @@ class Every(Struct, frozen=True):
 
     def __post_init__(self) -> None:
         if any(isinstance(part, bool) or not isinstance(part, int | float) or part < 0 for part in self._parts()):
-            raise ValueError(f"the parts of an interval are numbers, and not negative: {self}")
+            parts = ", ".join(f"{name}={part!r}" for name, part in zip(self.__struct_fields__, self._parts(), strict=True) if part)
+            raise ValueError(f"the parts of an interval are numbers, and not negative: Every({parts})")
         if self.interval_us < SECOND:
             raise ValueError(f"an interval of a schedule is at least one second: {self}")
         if self.offset_us >= self.interval_us:
@@ -133,6 +134,8 @@ def _cronsim() -> Any:
 @lru_cache(maxsize=64)
 def zone_of(name: str) -> ZoneInfo:
     """The time zone; ValueError if there is none of this name."""
+    if not isinstance(name, str):
+        raise TypeError(f"tz must be the name of a time zone, such as 'Europe/Vienna', not {name!r} ({type(name).__name__})")
     try:
         return ZoneInfo(name)
     except (OSError, ValueError, KeyError):

@@ -1,11 +1,12 @@
 """Calls of a task, and the messages that carry them."""
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
 from msgspec import Raw, Struct
 
 from holdfast.arguments.put_options import IfPresent, make_item
+from holdfast.codec.limits import shown
 from holdfast.commands import Item
 from holdfast.workers.handlers.arguments import Arguments
 
@@ -37,6 +38,22 @@ class Call(Generic[R_co]):
 
     def __repr__(self) -> str:
         return f"<Call of {self.task!r}>"
+
+
+def check_call(call: object) -> None:
+    """Refuse what is no call of a task, such as its arguments or the task itself."""
+    if not isinstance(call, Call):
+        raise TypeError(f"a call of a task is needed, as task.args(…) gives it, not {shown(call)} ({type(call).__name__})")
+
+
+def listed_calls(calls: Iterable[Call[R_co]]) -> list[Call[R_co]]:
+    """The calls; TypeError for what is none, or no list of them."""
+    if not isinstance(calls, Iterable):
+        raise TypeError(f"a list of calls is needed, as in [task.args(…)], not {shown(calls)} ({type(calls).__name__})")
+    listed = list(calls)
+    for call in listed:
+        check_call(call)
+    return listed
 
 
 class Encoded:

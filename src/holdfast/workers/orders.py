@@ -12,6 +12,7 @@ from holdfast.backoff import Backoff
 from holdfast.codec import JSON, Codec, check_name, codec_for
 from holdfast.codec.call_fields import HELD_S, MAX_HOLD_S, RENEW_INTERVAL_S
 from holdfast.codec.fields import MAX_ATTEMPTS, Field, Flag, Seconds, Whole, check_fields
+from holdfast.codec.object_fields import Function, Instance
 from holdfast.commands.argument_checks import RETURNS, check_budget, check_choice
 from holdfast.holding.hold import this_process
 from holdfast.policy_records import Policy
@@ -46,6 +47,8 @@ CHECKED_OF_JOBS: Final[tuple[Field, ...]] = (
     Flag("results"),
     Flag("tracebacks"),
     Flag("idempotent"),
+    Instance("backoff", Backoff),
+    *(Function(name) for name in ("idempotency_key", "reconcile", "judge")),
 )
 
 CHECKED_OF_PROCESS: Final[tuple[Field, ...]] = (
@@ -60,6 +63,7 @@ CHECKED_OF_PROCESS: Final[tuple[Field, ...]] = (
     Seconds("heartbeat_s", zero=False, optional=True),
     *(Whole(name, 1, 2**31 - 1, optional=True) for name in ("max_jobs_per_child", "max_rss_mb")),
     Flag("schedules"),
+    Instance("breaker", Breaker, optional=True),
 )
 
 
@@ -201,7 +205,7 @@ class Orders(Struct, frozen=True, kw_only=True):
     """What tests give instead of what factories make."""
 
     def __post_init__(self) -> None:
-        check_queues(self.queues, self.weights)
+        check_queues(self.queues)
         check_name(self.name, "worker")
         check_choice(self.expired_to, RETURNS, "expired_to")
         check_fields(self, CHECKED_OF_PROCESS)
@@ -265,11 +269,15 @@ def chosen_queues(
         if not own:
             raise ValueError("there is no task, and so no queue to work on: decorate a function with @app.task, or name queues=[…]")
         given = dict.fromkeys(own, 1.0)
-    weights = given if isinstance(given, Mapping) and len(given) > 1 else None
-    return tuple(given), weights
+    if not isinstance(given, Mapping):
+        return tuple(given), None
+    for queue, weight in given.items():
+        if isinstance(weight, bool) or not isinstance(weight, int | float) or not 0 < weight < float("inf"):
+            raise ValueError(f"the weight of queue {queue!r} must be a number more than 0, not {weight!r}")
+    return tuple(given), given if len(given) > 1 else None
 
 
-def check_queues(queues: Sequence[str], weights: Mapping[str, float] | None) -> None:
+def check_queues(queues: Sequence[str]) -> None:
     """Refuse queues that one worker cannot serve."""
     for queue in queues:
         check_name(queue, "queue")
@@ -280,9 +288,6 @@ def check_queues(queues: Sequence[str], weights: Mapping[str, float] | None) -> 
             f"a worker serves at most {QUEUES_MOST} queues, not {len(queues)}: each is asked on its own. Put the jobs into one queue, "
             "with a fair group for each"
         )
-    for queue, weight in (weights or {}).items():
-        if isinstance(weight, bool) or not isinstance(weight, int | float) or not 0 < weight < float("inf"):
-            raise ValueError(f"the weight of queue {queue!r} must be a number more than 0, not {weight!r}")
 
 
 def make_options(function: Callable[..., Any], queue: str, **options: Unpack[ConsumerOptions]) -> Options:

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from holdfast.arguments.options import refuse_unknown
 from holdfast.arguments.put_options import IfPresent
-from holdfast.codec import codec_for
+from holdfast.codec import check_name, codec_for
 from holdfast.workers.calls import Messages, PutHook
 from holdfast.workers.handlers.arguments import Arguments, TaskHandler
 from holdfast.workers.handlers.batches import BatchHandler, BatchTerms
@@ -85,7 +85,7 @@ def messages_of(options: Options, given: Mapping[str, Any], hooks: Sequence[PutH
 def task_name(function: Callable[..., Any], given: str | None) -> str:
     """The name of a task; ValueError for a function of the main program, which other processes know under another name."""
     if given is not None:
-        return given
+        return check_name(given, "task")
     module = getattr(function, "__module__", None) or "?"
     name = getattr(function, "__qualname__", type(function).__qualname__)
     if module == "__main__":

@@ -8,7 +8,10 @@ from holdfast.aio_attribute import Twin
 from holdfast.arguments.options import show_options
 from holdfast.arguments.where import StoreHandle, Where
 from holdfast.codec import JSON, check_name, encode_key
+from holdfast.codec.object_fields import Instance
 from holdfast.rates import Rate
+
+RATE = Instance("rate", Rate)
 
 
 @show_options
@@ -27,6 +30,7 @@ class AsyncLimiter(StoreHandle):
     def __init__(self, name: str, rate: Rate, **where: Unpack[Where]) -> None:
         super().__init__(JSON, **where)
         self.name = check_name(name, "limiter")
+        RATE.check(rate)
         self.rate = rate
 
     async def acquire(self, *, key: Hashable = "", cost: int = 1, timeout_s: float | None = None) -> None:

@@ -15,11 +15,14 @@ from holdfast.arguments.options import show_options
 from holdfast.arguments.where import StoreHandle, Where, reach
 from holdfast.client import ControlPlaneClient
 from holdfast.codec import JSON, check_name
+from holdfast.codec.limits import shown
 from holdfast.errors import ScheduleMissing
 from holdfast.schedules.definition import ScheduleOptions, ScheduleStatus, entry_for, entry_of_call, runs_from
 from holdfast.schedules.entries import ScheduleEntry
 from holdfast.schedules.rules import Every
 from holdfast.workers.calls import Call
+
+QUEUE_AND_VALUE = 2
 
 
 @show_options
@@ -48,6 +51,8 @@ class AsyncSchedule(StoreHandle):
     ) -> None:
         super().__init__(JSON, client, base_url)
         self.name = check_name(name, "schedule")
+        if not isinstance(call, Call) and not (isinstance(call, tuple) and len(call) == QUEUE_AND_VALUE):
+            raise TypeError(f"a schedule puts (queue, value), or a call of a task as task.args(…) gives it, not {shown(call)}")
         self._entry: ScheduleEntry | None = (
             entry_of_call(rule, call, options) if isinstance(call, Call) else entry_for(rule, *call, options)
         )

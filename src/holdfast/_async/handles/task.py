@@ -16,7 +16,7 @@ from holdfast.client import ControlPlaneClient
 from holdfast.codec import Codec
 from holdfast.commands import Item, Put
 from holdfast.stores.caller_transaction import AsyncConnection
-from holdfast.workers.calls import Call, Messages, PutHook
+from holdfast.workers.calls import Call, Messages, PutHook, listed_calls
 from holdfast.workers.handlers.jobs import JobContext, current_job
 from holdfast.workers.orders import Options
 from holdfast.workers.task_options import messages_of
@@ -148,7 +148,7 @@ class AsyncBound(Generic[P, R]):
     async def put_many(self, calls: Iterable[Call[R]]) -> list[AsyncJob[R]]:
         """Put several jobs, each given by `args`, all or none; with `id=` or `key=` only one."""
         task = self._task
-        items = [self._messages.item(call.of(task.name), self._options) for call in calls]
+        items = [self._messages.item(call.of(task.name), self._options) for call in listed_calls(calls)]
         if not items:
             return []
         if len(items) > 1 and not {"id", "key"}.isdisjoint(self._options):

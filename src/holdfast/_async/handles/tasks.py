@@ -18,6 +18,8 @@ from holdfast.arguments.options import refuse_unknown, show_options
 from holdfast.arguments.where import JobHandle, Where
 from holdfast.client import ControlPlaneClient
 from holdfast.codec import check_name
+from holdfast.codec.limits import shown
+from holdfast.codec.object_fields import Function
 from holdfast.holding.hold import this_process
 from holdfast.schedules.declared import TaskSchedule, declared_entries
 from holdfast.schedules.definition import Synced
@@ -35,6 +37,9 @@ from holdfast.workers.task_options import TaskDefaults, TaskOptions, make_task, 
 P = ParamSpec("P")
 R = TypeVar("R")
 V = TypeVar("V")
+
+MANAGER = Function("manager", optional=False)
+HOOK = Function("hook", optional=False)
 
 
 class AsyncTaskDecorator(Protocol):
@@ -148,6 +153,8 @@ class AsyncTasks(JobHandle):
         return lambda function: self._add(function, options, terms)
 
     def _add(self, function: Callable[..., Any], options: TaskOptions, batch: BatchTerms | None = None) -> Any:
+        if isinstance(function, JobHandle):
+            raise TypeError(f"{function!r} is a task, a worker or a consumer already: decorate the function itself")
         given: dict[str, Any] = {**self._defaults, **options}
         name = task_name(function, given.get("name"))
         made = make_task(function, name, given.get("queue", self.queue), given, batch=batch)
@@ -184,6 +191,8 @@ class AsyncTasks(JobHandle):
         Workers of these tasks save the schedule when they start, under the name of the task, and put what is due. What it returns takes the
         options of a schedule: `app.schedule(…).options(tz="Europe/Vienna", name="report in Vienna")`.
         """
+        if not isinstance(task, JobHandle):
+            raise TypeError(f"a schedule is of a task, as @app.task makes it, not of {shown(task)} ({type(task).__name__})")
         item = task.message(task.args(*args, **kwargs))
         declared = TaskSchedule(task.name, rule, task.queue, item, self.name)
         self._schedules.append(declared)
@@ -197,14 +206,18 @@ class AsyncTasks(JobHandle):
         """
         if per not in ("worker", "job"):
             raise ValueError(f"per must be one of 'worker', 'job', not {per!r}")
+        MANAGER.check(manager)
         (self._around if per == "job" else self._around_all).append(manager)
 
     def on_put(self, hook: PutHook) -> None:
         """Call a function with each job of its tasks before it is put: it may add to `metadata`; if it raises, nothing is put."""
+        HOOK.check(hook)
         self._hooks.append(hook)
 
     def include(self, other: "AsyncTasks") -> None:
         """Let workers of these tasks run those of another collection, too, with its consumers and schedules."""
+        if not isinstance(other, AsyncTasks):
+            raise TypeError(f"include takes another collection of tasks, not {shown(other)} ({type(other).__name__})")
         for name, task in other._all_tasks().items():  # noqa: SLF001 - of this class
             known = self._all_tasks().get(name)
             if known is not None and not is_same(known.function, task.function):

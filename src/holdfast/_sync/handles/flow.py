@@ -13,7 +13,7 @@ from holdfast.codec import JSON, check_value_size
 from holdfast.commands import Change, Clear, Item, Put, Together, Write
 from holdfast.errors import NotAllowed
 from holdfast.ids import new_id
-from holdfast.workers.calls import Call
+from holdfast.workers.calls import Call, check_call, listed_calls
 from holdfast.workers.flows.nodes import FLOW_TASK, FlowNode, Node, OnFailure, check_flow, encoded, graph_of, numbers_of, split_arguments
 from holdfast.workers.flows.state import page_key
 from holdfast.workers.steps.rows import digest, map_of
@@ -39,6 +39,7 @@ class Flow:
         of their results. `after` names nodes that must be done before, whatever they return. The result of the flow has the
         result of each node by its name, by default its task's, with a number where several have the same.
         """
+        check_call(call)
         number, task = len(self._nodes), self._app.find(call.task)
         plain, results = split_arguments(self, call.arguments)
         before = tuple(dict.fromkeys([*numbers_of(results), *(self._number(node) for node in after)]))
@@ -82,7 +83,7 @@ class Batch:
 
     def __init__(self, flow: Flow, calls: Iterable[Call[Any]]) -> None:
         self._flow = flow
-        self._last = [flow.add(call) for call in calls]
+        self._last = [flow.add(call) for call in listed_calls(calls)]
 
     def then(self, *calls: Call[Any]) -> "Batch":
         """Add calls that are put once everything before them is done."""

@@ -9,6 +9,8 @@ from msgspec import Struct
 
 from holdfast.backoff import Backoff
 from holdfast.codec import JSON, Codec, codec_for
+from holdfast.codec.fields import check_fields
+from holdfast.codec.object_fields import Instance
 from holdfast.workers.handlers.signatures import declared
 from holdfast.workers.steps.rows import hash_of
 
@@ -16,6 +18,8 @@ MAX_ATTEMPTS = 3
 
 RETRIES = Backoff(first_s=1.0, factor=2.0, most_s=300.0)
 """How long a step, or a job, waits before it is tried again."""
+
+CHECKED = (Instance("backoff", Backoff),)
 
 
 class StepOptions(TypedDict, total=False):
@@ -50,6 +54,7 @@ class StepRules(Struct, frozen=True):
     connection: Any = None
 
     def __post_init__(self) -> None:
+        check_fields(self, CHECKED)
         if isinstance(self.max_attempts, bool) or not isinstance(self.max_attempts, int) or self.max_attempts < 1:
             raise ValueError(f"max_attempts must be 1 or more, not {self.max_attempts!r}")
         if self.reconcile is not None and not self.once:
