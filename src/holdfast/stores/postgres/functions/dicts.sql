@@ -121,10 +121,10 @@ begin
     changes := changes || changed;
   end loop;
   -- Only now: what cannot be done at all is told before what a condition hinders.
-  perform refuse_change(of_dict, o, c -> 'changes' -> (o.o - 1), now)
-  from unnest(changes) as o
-  where whole and o.because <> ''
-  order by o.o;
+  perform refuse_change(of_dict, x, c -> 'changes' -> (x.o - 1), now)
+  from unnest(changes) as x
+  where whole and x.because <> ''
+  order by x.o;
   return to_jsonb(changes);
 end
 $$;
