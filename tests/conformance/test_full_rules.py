@@ -69,5 +69,5 @@ STORES: dict[str, Callable[[Path], Opens]] = {
 @pytest.mark.parametrize("store", STORES)
 @pytest.mark.parametrize("seed", range(3))
 def test_a_random_history_is_answered_as_in_memory(tmp_path: Path, store: str, seed: int) -> None:
-    """The memory store takes its fast path still, so the two ways are compared."""
+    """The memory store takes its fast path still, but for checkpoints, so the two ways are compared."""
     run(STORES[store](tmp_path), seed, steps=200)

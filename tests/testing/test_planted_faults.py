@@ -9,8 +9,10 @@ from unittest.mock import patch
 import pytest
 
 from holdfast.stores.lmdb.fast import Fast
+from holdfast.stores.lmdb.transaction import LmdbTransaction
+from holdfast.stores.sqlite.transaction import SqliteTransaction
 from holdfast.testing.differential import Diverged, Opens, run
-from tests.conformance.factories import LmdbFactory, PostgresFactory, RedisFactory
+from tests.conformance.factories import LmdbFactory, PostgresFactory, RedisFactory, SqliteFactory
 from tests.postgres import empty_postgres_url
 from tests.servers import own_redis_url
 from tests.testing import broken_lua, broken_sql
@@ -35,6 +37,13 @@ def lmdb(folder: Path, step: str, method: str, instead: Callable[..., Any]) -> I
 
 
 @contextmanager
+def unrenewed(kind: type, factory: Opens) -> Iterator[Opens]:
+    """A store in a file whose checkpoints look at no claim."""
+    with patch.object(kind, "renew_claim", lambda *_, **__: True):
+        yield factory
+
+
+@contextmanager
 def redis(find: str, instead: str) -> Iterator[Opens]:
     with broken_lua.broken(find, instead):
         yield RedisFactory(own_redis_url())
@@ -56,6 +65,8 @@ FAULTS: dict[str, Callable[[Path], AbstractContextManager[Opens]]] = {
     "a checkpoint that renews nothing": lambda _: postgres(r"set until = end_of\(now, lease_s\), failures", "set failures"),
     "a checkpoint of a lost claim on Redis": lambda _: redis(r" or message.token ~= token or ended_at <= now", ""),
     "a checkpoint that renews nothing on Redis": lambda _: redis(r'"0", struct.pack\(NUMBER, ends_at\) \.\. n', '"0", ended_at .. n'),
+    "checkpoints that look at no claim on SQLite": lambda folder: unrenewed(SqliteTransaction, SqliteFactory(folder)),
+    "checkpoints that look at no claim on LMDB": lambda folder: unrenewed(LmdbTransaction, LmdbFactory(folder)),
     "a missed wake-up": lambda folder: lmdb(folder, "_put", "wake", lambda *_: None),
     "a reused token": lambda folder: lmdb(folder, "_claim", "append", lambda append, drafts: append(drafts) - 1),
     "a missing event": lambda folder: lmdb(folder, "_settle", "append", lambda *_: 0),

@@ -2,7 +2,6 @@
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
-from copy import copy
 from typing import Any, ClassVar, Final, Generic, Self, TypeVar
 
 from msgspec import Struct, json
@@ -95,7 +94,7 @@ def as_a_whole(command: C) -> C:
     """The same command with `all_or_none`. Every step pays for this, so what was checked is not checked again."""
     if command.all_or_none:  # type: ignore[attr-defined] # only commands with this field ask
         return command
-    whole = copy(command)
+    whole: C = command.__copy__()  # type: ignore[attr-defined] # as every struct has
     force_setattr(whole, "all_or_none", True)  # noqa: FBT003 - the value of the field
     return whole
 

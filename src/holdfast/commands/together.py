@@ -59,6 +59,9 @@ Step = (
     | Prune
 )
 
+APART: Final[frozenset[type[Step]]] = frozenset({Extend, Write})
+"""Kinds of which one each cannot clash: claims of messages, and entries. All steps of durable jobs are made of these."""
+
 COMMANDS: Final = 1_000
 """How many commands one step may have: all of them are one transaction, which others wait for."""
 
@@ -76,6 +79,8 @@ class Together(Command[list[Any]], frozen=True):
     def __post_init__(self) -> None:
         if len(self.commands) > COMMANDS:
             raise ValueError(f"a step has {len(self.commands):,} commands, more than the limit of {COMMANDS:,}; split it")
+        if len(self.commands) == len({type(command) for command in self.commands} & APART):
+            return
         claimed: dict[Resource, bool] = {}
         for command in self.commands:
             for resource, changes in dict(command.touches()).items():

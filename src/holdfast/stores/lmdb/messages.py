@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from holdfast.records import Message, ReturnTo
+from holdfast.records import Message, Receipt, ReturnTo
 from holdfast.stores.files.extra import EXTRA
-from holdfast.stores.lmdb.layout import NUMBER, items_within, scope
+from holdfast.stores.lmdb.layout import NUMBER, items_within, scope, text_key
 from holdfast.stores.lmdb.lines import Lines
 from holdfast.stores.lmdb.log import Log
 from holdfast.stores.lmdb.rows import (
@@ -86,6 +86,14 @@ class Messages(Lines, Log):
         before = self._as_kept(messages)
         self._rearrange(before, [replace(row, until=until) for row in before])
         self._note_moment()
+
+    def renew_claim(self, receipt: Receipt, until: int, *, progress: bool) -> bool:
+        row = self._row_at(text_key(scope(receipt.queue), receipt.id))
+        if row is None or row.state != "leased" or row.token != receipt.token or row.until <= self.now:
+            return False
+        self._rearrange([row], [replace(row, until=until, failures=0 if progress else row.failures)])
+        self._note_moment()
+        return True
 
     def _rearrange(self, before: Sequence[Row], after: Sequence[Row]) -> None:
         """Save messages that stand elsewhere now, under the same id and key."""

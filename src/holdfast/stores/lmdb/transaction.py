@@ -5,7 +5,8 @@ from heapq import nsmallest
 from itertools import groupby
 from typing import Any
 
-from holdfast.commands import Command, run
+from holdfast.commands import Command, Together, run
+from holdfast.commands.checkpoint import carry_out_checkpoint
 from holdfast.commands.command import by_halves
 from holdfast.commands.transaction import Outdated, Record
 from holdfast.policy_records import Kind, Lane, Settings
@@ -52,7 +53,10 @@ SAVERS: dict[type[Record], Callable[[LmdbTransaction, Sequence[Any]], None]] = {
 
 
 def _carry_out(tx: LmdbTransaction, command: Command[Any]) -> Any:
-    answer = tx.fast(command)
+    if type(command) is Together:
+        answer: Any = carry_out_checkpoint(tx, command) if command.plain() else None
+    else:
+        answer = tx.fast(command)
     if answer is not None:
         return answer
     tx.reserved.clear()

@@ -10,7 +10,7 @@ from holdfast.commands.placement import UPDATED
 from holdfast.commands.stats import Tally
 from holdfast.commands.transaction import Cursor, Filter, Line, OpenLanes
 from holdfast.policy_records import Lane, LaneOrder
-from holdfast.records import Message, ReturnTo, State, moment_in
+from holdfast.records import Message, Receipt, ReturnTo, State, moment_in
 from holdfast.stores.memory.browsing import first_in, first_page
 from holdfast.stores.memory.queue import MemoryQueue
 from holdfast.stores.memory.tables import Tables
@@ -108,6 +108,15 @@ class Messages:
         for message in self._current(messages):
             self._note_message(message)
             self._queue(message.queue).extend(message, until)
+
+    def renew_claim(self, receipt: Receipt, until: int, *, progress: bool) -> bool:
+        queue = self._found(receipt.queue)
+        message = self.tables.messages.get(queue.find(receipt.id) or 0) if queue else None
+        if queue is None or message is None or message.token != receipt.token or not message.held_at(self.now):
+            return False
+        self._note_message(message)
+        queue.extend(replace(message, failures=0) if progress and message.failures else message, until)
+        return True
 
     def remove(self, messages: Sequence[Message]) -> None:
         for message in self._current(messages):

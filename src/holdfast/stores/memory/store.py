@@ -1,12 +1,14 @@
 """The memory store: all data is in this process."""
 
 import threading
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from holdfast import forks
 from holdfast.clock import Clock, SystemClock
 from holdfast.codec import Limits
-from holdfast.commands import Command, Prune, Settle, refusal_errors, run
+from holdfast.commands import Command, Prune, Settle, Together, refusal_errors, run
+from holdfast.commands.checkpoint import carry_out_checkpoint
+from holdfast.commands.command import by_halves
 from holdfast.errors import Closed
 from holdfast.records import Message
 from holdfast.stores import FastQueue, Guarantees, StoreDefaults
@@ -80,7 +82,7 @@ class MemoryStore(StoreDefaults):
                 self._refuse_if_closed()
                 tx = MemoryTransaction(self._tables, self._now_us(), wall_offset)
                 try:
-                    answer = command.write(tx, command.check(tx)) if self.by_reference else run(tx, command)
+                    answer = command.write(tx, command.check(tx)) if self.by_reference else run(tx, command, _carry_out)
                 except BaseException:
                     tx.undo.take_back()
                     raise
@@ -146,6 +148,11 @@ class MemoryStore(StoreDefaults):
         # The same lock, made anew: the fast path keeps it.
         self._lock._at_fork_reinit()  # type: ignore[attr-defined] # noqa: SLF001 - as the standard library does after a fork
         self.waiters.reset()
+
+
+def _carry_out(tx: MemoryTransaction, command: Command[Any]) -> Any:
+    answer = carry_out_checkpoint(tx, command) if type(command) is Together and command.plain() else None
+    return by_halves(tx, command) if answer is None else answer
 
 
 class AsyncMemoryStore(AsyncFace[MemoryStore]):

@@ -9,7 +9,7 @@ from msgspec import Raw, json
 from holdfast.commands.allowance import Allowance
 from holdfast.commands.transaction import Cursor, Filter, Line
 from holdfast.policy_records import Settings
-from holdfast.records import NEVER, Message, ReturnTo, State, moment_in
+from holdfast.records import NEVER, Message, Receipt, ReturnTo, State, moment_in
 from holdfast.stores.files.extra import EXTRA
 from holdfast.stores.sqlite.counts import LEASED, READY, TOP, Counts
 from holdfast.stores.sqlite.lanes import Lanes, read_settings
@@ -180,6 +180,11 @@ class Messages(Lanes, Counts):
 
     def extend(self, messages: Sequence[Message], until: int) -> None:
         self.sql.execute(SQL["extend"], (until if until < NEVER else None, until, numbers(messages)))
+
+    def renew_claim(self, receipt: Receipt, until: int, *, progress: bool) -> bool:
+        claim = (receipt.queue, receipt.id, receipt.token, self.now)
+        alarm = until if until < NEVER else None
+        return bool(self.sql.execute(SQL["extend_one"], (alarm, until, progress, *claim)).rowcount == 1)
 
     def remove(self, messages: Sequence[Message]) -> None:
         self._leaving(numbers(messages))

@@ -158,6 +158,11 @@ update holdfast_messages
 set alarm = ?, until = ?
 where n in (select value from json_each(?))
 
+-- name: extend_one
+update holdfast_messages
+set alarm = ?, until = ?, failures = case when ? then 0 else failures end
+where queue = ? and id = ? and state = 'leased' and token = ? and until > ?
+
 -- name: settle_plain
 -- Most messages have no key and a small value, and then there is nothing to answer: `returning` costs half as much again.
 delete from holdfast_messages

@@ -16,7 +16,7 @@ from holdfast.commands.hints import Hints
 from holdfast.commands.request import NOBODY, current
 from holdfast.commands.transaction import Outdated, Record
 from holdfast.policy_records import Kind, Lane, Settings
-from holdfast.records import Entry, Lease, Message
+from holdfast.records import Entry, Lease, Message, Receipt
 from holdfast.share_records import Share, Shared
 from holdfast.stores.sqlite.copying import Copies
 from holdfast.stores.sqlite.counts import fold
@@ -97,6 +97,10 @@ class SqliteTransaction(Messages, Entries, Copies):
     def extend(self, messages: Sequence[Message], until: int) -> None:
         self.has_renewed = True
         super().extend(messages, until)
+
+    def renew_claim(self, receipt: Receipt, until: int, *, progress: bool) -> bool:
+        self.has_renewed = True
+        return super().renew_claim(receipt, until, progress=progress)
 
     def prune(self, keep: int, older_than: int, never_after: int, limit: int) -> int:
         fold(self.sql)  # What events say must not go with them.

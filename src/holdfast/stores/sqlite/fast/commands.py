@@ -8,8 +8,9 @@ from typing import Any
 
 from msgspec import Raw
 
-from holdfast.commands import Claim, Claimed, Command, Held, Item, Put, Puts, Settle
+from holdfast.commands import Claim, Claimed, Command, Held, Item, Put, Puts, Settle, Together
 from holdfast.commands.allowance import ANSWER_BYTES, Allowance
+from holdfast.commands.checkpoint import carry_out_checkpoint
 from holdfast.commands.endings import told
 from holdfast.commands.plain import uses_only
 from holdfast.commands.topics import queue_topic
@@ -34,7 +35,7 @@ _is_item = uses_only(
 )
 
 
-def answer(tx: NativeTransaction, command: Command[Any]) -> Puts | Claimed | Held | None:
+def answer(tx: NativeTransaction, command: Command[Any]) -> Puts | Claimed | Held | list[Any] | None:
     """The command's answer, if it is one of the commonest in its simple form."""
     if type(command) is Put:
         if command.queue not in tx.laned and command.plain():
@@ -42,6 +43,8 @@ def answer(tx: NativeTransaction, command: Command[Any]) -> Puts | Claimed | Hel
         return put_in_lanes(tx, command) if command.plain("group") else None
     if type(command) is Settle:
         return _settle(tx, command) if command.to == "done" and command.plain() else None
+    if type(command) is Together:
+        return carry_out_checkpoint(tx, command) if command.plain() else None
     return _claim(tx, command) if type(command) is Claim and command.plain() else None
 
 

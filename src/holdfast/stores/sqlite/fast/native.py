@@ -3,12 +3,13 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
-from holdfast.commands.transaction import OpenLanes, Transaction
+from holdfast.commands.checkpoint import Renewing
+from holdfast.commands.transaction import OpenLanes
 from holdfast.policy_records import Policy
 from holdfast.records import Message, ReturnTo
 
 
-class NativeTransaction(Transaction, Protocol):
+class NativeTransaction(Renewing, Protocol):
     """A transaction that also takes SQL."""
 
     sql: Any
