@@ -139,6 +139,20 @@ def test_a_flow_is_put_once_under_an_id(bench: Bench) -> None:
     assert log.ran == [1]
 
 
+def test_a_flow_waits_in_a_queue_that_workers_of_its_tasks_serve(bench: Bench) -> None:
+    app = Tasks("flows", client=bench.client)
+
+    @app.task(name="double", queue="media")
+    def double(number: int) -> int:
+        return number * 2
+
+    flow = app.flow()
+    flow.add(double.args(flow.add(double.args(1), name="first")))
+    job = flow.put()
+    bench.drain(app)
+    assert (job.queue, job.result(timeout_s=0)) == ("media", {"first": 2, "double": 4})
+
+
 def test_nodes_that_wait_for_each_other_are_refused(bench: Bench) -> None:
     app = tasks_of(bench.client, Log())
     add = app.find("add")

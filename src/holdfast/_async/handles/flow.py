@@ -57,18 +57,18 @@ class AsyncFlow:
         """Put it as one job, once under an `id`; ValueError if it cannot be run, or is larger than one job may be."""
         check_flow(self.name, self._nodes, self.on_failure)
         client: ControlPlaneClient = self._app.client
-        job_id = new_id() if id is None else id
-        graph = map_of(self._app.queue, job_id, digest(new_id().encode()))
+        queue, job_id = self._app.flow_queue, new_id() if id is None else id
+        graph = map_of(queue, job_id, digest(new_id().encode()))
         pages = [Change(page_key(number), value=page) for number, page in graph_of(self._nodes).items()]
         for page in pages:
             check_value_size(page.value or b"", client.async_store.limits, f"flow {self.name!r}: a part of it")
         value = {"name": self.name, "graph": graph, "total": len(self._nodes), "on_failure": self.on_failure}
         item = Item(job_id, Raw(json.encode(value)), metadata=Raw(json.encode({"task": FLOW_TASK})))
-        puts, _ = await client.async_store.execute(Together([Put(self._app.queue, [item]), Write(graph, pages)]))
+        puts, _ = await client.async_store.execute(Together([Put(queue, [item]), Write(graph, pages)]))
         if not puts.created[0]:  # It is there already, with a graph of its own.
             with suppress(NotAllowed):  # Then a worker removes it later.
                 await client.async_store.execute(Clear("dict", graph, drop=True))
-        return AsyncJob(self._app.queue, puts.ids[0], codec=JSON, client=client)
+        return AsyncJob(queue, puts.ids[0], codec=JSON, client=client)
 
     def __len__(self) -> int:
         return len(self._nodes)

@@ -298,6 +298,11 @@ class AsyncTasks(JobHandle):
         """The queues of its tasks and consumers, in the order in which they were declared."""
         return builtins.list(dict.fromkeys([*(task.queue for task in self.tasks), *self._all_consumers()]))
 
+    @property
+    def flow_queue(self) -> str:
+        """The queue of its flows: its own if workers of these tasks serve that, else the first that they serve."""
+        return self.queue if self.queue in self.queues else self.queues[0]
+
     def worker(
         self, *, queues: Sequence[str] | Mapping[str, float] | None = None, **options: Unpack[ProcessOptions]
     ) -> AsyncWorker[Never, Any, Any]:
