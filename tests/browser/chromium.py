@@ -167,6 +167,10 @@ class Page:
     def _loaded(self, navigation: int) -> None:
         failure = self._browser.result(navigation, "Page.navigate").get("errorText")
         assert not failure, f"the page was not loaded: {failure}"
+        self.loaded()
+
+    def loaded(self) -> None:
+        """Return when a page that was gone to is loaded."""
         self._browser.event("Page.loadEventFired", self._session)
 
     def run(self, expression: str) -> Any:

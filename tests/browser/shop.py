@@ -12,6 +12,7 @@ from holdfast.commands.change import Change
 from holdfast.errors import LeaseLost
 from holdfast.workers.registry import WORKERS, WorkerHealth, WorkerInfo
 
+HOSTILE = '<img src=x onerror="window.hacked=1"><script>window.hacked=1</script>\'"&'
 ERRORS = ("ConnectionError: mail.example refused the connection", "ValueError: no such address", "ConnectionError: timed out")
 
 

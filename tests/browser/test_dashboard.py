@@ -1,6 +1,5 @@
 """The dashboard in a real browser: every screen loads, actions do what they say in the store, and hostile values run nothing."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -13,9 +12,10 @@ from holdfast.commands import Leases, Move
 from holdfast.connect import connect
 from holdfast.server.audit import Actor
 from holdfast.server.auth.tokens import create_token
+from tests.browser.acting import agree, go, press, shows, type_key
 from tests.browser.chromium import Page
 from tests.browser.rows import PAGE, count_rows, rows_asked_for
-from tests.browser.shop import name_everything, open_shop
+from tests.browser.shop import HOSTILE, name_everything
 from tests.sentinel_databases import until
 from tests.server.processes import Process
 
@@ -26,7 +26,6 @@ PICTURES = ROOT / "build" / "dashboard"
 """What each screen looks like, for the eyes of a developer."""
 AXE = ROOT / "web" / "dashboard" / "node_modules" / "axe-core" / "axe.min.js"
 
-HOSTILE = '<img src=x onerror="window.hacked=1"><script>window.hacked=1</script>\'"&'
 SCREENS = {
     "overview": "Throughput of all queues",
     "queues": "tenants",
@@ -55,49 +54,6 @@ SCREENS = {
     "health": "survives",
 }
 """The screens, each with what it shows once it has read everything."""
-
-
-@pytest.fixture
-def client(tmp_path: Path) -> Iterator[ControlPlaneClient]:
-    with open_shop(f"sqlite:///{tmp_path}/s.db", HOSTILE) as client:
-        yield client
-
-
-@pytest.fixture
-def process(client: ControlPlaneClient, tmp_path: Path) -> Iterator[Process]:
-    server = Process(tmp_path / "s.db")
-    server.start()
-    yield server
-    server.kill()
-
-
-def shows(page: Page, text: str) -> None:
-    """Wait until the page shows a text."""
-    until(lambda: text in page.run("document.querySelector('main')?.innerText ?? ''"))
-
-
-def press(page: Page, label: str) -> None:
-    """Press the button with this label."""
-    shows_button = f"[...document.querySelectorAll('button')].findLast(one => one.textContent === {json.encode(label).decode()})"
-    until(lambda: page.run(f"{shows_button} !== undefined"))
-    page.run(f"{shows_button}.click()")
-
-
-def agree(page: Page, label: str, reason: str = "") -> None:
-    """Press a button, and again in the dialog that asks, for a reason if it wants one."""
-    press(page, label)
-    until(lambda: page.run("document.querySelector('dialog') !== null"))
-    if reason:
-        page.run(f"document.querySelector('dialog input').value = {json.encode(reason).decode()}")
-    press(page, label)
-
-
-def type_key(page: Page, key: str) -> None:
-    page.run(f"document.body.dispatchEvent(new KeyboardEvent('keydown', {{key: '{key}', bubbles: true}}))")
-
-
-def go(page: Page, screen: str) -> None:
-    page.run(f"location.hash = '#/{screen}'")
 
 
 def faults(page: Page) -> list[Any]:
@@ -377,6 +333,7 @@ def test_a_server_with_tokens_asks_for_one_and_a_reader_sees_no_action(page: Pag
     assert page.run("[...document.querySelectorAll('header nav a')].map(one => one.textContent)").count("Tokens") == 0
     assert text not in page.run("location.href + document.cookie + JSON.stringify(localStorage) + JSON.stringify(sessionStorage)")
     press(page, "Sign out")
+    page.loaded()
     shows(page, "Sign in")
 
 

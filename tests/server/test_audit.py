@@ -1,16 +1,17 @@
 """The audit: every administrative act once, with who, from where and what, and nobody can change it."""
 
+import time
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 import urllib3
-from msgspec import json, to_builtins
+from msgspec import Raw, json, to_builtins
 
 from holdfast import Backoff, Queue, Rate
 from holdfast.commands import Break, Change, Claim, Clear, Command, Configure, LowerFences, Move, Prune, Put, Read, Settle, Together, Write
 from holdfast.errors import HoldfastError, NotAllowed, Refused
-from holdfast.server.audit import KEPT_S, Audited, audit_page, read_audit
+from holdfast.server.audit import KEPT_S, Act, Actor, Audited, AuditPage, audit_page, read_audit, recorded
 from holdfast.server.auth.tokens import id_of
 from holdfast.server.namespaces.names import AUDIT
 from holdfast.stores import Store
@@ -194,8 +195,45 @@ def test_the_route_gives_the_audit_page_by_page(served: Served, inner: Store) ->
     rest = page(f"after={first['records'][-1]['id']}")
     assert [record["what"] for record in first["records"] + rest["records"]] == ["queue:a", "queue:b", "queue:c"]
     assert first["records"][0] == to_builtins(acts(inner)[0])
-    for query in ("limit=0", "limit=1001", "limit=x", "after=X", "after=%00", "x=1"):
+    for query in ("limit=0", "limit=1001", "limit=x", "after=X", "after=%00", "x=1", "newest=1"):
         assert page(query)["code"] == "bad_value", query
+
+
+def test_the_route_gives_the_audit_from_its_end(served: Served, inner: Store) -> None:
+    at = int((time.time() - 5 * 86_400) * 1_000)
+    plan = {"long ago": at - 80 * 86_400_000, "noon": at, "at once": at, "again": at + 1, "later": at + 3_600_000}
+    ids = [f"{moment:012x}7{number:019x}" for number, moment in enumerate(sorted([*plan.values(), *[at] * 40]))]
+    records = [
+        Audited(f"{each[:8]}-{each[8:12]}-{each[12:16]}-{each[16:20]}-{each[20:]}", 0.0, "a", "b", "", "clear", each) for each in ids
+    ]
+    inner.execute(Write(AUDIT, [Change(record.id, value=Raw(json.encode(record))) for record in records]))
+
+    def read(limit: int) -> Iterator[str]:
+        after = ""
+        while True:
+            answer = urllib3.request("GET", f"{served.url}/v1/audit?newest=true&limit={limit}&after={after}", retries=False)
+            page = json.decode(answer.data, type=AuditPage)
+            assert len(page.records) <= limit
+            yield from (record.id for record in page.records)
+            if not page.more:
+                return
+            after = page.after or ""
+
+    newest = [record.id for record in reversed(records)]
+    for limit in (1, 2, 7, 1_000):
+        assert [*read(limit)] == newest, limit
+
+
+def test_who_may_read_the_audit_can_wait_for_what_is_written_into_it(served: Served, inner: Store) -> None:
+    def wait(mark: str | None) -> str | None:
+        asked = {"topics": [["watch:audit", mark]], "timeout_s": 60}
+        ((topic, newer, _),) = urllib3.request("POST", f"{served.url}/v1/wait", json=asked, retries=False).json()["topics"]
+        assert topic == "watch:audit"
+        return str(newer)
+
+    mark = wait(None)
+    inner.execute(recorded(Actor("ann", "here"), Act("clear", "queue:q")))
+    assert wait(mark) != mark
 
 
 def test_nobody_writes_the_audit_by_any_scope(served: Served, inner: Store) -> None:

@@ -85,6 +85,19 @@ def test_schedules_are_listed_paused_resumed_and_run_now(served: Served, inner: 
     assert ask(served, "/v1/schedules/none/run", {})[1]["code"] == "schedule_missing"
 
 
+def test_schedules_are_listed_page_by_page(served: Served, inner: MemoryStore) -> None:
+    for name in ("a", "b1", "b2", "b3", "c"):
+        Schedule(name, "0 3 * * *", ("reports", {}), client=ControlPlaneClient.on(inner)).save()
+
+    def names(query: str) -> list[str]:
+        return [status["name"] for status in ask(served, f"/v1/schedules?{query}")[1]]
+
+    assert names("prefix=b&limit=2") == ["b1", "b2"]
+    assert names("prefix=b&limit=2&after=b2") == ["b3"]
+    assert names("after=b3&limit=1000") == ["c"]
+    assert [ask(served, f"/v1/schedules?limit={limit}")[0] for limit in ("0", "1001", "x")] == [422, 422, 422]
+
+
 def test_the_activity_of_queues_is_the_sum_of_their_steps(served: Served, inner: MemoryStore) -> None:
     client = ControlPlaneClient.on(inner)
     for name, done in (("mail", 3), ("orders", 1)):
@@ -119,7 +132,7 @@ def test_errors_that_a_flow_goes_on_behind_take_no_memory_of_the_server(tmp_path
 def test_a_path_of_another_form_or_method_or_with_other_parameters_is_refused(served: Served) -> None:
     assert ask(served, "/v1/queues/q/jobs")[0] == 404
     assert ask(served, "/v1/queues/q/jobs/a", {})[0] == 405
-    assert ask(served, "/v1/schedules?limit=3")[0] == 422
+    assert ask(served, "/v1/schedules?page=3")[0] == 422
     assert ask(served, "/v1/queues/q/jobs/a/cancel", {"forced": True})[0] == 422
 
 

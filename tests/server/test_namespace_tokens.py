@@ -54,6 +54,14 @@ def test_a_token_of_one_namespace_sees_that_alone(served: Served, inner: Store, 
     assert "create token" not in told
 
 
+def test_a_token_of_one_namespace_is_not_told_that_something_was_done_in_others(served: Served, inner: Store) -> None:
+    asked = {"topics": [["watch:audit"]], "timeout_s": 0}
+    for namespaces, refused in ((("acme",), ["watch:audit"]), (("*",), [])):
+        headers = {"Authorization": f"Bearer {make(inner, 'server:*:read', namespaces=namespaces)}"}
+        waited = urllib3.request("POST", f"{served.url}/v1/wait", json=asked, headers=headers, retries=False).json()
+        assert waited.get("refused", []) == refused
+
+
 @pytest.mark.parametrize("path", ["/metrics", "/v1/audit"])
 def test_a_token_of_all_namespaces_sees_all(served: Served, inner: Store, path: str) -> None:
     told = seen(served, path, make(inner, "server:*:read", namespaces=("*",)))

@@ -116,6 +116,7 @@ ROWS = [
     Row("POST /v1/wait", {"topics": [["lease:d:k"]], "timeout_s": 0}, ("dict:d:read|claim|put|hold|write",)),
     Row("POST /v1/wait", {"topics": [["lease::k"]], "timeout_s": 0}, ("lease:k:read|claim|put|hold|write",)),
     Row("POST /v1/wait", {"topics": [["elsewhere"]], "timeout_s": 0}, ("admin",)),
+    Row("POST /v1/wait", {"topics": [["watch:audit"]], "timeout_s": 0}, ("server:audit:read",)),
     Row("POST /v1/wait", {"topics": [["worker:01a1"]], "timeout_s": 0}, ("queue:*any*:claim",)),
     Row("GET /v1/watch?topic=queue:q&after=4000000000000000", None, ("queue:q:read",)),
     Row("GET /v1/watch?topic=dict:d&after=4000000000000000", None, ("dict:d:read",)),

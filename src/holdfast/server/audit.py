@@ -57,7 +57,7 @@ class Audited(Struct, frozen=True, omit_defaults=True):
 
 
 class AuditPage(Struct, frozen=True):
-    """Records, the oldest first; with `more`, read on `after` that id. There may be none on a page, and some on the next."""
+    """Records in the order asked for; with `more`, read on `after` that id. A page may have none, and the next some."""
 
     records: list[Audited]
     more: bool = False

@@ -120,9 +120,10 @@ export class Holdfast {
     return new Job(this, queue, id);
   }
 
-  /** The schedules whose names begin so, with their last and next runs. */
-  schedules(prefix = ""): Promise<wire.ScheduleStatus[]> {
-    return this.get(`/v1/schedules?prefix=${encodeURIComponent(prefix)}`);
+  /** The schedules whose names begin so, with their last and next runs, behind a name and up to a limit of 1,000. */
+  schedules(prefix = "", page: { after?: string; limit?: number } = {}): Promise<wire.ScheduleStatus[]> {
+    const after = page.after === undefined ? {} : { after: page.after };
+    return this.get(`/v1/schedules?${new URLSearchParams({ prefix, limit: String(page.limit ?? 1_000), ...after })}`);
   }
 
   /** Pause a schedule, or let it go on, or put a run of it now. */

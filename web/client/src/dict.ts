@@ -1,7 +1,7 @@
 /** A shared dict: entries by key, with compare-and-set, increments and fences. */
 
 import type { Body, Holdfast } from "./client.ts";
-import { type Key, decodeKey, encodeKey } from "./keys.ts";
+import { type Key, decodeKey, encodeKey, keyPrefix } from "./keys.ts";
 import { type WatchOptions } from "./watch.ts";
 import type * as wire from "./wire.ts";
 
@@ -9,6 +9,13 @@ export interface Entry<V> {
   key: Key;
   value: V;
   revision: number;
+}
+
+export interface PageOptions {
+  /** What the keys begin with: a text, or the first members of longer lists. */
+  prefix?: string | readonly Key[];
+  after?: Key;
+  limit?: number;
 }
 
 export interface WriteOptions {
@@ -39,12 +46,18 @@ export class Dict<V = unknown> {
     return entries[0] && seen<V>(entries[0]);
   }
 
-  /** Entries in the order of their keys' text, up to a limit, after a key. */
-  async entries(options: { prefix?: string; after?: Key; limit?: number } = {}): Promise<Entry<V>[]> {
+  /** Entries in the order of their keys' text, up to a limit, after a key; of large ones there may be fewer, and `page` says so. */
+  async entries(options: PageOptions = {}): Promise<Entry<V>[]> {
+    return (await this.page(options)).entries;
+  }
+
+  /** The same, and whether there are more behind the last. */
+  async page(options: PageOptions = {}): Promise<{ entries: Entry<V>[]; more: boolean }> {
     const body: Body<"Read"> = { dict: this.name, limit: options.limit ?? 1000 };
-    if (options.prefix !== undefined) body.prefix = JSON.stringify(options.prefix).slice(0, -1);
+    if (options.prefix !== undefined) body.prefix = keyPrefix(options.prefix);
     if (options.after !== undefined) body.after = encodeKey(options.after);
-    return (await this.client.execute("Read", body)).entries.map((entry) => seen<V>(entry));
+    const { entries, more } = await this.client.execute("Read", body);
+    return { entries: entries.map((entry) => seen<V>(entry)), more: more ?? false };
   }
 
   async put(key: Key, value: V, options: WriteOptions = {}): Promise<boolean> {

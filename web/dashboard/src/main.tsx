@@ -33,7 +33,7 @@ function Screen({ path }: { path: string[] }) {
   const [screen = "overview", name, part] = path;
   switch (screen) {
     case "queues":
-      return name ? <QueueScreen key={name} name={name} part={part ?? "ready"} /> : <Queues />;
+      return name ? <QueueScreen key={name} name={name} part={part ?? "ready"} group={path[3] === "group" ? (path[4] ?? "") : undefined} /> : <Queues />;
     case "message":
       return <MessageScreen key={`${name} ${part}`} queue={name!} id={part!} />;
     case "dead":

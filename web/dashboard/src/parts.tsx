@@ -147,8 +147,20 @@ export function Ago({ moment }: { moment: number | null | undefined }) {
   return <Since at={!moment || moment > 4e18 ? null : (moment + offset) / 1000} />;
 }
 
+/** Leads back to the first page, and on to the next where there is one. */
+export function Pages<Place>({ after, next, go, children }: { after: Place | null; next: Place | null | undefined | false; go: (after: Place | null) => void; children?: ComponentChildren }) {
+  return (
+    <div class="row">
+      {after !== null && <button type="button" onClick={() => go(null)}>First page</button>}
+      {next != null && next !== false && <button type="button" onClick={() => go(next)}>Next page</button>}
+      {children}
+    </div>
+  );
+}
+
 interface ActProps {
   label: string;
+  /** A text that it gives is shown. */
   act: (reason: string) => Promise<unknown>;
   done?: () => void;
   /** What is asked first. */
@@ -160,12 +172,12 @@ interface ActProps {
 
 /** A button that does something and says what came of it. */
 export function Act(props: ActProps) {
-  const [state, setState] = useState<{ busy?: boolean; failed?: string; asks?: boolean }>({});
+  const [state, setState] = useState<{ busy?: boolean; failed?: string; said?: string; asks?: boolean }>({});
   const run = async (reason: string) => {
     setState({ busy: true });
     try {
-      await props.act(reason);
-      setState({});
+      const said = await props.act(reason);
+      setState(typeof said === "string" ? { said } : {});
       props.done?.();
     } catch (error) {
       setState({ failed: (error as Error).message });
@@ -176,6 +188,7 @@ export function Act(props: ActProps) {
     <span class="act">
       <button type="button" class={props.danger ? "danger" : ""} disabled={state.busy ?? false} onClick={press}>{props.label}</button>
       {state.failed && <span class="bad" role="alert"> {state.failed}</span>}
+      {state.said && <span role="status"> {state.said}</span>}
       {state.asks && <Question {...props} no={() => setState({})} yes={run} />}
     </span>
   );
@@ -202,17 +215,24 @@ function Question(props: ActProps & { no: () => void; yes: (reason: string) => v
   );
 }
 
-/** A form whose fields are given by name when it is submitted. */
-export function Fields({ button, onSubmit, children }: { button: string; onSubmit: (fields: Record<string, string>) => void; children: ComponentChildren }) {
-  const submit = (event: SubmitEvent) => {
+/** A form whose fields are given by name when it is submitted; it says what failed. */
+export function Fields({ button, onSubmit, children }: { button: string; onSubmit: (fields: Record<string, string>) => unknown; children: ComponentChildren }) {
+  const [failed, setFailed] = useState<string>();
+  const submit = async (event: SubmitEvent) => {
     event.preventDefault();
     const form = new FormData(event.currentTarget as HTMLFormElement);
-    onSubmit(Object.fromEntries([...form].map(([name, value]) => [name, String(value).trim()])));
+    setFailed(undefined);
+    try {
+      await onSubmit(Object.fromEntries([...form].map(([name, value]) => [name, String(value).trim()])));
+    } catch (error) {
+      setFailed((error as Error).message);
+    }
   };
   return (
     <form class="row" onSubmit={submit}>
       {children}
       <button type="submit">{button}</button>
+      {failed && <span class="bad" role="alert">{failed}</span>}
     </form>
   );
 }

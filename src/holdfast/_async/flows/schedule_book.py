@@ -1,10 +1,10 @@
 """Reading schedules: all of them, one of them, or again and again what changed."""
 
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 
 from msgspec import Struct
 
-from holdfast.codec import decode_key, encode_key
+from holdfast.codec import decode_key, encode_key, key_prefix
 from holdfast.commands import Change, Changes, Read, Write
 from holdfast.commands.topics import dict_topic
 from holdfast.errors import Compacted
@@ -14,7 +14,7 @@ from holdfast.stores import AsyncStore
 from holdfast.watch_subjects import facts_of
 
 PAGE = 200
-"""How many events are read at once."""
+"""How many events, or schedules, are read at once."""
 
 
 class Stored(Struct, frozen=True):
@@ -29,16 +29,20 @@ class Stored(Struct, frozen=True):
         return Write(SCHEDULES, [Change(encode_key(self.name), value=entry.raw, expect="revision", revision=self.revision)])
 
 
-async def schedules_of(store: AsyncStore, prefix: str = "") -> AsyncIterator[Stored]:
+async def schedule_page(store: AsyncStore, prefix: str = "", after: str | None = None, limit: int = PAGE) -> tuple[list[Stored], bool]:
+    """Schedules whose names begin so, in order of their names, behind one of them; and whether there are more."""
+    behind = None if after is None else encode_key(after)
+    page = await store.execute(Read(SCHEDULES, prefix=key_prefix(prefix), after=behind, limit=limit))
+    return [*map(_stored, page.entries)], page.more
+
+
+async def schedules_of(store: AsyncStore, prefix: str = "") -> list[Stored]:
     """Every schedule whose name begins so, in order of their names."""
-    page = await store.execute(Read(SCHEDULES))
-    while True:
-        for stored in map(_stored, page.entries):
-            if stored.name.startswith(prefix):
-                yield stored
-        if not page.more:
-            return
-        page = await store.execute(Read(SCHEDULES, after=page.entries[-1].key))
+    found, more = await schedule_page(store, prefix)
+    while more:
+        page, more = await schedule_page(store, prefix, found[-1].name)
+        found += page
+    return found
 
 
 async def schedule_of(store: AsyncStore, name: str) -> Stored | None:

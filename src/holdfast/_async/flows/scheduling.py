@@ -1,10 +1,12 @@
 """Looks at schedules, pauses them, and puts a run of one now."""
 
+from collections.abc import Sequence
+
 from msgspec import json
 from msgspec.structs import replace
 
 from holdfast._async.flows.putting import put
-from holdfast._async.flows.schedule_book import Stored, schedule_of, schedules_of
+from holdfast._async.flows.schedule_book import Stored, schedule_of, schedule_page
 from holdfast._async.flows.ticking import now_of
 from holdfast._async.flows.working.registering import workers
 from holdfast.codec import encode_key
@@ -18,13 +20,27 @@ from holdfast.workers.registry import WorkerInfo
 
 async def schedule_status(store: AsyncStore, name: str) -> ScheduleStatus:
     """How one schedule stands."""
-    return await _status(store, await found(store, name), await workers(store))
+    return (await _statuses(store, [await found(store, name)], await workers(store)))[0]
 
 
 async def schedule_statuses(store: AsyncStore, prefix: str = "") -> list[ScheduleStatus]:
     """How every schedule stands whose name begins so, in order of their names."""
     living = await workers(store)
-    return [await _status(store, stored, living) async for stored in schedules_of(store, prefix)]
+    page, more = await schedule_page(store, prefix)
+    statuses = await _statuses(store, page, living)
+    while more:
+        page, more = await schedule_page(store, prefix, page[-1].name)
+        statuses += await _statuses(store, page, living)
+    return statuses
+
+
+async def page_of_statuses(store: AsyncStore, prefix: str, after: str | None, limit: int) -> list[ScheduleStatus]:
+    """How some schedules stand whose names begin so, in order of their names, behind one of them."""
+    page, more = await schedule_page(store, prefix, after, limit)
+    while more and len(page) < limit:  # One answer could not bring them all.
+        behind, more = await schedule_page(store, prefix, page[-1].name, limit - len(page))
+        page += behind
+    return await _statuses(store, page, await workers(store))
 
 
 async def set_paused(store: AsyncStore, name: str, reason: str | None) -> None:
@@ -52,8 +68,19 @@ async def found(store: AsyncStore, name: str) -> Stored:
     return stored
 
 
-async def _status(store: AsyncStore, stored: Stored, living: list[WorkerInfo]) -> ScheduleStatus:
-    skipped = (await store.execute(Read(SKIPPED, [encode_key(stored.name)]))).entries
-    served_by = [worker.name for worker in living if worker.serves(stored.entry.queue)]
-    count = json.decode(skipped[0].value, type=int) if skipped else 0
-    return status_of(stored.name, stored.entry, await now_of(store), count, served_by)
+async def _statuses(store: AsyncStore, page: Sequence[Stored], living: Sequence[WorkerInfo]) -> list[ScheduleStatus]:
+    if not page:
+        return []
+    now = await now_of(store)
+    read = await store.execute(Read(SKIPPED, [encode_key(stored.name) for stored in page]))
+    skipped = {entry.key: json.decode(entry.value, type=int) for entry in read.entries}
+    return [
+        status_of(
+            stored.name,
+            stored.entry,
+            now,
+            skipped.get(encode_key(stored.name), 0),
+            [worker.name for worker in living if worker.serves(stored.entry.queue)],
+        )
+        for stored in page
+    ]

@@ -229,6 +229,6 @@ async def sync(store: AsyncStore, source: str, declared: Mapping[str, ScheduleEn
     now = await now_of(store)
     for name, wanted in declared.items():
         await save(store, name, replace(wanted, seen_at=now), now)
-    others = [stored async for stored in schedules_of(store) if stored.entry.source == source and stored.name not in declared]
+    others = [stored for stored in await schedules_of(store) if stored.entry.source == source and stored.name not in declared]
     removed = [stored.name for stored in others if prune and await remove(store, stored)]
     return Synced(list(declared), removed, [stored.name for stored in others if stored.name not in removed])

@@ -1,11 +1,11 @@
 # Generated from src/holdfast/_async/flows/schedule_book.py by tools/unasync.py; do not edit.
 """Reading schedules: all of them, one of them, or again and again what changed."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 
 from msgspec import Struct
 
-from holdfast.codec import decode_key, encode_key
+from holdfast.codec import decode_key, encode_key, key_prefix
 from holdfast.commands import Change, Changes, Read, Write
 from holdfast.commands.topics import dict_topic
 from holdfast.errors import Compacted
@@ -15,7 +15,7 @@ from holdfast.stores import Store
 from holdfast.watch_subjects import facts_of
 
 PAGE = 200
-"""How many events are read at once."""
+"""How many events, or schedules, are read at once."""
 
 
 class Stored(Struct, frozen=True):
@@ -30,16 +30,20 @@ class Stored(Struct, frozen=True):
         return Write(SCHEDULES, [Change(encode_key(self.name), value=entry.raw, expect="revision", revision=self.revision)])
 
 
-def schedules_of(store: Store, prefix: str = "") -> Iterator[Stored]:
+def schedule_page(store: Store, prefix: str = "", after: str | None = None, limit: int = PAGE) -> tuple[list[Stored], bool]:
+    """Schedules whose names begin so, in order of their names, behind one of them; and whether there are more."""
+    behind = None if after is None else encode_key(after)
+    page = store.execute(Read(SCHEDULES, prefix=key_prefix(prefix), after=behind, limit=limit))
+    return [*map(_stored, page.entries)], page.more
+
+
+def schedules_of(store: Store, prefix: str = "") -> list[Stored]:
     """Every schedule whose name begins so, in order of their names."""
-    page = store.execute(Read(SCHEDULES))
-    while True:
-        for stored in map(_stored, page.entries):
-            if stored.name.startswith(prefix):
-                yield stored
-        if not page.more:
-            return
-        page = store.execute(Read(SCHEDULES, after=page.entries[-1].key))
+    found, more = schedule_page(store, prefix)
+    while more:
+        page, more = schedule_page(store, prefix, found[-1].name)
+        found += page
+    return found
 
 
 def schedule_of(store: Store, name: str) -> Stored | None:

@@ -1,11 +1,13 @@
 # Generated from src/holdfast/_async/flows/scheduling.py by tools/unasync.py; do not edit.
 """Looks at schedules, pauses them, and puts a run of one now."""
 
+from collections.abc import Sequence
+
 from msgspec import json
 from msgspec.structs import replace
 
 from holdfast._sync.flows.putting import put
-from holdfast._sync.flows.schedule_book import Stored, schedule_of, schedules_of
+from holdfast._sync.flows.schedule_book import Stored, schedule_of, schedule_page
 from holdfast._sync.flows.ticking import now_of
 from holdfast._sync.flows.working.registering import workers
 from holdfast.codec import encode_key
@@ -19,13 +21,27 @@ from holdfast.workers.registry import WorkerInfo
 
 def schedule_status(store: Store, name: str) -> ScheduleStatus:
     """How one schedule stands."""
-    return _status(store, found(store, name), workers(store))
+    return (_statuses(store, [found(store, name)], workers(store)))[0]
 
 
 def schedule_statuses(store: Store, prefix: str = "") -> list[ScheduleStatus]:
     """How every schedule stands whose name begins so, in order of their names."""
     living = workers(store)
-    return [_status(store, stored, living) for stored in schedules_of(store, prefix)]
+    page, more = schedule_page(store, prefix)
+    statuses = _statuses(store, page, living)
+    while more:
+        page, more = schedule_page(store, prefix, page[-1].name)
+        statuses += _statuses(store, page, living)
+    return statuses
+
+
+def page_of_statuses(store: Store, prefix: str, after: str | None, limit: int) -> list[ScheduleStatus]:
+    """How some schedules stand whose names begin so, in order of their names, behind one of them."""
+    page, more = schedule_page(store, prefix, after, limit)
+    while more and len(page) < limit:  # One answer could not bring them all.
+        behind, more = schedule_page(store, prefix, page[-1].name, limit - len(page))
+        page += behind
+    return _statuses(store, page, workers(store))
 
 
 def set_paused(store: Store, name: str, reason: str | None) -> None:
@@ -53,8 +69,19 @@ def found(store: Store, name: str) -> Stored:
     return stored
 
 
-def _status(store: Store, stored: Stored, living: list[WorkerInfo]) -> ScheduleStatus:
-    skipped = (store.execute(Read(SKIPPED, [encode_key(stored.name)]))).entries
-    served_by = [worker.name for worker in living if worker.serves(stored.entry.queue)]
-    count = json.decode(skipped[0].value, type=int) if skipped else 0
-    return status_of(stored.name, stored.entry, now_of(store), count, served_by)
+def _statuses(store: Store, page: Sequence[Stored], living: Sequence[WorkerInfo]) -> list[ScheduleStatus]:
+    if not page:
+        return []
+    now = now_of(store)
+    read = store.execute(Read(SKIPPED, [encode_key(stored.name) for stored in page]))
+    skipped = {entry.key: json.decode(entry.value, type=int) for entry in read.entries}
+    return [
+        status_of(
+            stored.name,
+            stored.entry,
+            now,
+            skipped.get(encode_key(stored.name), 0),
+            [worker.name for worker in living if worker.serves(stored.entry.queue)],
+        )
+        for stored in page
+    ]

@@ -5,10 +5,11 @@ from collections.abc import Callable
 from typing import Final
 from urllib.parse import parse_qs
 
-from msgspec import json
+from msgspec import Struct, json
 
 from holdfast.server.asgi import JSON_TYPE, Receive, Scope, Send, answer
 from holdfast.server.audit import AUDIT_PAGE, Audited, AuditPage, audit_page, read_audit
+from holdfast.server.audit_end import page_from_the_end
 from holdfast.server.auth.callers import caller_of, check
 from holdfast.server.auth.permissions import AUDIT
 from holdfast.stores import AsyncStore
@@ -30,33 +31,50 @@ class AuditRoute:
         del receive
         caller = caller_of(scope)
         check(caller, AUDIT)
-        page = await self._page(*asked_for(scope), None if caller.sees_all else caller.namespace.name)
+        page = await self._page(asked_for(scope), None if caller.sees_all else caller.namespace.name)
         await answer(scope, send, 200, _encode(page), JSON_TYPE)
 
-    async def _page(self, after: str | None, limit: int, namespace: str | None) -> AuditPage:
+    async def _page(self, asked: "Asked", namespace: str | None) -> AuditPage:
         """The next records of the namespace, None for all; what was done in others is skipped, as much of it as one request may."""
-        records, more = list[Audited](), True
+        records, after, more = list[Audited](), asked.after, True
+        each = asked.limit if namespace is None else AUDIT_PAGE
         for _ in range(PAGES):
-            # Not through the caller's reach: the audit has a name that no caller may say.
-            page = audit_page(await self._store.execute(read_audit(after, limit if namespace is None else AUDIT_PAGE)))
+            page = await self._read(after, each, newest=asked.newest)
             records += [record for record in page.records if namespace in (None, record.namespace)]
             after, more = page.after, page.more
-            if len(records) >= limit or not more:
+            if len(records) >= asked.limit or not more:
                 break
-        if len(records) > limit:
-            return AuditPage(records[:limit], more=True, after=records[limit - 1].id)
+        if len(records) > asked.limit:
+            return AuditPage(records[: asked.limit], more=True, after=records[asked.limit - 1].id)
         return AuditPage(records, more, after)
 
+    async def _read(self, after: str | None, limit: int, *, newest: bool) -> AuditPage:
+        # Not through the caller's reach: the audit has a name that no caller may say.
+        if newest:
+            return await page_from_the_end(self._store, after, limit)
+        return audit_page(await self._store.execute(read_audit(after, limit)))
 
-def asked_for(scope: Scope) -> tuple[str | None, int]:
-    """From where on, and how much, from the query."""
+
+class Asked(Struct, frozen=True):
+    """From where on, how much, and in which order."""
+
+    after: str | None
+    limit: int
+    newest: bool
+
+
+def asked_for(scope: Scope) -> Asked:
+    """What the query says."""
     query = parse_qs(scope["query_string"].decode("latin-1"), keep_blank_values=True)
-    if not query.keys() <= {"after", "limit"}:
-        raise ValueError(f"the query has {', '.join(sorted(query))}; the audit takes after and limit")
+    if not query.keys() <= {"after", "limit", "newest"}:
+        raise ValueError(f"the query has {', '.join(sorted(query))}; the audit takes after, limit and newest")
     limit = query.get("limit", [str(AUDIT_PAGE)])[-1]
     if not limit.isascii() or not limit.isdecimal() or not 1 <= int(limit[:9]) <= AUDIT_PAGE:
         raise ValueError(f"limit must be a number from 1 to {AUDIT_PAGE:,}")
     after = query.get("after", [""])[-1]
     if not _ID.fullmatch(after):
         raise ValueError("after is not the id of a record")
-    return after or None, int(limit)
+    newest = query.get("newest", ["false"])[-1]
+    if newest not in ("true", "false"):
+        raise ValueError("newest must be true or false")
+    return Asked(after or None, int(limit), newest == "true")

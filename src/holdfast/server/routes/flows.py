@@ -13,7 +13,7 @@ from msgspec import Meta, Struct, json
 from holdfast._async.flows.explaining import explain_message
 from holdfast._async.flows.job_status import job_status, job_steps, retry
 from holdfast._async.flows.rating import queues_activity
-from holdfast._async.flows.scheduling import put_now, schedule_statuses, set_paused
+from holdfast._async.flows.scheduling import page_of_statuses, put_now, set_paused
 from holdfast._async.flows.working.cancelling import cancel
 from holdfast.log_rates import Activity
 from holdfast.results import Explanation, JobStatus, JobStep
@@ -34,6 +34,9 @@ _encode = json.Encoder(enc_hook=repr).encode
 
 QUEUES_MOST: Final = 20
 """Of so many queues the activity is asked for at once: their events are read for it."""
+
+SCHEDULES_MOST: Final = 1_000
+"""So many schedules are told at once."""
 
 
 class NoBody(Struct, frozen=True, forbid_unknown_fields=True):
@@ -109,8 +112,11 @@ async def retry_job(store: AsyncStore, names: Names, _: NoBody) -> Retried:
 
 
 async def list_schedules(store: AsyncStore, names: Names, _: NoBody) -> list[ScheduleStatus]:
-    """The schedules, with their last and next runs."""
-    return await schedule_statuses(store, names.get("prefix", ""))
+    """The schedules by name, with their last and next runs; behind the name `after`, `limit` of them at most."""
+    limit = names.get("limit", str(SCHEDULES_MOST))
+    if not limit.isascii() or not limit.isdecimal() or not 1 <= int(limit[:9]) <= SCHEDULES_MOST:
+        raise ValueError(f"limit must be a number from 1 to {SCHEDULES_MOST:,}")
+    return await page_of_statuses(store, names.get("prefix", ""), names.get("after"), int(limit))
 
 
 async def pause_schedule(store: AsyncStore, names: Names, body: Reason) -> NoBody:
@@ -148,7 +154,7 @@ FLOWS: Final = (
     FlowSpec("POST", f"{JOB}/cancel", cancel_job, Cancelled, Force),
     FlowSpec("POST", f"{JOB}/retry", retry_job, Retried),
     FlowSpec("POST", f"{PREFIX}/activity", look_at_activity, Activity, Recently),
-    FlowSpec("GET", SCHEDULES, list_schedules, list[ScheduleStatus], query=("prefix",)),
+    FlowSpec("GET", SCHEDULES, list_schedules, list[ScheduleStatus], query=("prefix", "after", "limit")),
     FlowSpec("POST", f"{SCHEDULES}/{{name}}/pause", pause_schedule, NoBody, Reason),
     FlowSpec("POST", f"{SCHEDULES}/{{name}}/resume", resume_schedule, NoBody),
     FlowSpec("POST", f"{SCHEDULES}/{{name}}/run", run_schedule, Run),

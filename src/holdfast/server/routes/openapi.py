@@ -121,11 +121,12 @@ def _flow(spec: FlowSpec, schemas: _Schemas) -> Json:
 
 
 def _audit(schemas: _Schemas) -> Json:
-    operation = _operation("Acts of administrators, oldest first.", AuditPage, schemas)
+    operation = _operation("Acts of administrators.", AuditPage, schemas)
     record_id = {"type": "string", "pattern": "^[0-9a-f-]{0,36}$"}
     operation["parameters"] = [
         {"name": "after", "in": "query", "description": "The id of the last record seen.", "schema": record_id},
         {"name": "limit", "in": "query", "schema": {"type": "integer", "minimum": 1, "maximum": AUDIT_PAGE}},
+        {"name": "newest", "in": "query", "description": "Whether the newest come first.", "schema": {"type": "boolean"}},
     ]
     return operation
 

@@ -6,20 +6,26 @@ from typing import Final
 from msgspec import json
 
 from holdfast.codec import check_duration
-from holdfast.commands.topics import check_topic, worker_topic
+from holdfast.commands.topics import check_topic, dict_topic, watch_topic, worker_topic
 from holdfast.server.asgi import JSON_TYPE, Receive, Scope, Send, answer, answer_in_pieces
 from holdfast.server.auth.callers import Caller, caller_of, may_know, may_know_one_of, who_asks
-from holdfast.server.auth.permissions import SERVER, Need, about
+from holdfast.server.auth.permissions import AUDIT, SERVER, Need, about
 from holdfast.server.load.body_budget import PIECE, Budget
 from holdfast.server.long_answers import encode, encode_long
 from holdfast.server.long_requests import Lasting
 from holdfast.server.namespaces.admission import Tenants
+from holdfast.server.namespaces.names import AUDIT as AUDIT_DICT
+from holdfast.server.namespaces.names import Namespace
 from holdfast.server.request_bodies import Bodies
 from holdfast.server.topic_waits import Topics
 from holdfast.stores.http.protocol import WAIT_MAX_S, Asked, Heard, Waited, WaitFor
 
 TOPICS_MAX: Final = 10_000
 WORKERS: Final = worker_topic("")
+AUDIT_WATCH: Final = watch_topic("audit")
+"""Something was written into the audit, whose own topic no caller may name."""
+
+_AUDIT_INSIDE: Final = watch_topic(dict_topic(AUDIT_DICT))
 
 _decode: Callable[[bytes], WaitFor] = json.Decoder(WaitFor).decode
 
@@ -43,7 +49,7 @@ class WaitRoute:
             for each in piece:
                 check_topic(each.topic)
                 if may_wait(caller, each.topic):
-                    topics.append(Asked(caller.namespace.topic_inside(each.topic), each.mark))
+                    topics.append(Asked(inside(caller.namespace, each.topic), each.mark))
                 else:
                     refused.add(each.topic)
         # One topic that is refused must not keep the caller from the others, and they must hear of it now.
@@ -52,7 +58,7 @@ class WaitRoute:
         await caller.stay()
         theirs: list[Heard] = []
         async for part in self._budget.in_pieces(who_asks(caller), heard):
-            theirs += [Heard(caller.namespace.topic_outside(each.topic), each.mark, each.count) for each in part]
+            theirs += [Heard(outside(caller.namespace, each.topic), each.mark, each.count) for each in part]
         waited = Waited(theirs, sorted(refused))
         if len(asked.topics) <= PIECE:
             await answer(scope, send, 200, encode(waited), JSON_TYPE)
@@ -67,12 +73,24 @@ def may_wait(caller: Caller, topic: str) -> bool:
     """
     if topic.startswith(WORKERS):
         return caller.may_somewhere("queue", "claim")
+    if topic == AUDIT_WATCH:
+        return caller.sees_all and may_know(caller, AUDIT)
     subject = about(topic)
     if subject is None:
         return may_know(caller, SERVER)
     if subject.name is not None:
         return may_know(caller, Need(subject.kind, subject.name, "read"))
     return may_know_one_of(caller, subject.kind, subject.text)
+
+
+def inside(namespace: Namespace, topic: str) -> str:
+    """The topic in the store."""
+    return _AUDIT_INSIDE if topic == AUDIT_WATCH else namespace.topic_inside(topic)
+
+
+def outside(namespace: Namespace, topic: str) -> str:
+    """The topic as the caller knows it."""
+    return AUDIT_WATCH if topic == _AUDIT_INSIDE else namespace.topic_outside(topic)
 
 
 def check_wait(asked: WaitFor) -> None:

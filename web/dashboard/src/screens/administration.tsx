@@ -3,11 +3,10 @@
 import { useState } from "preact/hooks";
 
 import type { wire } from "../../../client/src/index.ts";
-import { Badge, Facts, Failure, Id, Since, Table, Tile, short } from "../parts.tsx";
+import { Badge, Facts, Failure, Id, Pages, Since, Table, Tile, short } from "../parts.tsx";
+import { PAGE } from "../queue_counts.ts";
 import { useAbout, useClient, useLoaded, useMay } from "../state.ts";
 import { SURVIVES } from "./overview.tsx";
-
-const RECORDS = 100;
 
 export function Tokens() {
   const client = useClient();
@@ -35,8 +34,8 @@ export function Tokens() {
 
 export function Audit() {
   const client = useClient();
-  const [after, setAfter] = useState("");
-  const { data, error } = useLoaded(() => client.get<wire.AuditPage>(`/v1/audit?limit=${RECORDS}${after && `&after=${after}`}`), `audit ${after}`);
+  const [after, setAfter] = useState<string | null>(null);
+  const { data, error } = useLoaded(() => client.get<wire.AuditPage>(`/v1/audit?newest=true&limit=${PAGE}&after=${after ?? ""}`), `audit ${after}`, ["watch:audit"]);
   const rows = (data?.records ?? []).map((record) => [
     new Date(record.at * 1000).toLocaleString(),
     record.who,
@@ -49,10 +48,10 @@ export function Audit() {
   return (
     <>
       <h1>Audit</h1>
-      <p class="quiet">Every administrative act, with who did it; the oldest first, for 90 days.</p>
+      <p class="quiet">Every administrative act, with who did it; the newest first, for 90 days.</p>
       <Failure error={error} />
       {data && <Table heads={["at", "who", "act", "what", "facts", "from", "namespace"]} rows={rows} empty="No acts of administrators." />}
-      {data?.more && <button type="button" onClick={() => setAfter(data.after ?? "")}>Next page</button>}
+      <Pages after={after} next={data?.more && data.after} go={setAfter} />
     </>
   );
 }

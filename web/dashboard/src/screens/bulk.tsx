@@ -16,17 +16,18 @@ interface Bulk {
   target: "ready" | "gone";
 }
 
-/** Move one page after another; `told` hears how many went so far, and says whether to go on. */
-async function moveAll(client: Holdfast, { queue, state, which, target }: Bulk, told: (total: number) => boolean): Promise<void> {
+/** Move one page after another until `isOver`; `told` hears how many went so far. */
+async function moveAll(client: Holdfast, { queue, state, which, target }: Bulk, told: (total: number) => void, isOver: () => boolean): Promise<void> {
   let total = 0;
-  for (let after: unknown[] | null | undefined = null; after !== undefined; ) {
-    const page: wire.Browsed = await client.queue(queue).browse(state, { which, after: after as never, limit: AT_ONCE });
-    if (!page.messages.length) return;
+  let after: wire.Browsed["after"] = null;
+  do {
+    const page: wire.Browsed = await client.queue(queue).browse(state, { which, after, limit: AT_ONCE });
     const ids = page.messages.map((message) => message.id);
-    total += (await client.execute("Move", { queue, to: target, ids, state })).ids.length;
-    if (!told(total)) return;
-    after = (page.after as unknown[] | null) ?? undefined;
-  }
+    // None of a page may match, and some of the next.
+    if (ids.length && !isOver()) total += (await client.execute("Move", { queue, to: target, ids, state })).ids.length;
+    told(total);
+    after = page.after ?? null;
+  } while (after !== null && !isOver());
 }
 
 interface BulkActsProps {
@@ -43,17 +44,20 @@ export function BulkActs({ name, state, which, done, what }: BulkActsProps) {
   const [moved, setMoved] = useState<number>();
   const isStopped = useRef(false);
   if (!useMay()("queue", name, "manage")) return null;
-  const all = (target: "ready" | "gone") => {
+  const all = async (target: "ready" | "gone") => {
     isStopped.current = false;
-    return moveAll(client, { queue: name, state, which, target }, (total) => (setMoved(total), !isStopped.current));
+    try {
+      await moveAll(client, { queue: name, state, which, target }, setMoved, () => isStopped.current);
+    } finally {
+      setMoved(undefined);
+    }
   };
-  const finished = () => (setMoved(undefined), done());
   const matches = Object.values(which).some((value) => value != null) ? "all that match" : "all";
   const [label, of] = what ? ["", what] : [` ${matches}`, `${matches} ${state} messages`];
   return (
     <span class="acts">
-      {state === "dead" && <Act label={`Redrive${label}`} act={() => all("ready")} done={finished} confirm={`Give ${of} of ${name} another chance?`} />}
-      <Act label={`Remove${label}`} danger act={() => all("gone")} done={finished} confirm={`Remove ${of} of ${name}? They cannot be brought back.`} />
+      {state === "dead" && <Act label={`Redrive${label}`} act={() => all("ready")} done={done} confirm={`Give ${of} of ${name} another chance?`} />}
+      <Act label={`Remove${label}`} danger act={() => all("gone")} done={done} confirm={`Remove ${of} of ${name}? They cannot be brought back.`} />
       {moved !== undefined && <span role="status">{moved.toLocaleString("en")} so far <button type="button" onClick={() => (isStopped.current = true)}>Stop</button></span>}
     </span>
   );

@@ -3,7 +3,7 @@
 import { useState } from "preact/hooks";
 
 import { type Key, encodeKey } from "../../../client/src/index.ts";
-import { Act, Badge, Failure, Fields, Table, Token, short } from "../parts.tsx";
+import { Act, Badge, Failure, Fields, Pages, Table, Token, short } from "../parts.tsx";
 import { PAGE } from "../queue_counts.ts";
 import { to, useClient, useLoaded, useMay } from "../state.ts";
 
@@ -22,7 +22,7 @@ export function Dicts() {
       <Fields button="Search" onSubmit={(fields) => (setAfter(null), setPrefix(fields["prefix"] ?? ""))}><label>Name begins with <input name="prefix" data-search /></label></Fields>
       <Failure error={error} />
       {data && <Table heads={["dict", "kind"]} rows={rows} empty="No dicts." />}
-      {data?.more && <button type="button" onClick={() => setAfter(data.settings.at(-1)!.name)}>Next page</button>}
+      <Pages after={after} next={data?.more && data.settings.at(-1)!.name} go={setAfter} />
     </>
   );
 }
@@ -45,15 +45,15 @@ export function DictScreen({ name }: { name: string }) {
   const client = useClient();
   const dict = client.dict(name);
   const [prefix, setPrefix] = useState("");
-  const [after, setAfter] = useState<Key>();
+  const [after, setAfter] = useState<{ key: Key } | null>(null);
   const [edited, setEdited] = useState<Edit>();
   const mayWrite = useMay()("dict", name, "write");
   const { data, error, reload } = useLoaded(
-    () => dict.entries({ limit: PAGE, ...(prefix ? { prefix } : {}), ...(after === undefined ? {} : { after }) }),
+    () => dict.page({ limit: PAGE, ...(prefix ? { prefix } : {}), ...(after && { after: after.key }) }),
     JSON.stringify([name, prefix, after]),
     [`watch:dict:${name}`],
   );
-  const rows = (data ?? []).map((entry) => [
+  const rows = (data?.entries ?? []).map((entry) => [
     <code>{encodeKey(entry.key)}</code>,
     <code>{short(entry.value)}</code>,
     <Token token={entry.revision} />,
@@ -70,10 +70,10 @@ export function DictScreen({ name }: { name: string }) {
     <>
       <h1>Dict {name}</h1>
       <Failure error={error} />
-      <Fields button="Search" onSubmit={(fields) => (setAfter(undefined), setPrefix(fields["prefix"] ?? ""))}><label>Key begins with <input name="prefix" data-search /></label></Fields>
+      <Fields button="Search" onSubmit={(fields) => (setAfter(null), setPrefix(fields["prefix"] ?? ""))}><label>Key begins with <input name="prefix" data-search /></label></Fields>
       {mayWrite && <button type="button" onClick={() => setEdited({ key: undefined, revision: 0, value: "null" })}>New entry</button>}
       {data && <Table heads={["key", "value", "revision", ...(mayWrite ? ["actions"] : [])]} rows={rows} empty="No entries." />}
-      {data?.length === PAGE && <button type="button" onClick={() => setAfter(data.at(-1)!.key)}>Next page</button>}
+      <Pages after={after} next={data?.more && { key: data.entries.at(-1)!.key }} go={setAfter} />
       {edited && <Editor edited={edited} change={setEdited} save={(key, value) => dict.compareAndSet(key, edited.revision, value)} done={() => (setEdited(undefined), reload())} />}
     </>
   );

@@ -61,7 +61,7 @@ export function Events({ topic }: { topic: string | undefined }) {
     <>
       <h1>Live events</h1>
       <Fields button="Follow" onSubmit={(fields) => (location.hash = to("events", fields["topic"] ?? ""))}>
-        <label>Topic, as in queue:NAME, dict:NAME or lease::["lock","NAME"] <input name="topic" required value={topic ?? ""} data-search /></label>
+        <label>Topic, as in queue:NAME, dict:NAME or lease::["lock","NAME"] <input name="topic" required key={topic} defaultValue={topic ?? ""} data-search /></label>
       </Fields>
       {error && <p class="note" role="alert">{error}</p>}
       {!topic && <Topics />}

@@ -3,7 +3,7 @@
 import { useState } from "preact/hooks";
 
 import { decodeKey, encodeKey, type wire } from "../../../client/src/index.ts";
-import { Act, Ago, Badge, Failure, Fields, Table, Token } from "../parts.tsx";
+import { Act, Ago, Badge, Failure, Fields, Pages, Table, Token } from "../parts.tsx";
 import { PAGE } from "../queue_counts.ts";
 import { useClient, useLoaded, useMay } from "../state.ts";
 
@@ -68,11 +68,7 @@ export function Locks() {
       </Fields>
       <Failure error={error} />
       {data && <Table heads={["kind", "name", "holder", "token", "since", "ends", "taken", "waiters", "actions"]} rows={rows} empty="Nothing is held." />}
-      <div class="row">
-        {after !== null && <button type="button" onClick={() => setAfter(null)}>First page</button>}
-        {data?.after && <button type="button" onClick={() => setAfter(data.after!)}>Next page</button>}
-        <button type="button" onClick={reload}>Refresh</button>
-      </div>
+      <Pages after={after} next={data?.after} go={setAfter}><button type="button" onClick={reload}>Refresh</button></Pages>
     </>
   );
 }

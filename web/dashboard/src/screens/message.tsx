@@ -78,18 +78,23 @@ function JobActs(props: { queue: string; id: string; state: string; isThere: boo
   const may = useMay();
   const maySend = may("queue", props.queue, "signal");
   if (!props.isThere) return null;
+  const cancel = async () => ((await job.cancel()) === "requested" ? "Its worker is asked to end it." : undefined);
+  const send = async (fields: Record<string, string>) => {
+    await job.send(fields["name"] ?? "", JSON.parse(fields["payload"] || "null"));
+    props.done();
+  };
   const signal = props.waitsFor?.match(/signal '?([^' ]+)/)?.[1];
   return (
     <>
       {may("queue", props.queue, "manage") && (
         <div class="row">
           {props.state === "dead" && <Act label="Redrive" act={() => client.queue(props.queue).redrive([props.id])} done={props.done} />}
-          {props.state !== "done" && <Act label="Cancel" danger act={() => job.cancel()} done={props.done} confirm={`Cancel ${props.id}? It is removed if it waits; if it runs, its worker is asked to end it.`} />}
+          {props.state !== "done" && <Act label="Cancel" danger act={cancel} done={props.done} confirm={`Cancel ${props.id}? It is removed if it waits; if it runs, its worker is asked to end it.`} />}
         </div>
       )}
       {props.waitsFor && maySend && (
-        <Fields button="Send signal" onSubmit={(fields) => void job.send(fields["name"] ?? "", JSON.parse(fields["payload"] || "null")).then(props.done)}>
-          <label>Signal <input name="name" required value={signal ?? ""} /></label>
+        <Fields button="Send signal" onSubmit={send}>
+          <label>Signal <input name="name" required key={signal} defaultValue={signal ?? ""} /></label>
           <label>Payload as JSON <input name="payload" /></label>
         </Fields>
       )}

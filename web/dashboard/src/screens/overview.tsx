@@ -9,7 +9,7 @@ import { Failure, Table, Tile, age, perMinute, percent } from "../parts.tsx";
 import { PAGE, type QueueRow, type Sums, readAllQueues, sampled, sumsOf, topicsOf } from "../queue_counts.ts";
 import { to, useAbout, useClient, useLoaded } from "../state.ts";
 import { Attention } from "./attention.tsx";
-import { WORKERS, readWorkers } from "./workers.tsx";
+import { WORKERS, WORKERS_MOST, readWorkers } from "./workers.tsx";
 
 export const SURVIVES = { power: "a loss of power", process: "the death of every process", nothing: "no restart" };
 
@@ -60,7 +60,7 @@ export function Overview() {
         <Tile name="failures" value={rates ? percent(rates.failedShare) : "…"} kind={rates?.failedShare ? "bad" : undefined}>of what ended</Tile>
         <Tile name="dead letters" value={sums.dead} kind={sums.dead ? "bad" : undefined} href={to("dead")}>{sums.dead ? "by error" : "none"}</Tile>
         <Tile name="delayed" value={sums.delayed}>not due yet</Tile>
-        <Tile name="workers" value={workers.length} kind={workers.length ? undefined : "warn"} href={to("workers")}>alive</Tile>
+        <Tile name="workers" value={workers.length < WORKERS_MOST ? workers.length : `${WORKERS_MOST}+`} kind={workers.length ? undefined : "warn"} href={to("workers")}>alive</Tile>
       </div>
       <div class="charts">
         {course && <ActivityCharts course={course} of={of} />}

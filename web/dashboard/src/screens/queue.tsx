@@ -4,7 +4,7 @@ import { useState } from "preact/hooks";
 
 import type { wire } from "../../../client/src/index.ts";
 import { ActivityCharts, useActivity } from "../activity.tsx";
-import { Act, Ago, Badge, Facts, Failure, Fields, Id, Table, Tabs, Tile, When, age, perMinute, percent, short } from "../parts.tsx";
+import { Act, Ago, Badge, Facts, Failure, Fields, Id, Pages, Table, Tabs, Tile, When, age, perMinute, percent, short } from "../parts.tsx";
 import { PAGE } from "../queue_counts.ts";
 import { to, useClient, useLoaded, useMay } from "../state.ts";
 import { BulkActs } from "./bulk.tsx";
@@ -13,7 +13,7 @@ import { type Worker, queuesOf, readWorkers } from "./workers.tsx";
 const STATES = ["ready", "leased", "dead", "buffered", "done"] as const;
 export type State = (typeof STATES)[number];
 
-export function QueueScreen({ name, part }: { name: string; part: string }) {
+export function QueueScreen({ name, part, group }: { name: string; part: string; group: string | undefined }) {
   const client = useClient();
   const { data, error, reload } = useLoaded(
     async () => {
@@ -32,7 +32,7 @@ export function QueueScreen({ name, part }: { name: string; part: string }) {
     return stats && (state === "ready" ? (stats.ready ?? 0) + (stats.delayed ?? 0) : ((stats[state as keyof wire.Stats] as number | undefined) ?? 0));
   };
   const tabs = [
-    ...STATES.map((state) => ({ name: state as string, href: to("queues", name, state), count: count(state) })),
+    ...STATES.map((state) => ({ name: state as string, href: to("queues", name, state, ...ofGroup(group)), count: group === undefined ? count(state) : undefined })),
     ...(data?.settings?.policy?.groups ? [{ name: "groups", href: to("queues", name, "groups") }] : []),
     { name: "activity", href: to("queues", name, "activity") },
     { name: "settings", href: to("queues", name, "settings") },
@@ -47,16 +47,21 @@ export function QueueScreen({ name, part }: { name: string; part: string }) {
       <Failure error={error} />
       {data && <Standing stats={data.stats} paused={paused} serving={data.serving} />}
       <Tabs label="Parts of the queue" tabs={tabs} current={part} />
-      <Part name={name} part={part} settings={data?.settings} />
+      <Part name={name} part={part} group={group} settings={data?.settings} />
     </>
   );
 }
 
-function Part({ name, part, settings }: { name: string; part: string; settings: wire.Settings | undefined }) {
+/** What leads to the messages of one group; "" is that of messages without one. */
+function ofGroup(group: string | undefined): string[] {
+  return group === undefined ? [] : ["group", group];
+}
+
+function Part({ name, part, group, settings }: { name: string; part: string; group: string | undefined; settings: wire.Settings | undefined }) {
   if (part === "groups") return <Groups name={name} />;
   if (part === "activity") return <ActivityPart name={name} />;
   if (part === "settings") return <Settings settings={settings} />;
-  return <Messages key={part} name={name} state={part as State} />;
+  return <Messages key={`${part} ${group}`} name={name} state={part as State} group={group} />;
 }
 
 /** In one line: what waits for how long, and who serves it. */
@@ -103,13 +108,13 @@ function QueueActs({ name, paused, done }: { name: string; paused: boolean; done
   );
 }
 
-function Messages({ name, state }: { name: string; state: State }) {
+function Messages({ name, state, group }: { name: string; state: State; group: string | undefined }) {
   const client = useClient();
   const queue = client.queue(name);
-  const [which, setWhich] = useState<wire.Filter>({});
-  const [after, setAfter] = useState<unknown[] | null>(null);
+  const [which, setWhich] = useState<wire.Filter>(group === undefined ? {} : { group });
+  const [after, setAfter] = useState<wire.Browsed["after"]>(null);
   const { data, error, reload } = useLoaded(
-    () => queue.browse(state, { which, after: after as never, limit: PAGE }),
+    () => queue.browse(state, { which, after: after ?? null, limit: PAGE }),
     JSON.stringify([name, state, which, after]),
     [`watch:queue:${name}`],
   );
@@ -120,38 +125,44 @@ function Messages({ name, state }: { name: string; state: State }) {
     setAfter(null);
     setWhich({
       label: text("label"),
-      group: text("group"),
+      group: group ?? text("group"),
+      error_class: text("class"),
       error_contains: text("error"),
       value_contains: text("value"),
-      older_than_s: Number(fields["age"]) || null,
+      older_than_s: Number(fields["older"]) || null,
+      newer_than_s: Number(fields["newer"]) || null,
       key_prefix: prefix && JSON.stringify(prefix).slice(0, -1),
     });
   };
   const done = () => (setAfter(null), reload());
   return (
     <>
+      {group !== undefined && <p>Of {group === "" ? "messages without a group" : <>group <b>{group}</b></>} alone. <a href={to("queues", name, state)}>Show all groups</a></p>}
       <Fields button="Search" onSubmit={search}>
         <label>Text in the value <input name="value" data-search /></label>
         <label>Key begins with <input name="key" /></label>
-        <label>Group <input name="group" /></label>
+        {group === undefined && <label>Group <input name="group" /></label>}
         <label>Label <input name="label" /></label>
+        <label>Error class <input name="class" key={which.error_class} defaultValue={which.error_class ?? ""} /></label>
         <label>Error contains <input name="error" /></label>
-        <label>Older than <select name="age">{AGES.map(([said, seconds]) => <option value={seconds}>{said}</option>)}</select></label>
+        <Ages label="Older than" name="older" />
+        <Ages label="Newer than" name="newer" />
         <label>Or go to id <input name="id" /></label>
       </Fields>
       <Failure error={error} />
-      {state === "dead" && data && <ByError messages={data.messages} onError={(error_class) => (setAfter(null), setWhich({ error_class }))} />}
+      {state === "dead" && data && <ByError messages={data.messages} onError={(error_class) => (setAfter(null), setWhich({ ...(group !== undefined && { group }), error_class }))} />}
       {state !== "leased" && state !== "buffered" && data && data.messages.length > 0 && <div class="row"><BulkActs name={name} state={state} which={which} done={done} /></div>}
-      {data && <MessageTable name={name} state={state} messages={data.messages} done={done} />}
-      <div class="row">
-        {after !== null && <button type="button" onClick={() => setAfter(null)}>First page</button>}
-        {data?.after && <button type="button" onClick={() => setAfter(data.after as unknown[])}>Next page</button>}
-      </div>
+      {data && <MessageTable name={name} state={state} messages={data.messages} empty={data.after ? "None of those that were looked at matches: see the next page." : `No ${state} messages that match.`} done={done} />}
+      <Pages after={after} next={data?.after} go={setAfter} />
     </>
   );
 }
 
 const AGES = [["any age", 0], ["a minute", 60], ["ten minutes", 600], ["an hour", 3_600], ["a day", 86_400]] as const;
+
+function Ages({ label, name }: { label: string; name: string }) {
+  return <label>{label} <select name={name}>{AGES.map(([said, seconds]) => <option value={seconds}>{said}</option>)}</select></label>;
+}
 
 /** An error up to its first colon, which is the class of an exception; the server searches for the same. */
 export function errorClass(message: wire.Message): string {
@@ -169,7 +180,7 @@ function ByError({ messages, onError }: { messages: wire.Message[]; onError: (er
   return <><h2>By error, on this page</h2><Table heads={["error", "letters", "for instance"]} rows={rows} empty="" /></>;
 }
 
-function MessageTable(props: { name: string; state: State; messages: wire.Message[]; done: () => void }) {
+function MessageTable(props: { name: string; state: State; messages: wire.Message[]; empty: string; done: () => void }) {
   const client = useClient();
   const mayManage = useMay()("queue", props.name, "manage");
   const move = (id: string, target: "ready" | "gone") => client.execute("Move", { queue: props.name, to: target, ids: [id], state: props.state });
@@ -191,20 +202,21 @@ function MessageTable(props: { name: string; state: State; messages: wire.Messag
       : []),
   ]);
   const heads = ["id", "key", "group", "attempts", "put", props.state === "leased" ? "holder" : "last error", "value", ...(mayManage ? ["actions"] : [])];
-  return <Table heads={heads} rows={rows} empty={`No ${props.state} messages that match.`} />;
+  return <Table heads={heads} rows={rows} empty={props.empty} />;
 }
 
 function Groups({ name }: { name: string }) {
   const client = useClient();
   const [prefix, setPrefix] = useState("");
+  const [after, setAfter] = useState<string | null>(null);
   const mayManage = useMay()("queue", name, "manage");
-  const { data, error, reload } = useLoaded(() => client.execute("Groups", { queue: name, prefix, limit: PAGE }), `${name} ${prefix}`, [`watch:queue:${name}`]);
+  const { data, error, reload } = useLoaded(() => client.execute("Groups", { queue: name, prefix, after, limit: PAGE }), JSON.stringify([name, prefix, after]), [`watch:queue:${name}`]);
   const set = (group: string, change: object) => client.execute("Configure", { kind: "queue", name, group, ...change });
   const rows = (data?.lanes ?? []).map((lane) => {
     const group = lane.name;
     const isPaused = lane.own?.paused ?? false;
     return [
-      group === "" ? <span class="quiet">without a group</span> : group,
+      <a href={to("queues", name, "ready", ...ofGroup(group))}>{group === "" ? "without a group" : group}</a>,
       lane.open ? <Badge kind="good">open</Badge> : isPaused ? <Badge kind="warn">paused</Badge> : <Badge>full, or waits</Badge>,
       lane.live ?? 0,
       lane.own?.limit ?? "",
@@ -215,10 +227,10 @@ function Groups({ name }: { name: string }) {
   });
   return (
     <>
-      <Fields button="Search" onSubmit={(fields) => setPrefix(fields["prefix"] ?? "")}><label>Group begins with <input name="prefix" data-search /></label></Fields>
+      <Fields button="Search" onSubmit={(fields) => (setAfter(null), setPrefix(fields["prefix"] ?? ""))}><label>Group begins with <input name="prefix" data-search /></label></Fields>
       <Failure error={error} />
       {data && <Table heads={["group", "state", "in work", "own limit", "own weight", "opens at", ...(mayManage ? ["actions"] : [])]} rows={rows} empty="No group has messages or settings." />}
-      {data?.more && <p class="quiet">There are more: search for the beginning of a name.</p>}
+      <Pages after={after} next={data?.more && data.lanes.at(-1)!.name} go={setAfter} />
     </>
   );
 }

@@ -2,7 +2,7 @@
 
 import { useState } from "preact/hooks";
 
-import { Badge, Failure, Fields, Table, age } from "../parts.tsx";
+import { Badge, Failure, Fields, Pages, Table, age } from "../parts.tsx";
 import { readQueues, topicsOf } from "../queue_counts.ts";
 import { to, useClient, useLoaded } from "../state.ts";
 
@@ -33,10 +33,7 @@ export function Queues() {
         <label>Name begins with <input name="prefix" data-search /></label>
       </Fields>
       {data && <Table heads={["queue", "ready", "delayed", "in work", "buffered", "dead", "oldest ready", "settings"]} rows={rows} empty="No queues." />}
-      <div class="row">
-        {after !== null && <button type="button" onClick={() => setAfter(null)}>First page</button>}
-        {data?.more && <button type="button" onClick={() => setAfter(data.rows.at(-1)!.settings.name)}>Next page</button>}
-      </div>
+      <Pages after={after} next={data?.more && data.rows.at(-1)!.settings.name} go={setAfter} />
     </>
   );
 }

@@ -2,12 +2,13 @@
 
 import { useState } from "preact/hooks";
 
-import type { Key } from "../../../client/src/index.ts";
-import { Badge, Failure, Fields, Id, Table } from "../parts.tsx";
+import type { Holdfast, Key } from "../../../client/src/index.ts";
+import { Badge, Failure, Fields, Id, Pages, Table } from "../parts.tsx";
 import { to, useClient, useLoaded } from "../state.ts";
 
 const STEPS = "-steps";
 const ROWS = 200;
+const DICTS = 200;
 
 interface Head {
   version?: unknown;
@@ -20,17 +21,23 @@ function isHead(key: Key): key is readonly [string] | string {
   return typeof key === "string" || (Array.isArray(key) && key.length === 1);
 }
 
+/** Queues of durable jobs, as far as a page of dicts goes; others can be asked for by name. */
+async function readQueuesOfSteps(client: Holdfast): Promise<string[]> {
+  const { settings } = await client.execute("Names", { kind: "dict", limit: DICTS });
+  return settings.map(({ name }) => name).filter((name) => name.endsWith(STEPS)).map((name) => name.slice(0, -STEPS.length));
+}
+
 export function Runs({ queue }: { queue: string | undefined }) {
   const client = useClient();
-  const [after, setAfter] = useState<Key>();
-  const queues = useLoaded(async () => (await client.execute("Names", { kind: "dict", limit: 200 })).settings.map(({ name }) => name).filter((name) => name.endsWith(STEPS)), "dicts of steps");
-  const chosen = queue ?? queues.data?.[0]?.slice(0, -STEPS.length);
+  const [after, setAfter] = useState<{ key: Key } | null>(null);
+  const queues = useLoaded(() => readQueuesOfSteps(client), "dicts of steps");
+  const chosen = queue ?? queues.data?.[0];
   const { data, error } = useLoaded(
-    async () => (chosen ? client.dict<Head>(`${chosen}${STEPS}`).entries({ limit: ROWS, ...(after === undefined ? {} : { after }) }) : []),
+    async () => (chosen ? client.dict<Head>(`${chosen}${STEPS}`).page({ limit: ROWS, ...(after && { after: after.key }) }) : undefined),
     JSON.stringify([chosen, after]),
     chosen ? [`watch:dict:${chosen}${STEPS}`] : [],
   );
-  const rows = (data ?? []).filter(({ key }) => isHead(key)).map(({ key, value }) => {
+  const rows = (data?.entries ?? []).filter(({ key }) => isHead(key)).map(({ key, value }) => {
     const id = typeof key === "string" ? key : String((key as readonly Key[])[0]);
     return [
       <a href={to("message", chosen!, id)}><Id id={id} /></a>,
@@ -46,11 +53,12 @@ export function Runs({ queue }: { queue: string | undefined }) {
       <Failure error={queues.error ?? error} />
       {queues.data && queues.data.length > 0 && (
         <Fields button="Show" onSubmit={(fields) => (location.hash = to("runs", fields["queue"] ?? ""))}>
-          <label>Queue <select name="queue" value={chosen ?? ""}>{queues.data.map((name) => <option>{name.slice(0, -STEPS.length)}</option>)}</select></label>
+          <label>Queue <input name="queue" list="queues" required defaultValue={chosen ?? ""} data-search /></label>
+          <datalist id="queues">{queues.data.map((name) => <option value={name} />)}</datalist>
         </Fields>
       )}
-      {(data || queues.data) && <Table heads={["job", "version", "waits for", ""]} rows={rows} empty="No durable job has recorded steps." />}
-      {data?.length === ROWS && <button type="button" onClick={() => setAfter(data.at(-1)!.key)}>Next page</button>}
+      {(data || queues.data) && <Table heads={["job", "version", "waits for", ""]} rows={rows} empty={data?.more ? "Only steps are on this page: see the next." : "No durable job has recorded steps."} />}
+      <Pages after={after} next={data?.more && { key: data.entries.at(-1)!.key }} go={setAfter} />
     </>
   );
 }

@@ -1,6 +1,9 @@
 /** Schedules, with their last and next runs. */
 
-import { Act, Badge, Failure, Since, Table } from "../parts.tsx";
+import { useState } from "preact/hooks";
+
+import { Act, Badge, Failure, Fields, Pages, Since, Table } from "../parts.tsx";
+import { PAGE } from "../queue_counts.ts";
 import { to, useClient, useLoaded, useMay } from "../state.ts";
 
 const SCHEDULES = "holdfast-schedules";
@@ -9,7 +12,13 @@ export function Schedules() {
   const client = useClient();
   const may = useMay();
   const mayWrite = may("dict", SCHEDULES, "write");
-  const { data, error, reload } = useLoaded(() => client.schedules(), "schedules", [`watch:dict:${SCHEDULES}`]);
+  const [prefix, setPrefix] = useState("");
+  const [after, setAfter] = useState<string | null>(null);
+  const { data, error, reload } = useLoaded(
+    () => client.schedules(prefix, { limit: PAGE, ...(after === null ? {} : { after }) }),
+    JSON.stringify(["schedules", prefix, after]),
+    [`watch:dict:${SCHEDULES}`],
+  );
   const rows = (data ?? []).map((one) => [
     one.name,
     <code>{one.rule}</code>,
@@ -32,5 +41,14 @@ export function Schedules() {
       : []),
   ]);
   const heads = ["name", "rule", "time zone", "queue", "last run", "next run", "runs", "left out", "state", ...(mayWrite ? ["actions"] : [])];
-  return <><h1>Schedules</h1><p class="quiet">What is put by itself, when it ran last, and when it runs next.</p><Failure error={error} />{data && <Table heads={heads} rows={rows} empty="No schedules." />}</>;
+  return (
+    <>
+      <h1>Schedules</h1>
+      <p class="quiet">What is put by itself, when it ran last, and when it runs next.</p>
+      <Fields button="Search" onSubmit={(fields) => (setAfter(null), setPrefix(fields["prefix"] ?? ""))}><label>Name begins with <input name="prefix" data-search /></label></Fields>
+      <Failure error={error} />
+      {data && <Table heads={heads} rows={rows} empty={prefix ? "No schedules that match." : "No schedules."} />}
+      <Pages after={after} next={data?.length === PAGE && data.at(-1)!.name} go={setAfter} />
+    </>
+  );
 }

@@ -1,12 +1,15 @@
 /** The workers that are alive, and what each is doing. */
 
-import type { Holdfast, wire } from "../../../client/src/index.ts";
-import { Ago, Badge, Failure, Id, Since, Table, short } from "../parts.tsx";
+import { useState } from "preact/hooks";
+
+import type { Holdfast, Key, wire } from "../../../client/src/index.ts";
+import { Ago, Badge, Failure, Id, Pages, Since, Table, short } from "../parts.tsx";
+import { PAGE } from "../queue_counts.ts";
 import { to, useClient, useLoaded } from "../state.ts";
 
 export const WORKERS = "holdfast-workers";
-/** So many workers are shown, and of their jobs so many, of so many queues. */
-const MOST = 200;
+/** So many workers are looked at for all queues; of those on a page, so many jobs of so many queues are. */
+export const WORKERS_MOST = 200;
 const JOBS = 100;
 const QUEUES = 10;
 
@@ -25,7 +28,13 @@ export interface Worker {
 }
 
 export async function readWorkers(client: Holdfast): Promise<Worker[]> {
-  return (await client.dict<Worker>(WORKERS).entries({ limit: MOST })).map((entry) => entry.value);
+  return (await client.dict<Worker>(WORKERS).entries({ limit: WORKERS_MOST })).map((entry) => entry.value);
+}
+
+/** Those of one name: it may have been started again meanwhile. */
+async function readWorker(client: Holdfast, name: string): Promise<Worker | undefined> {
+  const entries = await client.dict<Worker>(WORKERS).entries({ prefix: [name], limit: WORKERS_MOST });
+  return entries.map((entry) => entry.value).toSorted((a, b) => Date.parse(b.started_at) - Date.parse(a.started_at))[0];
 }
 
 export function queuesOf(worker: Worker): string[] {
@@ -46,12 +55,14 @@ function taskOf(job: wire.Message): string {
 
 export function Workers() {
   const client = useClient();
+  const [after, setAfter] = useState<{ key: Key } | null>(null);
   const { data, error } = useLoaded(
     async () => {
-      const workers = await readWorkers(client);
-      return { workers, jobs: Map.groupBy(await readJobs(client, workers), ({ holder }) => holder ?? "") };
+      const { entries, more } = await client.dict<Worker>(WORKERS).page({ limit: PAGE, ...(after && { after: after.key }) });
+      const workers = entries.map((entry) => entry.value);
+      return { workers, next: more ? { key: entries.at(-1)!.key } : null, jobs: Map.groupBy(await readJobs(client, workers), ({ holder }) => holder ?? "") };
     },
-    "workers",
+    JSON.stringify(["workers", after]),
     (found) => [`watch:dict:${WORKERS}`, ...new Set(found.workers.flatMap(queuesOf).slice(0, QUEUES).map((queue) => `watch:queue:${queue}`))],
   );
   const rows = (data?.workers ?? []).map((worker) => [
@@ -68,7 +79,15 @@ export function Workers() {
     worker.health.error ? <span class="bad">{worker.health.error}</span> : "",
   ]);
   const heads = ["worker", "queues", "state", "doing", "seats", "done", "failed", "over their limit", "host, process", "seen", "error"];
-  return <><h1>Workers</h1><p class="quiet">Who is alive, and what each is doing.</p><Failure error={error} />{data && <Table heads={heads} rows={rows} empty="No worker is alive." />}</>;
+  return (
+    <>
+      <h1>Workers</h1>
+      <p class="quiet">Who is alive, and what each is doing.</p>
+      <Failure error={error} />
+      {data && <Table heads={heads} rows={rows} empty="No worker is alive." />}
+      <Pages after={after} next={data?.next} go={setAfter} />
+    </>
+  );
 }
 
 /** The oldest of its jobs, and how many more there are. */
@@ -82,7 +101,7 @@ export function WorkerScreen({ name }: { name: string }) {
   const client = useClient();
   const { data, error } = useLoaded(
     async () => {
-      const worker = (await readWorkers(client)).find((each) => each.name === name);
+      const worker = await readWorker(client, name);
       const jobs = worker ? await readJobs(client, [worker]) : [];
       return { worker, jobs: jobs.filter((message) => message.holder === name) };
     },
