@@ -72,6 +72,34 @@ async def test_puts_vanish_with_the_callers_rollback(connection: sqlite3.Connect
     assert await jobs.get_many(10) == ["before"]
 
 
+GROUPED: dict[str, dict[str, Any]] = {
+    "fair": {"groups": "fair"},
+    "limited": {"groups": "fair", "group_limit": 1},
+    "strict": {"groups": "strict"},
+}
+
+
+@pytest.mark.parametrize("mode", GROUPED)
+async def test_a_put_into_a_group_is_committed_or_vanishes(
+    client: ControlPlaneClient, connection: sqlite3.Connection, jobs: AsyncQueue[Any], mode: str
+) -> None:
+    await jobs.configure(**GROUPED[mode])
+    await jobs.put("old 1", group="old")
+    for end in (connection.rollback, connection.commit):
+        order(connection)
+        await jobs.put_many(["new 1", "new 2"], group="new", connection=connection)
+        await jobs.put("old 2", group="old", connection=connection)
+        assert [one.name for one in await jobs.groups()] == ["old"], "others must not see it before the commit"
+        end()
+        assert await jobs.length() == (1 if end == connection.rollback else 4)
+    claimed = []
+    while claims := await jobs.claim_many(4):
+        claimed.append({claim.value for claim in claims})
+        await jobs.ack(claims)
+    assert claimed == ([{"old 1", "old 2", "new 1", "new 2"}] if mode == "fair" else [{"old 1", "new 1"}, {"old 2", "new 2"}])
+    assert await jobs.groups() == [], "a group without messages is not kept"
+
+
 async def test_the_first_statement_of_a_transaction_may_be_ours(connection: sqlite3.Connection, jobs: AsyncQueue[Any]) -> None:
     await jobs.put("work", connection=connection)
     order(connection)

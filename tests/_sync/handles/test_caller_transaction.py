@@ -71,6 +71,34 @@ def test_puts_vanish_with_the_callers_rollback(connection: sqlite3.Connection, j
     assert jobs.get_many(10) == ["before"]
 
 
+GROUPED: dict[str, dict[str, Any]] = {
+    "fair": {"groups": "fair"},
+    "limited": {"groups": "fair", "group_limit": 1},
+    "strict": {"groups": "strict"},
+}
+
+
+@pytest.mark.parametrize("mode", GROUPED)
+def test_a_put_into_a_group_is_committed_or_vanishes(
+    client: ControlPlaneClient, connection: sqlite3.Connection, jobs: Queue[Any], mode: str
+) -> None:
+    jobs.configure(**GROUPED[mode])
+    jobs.put("old 1", group="old")
+    for end in (connection.rollback, connection.commit):
+        order(connection)
+        jobs.put_many(["new 1", "new 2"], group="new", connection=connection)
+        jobs.put("old 2", group="old", connection=connection)
+        assert [one.name for one in jobs.groups()] == ["old"], "others must not see it before the commit"
+        end()
+        assert jobs.length() == (1 if end == connection.rollback else 4)
+    claimed = []
+    while claims := jobs.claim_many(4):
+        claimed.append({claim.value for claim in claims})
+        jobs.ack(claims)
+    assert claimed == ([{"old 1", "old 2", "new 1", "new 2"}] if mode == "fair" else [{"old 1", "new 1"}, {"old 2", "new 2"}])
+    assert jobs.groups() == [], "a group without messages is not kept"
+
+
 def test_the_first_statement_of_a_transaction_may_be_ours(connection: sqlite3.Connection, jobs: Queue[Any]) -> None:
     jobs.put("work", connection=connection)
     order(connection)

@@ -9,7 +9,7 @@ import pytest
 from psycopg.pq import TransactionStatus
 from psycopg.rows import dict_row
 
-from holdfast import ControlPlaneClient, Dict, Queue, QueueFull, aio
+from holdfast import ControlPlaneClient, Dict, Queue, QueueFull, StoreUnavailable, aio
 from holdfast.commands.topics import queue_topic
 from tests.postgres import own_postgres_url
 from tests.runners import AsyncRunner, waiting_on
@@ -62,6 +62,45 @@ def test_a_put_is_committed_or_vanishes_with_the_callers_row(connection: Connect
         assert jobs.length() == 0, "others must not see it before the commit"
         end()
     assert (jobs.length(), orders(connection)) == (1, 1)
+
+
+@pytest.mark.parametrize("mode", ["fair", "limited", "strict"])
+def test_a_put_into_a_group_is_committed_or_vanishes(connection: Connection, jobs: Queue[Any], mode: str) -> None:
+    jobs.configure(groups="strict") if mode == "strict" else jobs.configure(groups="fair", group_limit=1 if mode == "limited" else None)
+    jobs.put("old 1", group="old")
+    for end, length in ((connection.rollback, 1), (connection.commit, 4)):
+        order(connection)
+        jobs.put_many(["new 1", "new 2"], group="new", connection=connection)
+        jobs.put("old 2", group="old", connection=connection)
+        assert [one.name for one in jobs.groups()] == ["old"], "others must not see it before the commit"
+        end()
+        assert jobs.length() == length
+    claimed = []
+    while claims := jobs.claim_many(4):
+        claimed.append({claim.value for claim in claims})
+        jobs.ack(claims)
+    assert claimed == ([{"old 1", "old 2", "new 1", "new 2"}] if mode == "fair" else [{"old 1", "new 1"}, {"old 2", "new 2"}])
+    assert jobs.groups() == [], "a group without messages is not kept"
+
+
+def test_an_open_put_into_a_group_whose_last_message_is_claimed_holds_up_its_settles_and_no_renewal(
+    postgres_server: str, connection: Connection, jobs: Queue[Any]
+) -> None:
+    jobs.configure(groups="fair", group_limit=2)
+    jobs.put_many([1], group="a")
+    jobs.put_many([2], group="b")
+    first, other = jobs.claim_many(2)
+    jobs.put(3, group="a", connection=connection)
+    jobs.renew(first, lease_s=30.0)
+    jobs.ack(other)
+    with (
+        psycopg.connect(postgres_server, options="-c lock_timeout=50ms") as impatient,
+        pytest.raises(StoreUnavailable, match="lock timeout"),
+    ):
+        first.ack(connection=impatient)
+    connection.commit()
+    jobs.ack(first)
+    assert jobs.get() == 3
 
 
 def test_a_step_is_committed_or_vanishes_as_a_whole(
