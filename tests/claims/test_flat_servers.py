@@ -1,4 +1,4 @@
-"""A claim costs networked stores as much with a thousand groups as with ten: PostgreSQL by the rows it reads, Redis by its own time."""
+"""A claim costs networked stores as much with two thousand groups as with ten: PostgreSQL by the rows it reads, Redis by its own time."""
 
 import re
 from collections.abc import Callable
@@ -19,7 +19,7 @@ from tests.postgres import own_postgres_url
 from tests.servers import own_redis_url
 from tests.testing import broken_lua, broken_sql
 
-FEW, MANY = 10, 1_000
+FEW, MANY = 10, 2_000
 OPEN = 30
 """So many messages of open groups, of which a claim at a time is measured."""
 QUEUES = ("few", "many", "full")

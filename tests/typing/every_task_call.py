@@ -90,7 +90,7 @@ def tasks() -> None:
     assert_type(take.job("id"), Job[str])
     assert_type(app.worker(queues=["default"], concurrency=8), Worker[Never, Any, Any])
     assert_type(Worker.of_orders(app.worker().orders), Worker[Any, Any, Any])
-    assert_type((app.name, app.queue, app.queues, app.client), tuple[str, str, list[str], ControlPlaneClient])
+    assert_type((app.name, app.queue, app.flow_queue, app.queues, app.client), tuple[str, str, str, list[str], ControlPlaneClient])
     assert_type(app.tasks, list[Task[..., Any, Any]])
     assert_type(app.schedule("@daily", post, "ann", text="x").options(tz="Europe/Vienna", name="daily"), TaskSchedule)
     assert_type(app.schedule(Every(hours=6), render, page=3).entry.queue, str)

@@ -19,7 +19,7 @@ def worker_grants(queue: str) -> list[Grant]:
     """What a worker of the queue needs, whatever its options; a dead-letter queue and dicts of its own need scopes of their own."""
     return [
         Grant(f"queue:{queue}:claim,read", "claim, renew and settle jobs, wait for them"),
-        Grant(f"dict:{WORKERS}:write", "show that the worker is alive"),
+        Grant(f"dict:{WORKERS}:read,write", "show that the worker is alive, and notice workers with other functions"),
         Grant(f"dict:{CANCELS}:read,write", "learn that a running job is to be cancelled"),
         Grant(f"dict:{results_of(queue)}:write", "store results (`results=True`)"),
         Grant(f"dict:{errors_of(queue)}:write", "store errors with their tracebacks (`tracebacks=False` does not)"),
