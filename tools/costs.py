@@ -22,8 +22,12 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from tools.sizes import hand_written
 
-FIELDS: Final = ("priority", "max_attempts", "metadata", "expired_to", "start_by", "labels")
-COMMANDS: Final = ("Length", "Look", "Survey", "Count")
+FIELDS: Final = {"priority": 49, "max_attempts": 23, "metadata": 29, "expired_to": 34, "start_by": 30, "labels": 11}
+"""Each with the most files of the engine that may name it: `labels` only travels with a message, as most new fields would."""
+
+COMMANDS: Final = {"Length": 6, "Look": 8, "Survey": 6, "Count": 6}
+"""Each with the most places that it may have."""
+
 OPERATIONS: Final = {"put": "put", "claim": "claim", "settle": "settle|ack"}
 """Each with what its functions, statements and scripts are called."""
 
@@ -32,14 +36,14 @@ ENGINE: Final = ("codec", "commands", "records.py", "stores")
 IN_LANES: Final = re.compile(r"laned_({word})|({word})_ruled|ruled_({word})".replace("{word}", "put|claim|settle"))
 """How files are called that put, claim or settle in queues with groups and limits."""
 
-PLACES: Final = 8
-"""The most that a command may have; a test says so."""
+IMPLEMENTATIONS: Final = {"put": (9, 4), "claim": (9, 6), "settle": (10, 1)}
+"""The most that each operation may have, and the most more for queues with groups and limits.
 
-FILES: Final = 12
-"""The most files of the engine that may name a field which only travels with a message, as labels do; a test says so."""
+Like all ceilings here they are what is counted today: a test says so, and who removes one lowers its ceiling.
+"""
 
 METHODS: Final = 40
-"""The most that a transaction may have; a test says so."""
+"""The most that a transaction may have."""
 
 
 def library(root: Path) -> dict[Path, str]:

@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[2]
 @pytest.mark.parametrize("command", costs.COMMANDS)
 def test_a_command_has_few_places(command: str) -> None:
     found = costs.places(costs.library(ROOT), command)
-    assert 3 < len(found) <= costs.PLACES, found
+    assert 3 < len(found) <= costs.COMMANDS[command], found
 
 
 @pytest.mark.parametrize("operation", costs.OPERATIONS)
@@ -31,8 +31,19 @@ def test_what_queues_with_groups_have_of_their_own_is_counted_apart(operation: s
     assert not {*found} & {*costs.implementations(texts, operation)}
 
 
-def test_a_label_is_known_to_few_files_of_the_engine() -> None:
-    assert 5 < len(costs.in_engine(costs.naming(costs.library(ROOT), "labels"))) <= costs.FILES
+@pytest.mark.parametrize("operation", costs.OPERATIONS)
+def test_an_operation_has_few_implementations(operation: str) -> None:
+    texts = costs.library(ROOT)
+    plain, laned = costs.implementations(texts, operation), costs.in_lanes(texts, operation)
+    most, most_laned = costs.IMPLEMENTATIONS[operation]
+    assert len(plain) <= most, plain
+    assert len(laned) <= most_laned, laned
+
+
+@pytest.mark.parametrize("field", costs.FIELDS)
+def test_a_field_is_known_to_few_files_of_the_engine(field: str) -> None:
+    found = costs.in_engine(costs.naming(costs.library(ROOT), field))
+    assert 5 < len(found) <= costs.FIELDS[field], found
 
 
 def test_a_transaction_has_few_methods() -> None:
