@@ -11,6 +11,11 @@ def shows(page: Page, text: str) -> None:
     until(lambda: text in page.run("document.querySelector('main')?.innerText ?? ''"))
 
 
+def lacks(page: Page, text: str) -> None:
+    """Wait until the page does not show a text."""
+    until(lambda: text not in page.run("document.querySelector('main').innerText"))
+
+
 def press(page: Page, label: str) -> None:
     """Press the button with this label."""
     shows_button = f"[...document.querySelectorAll('button')].findLast(one => one.textContent === {json.encode(label).decode()})"
@@ -19,12 +24,12 @@ def press(page: Page, label: str) -> None:
 
 
 def agree(page: Page, label: str, reason: str = "") -> None:
-    """Press a button, and again in the dialog that asks, for a reason if it wants one."""
+    """Press a button, and the one of the dialog that asks, for a reason if it wants one."""
     press(page, label)
     until(lambda: page.run("document.querySelector('dialog') !== null"))
     if reason:
         page.run(f"document.querySelector('dialog input').value = {json.encode(reason).decode()}")
-    press(page, label)
+    page.run("document.querySelector('dialog [type=submit]').click()")
 
 
 def type_key(page: Page, key: str) -> None:

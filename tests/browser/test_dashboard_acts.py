@@ -8,12 +8,12 @@ from msgspec import json
 
 from holdfast import ControlPlaneClient, Queue, Schedule
 from holdfast.codec import encode_key
-from holdfast.commands import Browse, Leases, Names, Read
+from holdfast.commands import Browse, Leases, Move, Names, Read
 from holdfast.connect import connect
 from holdfast.server.audit import Actor
 from holdfast.server.auth.tokens import create_token
 from holdfast.workers.steps.rows import CANCELS
-from tests.browser.acting import agree, go, press, shows
+from tests.browser.acting import agree, go, lacks, press, shows
 from tests.browser.chromium import Page
 from tests.sentinel_databases import until
 from tests.server.processes import Process
@@ -93,6 +93,18 @@ def test_the_worker_of_a_running_job_is_asked_to_end_it(page: Page, process: Pro
     assert [entry.key for entry in client.store.execute(Read(CANCELS)).entries] == [encode_key(("mail", "leased-1"))]
 
 
+def test_what_a_dialog_asks_is_what_is_done_while_rows_come_and_go(page: Page, process: Process, client: ControlPlaneClient) -> None:
+    page.open(f"{process.url}/#/queues/mail/dead")
+    shows(page, "dead-1")
+    page.run("[...document.querySelectorAll('tr')].find(row => row.innerText.includes('dead-1')).querySelector('.danger').click()")
+    client.store.execute(Move("mail", "gone", ids=["dead-0"], state="dead"))
+    lacks(page, "dead-0")
+    assert "Remove message dead-1?" in page.run("document.querySelector('dialog').innerText")
+    page.run("document.querySelector('dialog [type=submit]').click()")
+    mail = Queue.from_name("mail", client=client)
+    until(lambda: [message.id for message in mail.dead_letters()] == ["dead-2"])
+
+
 OFFER = """(() => {
   const send = window.fetch;
   window.refused = [];
@@ -123,17 +135,17 @@ TRY = """(async () => {
 
 JOBS = "/v1/queues/orders/jobs/order-17"
 ACTS = {
-    "queues/mail": ("first", {"/v1/configure", "/v1/clear", "/v1/move"}),
-    "queues/mail/dead": ("By error", {"/v1/configure", "/v1/clear", "/v1/move"}),
-    "queues/tenants/groups": ("acme", {"/v1/configure", "/v1/clear"}),
-    "message/mail/dead-0": ("Lease timeline", {"/v1/move", "/v1/queues/mail/jobs/dead-0/cancel"}),
-    "message/orders/order-17": ("Send signal", {f"{JOBS}/cancel", f"{JOBS}/signals/approved"}),
-    "dead": ("ValueError", {"/v1/move"}),
-    "schedules": ("nightly", {"/v1/schedules/nightly/pause", "/v1/schedules/nightly/run"}),
-    "dicts/settings": ("New entry", {"/v1/write"}),
-    "locks": ("report", {"/v1/break"}),
+    "queues/mail": (["first", "Purge"], {"/v1/configure", "/v1/clear", "/v1/move"}),
+    "queues/mail/dead": (["By error", "Purge"], {"/v1/configure", "/v1/clear", "/v1/move"}),
+    "queues/tenants/groups": (["acme", "Purge"], {"/v1/configure", "/v1/clear"}),
+    "message/mail/dead-0": (["Lease timeline"], {"/v1/move", "/v1/queues/mail/jobs/dead-0/cancel"}),
+    "message/orders/order-17": (["Send signal"], {f"{JOBS}/cancel", f"{JOBS}/signals/approved"}),
+    "dead": (["ValueError"], {"/v1/move"}),
+    "schedules": (["nightly"], {"/v1/schedules/nightly/pause", "/v1/schedules/nightly/run"}),
+    "dicts/settings": (["New entry"], {"/v1/write"}),
+    "locks": (["report"], {"/v1/break"}),
 }
-"""The screens with actions, what each shows once it has read everything, and what its actions ask of the server."""
+"""The screens with actions, what their parts show once they have read everything, and what their actions ask of the server."""
 
 
 def state_of(client: ControlPlaneClient) -> list[Any]:
@@ -164,9 +176,10 @@ def test_a_reader_to_whom_every_action_is_offered_is_refused_by_the_server(
     page.run(f"document.querySelector('[name=token]').value = {json.encode(text).decode()}")
     press(page, "Sign in")
     shows(page, "Overview")
-    for screen, (shown, asked) in ACTS.items():
+    for screen, (parts, asked) in ACTS.items():
         go(page, screen)
-        shows(page, shown)
+        for shown in parts:
+            shows(page, shown)
         page.run("window.refused.length = 0")
         for label in {"dicts/settings": ["Edit"], "message/orders/order-17": ["Send signal"]}.get(screen, []):
             press(page, label)

@@ -8,7 +8,7 @@ from holdfast.codec import encode_key
 from holdfast.commands import Change, Read, Write
 from holdfast.schedules.entries import SCHEDULES
 from holdfast.server.audit import Act, Actor, recorded
-from tests.browser.acting import go, press, shows
+from tests.browser.acting import go, lacks, press, shows
 from tests.browser.chromium import Page
 from tests.sentinel_databases import until
 from tests.server.processes import Process
@@ -16,11 +16,6 @@ from tests.server.processes import Process
 pytestmark = pytest.mark.xdist_group("browser")
 
 TEXT = "document.querySelector('main').innerText"
-
-
-def lacks(page: Page, text: str) -> None:
-    """Wait until the page does not show a text."""
-    until(lambda: text not in page.run(TEXT))
 
 
 def fill_in(page: Page, **fields: str) -> None:

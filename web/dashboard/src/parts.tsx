@@ -8,19 +8,22 @@ import { useOffset } from "./state.ts";
 
 export type Kind = "good" | "bad" | "warn" | "info";
 
-/** Rows under heads. A column in which no row has anything is left out; figures stand on the right, and what is done with a row at its end. */
-export function Table({ heads, rows, empty }: { heads: string[]; rows: ComponentChildren[][]; empty: string }) {
+/**
+ * Rows under heads. A column in which no row has anything is left out; figures stand on the right, and what is done with a row at its end.
+ * Keys name the rows that have buttons: what a button asks or says stays with its row while others come and go.
+ */
+export function Table({ heads, rows, keys, empty }: { heads: string[]; rows: ComponentChildren[][]; keys?: string[]; empty: string }) {
   if (!rows.length) return <p class="quiet">{empty}</p>;
   const columns = heads.map((head, place) => ({ head, place, look: lookOf(head, rows.map((row) => row[place])) })).filter(({ look }) => look !== "empty");
   return (
     <div class="scroll" tabIndex={0} role="region" aria-label={heads.join(", ")}>
       <table>
         <thead>
-          <tr>{columns.map(({ head, look }) => <th scope="col" class={look}>{head}</th>)}</tr>
+          <tr>{columns.map(({ head, look }) => <th key={head} scope="col" class={look}>{head}</th>)}</tr>
         </thead>
         <tbody>
-          {rows.map((row) => (
-            <tr>{columns.map(({ head, place, look }) => <td class={look} data-head={head}><div>{figure(row[place])}</div></td>)}</tr>
+          {rows.map((row, place) => (
+            <tr key={keys?.[place]}>{columns.map(({ head, place, look }) => <td key={head} class={look} data-head={head}><div>{figure(row[place])}</div></td>)}</tr>
           ))}
         </tbody>
       </table>
@@ -170,26 +173,27 @@ interface ActProps {
   danger?: boolean;
 }
 
-/** A button that does something and says what came of it. */
+/** A button that does something and says what came of it. What it has asked is what it does, whatever the screen shows meanwhile. */
 export function Act(props: ActProps) {
-  const [state, setState] = useState<{ busy?: boolean; failed?: string; said?: string; asks?: boolean }>({});
-  const run = async (reason: string) => {
+  const [state, setState] = useState<{ busy?: boolean; failed?: string; said?: string; asked?: ActProps }>({});
+  const run = async ({ act, done }: ActProps, reason: string) => {
     setState({ busy: true });
     try {
-      const said = await props.act(reason);
+      const said = await act(reason);
       setState(typeof said === "string" ? { said } : {});
-      props.done?.();
+      done?.();
     } catch (error) {
       setState({ failed: (error as Error).message });
     }
   };
-  const press = () => (props.confirm ? setState({ asks: true }) : void run(""));
+  const press = () => (props.confirm ? setState({ asked: props }) : void run(props, ""));
+  const { asked } = state;
   return (
     <span class="act">
       <button type="button" class={props.danger ? "danger" : ""} disabled={state.busy ?? false} onClick={press}>{props.label}</button>
       {state.failed && <span class="bad" role="alert"> {state.failed}</span>}
       {state.said && <span role="status"> {state.said}</span>}
-      {state.asks && <Question {...props} no={() => setState({})} yes={run} />}
+      {asked && <Question {...asked} no={() => setState({})} yes={(reason) => run(asked, reason)} />}
     </span>
   );
 }

@@ -17,7 +17,8 @@ export interface Trouble {
   kind: Kind;
   /** For the order: the worse first, then the older. */
   since_s: number;
-  where: ComponentChildren;
+  name: string;
+  href: string;
   what: ComponentChildren;
   /** Whose fault it is, as far as that is known. */
   who: ComponentChildren;
@@ -29,15 +30,15 @@ function inQueues(rows: readonly QueueRow[], workers: readonly Worker[], resume:
   return rows.flatMap(({ settings, stats }) => {
     const { name } = settings;
     const found: Trouble[] = [];
-    const at = (part: string) => <a href={to("queues", name, part)}>{name}</a>;
+    const at = (part: string) => ({ name, href: to("queues", name, part) });
     const ready = stats.ready ?? 0;
     const waits = <>{ready.toLocaleString("en")} wait, the oldest for <b>{age(stats.oldest_ready_s)}</b></>;
     const oldest = stats.oldest_ready_s ?? 0;
-    if (settings.paused && ready) found.push({ kind: "bad", since_s: oldest, where: at("ready"), what: <>Paused; {waits}.</>, who: "who paused it is in the audit", press: resume(name) });
-    else if (ready && !served.has(name) && !stats.leased) found.push({ kind: "bad", since_s: oldest, where: at("ready"), what: <>No living worker serves it; {waits}.</>, who: "no worker", press: "Start a worker for it." });
-    else if (ready && oldest > LATE_S) found.push({ kind: "warn", since_s: oldest, where: at("ready"), what: <>Late; {waits}.</>, who: holdersOf(stats), press: <a href={to("queues", name, "activity")}>See its rates: add workers, or find what is slow</a> });
-    if (stats.dead) found.push({ kind: "warn", since_s: stats.oldest_dead_s ?? 0, where: at("dead"), what: <>{stats.dead.toLocaleString("en")} dead {stats.dead === 1 ? "letter" : "letters"}, the oldest for <b>{age(stats.oldest_dead_s)}</b>.</>, who: "", press: <a href={to("dead")}>Read the errors, then redrive or remove</a> });
-    if ((stats.oldest_leased_s ?? 0) > LONG_HELD_S) found.push({ kind: "warn", since_s: stats.oldest_leased_s!, where: at("leased"), what: <>A claim is held for <b>{age(stats.oldest_leased_s)}</b>.</>, who: holdersOf(stats), press: <a href={to("queues", name, "leased")}>See who holds it</a> });
+    if (settings.paused && ready) found.push({ kind: "bad", since_s: oldest, ...at("ready"), what: <>Paused; {waits}.</>, who: "who paused it is in the audit", press: resume(name) });
+    else if (ready && !served.has(name) && !stats.leased) found.push({ kind: "bad", since_s: oldest, ...at("ready"), what: <>No living worker serves it; {waits}.</>, who: "no worker", press: "Start a worker for it." });
+    else if (ready && oldest > LATE_S) found.push({ kind: "warn", since_s: oldest, ...at("ready"), what: <>Late; {waits}.</>, who: holdersOf(stats), press: <a href={to("queues", name, "activity")}>See its rates: add workers, or find what is slow</a> });
+    if (stats.dead) found.push({ kind: "warn", since_s: stats.oldest_dead_s ?? 0, ...at("dead"), what: <>{stats.dead.toLocaleString("en")} dead {stats.dead === 1 ? "letter" : "letters"}, the oldest for <b>{age(stats.oldest_dead_s)}</b>.</>, who: "", press: <a href={to("dead")}>Read the errors, then redrive or remove</a> });
+    if ((stats.oldest_leased_s ?? 0) > LONG_HELD_S) found.push({ kind: "warn", since_s: stats.oldest_leased_s!, ...at("leased"), what: <>A claim is held for <b>{age(stats.oldest_leased_s)}</b>.</>, who: holdersOf(stats), press: <a href={to("queues", name, "leased")}>See who holds it</a> });
     return found;
   });
 }
@@ -51,7 +52,8 @@ function inWorkers(workers: readonly Worker[]): Trouble[] {
   return workers.filter(({ health }) => health.error || health.abandoned).map((worker) => ({
     kind: "bad" as const,
     since_s: 0,
-    where: <a href={to("workers", worker.name)}>{worker.name}</a>,
+    name: worker.name,
+    href: to("workers", worker.name),
     what: worker.health.error ? <>The worker is {worker.health.state}: {worker.health.error}.</> : <>{worker.health.abandoned} jobs ran over their limit and still use its threads.</>,
     who: `${worker.host}, process ${worker.pid}`,
     press: "See its log, then restart it.",
@@ -65,7 +67,8 @@ function inLocks(held: readonly wire.Holding[]): Trouble[] {
     return {
       kind: "warn" as const,
       since_s: 0,
-      where: <a href={to("locks")}>{name}</a>,
+      name,
+      href: to("locks"),
       what: <>{holding.waiting} wait for the {kind || "lease"}, held since <b><Ago moment={lease.since} /></b>.</>,
       who: lease.holder,
       press: <a href={to("locks")}>If its holder hangs, break it</a>,
@@ -84,9 +87,9 @@ export function Attention({ rows, workers, held }: { rows: QueueRow[]; workers: 
     <>
       <ul class="troubles">
         {order.slice(0, SHOWN).map((trouble) => (
-          <li class={trouble.kind}>
+          <li key={`${trouble.href} ${trouble.name}`} class={trouble.kind}>
             <Badge kind={trouble.kind}>{trouble.kind === "bad" ? "stuck" : "look"}</Badge>
-            <span class="where">{trouble.where}</span>
+            <span class="where"><a href={trouble.href}>{trouble.name}</a></span>
             <span>{trouble.what} {trouble.who && <span class="quiet">({trouble.who})</span>}</span>
             <span class="press">{trouble.press}</span>
           </li>

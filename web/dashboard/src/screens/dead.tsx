@@ -28,27 +28,26 @@ export function DeadLetters() {
     "dead",
     (found) => topicsOf(found.rows),
   );
-  const rows = (data?.dead ?? []).flatMap(({ settings, stats }, place) => {
-    const { name } = settings;
-    const kinds = Map.groupBy(data!.pages[place]!.messages, errorClass);
-    const isPart = (stats.dead ?? 0) > data!.limit;
-    return [...kinds].toSorted((a, b) => b[1].length - a[1].length).map(([kind, all]) => [
-      <a href={to("queues", name, "dead")}>{name}</a>,
-      <Badge kind="bad">{short(kind, 60)}</Badge>,
-      isPart ? `${all.length} of the first ${data!.limit}` : all.length,
-      stats.dead ?? 0,
-      <Since at={(oldestOf(all) + offset) / 1000} />,
-      <a class="text" href={to("message", name, all[0]!.id)}>{short(all[0]!.last_error ?? all[0]!.id, 110)}</a>,
-      kind === NO_ERROR || kind.length > NAME_MOST ? "" : <BulkActs name={name} state="dead" which={{ error_class: kind }} what={`all dead letters with ${kind}`} done={reload} />,
-    ]);
+  const kinds = (data?.dead ?? []).flatMap(({ settings, stats }, place) => {
+    const found = Map.groupBy(data!.pages[place]!.messages, errorClass);
+    return [...found].toSorted((a, b) => b[1].length - a[1].length).map(([kind, all]) => ({ name: settings.name, dead: stats.dead ?? 0, kind, all }));
   });
+  const rows = kinds.map(({ name, dead, kind, all }) => [
+    <a href={to("queues", name, "dead")}>{name}</a>,
+    <Badge kind="bad">{short(kind, 60)}</Badge>,
+    dead > data!.limit ? `${all.length} of the first ${data!.limit}` : all.length,
+    dead,
+    <Since at={(oldestOf(all) + offset) / 1000} />,
+    <a class="text" href={to("message", name, all[0]!.id)}>{short(all[0]!.last_error ?? all[0]!.id, 110)}</a>,
+    kind === NO_ERROR || kind.length > NAME_MOST ? "" : <BulkActs name={name} state="dead" which={{ error_class: kind }} what={`all dead letters with ${kind}`} done={reload} />,
+  ]);
   const hidden = (data?.rows.filter(({ stats }) => stats.dead).length ?? 0) - (data?.dead.length ?? 0);
   return (
     <>
       <h1>Dead letters</h1>
       <p class="quiet">By queue and error. Redrive what a fix has made good, remove what nobody needs.</p>
       <Failure error={error} />
-      {data && <Table heads={["queue", "error", "letters", "in the queue", "oldest", "for instance", "actions"]} rows={rows} empty="No dead letters." />}
+      {data && <Table heads={["queue", "error", "letters", "in the queue", "oldest", "for instance", "actions"]} rows={rows} keys={kinds.map(({ name, kind }) => `${name}\n${kind}`)} empty="No dead letters." />}
       {hidden > 0 && <p class="quiet">{hidden} more queues have fewer dead letters: see <a href={to("queues")}>Queues</a>.</p>}
     </>
   );

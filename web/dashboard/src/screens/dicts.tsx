@@ -72,7 +72,7 @@ export function DictScreen({ name }: { name: string }) {
       <Failure error={error} />
       <Fields button="Search" onSubmit={(fields) => (setAfter(null), setPrefix(fields["prefix"] ?? ""))}><label>Key begins with <input name="prefix" data-search /></label></Fields>
       {mayWrite && <button type="button" onClick={() => setEdited({ key: undefined, revision: 0, value: "null" })}>New entry</button>}
-      {data && <Table heads={["key", "value", "revision", ...(mayWrite ? ["actions"] : [])]} rows={rows} empty="No entries." />}
+      {data && <Table heads={["key", "value", "revision", ...(mayWrite ? ["actions"] : [])]} rows={rows} keys={data.entries.map(({ key }) => encodeKey(key))} empty="No entries." />}
       <Pages after={after} next={data?.more && { key: data.entries.at(-1)!.key }} go={setAfter} />
       {edited && <Editor edited={edited} change={setEdited} save={(key, value) => dict.compareAndSet(key, edited.revision, value)} done={() => (setEdited(undefined), reload())} />}
     </>

@@ -31,19 +31,21 @@ export function Locks() {
     setAsked({ dict: dict || null, prefix: kind === "any" || dict ? (name && JSON.stringify(name).slice(0, -1)) : encodeKey([kind!, name]).slice(0, -2) });
   };
   const breakIt = (key: string, token: number) => (reason: string) => client.execute("Break", { dict: asked.dict, key, reason, token });
-  const rows = (data?.held ?? []).flatMap((holding) => {
+  const held = (data?.held ?? []).flatMap((holding) => {
+    const leases: (wire.Lease | undefined)[] = holding.leases?.length ? holding.leases : [undefined];
+    return leases.map((lease) => ({ holding, lease }));
+  });
+  const rows = held.map(({ holding, lease }) => {
     const [kind, name] = asked.dict === null ? leaseNamed(holding.key) : ["key", holding.key];
     const mayBreak = asked.dict === null ? may("lease", name, "manage") : may("dict", asked.dict, "manage");
-    const room = holding.capacity == null ? "" : `${holding.used ?? 0} of ${holding.capacity.toLocaleString("en")}`;
-    const leases: (wire.Lease | undefined)[] = holding.leases?.length ? holding.leases : [undefined];
-    return leases.map((lease) => [
+    return [
       kind,
       name,
       lease?.holder ?? <span class="quiet">nobody</span>,
       <Token token={lease?.token} />,
       <Ago moment={lease?.since} />,
       <Ago moment={lease?.until} />,
-      room,
+      holding.capacity == null ? "" : `${holding.used ?? 0} of ${holding.capacity.toLocaleString("en")}`,
       holding.waiting ? <Badge kind="warn">{holding.waiting} wait</Badge> : "",
       lease && mayBreak ? (
         <Act
@@ -55,7 +57,7 @@ export function Locks() {
           confirm={`Take ${kind} ${name} from ${lease.holder}? It may still be at work; the next holder has a higher token, so what is fenced is safe.`}
         />
       ) : "",
-    ]);
+    ];
   });
   return (
     <>
@@ -67,7 +69,7 @@ export function Locks() {
         <label>Of a dict's keys <input name="dict" /></label>
       </Fields>
       <Failure error={error} />
-      {data && <Table heads={["kind", "name", "holder", "token", "since", "ends", "taken", "waiters", "actions"]} rows={rows} empty="Nothing is held." />}
+      {data && <Table heads={["kind", "name", "holder", "token", "since", "ends", "taken", "waiters", "actions"]} rows={rows} keys={held.map(({ holding, lease }) => `${holding.key}\n${lease?.lease_id}`)} empty="Nothing is held." />}
       <Pages after={after} next={data?.after} go={setAfter}><button type="button" onClick={reload}>Refresh</button></Pages>
     </>
   );

@@ -202,7 +202,7 @@ function MessageTable(props: { name: string; state: State; messages: wire.Messag
       : []),
   ]);
   const heads = ["id", "key", "group", "attempts", "put", props.state === "leased" ? "holder" : "last error", "value", ...(mayManage ? ["actions"] : [])];
-  return <Table heads={heads} rows={rows} empty={props.empty} />;
+  return <Table heads={heads} rows={rows} keys={props.messages.map(({ id }) => id)} empty={props.empty} />;
 }
 
 function Groups({ name }: { name: string }) {
@@ -229,7 +229,7 @@ function Groups({ name }: { name: string }) {
     <>
       <Fields button="Search" onSubmit={(fields) => (setAfter(null), setPrefix(fields["prefix"] ?? ""))}><label>Group begins with <input name="prefix" data-search /></label></Fields>
       <Failure error={error} />
-      {data && <Table heads={["group", "state", "in work", "own limit", "own weight", "opens at", ...(mayManage ? ["actions"] : [])]} rows={rows} empty="No group has messages or settings." />}
+      {data && <Table heads={["group", "state", "in work", "own limit", "own weight", "opens at", ...(mayManage ? ["actions"] : [])]} rows={rows} keys={data.lanes.map((lane) => lane.name)} empty="No group has messages or settings." />}
       <Pages after={after} next={data?.more && data.lanes.at(-1)!.name} go={setAfter} />
     </>
   );

@@ -47,7 +47,7 @@ export function Schedules() {
       <p class="quiet">What is put by itself, when it ran last, and when it runs next.</p>
       <Fields button="Search" onSubmit={(fields) => (setAfter(null), setPrefix(fields["prefix"] ?? ""))}><label>Name begins with <input name="prefix" data-search /></label></Fields>
       <Failure error={error} />
-      {data && <Table heads={heads} rows={rows} empty={prefix ? "No schedules that match." : "No schedules."} />}
+      {data && <Table heads={heads} rows={rows} keys={data.map(({ name }) => name)} empty={prefix ? "No schedules that match." : "No schedules."} />}
       <Pages after={after} next={data?.length === PAGE && data.at(-1)!.name} go={setAfter} />
     </>
   );
