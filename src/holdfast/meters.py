@@ -28,14 +28,14 @@ _lock = threading.Lock()
 class Meter:
     """One meter: a count, a number that goes up and down, or a spread of durations in seconds."""
 
-    def __init__(self, name: str, kind: Kind, about: str, labels: tuple[str, ...] = ()) -> None:
+    def __init__(self, name: str, kind: Kind, about: str, label_names: tuple[str, ...] = ()) -> None:
         self.name = name
         self.kind = kind
         self.about = about
-        self._labels = labels
+        self._label_names = label_names
         self._series: dict[tuple[str, ...], list[float]] = {}
         self._instrument: Any = None
-        if not labels:  # Shown from the beginning.
+        if not label_names:  # Shown from the beginning.
             self._new(())
 
     def add(self, number: float, *values: str) -> None:
@@ -72,16 +72,16 @@ class Meter:
                 self._instrument = meter.create_up_down_counter(name, "1", self.about).add
             else:
                 self._instrument = meter.create_counter(name, "1", self.about).add
-        self._instrument(number, dict(zip(self._labels, values, strict=True)))
+        self._instrument(number, dict(zip(self._label_names, values, strict=True)))
 
     def lines(self) -> Iterator[str]:
         """The meter in the format of Prometheus."""
         with _lock:
-            found = [(tuple(zip(self._labels, values, strict=True)), [*series]) for values, series in self._series.items()]
+            found = [(tuple(zip(self._label_names, values, strict=True)), [*series]) for values, series in self._series.items()]
         if self.kind == "histogram":
             yield from histogram_lines(self.name, found, LONG_BUCKETS_S)
         else:
-            yield from family_lines(self.name, self.kind, ((labels, series[0]) for labels, series in found))
+            yield from family_lines(self.name, self.kind, ((pairs, series[0]) for pairs, series in found))
 
 
 JOBS: Final = Meter("holdfast_jobs_total", "counter", "Jobs by how they ended.", ("queue", "outcome"))
@@ -114,24 +114,24 @@ def opentelemetry_name(name: str) -> str:
 def family_lines(name: str, kind: Kind, samples: Iterable[tuple[Labels, float]]) -> Iterator[str]:
     """The lines of a count or a gauge."""
     yield f"# TYPE {name} {kind}"
-    for labels, value in samples:
-        yield f"{name}{_shown(labels)} {value!r}"
+    for pairs, value in samples:
+        yield f"{name}{_shown(pairs)} {value!r}"
 
 
 def histogram_lines(name: str, spreads: Iterable[tuple[Labels, list[float]]], buckets: tuple[float, ...]) -> Iterator[str]:
     """The lines of a spread: a count for each bucket and one beyond them, and the sum."""
     yield f"# TYPE {name} histogram"
-    for labels, spread in spreads:
+    for pairs, spread in spreads:
         so_far = 0.0
         for bound, count in zip((*map(str, buckets), "+Inf"), spread, strict=False):
             so_far += count
-            yield f"{name}_bucket{_shown((*labels, ('le', bound)))} {so_far:g}"
-        yield f"{name}_sum{_shown(labels)} {spread[-1]!r}"
-        yield f"{name}_count{_shown(labels)} {so_far:g}"
+            yield f"{name}_bucket{_shown((*pairs, ('le', bound)))} {so_far:g}"
+        yield f"{name}_sum{_shown(pairs)} {spread[-1]!r}"
+        yield f"{name}_count{_shown(pairs)} {so_far:g}"
 
 
-def _shown(labels: Labels) -> str:
-    inside = ",".join(f'{name}="{_escaped(value)}"' for name, value in labels)
+def _shown(pairs: Labels) -> str:
+    inside = ",".join(f'{name}="{_escaped(value)}"' for name, value in pairs)
     return f"{{{inside}}}" if inside else ""
 
 

@@ -29,6 +29,8 @@ NEVER = 2**62
 """The end of a lease that has none."""
 NO_VALUE = Raw(b"")
 """Stands in a message that was read without its value, and in an entry that was deleted."""
+UPDATED: tuple[str, ...] = ("metadata", "labels")
+"""What a put that updates a message changes besides its value."""
 HISTORY = 20
 """How many endings a message remembers; older ones are only counted."""
 ERROR_CHARACTERS = 4_000
@@ -120,6 +122,9 @@ class Message(Struct, frozen=True, gc=False, omit_defaults=True):
     def order(self) -> tuple[int, int, int]:
         """Sorts messages into the order in which they are claimed."""
         return (-self.priority, self.position, self.n)
+
+    def has_label(self, label: str) -> bool:
+        return label in self.labels
 
     def held_at(self, now: int) -> bool:
         return self.state == "leased" and self.until > now

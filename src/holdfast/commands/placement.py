@@ -12,13 +12,10 @@ from holdfast.commands.recent import Recent
 from holdfast.commands.refusal_errors import id_taken, key_in_flight, key_is_recent, queue_full
 from holdfast.commands.transaction import Transaction
 from holdfast.policy_records import Policy, Settings
-from holdfast.records import Message
+from holdfast.records import UPDATED, Message
 
 if TYPE_CHECKING:
     from holdfast.commands.putting import Item
-
-UPDATED: tuple[str, ...] = ("metadata", "labels")
-"""What a put that updates a message changes besides its value."""
 
 
 class Placement(Struct):

@@ -14,7 +14,7 @@ from holdfast.codec.fields import Field, check_fields
 from holdfast.commands.hints import Hints
 from holdfast.commands.stats import Tally
 from holdfast.policy_records import Kind, Lane, LaneOrder, Settings
-from holdfast.records import Entry, Event, Lease, Message, ReturnTo, State
+from holdfast.records import Entry, Event, Lease, Message, ReturnTo, State, moment_in
 from holdfast.share_records import Share, ShareOrder
 
 if TYPE_CHECKING:
@@ -63,6 +63,23 @@ class Filter(Struct, frozen=True, gc=False, omit_defaults=True):
 
     def __post_init__(self) -> None:
         check_fields(self, self.checked)
+
+    def matches(self, message: Message, now: int) -> bool:
+        """Whether it lets the message through, its value apart."""
+        since = message.dead_at if message.state == "dead" and message.dead_at is not None else message.created_at
+        return (
+            (self.older_than_s is None or since < now - moment_in(self.older_than_s))
+            and (self.newer_than_s is None or since >= now - moment_in(self.newer_than_s))
+            and (self.key_prefix is None or (isinstance(message.key, str) and message.key.startswith(self.key_prefix)))
+            and (self.error_contains is None or self.error_contains in (message.last_error or ""))
+            and (self.error_class is None or self.error_class == (message.last_error or "").partition(":")[0])
+            and (self.label is None or message.has_label(self.label))
+            and (self.group is None or self.group == (message.group or ""))
+        )
+
+    def matches_value(self, value: object) -> bool:
+        """Whether it lets a value through: a memory store may hold one that is not JSON."""
+        return self.value_contains is None or (isinstance(value, Raw) and self.value_contains.encode() in bytes(value))
 
 
 class Fenced(Struct, frozen=True, gc=False, array_like=True):

@@ -6,11 +6,10 @@ from collections.abc import Collection, Mapping, Sequence
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
-from holdfast.commands.placement import UPDATED
 from holdfast.commands.stats import Tally
 from holdfast.commands.transaction import Cursor, Filter, Line, OpenLanes
 from holdfast.policy_records import Lane, LaneOrder
-from holdfast.records import Message, Receipt, ReturnTo, State, moment_in
+from holdfast.records import UPDATED, Message, Receipt, ReturnTo, State
 from holdfast.stores.memory.browsing import first_in, first_page
 from holdfast.stores.memory.queue import MemoryQueue
 from holdfast.stores.memory.tables import Tables
@@ -60,13 +59,17 @@ class Messages:
         if found is None:
             return []
         tables, now = self.tables, self.now
+
+        def fits(message: Message) -> bool:
+            return which.matches(message, now) and which.matches_value(message.value)
+
         if after is None and which == Filter() and (page := first_in(found, state, limit)) is not None:
             return page
         if after is None:
-            return first_page(found, state, limit, lambda message: matches(message, which, now))
+            return first_page(found, state, limit, fits)
         # A put raises the first, a claim the second, and what else changes a message does either of it, ends a claim, or adds a message.
         version = (tables.last_number, tables.log.latest, found.leased_count(), len(tables.messages))
-        page = tables.browsing.order(found, state, version).page(after, limit, lambda message: matches(message, which, now))
+        page = tables.browsing.order(found, state, version).page(after, limit, fits)
         if len(page) < limit:
             tables.browsing.forget()
         return page
@@ -235,19 +238,4 @@ def holding_of(queue: MemoryQueue) -> Holding:
         min((since for since in firsts if since is not None), default=None),
         sum(counts.values()),
         queue.since_sum - sum(message.since for message in ended.values()),
-    )
-
-
-def matches(message: Message, which: Filter, now: int) -> bool:
-    """Whether the filter lets the message through."""
-    since = message.dead_at if message.state == "dead" and message.dead_at is not None else message.created_at
-    return (
-        (which.older_than_s is None or since < now - moment_in(which.older_than_s))
-        and (which.error_contains is None or which.error_contains in (message.last_error or ""))
-        and (which.key_prefix is None or (isinstance(message.key, str) and message.key.startswith(which.key_prefix)))
-        and (which.label is None or which.label in message.labels)
-        and (which.group is None or which.group == (message.group or ""))
-        and (which.newer_than_s is None or since >= now - moment_in(which.newer_than_s))
-        and (which.error_class is None or which.error_class == (message.last_error or "").partition(":")[0])
-        and (which.value_contains is None or (isinstance(message.value, Raw) and which.value_contains.encode() in bytes(message.value)))
     )

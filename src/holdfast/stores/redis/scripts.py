@@ -16,11 +16,10 @@ from holdfast.commands.breaking import BROKEN
 from holdfast.commands.claim_line import SWEEP
 from holdfast.commands.events import RETAINED, RETAINED_S, RETRY_S
 from holdfast.commands.hints import ALL
-from holdfast.commands.placement import UPDATED
 from holdfast.commands.shares import HOLDERS, LINE, SWEPT
 from holdfast.commands.stats import HELD_SEEN
 from holdfast.policy_records import BACKOFF_DOUBLINGS, KEPT_WHEN_DONE, SLOT_OF_GROUP, SLOT_OF_QUEUE, TOLD_GROUP
-from holdfast.records import HISTORY, NEVER
+from holdfast.records import HISTORY, NEVER, UPDATED
 from holdfast.share_records import SHARED_HOLDER
 
 CONSTANTS: Final[dict[str, int | str]] = {

@@ -14,6 +14,7 @@ from holdfast.commands.endings import promote_keys, told
 from holdfast.commands.lanes import Touched, announce_lane, level_of, rank_of, refresh, refreshed
 from holdfast.commands.one_each import claim_one_each
 from holdfast.commands.plain import uses_only
+from holdfast.commands.putting import KEPT
 from holdfast.commands.topics import queue_topic
 from holdfast.policy_records import SLOT_OF_GROUP, TOLD_GROUP, Lane, Policy
 from holdfast.stores.files.extra import EXTRA
@@ -31,9 +32,7 @@ POLICY, MAXSIZE, IS_TAKEN, LANE_TO_PUT = 0, 1, 2, 3
 FIRST_AT, LANE_IN_LINE = 1, 2
 """Columns of `lane_in_line`, whose first is the policy, too."""
 
-_is_item: Callable[[Item], bool] = uses_only(
-    Item, "id", "value", "if_ready", "if_leased", "priority", "max_attempts", "dead_letter", "metadata", "labels", "group"
-)
+_is_item: Callable[[Item], bool] = uses_only(Item, "id", "value", "if_ready", "if_leased", *(name for name in KEPT if name != "key"))
 
 
 def put_in_lanes(tx: NativeTransaction, command: Put) -> Puts | None:
