@@ -66,7 +66,7 @@ if TYPE_CHECKING:
     from holdfast._sync.handles.once import Once, once
     from holdfast._sync.handles.queue import Queue
     from holdfast._sync.handles.rwlock import RWLock
-    from holdfast._sync.handles.schedule import Schedule
+    from holdfast._sync.handles.schedule import Schedule, TaskSchedule
     from holdfast._sync.handles.semaphore import Semaphore
     from holdfast._sync.handles.task import BatchTask, Bound, Task, UsingOptions
     from holdfast._sync.handles.tasks import Tasks
@@ -101,7 +101,6 @@ if TYPE_CHECKING:
         Stats,
         WatchEvent,
     )
-    from holdfast.schedules.declared import TaskSchedule
     from holdfast.schedules.definition import ScheduleOptions, ScheduleStatus, Synced
     from holdfast.schedules.rules import Every
     from holdfast.sql_fence import Fence, fence
@@ -287,7 +286,7 @@ _LAZY = {
     "PutOptions": "holdfast.arguments.put_options",
     "Every": "holdfast.schedules.rules",
     "Schedule": "holdfast._sync.handles.schedule",
-    "TaskSchedule": "holdfast.schedules.declared",
+    "TaskSchedule": "holdfast._sync.handles.schedule",
     "ScheduleOptions": "holdfast.schedules.definition",
     "ScheduleStatus": "holdfast.schedules.definition",
     "Step": "holdfast.steps",

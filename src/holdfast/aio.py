@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from holdfast._async.handles.queue import AsyncQueue as Queue
     from holdfast._async.handles.rwlock import AsyncRWLock as RWLock
     from holdfast._async.handles.schedule import AsyncSchedule as Schedule
+    from holdfast._async.handles.schedule import AsyncTaskSchedule as TaskSchedule
     from holdfast._async.handles.semaphore import AsyncSemaphore as Semaphore
     from holdfast._async.handles.task import AsyncBatchTask as BatchTask
     from holdfast._async.handles.task import AsyncBound as Bound
@@ -62,6 +63,7 @@ __all__ = [
     "Schedule",
     "Semaphore",
     "Task",
+    "TaskSchedule",
     "Tasks",
     "Together",
     "UsingOptions",

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from holdfast._async.handles.once import AsyncOnce
     from holdfast._async.handles.queue import AsyncQueue
     from holdfast._async.handles.rwlock import AsyncRWLock
-    from holdfast._async.handles.schedule import AsyncSchedule
+    from holdfast._async.handles.schedule import AsyncSchedule, AsyncTaskSchedule
     from holdfast._async.handles.semaphore import AsyncSemaphore
     from holdfast._async.handles.task import AsyncBatchTask, AsyncTask
     from holdfast._async.handles.tasks import AsyncTasks
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from holdfast._sync.handles.once import Once
     from holdfast._sync.handles.queue import Queue
     from holdfast._sync.handles.rwlock import RWLock
-    from holdfast._sync.handles.schedule import Schedule
+    from holdfast._sync.handles.schedule import Schedule, TaskSchedule
     from holdfast._sync.handles.semaphore import Semaphore
     from holdfast._sync.handles.task import BatchTask, Task
     from holdfast._sync.handles.tasks import Tasks
@@ -138,6 +138,10 @@ class Twin:
     def __get__(self, handle: None, owner: "type[Once | AsyncOnce]") -> "type[AsyncOnce]": ...
     @overload
     def __get__(self, handle: "Once | AsyncOnce", owner: type) -> "AsyncOnce": ...
+    @overload
+    def __get__(self, handle: None, owner: "type[TaskSchedule | AsyncTaskSchedule]") -> "type[AsyncTaskSchedule]": ...
+    @overload
+    def __get__(self, handle: "TaskSchedule | AsyncTaskSchedule", owner: type) -> "AsyncTaskSchedule": ...
     @overload
     def __get__(self, handle: None, owner: "type[Schedule | AsyncSchedule]") -> "type[AsyncSchedule]": ...
     @overload

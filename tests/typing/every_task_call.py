@@ -94,6 +94,7 @@ def tasks() -> None:
     assert_type(app.tasks, list[Task[..., Any, Any]])
     assert_type(app.schedule("@daily", post, "ann", text="x").options(tz="Europe/Vienna", name="daily"), TaskSchedule)
     assert_type(app.schedule(Every(hours=6), render, page=3).entry.queue, str)
+    assert_type(app.schedule("@daily", post, "ann").run_now(), Job[Any])
     assert_type(app.schedules, list[Schedule])
     assert_type(post.message(post.args("ann")), Item)
     assert_type(current_job(), JobContext | None)

@@ -15,7 +15,24 @@ from holdfast.tracing import is_traced, trace_fields
 IfPresent = Literal["keep", "update", "reject", "buffer"]
 
 
-class SharedOptions(TypedDict, total=False):
+class MessageOptions(TypedDict, total=False):
+    """What a message has besides its value, whatever puts it."""
+
+    priority: int
+    """Higher ones are handed out first; by default 0."""
+    dead_letter_queue: str | None
+    """The queue that the message goes to once its attempts are spent; None, the default, keeps it as a dead letter where it is."""
+    start_within_s: float | None
+    """The message is dropped if no worker has started it so long after it was due; None, the default, is never."""
+    metadata: Mapping[str, Any] | None
+    """A JSON object that travels beside the value."""
+    labels: Sequence[str]
+    """Up to 16 short texts by which `browse` and bulk actions find the message."""
+    group: str | None
+    """The group of the message: a tenant, a customer, an account. Where the queue has `groups`, they share it: see `Queue.configure`."""
+
+
+class SharedOptions(MessageOptions, total=False):
     """The options that every kind of put has."""
 
     if_present: IfPresent | None
@@ -39,18 +56,6 @@ class SharedOptions(TypedDict, total=False):
     """How long the message is held back, by default 0 seconds."""
     at: datetime | None
     """The moment, with time zone, before which the message is not handed out; instead of `delay_s`."""
-    priority: int
-    """Higher ones are handed out first; by default 0."""
-    dead_letter_queue: str | None
-    """The queue that the message goes to once its attempts are spent; None, the default, keeps it as a dead letter where it is."""
-    start_within_s: float | None
-    """The message is dropped if no worker has started it so long after it was due; None, the default, is never."""
-    metadata: Mapping[str, Any] | None
-    """A JSON object that travels beside the value."""
-    labels: Sequence[str]
-    """Up to 16 short texts by which `browse` and bulk actions find the message."""
-    group: str | None
-    """The group of the message: a tenant, a customer, an account. Where the queue has `groups`, they share it: see `Queue.configure`."""
 
 
 class NamingOptions(TypedDict, total=False):

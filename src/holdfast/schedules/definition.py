@@ -1,14 +1,14 @@
 """The arguments of a schedule as an entry, and an entry as people read it."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import Any, Protocol, TypedDict
+from typing import Any, Final, Protocol, TypedDict
 
 from msgspec import Struct, json
 
 from holdfast.arguments.options import refuse_unknown
-from holdfast.arguments.put_options import make_item
+from holdfast.arguments.put_options import MessageOptions, make_item
 from holdfast.codec import JSON, check_name
 from holdfast.commands import Item
 from holdfast.commands.argument_checks import check_choice
@@ -16,7 +16,6 @@ from holdfast.schedules.entries import CATCH_UPS, OVERLAPS, CatchUp, Overlap, Sc
 from holdfast.schedules.rules import Every, rule_of
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-PUT_OPTIONS = ("priority", "max_attempts", "dead_letter_queue", "start_within_s", "metadata", "labels")
 
 
 class RunOptions(TypedDict, total=False):
@@ -38,16 +37,21 @@ class RunOptions(TypedDict, total=False):
     """The moment, with time zone, after which it does not run."""
 
 
-class ScheduleOptions(RunOptions, total=False):
-    """The options of a schedule: when it runs, and how its runs are put."""
+class ScheduleOptions(RunOptions, MessageOptions, total=False):
+    """The options of a schedule: when it runs, and what its runs are put with."""
 
-    priority: int
-    """As for `Queue.put`, as are those below."""
     max_attempts: int | None
-    dead_letter_queue: str | None
-    start_within_s: float | None
-    metadata: Mapping[str, Any] | None
-    labels: Sequence[str]
+    """After how many failures and expiries a run is dead; None, the default, is no limit of its own."""
+    key: Hashable | None
+    """The key of its runs, by default that of the task, else one of its own: `overlap` says what happens if a message of the key is there.
+    With `overlap="allow"` runs have no key of their own, and one that is given means what it means to `Queue.put`."""
+
+
+OPTIONS: Final = frozenset(ScheduleOptions.__annotations__)
+PUT_OPTIONS: Final = OPTIONS - RunOptions.__annotations__.keys()
+"""Those with which its runs are put."""
+DECIDED: Final = frozenset({"id", "value", "if_ready", "if_leased"})
+"""What is not kept among the options of the put: it stands elsewhere, or `overlap` decides it."""
 
 
 class ScheduleStatus(Struct, frozen=True):
@@ -107,25 +111,17 @@ def entry_for(rule: str | Every, queue: str, value: Any, options: ScheduleOption
     return _entry(rule, queue, partial(make_item, value, JSON), options)
 
 
-def entry_of_call(rule: str | Every, call: Scheduled, options: ScheduleOptions) -> ScheduleEntry:
+def entry_of_call(rule: str | Every, call: Scheduled, options: Mapping[str, Any]) -> ScheduleEntry:
     """The entry of a schedule that puts a job of a task; raises what is wrong with it."""
     return _entry(rule, call.queue, call.message, options)
 
 
-def _entry(rule: str | Every, queue: str, item_with: Callable[[dict[str, Any]], Item], options: ScheduleOptions) -> ScheduleEntry:
-    refuse_unknown("a schedule", options, ScheduleOptions.__annotations__.keys())
+def _entry(rule: str | Every, queue: str, item_with: Callable[[dict[str, Any]], Item], options: Mapping[str, Any]) -> ScheduleEntry:
+    refuse_unknown("a schedule", options, OPTIONS)
     given: dict[str, Any] = dict(options)
     # Refuses what a put would refuse, today and not at the first run.
     item = item_with({name: given.pop(name) for name in PUT_OPTIONS if name in given})
-    return entry_of_item(rule, queue, item, given)
-
-
-def entry_of_item(rule: str | Every, queue: str, item: Item, options: Mapping[str, Any]) -> ScheduleEntry:
-    """The entry of a schedule that puts this item; the options are those about time."""
-    given = dict(options)
-    fields: dict[str, Any] = {"dead_letter": item.dead_letter, "priority": item.priority, "max_attempts": item.max_attempts}
-    fields |= {"start_within_s": item.start_within_s, "labels": list(item.labels)}
-    fields |= {"metadata": None if item.metadata is None else json.decode(item.metadata)}
+    put: dict[str, Any] = json.decode(json.encode(item))
     for name in ("starts_at", "ends_at"):
         given[name] = moment_of(given.get(name), name)
     for name in ("jitter_s", "catch_up_within_s"):
@@ -136,7 +132,7 @@ def entry_of_item(rule: str | Every, queue: str, item: Item, options: Mapping[st
         rule=str(rule),
         queue=check_name(queue, "queue"),
         value=item.value,
-        put={name: each for name, each in fields.items() if each},
+        put={name: each for name, each in put.items() if name not in DECIDED},
         **given,
     )
     rule_of(rule, entry.tz)

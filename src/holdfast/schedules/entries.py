@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from itertools import islice
 from typing import Any, Literal
 
-from msgspec import Raw, Struct, json
+from msgspec import Raw, Struct, convert, json
 from msgspec.structs import replace
 
 from holdfast.codec import encode_key
@@ -27,7 +27,7 @@ OVERLAPS: dict[Overlap, dict[str, Any]] = {
     "replace": {"if_ready": "update", "if_leased": "update"},
     "allow": {},
 }
-"""What each means to a put with the schedule's key."""
+"""What each means to a put with the key of its runs."""
 CATCH_UPS: tuple[CatchUp, ...] = ("none", "last", "all")
 
 FRESH_US = 60 * SECOND
@@ -102,12 +102,12 @@ class ScheduleEntry(Struct, frozen=True, omit_defaults=True, kw_only=True):
     def item(self, name: str, run: int) -> Item:
         """What is put for a run; all processes agree on its id and on its delay."""
         told = {**self.put.get("metadata", {}), "schedule": name, "scheduled_for": shown(run)}
-        options = self.put | {"labels": tuple(self.put.get("labels", ())), "metadata": Raw(json.encode(told))}
+        fields = {**self.put, "id": f"{name}@{shown(run)}", "value": self.value, "metadata": Raw(json.encode(told))}
         if self.overlap != "allow":
-            options |= {"key": key_of(name), **OVERLAPS[self.overlap]}
+            fields |= {"key": self.put.get("key", key_of(name)), **OVERLAPS[self.overlap]}
         if self.jitter_s:
-            options["delay_s"] = jitter_of(name, run, self.jitter_s)
-        return Item(f"{name}@{shown(run)}", self.value, **options)
+            fields["delay_s"] = jitter_of(name, run, self.jitter_s)
+        return convert(fields, Item)
 
 
 class Due(Struct, frozen=True):
@@ -148,7 +148,7 @@ def _count(rule: Rule, first: int, last: int) -> int:
 
 
 def key_of(name: str) -> str:
-    """The key of the messages of a schedule, by which runs that overlap are found."""
+    """The key of the runs of a schedule that has no other, by which runs that overlap are found."""
     return encode_key(("schedule", name))
 
 

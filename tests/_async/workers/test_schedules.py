@@ -5,10 +5,12 @@ from datetime import UTC, datetime
 import pytest
 
 from holdfast import JobContext
+from holdfast._async.handles.queue import AsyncQueue
 from holdfast._async.handles.schedule import AsyncSchedule
 from holdfast._async.handles.tasks import AsyncTasks
 from holdfast._async.handles.worker import AsyncWorker
 from holdfast.client import ControlPlaneClient
+from holdfast.errors import ScheduleMissing
 from holdfast.testing.clock import FakeClock
 from tests.runners import AsyncGate
 
@@ -87,6 +89,27 @@ async def test_a_schedule_is_saved_for_a_call_of_a_task(client: ControlPlaneClie
         await gate.wait()
     assert seen == [("weekly", 3, "ann", 2, datetime(2023, 11, 14, 22, 14, tzinfo=UTC))]
     assert (await schedule.status()).queue == "reports"
+
+
+async def test_what_a_task_declares_can_be_shown_paused_run_and_removed(client: ControlPlaneClient, clock: FakeClock) -> None:
+    app = AsyncTasks("shop", client=client, queue="reports")
+
+    @app.task(name="report", results=False, key=lambda kind: ("report", kind))
+    async def report(kind: str) -> None: ...
+
+    schedule = app.schedule("every 60 s", report, "daily").options(group="ann", name="nightly").options(priority=4)
+    assert await schedule.next_runs(1) == [datetime(2023, 11, 14, 22, 14, tzinfo=UTC)]
+    with pytest.raises(ScheduleMissing, match="nightly"):
+        await schedule.pause()
+    await schedule.save()
+    await schedule.pause("the database moves")
+    assert (await schedule.status()).paused == "the database moves"
+    await schedule.resume()
+    job = await schedule.run_now()
+    assert (await report.put("daily")).id == job.id, "a run has the key of its task"
+    (found,) = await AsyncQueue.from_name("reports", client=client).browse()
+    assert (found.group, found.priority, found.key) == ("ann", 4, ("report", "daily"))
+    assert (await schedule.delete(), await schedule.delete()) == (True, False)
 
 
 async def test_two_schedules_of_one_name_and_rules_that_make_no_sense_are_refused(client: ControlPlaneClient) -> None:

@@ -5,13 +5,17 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from msgspec import json
+from msgspec.structs import replace
 
 from holdfast._sync.flows import scheduling
 from holdfast._sync.flows.ticking import Ticker
 from holdfast._sync.handles.queue import Queue
 from holdfast._sync.handles.schedule import Schedule
 from holdfast.client import ControlPlaneClient
+from holdfast.commands import Browse
 from holdfast.errors import Refused, ScheduleMissing
+from holdfast.schedules.definition import PUT_OPTIONS
 from holdfast.schedules.rules import Every
 from holdfast.testing.clock import START_US, FakeClock
 
@@ -32,14 +36,20 @@ def test_a_new_one_runs_first_after_it_was_saved(beat: Schedule) -> None:
     assert beat.next_runs(2) == [MINUTE, MINUTE + timedelta(minutes=1)]
 
 
-def test_what_is_put_has_the_value_the_options_and_the_moment(client: ControlPlaneClient, clock: FakeClock) -> None:
+def test_what_is_put_has_the_value_every_option_and_the_moment(client: ControlPlaneClient, clock: FakeClock) -> None:
     options: Any = {"priority": 4, "max_attempts": 2, "dead_letter_queue": "dead", "labels": ["nightly"], "metadata": {"by": "ops"}}
-    Schedule("beat", Every(minutes=1), ("jobs", [1]), client=client, **options).save()
+    options |= {"group": "ann", "key": ("mail", 1), "start_within_s": 30.0}
+    assert options.keys() == PUT_OPTIONS, "an option that was added is to be tried, too"
+    schedule = Schedule("beat", Every(minutes=1), ("jobs", [1]), client=client, **options)
+    schedule.save()
     clock.advance(60.0)
     Ticker(client.store, "me").tick()
-    (found,) = Queue.from_name("jobs", client=client).browse()
-    assert (found.value, found.priority, found.max_attempts, found.dead_letter_queue, found.labels) == ([1], 4, 2, "dead", ("nightly",))
-    assert found.metadata == {"by": "ops", "schedule": "beat", "scheduled_for": f"{MINUTE:%Y-%m-%dT%H:%M:%SZ}"}
+    Queue.from_name("others", client=client).put([1], **options)
+    (run,) = (client.store.execute(Browse("jobs"))).messages
+    (put,) = (client.store.execute(Browse("others"))).messages
+    told = {"by": "ops", "schedule": "beat", "scheduled_for": f"{MINUTE:%Y-%m-%dT%H:%M:%SZ}"}
+    assert replace(run, queue="", id="", n=0, metadata=None) == replace(put, queue="", id="", n=0, metadata=None)
+    assert json.decode(run.metadata or b"") == told
 
 
 def test_saving_it_again_changes_it_and_keeps_what_became_of_it(client: ControlPlaneClient, beat: Schedule, clock: FakeClock) -> None:

@@ -6,10 +6,12 @@ from datetime import UTC, datetime
 import pytest
 
 from holdfast import JobContext
+from holdfast._sync.handles.queue import Queue
 from holdfast._sync.handles.schedule import Schedule
 from holdfast._sync.handles.tasks import Tasks
 from holdfast._sync.handles.worker import Worker
 from holdfast.client import ControlPlaneClient
+from holdfast.errors import ScheduleMissing
 from holdfast.testing.clock import FakeClock
 from tests.runners import Gate
 
@@ -86,6 +88,27 @@ def test_a_schedule_is_saved_for_a_call_of_a_task(client: ControlPlaneClient, cl
         gate.wait()
     assert seen == [("weekly", 3, "ann", 2, datetime(2023, 11, 14, 22, 14, tzinfo=UTC))]
     assert (schedule.status()).queue == "reports"
+
+
+def test_what_a_task_declares_can_be_shown_paused_run_and_removed(client: ControlPlaneClient, clock: FakeClock) -> None:
+    app = Tasks("shop", client=client, queue="reports")
+
+    @app.task(name="report", results=False, key=lambda kind: ("report", kind))
+    def report(kind: str) -> None: ...
+
+    schedule = app.schedule("every 60 s", report, "daily").options(group="ann", name="nightly").options(priority=4)
+    assert schedule.next_runs(1) == [datetime(2023, 11, 14, 22, 14, tzinfo=UTC)]
+    with pytest.raises(ScheduleMissing, match="nightly"):
+        schedule.pause()
+    schedule.save()
+    schedule.pause("the database moves")
+    assert (schedule.status()).paused == "the database moves"
+    schedule.resume()
+    job = schedule.run_now()
+    assert (report.put("daily")).id == job.id, "a run has the key of its task"
+    (found,) = Queue.from_name("reports", client=client).browse()
+    assert (found.group, found.priority, found.key) == ("ann", 4, ("report", "daily"))
+    assert (schedule.delete(), schedule.delete()) == (True, False)
 
 
 def test_two_schedules_of_one_name_and_rules_that_make_no_sense_are_refused(client: ControlPlaneClient) -> None:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from holdfast._async.flows.ticking import sync
 from holdfast._async.handles.consumer import AsyncConsumer
 from holdfast._async.handles.flow import AsyncFlows
-from holdfast._async.handles.schedule import AsyncSchedule
+from holdfast._async.handles.schedule import AsyncSchedule, AsyncTaskSchedule
 from holdfast._async.handles.task import AsyncBatchTask, AsyncTask
 from holdfast._async.handles.worker import AsyncWorker
 from holdfast.aio_attribute import Twin
@@ -21,7 +21,7 @@ from holdfast.codec import check_name
 from holdfast.codec.limits import shown
 from holdfast.codec.object_fields import Function
 from holdfast.holding.hold import this_process
-from holdfast.schedules.declared import TaskSchedule, declared_entries
+from holdfast.schedules.declared import declared_entries
 from holdfast.schedules.definition import Synced
 from holdfast.schedules.rules import Every
 from holdfast.workers.calls import PutHook
@@ -114,7 +114,7 @@ class AsyncTasks(JobHandle):
         self._base_url = base_url
         self._tasks: dict[str, AsyncTask[..., Any, Any]] = {}
         self._consumers: dict[str, AsyncConsumer[Any, Any, Any]] = {}
-        self._schedules: list[TaskSchedule] = []
+        self._schedules: list[AsyncTaskSchedule] = []
         self._included: list[AsyncTasks] = []
         self._around: list[Around] = []
         self._around_all: list[Around] = []
@@ -185,16 +185,16 @@ class AsyncTasks(JobHandle):
 
         return made
 
-    def schedule(self, rule: str | Every, task: AsyncTask[P, Any, Any], /, *args: P.args, **kwargs: P.kwargs) -> TaskSchedule:
+    def schedule(self, rule: str | Every, task: AsyncTask[P, Any, Any], /, *args: P.args, **kwargs: P.kwargs) -> AsyncTaskSchedule:
         """Put a job of the task with these arguments by a rule: `app.schedule("0 3 * * *", report, kind="daily")`.
 
         Workers of these tasks save the schedule when they start, under the name of the task, and put what is due. What it returns takes the
-        options of a schedule: `app.schedule(…).options(tz="Europe/Vienna", name="report in Vienna")`.
+        options of a schedule: `app.schedule(…).options(tz="Europe/Vienna", name="report in Vienna")`; it also pauses, runs and shows it.
         """
         if not isinstance(task, JobHandle):
             raise TypeError(f"a schedule is of a task, as @app.task makes it, not of {shown(task)} ({type(task).__name__})")
-        item = task.message(task.args(*args, **kwargs))
-        declared = TaskSchedule(task.name, rule, task.queue, item, self.name)
+        call = task.args(*args, **kwargs)
+        declared = AsyncTaskSchedule(rule, call, source=self.name, client=self._client, base_url=self._base_url)
         self._schedules.append(declared)
         return declared
 
@@ -264,7 +264,7 @@ class AsyncTasks(JobHandle):
         return await sync(self.client.async_store, self.name, declared_entries(self.declared), prune=prune)
 
     @property
-    def declared(self) -> builtins.list[TaskSchedule]:
+    def declared(self) -> builtins.list[AsyncTaskSchedule]:
         """What `schedule` declared, here and in what it includes."""
         return [*self._schedules, *(schedule for other in self._included for schedule in other.declared)]
 

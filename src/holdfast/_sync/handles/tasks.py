@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from holdfast._sync.flows.ticking import sync
 from holdfast._sync.handles.consumer import Consumer
 from holdfast._sync.handles.flow import Flows
-from holdfast._sync.handles.schedule import Schedule
+from holdfast._sync.handles.schedule import Schedule, TaskSchedule
 from holdfast._sync.handles.task import BatchTask, Task
 from holdfast._sync.handles.worker import Worker
 from holdfast.aio_attribute import Twin
@@ -22,7 +22,7 @@ from holdfast.codec import check_name
 from holdfast.codec.limits import shown
 from holdfast.codec.object_fields import Function
 from holdfast.holding.hold import this_process
-from holdfast.schedules.declared import TaskSchedule, declared_entries
+from holdfast.schedules.declared import declared_entries
 from holdfast.schedules.definition import Synced
 from holdfast.schedules.rules import Every
 from holdfast.workers.calls import PutHook
@@ -186,12 +186,12 @@ class Tasks(JobHandle):
         """Put a job of the task with these arguments by a rule: `app.schedule("0 3 * * *", report, kind="daily")`.
 
         Workers of these tasks save the schedule when they start, under the name of the task, and put what is due. What it returns takes the
-        options of a schedule: `app.schedule(…).options(tz="Europe/Vienna", name="report in Vienna")`.
+        options of a schedule: `app.schedule(…).options(tz="Europe/Vienna", name="report in Vienna")`; it also pauses, runs and shows it.
         """
         if not isinstance(task, JobHandle):
             raise TypeError(f"a schedule is of a task, as @app.task makes it, not of {shown(task)} ({type(task).__name__})")
-        item = task.message(task.args(*args, **kwargs))
-        declared = TaskSchedule(task.name, rule, task.queue, item, self.name)
+        call = task.args(*args, **kwargs)
+        declared = TaskSchedule(rule, call, source=self.name, client=self._client, base_url=self._base_url)
         self._schedules.append(declared)
         return declared
 
