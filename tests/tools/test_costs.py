@@ -46,6 +46,12 @@ def test_a_field_is_known_to_few_files_of_the_engine(field: str) -> None:
     assert 5 < len(found) <= costs.FIELDS[field], found
 
 
+@pytest.mark.parametrize("field", costs.EVERYWHERE)
+def test_a_field_that_only_travels_is_known_to_few_files_of_the_library(field: str) -> None:
+    found = costs.naming(costs.library(ROOT), field)
+    assert 5 < len(found) <= costs.EVERYWHERE[field], found
+
+
 def test_a_transaction_has_few_methods() -> None:
     assert 20 < costs.methods(Transaction) <= costs.METHODS
 
