@@ -73,7 +73,9 @@ ARGUMENTS = {
     "localqueue queue process": "mail builtins:print",
     "localqueue queue exec": "mail true",
     "localqueue config set": "store_path {folder}/l.db",
-    "job": "{id} --queue=mail",
+    "job show": "{id} --queue=mail",
+    "job cancel": "{id} --queue=mail",
+    "job send": "{id} approved --queue=mail",
     "watch": "--timeout-s=0.1",
     "top": "--once",
     "backup": "{folder}/backup.db",
@@ -92,9 +94,10 @@ ARGUMENTS = {
 NOT_HERE = {
     "import localqueue": "needs a file of localqueue: tests/surfaces/localqueue/test_legacy_import.py",
     "demo": "tests/cli/test_demo.py",
+    "job retry": "needs a dead letter: tests/cli/test_job.py",
     "localqueue queue requeue-dead": "needs a dead letter: tests/cli/test_localqueue.py",
     **dict.fromkeys(
-        ("queue exec", "lock run", "leader run", "schedule run", "worker", "serve", "mcp"), "tests/cli/test_interrupted_commands.py"
+        ("queue exec", "lock run", "leader run", "schedule run", "worker run", "serve", "mcp"), "tests/cli/test_interrupted_commands.py"
     ),
 }
 BY_ARGUMENT = ("restore", "copy", "prune-functions", "schedule next", "tasks", "import file", "completion")
@@ -219,6 +222,10 @@ ENDINGS = {
     ("dict get", 3): "dict get settings absent",
     ("dict cas", 4): "dict cas settings mode 2 --expected=7",
     ("dict delete", 3): "dict delete settings absent",
+    ("job show", 3): "job show absent --queue=mail",
+    ("job cancel", 3): "job cancel absent --queue=mail",
+    ("job retry", 3): "job retry {id} --queue=mail",
+    ("job send", 3): "job send absent approved --queue=mail",
     ("lock show", 3): "lock show free",
     ("lock break", 3): "lock break free --reason=x --yes",
     ("lock run", 3): "lock run report --wait-s=0 true",
@@ -246,7 +253,7 @@ def test_each_exit_code_that_a_help_names_is_tested() -> None:
 @pytest.mark.parametrize("ending", sorted(ENDINGS), ids=str)
 def test_a_command_ends_with_the_code_that_its_help_names(ending: tuple[str, int], facts: dict[str, str]) -> None:
     holdfast("queue", "ack", facts["claim"], f"--url={facts['url']}")
-    arguments = ENDINGS[ending].format(lost=facts["claim"]).split()
+    arguments = ENDINGS[ending].format(lost=facts["claim"], **facts).split()
     words = ending[0].count(" ") + 1
     assert holdfast(*arguments[:words], f"--url={facts['url']}", *arguments[words:]).exit_code == ending[1]
 

@@ -137,8 +137,8 @@ def test_a_mistake_in_the_module_is_told_with_its_place(tmp_path: Path, monkeypa
 @pytest.mark.parametrize(
     ("store", "reason", "code"),
     [
-        ("nope://x", "holdfast worker: ", 2),
-        ("sqlite:////no/such/folder/jobs.db", "holdfast worker: ", 1),
+        ("nope://x", "holdfast worker run: ", 2),
+        ("sqlite:////no/such/folder/jobs.db", "holdfast worker run: ", 1),
     ],
 )
 def test_a_store_that_no_waiting_mends_ends_it_with_one_sentence(tmp_path: Path, url: str, store: str, reason: str, code: int) -> None:

@@ -3,7 +3,7 @@
 A mistake is one sentence on standard error and an exit code; an unexpected error keeps its traceback.
 """
 
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -54,6 +54,21 @@ class Group(_Help, TyperGroup):
     """A group of commands."""
 
 
+class DefaultGroup(Group):
+    """A group in which what names no command of it is given to the one that is meant most often."""
+
+    default: ClassVar[str]
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        is_named = not args or args[0] in self.commands or args[0] in ctx.help_option_names
+        parsed: list[str] = super().parse_args(ctx, args if is_named else [self.default, *args])
+        return parsed
+
+
+class NotFoundError(HoldfastError):
+    """What was asked for is not there."""
+
+
 class Command(_Help, TyperCommand):
     """A command, whose known failures are reported in one sentence."""
 
@@ -76,6 +91,8 @@ def ended(command: str, reason: object, code: int) -> typer.Exit:
 
 def code_of(error: Exception) -> int:
     """The exit code for a failure that is known."""
+    if isinstance(error, NotFoundError):
+        return NOTHING
     if isinstance(error, ClaimLost | LeaseLost):
         return LOST
     return REFUSED if isinstance(error, ValueError | MissingExtra) else FAILED

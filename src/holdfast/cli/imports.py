@@ -2,12 +2,12 @@
 
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from msgspec import Struct
 
-from holdfast.cli.commands import Group
+from holdfast.cli.commands import DefaultGroup
 from holdfast.cli.opening import AsJson, StoreUrl, reached
 from holdfast.cli.owner import act_as_owner_of
 from holdfast.cli.progress import progress_bar
@@ -27,11 +27,10 @@ class Imported(Struct, frozen=True):
 HELP = "Read an export, or what another library wrote, into a store. `holdfast import FILE` reads an export."
 
 
-class ImportGroup(Group):
+class ImportGroup(DefaultGroup):
     """In which what names no command is the file of an export."""
 
-    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        return super().resolve_command(ctx, args if args[0] in self.commands else ["file", *args])
+    default = "file"
 
 
 imports: typer.Typer = typer.Typer(name="import", cls=ImportGroup, no_args_is_help=True, help=HELP)

@@ -1,4 +1,4 @@
-"""The command `holdfast worker`."""
+"""The commands `holdfast worker …`: run, ls."""
 
 import sys
 from enum import StrEnum
@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from holdfast.cli.commands import DefaultGroup
+from holdfast.cli.living_workers import ls
 from holdfast.cli.logs import LogJson, log_to_stderr
 
 if TYPE_CHECKING:
@@ -29,7 +31,20 @@ class Level(StrEnum):
     error = "error"
 
 
-def worker(
+class WorkerGroup(DefaultGroup):
+    """In which what names no command names the workers to run."""
+
+    default = "run"
+
+
+HELP = "Run workers, and list those that live. `holdfast worker MODULE` is `holdfast worker run MODULE`."
+
+worker: typer.Typer = typer.Typer(cls=WorkerGroup, no_args_is_help=True, help=HELP)
+worker.command()(ls)
+
+
+@worker.command()
+def run(
     names: Names,
     *,
     url: Annotated[str | None, typer.Option(help="The store; by default that of each worker, else HOLDFAST_URL.")] = None,
@@ -50,7 +65,10 @@ def worker(
     ] = Level.info,
     as_json: LogJson = False,
 ) -> None:
-    """Run workers until SIGTERM or Ctrl-C: jobs may then finish within the grace time, the rest is given back."""
+    """Run workers until SIGTERM or Ctrl-C: jobs may then finish within the grace time, the rest is given back.
+
+    The word `run` may be left out.
+    """
     from holdfast.cli.probe import probed
     from holdfast.cli.run_workers import run_workers
 
