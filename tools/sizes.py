@@ -20,7 +20,7 @@ LONG: dict[str, int] = {
     "src/holdfast/stores/memory/fast/queue.py claiming": 65,
     "src/holdfast/stores/memory/fast/queue.py claim": 56,
     "src/holdfast/stores/postgres/functions/browse.sql browse_state": 60,
-    "src/holdfast/stores/postgres/functions/claim.sql plan_claim": 76,
+    "src/holdfast/stores/postgres/functions/claim.sql plan_claim": 61,
     "src/holdfast/stores/postgres/functions/fast_claim.sql fast_claim": 73,
     "src/holdfast/stores/postgres/functions/log.sql read_events": 62,
     "src/holdfast/stores/postgres/functions/put.sql place_items": 85,

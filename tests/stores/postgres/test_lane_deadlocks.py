@@ -12,7 +12,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from holdfast.commands import Claim, Configure, Groups, Item, Move, Put, Settle, Together
+from holdfast.commands import Claim, Configure, Extend, Groups, Item, Move, Put, Settle, Together
 from holdfast.commands.command import Command
 from holdfast.ids import new_id
 from holdfast.rates import Rate
@@ -111,8 +111,35 @@ def of_a_move_that_finds(claims: dict[str, Message]) -> tuple[Command[Any], Comm
     return first, Move("two", "ready", state="ready", to_queue="one"), then
 
 
+def of_a_key(claims: dict[str, Message]) -> tuple[Command[Any], Command[Any], Command[Any]]:
+    """A settlement in each queue, and a step that settles in the second and claims a key of the first."""
+    step = Together([Settle([claims["two a 2"].receipt]), Claim("one", "me", 60.0, key="k")])
+    return Settle([claims["one a"].receipt]), step, Settle([claims["two a"].receipt])
+
+
+def of_a_sweep(claims: dict[str, Message]) -> tuple[Command[Any], Command[Any], Command[Any]]:
+    """A settlement in each queue, and a claim of the second whose sweep buries what ended in the first."""
+    sweep = Together([Extend([claims["two a 2"].receipt], 0.0), Claim("two", "me", 60.0, max_attempts=1, dead_letter="one")])
+    return Settle([claims["one a"].receipt]), sweep, Settle([claims["two a"].receipt])
+
+
+def of_a_sweep_without_groups(claims: dict[str, Message]) -> tuple[Command[Any], Command[Any], Command[Any]]:
+    """The same with a claim of a queue without groups, behind a settlement of the second."""
+    sweep = Together([Settle([claims["two a 2"].receipt]), Claim("plain", "me", 60.0, max_attempts=1, dead_letter="one")])
+    return Settle([claims["one a"].receipt]), sweep, Settle([claims["two a"].receipt])
+
+
+def of_a_bounded_grave(claims: dict[str, Message]) -> tuple[Command[Any], Command[Any], Command[Any]]:
+    """A put into a bounded queue, a claim whose sweep buries there, and a settlement that waits for a lane of the sweep."""
+    _, _, then = of_a_sweep(claims)
+    sweep = Together([Extend([claims["two a 2"].receipt], 0.0), Claim("two", "me", 60.0, max_attempts=1, dead_letter="bounded")])
+    return Put("bounded", [Item(new_id(), raw(1))]), sweep, then
+
+
+OF_KEYS = r"    union all\n    select p\.c ->> 'queue', p\.c ->> 'key', true from [^\n]*\n"
+AS_IT_BURIES = r"  union\n  select g\.name, lane_of\(g, w\.extra\) from [^\n]*\n|  perform lock_graves\(array\([^;]*;\n"
 BY_RECEIPTS = r"(    group by u\.name\n    order by u\.name)(\n  loop\n    woken := woken \+ refresh_lane)"
-AS_THEY_COME = r"  if types && '\{Put,Settle,Move\}' then\n    made := lock_lanes\(parts\);\n  end if;\n"
+AS_THEY_COME = r"  if types && '\{Put,Settle,Move\}' or names_keys\(parts\) then\n    made := lock_lanes\(parts\);\n  end if;\n"
 
 
 def is_crossed(url: str, steps: Steps) -> bool:
@@ -155,10 +182,18 @@ def claims_of(store: PostgresStore) -> dict[str, Message]:
     (claims["one paced"],) = store.execute(Claim("one", "me", 60.0, 1)).messages
     store.execute(Put("two", [Item("held", raw(1), group="paced"), Item("moved", raw(1), group="paced")]))
     (claims["two paced"],) = store.execute(Claim("two", "me", 60.0, 1)).messages
+    store.execute(Put("one", [Item("keyed", raw(1), group="a", key="k")]))
+    store.execute(Configure("queue", "bounded", maxsize=10))
+    store.execute(Put("plain", [Item("ended", raw(1), group="a")]))
+    (ended,) = store.execute(Claim("plain", "me", 60.0)).messages
+    store.execute(Extend([ended.receipt], 0.0))
     return claims
 
 
-@pytest.mark.parametrize("steps", [of_one_queue, of_two_queues, of_a_move, of_a_move_that_finds])
+SWEEPS = [of_a_sweep, of_a_sweep_without_groups, of_a_bounded_grave]
+
+
+@pytest.mark.parametrize("steps", [of_one_queue, of_two_queues, of_a_move, of_a_move_that_finds, of_a_key, *SWEEPS])
 def test_who_waits_for_a_group_has_none_that_others_need_first(steps: Steps) -> None:
     assert not is_crossed(own_postgres_url(), steps)
 
@@ -173,4 +208,17 @@ def test_control_groups_locked_in_the_order_of_receipts_would_deadlock() -> None
 def test_control_groups_locked_as_a_step_comes_to_them_would_deadlock(steps: Steps) -> None:
     url = own_postgres_url()
     with broken(url, AS_THEY_COME, ""):
+        assert is_crossed(url, steps)
+
+
+def test_control_a_group_locked_as_its_key_is_claimed_would_deadlock() -> None:
+    url = own_postgres_url()
+    with broken(url, OF_KEYS, ""):
+        assert is_crossed(url, of_a_key)
+
+
+@pytest.mark.parametrize("steps", SWEEPS)
+def test_control_groups_locked_as_a_sweep_buries_would_deadlock(steps: Steps) -> None:
+    url = own_postgres_url()
+    with broken(url, AS_IT_BURIES, ""):
         assert is_crossed(url, steps)

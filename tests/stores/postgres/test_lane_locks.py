@@ -233,3 +233,27 @@ def test_a_group_that_is_being_put_into_does_not_stand_before_others(url: str) -
         connection.rollback()
         assert claimed(store) == []
         assert store.execute(Groups(JOBS)).lanes == []
+
+
+def claimed_of_a_dead_letter(url: str) -> list[str]:
+    """What is claimed of a message that an open transaction buries where another begins to group meanwhile."""
+    with opened(url) as (store, connection), psycopg.connect(store.address.conninfo, autocommit=True) as watch:
+        put(store, "dead")
+        store.execute(Put("graves", [Item("other", raw(1))]))
+        (dead,) = claimed(store)
+        store.within(connection).execute(Settle([dead.receipt], "dead", dead_letter="graves"))
+        with ThreadPoolExecutor(1) as pool:
+            grouping = pool.submit(store.execute, Configure("queue", "graves", groups="fair"))
+            somebody_waits(watch, grouping.done)
+            connection.commit()
+            grouping.result(30)
+        return ids(store.execute(Claim("graves", "me", 60.0, 5)).messages)
+
+
+def test_a_dead_letter_is_not_left_behind_where_its_queue_begins_to_group(url: str) -> None:
+    assert claimed_of_a_dead_letter(url) == ["other", "dead"]
+
+
+def test_control_buried_in_a_queue_that_is_not_shared_it_would_be(url: str) -> None:
+    with broken(url, r"perform lock_object\('queue', p\.place, false\)", "perform"):
+        assert claimed_of_a_dead_letter(url) == ["other"]

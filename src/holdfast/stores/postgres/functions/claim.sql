@@ -152,6 +152,33 @@ begin
 end
 $$;
 
+-- The first in line, among them what this very step puts back into it.
+create or replace function first_in_line(of_queue text, head_ids text[], fates fate[], most integer, now bigint) returns text[]
+language plpgsql as $$
+begin
+  return array(
+    select l.id
+    from (
+      select m.id, m.priority, m.position, m.n
+      from unnest(head_ids) as i (id)
+      cross join lateral (select * from messages as m where m.queue = of_queue and m.id = i.id limit 1) as m
+      union all
+      select m.id, m.priority, f.position, m.n
+      from unnest(fates) as f
+      cross join lateral (select * from messages as m where m.queue = of_queue and m.id = f.id limit 1) as m
+      where f.fate = 'back' and f.position <= now
+      union all
+      select m.id, m.priority, m.position, m.n
+      from unnest(fates) as f
+      cross join lateral (select * from messages as m where m.queue = of_queue and m.key = f.key and m.state = 'buffered' limit 1) as m
+      where f.fate <> 'back' and m.position <= now and not is_late(m, now)
+    ) as l
+    order by l.priority desc, l.position, l.n
+    limit most
+  );
+end
+$$;
+
 create or replace function plan_claim(c jsonb, now bigint, used bigint) returns jsonb
 language plpgsql as $$
 declare
@@ -166,6 +193,7 @@ declare
   chosen text[];
   sizes bigint[];
   due_s double precision;
+  is_cut boolean;
 begin
   select * into settings from names where kind = 'queue' and name = of_queue;
   if is_ruled(settings) or settings.name is null or settings.paused then
@@ -187,27 +215,11 @@ begin
   fates := fates_of(
     of_queue, expired, true, false, (c ->> 'max_attempts')::integer, c ->> 'dead_letter', null, null, 0, now
   );
-  -- The first in line, among them what this very step puts back into it.
-  chosen := array(
-    select l.id
-    from (
-      select m.id, m.priority, m.position, m.n
-      from unnest(head_ids) as i (id)
-      cross join lateral (select * from messages as m where m.queue = of_queue and m.id = i.id limit 1) as m
-      union all
-      select m.id, m.priority, f.position, m.n
-      from unnest(fates) as f
-      cross join lateral (select * from messages as m where m.queue = of_queue and m.id = f.id limit 1) as m
-      where f.fate = 'back' and f.position <= now
-      union all
-      select m.id, m.priority, m.position, m.n
-      from unnest(fates) as f
-      cross join lateral (select * from messages as m where m.queue = of_queue and m.key = f.key and m.state = 'buffered' limit 1) as m
-      where f.fate <> 'back' and m.position <= now and not is_late(m, now)
-    ) as l
-    order by l.priority desc, l.position, l.n
-    limit most
-  );
+  is_cut := cardinality(expired) + cardinality(late) >= most + {sweep};
+  if expired || late <> '{}' and not lock_swept_soon(settings, fates, late, '{}', c ->> 'dead_letter') then
+    expired := '{}'; late := '{}'; fates := '{}'; is_cut := true;
+  end if;
+  chosen := first_in_line(of_queue, head_ids, fates, most, now);
   -- No more than the answer brings: a message that is leased must be told of.
   sizes := array(
     select message_bytes(m.value, m.metadata, m.last_error, m.history)
@@ -217,8 +229,8 @@ begin
   );
   chosen := chosen[:fitting(sizes, used)];
   if chosen = '{}' then
-    -- More ended than one claim looks after, and all it saw was buried: ask again at once.
-    due_s := case when cardinality(expired) + cardinality(late) >= most + {sweep} then 0 else due_in_s(c, now) end;
+    -- More ended than one claim looks after, and all it saw was buried or waits for others: ask again at once.
+    due_s := case when is_cut then 0 else due_in_s(c, now) end;
   elsif fates <> '{}' then
     fates := without_next(of_queue, fates, chosen);
     expired := array(select f.id from unnest(fates) with ordinality as f order by f.ordinality);

@@ -153,6 +153,7 @@ declare
   late text[];
   delayed text[] := '{}';
   asleep text[] := '{}';
+  fates fate[];
 begin
   if of_key is null and has_lanes(s) then
     select o.expired, o.late, o.delayed into expired, late, delayed from overdue_in_lanes(s.name, now, most + {sweep}) as o;
@@ -167,11 +168,12 @@ begin
     from messages as m
     where m.queue = s.name and m.key = of_key and m.key is not null and m.state in ('ready', 'leased');
   end if;
-  if expired || late || delayed <> '{}' and not lock_lanes_soon(s, expired || late || delayed) then
+  fates := fates_of(s.name, expired, true, false, budget, grave, null, null, 0, now);
+  if expired || late || delayed <> '{}' and not lock_swept_soon(s, fates, late, delayed, grave) then
     return true;
   end if;
   perform come_due(s, delayed, now, number) where delayed <> '{}';
-  perform write_sweep(s.name, expired, late, fates_of(s.name, expired, true, false, budget, grave, null, null, 0, now), grave, now, number);
+  perform write_sweep(s.name, expired, late, fates, grave, now, number);
   if s.rules & 1 > 0 then
     asleep := array(
       select l.name from lanes as l where l.queue = s.name and l.wakes <= now order by l.wakes, l.name limit most + {sweep} for no key update skip locked

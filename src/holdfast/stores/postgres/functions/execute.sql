@@ -65,12 +65,19 @@ begin
   if types && '{Move}' then
     parts := array(select with_ids(p.c, clock_us()) from unnest(parts) with ordinality as p (c, o) order by p.o);
   end if;
-  if types && '{Put,Settle,Move}' then
+  perform lock_graves_soon(graves_named(parts)) where types && '{Settle,Move}';
+  if types && '{Put,Settle,Move}' or names_keys(parts) then
     made := lock_lanes(parts);
   end if;
   perform lock_entries(parts) where types && '{Write,Acquire}';
   perform lock_leases(parts) where types && '{Write,Acquire,Renew,Release,Resize,Break}';
 end
+$$;
+
+-- Whether claims of a step ask for keys.
+create or replace function names_keys(parts jsonb[]) returns boolean
+language sql immutable as $$
+  select exists (select from unnest(parts) as p (c) where p.c ->> 'type' = 'Claim' and p.c ->> 'key' is not null)
 $$;
 
 -- Everyone shares the objects they use; see lock_object. What is ready in a bounded queue, and what is claimed under a limit or a rate of one, is

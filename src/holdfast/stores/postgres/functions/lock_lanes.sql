@@ -31,7 +31,7 @@ language sql stable as $$
   where p.c ->> 'type' = 'Move'
 $$;
 
--- The lanes that puts, settlements and moves of a step may have to bring up to date; `is_new` are those of messages that are put, or come
+-- The lanes that puts, settlements, moves and claims by key of a step may have to bring up to date; `is_new` are those of messages that are put, or come
 -- from another queue.
 create or replace function lanes_named(parts jsonb[]) returns table (queue text, name text, is_new boolean)
 language sql stable as $$
@@ -52,6 +52,8 @@ language sql stable as $$
     select d.queue, d.key, false from settled as d where d.key is not null
     union all
     select v.queue, v.key, false from moved as v where v.key is not null
+    union all
+    select p.c ->> 'queue', p.c ->> 'key', true from unnest(parts) as p (c) where p.c ->> 'type' = 'Claim' and p.c ->> 'key' is not null
   )
   select (p.s).name, lane_of(p.s, p.item), true from put as p
   union all
@@ -142,29 +144,38 @@ language sql immutable as $$
   select (l).is_open or coalesce((l).turn > 0 and (l).wakes is null and ((l).live >= lane_limit(l, s) or ((l).own ->> 'paused')::boolean), false)
 $$;
 
--- Lock the lanes of messages that are ours, in the order of their names.
-create or replace function lock_lanes_of(s names, ids text[]) returns void
+-- Where dead letters of a step go: of settlements that bury, and of moves to the dead.
+create or replace function graves_named(parts jsonb[]) returns text[]
+language sql stable as $$
+  select array(
+    select coalesce(nullif(m.dead_letter, ''), p.c ->> 'dead_letter', s.policy ->> 'dead_letter')
+    from unnest(parts) as p (c), jsonb_array_elements(p.c -> 'receipts') as r
+    cross join lateral (
+      select m.queue, m.dead_letter, m.failures, m.max_attempts from messages as m where m.queue = r ->> 0 and m.id = r ->> 1 limit 1
+    ) as m
+    join names as s on s.kind = 'queue' and s.name = m.queue
+    where p.c ->> 'type' = 'Settle' and (
+      p.c ->> 'to' = 'dead' or (p.c ->> 'counts')::boolean
+        and m.failures + 1 >= coalesce(m.max_attempts, (p.c ->> 'max_attempts')::integer, (s.policy ->> 'max_attempts')::integer)
+    )
+    union
+    select v.target from moves_named(parts) as v where not v.is_new
+  )
+$$;
+
+-- Share the queues where dead letters go, so that none changes its groups meanwhile, and lock the rows of those that are bounded.
+create or replace function lock_graves(places text[]) returns void
 language plpgsql as $$
 begin
-  perform
-  from lanes as l
-  where l.queue = s.name and s.rules & 1 > 0 and l.name in (
-    select m.lane
-    from unnest(ids) as i (id)
-    cross join lateral (select m.lane from messages as m where m.queue = s.name and m.id = i.id limit 1) as m
-  )
-  order by l.name
-  for no key update;
+  perform lock_object('queue', p.place, false) from (select u.place from unnest(places) as u (place) where u.place is not null order by 1) as p;
+  perform from names as s where s.kind = 'queue' and s.maxsize is not null and s.name = any (places) order by s.name for update;
 end
 $$;
 
--- The same where other lanes may be locked already: false if it takes long.
-create or replace function lock_lanes_soon(s names, ids text[]) returns boolean
-language plpgsql set lock_timeout = '200ms' as $$
+-- The same behind the messages, which others may wait for who have a queue alone: we give up, as lock_alone does.
+create or replace function lock_graves_soon(places text[]) returns void
+language plpgsql set lock_timeout = '250ms' as $$
 begin
-  perform lock_lanes_of(s, ids);
-  return true;
-exception when lock_not_available then
-  return false;
+  perform lock_graves(places);
 end
 $$;
