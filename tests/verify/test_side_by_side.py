@@ -18,11 +18,12 @@ from typing import Any
 import pytest
 from msgspec import json
 
-from holdfast.commands import Configure
+from holdfast.commands import Claim, Configure
 from holdfast.connect import connect
 from holdfast.testing.conformance.asking import put, read, stats
 from tests.postgres import shared_postgres
 from tests.servers import own_redis_url
+from tests.stored.loading import KINDS, load
 from tests.verify import side
 
 pytestmark = pytest.mark.verify
@@ -141,8 +142,9 @@ print([message.id for message in connect(sys.argv[1]).execute(Claim(sys.argv[2],
 """
 
 
-def test_an_old_process_claims_nothing_from_a_queue_with_policies_on_redis(old: str) -> None:
-    url = own_redis_url()
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_old_process_claims_nothing_from_a_queue_with_policies(kind: str, old: str, tmp_path: Path) -> None:
+    url = load("0.1.0", kind, tmp_path)
     with closing(connect(url)) as store:
         put(store, "m1", "m2", queue="plain")
         store.execute(Configure("queue", "ordered", groups="strict"))
@@ -150,3 +152,5 @@ def test_an_old_process_claims_nothing_from_a_queue_with_policies_on_redis(old: 
     for queue, claimed in {"ordered": "[]", "plain": "['m1', 'm2']"}.items():
         with started(old, "-c", CLAIMING, url, queue) as process:
             assert process.communicate()[0] == f"{claimed}\n"
+    with closing(connect(url)) as store:
+        assert [message.id for message in store.execute(Claim("ordered", "new", 60.0)).messages] == ["m3"]

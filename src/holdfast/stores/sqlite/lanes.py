@@ -88,10 +88,18 @@ def read_settings(row: tuple[Any, ...]) -> Settings:
 
 
 def write_settings(settings: Settings) -> tuple[object, ...]:
-    """The row of settings."""
-    policy = settings.policy
+    """The row of settings. A release that knows nothing of policies finds each queue paused whose claims go by one."""
+    policy, is_ruled = settings.policy, settings.is_ruled
     return (
-        *(settings.kind, settings.name, settings.paused, settings.maxsize, settings.size, settings.created_at),
+        *(
+            settings.kind,
+            settings.name,
+            settings.paused or is_ruled,
+            settings.paused if is_ruled else None,
+            settings.maxsize,
+            settings.size,
+            settings.created_at,
+        ),
         None if policy is None else json.encode(policy).decode(),
         *(policy is not None and policy.has_lanes, settings.live, settings.tat, settings.last, settings.throttled_until),
     )

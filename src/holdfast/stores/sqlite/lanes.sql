@@ -18,7 +18,7 @@ select {columns}, m.value,
   ),
   exists (select 1 from holdfast_messages where queue = ?1 and alarm <= ?2)
     or exists (select 1 from holdfast_lanes where queue = ?1 and wakes <= ?2),
-  case when s.paused = 0 and s.maxsize is null and s.throttled_until = 0 then s.policy end,
+  case when coalesce(s.stopped, s.paused) = 0 and s.maxsize is null and s.throttled_until = 0 then s.policy end,
   l.queue, l.lane, l.turn, l.place, l.open, l.live, l.credit, l.wakes, l.tat, l.last, l.throttled_until, l.own
 from holdfast_names as s
 cross join holdfast_lanes as l

@@ -2,23 +2,23 @@
 -- without its value, {bare} the same and whether the value lies apart.
 
 -- name: settings
-select kind, name, paused, maxsize, size, created_at, policy, live, tat, last, throttled_until
+select kind, name, coalesce(stopped, paused), maxsize, size, created_at, policy, live, tat, last, throttled_until
 from holdfast_names
 where kind = ? and name = ?
 
 -- name: save_settings
-insert into holdfast_names (kind, name, paused, maxsize, size, created_at, policy, laned, live, tat, last, throttled_until)
-values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+insert into holdfast_names (kind, name, paused, stopped, maxsize, size, created_at, policy, laned, live, tat, last, throttled_until)
+values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 on conflict (kind, name) do update set
-  paused = excluded.paused, maxsize = excluded.maxsize, size = excluded.size, policy = excluded.policy, laned = excluded.laned,
-  live = excluded.live, tat = excluded.tat, last = excluded.last, throttled_until = excluded.throttled_until
+  paused = excluded.paused, stopped = excluded.stopped, maxsize = excluded.maxsize, size = excluded.size, policy = excluded.policy,
+  laned = excluded.laned, live = excluded.live, tat = excluded.tat, last = excluded.last, throttled_until = excluded.throttled_until
 
 -- name: drop_settings
 delete from holdfast_names
 where kind = ? and name = ?
 
 -- name: names
-select kind, name, paused, maxsize, size, created_at, policy, live, tat, last, throttled_until
+select kind, name, coalesce(stopped, paused), maxsize, size, created_at, policy, live, tat, last, throttled_until
 from holdfast_names
 where kind = :kind and name >= max(:after, :prefix) and +name > :after and substr(name, 1, length(:prefix)) = :prefix
 order by name
@@ -89,7 +89,7 @@ select m.n, m.id, m.key, m.priority, m.position, m.attempts, m.failures, m.creat
   m.value is null or m.max_attempts is not null or m.dead_letter is not null or m.start_by is not null or m.endings > 0
     or m.history is not null or m.last_error is not null or m.metadata is not null or m.extra is not null,
   exists (select 1 from holdfast_messages where queue = ?1 and alarm <= ?2),
-  case when s.throttled_until > 0 then '{}' else s.policy end, s.paused, s.maxsize, s.size
+  case when s.throttled_until > 0 then '{}' else s.policy end, coalesce(s.stopped, s.paused), s.maxsize, s.size
 from holdfast_names as s
 cross join holdfast_messages as m
 where s.kind = 'queue' and s.name = ?1 and s.laned = 0

@@ -75,7 +75,7 @@ begin
     return '{"messages":' || note || '}';
   end if;
   if note = '[]' and is_ruled(settings_of(of_queue)) then
-    return '{"messages":[],"due_in_s":' || case when (settings_of(of_queue)).paused then 'null' else '0' end || '}';
+    return '{"messages":[],"due_in_s":' || case when is_paused(settings_of(of_queue)) then 'null' else '0' end || '}';
   elsif note = '[]' then
     plan := plan_claim(jsonb_build_object('queue', of_queue, 'key', c ->> 'key'), now, 0);
     return '{"messages":[],"due_in_s":'

@@ -3,7 +3,7 @@
 create or replace function settings_json(s names) returns text
 language sql stable as $$
   select json_build_object(
-    'kind', s.kind, 'name', s.name, 'paused', s.paused, 'maxsize', s.maxsize, 'size', s.size, 'created_at', s.created_at,
+    'kind', s.kind, 'name', s.name, 'paused', is_paused(s), 'maxsize', s.maxsize, 'size', s.size, 'created_at', s.created_at,
     'policy', s.policy, 'live', s.live, 'tat', s.tat, 'last', s.last, 'throttled_until', s.throttled_until
   )::text
 $$;
@@ -27,9 +27,11 @@ declare
   after names;
 begin
   select * into before from names where kind = c ->> 'kind' and name = c ->> 'name';
+  before.paused := is_paused(before);
+  before.stopped := null;
   after := before;
   if before.name is null then
-    after := row(c ->> 'kind', c ->> 'name', false, null, 0, now, null, null, 0, 0, 0, 0);
+    after := row(c ->> 'kind', c ->> 'name', false, null, 0, now, null, null, 0, 0, 0, 0, null);
   end if;
   if c ->> 'group' is not null then
     perform check_group(after, c);
@@ -110,10 +112,13 @@ declare
   after names := jsonb_populate_record(null::names, p -> 'after');
 begin
   if (p -> 'changes')::boolean and c ->> 'group' is null then
-    insert into names (kind, name, paused, maxsize, size, created_at, policy, rules, throttled_until)
-    values (after.kind, after.name, after.paused, after.maxsize, after.size, after.created_at, after.policy, after.rules, after.throttled_until)
+    insert into names (kind, name, paused, stopped, maxsize, size, created_at, policy, rules, throttled_until)
+    values (
+      after.kind, after.name, after.paused or is_ruled(after), case when is_ruled(after) then after.paused end, after.maxsize, after.size,
+      after.created_at, after.policy, after.rules, after.throttled_until
+    )
     on conflict (kind, name) do update
-    set paused = excluded.paused, maxsize = excluded.maxsize, size = excluded.size, policy = excluded.policy, rules = excluded.rules,
+    set paused = excluded.paused, stopped = excluded.stopped, maxsize = excluded.maxsize, size = excluded.size, policy = excluded.policy, rules = excluded.rules,
       throttled_until = excluded.throttled_until;
   end if;
   if c ->> 'group' is not null then

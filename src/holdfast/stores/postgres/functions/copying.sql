@@ -180,12 +180,13 @@ $$;
 create or replace function import_settings(c jsonb) returns void
 language plpgsql as $$
 begin
-  insert into names (kind, name, paused, maxsize, size, created_at, policy, rules, tat, last, throttled_until)
-  select s.kind, s.name, coalesce(s.paused, false), s.maxsize, 0, s.created_at, s.policy, rules_of(s.policy), coalesce(s.tat, 0), coalesce(s.last, 0),
-    coalesce(s.throttled_until, 0)
+  insert into names (kind, name, paused, stopped, maxsize, size, created_at, policy, rules, tat, last, throttled_until)
+  select s.kind, s.name, coalesce(s.paused, false) or r.is_ruled, case when r.is_ruled then coalesce(s.paused, false) end, s.maxsize, 0, s.created_at,
+    s.policy, rules_of(s.policy), coalesce(s.tat, 0), coalesce(s.last, 0), coalesce(s.throttled_until, 0)
   from jsonb_to_recordset(coalesce(c -> 'settings', '[]')) as s (
     kind text, name text, paused boolean, maxsize bigint, created_at bigint, policy jsonb, tat bigint, last bigint, throttled_until bigint
   )
+  cross join lateral (select rules_of(s.policy) is not null or coalesce(s.throttled_until, 0) > 0 as is_ruled) as r
   on conflict do nothing;
 end
 $$;

@@ -174,7 +174,7 @@ declare
   answer text;
   claimed record;
 begin
-  if most = 1 and not takes and not s.paused and s.rules & 5 = 1 then
+  if most = 1 and not takes and not is_paused(s) and s.rules & 5 = 1 then
     answer := claim_one(command_id, s, of_holder, lease_s, expiry, now);
     if answer is not null then
       return answer;
