@@ -86,6 +86,13 @@ LANE_MUTANTS = [
         "test_nothing_is_given_back_behind_a_later_claim",
     ),
     Mutant("gives nothing back to a rate", settling, "give_back", lambda *_: None, "test_what_was_not_started_is_given_back_to_the_rate"),
+    Mutant(
+        "keeps in an idle queue what is done",
+        ruled_claim,
+        "forget_done",
+        lambda *_: 0,
+        "test_claims_that_find_nothing_forget_what_was_kept_long_enough",
+    ),
     Mutant("is never careful", Policy, "is_careful", property(lambda _: False), "test_a_queue_hands_out_no_more_than_its_rate"),
     Mutant("wakes waiters for puts alone", lanes, "announce_lane", for_puts_alone, "test_an_end_that_frees_a_place_wakes_who_waits"),
     Mutant("wakes waiters for every put", lanes, "announce_lane", for_every_put, "test_a_put_into_a_full_group_wakes_nobody"),

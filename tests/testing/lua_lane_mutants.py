@@ -194,6 +194,12 @@ LIMITS = [
         "local members = {}",
         "test_pruning_forgets_what_was_kept_long_enough",
     ),
+    TextMutant(
+        "keeps in an idle queue what is done",
+        r"rules\.prune_done\(queue, SWEEP, \{\}\)",
+        "local _",
+        "test_claims_that_find_nothing_forget_what_was_kept_long_enough",
+    ),
 ]
 
 SHARES = [

@@ -76,4 +76,10 @@ MUTANTS = [
         "arrived",
         "test_a_put_into_a_full_group_wakes_nobody",
     ),
+    TextMutant(
+        "keeps in an idle queue what is done",
+        r"    perform forget_done_of\(s, now, [^;]*where s\.rules & 16 > 0;\n",
+        "",
+        "test_claims_that_find_nothing_forget_what_was_kept_long_enough",
+    ),
 ]

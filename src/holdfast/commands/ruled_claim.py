@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from holdfast.commands.claim_line import SWEEP, Claimed, key_line, with_values
 from holdfast.commands.endings import bury_late, event, promote, resize
-from holdfast.commands.history import finish
+from holdfast.commands.history import finish, forget_done
 from holdfast.commands.lanes import (
     Shares,
     allowed,
@@ -76,7 +76,11 @@ class RuledClaim:
             self._tx.save([self._settings])
         room = self._room()
         chosen = self._choose(room, opened) if room > 0 else []
-        return self._hand_out(chosen) if chosen else self._nothing(self._due_in_s(is_paced=not room))
+        if chosen:
+            return self._hand_out(chosen)
+        if self._policy.keep_done_s is not None and forget_done(self._tx, self._queue, 1):
+            forget_done(self._tx, self._queue, SWEEP)
+        return self._nothing(self._due_in_s(is_paced=not room))
 
     def _nothing(self, due_in_s: float | None) -> Claimed:
         return Claimed([], due_in_s, careful=self._policy.is_careful)

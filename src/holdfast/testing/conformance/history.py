@@ -66,6 +66,17 @@ class HistoryConformance(Conformance):
         settle(store, [claim_one(store)])
         assert ids(browse(store, "done")) == ["c", "d"]
 
+    def test_claims_that_find_nothing_forget_what_was_kept_long_enough(self, store: Store, clock: FakeClock) -> None:
+        configure(store, keep_done_s=60.0)
+        put(store, *"abc")
+        settle(store, claim(store, 3))
+        clock.advance(59)
+        assert claim(store) == []
+        assert stats(store).done == 3
+        clock.advance(1)
+        assert claim(store) == []
+        assert (ids(browse(store, "done")), stats(store).done) == ([], 0)
+
     def test_pruning_forgets_what_was_kept_long_enough(self, store: Store, clock: FakeClock) -> None:
         configure(store, keep_done_s=60.0)
         put(store, *"abc")

@@ -77,6 +77,7 @@ begin
     ask_at := picked.ask_at;
   end if;
   if ids = '{}' then
+    perform forget_done_of(s, now, {sweep}) where s.rules & 16 > 0;
     answer := nothing_due(s, case
       when is_cut then now when room = 0 then s.tat - tolerance_of(s.policy -> 'rate') else least(ask_at, next_due_ruled(s, of_key, now))
     end, now);

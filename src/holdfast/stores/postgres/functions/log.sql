@@ -251,24 +251,33 @@ $$;
 create or replace function forget_done(now bigint, most bigint) returns bigint
 language plpgsql as $$
 declare
-  s record;
+  s names;
   removed bigint := 0;
-  count bigint;
 begin
-  for s in select name, policy from names where kind = 'queue' and policy is not null order by name loop
-    delete from messages
-    where ctid = any (array(
-      select ctid
-      from messages
-      where queue = s.name and ended_at is not null and ended_at <= now - moment_in(coalesce((s.policy ->> 'keep_done_s')::double precision, 0))
-      order by ended_at, n
-      limit most - removed
-      for update skip locked
-    ));
-    get diagnostics count = row_count;
-    removed := removed + count;
+  for s in select * from names where kind = 'queue' and policy is not null order by name loop
+    removed := removed + forget_done_of(s, now, most - removed);
   end loop;
   return removed;
+end
+$$;
+
+-- The same for one queue; all of them, where nothing is to be kept any more.
+create or replace function forget_done_of(s names, now bigint, most bigint) returns bigint
+language plpgsql as $$
+declare
+  count bigint;
+begin
+  delete from messages
+  where ctid = any (array(
+    select ctid
+    from messages
+    where queue = s.name and ended_at is not null and ended_at <= now - moment_in(coalesce((s.policy ->> 'keep_done_s')::double precision, 0))
+    order by ended_at, n
+    limit most
+    for update skip locked
+  ));
+  get diagnostics count = row_count;
+  return count;
 end
 $$;
 

@@ -159,15 +159,7 @@ begin
   perform remove(s.name, array(select m.id from unnest(before) as m where (m.tied & 4 > 0) is not true));
   if kept <> '{}' then
     perform keep_done(s, kept, trace, now);
-    delete from messages
-    where ctid = any (array(
-      select ctid
-      from messages
-      where queue = s.name and ended_at <= now - moment_in(coalesce((s.policy ->> 'keep_done_s')::double precision, 0)) and ended_at is not null
-      order by ended_at, n
-      limit 2
-      for update skip locked
-    ));
+    perform forget_done_of(s, now, 2);
   end if;
   perform promote(s.name, array(select m.key from unnest(before) as m), now), free_slots(s, before, '{}', now);
 end

@@ -287,6 +287,9 @@ function ruled.write(command, queue)
   if #chosen > 0 then
     return hand_out(command, queue, chosen, turns)
   end
+  if policy_of(queue).keep_done_s then
+    rules.prune_done(queue, SWEEP, {})
+  end
   local is_cut = swept >= command.limit + SWEEP or (turns and turns.is_cut)
   local due = is_cut and now or moment_due(command, queue, is_paced)
   nothing.due_in = due < NEVER and math.max(0, due - now) or nil
