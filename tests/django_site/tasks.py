@@ -2,11 +2,13 @@
 
 from typing import Any
 
-from django.db import transaction
+from django.db import connections, transaction
 
-from holdfast import Backoff, current_job
+from holdfast import Backoff, JobContext, Throttle, current_job
+from holdfast.commands import Settle
 from holdfast.integrations.django import task
 from holdfast.integrations.django.compat import TaskContext
+from holdfast.testing.django import drain
 from tests.django_site.models import Order
 
 
@@ -103,3 +105,66 @@ def pack(order: int) -> None:
     """Mark an order as packed; runs on the worker."""
     with transaction.atomic():
         Order.objects.filter(pk=order).update(packed=True)
+
+
+@task
+def pack_and_end(order: int, is_declined: bool) -> None:  # noqa: FBT001 - as a job has its arguments
+    """Mark an order as packed and end the job in one transaction."""
+    with transaction.atomic():
+        Order.objects.filter(pk=order).update(packed=True)
+        this_job().done("packed", connection=connections["default"])
+        if is_declined:
+            raise ValueError("declined")
+
+
+@task
+def wait_for_answer() -> Any:
+    return this_job().wait("answer")
+
+
+@task
+async def wait_for_answer_async() -> Any:
+    return await this_job().wait("answer")
+
+
+@task
+def throttled() -> None:
+    raise Throttle(3600.0)
+
+
+@task
+def cancelled() -> None:
+    job = this_job()
+    job.stop_reason = "cancelled"
+    job.check()
+
+
+@task
+def lose_the_claim() -> str:
+    """The first run loses its claim, and notices."""
+    job = this_job()
+    if job.attempts == 1:
+        give_away(job)
+    return str(job.step("answer", str, job.attempts))
+
+
+@task
+def fail_behind_a_successor() -> int:
+    """The first run loses its claim, and fails after another one has done its job."""
+    job = this_job()
+    if job.attempts == 1:
+        give_away(job)
+        drain()
+        raise ValueError("too late")
+    return int(job.attempts)
+
+
+def give_away(job: JobContext) -> None:
+    job.durable.setting.access.execute(Settle([job.message.receipt], "ready"))
+
+
+def this_job() -> Any:
+    """The job, of either kind."""
+    job = current_job()
+    assert job is not None
+    return job

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from holdfast import Backoff, ControlPlaneClient, JobContext, Queue, Tasks
 from holdfast.commands import Browse, Move
-from holdfast.workers.handlers import handler
+from holdfast.workers.handlers import judgement
 from holdfast.workers.handlers.outcomes import Outcome, UnknownTask, shown
 
 NUMBERS = range(40)
@@ -167,5 +167,5 @@ def burning(error: UnknownTask, message: object) -> Outcome:
 
 if __name__ == "__main__":
     if "burning" in sys.argv:
-        handler.unknown = burning  # type: ignore[attr-defined] # what the control is about
+        judgement.unknown = burning  # type: ignore[attr-defined] # what the control is about
     deploy(sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]), sys.argv[4])

@@ -7,7 +7,7 @@ from holdfast.backoff import Backoff
 from holdfast.codec import Codec
 from holdfast.records import ReturnTo
 from holdfast.workers.execution import Kind
-from holdfast.workers.handlers.handler import Judge
+from holdfast.workers.handlers.judgement import Judge
 from holdfast.workers.running.breaker import Breaker
 
 

@@ -22,7 +22,8 @@ from holdfast.wording import counted
 from holdfast.workers.execution import Kind
 from holdfast.workers.handlers.batches import BatchTerms
 from holdfast.workers.handlers.definitions import name_of
-from holdfast.workers.handlers.handler import Handler, Judge
+from holdfast.workers.handlers.handler import Handler
+from holdfast.workers.handlers.judgement import Judge
 from holdfast.workers.handlers.resources import Around
 from holdfast.workers.handlers.signatures import types_of
 from holdfast.workers.handlers.task_names import UnknownHandler, named_in

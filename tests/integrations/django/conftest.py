@@ -17,7 +17,14 @@ from django.test.utils import override_settings  # noqa: E402
 
 from holdfast.ids import new_id  # noqa: E402
 from holdfast.integrations.django.backend import HoldfastBackend  # noqa: E402
-from holdfast.integrations.django.compat import task_backends  # noqa: E402
+from holdfast.integrations.django.compat import (  # noqa: E402
+    TaskResult,
+    TaskResultStatus,
+    task_backends,
+    task_enqueued,
+    task_finished,
+    task_started,
+)
 from holdfast.integrations.django.place import shared_client, url_of  # noqa: E402
 from tests.postgres import shared_postgres  # noqa: E402
 
@@ -88,3 +95,25 @@ def database(request: pytest.FixtureRequest) -> str:
 def backend(url: str) -> Iterator[HoldfastBackend]:
     with override_settings(TASKS=tasks_settings(url)):
         yield task_backends["default"]
+
+
+@pytest.fixture
+def told() -> Iterator[list[tuple[str, TaskResultStatus]]]:
+    """The signals that were sent, each with the status that it told."""
+    seen: list[tuple[str, TaskResultStatus]] = []
+
+    def receiver_of(name: str) -> Any:
+        def receive(sender: type, task_result: TaskResult, **_: Any) -> None:
+            assert sender is HoldfastBackend
+            seen.append((name, task_result.status))
+
+        return receive
+
+    receivers = {
+        signal: receiver_of(name) for name, signal in (("enqueued", task_enqueued), ("started", task_started), ("finished", task_finished))
+    }
+    for signal, receiver in receivers.items():
+        signal.connect(receiver, weak=False)
+    yield seen
+    for signal, receiver in receivers.items():
+        signal.disconnect(receiver)

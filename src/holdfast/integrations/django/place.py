@@ -16,6 +16,8 @@ from holdfast.commands.topics import queue_topic
 from holdfast.connect import connect
 from holdfast.errors import StoreError
 from holdfast.integrations.django.compat import InvalidTaskBackend
+from holdfast.stores import Executor
+from holdfast.stores.caller_transaction import Connection
 
 R = TypeVar("R")
 
@@ -42,6 +44,10 @@ class OwnStore:
     def near(self) -> ControlPlaneClient:
         """The client of this thread, in whose transaction a test runs."""
         return self.client
+
+    def on(self, connection: Connection) -> Executor:
+        """What executes commands in the transaction of a connection of the caller's to the same database."""
+        return self.client.store_on(connection)
 
     def execute(self, command: Command[R]) -> R:
         return self.client.store.execute(command)
@@ -86,16 +92,20 @@ class DatabaseStore:
         weakref.finalize(wrapper, client.close)
         return client
 
-    def execute(self, command: Command[R]) -> R:
-        """Execute it on the connection of this thread.
+    def on(self, connection: Connection) -> Executor:
+        """What executes commands in the transaction of a connection to the same database.
 
         On SQLite never by way of another connection: opening one waits for the transaction that is open here.
         """
         wrapper = self.wrapper
         if wrapper.vendor == "sqlite":
             wrapper.validate_no_broken_transaction()
-            return self.near.store.execute(command)
-        return self.client.store_on(wrapper).execute(command)
+            return self.near.store_on(connection)
+        return self.client.store_on(connection)
+
+    def execute(self, command: Command[R]) -> R:
+        """Execute it on the connection of this thread."""
+        return self.on(self.wrapper).execute(command)
 
     def wake(self, queue: str) -> None:
         """Let workers look at the queue once this transaction is committed; PostgreSQL tells them itself."""

@@ -2,8 +2,8 @@
 
 import inspect
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager, contextmanager
 from importlib import import_module
 from typing import Any
 
@@ -14,6 +14,7 @@ from django.utils.module_loading import autodiscover_modules
 
 from holdfast._sync.handles.tasks import Tasks
 from holdfast.commands import Command
+from holdfast.commands.endings import Budget
 from holdfast.integrations.django.backend import HoldfastBackend, known, task_at
 from holdfast.integrations.django.compat import (
     InvalidTaskBackend,
@@ -37,29 +38,32 @@ from holdfast.integrations.django.records import (
     look_at,
     moment,
     read_look,
-    said_by,
     workers_of,
     write_of,
 )
 from holdfast.records import Message
+from holdfast.workers.handlers.async_jobs import AsyncJobContext
 from holdfast.workers.handlers.jobs import JobContext
-from holdfast.workers.handlers.outcomes import Bury, Retry, Snooze
+from holdfast.workers.handlers.judgement import judged
+from holdfast.workers.handlers.outcomes import DONE, SETTLED, Bury, Outcome
 
 
 class Attempt:
     """One attempt of a job: what Django is told of it, and what is kept."""
 
-    def __init__(self, backend: HoldfastBackend, task: Task, message: Message, args: list[Any], kwargs: dict[str, Any]) -> None:
+    def __init__(self, backend: HoldfastBackend, job: JobContext, path: str, args: list[Any], kwargs: dict[str, Any]) -> None:
         self.backend = backend
-        self.task = task
-        self.message = message
+        self.job = job
+        self.message: Message = job.message
+        self.task: Task = task_at(path, backend.alias, job.queue)
         self.args = args
         self.kwargs = kwargs
         self._now = time.time()
         self._errors: tuple[KeptError, ...] = ()
         self._first = self._now
-        self._enqueued = enqueued_at(message, int(self._now * 1e6) - message.since)
+        self._enqueued = enqueued_at(self.message, int(self._now * 1e6) - self.message.since)
         self.result: TaskResult = self._begin()
+        job.settles_by(lambda returned: [self._succeeded(returned)])
 
     def _begin(self) -> TaskResult:
         message = self.message
@@ -89,47 +93,55 @@ class Attempt:
         """What the function is called with, in front of the keyword arguments."""
         return [TaskContext(task_result=self.result), *self.args] if self.task.takes_context else self.args
 
-    @contextmanager
-    def failures_kept(self) -> Iterator[None]:
-        """Keep what the body raises, and let it go on. A `Snooze` is no failure."""
-        try:
-            yield
-        except Snooze:
-            raise
-        except BaseException as error:
-            self._failed(error)
-            raise
+    def returned(self, value: Any) -> None:
+        """Keep what the function returned, unless it has ended its job itself."""
+        if not self.job.is_settled:
+            self.job.also(self._succeeded(value))
 
-    def succeeded(self, returned: Any) -> Command[Any]:
+    def ended(self, error: BaseException | None = None) -> None:
+        """Tell Django how it ended, if it did; the record of a failure goes into the step that settles the job.
+
+        A job that sleeps, is given back, or was lost to another worker has not ended.
+        """
+        outcome = SETTLED if error is None and self.job.is_settled else self.job.durable.judged(self._judged(error))
+        match outcome.how:
+            case "done" | "settled":
+                self._finished(TaskResultStatus.SUCCESSFUL)
+            case "failed" | "buried" | "cancelled":
+                if error is not None:
+                    self._errors = (*self._errors, kept_error(error))[-KEPT_ERRORS:]
+                is_final = outcome.how != "failed" or self._is_last
+                self.job.also(self._kept(has_ended=is_final), outcome.how)
+                if is_final:
+                    self.result.errors.extend(self._told())
+                    self._finished(TaskResultStatus.FAILED)
+
+    def _judged(self, error: BaseException | None) -> Outcome:
+        return DONE if error is None else judged(error, self.job)
+
+    def _succeeded(self, returned: Any) -> Command[Any]:
         """The command that keeps what was returned. What cannot be kept ends the job: it was done, and must not be done again."""
         try:
             value = normalize_json(returned)
         except (TypeError, ValueError) as error:
             raise Bury(f"{self.task.module_path} returned what is not JSON: {error}") from error
-        fill_in(self.result, status=TaskResultStatus.SUCCESSFUL, _return_value=value)
-        return self._kept(is_done=True, result=value)
+        fill_in(self.result, _return_value=value)
+        return self._kept(has_ended=True, is_done=True, result=value)
 
-    def finished(self) -> None:
-        """Tell Django that it has ended."""
+    def _finished(self, status: TaskResultStatus) -> None:
+        fill_in(self.result, status=status)
         task_finished.send(type(self.backend), task_result=self.result)
 
-    def _failed(self, error: BaseException) -> None:
-        self._errors = (*self._errors, kept_error(error))[-KEPT_ERRORS:]
-        most = self.message.max_attempts
-        is_last = isinstance(error, Bury) or (most is not None and self.message.failures + 1 >= most)
-        if not is_last:
-            self.backend.place.execute(self._kept())
-            return
-        fill_in(self.result, status=TaskResultStatus.FAILED)
-        self.result.errors.extend(self._told())
-        self.backend.place.execute(self._kept(ended=True))
-        self.finished()
+    @property
+    def _is_last(self) -> bool:
+        most = self.backend.options_of(self.task)["max_attempts"]
+        return Budget(most).is_spent(self.message, self.message.failures + 1)
 
     def _told(self) -> list[TaskError]:
         return [TaskError(exception_class_path=one.path, traceback=one.traceback) for one in self._errors]
 
-    def _kept(self, *, is_done: bool = False, ended: bool = False, result: Any = None) -> Command[Any]:
-        finished_at = time.time() if is_done or ended else None
+    def _kept(self, *, has_ended: bool, is_done: bool = False, result: Any = None) -> Command[Any]:
+        finished_at = time.time() if has_ended else None
         fill_in(self.result, finished_at=moment(finished_at))
         record = Record(
             task=self.task.module_path,
@@ -150,8 +162,9 @@ class Attempt:
 def tasks_of(backend: HoldfastBackend) -> Tasks:
     """Every task that this process knows, as tasks of Holdfast under their paths."""
     app = Tasks("django", client=backend.place.client)
-    for path, task in list(known.items()):
-        _add(app, backend, path, task)
+    app.around(_fresh_connections)
+    for task in list(known.values()):
+        _add(app, backend, task)
     added = {one.name: one for one in app.tasks}
     for name, said in backend.settings.schedules.items():
         if said.task not in added:
@@ -160,24 +173,28 @@ def tasks_of(backend: HoldfastBackend) -> Tasks:
     return app
 
 
-def _add(app: Tasks, backend: HoldfastBackend, path: str, task: Task) -> None:
+def _add(app: Tasks, backend: HoldfastBackend, task: Task) -> None:
     said = backend.options_of(task)
     options = {name: said[name] for name in ("max_attempts", "backoff", "soft_limit_s", "hard_limit_s") if said[name] is not None}
     # The records have both.
-    options |= {"name": path, "queue": task.queue_name, "results": False, "tracebacks": False}
-    app.task(**options)(_runs_async(backend, path) if inspect.iscoroutinefunction(task.func) else _runs(backend, path))
+    options |= {"name": task.module_path, "queue": task.queue_name, "results": False, "tracebacks": False}
+    app.task(**options)(function_of(backend, task))
+
+
+def function_of(backend: HoldfastBackend, task: Task) -> Any:
+    """The function of the jobs of a task."""
+    return (_runs_async if inspect.iscoroutinefunction(task.func) else _runs)(backend, task.module_path)
 
 
 def _runs(backend: HoldfastBackend, path: str) -> Any:
     def run(job: JobContext, args: list[Any], kwargs: dict[str, Any]) -> None:
-        close_old_connections()
+        attempt = Attempt(backend, job, path, args, kwargs)
         try:
-            attempt = Attempt(backend, task_at(path, backend.alias, job.queue), job.message, args, kwargs)
-            with attempt.failures_kept():
-                job.also(attempt.succeeded(attempt.task.func(*attempt.arguments, **kwargs)))
-            attempt.finished()
-        finally:
-            close_old_connections()
+            attempt.returned(attempt.task.func(*attempt.arguments, **kwargs))
+        except BaseException as error:
+            attempt.ended(error)
+            raise
+        attempt.ended()
 
     return run
 
@@ -185,25 +202,38 @@ def _runs(backend: HoldfastBackend, path: str) -> Any:
 def _runs_async(backend: HoldfastBackend, path: str) -> Any:
     async def run(job: JobContext, args: list[Any], kwargs: dict[str, Any]) -> None:
         # Records and signals may use the database, which Django refuses on the event loop.
-        attempt = await sync_to_async(lambda: Attempt(backend, task_at(path, backend.alias, job.queue), job.message, args, kwargs))()
-        failed: BaseException | None = None
+        attempt = await sync_to_async(Attempt)(backend, job, path, args, kwargs)
         try:
-            job.also(attempt.succeeded(await attempt.task.func(*attempt.arguments, **kwargs)))
-        except BaseException as error:  # noqa: BLE001 - raised again below
-            failed = error
-        await sync_to_async(_end)(attempt, failed)
+            attempt.returned(await attempt.task.func(*attempt.arguments, **kwargs))
+        except BaseException as error:
+            await sync_to_async(attempt.ended)(error)
+            raise
+        await sync_to_async(attempt.ended)()
 
     return run
 
 
-def _end(attempt: Attempt, failed: BaseException | None) -> None:
+def _fresh_connections(job: JobContext) -> AbstractContextManager[None] | AbstractAsyncContextManager[None]:
+    """Close connections that are broken or have served too long, before a job and after it."""
+    return _fresh_of_loop() if isinstance(job, AsyncJobContext) else _fresh_of_thread()
+
+
+@contextmanager
+def _fresh_of_thread() -> Iterator[None]:
+    close_old_connections()
     try:
-        with attempt.failures_kept():
-            if failed is not None:
-                raise failed
-        attempt.finished()
+        yield
     finally:
         close_old_connections()
+
+
+@asynccontextmanager
+async def _fresh_of_loop() -> AsyncIterator[None]:
+    await sync_to_async(close_old_connections)()
+    try:
+        yield
+    finally:
+        await sync_to_async(close_old_connections)()
 
 
 def import_tasks(backend: HoldfastBackend) -> None:
@@ -219,26 +249,3 @@ def our_backend(alias: str) -> HoldfastBackend:
     if not isinstance(backend, HoldfastBackend):
         raise InvalidTaskBackend(f"TASKS[{alias!r}] is a {type(backend).__name__}, not a HoldfastBackend: name another with --backend")
     return backend
-
-
-def run_here(backend: HoldfastBackend, message: Message, args: list[Any], kwargs: dict[str, Any]) -> Command[Any]:
-    """Run a job in this thread and on its connections; returns the command that keeps its result, and raises what the task raised."""
-    path = str(read_path(message))
-    attempt = Attempt(backend, task_at(path, backend.alias, message.queue), message, args, kwargs)
-    with attempt.failures_kept():
-        kept = attempt.succeeded(attempt.task.call(*attempt.arguments, **kwargs))
-    attempt.finished()
-    return kept
-
-
-def read_path(message: Message) -> str | None:
-    """The path of the task that a message names."""
-    return said_by(message).get("task")
-
-
-def delay_of(error: BaseException, backend: HoldfastBackend, task: Task, failures: int) -> float:
-    """How long the next attempt waits after this failure."""
-    if isinstance(error, Retry) and error.delay_s is not None:
-        return error.delay_s
-    backoff = backend.options_of(task)["backoff"]
-    return 0.0 if backoff is None else float(backoff.delay_s(failures))

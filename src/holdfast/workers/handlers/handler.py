@@ -1,6 +1,5 @@
 """A handler: the user's function, how to call it, and how its end is interpreted."""
 
-import asyncio
 import inspect
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack, ExitStack
@@ -13,22 +12,9 @@ from holdfast.records import Message
 from holdfast.results import MISSING
 from holdfast.tracing import is_traced, working_on
 from holdfast.workers.handlers.async_jobs import AsyncJobContext
-from holdfast.workers.handlers.jobs import JobContext, StopReason, running, stop_error
-from holdfast.workers.handlers.outcomes import (
-    DONE,
-    LOST,
-    RELEASED,
-    SETTLED,
-    Bury,
-    Outcome,
-    Retry,
-    Snooze,
-    Throttle,
-    UnknownTask,
-    shown,
-    text_of,
-    unknown,
-)
+from holdfast.workers.handlers.jobs import JobContext, running
+from holdfast.workers.handlers.judgement import Judge, judged
+from holdfast.workers.handlers.outcomes import DONE, SETTLED, Outcome
 from holdfast.workers.handlers.resources import Around, Resource, Resources, enter_around, enter_around_async
 from holdfast.workers.handlers.signatures import wants_job
 from holdfast.workers.once_record import done_entry
@@ -36,9 +22,6 @@ from holdfast.workers.steps.access import StepSetting
 from holdfast.workers.steps.rows import parent_in
 
 FAILURES = frozenset({"failed", "buried"})
-
-Judge = Callable[[BaseException, JobContext], BaseException | None]
-"""May turn what a handler raised into something else: a `Snooze`, `Retry` or `Bury`."""
 
 
 class Handler:
@@ -199,49 +182,7 @@ class Performance:
 
     def judged(self, error: BaseException, job: JobContext) -> Outcome:
         """What it means that a handler raised this."""
-        reason = job.stop_reason
-        if reason is not None and isinstance(error, asyncio.CancelledError | type(stop_error(job))):
-            return _stopped(reason, job)
-        if (ended := job.durable.ended_by(error)) is not None:
-            return ended
-        if isinstance(error, UnknownTask):
-            return unknown(error, job.message)
-        if self.rules.judge is not None:
-            try:
-                error = self.rules.judge(error, job) or error
-            except Exception as failure:  # noqa: BLE001 - it is foreign code, and the job must end somehow
-                failure.__context__ = error
-                error = failure
-        job.raised = error
-        return _raised(error, job)
-
-
-def _raised(error: BaseException, job: JobContext) -> Outcome:
-    match error:
-        case Snooze():
-            return Outcome("snoozed", error=error.reason, delay_s=error.delay_s)
-        case Throttle():
-            return Outcome("snoozed", error=error.reason, delay_s=error.delay_s, throttles="group" if error.group else "queue")
-        case Retry():
-            return Outcome("failed", error=text_of(error) or "the handler asked for a retry", delay_s=error.delay_s)
-        case Bury():
-            return Outcome("buried", error=text_of(error) or "the handler buried it")
-        case _ if job.durable.is_final(error):
-            return Outcome("buried", error=shown(error))  # Another run would end in the same way.
-        case _:
-            return Outcome("failed", error=shown(error))
-
-
-def _stopped(reason: StopReason, job: JobContext) -> Outcome:
-    match reason:
-        case "cancelled":
-            return Outcome("cancelled", error=str(stop_error(job)))
-        case "time":
-            return Outcome("failed", error=shown(stop_error(job)))
-        case "stopping":
-            return RELEASED
-        case "lost":
-            return LOST
+        return judged(error, job, self.rules.judge)
 
 
 async def _awaited(answer: Any) -> Any:

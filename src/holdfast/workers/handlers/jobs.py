@@ -48,8 +48,8 @@ class JobContext(StepMethods, MessageView[Any]):
         self.raised: BaseException | None = None
         self._items: dict[str, list[Item]] = {}
         self._changes: dict[str, list[Change]] = {}
-        self._commands: list[Any] = []
-        self._settling: Callable[[Any], list[Any]] | None = None
+        self._commands: dict[How, list[Any]] = {}
+        self._settling: list[Callable[[Any], list[Any]]] = []
         self.is_settled: bool = False
 
     @property
@@ -121,9 +121,9 @@ class JobContext(StepMethods, MessageView[Any]):
         others = [other for other in self._changes.get(name, []) if other.key != encode_key(key)]
         self._changes[name] = [*others, change]
 
-    def also(self, command: Any) -> None:
-        """Add any command to the step that acknowledges this job."""
-        self._commands.append(command)
+    def also(self, command: Any, how: How = "done") -> None:
+        """Add any command to the step that settles this job, if it ends so: by default to the one that acknowledges it."""
+        self._commands.setdefault(how, []).append(command)
 
     def done(self, result: Any = None, *, connection: Connection) -> None:
         """End the job now, in the transaction of a connection of yours to the same database: it is done exactly if you commit.
@@ -138,13 +138,14 @@ class JobContext(StepMethods, MessageView[Any]):
         self.is_settled = True
 
     def settles_by(self, settling: Callable[[Any], list[Any]]) -> None:
-        """Take the commands that settle it with a result from this."""
-        self._settling = settling
+        """Take the commands that settle it with a result from this, too."""
+        self._settling.append(settling)
 
     def _ending_now(self, result: Any) -> Together:
-        if self._settling is None:
+        if not self._settling:
             raise HoldfastError("job.done() is for functions that a worker runs in threads or as tasks, not in processes")
-        return Together([*self._settling(result), *self.ending_commands("done")])
+        settles = [command for settling in self._settling for command in settling(result)]
+        return Together([*settles, *self.ending_commands("done")])
 
     def begin(self, *, takes_job: bool) -> None:
         """Raise if it should not even begin; read what is recorded of it, if it may be durable."""
@@ -204,14 +205,14 @@ class JobContext(StepMethods, MessageView[Any]):
     def ending_commands(self, how: How) -> list[Any]:
         """What goes into the step that settles it, if it ended so."""
         own = self.commands if how == "done" else []
-        return [*own, *self.durable.ending(how)]
+        return [*own, *self._commands.get(how, ()), *self.durable.ending(how)]
 
     @property
     def commands(self) -> list[Any]:
-        """What is to happen together with the acknowledgement."""
+        """What the handler put and wrote, which happens together with the acknowledgement."""
         puts = [Put(name, items) for name, items in self._items.items()]
         writes = [Write(name, changes) for name, changes in self._changes.items()]
-        return [*puts, *writes, *self._commands]
+        return [*puts, *writes]
 
 
 @runtime_checkable

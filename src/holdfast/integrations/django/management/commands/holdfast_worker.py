@@ -24,6 +24,7 @@ class Command(BaseCommand):
         parser.add_argument("--concurrency", type=int, default=4, help="How many jobs run at once; by default 4.")
         parser.add_argument("--lease-s", type=float, default=60.0, help="How long after the death of a worker its jobs are run again.")
         parser.add_argument("--until-empty", action="store_true", help="End when nothing is due and nothing runs.")
+        parser.add_argument("--max-jobs", type=int, help="End after so many jobs: a process manager then starts a fresh process.")
         parser.add_argument("--reload", action="store_true", help="Start again when the code changes, for development.")
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -38,14 +39,19 @@ class Command(BaseCommand):
         else:
             self._run(**options)
 
-    def _run(
-        self, *, backend: str, queues: str | None, concurrency: int, lease_s: float, until_empty: bool, reload: bool, **_: Any
-    ) -> None:
+    def _run(self, *, backend: str, queues: str | None, max_jobs: int | None, until_empty: bool, reload: bool, **options: Any) -> None:
         try:
             ours = our_backend(backend)
             import_tasks(ours)
             chosen = queues.split(",") if queues else dict.fromkeys(sorted(ours.queues), 1.0)
             # Under the reloader the work is done beside the main thread, which alone may be asked about signals.
-            tasks_of(ours).run(queues=chosen, concurrency=concurrency, lease_s=lease_s, until_empty=until_empty, signals=not reload)
+            tasks_of(ours).run(
+                queues=chosen,
+                concurrency=options["concurrency"],
+                lease_s=options["lease_s"],
+                until_empty=until_empty,
+                max_jobs=max_jobs,
+                signals=not reload,
+            )
         except (HoldfastError, ImproperlyConfigured, ValueError) as error:
             raise CommandError(str(error)) from error
