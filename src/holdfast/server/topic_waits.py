@@ -13,11 +13,11 @@ from concurrent.futures import Future
 from secrets import token_hex
 from typing import Final
 
+from holdfast.commands.hints import ALL
 from holdfast.server.load.body_budget import PIECE, Budget
 from holdfast.stores import Store
 from holdfast.stores.http.problems import WireError
 from holdfast.stores.http.protocol import Asked, Heard
-from holdfast.stores.waiting.waiters import ALL
 
 _COUNT = re.compile(r"[0-9]{1,40}")
 

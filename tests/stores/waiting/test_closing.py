@@ -9,8 +9,9 @@ from concurrent.futures import Future
 
 import pytest
 
+from holdfast.commands.hints import ALL
 from holdfast.errors import Closed
-from holdfast.stores.waiting.waiters import ALL, Waiters
+from holdfast.stores.waiting.waiters import Waiters
 from tests.stores.waiting.waiters import PATIENCE_S, Clock, Tasks, Watched, settle, thread_asleep
 
 

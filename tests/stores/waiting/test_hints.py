@@ -7,7 +7,8 @@ import threading
 
 import pytest
 
-from holdfast.stores.waiting.waiters import ALL, EVERYTHING, Waiters
+from holdfast.commands.hints import ALL
+from holdfast.stores.waiting.waiters import EVERYTHING, Waiters
 from tests.stores.waiting.waiters import PATIENCE_S, Deaf, Tasks, Watched, settle, thread_asleep
 
 

@@ -16,11 +16,11 @@ from msgspec import json
 from urllib3.connection import HTTPConnection
 
 from holdfast.backoff import Backoff
+from holdfast.commands.hints import ALL
 from holdfast.stores.http.address import Address
 from holdfast.stores.http.connections import one_connection
 from holdfast.stores.http.protocol import POLL_S, WAIT_PATH, Asked, Heard, Waited, WaitFor
 from holdfast.stores.http.replies import Reply, body_of
-from holdfast.stores.waiting.waiters import ALL
 
 READ_S = POLL_S + 15.0
 TOPICS_MAX = 10_000

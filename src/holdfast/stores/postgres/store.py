@@ -9,6 +9,7 @@ import psycopg
 from holdfast.clock import Clock
 from holdfast.codec import Limits
 from holdfast.commands import Command
+from holdfast.commands.hints import ALL
 from holdfast.stores import AsyncExecutor, AsyncStore, Executor, Guarantees
 from holdfast.stores.driver_connections import toolkit_of
 from holdfast.stores.networked import NetworkedStore
@@ -26,7 +27,7 @@ from holdfast.stores.postgres.maintenance import MIGRATE_S, administering
 from holdfast.stores.postgres.renewals import PostgresRenewer
 from holdfast.stores.postgres.server_info import guarantees_of
 from holdfast.stores.undo_cancelled import finish_taking_back
-from holdfast.stores.waiting.waiters import ALL, Mark
+from holdfast.stores.waiting.waiters import Mark
 
 R = TypeVar("R")
 

@@ -15,11 +15,11 @@ from typing import Any, Protocol
 import redis.exceptions as theirs
 
 from holdfast.backoff import Backoff
+from holdfast.commands.hints import ALL
 from holdfast.stores.redis._sync.asking import Wire
 from holdfast.stores.redis.address import Address
 from holdfast.stores.redis.connections import make_connection, socket_of
 from holdfast.stores.waiting.hints import count_of
-from holdfast.stores.waiting.waiters import ALL
 
 _log = logging.getLogger("holdfast")
 

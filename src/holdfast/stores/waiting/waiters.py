@@ -7,7 +7,6 @@ only watches has a topic of its own.
 """
 
 import math
-import sys
 import threading
 import time
 from collections import OrderedDict, deque
@@ -18,12 +17,10 @@ from typing import Final, Self
 import msgspec
 
 from holdfast.clock import Clock, MovableClock
+from holdfast.commands.hints import ALL
 from holdfast.errors import Closed
 from holdfast.stores.waiting.alarms import TaskAlarm, ThreadAlarm
 from holdfast.stores.waiting.line import Line, Listening, WokenBy
-
-ALL: Final = sys.maxsize
-"""The count of a hint for everyone in the line."""
 
 EVERYTHING: Final = ""
 """The topic of a hint for everyone, wherever they wait: hints were lost, and it is not known which."""
