@@ -1,5 +1,6 @@
 """What holds for every test: a skipped test fails the run, and async tests run on asyncio."""
 
+import gc
 import os
 import shutil
 import signal
@@ -23,6 +24,18 @@ if os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > ENOUGH:
 # No deadline per example: on a busy machine it would fail tests that are right.
 hypothesis.settings.register_profile("holdfast", deadline=None)
 hypothesis.settings.load_profile("holdfast")
+
+
+def pytest_collection() -> None:
+    """Begin no collection of garbage while the tests are found: nothing of it is garbage."""
+    gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    """Leave the tests themselves out of every collection of garbage: going through so many took longer than most tests."""
+    gc.collect()
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture

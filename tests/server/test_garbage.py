@@ -42,6 +42,7 @@ def _as_before() -> Iterator[None]:
     yield
     gc.set_threshold(*thresholds)
     gc.unfreeze()
+    gc.freeze()
 
 
 def garbage_of(collector: Collector) -> Garbage:
