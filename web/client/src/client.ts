@@ -1,7 +1,7 @@
 /** The connection to a server: commands, steps of several commands, and what stands on them. */
 
 import { Dict } from "./dict.ts";
-import { type Marks, hints } from "./hints.ts";
+import { type Marks, hinted, hints } from "./hints.ts";
 import { Job } from "./job.ts";
 import { newId } from "./keys.ts";
 import { Lock, type LockOptions } from "./lock.ts";
@@ -56,9 +56,8 @@ export interface Options {
 }
 
 export interface Call {
+  /** Ends the tries. A read is cut off at once; of a command that may change something the try under way is finished first. */
   signal?: AbortSignal;
-  /** How long a claim may wait on the server for a message. */
-  waitS?: number;
 }
 
 /** A client of one server; it keeps no connection of its own, so there is nothing to close. */
@@ -78,9 +77,8 @@ export class Holdfast {
 
   /** Execute one command. It takes effect once, however often it has to be sent. */
   async execute<C extends CommandName>(name: C, body: Body<C>, call: Call = {}): Promise<Commands[C][1]> {
-    const waits = call.waitS === undefined ? "" : `?wait_s=${call.waitS}`;
-    const id = READS.has(name) || waits ? {} : { id: newId() };
-    return (await this.#post(`/v1/${name.toLowerCase()}${waits}`, { ...id, ...body }, call.signal)) as Commands[C][1];
+    const [id, cut] = READS.has(name) ? [{}, call.signal] : [{ id: newId() }];
+    return (await this.#post(`/v1/${name.toLowerCase()}`, { ...id, ...body }, call.signal, cut)) as Commands[C][1];
   }
 
   /** Execute several commands as one step: all of them or none. The answers come in the same order. */
@@ -113,6 +111,11 @@ export class Holdfast {
   /** The topics that may have changed, again and again; `watch:queue:NAME` has a hint with every event of a queue. */
   hints(topics: Iterable<string> | Marks, signal: AbortSignal): AsyncGenerator<string[]> {
     return hints((path, init) => this.request(path, init), topics, signal);
+  }
+
+  /** Wait for a hint on a topic behind its mark, for so long at most. */
+  hinted(topic: string, marks: Marks, timeoutS: number, signal?: AbortSignal): Promise<void> {
+    return hinted((path, init) => this.request(path, init), topic, marks, timeoutS, signal);
   }
 
   /** A job, for looking at it and steering it. */
@@ -153,9 +156,9 @@ export class Holdfast {
     return this.#fetch(`${this.url}${path}`, { ...init, headers });
   }
 
-  #post(path: string, body: unknown, signal?: AbortSignal): Promise<unknown> {
+  #post(path: string, body: unknown, signal?: AbortSignal, cut?: AbortSignal): Promise<unknown> {
     const text = JSON.stringify(body);
-    const init: RequestInit = { method: "POST", body: text, headers: { "content-type": "application/json" }, signal: signal ?? null };
+    const init: RequestInit = { method: "POST", body: text, headers: { "content-type": "application/json" }, signal: cut ?? null };
     return answered(() => this.request(path, init), this.#patience, signal);
   }
 }

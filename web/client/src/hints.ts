@@ -7,6 +7,9 @@ import type * as wire from "./wire.ts";
 type Request = (path: string, init: RequestInit) => Promise<Response>;
 
 const WAIT_S = 50;
+/** How often it is looked where nothing can be waited on, and after a lost connection. */
+const POLL_S = 1;
+const AGAIN_S = 0.2;
 
 /** Topics, each with the mark up to which it was heard of; null for one that was not waited on yet. */
 export type Marks = Map<string, string | null>;
@@ -21,21 +24,12 @@ export async function* hints(request: Request, topics: Iterable<string> | Marks,
   let failed = 0;
   while (marks.size && !signal.aborted) {
     try {
-      const body = JSON.stringify({ topics: [...marks], timeout_s: WAIT_S });
-      const response = await request("/v1/wait", { method: "POST", body, signal, headers: { "content-type": "application/json" } });
-      if (!response.ok) throw await errorOf(response);
-      const heard = (await response.json()) as wire.Waited;
-      for (const topic of heard.refused ?? []) marks.delete(topic);
-      const known = heard.topics as unknown as [string, string, number | null][];
-      const heardOf = known.filter(([topic]) => marks.get(topic) != null).map(([topic]) => topic);
-      const isBegin = known.some(([topic]) => marks.get(topic) === null);
-      for (const [topic, mark] of known) if (marks.has(topic)) marks.set(topic, mark);
+      const heard = await heardOf(request, marks, WAIT_S, signal);
       failed = 0;
-      if (heardOf.length || isBegin) yield heardOf;
+      if (heard) yield heard;
     } catch (error) {
       if (signal.aborted) return;
-      const passes = error instanceof HoldfastError ? [429, 503].includes(error.status) : error instanceof TypeError;
-      if (!passes) throw error;
+      if (!passes(error)) throw error;
       try {
         await pause(Math.min(0.2 * 2 ** failed++, 5), signal);
       } catch {
@@ -44,4 +38,36 @@ export async function* hints(request: Request, topics: Iterable<string> | Marks,
       yield [...marks.keys()];
     }
   }
+}
+
+/** Wait for a hint on a topic, for so long at most. Something may have changed where it returns, also after a lost connection. */
+export async function hinted(request: Request, topic: string, marks: Marks, timeoutS: number, signal: AbortSignal | undefined): Promise<void> {
+  try {
+    if (!marks.size) marks.set(topic, null);
+    await heardOf(request, marks, Math.min(timeoutS, WAIT_S), signal);
+    if (!marks.size) await pause(Math.min(timeoutS, POLL_S), signal); // The token may not wait on it.
+  } catch (error) {
+    if (signal?.aborted) return;
+    if (!passes(error)) throw error;
+    await pause(Math.min(timeoutS, AGAIN_S), signal).catch(() => undefined);
+  }
+}
+
+/** One request: the topics with a hint behind their marks, none if a mark was taken, undefined if the time was over. */
+async function heardOf(request: Request, marks: Marks, timeoutS: number, signal: AbortSignal | undefined): Promise<string[] | undefined> {
+  const body = JSON.stringify({ topics: [...marks], timeout_s: timeoutS });
+  const response = await request("/v1/wait", { method: "POST", body, signal: signal ?? null, headers: { "content-type": "application/json" } });
+  if (!response.ok) throw await errorOf(response);
+  const waited = (await response.json()) as wire.Waited;
+  for (const topic of waited.refused ?? []) marks.delete(topic);
+  const known = waited.topics as unknown as [string, string, number | null][];
+  const heard = known.filter(([topic]) => marks.get(topic) != null).map(([topic]) => topic);
+  const isBegin = known.some(([topic]) => marks.get(topic) === null);
+  for (const [topic, mark] of known) if (marks.has(topic)) marks.set(topic, mark);
+  return heard.length || isBegin ? heard : undefined;
+}
+
+/** Whether the wait can be made again. */
+function passes(error: unknown): boolean {
+  return error instanceof HoldfastError ? [429, 503].includes(error.status) : error instanceof TypeError;
 }

@@ -2,6 +2,7 @@
 
 import type { Body, Holdfast } from "./client.ts";
 import { ClaimLost } from "./errors.ts";
+import type { Marks } from "./hints.ts";
 import { Keepalive } from "./keepalive.ts";
 import { type Key, decodeKey, encodeKey, newId } from "./keys.ts";
 import { now, pause } from "./retry.ts";
@@ -26,9 +27,10 @@ export interface PutOptions {
 export interface ClaimOptions {
   /** How long the claim lasts unless it is renewed; by default 60 seconds. */
   leaseS?: number;
-  /** Wait on the server for so long for a message; by default it asks once. */
+  /** Wait for so long for a message; by default it asks once. */
   waitS?: number;
   holder?: string;
+  /** Ends the wait; what was claimed when it is aborted is given back. */
   signal?: AbortSignal;
 }
 
@@ -45,6 +47,7 @@ export interface WorkOptions extends ClaimOptions {
 
 const LEASE_S = 60;
 const WAIT_S = 20;
+const MAX_ATTEMPTS = 3;
 
 export class Queue<T = unknown> {
   readonly client: Holdfast;
@@ -73,18 +76,37 @@ export class Queue<T = unknown> {
   }
 
   /** Claim up to `limit` messages in one step. */
-  async claimMany(limit: number, options: ClaimOptions & { maxAttempts?: number } = {}): Promise<Claim<T>[]> {
-    const leaseS = options.leaseS ?? LEASE_S;
-    const started = now();
+  claimMany(limit: number, options: ClaimOptions & { maxAttempts?: number } = {}): Promise<Claim<T>[]> {
+    return this.#claim(limit, options, new Map());
+  }
+
+  /** Ask, and while there is nothing wait for a hint and ask again. Each asking has an id of its own, so an answer that is lost comes again. */
+  async #claim(limit: number, options: ClaimOptions & { maxAttempts?: number }, marks: Marks): Promise<Claim<T>[]> {
+    const { leaseS = LEASE_S, signal } = options;
     const body: Body<"Claim"> = { queue: this.name, holder: options.holder ?? holderName(), lease_s: leaseS, limit };
     if (options.maxAttempts !== undefined) body.max_attempts = options.maxAttempts;
-    const call = {
-      ...(options.waitS === undefined ? {} : { waitS: options.waitS }),
-      ...(options.signal === undefined ? {} : { signal: options.signal }),
-    };
-    const { messages } = await this.client.execute("Claim", body, call);
-    // Counted from before the request: a claim that waited is trusted for less, never for too long.
-    return messages.map((message) => new Claim<T>(this.client, message, leaseS, started));
+    const end = now() + (options.waitS ?? 0);
+    for (;;) {
+      signal?.throwIfAborted();
+      // A lease is counted from before the request: it may be trusted for less than it lasts, never for longer.
+      const started = now();
+      const { messages, due_in_s, careful } = await this.client.execute("Claim", body, signal ? { signal } : {});
+      const claims = messages.map((message) => new Claim<T>(this.client, message, leaseS, started));
+      if (signal?.aborted) await this.#giveBack(claims, careful ?? false);
+      else if (claims.length) return claims;
+      // Zero: it looked after ended leases only, and there may be more behind them.
+      else if (due_in_s !== 0) {
+        const left = end - now();
+        if (left <= 0) return [];
+        await this.client.hinted(`queue:${this.name}`, marks, Math.min(left, due_in_s ?? Infinity), signal);
+      }
+    }
+  }
+
+  async #giveBack(claims: readonly Claim<T>[], careful: boolean): Promise<void> {
+    const receipts = claims.map(({ receipt }) => receipt);
+    // If the server cannot be reached, the lease ends by itself.
+    if (receipts.length) await this.client.execute("Settle", { receipts, to: "ready", return_to: "place", unstarted: careful }).catch(() => undefined);
   }
 
   /**
@@ -92,24 +114,33 @@ export class Queue<T = unknown> {
    * renewed meanwhile; `claim.signal` is aborted if one is lost.
    */
   async work(handler: (value: T, claim: Claim<T>) => unknown, options: WorkOptions = {}): Promise<void> {
-    const seats = Array.from({ length: options.concurrency ?? 1 }, () => this.#seat(handler, options));
-    await Promise.all(seats);
-  }
-
-  async #seat(handler: (value: T, claim: Claim<T>) => unknown, options: WorkOptions): Promise<void> {
-    const signal = options.signal;
-    while (!signal?.aborted) {
-      let claim: Claim<T> | undefined;
-      try {
-        const waitS = Math.min(WAIT_S, (options.leaseS ?? LEASE_S) / 3);
-        claim = (await this.claimMany(1, { maxAttempts: 3, waitS, ...options }))[0];
-      } catch (error) {
-        if (signal?.aborted) return;
-        options.onError?.(error, undefined as never);
-        await pause(1, signal).catch(() => undefined);
+    const { concurrency = 1, signal } = options;
+    const marks: Marks = new Map();
+    const running = new Set<Promise<unknown>>();
+    const failures: unknown[] = [];
+    while (!signal?.aborted && !failures.length) {
+      if (running.size >= concurrency) {
+        await Promise.race(running);
         continue;
       }
-      if (claim) await this.#handle(claim, handler, options);
+      for (const claim of await this.#next(concurrency - running.size, options, marks)) {
+        const job: Promise<unknown> = this.#handle(claim, handler, options).catch((error: unknown) => failures.push(error)).finally(() => running.delete(job));
+        running.add(job);
+      }
+    }
+    await Promise.all(running);
+    if (failures.length) throw failures[0];
+  }
+
+  /** The next claims of a loop, none after a while, an error or the abortion of its signal. */
+  async #next(limit: number, options: WorkOptions, marks: Marks): Promise<Claim<T>[]> {
+    try {
+      return await this.#claim(limit, { maxAttempts: MAX_ATTEMPTS, waitS: WAIT_S, ...options }, marks);
+    } catch (error) {
+      if (options.signal?.aborted) return [];
+      options.onError?.(error, undefined as never);
+      await pause(1, options.signal).catch(() => undefined);
+      return [];
     }
   }
 
@@ -121,7 +152,7 @@ export class Queue<T = unknown> {
     } catch (error) {
       options.onError?.(error, claim as unknown as Claim<never>);
       if (error instanceof ClaimLost) return;
-      await claim.fail(String((error as Error)?.stack ?? error), options.maxAttempts ?? 3).catch((lost: unknown) => {
+      await claim.fail(String((error as Error)?.stack ?? error), options.maxAttempts ?? MAX_ATTEMPTS).catch((lost: unknown) => {
         options.onError?.(lost, claim as unknown as Claim<never>);
       });
     } finally {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 
-import { ClaimLost, Compacted, Holdfast, HoldfastError, LeaseHeld, OutcomeUnknown, decodeKey, encodeKey } from "../src/index.ts";
+import { ClaimLost, Compacted, Holdfast, HoldfastError, LeaseHeld, OutcomeUnknown, decodeKey, encodeKey, newId } from "../src/index.ts";
 import { Server } from "./server.ts";
 
 let server: Server;
@@ -54,6 +54,50 @@ test("a waiting claim is woken by a put", async () => {
   const waiting = queue.claim({ waitS: 30 });
   await queue.put("now");
   assert.equal((await waiting)?.value, "now");
+});
+
+test("a waiting claim whose answer is lost is answered again, and one that forgets its id claims another message", async () => {
+  const queue = client.queue<number>("lost-answers");
+  await queue.putMany([1, 2, 3]);
+  const losing = (change: (body: object) => object = (body) => body) => {
+    let isLost = false;
+    const lossy: typeof fetch = async (input, init) => {
+      const response = await fetch(input, { ...init, body: JSON.stringify(change(JSON.parse(init!.body as string))) });
+      if (isLost) return response;
+      isLost = true;
+      throw new TypeError("the answer was lost");
+    };
+    return new Holdfast(server.url, { fetch: lossy }).queue<number>(queue.name);
+  };
+  assert.equal((await losing().claim({ waitS: 30 }))?.value, 1);
+  assert.equal((await queue.stats()).leased, 1);
+  const forgetful = losing((body) => ({ ...body, id: newId() }));
+  assert.equal((await forgetful.claim({ waitS: 30 }))?.value, 3);
+  assert.equal((await queue.stats()).leased, 3);
+});
+
+test("what is claimed when the signal is aborted is given back", async () => {
+  const queue = client.queue<number>("aborted");
+  await queue.put(1);
+  const end = new AbortController();
+  const late: typeof fetch = async (input, init) => {
+    const response = await fetch(input, init);
+    end.abort();
+    return response;
+  };
+  await assert.rejects(new Holdfast(server.url, { fetch: late }).queue("aborted").claim({ waitS: 30, signal: end.signal }), { name: "AbortError" });
+  assert.equal((await queue.stats()).ready, 1);
+});
+
+test("a waiting claim takes what becomes due meanwhile, and ends with its signal or its time", async () => {
+  const queue = client.queue<number>("due");
+  await queue.put(1, { delayS: 0.1 });
+  assert.equal((await queue.claim({ waitS: 30 }))?.value, 1);
+  assert.equal(await queue.claim({ waitS: 0.1 }), undefined);
+  const end = new AbortController();
+  const waiting = queue.claim({ waitS: 30, signal: end.signal });
+  end.abort();
+  await assert.rejects(waiting, { name: "AbortError" });
 });
 
 test("a loop works on messages, renews their claims and ends with its signal", async () => {

@@ -29,7 +29,7 @@ before(async () => {
 });
 after(() => server.stop());
 
-for (const part of [queues, looking, dicts, leases, together, retries, events]) {
+for (const part of [queues, looking, dicts, leases, together, retries, events, waiting]) {
   for (const [name, run] of Object.entries(part)) test(name, () => run(client));
 }
 
@@ -37,8 +37,6 @@ test("the server was killed in the middle of it", async () => {
   await storm.calm();
   assert.equal(storm.kills, KILLS);
 });
-
-for (const [name, run] of Object.entries(waiting)) test(name, () => run(new Holdfast(server.url)));
 
 test("control: a client that gives each try an id of its own does things twice", async () => {
   const losses = new Storm(server, 1, 1);

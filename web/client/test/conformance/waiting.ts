@@ -1,4 +1,4 @@
-/** Claims that wait on the server. They carry no id, so a claim whose answer is lost comes back when its lease ends: nothing is killed here. */
+/** Claims that wait for a message. */
 
 import assert from "node:assert/strict";
 
